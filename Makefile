@@ -1,0 +1,44 @@
+# `make demo` and `make test` are all a newcomer needs; each sets up what it needs first, once.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+# One thread for each test process: two of them already fill two cores.
+TESTS  ?= -n 2
+
+.PHONY: demo test lint format bench clean
+
+demo: $(VENV)/.demo-installed
+	$(BIN)/gumbel-mpnn demo
+
+test: $(VENV)/.dev-installed
+	OMP_NUM_THREADS=1 $(BIN)/pytest $(TESTS)
+
+lint: $(VENV)/.dev-installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/.dev-installed
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.dev-installed
+	$(BIN)/python benchmarks/step_cpu.py
+
+clean:
+	rm -rf $(VENV)
+
+$(BIN)/python:
+	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'Python 3.11 or newer is needed; set PYTHON=...')"
+	$(PYTHON) -m venv $(VENV)
+
+# torch goes first and by its pin: anything that asks for it later finds it there.
+$(VENV)/.demo-installed: pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/pip install --disable-pip-version-check --quiet torch -c constraints.txt
+	$(BIN)/pip install --disable-pip-version-check --quiet -e . -c constraints.txt
+	touch $@
+
+$(VENV)/.dev-installed: $(VENV)/.demo-installed
+	$(BIN)/pip install --disable-pip-version-check --quiet -e ".[dev]" -c constraints.txt
+	touch $@

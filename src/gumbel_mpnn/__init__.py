@@ -1,0 +1,55 @@
+"""Learnable graph rewiring for node classification on PyTorch Geometric."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from gumbel_mpnn._version import __version__
+
+if TYPE_CHECKING:
+    from gumbel_mpnn import data, graph, nn
+    from gumbel_mpnn.data import from_csv, from_graphml, from_networkx, from_npz, load
+    from gumbel_mpnn.errors import UserError
+    from gumbel_mpnn.graph import PairGraph
+    from gumbel_mpnn.nn import GAT, GCN, MLP, GraphSAGE
+    from gumbel_mpnn.runs import Run, fit
+
+__all__ = [
+    "GAT",
+    "GCN",
+    "MLP",
+    "GraphSAGE",
+    "PairGraph",
+    "Run",
+    "UserError",
+    "__version__",
+    "data",
+    "fit",
+    "from_csv",
+    "from_graphml",
+    "from_networkx",
+    "from_npz",
+    "graph",
+    "load",
+    "nn",
+]
+
+_ROOM_OF = {
+    **dict.fromkeys(["from_csv", "from_graphml", "from_networkx", "from_npz", "load"], "data"),
+    **dict.fromkeys(["GAT", "GCN", "MLP", "GraphSAGE"], "nn"),
+    **dict.fromkeys(["Run", "fit"], "runs"),
+    "PairGraph": "graph",
+    "UserError": "errors",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a room when one of its names is first asked for: the command starts without waiting for torch."""
+    if name in _ROOM_OF:
+        return getattr(import_module(f"gumbel_mpnn.{_ROOM_OF[name]}"), name)
+    if name in __all__:
+        return import_module(f"gumbel_mpnn.{name}")
+    raise AttributeError(f"module 'gumbel_mpnn' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,36 @@
+"""The command `gumbel-mpnn`: one module per verb."""
+
+from __future__ import annotations
+
+import os
+
+import typer
+
+from gumbel_mpnn.cli.common import show_version
+from gumbel_mpnn.cli.data import app as data
+from gumbel_mpnn.cli.demo import demo
+from gumbel_mpnn.cli.doctor import doctor
+from gumbel_mpnn.cli.presets import app as presets
+from gumbel_mpnn.cli.reproduce import reproduce
+from gumbel_mpnn.cli.runs import runs
+from gumbel_mpnn.cli.train import train
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Learnable graph rewiring for node classification on PyTorch Geometric.",
+)
+app.callback()(show_version)
+for verb in (demo, train, reproduce, runs, doctor):
+    app.command()(verb)
+app.add_typer(data, name="data")
+app.add_typer(presets, name="presets")
+
+
+def main() -> None:
+    """Entry point of the command."""
+    # Threads that spin while they wait slow everything down tenfold where another program shares the cores.
+    # OpenMP reads this once, when torch is first imported.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    app()

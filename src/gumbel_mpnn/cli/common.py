@@ -1,0 +1,106 @@
+"""What the verbs share: options, errors in one sentence, results on standard output."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+import sys
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, ParamSpec, TypeVar
+
+import typer
+
+from gumbel_mpnn.errors import UserError
+
+if TYPE_CHECKING:
+    from gumbel_mpnn.report import Table
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class OutputFormat(StrEnum):
+    """How a result is printed."""
+
+    text = "text"
+    json = "json"
+    csv = "csv"
+    markdown = "markdown"
+    latex = "latex"
+
+
+FormatOption = Annotated[OutputFormat, typer.Option("--format", help="How to print the result.")]
+DataRootOption = Annotated[
+    Path | None,
+    typer.Option("--data-root", help="Folder of data files, searched before GUMBEL_MPNN_DATA and the cache."),
+]
+RunsOption = Annotated[
+    Path, typer.Option("--runs", envvar="GUMBEL_MPNN_RUNS", help="Folder that keeps the runs.", show_default=True)
+]
+DeviceOption = Annotated[str, typer.Option("--device", help="cpu, cuda, or auto for a GPU if there is one.")]
+OverrideOption = Annotated[
+    list[str] | None, typer.Option("--set", metavar="TABLE.NAME=VALUE", help="Change a setting; may be repeated.")
+]
+
+
+def in_one_sentence(verb: Callable[P, R]) -> Callable[P, R]:
+    """A person's mistake ends the verb with one sentence on standard error, not with a traceback."""
+
+    @functools.wraps(verb)
+    def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return verb(*args, **kwargs)
+        except UserError as error:
+            _stop(f"error: {error}", 2)
+        except OSError as error:
+            _stop(f"error: {error.strerror or error}: {error.filename or ''}".rstrip(": "), 2)
+        except KeyboardInterrupt:
+            _stop("interrupted: what was finished is kept, and the same command goes on from there", 130)
+
+    return guarded
+
+
+def _stop(message: str, code: int) -> NoReturn:
+    typer.echo(message, err=True)
+    raise typer.Exit(code)
+
+
+def emit(table: Table, format: OutputFormat, payload: Any = None) -> None:
+    """Print a result on standard output; as JSON the `payload` where there is one, else the table's rows."""
+    if format is OutputFormat.json and payload is not None:
+        typer.echo(json.dumps(payload, indent=1))
+    else:
+        typer.echo(table.render(format.value))
+
+
+def note(message: str) -> None:
+    """A message beside the result, on standard error."""
+    typer.echo(message, err=True)
+
+
+def parse_range(text: str) -> list[int]:
+    """`"0-4,7"` → [0, 1, 2, 3, 4, 7]."""
+    numbers: list[int] = []
+    for part in text.split(","):
+        match = re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*", part)
+        if not match:
+            raise UserError(f"cannot read the range {text!r}: write it like 0-9 or 0,2,5")
+        low, high = int(match[1]), int(match[2] or match[1])
+        if high < low:
+            raise UserError(f"the range {part.strip()!r} runs backwards")
+        numbers.extend(range(low, high + 1))
+    return numbers
+
+
+def show_version(
+    version: Annotated[bool, typer.Option("--version", is_eager=True, help="Print the version and stop.")] = False,
+) -> None:
+    """Print the version when asked for it."""
+    if version:
+        from gumbel_mpnn._version import __version__
+
+        typer.echo(f"gumbel-mpnn {__version__}")
+        sys.exit(0)

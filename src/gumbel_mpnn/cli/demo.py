@@ -1,0 +1,34 @@
+"""`gumbel-mpnn demo`: models trained and compared on a graph that comes with the package."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gumbel_mpnn.cli.common import DeviceOption, FormatOption, OutputFormat, emit, in_one_sentence, note
+
+
+@in_one_sentence
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for runs, table and figure.")] = Path("gumbel-mpnn-demo"),
+    device: DeviceOption = "auto",
+    format: FormatOption = OutputFormat.text,
+) -> None:
+    """Train and compare models on a generated graph whose good edges lie under many random ones."""
+    from gumbel_mpnn.cli.progress import ProgressMonitor
+    from gumbel_mpnn.experiments import run_demo
+    from gumbel_mpnn.report import demo_figure, run_table
+    from gumbel_mpnn.training.checkpoint import write_atomically
+
+    monitor = ProgressMonitor()
+    try:
+        runs = run_demo(out / "runs", device=device, monitor=monitor)
+    finally:
+        monitor.close()
+    table = run_table(runs)
+    write_atomically(out / "demo.md", (table.render("markdown") + "\n").encode())
+    demo_figure(runs[0].data, runs, out / "demo.png")
+    emit(table, format, [run.to_dict() for run in runs])
+    note(f"the table is in {out / 'demo.md'}, the figure in {out / 'demo.png'}, the runs in {out / 'runs'}")

@@ -1,0 +1,50 @@
+"""`gumbel-mpnn doctor`: what is installed and what works, for a bug report."""
+
+from __future__ import annotations
+
+from gumbel_mpnn.cli.common import FormatOption, OutputFormat, emit, in_one_sentence
+
+PACKAGES = (
+    "torch",
+    "torch-geometric",
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "numba",
+    "pandas",
+    "matplotlib",
+    "safetensors",
+    "typer",
+    "rich",
+    "networkx",
+)
+
+
+@in_one_sentence
+def doctor(format: FormatOption = OutputFormat.text) -> None:
+    """Show versions, devices and folders."""
+    import os
+    import platform
+    from importlib import metadata
+
+    import torch
+
+    from gumbel_mpnn._version import __version__
+    from gumbel_mpnn.data.files import cache_root
+    from gumbel_mpnn.report import Table
+
+    rows: list[list[str | int | float | None]] = [
+        ["gumbel-mpnn", __version__],
+        ["python", platform.python_version()],
+        ["system", platform.platform()],
+        ["cpu threads", str(torch.get_num_threads())],
+        ["gpu", torch.cuda.get_device_name() if torch.cuda.is_available() else "none"],
+        ["GUMBEL_MPNN_DATA", os.environ.get("GUMBEL_MPNN_DATA", "not set")],
+        ["cache folder", str(cache_root())],
+    ]
+    for package in PACKAGES:
+        try:
+            rows.append([package, metadata.version(package)])
+        except metadata.PackageNotFoundError:
+            rows.append([package, "not installed"])
+    emit(Table(["what", "found"], rows), format)

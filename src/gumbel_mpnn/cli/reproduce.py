@@ -1,0 +1,85 @@
+"""`gumbel-mpnn reproduce`: a table of results, ours beside the paper's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gumbel_mpnn.cli.common import (
+    DataRootOption,
+    DeviceOption,
+    FormatOption,
+    OutputFormat,
+    OverrideOption,
+    RunsOption,
+    emit,
+    in_one_sentence,
+    note,
+    parse_range,
+)
+from gumbel_mpnn.errors import unknown_name
+
+if TYPE_CHECKING:
+    from gumbel_mpnn.experiments import Job
+
+
+@in_one_sentence
+def reproduce(
+    name: Annotated[str, typer.Argument(help="Name of the table: backbones.")],
+    only: Annotated[str | None, typer.Option(help="Data sets or models to do, separated by commas.")] = None,
+    splits: Annotated[str | None, typer.Option(help="Which splits, like 0-9; all by default.")] = None,
+    seeds: Annotated[int, typer.Option(help="How many seeds for each split.", min=1)] = 3,
+    out: Annotated[Path | None, typer.Option(help="Write the result as a Markdown page to this file.")] = None,
+    overrides: OverrideOption = None,
+    data_root: DataRootOption = None,
+    runs: RunsOption = Path("runs"),
+    device: DeviceOption = "auto",
+    format: FormatOption = OutputFormat.text,
+) -> None:
+    """Run one table, doing only what is missing, and print our numbers beside the paper's."""
+    from gumbel_mpnn.cli.progress import ProgressMonitor
+    from gumbel_mpnn.experiments import experiments, run_jobs
+    from gumbel_mpnn.report import document, rows_table
+    from gumbel_mpnn.training.checkpoint import write_atomically
+
+    if name not in experiments:
+        raise unknown_name("experiment", name, experiments)
+    experiment = experiments[name]
+    jobs = _select(experiment.plan(), only)
+    monitor = ProgressMonitor()
+    try:
+        results = run_jobs(
+            jobs,
+            seeds=seeds,
+            runs=runs,
+            experiment=name,
+            splits=None if splits is None else parse_range(splits),
+            root=data_root,
+            device=device,
+            overrides=overrides or (),
+            monitor=monitor,
+        )
+    finally:
+        monitor.close()
+    rows = experiment.collect(results)
+    if out is not None:
+        options = "".join(f" {flag} {value}" for flag, value in (("--only", only), ("--splits", splits)) if value)
+        command = f"gumbel-mpnn reproduce {name}{options} --seeds {seeds} --out {out}"
+        page = document(experiment, rows, [run for run in results.values() if run is not None], command)
+        write_atomically(out, page.encode())
+        note(f"the page is in {out}")
+    emit(rows_table(experiment, rows), format, rows)
+
+
+def _select(jobs: list[Job], only: str | None) -> list[Job]:
+    """The jobs whose data set and model are both named, or of which one is named and the other left open."""
+    if only is None:
+        return jobs
+    datasets, models = {job.dataset for job in jobs}, {job.model for job in jobs}
+    words = {word.strip() for word in only.split(",")}
+    for word in sorted(words - datasets - models):
+        raise unknown_name("data set or model here", word, datasets | models)
+    datasets, models = words & datasets or datasets, words & models or models
+    return [job for job in jobs if job.dataset in datasets and job.model in models]

@@ -1,0 +1,133 @@
+"""`gumbel-mpnn train`: any model on a data set or on a person's own graph."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gumbel_mpnn.cli.common import (
+    DataRootOption,
+    DeviceOption,
+    FormatOption,
+    OutputFormat,
+    OverrideOption,
+    RunsOption,
+    emit,
+    in_one_sentence,
+    note,
+    parse_range,
+)
+from gumbel_mpnn.errors import UserError
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+    from gumbel_mpnn.runs import Run
+
+
+@in_one_sentence
+def train(
+    dataset: Annotated[str | None, typer.Argument(help="Name of a data set (see `gumbel-mpnn data`).")] = None,
+    model: Annotated[str, typer.Option(help="mlp, gcn, sage or gat.")] = "gcn",
+    splits: Annotated[str | None, typer.Option(help="Which splits, like 0-9 or 0,3; all by default.")] = None,
+    seeds: Annotated[int, typer.Option(help="How many seeds for each split.", min=1)] = 1,
+    preset: Annotated[str, typer.Option(help="tuned, paper, none, or a TOML file.")] = "tuned",
+    overrides: OverrideOption = None,
+    nodes: Annotated[Path | None, typer.Option(help="Own data: CSV of nodes.")] = None,
+    edges: Annotated[Path | None, typer.Option(help="Own data: CSV of edges.")] = None,
+    graph: Annotated[Path | None, typer.Option(help="Own data: a .npz or .graphml file instead of CSV.")] = None,
+    label: Annotated[str | None, typer.Option(help="Own data: name of the label column.")] = None,
+    features: Annotated[str | None, typer.Option(help="Own data: feature columns, separated by commas.")] = None,
+    predictions: Annotated[Path | None, typer.Option(help="Write every node's predicted class to this CSV.")] = None,
+    experiment: Annotated[str, typer.Option(help="Name of the folder within the runs.")] = "train",
+    data_root: DataRootOption = None,
+    runs: RunsOption = Path("runs"),
+    device: DeviceOption = "auto",
+    format: FormatOption = OutputFormat.text,
+) -> None:
+    """Train a model on some splits and seeds, all at once; finished runs are not done again."""
+    from gumbel_mpnn.cli.progress import ProgressMonitor
+    from gumbel_mpnn.report import run_table
+    from gumbel_mpnn.runs import fit
+
+    source = _source(dataset, nodes, edges, graph, label, features)
+    monitor = ProgressMonitor()
+    try:
+        run = fit(
+            source,
+            model,
+            splits=None if splits is None else parse_range(splits),
+            seeds=seeds,
+            preset=None if preset == "none" else preset,
+            overrides=overrides or (),
+            runs=runs,
+            experiment=experiment,
+            root=data_root,
+            device=device,
+            monitor=monitor,
+        )
+    finally:
+        monitor.close()
+    if predictions is not None:
+        _write_predictions(run, predictions)
+        note(f"predictions of {run.data.num_nodes} nodes are in {predictions}")
+    emit(run_table([run]), format, run.to_dict())
+    note(f"runs are in {run.folder.path}")
+
+
+def _source(
+    dataset: str | None,
+    nodes: Path | None,
+    edges: Path | None,
+    graph: Path | None,
+    label: str | None,
+    features: str | None,
+) -> str | Data:
+    """What to train on: a data set by name, or a person's own files."""
+    match dataset is not None, nodes is not None or edges is not None, graph is not None:
+        case True, False, False:
+            return str(dataset)
+        case False, True, False if nodes is not None and edges is not None:
+            return _read_csv(nodes, edges, label, features)
+        case False, False, True:
+            return _read_graph(Path(graph or ""), label, features)
+    raise UserError("give the name of a data set, or own data as --nodes with --edges, or as --graph")
+
+
+def _read_csv(nodes: Path, edges: Path, label: str | None, features: str | None) -> Data:
+    from gumbel_mpnn.data import from_csv
+
+    if label is None:
+        raise UserError("own data need --label, the name of the label column")
+    return from_csv(nodes, edges, label=label, features=_columns(features))
+
+
+def _read_graph(path: Path, label: str | None, features: str | None) -> Data:
+    from gumbel_mpnn.data import from_graphml, from_npz
+
+    if path.suffix == ".npz":
+        return from_npz(path)
+    if label is None:
+        raise UserError("own data need --label, the name of the label attribute")
+    return from_graphml(path, label=label, features=_columns(features))
+
+
+def _columns(features: str | None) -> list[str] | None:
+    return None if features is None else [name.strip() for name in features.split(",")]
+
+
+def _write_predictions(run: Run, path: Path) -> None:
+    import csv
+    import io
+
+    from gumbel_mpnn.training.checkpoint import write_atomically
+
+    ids = run.data.get("node_ids") or range(int(run.data.num_nodes or 0))
+    confidence = run.predict_proba().max(-1).values.tolist()
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["node", "prediction", "probability"])
+    writer.writerows(zip(ids, run.predict(), (f"{p:.4f}" for p in confidence), strict=True))
+    write_atomically(path, text.getvalue().encode())

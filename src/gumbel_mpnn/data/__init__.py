@@ -1,0 +1,31 @@
+"""Graphs to learn on: benchmarks by name, one's own files, and a generated one for the demo."""
+
+from gumbel_mpnn.data.benchmarks import get_spec, specs
+from gumbel_mpnn.data.files import Presence, locate
+from gumbel_mpnn.data.load import choose_split, load
+from gumbel_mpnn.data.networks import from_graphml, from_networkx
+from gumbel_mpnn.data.own import from_npz
+from gumbel_mpnn.data.spec import DatasetSpec
+from gumbel_mpnn.data.splits import add_splits, check_masks
+from gumbel_mpnn.data.synthetic import demo_graph
+from gumbel_mpnn.data.tables import from_csv
+from gumbel_mpnn.data.validate import GraphFacts, check
+
+__all__ = [
+    "DatasetSpec",
+    "GraphFacts",
+    "Presence",
+    "add_splits",
+    "check",
+    "check_masks",
+    "choose_split",
+    "demo_graph",
+    "from_csv",
+    "from_graphml",
+    "from_networkx",
+    "from_npz",
+    "get_spec",
+    "load",
+    "locate",
+    "specs",
+]

@@ -1,0 +1,88 @@
+"""Downloads that are either whole, verified and in place, or leave nothing behind."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import urllib.request
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from gumbel_mpnn.data.spec import File
+from gumbel_mpnn.errors import DataError
+
+Progress = Callable[[int, int | None], None]
+
+_CHUNK = 1 << 20
+_TIMEOUT_SECONDS = 30
+
+
+def download(files: Sequence[File], folder: Path, progress: Progress | None = None) -> None:
+    """Put each file, from its public original, at its path under `folder`; network trouble is an `OSError`."""
+    archives: dict[str, list[File]] = {}
+    for file in files:
+        if file.url is None:
+            raise ValueError(f"{file.path} has no public original")
+        if file.member is not None:
+            archives.setdefault(file.url, []).append(file)
+            continue
+        with _downloaded(file.url, folder, progress) as part:
+            _check(part, file)
+            _move(part, folder / file.path)
+    for url, members in archives.items():
+        with _downloaded(url, folder, progress) as part, tempfile.TemporaryDirectory(dir=folder) as unpacked:
+            _unpack(part, url, members, Path(unpacked), folder)
+
+
+@contextmanager
+def _downloaded(url: str, folder: Path, progress: Progress | None) -> Iterator[Path]:
+    """A temporary file in `folder` with all of `url`; it is gone afterwards, whatever happens, unless moved away."""
+    with urllib.request.urlopen(url, timeout=_TIMEOUT_SECONDS) as response:
+        folder.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=".download-", dir=folder)
+        part, done = Path(name), 0
+        try:
+            length = response.headers.get("Content-Length")
+            total = int(length) if length else None
+            with os.fdopen(handle, "wb") as out:
+                while chunk := response.read(_CHUNK):
+                    out.write(chunk)
+                    done += len(chunk)
+                    if progress is not None:
+                        progress(done, total)
+            if total is not None and done != total:  # read() does not say that the other side hung up
+                raise OSError(f"{url} broke off after {done} of {total} bytes")
+            yield part
+        finally:
+            part.unlink(missing_ok=True)
+
+
+def _unpack(archive: Path, url: str, files: Sequence[File], unpacked: Path, folder: Path) -> None:
+    """Move the wanted members into place once all are unpacked and verified.
+
+    Members are asked for by the names we know, so nothing the archive calls its files decides where bytes are written.
+    """
+    try:
+        with zipfile.ZipFile(archive) as contents:
+            for number, file in enumerate(files):
+                with contents.open(file.member or "") as member, (unpacked / str(number)).open("wb") as out:
+                    shutil.copyfileobj(member, out)
+                _check(unpacked / str(number), file)
+    except (KeyError, zipfile.BadZipFile, zlib.error, EOFError) as error:
+        raise DataError(f"{url} did not give the expected zip archive ({error}): try again later") from error
+    for number, file in enumerate(files):
+        _move(unpacked / str(number), folder / file.path)
+
+
+def _check(part: Path, file: File) -> None:
+    if not file.matches(part):
+        raise DataError(f"{file.url} did not give the published {file.path} (its sha256 differs): try again later")
+
+
+def _move(part: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part.replace(target)

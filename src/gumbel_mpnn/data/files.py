@@ -1,0 +1,120 @@
+"""Finding the files of a data set under a data root, and fetching those that are nowhere."""
+
+from __future__ import annotations
+
+import http.client
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gumbel_mpnn.data.download import Progress, download
+from gumbel_mpnn.data.spec import DatasetSpec, File
+from gumbel_mpnn.errors import DataError, MissingDataError
+
+ENVIRONMENT_VARIABLE = "GUMBEL_MPNN_DATA"
+
+
+@dataclass(frozen=True)
+class Presence:
+    """What a plain load of a data set finds on this machine.
+
+    Attributes:
+        found: path under the root → where the file lies.
+        missing: files that are under no root.
+        folder: where a person would put the missing ones.
+        without_features: whether the files that `features=False` is content with are here.
+    """
+
+    found: dict[str, Path]
+    missing: tuple[File, ...]
+    folder: Path
+    without_features: bool
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is missing."""
+        return not self.missing
+
+    @property
+    def downloadable(self) -> bool:
+        """Whether every missing file has a public original."""
+        return all(file.url for file in self.missing)
+
+
+def cache_root() -> Path:
+    """The user's cache folder, where downloads go."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "gumbel-mpnn"
+
+
+def search_roots(root: str | Path | None = None) -> list[Path]:
+    """The folders that are searched, in order: `root`, the environment variable's, the cache."""
+    named = (root, os.environ.get(ENVIRONMENT_VARIABLE))
+    return [*(Path(folder).expanduser() for folder in named if folder), cache_root()]
+
+
+def find(file: File, root: str | Path | None = None) -> Path | None:
+    """Where the file lies, or None."""
+    return next((folder / file.path for folder in search_roots(root) if (folder / file.path).is_file()), None)
+
+
+def all_found(files: Sequence[File], root: str | Path | None = None) -> bool:
+    """Whether none of the files is missing."""
+    return all(find(file, root) for file in files)
+
+
+def locate(spec: DatasetSpec, root: str | Path | None = None) -> Presence:
+    """Which files of the data set are present, which are missing, and where they belong."""
+    files = spec.files_for(spec.protocols[0], spec.forms[0])
+    paths = {file.path: find(file, root) for file in files}
+    return Presence(
+        found={name: path for name, path in paths.items() if path is not None},
+        missing=tuple(file for file in files if paths[file.path] is None),
+        folder=search_roots(root)[0],
+        without_features=any(all_found(form.files, root) for form in spec.forms if not form.features),
+    )
+
+
+def obtain(
+    name: str, files: Sequence[File], root: str | Path | None = None, progress: Progress | None = None
+) -> list[Path]:
+    """The paths of the files, in order, after downloading what is missing and verifying what has a checksum.
+
+    Args:
+        name: of the data set, for messages.
+        files: what is wanted.
+        root: the folder to search first.
+        progress: called with the bytes done and the bytes expected, where that is known, during a download.
+    """
+    missing = [file for file in files if find(file, root) is None]
+    if missing:
+        reason = ""
+        try:
+            if all(file.url for file in missing):
+                download(missing, cache_root(), progress)
+        except (OSError, http.client.HTTPException) as error:
+            reason = f" and could not be downloaded ({error})"
+        missing = [file for file in missing if find(file, root) is None]
+    if missing:
+        raise MissingDataError(
+            f"data set {name!r} lacks {', '.join(file.path for file in missing)}, found under none of "
+            f"{', '.join(map(str, search_roots(root)))}{reason}: put {'it' if len(missing) == 1 else 'them'} "
+            f"in {search_roots(root)[0]} under {'that name' if len(missing) == 1 else 'those names'}"
+        )
+    return [_verified(file, root) for file in files]
+
+
+def _verified(file: File, root: str | Path | None) -> Path:
+    path = find(file, root)
+    if path is None:
+        raise MissingDataError(f"{file.path} has gone while it was being read: load again")
+    try:
+        genuine = file.matches(path)
+    except OSError as error:
+        raise DataError(f"{path} cannot be read ({error.strerror})") from error
+    if not genuine:
+        raise DataError(
+            f"{path} is not the published file (its sha256 differs), so it is truncated or altered: delete it"
+        )
+    return path

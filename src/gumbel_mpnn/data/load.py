@@ -1,0 +1,127 @@
+"""Benchmarks by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from torch_geometric.data import Data
+
+from gumbel_mpnn.data.benchmarks import get_spec
+from gumbel_mpnn.data.download import Progress
+from gumbel_mpnn.data.files import all_found, locate, obtain
+from gumbel_mpnn.data.planetoid import read_geom_gcn_splits
+from gumbel_mpnn.data.raw import Masks, RawGraph, check_ends, count_edges, set_edges, set_masks
+from gumbel_mpnn.data.spec import DatasetSpec, Form
+from gumbel_mpnn.data.splits import RANDOM_PROTOCOLS, random_masks
+from gumbel_mpnn.errors import DataError, MissingDataError, UserError
+
+
+def load(
+    name: str,
+    split: int | None = None,
+    root: str | Path | None = None,
+    protocol: str | None = None,
+    features: bool = True,
+    directed: bool = False,
+    seed: int = 0,
+    num_splits: int = 10,
+    progress: Progress | None = None,
+) -> Data:
+    """A benchmark as a plain `Data`, from the first folder that has its files, downloaded if none has.
+
+    Searched are `root`, the folder in GUMBEL_MPNN_DATA and the user's cache, in this order.
+
+    Args:
+        name: of the data set; `specs` has them all.
+        split: gives masks [N] of this split; None gives the masks [N, S] of all.
+        root: a folder of data files to search first.
+        protocol: how the nodes are split; None takes the data set's default.
+        features: False leaves `x` out, which some data sets can be loaded without having.
+        directed: True keeps the direction of the edges, for the data sets that have one.
+        seed: of a random protocol.
+        num_splits: how many splits a random protocol makes.
+        progress: called with bytes done and bytes expected during a download.
+
+    Returns:
+        `x` float32 [N, F], `edge_index` int64 [2, E] sorted with every edge once per direction, `y` int64 [N] with
+        -1 for unlabelled nodes, the three masks, and the strings `name`, `metric` and `protocol`.
+    """
+    spec = get_spec(name)
+    protocol = spec.protocol(protocol)
+    form, paths = _obtain(spec, protocol, root, features, directed, progress)
+    graph = form.read(paths[: len(form.files)])
+    _check_counts(spec, graph, features)
+
+    data = graph.to_data()
+    if not features:
+        data.x, data.num_nodes = None, spec.num_nodes
+    set_edges(data, undirected=not directed)
+    set_masks(data, _masks(graph, protocol, paths[len(form.files) :], seed, num_splits))
+    if split is not None:
+        choose_split(data, split)
+    data.name, data.metric, data.protocol = spec.name, spec.metric, protocol
+    return data
+
+
+def choose_split(data: Data, split: int) -> None:
+    """Reduce the masks [N, S] of `data` to the masks [N] of one split."""
+    count = data.train_mask.shape[1]
+    if not 0 <= split < count:
+        raise UserError(f"there is no split {split}: this protocol has splits 0 to {count - 1}")
+    for mask in ("train_mask", "val_mask", "test_mask"):
+        data[mask] = data[mask][:, split].contiguous()
+
+
+def _obtain(
+    spec: DatasetSpec,
+    protocol: str,
+    root: str | Path | None,
+    features: bool,
+    directed: bool,
+    progress: Progress | None,
+) -> tuple[Form, list[Path]]:
+    """The form to read and the paths of its files: one that is here, before one to be downloaded."""
+    forms = [form for form in spec.forms if form.directed == directed and (form.features or not features)]
+    if not forms:
+        raise DataError(f"data set {spec.name!r} has no directed edges: load it with directed=False")
+    forms.sort(key=lambda form: form.features)  # without features the small files come first
+    wanted = [(form, spec.files_for(protocol, form)) for form in forms]
+    here = [pair for pair in wanted if all_found(pair[1], root)]
+    downloadable = [pair for pair in wanted if all(file.url for file in pair[1])]
+    form, files = [*here, *downloadable, *wanted][0]
+    try:
+        return form, obtain(spec.name, files, root, progress)
+    except MissingDataError as error:
+        if features and locate(spec, root).without_features:
+            raise MissingDataError(f"{error}, or load the graph without features (features=False)") from error
+        raise
+
+
+def _check_counts(spec: DatasetSpec, graph: RawGraph, features: bool) -> None:
+    num_nodes = len(graph.y)
+    check_ends(graph.edges, num_nodes)
+    counts = {
+        "nodes": (num_nodes, spec.num_nodes),
+        "edges": (count_edges(graph.edges, num_nodes), spec.num_edges),
+        "classes": (len(torch.unique(torch.from_numpy(graph.y[graph.y >= 0]))), spec.num_classes),
+    }
+    if features:
+        shape = (0, 0) if graph.x is None else graph.x.shape
+        counts |= {"rows of features": (shape[0], spec.num_nodes), "features": (shape[1], spec.num_features)}
+    wrong = [
+        f"{found} {what} where {published} are published"
+        for what, (found, published) in counts.items()
+        if found != published
+    ]
+    if wrong:
+        raise DataError(f"the files of data set {spec.name!r} hold {', '.join(wrong)}: they are not the published ones")
+
+
+def _masks(graph: RawGraph, protocol: str, split_files: list[Path], seed: int, num_splits: int) -> Masks:
+    if protocol in RANDOM_PROTOCOLS:
+        return random_masks(graph.y, protocol, seed, num_splits)
+    masks = read_geom_gcn_splits(split_files) if split_files else graph.masks
+    if masks is None or len(masks.train) != len(graph.y):
+        raise DataError(f"the files of protocol {protocol!r} have no masks for {len(graph.y)} nodes")
+    return masks

@@ -1,0 +1,118 @@
+"""A graph from NetworkX, or from a GraphML file by way of it."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+from xml.etree.ElementTree import ParseError
+
+import numpy as np
+from numpy.typing import NDArray
+from torch_geometric.data import Data
+
+from gumbel_mpnn.data.own import SPLIT, assemble
+from gumbel_mpnn.errors import DataError, UserError, did_you_mean
+
+
+def from_graphml(path: str | Path, label: str, features: Sequence[str] | None = None) -> Data:
+    """A graph from a GraphML file; `label` and `features` are those of `from_networkx`."""
+    networkx = _networkx()
+    try:
+        graph = networkx.read_graphml(path)
+    except FileNotFoundError:
+        raise DataError(f"there is no file {path}") from None
+    except (ParseError, networkx.NetworkXError, ValueError, KeyError, OSError) as error:
+        raise DataError(f"{path} is not a readable GraphML file ({error})") from error
+    return _convert(graph, label, features, where=str(path))
+
+
+def from_networkx(graph: Any, label: str, features: Sequence[str] | None = None) -> Data:
+    """A graph from a NetworkX graph, with both directions of each edge unless it is a directed one.
+
+    Nodes and labels may be anything; `data.node_ids` and `data.class_names` map predictions back to them. A node
+    without a label is predicted but never trained on. A node attribute `split` (train, val, test) becomes the masks,
+    and an edge attribute `weight` becomes `edge_weight`.
+
+    Args:
+        graph: any NetworkX graph.
+        label: the node attribute that is to be predicted.
+        features: node attributes to learn from, numbers or vectors of them; None takes all such ones other than label
+            and split.
+    """
+    return _convert(graph, label, features, where="the NetworkX graph")
+
+
+def _networkx() -> ModuleType:
+    try:
+        import networkx
+    except ImportError:
+        raise UserError("reading GraphML needs the package networkx: pip install networkx") from None
+    module: ModuleType = networkx
+    return module
+
+
+def _convert(graph: Any, label: str, features: Sequence[str] | None, where: str) -> Data:
+    nodes: dict[Hashable, Mapping[str, Any]] = dict(graph.nodes(data=True))
+    if not nodes:
+        raise DataError(f"{where} has no nodes")
+    known = list(dict.fromkeys(name for attributes in nodes.values() for name in attributes))
+    for name in (label, *(features or ())):
+        if name not in known:
+            raise DataError(f"no node of {where} has the attribute {name!r}: {did_you_mean(name, known)}")
+    if label in (features or ()):
+        raise DataError(f"the attribute {label!r} of {where} is the label, so it cannot be a feature")
+    chosen = features
+    if chosen is None:
+        chosen = [name for name in known if name not in (label, SPLIT) and _is_numeric(nodes, name)]
+    if not chosen:
+        raise DataError(f"{where} has no numeric node attribute to take as feature: add one")
+
+    row = {node: k for k, node in enumerate(nodes)}
+    links = list(graph.edges(data=True))
+    edges = np.array([(row[a], row[b]) for a, b, _ in links], dtype=np.int64).reshape(-1, 2)
+    return assemble(
+        where=where,
+        ids=list(nodes),
+        labels=[_text(attributes.get(label)) for attributes in nodes.values()],
+        x=np.concatenate([_feature(nodes, name, where) for name in chosen], axis=1),
+        edges=edges,
+        weight=_weight(links, where),
+        split=[_text(attributes.get(SPLIT)).lower() for attributes in nodes.values()] if SPLIT in known else None,
+        undirected=not graph.is_directed(),
+    )
+
+
+def _text(value: Any) -> str:
+    return "" if value is None or value != value else str(value).strip()  # NaN is the number that is not itself
+
+
+def _is_numeric(nodes: Mapping[Hashable, Mapping[str, Any]], name: str) -> bool:
+    values = [attributes[name] for attributes in nodes.values() if name in attributes]
+    return all(np.asarray(value).dtype.kind in "biuf" for value in values)
+
+
+def _feature(nodes: Mapping[Hashable, Mapping[str, Any]], name: str, where: str) -> NDArray[np.float32]:
+    """The attribute as columns [N, k], k being the length of its vectors."""
+    columns: list[NDArray[Any]] = []
+    for node, attributes in nodes.items():
+        if name not in attributes:
+            raise DataError(f"node {node!r} of {where} has no feature {name!r}")
+        value = np.ravel(attributes[name])
+        if value.dtype.kind not in "biuf":
+            raise DataError(f"feature {name!r} of node {node!r} of {where} is not a number but {attributes[name]!r}")
+        if columns and len(value) != len(columns[0]):
+            raise DataError(f"feature {name!r} of node {node!r} of {where} is not as long as that of other nodes")
+        columns.append(value)
+    return np.array(columns, dtype=np.float32)
+
+
+def _weight(links: Sequence[tuple[Any, Any, Mapping[str, Any]]], where: str) -> NDArray[np.float32] | None:
+    """The weight of each edge, 1 where only others have one, as in NetworkX."""
+    if not any("weight" in attributes for _, _, attributes in links):
+        return None
+    try:
+        return np.array([attributes.get("weight", 1.0) for _, _, attributes in links], dtype=np.float32)
+    except (TypeError, ValueError):
+        raise DataError(f"an edge of {where} has a weight that is not a number") from None

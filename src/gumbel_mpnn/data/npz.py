@@ -1,0 +1,109 @@
+"""Reading npz files without ever unpickling, and the layout in which graphs lie in them."""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gumbel_mpnn.data.raw import Masks, RawGraph, mask_of
+from gumbel_mpnn.errors import DataError
+
+Arrays = dict[str, NDArray[Any]]
+
+
+def read_npz(path: Path, required: Sequence[str] = ()) -> Arrays:
+    """All arrays of the file by name, after checking that the `required` ones are there."""
+    arrays: Arrays = {}
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = archive.namelist()
+        with np.load(path, allow_pickle=False) as npz:
+            for name in npz.files:
+                arrays[name] = npz[name]
+    except FileNotFoundError:
+        raise DataError(f"there is no file {path}") from None
+    except ValueError as error:
+        if "allow_pickle" not in str(error):
+            raise DataError(f"{path} is not a whole npz file ({error})") from error
+        culprit = [Path(member).stem for member in members][len(arrays)]
+        raise DataError(
+            f"array {culprit!r} of {path} holds Python objects, which are not read: store it as numbers or text"
+        ) from error
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError) as error:
+        raise DataError(f"{path} is not a whole npz file ({error}): it is truncated or altered") from error
+    for name in required:
+        if name not in arrays:
+            raise DataError(f"{path} has no array {name!r}, only {', '.join(sorted(arrays)) or 'none at all'}")
+    return arrays
+
+
+def read_graph(paths: Sequence[Path]) -> RawGraph:
+    """The graph in one npz of the layout that from_npz documents."""
+    (path,) = paths
+    arrays = read_npz(path, required=("edges", "node_labels"))
+    edges, labels = integers(arrays, "edges", path), integers(arrays, "node_labels", path)
+    if edges.ndim != 2 or edges.shape[1] != 2:
+        raise DataError(f"array 'edges' of {path} must have the shape [E, 2], not {list(edges.shape)}")
+    if labels.ndim != 1:
+        raise DataError(f"array 'node_labels' of {path} must have the shape [N], not {list(labels.shape)}")
+    return RawGraph(
+        edges=edges,
+        y=labels,
+        x=_features(arrays, path),
+        masks=read_masks(arrays, len(labels), path),
+        class_names=[str(name) for name in arrays["class_names"]] if "class_names" in arrays else None,
+    )
+
+
+def integers(arrays: Arrays, name: str, path: Path) -> NDArray[np.int64]:
+    """The array `name` as int64; the files hold small unsigned types that overflow in arithmetic."""
+    if not np.issubdtype(arrays[name].dtype, np.integer):
+        raise DataError(f"array {name!r} of {path} must hold integers, not {arrays[name].dtype}")
+    return arrays[name].astype(np.int64)
+
+
+def read_masks(arrays: Arrays, num_nodes: int, path: Path) -> Masks | None:
+    """The splits of the file as [N, S] masks, from its masks [S, N] or its lists of node numbers."""
+    found = []
+    for mask, index in (("train_masks", "train_idx"), ("val_masks", "valid_idx"), ("test_masks", "test_idx")):
+        if mask in arrays:
+            stored = np.atleast_2d(arrays[mask])
+            if stored.ndim != 2 or stored.shape[1] != num_nodes:
+                raise DataError(
+                    f"array {mask!r} of {path} must have the shape [S, {num_nodes}], not {list(stored.shape)}"
+                )
+            found.append(np.ascontiguousarray(stored.T.astype(bool)))
+        elif index in arrays:
+            nodes = integers(arrays, index, path)
+            found.append(mask_of(nodes, num_nodes, f"array {index!r} of {path}")[:, None])
+    if found and (len(found) < 3 or len({mask.shape for mask in found}) > 1):
+        raise DataError(f"{path} must have train, validation and test masks for the same number of splits, or none")
+    return Masks(*found) if found else None
+
+
+def _features(arrays: Arrays, path: Path) -> NDArray[np.float32] | None:
+    if "node_features" in arrays:
+        features = arrays["node_features"]
+        if features.ndim != 2 or not (np.issubdtype(features.dtype, np.number) or features.dtype == bool):
+            raise DataError(f"array 'node_features' of {path} must hold numbers in the shape [N, F]")
+        return features.astype(np.float32, copy=False)
+    if "features_indices" not in arrays:
+        return None
+    from scipy.sparse import csr_matrix
+
+    indices = arrays["features_indices"]
+    values = arrays.get("features_data", np.ones(len(indices)))
+    try:
+        stored = (values.astype(np.float32), integers(arrays, "features_indices", path), arrays["features_indptr"])
+        matrix = csr_matrix(stored, shape=tuple(arrays["features_shape"].tolist()))
+        matrix.check_format(full_check=True)
+    except (KeyError, ValueError, TypeError) as error:
+        raise DataError(f"the arrays 'features_*' of {path} are not a sparse matrix in CSR form ({error})") from error
+    dense: NDArray[np.float32] = matrix.toarray()
+    return dense

@@ -1,0 +1,61 @@
+"""ogbn-arxiv from OGB's raw folder, without the ogb package, or from the structure alone."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gumbel_mpnn.data.npz import integers, read_masks, read_npz
+from gumbel_mpnn.data.raw import Masks, RawGraph, mask_of
+from gumbel_mpnn.errors import DataError
+
+STRUCTURE = (
+    "raw/edge.csv.gz",
+    "raw/node-label.csv.gz",
+    *(f"split/time/{part}.csv.gz" for part in ("train", "valid", "test")),
+)
+FEATURES = "raw/node-feat.csv.gz"
+
+
+def read_ogb(paths: Sequence[Path]) -> RawGraph:
+    """The graph in the files `STRUCTURE` and, if they are wanted, `FEATURES`; edges point from citing to cited."""
+    edge, label, train, valid, test, *features = paths
+    y = _table(label, np.int64, columns=1)[:, 0]
+    masks = (mask_of(_table(part, np.int64, columns=1)[:, 0], len(y), part)[:, None] for part in (train, valid, test))
+    return RawGraph(
+        edges=_table(edge, np.int64, columns=2),
+        y=y,
+        x=_table(features[0], np.float32) if features else None,
+        masks=Masks(*masks),
+    )
+
+
+def read_structure(paths: Sequence[Path]) -> RawGraph:
+    """The graph in an npz that holds the citations in CSR form (`indptr`, `indices`), labels and node lists."""
+    (path,) = paths
+    arrays = read_npz(path, required=("indptr", "indices", "node_labels", "train_idx", "valid_idx", "test_idx"))
+    y, indptr = integers(arrays, "node_labels", path), integers(arrays, "indptr", path)
+    citing = np.repeat(np.arange(len(y)), np.diff(indptr))
+    return RawGraph(
+        edges=np.stack([citing, integers(arrays, "indices", path)], axis=1),
+        y=y,
+        masks=read_masks(arrays, len(y), path),
+        class_names=[str(name) for name in arrays["class_names"]] if "class_names" in arrays else None,
+    )
+
+
+def _table(path: Path, dtype: type, columns: int | None = None) -> NDArray[Any]:
+    import pandas as pd
+
+    try:
+        table = pd.read_csv(path, header=None, dtype=dtype, compression="gzip").to_numpy(copy=True)
+    except (OSError, EOFError, ValueError, zlib.error) as error:
+        raise DataError(f"{path} is not a whole table of numbers ({error}): it is truncated or altered") from error
+    if columns is not None and table.shape[1] != columns:
+        raise DataError(f"{path} has {table.shape[1]} columns where {columns} belong")
+    return table

@@ -1,0 +1,98 @@
+"""A graph of one's own: what the readers of CSV, npz, GraphML and NetworkX share."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch_geometric.data import Data
+
+from gumbel_mpnn.data.npz import read_graph
+from gumbel_mpnn.data.raw import BoolArray, IntArray, Masks, RawGraph, set_edges
+from gumbel_mpnn.data.validate import check
+from gumbel_mpnn.errors import DataError
+
+SPLIT = "split"  # the column or attribute that says train, val or test
+
+
+def from_npz(path: str | Path, undirected: bool = True) -> Data:
+    """A graph from one npz file, which is never unpickled.
+
+    Arrays: `edges` integer [E, 2]; `node_labels` integer [N], -1 for unlabelled; features either as `node_features`
+    [N, F] or in CSR form as `features_shape`, `features_indptr`, `features_indices` and, unless all stored values are
+    1, `features_data`. Optional: `train_masks`, `val_masks`, `test_masks` bool [S, N], or `train_idx`, `valid_idx`,
+    `test_idx`; `class_names`.
+
+    Args:
+        path: of the file.
+        undirected: whether every edge goes both ways.
+    """
+    graph = read_graph([Path(path)])
+    if graph.x is None:
+        raise DataError(f"{path} has no features: add an array 'node_features' of shape [N, F]")
+    return finish(graph.to_data(), undirected, where=str(path))
+
+
+def assemble(
+    where: str,
+    ids: Sequence[Hashable],
+    labels: Sequence[str],
+    x: NDArray[np.float32],
+    edges: IntArray,
+    weight: NDArray[np.float32] | None,
+    split: Sequence[str] | None,
+    undirected: bool,
+) -> Data:
+    """A checked `Data` that remembers its ids (`node_ids`) and labels (`class_names`), to map predictions back."""
+    y, class_names = encode_labels(labels, ids, where)
+    masks = None if split is None else _split_masks(split, ids, where)
+    data = RawGraph(edges=edges, y=y, x=x, masks=masks, class_names=class_names).to_data()
+    data.node_ids = list(ids)
+    if weight is not None:
+        data.edge_weight = torch.from_numpy(weight)
+    return finish(data, undirected, where)
+
+
+def finish(data: Data, undirected: bool, where: str) -> Data:
+    """Check the graph as it was listed, then merge and mirror its edges."""
+    try:
+        data.num_merged_edges = check(data).num_duplicate_edges
+    except DataError as error:
+        raise DataError(f"{where}: {error}") from error
+    set_edges(data, undirected)
+    return data
+
+
+def encode_labels(labels: Sequence[str], ids: Sequence[Hashable], where: str) -> tuple[IntArray, list[str]]:
+    """A class number per label, and the name of each class; empty labels become -1."""
+    names = set(labels) - {""}
+    if all(map(_is_integer, names)):
+        negative = next((k for k, label in enumerate(labels) if label.startswith("-")), None)
+        if negative is not None:
+            # -1 may mean "unlabelled" or a class of that name: guessing wrong would spoil the training unnoticed.
+            raise DataError(
+                f"{where}: node {ids[negative]!r} has the label {labels[negative]}: leave the label of an unlabelled "
+                "node empty and number classes from 0"
+            )
+        class_names = sorted(names, key=int)
+    else:
+        class_names = sorted(names)
+    number = {name: k for k, name in enumerate(class_names)} | {"": -1}
+    return np.array([number[label] for label in labels], dtype=np.int64), class_names
+
+
+def _is_integer(label: str) -> bool:
+    return label.removeprefix("-").isdecimal()
+
+
+def _split_masks(split: Sequence[str], ids: Sequence[Hashable], where: str) -> Masks:
+    for node, part in zip(ids, split, strict=True):
+        if part not in ("train", "val", "test", ""):
+            raise DataError(f"{where}: node {node!r} is in the split {part!r}: write train, val, test or nothing")
+    parts: NDArray[Any] = np.array(split)
+    found: list[BoolArray] = [parts == part for part in ("train", "val", "test")]
+    return Masks(*found)

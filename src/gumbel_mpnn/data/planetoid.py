@@ -1,0 +1,63 @@
+"""Cora, CiteSeer and PubMed from the files of the Planetoid repository, and the geom-gcn splits of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gumbel_mpnn.data.npz import read_npz
+from gumbel_mpnn.data.raw import Masks, RawGraph, mask_of
+from gumbel_mpnn.data.safe_pickle import read_pickle
+from gumbel_mpnn.errors import DataError
+
+# The part called x is left out: it repeats the first rows of allx.
+PARTS = ("tx", "allx", "y", "ty", "ally", "graph", "test.index")
+
+
+def read_planetoid(paths: Sequence[Path]) -> RawGraph:
+    """The graph in the raw files, in the order of `PARTS`, with the public split.
+
+    As everywhere, the nodes of CiteSeer that the files give neither features nor a label (15 test numbers are
+    skipped) get zeros and class 0, and self-loops are left out.
+    """
+    *pickles, index_path = paths
+    try:
+        tx, allx, y, ty, ally, graph = map(read_pickle, pickles)
+        test = np.array(index_path.read_text().split(), dtype=np.int64)
+        num_nodes, num_known = int(test.max()) + 1, allx.shape[0]
+
+        features = np.zeros((num_nodes, allx.shape[1]), dtype=np.float32)
+        features[:num_known] = _dense(allx)
+        features[test] = _dense(tx)
+        one_hot = np.zeros((num_nodes, ally.shape[1]))
+        one_hot[:num_known] = ally
+        one_hot[test] = ty
+
+        edges = np.array([(node, other) for node, others in graph.items() for other in others], dtype=np.int64)
+        edges = edges[edges[:, 0] != edges[:, 1]]
+    except (AttributeError, IndexError, OSError, TypeError, ValueError) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"the files beside {index_path} do not fit together ({error})") from error
+
+    num_train = y.shape[0]
+    val = np.arange(num_train, min(num_train + 500, num_known))
+    public = (mask_of(nodes, num_nodes, index_path)[:, None] for nodes in (np.arange(num_train), val, test))
+    return RawGraph(edges=edges, y=one_hot.argmax(axis=1), x=features, masks=Masks(*public))
+
+
+def read_geom_gcn_splits(paths: Sequence[Path]) -> Masks:
+    """Masks [N, S] from one npz per split."""
+    names = ("train_mask", "val_mask", "test_mask")
+    splits = [read_npz(path, required=names) for path in paths]
+    return Masks(*(np.stack([split[name].astype(bool) for split in splits], axis=1) for name in names))
+
+
+def _dense(matrix: Any) -> NDArray[Any]:
+    matrix.check_format(full_check=True)
+    dense: NDArray[Any] = matrix.toarray()
+    return dense

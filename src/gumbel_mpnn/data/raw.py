@@ -1,0 +1,101 @@
+"""What every reader gives: plain arrays, and the one way they become a `Data`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch_geometric.data import Data
+from torch_geometric.utils import coalesce, to_undirected
+
+from gumbel_mpnn.errors import DataError
+
+BoolArray = NDArray[np.bool_]
+IntArray = NDArray[np.int64]
+
+
+class Masks(NamedTuple):
+    """Which nodes train, validate and test: bool [N], or [N, S] for S splits."""
+
+    train: BoolArray
+    val: BoolArray
+    test: BoolArray
+
+
+@dataclass(frozen=True)
+class RawGraph:
+    """A graph as its files list it.
+
+    Attributes:
+        edges: [E, 2], in the order and multiplicity of the file.
+        y: labels [N], -1 where a node has none.
+        x: float32 features [N, F], or None if the files have none.
+        masks: the splits that come with the files.
+        class_names: a name per class, where known.
+    """
+
+    edges: IntArray
+    y: IntArray
+    x: NDArray[np.float32] | None = None
+    masks: Masks | None = None
+    class_names: list[str] | None = None
+
+    def to_data(self) -> Data:
+        """A `Data` with the edges as listed; `set_edges` merges and mirrors them."""
+        data = Data(
+            x=None if self.x is None else torch.from_numpy(self.x),
+            edge_index=torch.from_numpy(np.ascontiguousarray(self.edges.T)),
+            y=torch.from_numpy(self.y),
+        )
+        if self.x is None:
+            data.num_nodes = len(self.y)
+        if self.masks is not None:
+            set_masks(data, self.masks)
+        if self.class_names is not None:
+            data.class_names = self.class_names
+        return data
+
+
+def set_masks(data: Data, masks: Masks) -> None:
+    """Give `data` its train, validation and test masks."""
+    data.train_mask, data.val_mask, data.test_mask = map(torch.from_numpy, masks)
+
+
+def set_edges(data: Data, undirected: bool) -> None:
+    """List every edge of `data` once, sorted, and in both directions if `undirected`.
+
+    An edge that was listed several times gets the mean of its weights, not the sum: a file that lists an undirected
+    edge both ways does not mean an edge of twice the weight.
+    """
+    merge = to_undirected if undirected else coalesce
+    data.edge_index, weight = merge(data.edge_index, data.edge_weight, num_nodes=data.num_nodes, reduce="mean")
+    if weight is not None:
+        data.edge_weight = weight
+
+
+def mask_of(nodes: IntArray, num_nodes: int, where: object) -> BoolArray:
+    """The bool [N] mask that is true at `nodes`, which come from `where`."""
+    if nodes.size and (nodes.min() < 0 or nodes.max() >= num_nodes):
+        raise DataError(f"{where} names the nodes {nodes.min()} to {nodes.max()}, but nodes are 0 to {num_nodes - 1}")
+    mask = np.zeros(num_nodes, dtype=bool)
+    mask[nodes] = True
+    return mask
+
+
+def count_edges(edges: NDArray[Any], num_nodes: int) -> int:
+    """Undirected edges of the list `edges` [E, 2], each once, without self-loops."""
+    low, high = edges.min(axis=1), edges.max(axis=1)
+    keys = torch.from_numpy(low * num_nodes + high)[torch.from_numpy(low != high)]
+    return len(torch.unique(keys))  # numpy's unique is many times slower
+
+
+def check_ends(edges: NDArray[Any], num_nodes: int) -> None:
+    """Raise a `DataError` for the first edge of `edges` [E, 2] that ends at a node outside the graph."""
+    outside = np.flatnonzero(((edges < 0) | (edges >= num_nodes)).any(axis=1))
+    if len(outside):
+        row = int(outside[0])
+        source, target = edges[row].tolist()
+        raise DataError(f"edge {row} goes from node {source} to node {target}, but nodes are 0 to {num_nodes - 1}")

@@ -1,0 +1,107 @@
+"""Split protocols: random ones as pure functions of labels and seed, and the checks that any masks must pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+from torch_geometric.data import Data
+
+from gumbel_mpnn.data.raw import Masks, set_masks
+from gumbel_mpnn.errors import DataError, UserError, unknown_name
+
+Seed = int | Sequence[int]
+
+
+def random_split(y: ArrayLike, fractions: tuple[float, float], seed: Seed) -> Masks:
+    """Masks [N] with these fractions of every class to train and to validate on, and the rest to test.
+
+    The shares are taken class by class, and each class gives at least one node to training.
+    """
+    return _deal(y, lambda size: (max(1, round(fractions[0] * size)), round(fractions[1] * size)), seed)
+
+
+def per_class_split(y: ArrayLike, train: int = 20, val: int = 30, *, seed: Seed) -> Masks:
+    """Masks [N] with `train` and `val` nodes of every class (fewer if it has no more) and the rest to test."""
+    return _deal(y, lambda size: (train, val), seed)
+
+
+def _deal(y: ArrayLike, sizes: Callable[[int], tuple[int, int]], seed: Seed) -> Masks:
+    """Shuffle each class and cut it in three; nodes labelled -1 are in no mask."""
+    labels = np.asarray(y)
+    rng = np.random.default_rng(seed)
+    masks = Masks(*(np.zeros(len(labels), dtype=bool) for _ in range(3)))
+    for label in np.unique(labels[labels >= 0]):
+        nodes = rng.permutation(np.flatnonzero(labels == label))
+        num_train, num_val = sizes(len(nodes))
+        for mask, part in zip(masks, np.split(nodes, [num_train, num_train + num_val]), strict=True):
+            mask[part] = True
+    return masks
+
+
+RANDOM_PROTOCOLS: dict[str, Callable[[ArrayLike, Seed], Masks]] = {
+    "per-class-20-30": lambda y, seed: per_class_split(y, 20, 30, seed=seed),
+    "random-48-32-20": lambda y, seed: random_split(y, (0.48, 0.32), seed),
+    "random-60-20-20": lambda y, seed: random_split(y, (0.6, 0.2), seed),
+}
+
+
+def random_masks(y: ArrayLike, protocol: str, seed: int = 0, num_splits: int = 10) -> Masks:
+    """Masks [N, S] of a random protocol; split k depends on the labels, the seed and k, not on how many are made."""
+    if protocol not in RANDOM_PROTOCOLS:
+        raise unknown_name("random split protocol", protocol, RANDOM_PROTOCOLS)
+    if seed < 0 or num_splits < 1:
+        raise UserError(f"the seed must be 0 or more and num_splits 1 or more, not {seed} and {num_splits}")
+    splits = [RANDOM_PROTOCOLS[protocol](y, (seed, k)) for k in range(num_splits)]
+    return Masks(*(np.stack(masks, axis=1) for masks in zip(*splits, strict=True)))
+
+
+def add_splits(data: Data, protocol: str = "random-60-20-20", seed: int = 0, num_splits: int = 10) -> Data:
+    """A copy of `data` with `num_splits` splits [N, S] of a random protocol, in place of masks it may have."""
+    split = data.clone()
+    set_masks(split, random_masks(data.y.cpu(), protocol, seed, num_splits))
+    split.protocol = protocol
+    return split
+
+
+def check_masks(data: Data, require_all_classes: bool = True) -> None:
+    """Raise a `DataError` unless every split of `data` can be trained, chosen and tested on.
+
+    Args:
+        data: has `train_mask`, `val_mask` and `test_mask`, bool [N] or [N, S], and `y`.
+        require_all_classes: whether each class to be predicted must have a training node. The published splits of
+            texas break this, so the loader of benchmarks does not ask for it.
+    """
+    names = ("train_mask", "val_mask", "test_mask")
+    masks = [data.get(name) for name in names]
+    for name, mask in zip(names, masks, strict=True):
+        if mask is None:
+            raise DataError(f"the graph has no {name}: give all of {', '.join(names)}, or none")
+        if mask.dtype != torch.bool or mask.dim() not in (1, 2) or len(mask) != len(data.y):
+            wanted = f"[{len(data.y)}] or [{len(data.y)}, S]"
+            raise DataError(f"{name} must be bool of shape {wanted}, not {mask.dtype} {list(mask.shape)}")
+        if mask.shape != masks[0].shape:
+            raise DataError(f"{name} has the shape {list(mask.shape)}, but train_mask has {list(masks[0].shape)}")
+    columns = [mask.cpu().reshape(len(mask), -1).unbind(1) for mask in masks]
+    for k, (train, val, test) in enumerate(zip(*columns, strict=True)):
+        _check_split(data, f"split {k}" if masks[0].dim() == 2 else "the split", train, val, test, require_all_classes)
+
+
+def _check_split(data: Data, split: str, train: Tensor, val: Tensor, test: Tensor, require_all_classes: bool) -> None:
+    y = data.y.cpu()
+    overlap = int((train.int() + val.int() + test.int() > 1).sum())
+    if overlap:
+        raise DataError(f"{overlap} nodes are in more than one of the training, validation and test masks of {split}")
+    if not train.any():
+        raise DataError(f"the training mask of {split} is empty")
+    unlabelled = ((train | val | test) & (y < 0)).nonzero().flatten()
+    if len(unlabelled):
+        raise DataError(f"node {int(unlabelled[0])} is in a mask of {split} but has no label")
+    absent = sorted(set(y[val | test].tolist()) - set(y[train].tolist()))
+    if absent and require_all_classes:
+        names = data.get("class_names")
+        label = f"{absent[0]} ({names[absent[0]]!r})" if names else absent[0]
+        raise DataError(f"class {label} is to be predicted in {split} but has no training node there")

@@ -1,0 +1,118 @@
+"""The one gate every graph passes before it is trained on: faults are errors, oddities are counted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch_geometric.data import Data
+from torch_geometric.utils import coalesce
+
+from gumbel_mpnn.data.raw import check_ends
+from gumbel_mpnn.data.splits import check_masks
+from gumbel_mpnn.errors import DataError
+
+
+@dataclass(frozen=True)
+class GraphFacts:
+    """Counts of a graph; edges and degrees are undirected, each edge once, without self-loops."""
+
+    num_nodes: int
+    num_edges: int
+    num_self_loops: int
+    num_duplicate_edges: int
+    num_isolated: int
+    num_classes: int
+    num_unlabelled: int
+    degree_min: int
+    degree_mean: float
+    degree_max: int
+
+
+def check(data: Data, require_all_classes: bool = True) -> GraphFacts:
+    """The counts of `data`, or a `DataError` that says what is wrong with it and where.
+
+    Self-loops, duplicate edges, isolated and unlabelled nodes are accepted. `require_all_classes` is that of
+    `check_masks`. Features and masks may be absent.
+    """
+    _check_labels(data)
+    _check_features(data)
+    _check_edges(data)
+    if any(data.get(name) is not None for name in ("train_mask", "val_mask", "test_mask")):
+        check_masks(data, require_all_classes)
+    return _facts(data)
+
+
+def _check_labels(data: Data) -> None:
+    y = data.get("y")
+    if y is None:
+        raise DataError("the graph has no labels y: give an integer per node, -1 where it is unknown")
+    if y.is_floating_point() or y.is_complex() or y.dtype == torch.bool or y.dim() != 1:
+        raise DataError(f"the labels y must be integers of shape [N], not {y.dtype} {list(y.shape)}")
+    if len(y) == 0:
+        raise DataError("the graph has no nodes")
+    class_names = data.get("class_names")
+    num_classes = len(class_names) if class_names else len(y)
+    wrong = ((y < -1) | (y >= num_classes)).nonzero().flatten()
+    if len(wrong):
+        node = int(wrong[0])
+        raise DataError(
+            f"{_name(data, node)} has the label {int(y[node])}: labels are 0 to {num_classes - 1}, or -1 for unknown"
+        )
+    if (y < 0).all():
+        raise DataError("no node of the graph has a label")
+
+
+def _check_features(data: Data) -> None:
+    x = data.get("x")
+    if x is None:
+        return
+    if x.dim() != 2 or not x.is_floating_point():
+        raise DataError(f"the features x must be floats of shape [N, F], not {x.dtype} {list(x.shape)}")
+    if len(x) != len(data.y):
+        raise DataError(f"there are features x for {len(x)} nodes, but labels y for {len(data.y)}")
+    finite = torch.isfinite(x)
+    if not finite.all():
+        node, column = (~finite).nonzero()[0].tolist()
+        value = "NaN" if torch.isnan(x[node, column]) else "infinite"
+        raise DataError(f"feature {column} of {_name(data, node)} is {value}: give every node finite features")
+
+
+def _check_edges(data: Data) -> None:
+    edge_index, weight = data.get("edge_index"), data.get("edge_weight")
+    if edge_index is None:
+        raise DataError("the graph has no edge_index")
+    if edge_index.dtype != torch.int64 or edge_index.dim() != 2 or len(edge_index) != 2:
+        raise DataError(f"edge_index must be int64 of shape [2, E], not {edge_index.dtype} {list(edge_index.shape)}")
+    check_ends(edge_index.cpu().numpy().T, len(data.y))
+    if weight is not None and weight.shape != edge_index.shape[1:]:
+        raise DataError(f"there are {edge_index.shape[1]} edges but edge_weight has the shape {list(weight.shape)}")
+    if weight is not None and not torch.isfinite(weight).all():
+        edge = int((~torch.isfinite(weight)).nonzero()[0])
+        raise DataError(f"the weight of edge {edge} is not finite")
+
+
+def _facts(data: Data) -> GraphFacts:
+    edge_index, y = data.edge_index.cpu(), data.y.cpu()
+    arcs = coalesce(edge_index, num_nodes=len(y))
+    loops = int((arcs[0] == arcs[1]).sum())
+    source, target = arcs[:, arcs[0] != arcs[1]]
+    ends = coalesce(torch.stack([torch.minimum(source, target), torch.maximum(source, target)]), num_nodes=len(y))
+    degree = ends.flatten().bincount(minlength=len(y))
+    return GraphFacts(
+        num_nodes=len(y),
+        num_edges=ends.shape[1],
+        num_self_loops=loops,
+        num_duplicate_edges=edge_index.shape[1] - arcs.shape[1] + int(data.get("num_merged_edges", 0)),
+        num_isolated=int((degree == 0).sum()),
+        num_classes=len(torch.unique(y[y >= 0])),
+        num_unlabelled=int((y < 0).sum()),
+        degree_min=int(degree.min()),
+        degree_mean=float(degree.double().mean()),
+        degree_max=int(degree.max()),
+    )
+
+
+def _name(data: Data, node: int) -> str:
+    ids = data.get("node_ids")
+    return f"node {node}" if ids is None else f"node {node} ({ids[node]!r})"

@@ -1,0 +1,36 @@
+"""Errors a person can cause, each one sentence that says what was wrong, where, and what to do."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class UserError(ValueError):
+    """A mistake in what the user gave; the message is complete on its own, no traceback is needed."""
+
+
+class UnknownNameError(UserError):
+    """A name that nothing answers to."""
+
+
+class DataError(UserError):
+    """A graph, file or split that cannot be used as it is."""
+
+
+class MissingDataError(DataError):
+    """Files of a data set that lie nowhere we looked and could not be downloaded."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A closing half-sentence with the nearest known names, or all of them when none is near."""
+    known = sorted(known)
+    near = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
+    if near:
+        return f"did you mean {' or '.join(repr(match) for match in near)}?"
+    return f"known are {', '.join(known)}" if known else "none is known"
+
+
+def unknown_name(kind: str, name: str, known: Iterable[str]) -> UnknownNameError:
+    """The error for a `kind` called `name` that does not exist."""
+    return UnknownNameError(f"there is no {kind} called {name!r}: {did_you_mean(name, known)}")

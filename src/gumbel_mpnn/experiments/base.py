@@ -1,0 +1,79 @@
+"""What every experiment is made of: jobs to run, the paper's numbers, and rows to show."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Protocol
+
+from gumbel_mpnn.errors import MissingDataError
+from gumbel_mpnn.runs import Monitor, Run, fit
+
+Row = Mapping[str, str | int | float | None]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One setting of an experiment: a model with a preset on a data set."""
+
+    dataset: str
+    model: str
+    preset: str = "tuned"
+
+
+class Experiment(Protocol):
+    """A table or figure: what to run, and how the figures are put together."""
+
+    name: str
+    title: str
+    headings: Mapping[str, str]
+
+    def plan(self) -> list[Job]:
+        """All jobs of the experiment."""
+
+    def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
+        """The rows of the table; None stands for a data set whose files are not here."""
+
+
+def run_jobs(
+    jobs: Iterable[Job],
+    *,
+    seeds: int,
+    runs: Path,
+    experiment: str,
+    splits: Iterable[int] | None = None,
+    root: Path | None = None,
+    device: str = "auto",
+    overrides: Iterable[str] = (),
+    monitor: Monitor | None = None,
+) -> dict[Job, Run | None]:
+    """Do what is missing of the jobs; a job without data gives None."""
+    chosen, changes = None if splits is None else list(splits), list(overrides)
+    results: dict[Job, Run | None] = {}
+    for job in jobs:
+        try:
+            results[job] = fit(
+                job.dataset,
+                job.model,
+                splits=chosen,
+                seeds=seeds,
+                preset=job.preset,
+                overrides=changes,
+                runs=runs,
+                experiment=experiment,
+                root=root,
+                device=device,
+                monitor=monitor,
+            )
+        except MissingDataError:
+            results[job] = None
+    return results
+
+
+def published(table: str) -> dict[str, dict[str, list[float]]]:
+    """The paper's numbers of one table: data set → model → [value, ±], in per cent."""
+    file = resources.files("gumbel_mpnn") / "experiments" / "published" / f"{table}.toml"
+    return tomllib.loads(file.read_text(encoding="utf-8"))

@@ -1,0 +1,70 @@
+"""A pair graph under given weights: what the layers of one forward pass share, computed once."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from gumbel_mpnn.graph.pair_graph import PairGraph
+
+
+class WeightedGraph:
+    """Aggregations over `graph` with pair weights [B, P], [P] or None (all 1); weight 0 is no edge at all."""
+
+    def __init__(self, graph: PairGraph, weight: Tensor | None, dtype: torch.dtype) -> None:
+        self.graph = graph
+        like = torch.empty(0, dtype=dtype, device=graph.arc_pair.device)
+        self.arc_weight = graph.arc_weight(weight, like)
+
+    @cached_property
+    def degree(self) -> Tensor:
+        """Weighted in-degree without self-loops, [B, N, 1]."""
+        return self.graph.sum_arcs(self.arc_weight)[..., None]
+
+    @cached_property
+    def inverse_root_degree(self) -> Tensor:
+        """(1 + degree)^-½, the self-loop counted, [B, N, 1]; finite for every weight ≥ 0."""
+        return (1 + self.degree).rsqrt()
+
+    def sum(self, x: Tensor) -> Tensor:
+        """Weighted sum over neighbors, [B, N, D] → [B, N, D]."""
+        return self.graph.propagate_arcs(x, self.arc_weight)
+
+    def mean(self, x: Tensor) -> Tensor:
+        """Weighted mean over neighbors; 0 for a node that has none."""
+        return self.sum(x) / torch.where(self.degree > 0, self.degree, 1.0)
+
+    def symmetric(self, x: Tensor) -> Tensor:
+        """GCN's D^-½ (A + I) D^-½ x."""
+        scaled = x * self.inverse_root_degree
+        return (self.sum(scaled) + scaled) * self.inverse_root_degree
+
+    def attend(self, x: Tensor, target: Tensor, source: Tensor, negative_slope: float) -> Tensor:
+        """GAT's softmax average over neighbors and self.
+
+        x [B, N, D]; the score of an arc is the leaky ReLU of target + source, each [B, N]. An arc's weight
+        multiplies its share before the shares are made to sum to 1.
+        """
+        one = torch.ones_like(target)
+        scores = self.graph.arc_scores(torch.stack([target, one], -1), torch.stack([one, source], -1))
+        scores = torch.nn.functional.leaky_relu(scores, negative_slope)
+        own = torch.nn.functional.leaky_relu(target + source, negative_slope)
+        weight = self.arc_weight.view(-1, self.graph.num_arcs) if self.graph.num_arcs else scores
+        weight = weight.repeat_interleave(scores.shape[0] // max(weight.shape[0], 1), dim=0)
+        top = self._largest(scores, own, weight)
+        # An arc of weight 0 does not count for the maximum; without the clamp its share could be 0 · ∞.
+        share = weight * (scores - top[:, self.graph.arc_target]).clamp(max=_SAFE_EXPONENT).exp()
+        own_share = (own - top).exp()
+        total = self.graph.sum_arcs(share) + own_share
+        return (self.graph.propagate_arcs(x, share) + own_share[..., None] * x) / total[..., None]
+
+    @torch.no_grad()
+    def _largest(self, scores: Tensor, own: Tensor, weight: Tensor) -> Tensor:
+        """Largest score among self and the neighbors that are there, [B, N]."""
+        present = scores.masked_fill(weight == 0, -torch.inf)
+        return own.scatter_reduce(1, self.graph.arc_target.expand_as(present), present, "amax")
+
+
+_SAFE_EXPONENT = 60.0

@@ -1,0 +1,71 @@
+"""What follows a layer: norm, ReLU and dropout, each replica dropping by its own random stream."""
+
+from __future__ import annotations
+
+from functools import cache
+from types import ModuleType
+
+import torch
+from torch import Tensor, nn
+
+from gumbel_mpnn.nn.features import SparseFeatures
+from gumbel_mpnn.nn.modules import BatchNorm, LayerNorm
+from gumbel_mpnn.nn.streams import Streams
+
+
+def activate(x: Tensor, norm: nn.Module, probability: float, streams: Streams) -> Tensor:
+    """dropout(relu(norm(x))) for x [R, N, D], in one pass on a GPU; nothing is dropped outside training."""
+    probability = probability if norm.training else 0.0
+    kernels = _gpu_kernels(x)
+    # The fused gradient of batch norm is that of training; the rare gradient in evaluation goes the plain way.
+    if kernels is None or (isinstance(norm, BatchNorm) and not norm.training and x.requires_grad):
+        return dropout(torch.relu(norm(x)), probability, streams)
+    weight = bias = mean = rstd = None
+    kind, eps = "none", 0.0
+    if isinstance(norm, LayerNorm | BatchNorm):
+        kind, eps, weight, bias = "layer", norm.eps, norm.weight, norm.bias
+    if isinstance(norm, BatchNorm):
+        kind, mean, var = "batch", norm.running_mean, norm.running_var
+        if norm.training:
+            mean, var = kernels.batch_moments(x.detach())
+            norm.track(mean, var, x.shape[1])
+        rstd = (var + norm.eps).rsqrt()
+    call = streams.next_call() if probability else streams.seeds
+    out: Tensor = kernels.norm_relu_dropout(
+        x, weight, bias, mean, rstd, norm=kind, eps=eps, probability=probability, seeds=streams.seeds, call=call
+    )
+    return out
+
+
+def dropout(x: Tensor, probability: float, streams: Streams) -> Tensor:
+    """Zero entries of [R, ...] with `probability`, each replica from its own stream, and scale up the rest."""
+    if probability == 0:
+        return x
+    if kernels := _gpu_kernels(x):
+        out: Tensor = kernels.fused_dropout(x, probability, streams.seeds, streams.next_call())
+        return out
+    mask, kept = streams.keep(x.shape[1:], 1 - probability)
+    return x * mask * (1 / kept) if kept else torch.zeros_like(x)
+
+
+def dropout_features(x: Tensor | SparseFeatures, probability: float, streams: Streams) -> Tensor | SparseFeatures:
+    """The same on features that the replicas share until here."""
+    if probability == 0:
+        return x
+    if isinstance(x, SparseFeatures):
+        return SparseFeatures(x.layout, dropout(x.values.expand(len(streams), -1), probability, streams))
+    return dropout(x.expand(len(streams), *x.shape), probability, streams)
+
+
+def _gpu_kernels(x: Tensor) -> ModuleType | None:
+    """Our own kernels where `x` lies on a GPU that Triton serves, else None."""
+    return _import_kernels() if x.is_cuda else None
+
+
+@cache
+def _import_kernels() -> ModuleType | None:
+    try:
+        from gumbel_mpnn.nn import triton_kernels
+    except ImportError:
+        return None
+    return triton_kernels

@@ -1,0 +1,181 @@
+"""The plain models: one stack of layers, four kinds of layer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+from gumbel_mpnn.errors import UserError
+from gumbel_mpnn.graph import PairGraph, WeightedGraph
+from gumbel_mpnn.nn.activation import activate, dropout, dropout_features
+from gumbel_mpnn.nn.convs import DenseConv, GATConv, GCNConv, SAGEConv
+from gumbel_mpnn.nn.features import SparseFeatures
+from gumbel_mpnn.nn.modules import Linear, ReplicaModule, make_norm
+from gumbel_mpnn.nn.streams import Streams
+from gumbel_mpnn.registry import Registry
+
+
+class Backbone(ReplicaModule):
+    """`num_layers` times layer → norm → ReLU → dropout, then a linear head.
+
+    Args:
+        in_channels: Number of features of a node.
+        out_channels: Number of classes.
+        hidden_channels: Width of every layer.
+        num_layers: Number of layers before the head.
+        dropout: Share of activations dropped after every layer.
+        norm: `layer`, `batch` or `none`.
+        residual: Add a linear map of a layer's input to its output.
+        input_layer: Begin with a linear map to `hidden_channels` and dropout.
+        input_dropout: Share of the features dropped.
+        replicas: Train R models at once: the output is [R, N, out]; None is one model with output [N, out].
+        seeds: One for each replica; drawn from torch's global generator when not given.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        hidden_channels: int = 256,
+        num_layers: int = 2,
+        dropout: float = 0.5,
+        norm: str = "none",
+        residual: bool = False,
+        input_layer: bool = False,
+        input_dropout: float = 0.0,
+        *,
+        replicas: int | None = None,
+        seeds: Sequence[int] | None = None,
+    ) -> None:
+        super().__init__()
+        _check_range("num_layers", num_layers, 1, 1000)
+        _check_range("hidden_channels", hidden_channels, 1, 2**20)
+        _check_range("dropout", dropout, 0, 1)
+        _check_range("input_dropout", input_dropout, 0, 1)
+        count = replicas or 1
+        self.replicas, self.dropout, self.input_dropout = replicas, dropout, input_dropout
+        self.seeds = list(seeds) if seeds is not None else torch.randint(2**62, (count,)).tolist()
+        if len(self.seeds) != count:
+            raise ValueError(f"{count} replicas need as many seeds, not {len(self.seeds)}")
+        width = hidden_channels if input_layer else in_channels
+        widths = [width] + [hidden_channels] * num_layers
+        self.input = Linear(count, in_channels, hidden_channels) if input_layer else None
+        self.convs = nn.ModuleList(self.make_conv(count, *pair) for pair in pairwise(widths))
+        self.shortcuts = nn.ModuleList(Linear(count, i, hidden_channels) for i in widths[:-1] if residual)
+        self.norms = nn.ModuleList(make_norm(norm, count, hidden_channels) for _ in range(num_layers))
+        self.head = Linear(count, hidden_channels, out_channels)
+        self._streams: Streams | None = None
+        self.reset_parameters()
+
+    def make_conv(self, replicas: int, in_channels: int, out_channels: int) -> ReplicaModule:
+        """One layer of this kind of model."""
+        raise NotImplementedError
+
+    def reset_parameters(self) -> None:
+        """Draw all parameters anew from the replicas' seeds."""
+        streams = Streams(self.seeds, "init")
+        for module in self.modules():
+            assert isinstance(module, ReplicaModule | nn.ModuleList)
+            if isinstance(module, ReplicaModule):
+                module.draw(streams)
+
+    @property
+    def streams(self) -> Streams:
+        """The random streams of training, on the device of the model."""
+        if self._streams is None or self._streams.device != self.head.weight.device:
+            self._streams = Streams(self.seeds, "train", self.head.weight.device)
+        return self._streams
+
+    def forward(
+        self,
+        x: Tensor | SparseFeatures | Data,
+        graph: PairGraph | Tensor | None = None,
+        weight: Tensor | None = None,
+    ) -> Tensor:
+        """Logits for every node.
+
+        Args:
+            x: Features [N, in] (dense or sparse), or a whole `Data`.
+            graph: A `PairGraph`, or an `edge_index` [2, E], which is taken as undirected.
+            weight: Pair weights [R, P] or [P]; None for 1.
+        """
+        if isinstance(x, Data):
+            graph = PairGraph.of(x) if graph is None else graph
+            x = x.x
+        if isinstance(graph, Tensor):
+            graph = PairGraph.of(Data(edge_index=graph, num_nodes=len(x)))  # type: ignore[arg-type]
+        if graph is None:
+            raise TypeError("a graph is needed: a PairGraph or an edge_index")
+        logits = self.compute(x, WeightedGraph(graph, weight, x.dtype))
+        return logits if self.replicas is not None else logits.squeeze(0)
+
+    def compute(self, x: Tensor | SparseFeatures, graph: WeightedGraph) -> Tensor:
+        """Logits [R, N, out] of the stack."""
+        if self.training:
+            x = dropout_features(x, self.input_dropout, self.streams)
+        hidden = x if self.input is None else dropout(self.input(x), self.dropout * self.training, self.streams)
+        for layer, (conv, norm) in enumerate(zip(self.convs, self.norms, strict=True)):
+            out = conv(hidden, graph)
+            if self.shortcuts:
+                out = out + self.shortcuts[layer](hidden)
+            hidden = activate(out, norm, self.dropout, self.streams)
+        logits: Tensor = self.head(hidden)
+        return logits
+
+    def __repr__(self) -> str:
+        width, classes = self.head.weight.shape[1:]
+        many = "" if self.replicas is None else f", replicas={self.replicas}"
+        return f"{type(self).__name__}({width} wide, {len(self.convs)} layers, {classes} classes{many})"
+
+
+def _check_range(name: str, value: float, low: float, high: float) -> None:
+    if not low <= value <= high:
+        raise UserError(f"{name} must lie between {low} and {high}, but is {value}")
+
+
+backbones: Registry[Backbone] = Registry("model", reserved=("replicas", "seeds"))
+
+
+@backbones.register("mlp")
+class MLP(Backbone):
+    """A multi-layer perceptron: features only, the graph is not looked at."""
+
+    def make_conv(self, replicas: int, in_channels: int, out_channels: int) -> ReplicaModule:
+        """A linear layer."""
+        return DenseConv(replicas, in_channels, out_channels)
+
+
+@backbones.register("gcn")
+class GCN(Backbone):
+    """The graph convolutional network of Kipf and Welling."""
+
+    def make_conv(self, replicas: int, in_channels: int, out_channels: int) -> ReplicaModule:
+        """A graph convolution."""
+        return GCNConv(replicas, in_channels, out_channels)
+
+
+@backbones.register("sage", "graphsage")
+class GraphSAGE(Backbone):
+    """GraphSAGE with mean aggregation."""
+
+    def make_conv(self, replicas: int, in_channels: int, out_channels: int) -> ReplicaModule:
+        """A GraphSAGE layer."""
+        return SAGEConv(replicas, in_channels, out_channels)
+
+
+@backbones.register("gat")
+class GAT(Backbone):
+    """The graph attention network; `hidden_channels` is shared out among `heads`."""
+
+    def __init__(self, in_channels: int, out_channels: int, *args: Any, heads: int = 1, **options: Any) -> None:
+        self.heads = heads
+        super().__init__(in_channels, out_channels, *args, **options)
+
+    def make_conv(self, replicas: int, in_channels: int, out_channels: int) -> ReplicaModule:
+        """A graph attention layer."""
+        return GATConv(replicas, in_channels, out_channels, self.heads)

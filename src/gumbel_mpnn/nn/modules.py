@@ -1,0 +1,153 @@
+"""Linear layers and norms with a leading replica axis; every parameter is [R, ...]."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from gumbel_mpnn.errors import UserError, did_you_mean
+from gumbel_mpnn.graph import matmul
+from gumbel_mpnn.nn.features import SparseFeatures
+from gumbel_mpnn.nn.streams import Streams
+
+
+class ReplicaModule(nn.Module):
+    """A module whose parameters hold R replicas and are drawn from R streams."""
+
+    def draw(self, streams: Streams) -> None:
+        """Draw the parameters that are this module's own, not those of modules within it."""
+
+
+class Linear(ReplicaModule):
+    """x W + b for every replica, on [R, N, in] or on features [N, in] that all replicas share."""
+
+    def __init__(
+        self, replicas: int, in_channels: int, out_channels: int, *, bias: bool = True, glorot: bool = False
+    ) -> None:
+        super().__init__()
+        self.glorot = glorot
+        self.weight = nn.Parameter(torch.empty(replicas, in_channels, out_channels))
+        self.bias = nn.Parameter(torch.empty(replicas, 1, out_channels)) if bias else None
+
+    def draw(self, streams: Streams) -> None:
+        """Glorot's uniform range with bias 0 (as PyG's layers), or that of `torch.nn.Linear`."""
+        _, fan_in, fan_out = self.weight.shape
+        bound = math.sqrt(6 / (fan_in + fan_out)) if self.glorot else 1 / math.sqrt(max(fan_in, 1))
+        with torch.no_grad():
+            self.weight.copy_(streams.uniform(self.weight.shape[1:], -bound, bound))
+            if self.bias is not None:
+                self.bias.copy_(0 * self.bias if self.glorot else streams.uniform((1, fan_out), -bound, bound))
+
+    def forward(self, x: Tensor | SparseFeatures) -> Tensor:
+        """[R, N, in], [N, in] or sparse features → [R, N, out]."""
+        if isinstance(x, SparseFeatures):
+            product = self._times_sparse(x)
+            return product if self.bias is None else product + self.bias
+        if self.bias is None:
+            return x @ self.weight
+        return torch.baddbmm(self.bias, x.expand(self.weight.shape[0], -1, -1), self.weight)
+
+    def _times_sparse(self, x: SparseFeatures) -> Tensor:
+        replicas, fan_in, fan_out = self.weight.shape
+        if x.values.dim() == 2:
+            return matmul(x.layout, x.values, self.weight)
+        side_by_side = self.weight.transpose(0, 1).reshape(1, fan_in, replicas * fan_out)
+        return matmul(x.layout, x.values, side_by_side).view(-1, replicas, fan_out).transpose(0, 1)
+
+
+class LayerNorm(ReplicaModule):
+    """Normalisation over the channels of each node."""
+
+    def __init__(self, replicas: int, channels: int, *, eps: float = 1e-5) -> None:
+        super().__init__()
+        self.eps = eps
+        self.weight = nn.Parameter(torch.empty(replicas, 1, channels))
+        self.bias = nn.Parameter(torch.empty(replicas, 1, channels))
+
+    def draw(self, streams: Streams) -> None:
+        """Start at the identity."""
+        nn.init.ones_(self.weight)
+        nn.init.zeros_(self.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[R, N, D] → [R, N, D]."""
+        return torch.addcmul(self.bias, F.layer_norm(x, x.shape[-1:], eps=self.eps), self.weight)
+
+
+class BatchNorm(ReplicaModule):
+    """Normalisation over the nodes for each channel, with running statistics for evaluation."""
+
+    running_mean: Tensor
+    running_var: Tensor
+
+    def __init__(self, replicas: int, channels: int, *, momentum: float = 0.1, eps: float = 1e-5) -> None:
+        super().__init__()
+        self.momentum, self.eps = momentum, eps
+        self.weight = nn.Parameter(torch.empty(replicas, 1, channels))
+        self.bias = nn.Parameter(torch.empty(replicas, 1, channels))
+        self.register_buffer("running_mean", torch.empty(replicas, 1, channels))
+        self.register_buffer("running_var", torch.empty(replicas, 1, channels))
+
+    def draw(self, streams: Streams) -> None:
+        """Start at the identity."""
+        nn.init.ones_(self.weight)
+        nn.init.zeros_(self.bias)
+        self.running_mean.zero_()
+        self.running_var.fill_(1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[R, N, D] → [R, N, D]."""
+        if not self.training:
+            scale = self.weight * (self.running_var + self.eps).rsqrt()
+            return torch.addcmul(self.bias - self.running_mean * scale, x, scale)
+        var, mean = torch.var_mean(x.detach(), dim=1, keepdim=True, correction=0)
+        self.track(mean, var, x.shape[1])
+        normal: Tensor = _Standardize.apply(x, mean, (var + self.eps).rsqrt())  # type: ignore[no-untyped-call]
+        return torch.addcmul(self.bias, normal, self.weight)
+
+    @torch.no_grad()
+    def track(self, mean: Tensor, var: Tensor, nodes: int) -> None:
+        """Move the running statistics towards those of one pass; the variance is made unbiased."""
+        self.running_mean.lerp_(mean, self.momentum)
+        self.running_var.lerp_(var * (nodes / max(nodes - 1, 1)), self.momentum)
+
+
+class _Standardize(torch.autograd.Function):
+    """(x − mean) · rstd with the gradient of batch norm, written out: half the passes over memory."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, mean: Tensor, rstd: Tensor) -> Tensor:
+        normal = torch.addcmul(-mean * rstd, x, rstd)
+        ctx.save_for_backward(normal, rstd)
+        return normal
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        normal, rstd = ctx.saved_tensors
+        along_one = grad.mean(1, keepdim=True)
+        along_normal = (grad * normal).mean(1, keepdim=True)
+        return torch.addcmul(-rstd * along_one, grad, rstd).addcmul_(normal, -rstd * along_normal), None, None
+
+
+class Identity(ReplicaModule):
+    """No normalisation."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Its input."""
+        return x
+
+
+def make_norm(name: str, replicas: int, channels: int) -> ReplicaModule:
+    """The norm called `layer`, `batch` or `none`."""
+    match name:
+        case "layer":
+            return LayerNorm(replicas, channels)
+        case "batch":
+            return BatchNorm(replicas, channels)
+        case "none":
+            return Identity()
+    raise UserError(f"there is no norm called {name!r}: {did_you_mean(name, ['layer', 'batch', 'none'])}")

@@ -1,0 +1,67 @@
+"""One random stream per replica, so that a replica's result does not depend on its neighbors."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+
+class Streams:
+    """Random numbers for R replicas, each drawn from a generator of its own."""
+
+    def __init__(self, seeds: Sequence[int], purpose: str, device: torch.device | str = "cpu") -> None:
+        self.device = torch.device(device)
+        self.seeds = torch.tensor([derive_seed(seed, purpose) for seed in seeds], device=device)
+        self._calls = torch.zeros((), dtype=torch.int64, device=device)
+        self._generators = [torch.Generator(self.device).manual_seed(derive_seed(seed, purpose)) for seed in seeds]
+
+    def __len__(self) -> int:
+        return len(self._generators)
+
+    def uniform(self, shape: Sequence[int], low: float, high: float) -> Tensor:
+        """Uniform numbers in [low, high), [R, *shape]."""
+        out = torch.empty(len(self), *shape, device=self.device)
+        for row, generator in zip(out, self._generators, strict=True):
+            row.uniform_(low, high, generator=generator)
+        return out
+
+    def keep(self, shape: Sequence[int], probability: float) -> tuple[Tensor, float]:
+        """A mask [R, *shape] that is true with about `probability`, and the exact probability it was drawn with.
+
+        Four 16-bit numbers are cut from each 64-bit draw: several times faster than one draw for each entry.
+        """
+        count = int(torch.Size(shape).numel())
+        words = torch.empty(len(self), (count + 3) // 4, dtype=torch.int64, device=self.device)
+        for row, generator in zip(words, self._generators, strict=True):
+            row.random_(-(2**63), None, generator=generator)
+        threshold = round(probability * _LEVELS)
+        mask = words.view(torch.int16)[:, :count] < threshold - _LEVELS // 2
+        return mask.view(len(self), *shape), threshold / _LEVELS
+
+    def next_call(self) -> Tensor:
+        """The number of the next draw of a kernel that makes its random numbers itself, int64 scalar."""
+        self._calls += 1
+        return self._calls.clone()
+
+    def get_state(self) -> dict[str, Tensor]:
+        """Where all streams stand."""
+        generators = torch.stack([generator.get_state() for generator in self._generators])
+        return {"generators": generators, "calls": self._calls.clone()}
+
+    def set_state(self, state: Mapping[str, Tensor]) -> None:
+        """Go on where `get_state` was called."""
+        self._calls.copy_(state["calls"])
+        for generator, row in zip(self._generators, state["generators"], strict=True):
+            generator.set_state(row.cpu().contiguous())
+
+
+def derive_seed(seed: int, purpose: str) -> int:
+    """A seed for one purpose, unrelated to those of other purposes and of neighboring seeds."""
+    digest = hashlib.sha256(f"{purpose}/{seed}".encode()).digest()
+    return int.from_bytes(digest[:8], "little") >> 1
+
+
+_LEVELS = 2**16

@@ -1,0 +1,55 @@
+"""Dropout of all replicas in one GPU kernel; the gradient draws the same mask again instead of keeping it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+BLOCK = 1024
+
+
+@triton.jit
+def _dropout(x, out, seeds, calls, count, probability, scale, BLOCK: tl.constexpr):
+    replica = tl.program_id(1).to(tl.int64)
+    place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = place < count
+    seed = tl.load(seeds + replica)
+    call = tl.load(calls).to(tl.int32)
+    zero = place * 0
+    bits, _, _, _ = tl.philox(seed, place, zero + call, zero, zero)
+    kept = tl.uint_to_uniform_float(bits) >= probability
+    value = tl.load(x + replica * count + place, mask=inside, other=0)
+    tl.store(out + replica * count + place, tl.where(kept, value * scale, 0), mask=inside)
+
+
+class _Dropout(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, probability: float, seeds: Tensor, call: Tensor) -> Tensor:
+        ctx.probability, ctx.seeds, ctx.call = probability, seeds, call
+        return _apply(x, probability, seeds, call)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
+        return _apply(grad, ctx.probability, ctx.seeds, ctx.call), None, None, None
+
+
+def fused_dropout(x: Tensor, probability: float, seeds: Tensor, call: Tensor) -> Tensor:
+    """Zero entries of x [R, ...] with `probability`.
+
+    What a replica draws depends on its seed (`seeds`, int64 [R]) and on `call` (int64 scalar), the number of the draw.
+    Both lie on the device, so that a captured CUDA graph draws anew each time it is replayed.
+    """
+    out: Tensor = _Dropout.apply(x, probability, seeds, call)
+    return out
+
+
+def _apply(x: Tensor, probability: float, seeds: Tensor, call: Tensor) -> Tensor:
+    x = x.contiguous()
+    out, count = torch.empty_like(x), x[0].numel()
+    scale = 1 / (1 - probability) if probability < 1 else 0.0
+    _dropout[(triton.cdiv(count, BLOCK), len(x))](x, out, seeds, call, count, probability, scale, BLOCK=BLOCK)
+    return out

@@ -1,0 +1,8 @@
+"""Tables, figures and pages."""
+
+from gumbel_mpnn.report.demo_figure import demo_figure
+from gumbel_mpnn.report.document import document, rows_table
+from gumbel_mpnn.report.run_table import run_table
+from gumbel_mpnn.report.table import FORMATS, Format, Table
+
+__all__ = ["FORMATS", "Format", "Table", "demo_figure", "document", "rows_table", "run_table"]

@@ -1,0 +1,242 @@
+"""`fit`: any model on any data, every split and seed of it, nothing done twice."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from gumbel_mpnn.config import Settings, merge, parse_overrides, read_preset, read_settings_file, resolve
+from gumbel_mpnn.data import add_splits, check, get_spec, load
+from gumbel_mpnn.errors import UserError
+from gumbel_mpnn.nn import backbones
+from gumbel_mpnn.runs.record import Record, Summary
+from gumbel_mpnn.runs.store import SettingFolder
+from gumbel_mpnn.training import Replica, Task, build_model, data_hash, train
+from gumbel_mpnn.training.memory import available_bytes, bytes_per_replica, chunks, group_size
+
+OWN_PROTOCOL = "random-60-20-20"
+"""How a graph that comes without masks is split."""
+
+
+class Monitor(Protocol):
+    """Told how a setting's runs come along."""
+
+    def begin(self, settings: Settings, replicas: int, finished: int, groups: int, bytes_needed: int) -> None:
+        """Training of one setting begins; `finished` of its replicas were found done."""
+
+    def group(self, replicas: int, epochs: int) -> None:
+        """The next group of replicas begins."""
+
+    def progress(self, epoch: int, best: float) -> None:
+        """The group has done `epoch` epochs; `best` is its mean best validation value."""
+
+    def end(self, run: Run) -> None:
+        """All replicas are done."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """The finished runs of one setting: figures, records, models."""
+
+    settings: Settings
+    metric: str
+    records: tuple[Record, ...]
+    data: Data = field(repr=False)
+    folder: SettingFolder = field(repr=False)
+    _keep: object = field(default=None, repr=False, compare=False)
+
+    @property
+    def test(self) -> Summary:
+        """Test metric at the epochs chosen on validation."""
+        return Summary.of(record.test for record in self.records)
+
+    @property
+    def val(self) -> Summary:
+        """Best validation metric."""
+        return Summary.of(record.val for record in self.records)
+
+    @property
+    def n(self) -> int:
+        """Number of runs."""
+        return len(self.records)
+
+    @property
+    def seconds(self) -> float:
+        """Time all runs took together."""
+        return sum(record.seconds for record in self.records)
+
+    @property
+    def folders(self) -> list[str]:
+        """The folders of the runs."""
+        return [str(self.folder.folder(Replica(record.split, record.seed))) for record in self.records]
+
+    @torch.no_grad()
+    def predict_proba(self, data: Data | None = None) -> Tensor:
+        """Class probabilities [N, C], averaged over all runs; on the training graph unless another is given."""
+        task = Task.of(self.data if data is None else data, self.settings.data)
+        total = torch.zeros(())
+        for record in self.records:
+            replica = Replica(record.split, record.seed)
+            model = build_model(self.settings, task, [replica])
+            model.load_state_dict(self.folder.state(replica))
+            model.eval()
+            total = total + model(task.features, task.graph)[0].softmax(-1)
+        return total / self.n
+
+    def predict(self, data: Data | None = None) -> list[Any]:
+        """The class of every node, as a name where the data have names."""
+        classes = self.predict_proba(data).argmax(-1).tolist()
+        names = self.data.get("class_names")
+        return [names[c] for c in classes] if names else classes
+
+    def to_dict(self) -> dict[str, Any]:
+        """The figures as plain JSON values."""
+        return {
+            "dataset": self.settings.dataset,
+            "model": self.settings.model,
+            "metric": self.metric,
+            "n": self.n,
+            "test": {"mean": self.test.mean, "std": self.test.std, "stderr": self.test.stderr},
+            "val": {"mean": self.val.mean, "std": self.val.std, "stderr": self.val.stderr},
+            "seconds": self.seconds,
+            "runs": self.folders,
+        }
+
+
+def fit(
+    dataset: str | Data,
+    model: str,
+    *,
+    splits: Iterable[int] | None = None,
+    seeds: int | Iterable[int] = 1,
+    preset: str | Path | None = "tuned",
+    settings: Mapping[str, Mapping[str, Any]] | None = None,
+    overrides: Iterable[str] = (),
+    runs: str | Path | None = None,
+    experiment: str = "train",
+    root: str | Path | None = None,
+    device: str = "auto",
+    memory: int | None = None,
+    monitor: Monitor | None = None,
+) -> Run:
+    """Train a model on some splits and seeds of a data set, all of them at once where they fit in memory.
+
+    Args:
+        dataset: Name of a data set, or a `Data` with `x`, `y` and masks [N] or [N, S].
+        model: Name of a model.
+        splits: Which splits; all by default.
+        seeds: How many seeds for each split, or which.
+        preset: A family of presets (`tuned`, `paper`), a TOML file, or None for plain defaults.
+        settings: Tables `data`, `model`, `train` laid over the preset.
+        overrides: The same as `["model.dropout=0.7", ...]`, laid over both.
+        runs: Folder that keeps the runs; what is finished there is not done again, what was interrupted goes on.
+            None keeps them in a temporary folder as long as the result lives.
+        experiment: Folder within `runs`.
+        root: Where the data sets' files lie.
+        device: `cpu`, `cuda`, or `auto` for a GPU if there is one.
+        memory: Bytes that training may take; what is free by default.
+        monitor: Told how it goes.
+    """
+    resolved = make_settings(dataset, model, preset=preset, settings=settings, overrides=overrides)
+    data = _read(dataset, resolved.data.protocol, root)
+    where = _pick_device(device)
+    task = Task.of(data, resolved.data, where)
+    replicas = _replicas(splits, seeds, task.num_splits)
+    keep = tempfile.TemporaryDirectory(prefix="gumbel-mpnn-") if runs is None else None
+    base = Path(keep.name) if keep else Path(runs or "")
+    digest = data_hash(data)
+    folder = SettingFolder.of(base, experiment, resolved, digest)
+    _train_missing(task, resolved, replicas, folder, digest, memory, monitor)
+    records = tuple(folder.record(replica) for replica in replicas)
+    run = Run(resolved, task.metric, records, data, folder, keep)
+    if monitor is not None:
+        monitor.end(run)
+    return run
+
+
+def make_settings(
+    dataset: str | Data,
+    model: str,
+    *,
+    preset: str | Path | None = "tuned",
+    settings: Mapping[str, Mapping[str, Any]] | None = None,
+    overrides: Iterable[str] = (),
+) -> Settings:
+    """Complete settings from a preset and what is laid over it."""
+    name = get_spec(dataset).name if isinstance(dataset, str) else str(dataset.get("name") or "own")
+    model = backbones.canonical(model)
+    layers: list[Mapping[str, Any] | None] = [settings, parse_overrides(overrides)]
+    if isinstance(preset, Path) or (preset or "").endswith(".toml"):
+        layers.insert(0, read_settings_file(Path(preset or "")))
+    elif preset is not None:
+        layers.insert(0, read_preset(str(preset), name, model))
+    return resolve(name, model, merge(*layers), backbones.complete)
+
+
+def _read(dataset: str | Data, protocol: str, root: str | Path | None) -> Data:
+    """The data with masks: a data set's own or, for a person's graph that has none, those of a random protocol."""
+    if isinstance(dataset, str):
+        return load(dataset, protocol=protocol or None, root=root)
+    if protocol or dataset.get("train_mask") is None:
+        dataset = add_splits(dataset, protocol or OWN_PROTOCOL)
+    check(dataset)
+    return dataset
+
+
+def _train_missing(
+    task: Task,
+    settings: Settings,
+    replicas: Sequence[Replica],
+    folder: SettingFolder,
+    digest: str,
+    memory: int | None,
+    monitor: Monitor | None,
+) -> None:
+    device = task.y.device
+    missing = [replica for replica in replicas if not folder.is_finished(replica)]
+    each = bytes_per_replica(settings, task)
+    groups: list[Sequence[Replica]] = list(folder.interrupted(missing))
+    begun = {replica for group in groups for replica in group}
+    size = group_size(each, available_bytes(device) if memory is None else memory)
+    groups += chunks([replica for replica in missing if replica not in begun], size)
+    if monitor is not None:
+        largest = max(map(len, groups), default=0)
+        monitor.begin(settings, len(replicas), len(replicas) - len(missing), len(groups), largest * each)
+    for group in groups:
+        if monitor is not None:
+            monitor.group(len(group), settings.train.epochs)
+        checkpoint = folder.checkpoint(group)
+        watch = monitor.progress if monitor is not None else None
+        for outcome in train(task, settings, group, checkpoint=checkpoint, watch=watch):
+            folder.write(outcome, Record.of(outcome, settings, digest, task.metric, device))
+        checkpoint.unlink(missing_ok=True)
+
+
+def _replicas(splits: Iterable[int] | None, seeds: int | Iterable[int], num_splits: int) -> list[Replica]:
+    chosen = list(range(num_splits) if splits is None else splits)
+    for split in chosen:
+        if not 0 <= split < num_splits:
+            raise UserError(f"there is no split {split}: this data set has splits 0 to {num_splits - 1}")
+    each = list(range(seeds) if isinstance(seeds, int) else seeds)
+    if not chosen or not each:
+        raise UserError("there is nothing to train: give at least one split and one seed")
+    return [Replica(split, seed) for split in dict.fromkeys(chosen) for seed in dict.fromkeys(each)]
+
+
+def _pick_device(name: str) -> torch.device:
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise UserError(f"there is no device {name!r}: use 'auto', 'cpu' or 'cuda'") from None
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise UserError("there is no CUDA device here: use device 'cpu' or 'auto'")
+    return device

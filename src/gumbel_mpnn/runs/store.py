@@ -1,0 +1,84 @@
+"""Run folders: `<root>/<experiment>/<dataset>/<model>/<fingerprint>/<replica>/`, the record written last."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from torch import Tensor
+
+from gumbel_mpnn.config import Settings
+from gumbel_mpnn.errors import DataError
+from gumbel_mpnn.runs.record import Record
+from gumbel_mpnn.training import Outcome, Replica
+from gumbel_mpnn.training.checkpoint import load_tensors, save_tensors, write_atomically
+
+RECORD, HISTORY, MODEL = "record.json", "history.jsonl", "model.safetensors"
+
+
+class SettingFolder:
+    """All runs of one setting on one data set: a folder for each replica, checkpoints of groups under way."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @classmethod
+    def of(cls, root: Path, experiment: str, settings: Settings, data_hash: str) -> SettingFolder:
+        """Where runs of `settings` lie under `root`."""
+        return cls(root / experiment / settings.dataset / settings.model / settings.fingerprint(data_hash))
+
+    def folder(self, replica: Replica) -> Path:
+        """The folder of one run."""
+        return self.path / str(replica)
+
+    def is_finished(self, replica: Replica) -> bool:
+        """Whether the run was recorded."""
+        return (self.folder(replica) / RECORD).exists()
+
+    def write(self, outcome: Outcome, record: Record) -> None:
+        """Everything of one finished run; the record comes last and marks it finished."""
+        folder = self.folder(outcome.replica)
+        save_tensors(folder / MODEL, outcome.state)
+        lines = "".join(json.dumps(row) + "\n" for row in outcome.history)
+        write_atomically(folder / HISTORY, lines.encode())
+        write_atomically(folder / RECORD, json.dumps(record.to_dict(), indent=1).encode())
+
+    def record(self, replica: Replica) -> Record:
+        """The record of a finished run."""
+        return read_record(self.folder(replica) / RECORD)
+
+    def state(self, replica: Replica) -> dict[str, Tensor]:
+        """The parameters of a finished run, [1, ...]."""
+        return load_tensors(self.folder(replica) / MODEL)[0]
+
+    def checkpoint(self, group: Sequence[Replica]) -> Path:
+        """Where the state of a group under way is kept."""
+        key = hashlib.sha256(" ".join(map(str, group)).encode()).hexdigest()[:12]
+        return self.path / f"checkpoint-{key}.safetensors"
+
+    def interrupted(self, missing: Sequence[Replica]) -> list[list[Replica]]:
+        """Groups of `missing` replicas that have a checkpoint; a replica is in one of them at the most."""
+        by_name = {str(replica): replica for replica in missing}
+        groups = []
+        for path in sorted(self.path.glob("checkpoint-*.safetensors")):
+            _, note = load_tensors(path)
+            names = note.get("replicas", [])
+            if names and all(name in by_name for name in names):
+                groups.append([by_name.pop(name) for name in names])
+        return groups
+
+
+def read_record(path: Path) -> Record:
+    """The record in a file."""
+    try:
+        return Record(**json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError) as error:
+        raise DataError(f"cannot read the run record {path}: {error}; delete its folder to do the run again") from None
+
+
+def find_records(root: Path) -> Iterator[tuple[Path, Record]]:
+    """Every finished run under `root`, with its folder."""
+    for path in sorted(root.glob(f"**/{RECORD}")):
+        yield path.parent, read_record(path)

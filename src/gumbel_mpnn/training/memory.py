@@ -1,0 +1,64 @@
+"""How many replicas fit in memory at once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import TypeVar
+
+import torch
+
+from gumbel_mpnn.config import Settings
+from gumbel_mpnn.nn import SparseFeatures
+from gumbel_mpnn.training.loop import build_model
+from gumbel_mpnn.training.task import Replica, Task
+
+T = TypeVar("T")
+
+COPIES_OF_A_LAYER = 6
+"""Arrays of a layer's size alive at the peak: what autograd keeps and what the step makes in passing."""
+COPIES_OF_PARAMETERS = 6
+"""Parameters, gradients, two moments of Adam, the best state, one in passing."""
+SHARE_OF_FREE = 0.8
+
+
+def bytes_per_replica(settings: Settings, task: Task) -> int:
+    """An estimate of what one more replica costs; the shared graph and features are not counted."""
+    model = build_model(settings, task, [Replica(0, 0)])
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    nodes, arcs = task.graph.num_nodes, task.graph.num_arcs
+    width, layers = int(settings.options["hidden_channels"]), int(settings.options["num_layers"])
+    heads = int(settings.options.get("heads", 0))
+    shortcut = int(bool(settings.options["residual"]))
+    # Scores and shares of every arc in every layer for each attention head; the tiled indices once.
+    per_arc = 8 * heads * layers + 6 * max(heads, 1)
+    inputs = task.features.values.numel() if isinstance(task.features, SparseFeatures) else task.features.numel()
+    dropped = 4 * inputs if settings.options["input_dropout"] else 0
+    activations = nodes * width * layers * (COPIES_OF_A_LAYER + shortcut) + nodes * task.num_classes * 8
+    return 4 * (activations + parameters * COPIES_OF_PARAMETERS + arcs * per_arc + dropped)
+
+
+def available_bytes(device: torch.device) -> int:
+    """Free memory of the device."""
+    if device.type == "cuda":
+        free, _ = torch.cuda.mem_get_info(device)
+        return int(free) + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    meminfo = Path("/proc/meminfo")
+    if meminfo.exists():
+        fields = dict(line.split(":", 1) for line in meminfo.read_text().splitlines())
+        return int(fields["MemAvailable"].split()[0]) * 1024
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+
+
+def group_size(each: int, budget: int) -> int:
+    """How many replicas of `each` bytes to train at once within `budget`; at least one."""
+    return max(1, int(SHARE_OF_FREE * budget) // max(each, 1))
+
+
+def chunks(items: Sequence[T], size: int) -> list[Sequence[T]]:
+    """`items` in order, in the fewest groups of at most `size`, as even as can be."""
+    count = -(-len(items) // size) if items else 0
+    bounds = [len(items) * k // count for k in range(count + 1)] if count else [0]
+    return [items[low:high] for low, high in pairwise(bounds)]

@@ -1,0 +1,19 @@
+"""Fixtures that every test may use."""
+
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+# The graphs of the tests are so small that a second thread only makes the first one wait.
+torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def data_root() -> Path:
+    """The folder with the benchmarks' files; without it the test is skipped."""
+    root = os.environ.get("GUMBEL_MPNN_DATA")
+    if not root:
+        pytest.skip("GUMBEL_MPNN_DATA is not set: there are no benchmark files to test on")
+    return Path(root)

@@ -1,0 +1,121 @@
+"""Sparse products, dropout and replay on a CUDA device against plain torch."""
+
+import pytest
+import torch
+
+from gumbel_mpnn.graph import SparseLayout, matmul, sampled_product
+from gumbel_mpnn.nn import Streams, backbones
+from gumbel_mpnn.nn.modules import dropout, dropout_features
+from gumbel_mpnn.training import replay, train
+from helpers import make_settings, make_task, normal, numbers, replicas, small_data
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device here"),
+]
+
+
+def pattern(rows, cols, share, seed=0):
+    """A random layout whose first row is full and whose last row and column are empty."""
+    there = torch.rand(rows, cols, generator=torch.Generator().manual_seed(seed)) < share
+    there[0], there[-1], there[:, -1] = True, False, False
+    row, col = there.nonzero().T
+    return SparseLayout.build(row, col, rows, cols)
+
+
+@pytest.mark.parametrize("width", [1, 2, 5, 32, 33, 128, 300])
+@pytest.mark.parametrize("batch", [1, 3])
+def test_products_equal_the_dense_ones(batch, width):
+    layout = pattern(70, 90, 0.1)
+    values, x, y = normal(batch, layout.nnz, seed=1), normal(batch, 90, width, seed=2), normal(batch, 70, width, seed=3)
+    row, col = layout.row.long().cuda(), layout.col.long().cuda()
+    results = []
+    for sparse in (True, False):
+        v, a, b = (tensor.cuda().requires_grad_() for tensor in (values, x, y))
+        if sparse:
+            out, scores = matmul(layout.to("cuda"), v, a), sampled_product(layout.to("cuda"), b, a)
+        else:
+            dense = v.new_zeros(batch, 70, 90).index_put((torch.arange(batch).cuda()[:, None], row, col), v)
+            out, scores = dense @ a, (b @ a.transpose(1, 2))[:, row, col]
+        grads = torch.autograd.grad(out.square().sum() + scores.square().sum(), [v, a, b])
+        results.append([out, scores, *grads])
+    torch.testing.assert_close(*results)
+
+
+def test_products_take_shared_values_and_strided_operands():
+    layout = pattern(20, 30, 0.2).to("cuda")
+    values, x = normal(layout.nnz, seed=1).cuda(), normal(7, 30, 3, seed=2).cuda().permute(2, 1, 0)
+    out = matmul(layout, values, x)
+    for replica in range(3):
+        torch.testing.assert_close(out[replica], matmul(layout, values[None], x[replica : replica + 1].contiguous())[0])
+    y = normal(7, 20, 3, seed=3).cuda().permute(2, 1, 0)
+    torch.testing.assert_close(sampled_product(layout, y, x), sampled_product(layout, y.contiguous(), x.contiguous()))
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (2, 3)], ids=str)
+def test_an_empty_layout_gives_zeros(shape):
+    nothing = torch.empty(0, dtype=torch.int64)
+    layout = SparseLayout.build(nothing, nothing, *shape).to("cuda")
+    a, b = torch.ones(2, shape[0], 4, device="cuda"), torch.ones(2, shape[1], 4, device="cuda", requires_grad=True)
+    out = matmul(layout, torch.ones(2, 0, device="cuda"), b)
+    assert torch.equal(out, torch.zeros(2, shape[0], 4, device="cuda"))
+    out.sum().backward()
+    assert torch.equal(b.grad, torch.zeros_like(b))
+    assert sampled_product(layout, a, b).shape == (2, 0)
+
+
+def test_products_are_the_same_to_the_last_bit_every_time():
+    layout = pattern(500, 500, 0.3).to("cuda")
+    values, x = normal(2, layout.nnz, dtype=torch.float32).cuda(), normal(2, 500, 64, dtype=torch.float32).cuda()
+    first, scores = matmul(layout, values, x), sampled_product(layout, x, x)
+    for _ in range(5):
+        assert torch.equal(matmul(layout, values, x), first)
+        assert torch.equal(sampled_product(layout, x, x), scores)
+
+
+@pytest.mark.parametrize("probability", [0.2, 0.5, 0.9])
+def test_dropout_drops_the_share_and_scales_up_the_rest(probability):
+    x = torch.ones(2, 300, 101, device="cuda", requires_grad=True)
+    out = dropout(x, probability, Streams([0, 1], "train", "cuda"))
+    dropped = (out == 0).double().mean(dim=(1, 2)).tolist()
+    assert dropped == pytest.approx([probability] * 2, abs=0.01)
+    assert out[out != 0].unique().tolist() == pytest.approx([1 / (1 - probability)], rel=1e-4)
+    assert not torch.equal(out[0], out[1])
+    out.sum().backward()
+    assert torch.equal(x.grad, out.detach())
+
+
+def test_full_dropout_is_nothing_and_tiny_dropout_is_next_to_nothing():
+    x = torch.ones(1, 100, 10, device="cuda")
+    streams = Streams([0], "train", "cuda")
+    assert not dropout(x, 1.0, streams).any()
+    torch.testing.assert_close(dropout(x, 1e-7, streams), x)
+
+
+def test_every_draw_is_another_and_does_not_depend_on_the_neighbors():
+    x = torch.ones(3, 200, 8, device="cuda")
+    together, alone = Streams([4, 5, 6], "train", "cuda"), Streams([5], "train", "cuda")
+    first = [dropout(x, 0.5, together) for _ in range(3)]
+    assert not torch.equal(first[0], first[1])
+    for out in first:
+        assert torch.equal(dropout(x[:1], 0.5, alone), out[1:2])
+
+
+def test_feature_dropout_gives_every_replica_its_own_mask():
+    out = dropout_features(torch.ones(40, 30, device="cuda"), 0.5, Streams([0, 1], "train", "cuda"))
+    assert out.shape == (2, 40, 30)
+    assert not torch.equal(out[0], out[1])
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "roc_auc"])
+@pytest.mark.parametrize("name", list(backbones))
+def test_replayed_epochs_are_the_plain_ones(name, metric, monkeypatch):
+    data = small_data(nodes=200, features=20, classes=2)
+    data.metric = metric
+    task = make_task(data, "cuda")
+    options = {"dropout": 0.4, "input_dropout": 0.2, "norm": "batch"}
+    settings = make_settings(name, options, epochs=30, eval_every=2, patience=8)
+    group = replicas((0, 0), (1, 0))
+    replayed = train(task, settings, group)
+    monkeypatch.setattr(replay, "WARM_UP", 10**9)
+    assert numbers(replayed) == numbers(train(task, settings, group))

@@ -1,0 +1,115 @@
+import math
+import sys
+
+import networkx
+import pytest
+
+from gumbel_mpnn.data import check, from_graphml, from_networkx
+from gumbel_mpnn.errors import DataError, UserError
+
+
+@pytest.fixture
+def graph():
+    graph = networkx.Graph()
+    graph.add_node("a", kind="x", size=1, flag=True, name="first")
+    graph.add_node("b", kind="y", size=2.5, flag=False, name="second")
+    graph.add_node("c", size=3, flag=False, name="third")
+    graph.add_edges_from([("a", "b"), ("b", "c"), ("c", "c")])
+    return graph
+
+
+def test_attributes_become_features_and_labels(graph):
+    data = from_networkx(graph, label="kind")
+    assert data.node_ids == ["a", "b", "c"]
+    assert data.class_names == ["x", "y"]
+    assert data.y.tolist() == [0, 1, -1]
+    assert data.x.tolist() == [[1, 1], [2.5, 0], [3, 0]]
+    assert data.edge_index.T.tolist() == [[0, 1], [1, 0], [1, 2], [2, 1], [2, 2]]
+
+
+def test_vectors_masks_weights_and_direction():
+    graph = networkx.DiGraph()
+    graph.add_node((0, 0), kind=1, x=[1.0, 2.0], split="train")
+    graph.add_node((0, 1), kind=1, x=[3.0, 4.0], split="test")
+    graph.add_node((1, 1), kind=math.nan, x=[5.0, 6.0])
+    graph.add_edge((0, 1), (0, 0), weight=0.5)
+    graph.add_edge((1, 1), (0, 0))
+    data = from_networkx(graph, label="kind", features=["x"])
+    assert data.node_ids == [(0, 0), (0, 1), (1, 1)]
+    assert data.x.tolist() == [[1, 2], [3, 4], [5, 6]]
+    assert data.y.tolist() == [0, 0, -1]
+    assert data.edge_index.tolist() == [[1, 2], [0, 0]]
+    assert data.edge_weight.tolist() == [0.5, 1]
+    assert data.test_mask.tolist() == [False, True, False]
+
+
+def test_parallel_edges_are_merged_and_counted(graph):
+    multi = networkx.MultiGraph(graph)
+    multi.add_edge("a", "b")
+    data = from_networkx(multi, label="kind")
+    assert data.edge_index.shape == (2, 5)
+    assert check(data).num_duplicate_edges == 1
+
+
+def test_graphml_there_and_back(graph, tmp_path):
+    networkx.write_graphml(graph, tmp_path / "g.graphml")
+    direct, stored = from_networkx(graph, label="kind"), from_graphml(tmp_path / "g.graphml", label="kind")
+    assert stored.node_ids == direct.node_ids
+    for name in ("x", "y", "edge_index"):
+        assert stored[name].tolist() == direct[name].tolist()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"label": "knd"}, "no node of the NetworkX graph has the attribute 'knd': did you mean 'kind'"),
+        ({"label": "kind", "features": ["sise"]}, "attribute 'sise': did you mean 'size'"),
+        ({"label": "kind", "features": ["name"]}, "feature 'name' of node 'a' .* is not a number but 'first'"),
+        ({"label": "kind", "features": ["kind"]}, "'kind' of the NetworkX graph is the label"),
+        ({"label": "kind", "features": []}, "no numeric node attribute"),
+    ],
+)
+def test_attributes_that_cannot_be_taken(graph, options, message):
+    with pytest.raises(DataError, match=message):
+        from_networkx(graph, **options)
+
+
+def test_a_feature_that_only_some_nodes_have(graph):
+    graph.nodes["a"]["age"] = 3
+    with pytest.raises(DataError, match="node 'b' of the NetworkX graph has no feature 'age'"):
+        from_networkx(graph, label="kind")
+
+
+def test_vectors_of_different_length(graph):
+    graph.nodes["b"]["size"] = [1, 2]
+    with pytest.raises(DataError, match=r"feature 'size' of node 'b' .* not as long"):
+        from_networkx(graph, label="kind")
+
+
+def test_a_weight_that_is_no_number(graph):
+    graph.edges["a", "b"]["weight"] = "heavy"
+    with pytest.raises(DataError, match="weight that is not a number"):
+        from_networkx(graph, label="kind")
+
+
+def test_an_empty_graph():
+    with pytest.raises(DataError, match="has no nodes"):
+        from_networkx(networkx.Graph(), label="kind")
+
+
+@pytest.mark.parametrize("content", ["", "<graphml><graph>", "<html></html>", "a,b,c"])
+def test_a_file_that_is_no_graphml(tmp_path, content):
+    (tmp_path / "g.graphml").write_text(content)
+    with pytest.raises(DataError, match=r"g\.graphml is not a readable GraphML file"):
+        from_graphml(tmp_path / "g.graphml", label="kind")
+
+
+def test_no_file(tmp_path):
+    with pytest.raises(DataError, match="there is no file"):
+        from_graphml(tmp_path / "g.graphml", label="kind")
+
+
+def test_networkx_is_asked_for_by_name(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "networkx", None)
+    with pytest.raises(UserError, match="pip install networkx"):
+        from_graphml(tmp_path / "g.graphml", label="kind")

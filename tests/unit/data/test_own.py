@@ -1,0 +1,74 @@
+import numpy as np
+import pytest
+import torch
+from graph_files import write_npz
+
+from gumbel_mpnn.data import check, from_npz
+from gumbel_mpnn.data.own import encode_labels
+from gumbel_mpnn.errors import DataError
+
+
+def test_a_graph_from_npz(tmp_path):
+    data = from_npz(write_npz(tmp_path / "g.npz"))
+    assert data.x.shape == (6, 3)
+    assert data.is_undirected()
+    assert data.edge_index.shape == (2, 10)
+    assert data.train_mask.shape == (6, 2)
+
+
+def test_masks_are_optional_and_direction_can_be_kept(tmp_path):
+    path = write_npz(tmp_path / "g.npz", train_masks=None, val_masks=None, test_masks=None)
+    data = from_npz(path, undirected=False)
+    assert "train_mask" not in data
+    assert data.edge_index.T.tolist() == [[0, 1], [1, 2], [2, 3], [3, 4], [4, 0]]
+
+
+def test_merged_duplicates_are_still_counted(tmp_path):
+    path = write_npz(tmp_path / "g.npz", edges=np.array([[0, 1], [0, 1], [1, 0], [2, 2]]))
+    data = from_npz(path)
+    assert data.edge_index.tolist() == [[0, 1, 2], [1, 0, 2]]
+    facts = check(data)
+    assert (facts.num_edges, facts.num_duplicate_edges, facts.num_self_loops, facts.num_isolated) == (1, 1, 1, 4)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"node_features": None}, "has no features"),
+        ({"node_features": np.full((6, 1), np.nan)}, "feature 0 of node 0 is NaN"),
+        ({"node_features": np.ones((5, 1))}, "features x for 5 nodes, but labels y for 6"),
+        ({"edges": np.array([[0, 6]])}, "edge 0 goes from node 0 to node 6"),
+        ({"node_labels": np.array([0, 1, 0, -3, 0, 1])}, "node 3 has the label -3"),
+        ({"node_labels": np.array([0, 1, 0, 1, 0, 9])}, "node 5 has the label 9"),
+        ({"val_masks": np.ones((2, 6), dtype=bool)}, "4 nodes are in more than one of .* split 0"),
+        ({"train_masks": np.zeros((2, 6), dtype=bool)}, "training mask of split 0 is empty"),
+        ({"node_labels": np.array([0, 0, 0, 1, 0, 1])}, "class 1 is to be predicted in split 0"),
+    ],
+)
+def test_faults_are_told_with_the_file(tmp_path, changes, message):
+    with pytest.raises(DataError, match=rf"g\.npz.*{message}"):
+        from_npz(write_npz(tmp_path / "g.npz", **changes))
+
+
+def test_labels_are_numbered_in_their_natural_order():
+    assert encode_labels(["10", "9", "", "10"], "abcd", "f")[1] == ["9", "10"]
+    y, names = encode_labels(["b", "", "a", "10", "b"], "abcde", "f")
+    assert names == ["10", "a", "b"]
+    assert y.tolist() == [2, -1, 1, 0, 2]
+
+
+def test_a_negative_number_is_no_label():
+    with pytest.raises(DataError, match="f: node 'b' has the label -1: leave the label of an unlabelled node empty"):
+        encode_labels(["0", "-1", "1"], "abc", "f")
+    assert encode_labels(["-1", "x"], "ab", "f")[1] == ["-1", "x"]
+
+
+def test_edge_weights_of_an_edge_listed_twice_are_averaged():
+    from torch_geometric.data import Data
+
+    from gumbel_mpnn.data.raw import set_edges
+
+    data = Data(edge_index=torch.tensor([[0, 1, 1], [1, 0, 2]]), edge_weight=torch.tensor([1.0, 3.0, 5.0]), num_nodes=3)
+    set_edges(data, undirected=True)
+    assert data.edge_index.T.tolist() == [[0, 1], [1, 0], [1, 2], [2, 1]]
+    assert data.edge_weight.tolist() == [2, 2, 5, 5]

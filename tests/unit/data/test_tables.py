@@ -1,0 +1,148 @@
+import pytest
+
+from gumbel_mpnn.data import check, from_csv
+from gumbel_mpnn.errors import DataError
+
+NODES = """paper,year,class,length,note
+p1,2001,yes,0.5,a
+p2,2002,no,1.5,b
+007,2003,,2.5,
+NA,2004,yes,3.5,d
+"""
+EDGES = """from,to
+p1,p2
+p2,007
+
+NA,p1
+"""
+
+
+@pytest.fixture
+def read(tmp_path):
+    def from_text(nodes=NODES, edges=EDGES, **options):
+        for name, text in (("nodes.csv", nodes), ("edges.csv", edges)):
+            (tmp_path / name).write_text(text)
+        return from_csv(tmp_path / "nodes.csv", tmp_path / "edges.csv", **{"label": "class"} | options)
+
+    return from_text
+
+
+def test_text_ids_and_labels_are_mapped_and_kept(read):
+    data = read()
+    assert data.node_ids == ["p1", "p2", "007", "NA"]
+    assert data.class_names == ["no", "yes"]
+    assert data.y.tolist() == [1, 0, -1, 1]
+    assert data.edge_index.T.tolist() == [[0, 1], [0, 3], [1, 0], [1, 2], [2, 1], [3, 0]]
+    assert data.x.tolist() == [[2001, 0.5], [2002, 1.5], [2003, 2.5], [2004, 3.5]]
+    assert "train_mask" not in data
+    assert "edge_weight" not in data
+    assert check(data).num_unlabelled == 1
+
+
+def test_columns_by_name(read):
+    nodes = "class,size,id\nx,1,a\ny,2,b\n"
+    edges = "kind,dst,src\nk,a,b\n"
+    data = read(nodes, edges, features=["size"], source="src", target="dst", undirected=False)
+    assert data.node_ids == ["a", "b"]
+    assert data.edge_index.tolist() == [[1], [0]]
+    assert data.x.tolist() == [[1], [2]]
+    assert read(nodes, "s,t\nx,y\n", id="class", label="id").node_ids == ["x", "y"]
+
+
+def test_the_split_column_becomes_masks(read):
+    nodes = "id,class,f,split\na,x,1,train\nb,y,2,Train\nc,x,3,val\nd,y,4, test\ne,,5,\n"
+    data = read(nodes, "s,t\na,b\n")
+    assert data.train_mask.tolist() == [True, True, False, False, False]
+    assert data.val_mask.tolist() == [False, False, True, False, False]
+    assert data.test_mask.tolist() == [False, False, False, True, False]
+    assert data.num_features == 1
+
+
+def test_the_weight_column_becomes_edge_weight(read):
+    data = read(edges="s,t,weight\np1,p2,0.5\nNA,p1,2\n")
+    assert data.edge_index.T.tolist() == [[0, 1], [0, 3], [1, 0], [3, 0]]
+    assert data.edge_weight.tolist() == [0.5, 2, 0.5, 2]
+
+
+def test_self_loops_duplicates_and_isolated_nodes_are_counted(read):
+    facts = check(read(edges="s,t\np1,p1\np1,p2\np1,p2\n"))
+    assert (facts.num_self_loops, facts.num_duplicate_edges, facts.num_isolated, facts.num_edges) == (1, 1, 2, 1)
+
+
+def test_an_edge_to_a_node_that_does_not_exist_is_told_by_line(read):
+    with pytest.raises(
+        DataError, match=r"line 4 of .*edges\.csv names the node 'p9', which .*nodes\.csv does not have"
+    ):
+        read(edges="from,to\np1,p2\n\np2,p9\n")
+
+
+def test_a_feature_that_is_no_number_is_told_by_node(read):
+    with pytest.raises(DataError, match=r"nodes\.csv: feature 1 of node 1 \('p2'\) is NaN"):
+        read(NODES.replace("1.5", ""))
+    with pytest.raises(DataError, match=r"feature 1 of node 1 \('p2'\) is infinite"):
+        read(NODES.replace("1.5", "inf"))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"label": "clas"}, r"nodes\.csv has no column 'clas': did you mean 'class'"),
+        ({"features": ["lenght"]}, r"nodes\.csv has no column 'lenght': did you mean 'length'"),
+        ({"id": "pap"}, r"nodes\.csv has no column 'pap'"),
+        ({"source": "form"}, r"edges\.csv has no column 'form': did you mean 'from'"),
+        ({"target": "too"}, r"edges\.csv has no column 'too'"),
+        ({"features": ["year", "note"]}, r"feature column 'note' of .*nodes\.csv does not hold numbers only"),
+        ({"features": ["class"]}, "column 'class' of .* cannot be a feature"),
+        ({"features": []}, "no numeric column to take as feature"),
+    ],
+)
+def test_columns_that_cannot_be_taken(read, options, message):
+    with pytest.raises(DataError, match=message):
+        read(**options)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "message"),
+    [
+        ("id,class\na,x\n", r"nodes\.csv has no numeric column to take as feature"),
+        ("id,class,f\na,x,1\n\na,y,2\n", r"line 4 of .*nodes\.csv has the node 'a' a second time"),
+        ("id,class,f\na,x,1\n,y,2\n", r"line 3 of .*nodes\.csv has no node id"),
+        ("id,class,f\n", r"nodes\.csv has no nodes"),
+        ("id,class,f\na,,1\nb,,2\n", "no node of the graph has a label"),
+        ("id,class,f\na,0,1\nb,-1,2\n", "node 'b' has the label -1"),
+        ("id,class,f,split\na,0,1,train\nb,0,2,dev\n", "node 'b' is in the split 'dev': write train, val, test"),
+        ("id,class,f,split\na,0,1,val\nb,0,2,test\n", "training mask of the split is empty"),
+        ("id,class,f,split\na,0,1,train\nb,1,2,test\n", r"class 1 \('1'\) is to be predicted in the split"),
+        ("id,class,f,split\na,0,1,train\nb,,2,test\n", "node 1 is in a mask of the split but has no label"),
+        ("id,class,f\na,0,1,9\nb,0,2,9\n", "more cells than its header"),
+        ("id,class,f\na,0,1\nb,0,2,9\n", r"nodes\.csv is not a readable CSV file .*line 3"),
+        ("", r"nodes\.csv is not a readable CSV file"),
+    ],
+)
+def test_faulty_nodes(read, nodes, message):
+    with pytest.raises(DataError, match=message) as caught:
+        read(nodes, "s,t\na,a\n")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("edges", "message"),
+    [
+        ("from\np1\n", r"edges\.csv needs two columns"),
+        ("s,t,weight\np1,p2,heavy\n", r"column 'weight' of .*edges\.csv does not hold numbers only"),
+        ("s,t,weight\np1,p2,\n", "weight of edge 0 is not finite"),
+        ("s,t\np1,\n", r"line 2 of .*edges\.csv names the node ''"),
+    ],
+)
+def test_faulty_edges(read, edges, message):
+    with pytest.raises(DataError, match=message):
+        read(edges=edges)
+
+
+def test_no_file(tmp_path):
+    with pytest.raises(DataError, match=r"there is no file .*nodes\.csv"):
+        from_csv(tmp_path / "nodes.csv", tmp_path / "edges.csv", label="class")
+
+
+def test_a_graph_may_have_no_edges(read):
+    assert read(edges="s,t\n").edge_index.shape == (2, 0)

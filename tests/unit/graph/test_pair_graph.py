@@ -1,0 +1,262 @@
+import gc
+import weakref
+
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from gumbel_mpnn.graph import PairGraph, SparseLayout
+from helpers import LargestOutput, both_ways, changed, edges, normal
+
+STAR = edges((0, 1), (1, 0), (2, 1), (3, 1), (2, 2))
+"""One edge both ways, two edges one way, a self-loop; node 4 has none of them."""
+WEIGHTS = torch.tensor([2.0, 4.0, 5.0, 7.0, 100.0])
+
+
+@pytest.fixture
+def star():
+    return PairGraph.build(STAR, 5)
+
+
+@pytest.fixture
+def arrows():
+    return PairGraph.build(STAR, 5, undirected=False)
+
+
+def test_undirected_pairs_and_arcs_worked_by_hand(star):
+    assert star.pair_index.tolist() == [[0, 1, 1], [1, 2, 3]]
+    assert star.arcs.rowptr.tolist() == [0, 1, 4, 5, 6, 6]
+    assert star.arcs.col.tolist() == [1, 0, 2, 3, 1, 1]
+    assert star.arc_target.tolist() == [0, 1, 1, 1, 2, 3]
+    assert star.arc_pair.tolist() == [0, 0, 1, 2, 1, 2]
+    assert star.pair_arcs.tolist() == [[1, 4, 5], [0, 2, 3]]
+    assert star.is_original.tolist() == [True, True, True]
+    assert star.pair_weight is None
+    assert (star.num_nodes, star.num_pairs, star.num_arcs, star.undirected) == (5, 3, 6, True)
+
+
+def test_directed_pairs_and_arcs_worked_by_hand(arrows):
+    assert arrows.pair_index.tolist() == [[0, 1, 2, 3], [1, 0, 1, 1]]
+    assert arrows.arcs.rowptr.tolist() == [0, 1, 4, 4, 4, 4]
+    assert arrows.arcs.col.tolist() == [1, 0, 2, 3]
+    assert arrows.arc_target.tolist() == [0, 1, 1, 1]
+    assert arrows.arc_pair.tolist() == [1, 0, 2, 3]
+    assert arrows.pair_arcs.tolist() == [[1, 0, 2, 3]]
+    assert (arrows.num_pairs, arrows.num_arcs, arrows.undirected) == (4, 4, False)
+
+
+@pytest.mark.parametrize("undirected", [True, False])
+def test_arcs_and_pairs_point_at_each_other(undirected):
+    graph = PairGraph.build(
+        torch.randint(9, (2, 40), generator=torch.Generator().manual_seed(0)), 9, undirected=undirected
+    )
+    for arcs, (source, target) in zip(graph.pair_arcs, (graph.pair_index, graph.pair_index.flip(0)), strict=False):
+        assert torch.equal(graph.arc_pair[arcs], torch.arange(graph.num_pairs))
+        assert torch.equal(graph.arcs.col[arcs].long(), source)
+        assert torch.equal(graph.arc_target[arcs], target)
+
+
+def test_the_order_and_direction_of_the_edges_do_not_matter(star):
+    other = PairGraph.build(edges((1, 3), (1, 2), (0, 1)), 5)
+    assert torch.equal(other.pair_index, star.pair_index)
+    assert torch.equal(other.arc_pair, star.arc_pair)
+
+
+@pytest.mark.parametrize(("undirected", "expected"), [(True, [3.0, 5.0, 7.0]), (False, [2.0, 4.0, 5.0, 7.0])])
+def test_weights_follow_their_pairs_and_duplicates_are_averaged(undirected, expected):
+    graph = PairGraph.build(STAR, 5, undirected=undirected, edge_weight=WEIGHTS)
+    assert graph.pair_weight.tolist() == expected
+
+
+def test_directed_duplicates_are_averaged():
+    graph = PairGraph.build(
+        edges((1, 0), (0, 1), (1, 0)), 2, undirected=False, edge_weight=torch.tensor([1.0, 5.0, 2.0])
+    )
+    assert graph.pair_index.tolist() == [[0, 1], [1, 0]]
+    assert graph.pair_weight.tolist() == [5.0, 1.5]
+
+
+def test_candidates_are_merged_in_and_told_apart():
+    candidates = edges((2, 1), (2, 0), (0, 2), (3, 3), (1, 3))
+    graph = PairGraph.build(edges((1, 2), (0, 1)), 4, edge_weight=torch.tensor([5.0, 3.0]), candidate_index=candidates)
+    assert graph.pair_index.tolist() == [[0, 0, 1, 1], [1, 2, 2, 3]]
+    assert graph.is_original.tolist() == [True, False, True, False]
+    assert graph.pair_weight.tolist() == [3.0, 1.0, 5.0, 1.0]
+    assert str(graph) == "PairGraph(4 nodes, 4 undirected pairs, 2 of them candidates)"
+
+
+def test_directed_candidates_may_reverse_an_edge():
+    graph = PairGraph.build(edges((0, 1)), 2, undirected=False, candidate_index=edges((1, 0), (0, 1)))
+    assert graph.pair_index.tolist() == [[0, 1], [1, 0]]
+    assert graph.is_original.tolist() == [True, False]
+
+
+def test_candidates_alone_make_a_graph():
+    graph = PairGraph.build(edges(), 3, candidate_index=edges((2, 0)))
+    assert graph.pair_index.tolist() == [[0], [2]]
+    assert graph.is_original.tolist() == [False]
+
+
+def test_build_takes_int32_and_leaves_its_input_alone():
+    given = STAR.int()
+    graph = PairGraph.build(given, 5)
+    assert graph.pair_index.dtype == torch.int64
+    assert torch.equal(given, STAR.int())
+
+
+def test_repr_says_the_sizes(star, arrows):
+    assert str(star) == "PairGraph(5 nodes, 3 undirected pairs, 0 of them candidates)"
+    assert str(arrows) == "PairGraph(5 nodes, 4 directed pairs, 0 of them candidates)"
+
+
+X = torch.tensor([[[1.0], [10.0], [100.0], [1000.0], [10000.0]]])
+
+
+def test_propagate_worked_by_hand(star):
+    weight = torch.tensor([2.0, 3.0, 5.0])
+    assert star.propagate(X, weight).flatten().tolist() == [20.0, 5302.0, 30.0, 50.0, 0.0]
+    assert star.propagate(X).flatten().tolist() == [10.0, 1101.0, 10.0, 10.0, 0.0]
+
+
+def test_directed_messages_flow_from_source_to_target(arrows):
+    weight = torch.tensor([2.0, 3.0, 5.0, 7.0])
+    assert arrows.propagate(X, weight).flatten().tolist() == [30.0, 7502.0, 0.0, 0.0, 0.0]
+
+
+def test_given_weights_multiply_the_learned_ones():
+    graph = PairGraph.build(STAR, 5, edge_weight=WEIGHTS)
+    assert graph.propagate(X).flatten().tolist() == [30.0, 7503.0, 50.0, 70.0, 0.0]
+    assert graph.propagate(X, torch.tensor([2.0, 0.0, 1.0])).flatten().tolist() == [60.0, 7006.0, 0.0, 70.0, 0.0]
+
+
+def test_every_replica_has_its_own_weights_and_features(star):
+    weight = torch.tensor([[2.0, 3.0, 5.0], [0.0, 1.0, 0.0]])
+    out = star.propagate(torch.cat([X, -X]), weight)
+    assert out.squeeze(-1).tolist() == [[20.0, 5302.0, 30.0, 50.0, 0.0], [0.0, -100.0, -10.0, 0.0, 0.0]]
+
+
+def test_gradient_of_a_pair_is_the_sum_over_its_arcs(star, arrows):
+    weight = torch.zeros(3, requires_grad=True)
+    (star.propagate(X, weight).squeeze() * torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0])).sum().backward()
+    assert weight.grad.tolist() == [10.0 * 1 + 1 * 2, 100.0 * 2 + 10 * 3, 1000.0 * 2 + 10 * 4]
+    weight = torch.zeros(4, requires_grad=True)
+    (arrows.propagate(X, weight).squeeze() * torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0])).sum().backward()
+    assert weight.grad.tolist() == [2.0, 10.0, 200.0, 2000.0]
+
+
+@pytest.mark.parametrize(
+    ("weight", "expected"),
+    [
+        (None, [[1.0, 3.0, 1.0, 1.0, 0.0]]),
+        ([2.0, 3.0, 5.0], [[2.0, 10.0, 3.0, 5.0, 0.0]]),
+        ([[2.0, 3.0, 5.0], [0.0, 1.0, 0.0]], [[2.0, 10.0, 3.0, 5.0, 0.0], [0.0, 1.0, 1.0, 0.0, 0.0]]),
+    ],
+)
+def test_degree_worked_by_hand(star, weight, expected):
+    assert star.degree(None if weight is None else torch.tensor(weight)).tolist() == expected
+
+
+def test_degree_counts_incoming_arcs(arrows):
+    assert arrows.degree(torch.tensor([2.0, 3.0, 5.0, 7.0])).tolist() == [[3.0, 14.0, 0.0, 0.0, 0.0]]
+
+
+def test_degree_has_the_dtype_asked_for(star):
+    assert star.degree().dtype == torch.float32
+    assert star.degree(like=torch.ones(1, dtype=torch.float64)).dtype == torch.float64
+
+
+def test_pair_and_arc_scores_worked_by_hand(star, arrows):
+    a = torch.tensor([[[1.0, 0.0], [2.0, 1.0], [3.0, 0.0], [4.0, 0.0], [9.0, 9.0]]])
+    b = torch.tensor([[[1.0, 1.0], [10.0, 2.0], [100.0, 3.0], [1000.0, 4.0], [9.0, 9.0]]])
+    assert star.pair_scores(a, b).tolist() == [[10.0, 203.0, 2004.0]]
+    assert star.arc_scores(a, b).tolist() == [[10.0, 3.0, 203.0, 2004.0, 30.0, 40.0]]
+    assert arrows.pair_scores(a, b).tolist() == [[10.0, 3.0, 30.0, 40.0]]
+    assert arrows.arc_scores(a, b).tolist() == [[10.0, 3.0, 203.0, 2004.0]]
+
+
+def test_sum_arcs_takes_one_or_many_rows(star):
+    values = torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+    assert star.sum_arcs(values).tolist() == [[1.0, 9.0, 5.0, 6.0, 0.0]]
+    assert star.sum_arcs(torch.stack([values, -values])).tolist()[1] == [-1.0, -9.0, -5.0, -6.0, 0.0]
+
+
+def test_of_reads_data_and_keeps_the_graph():
+    data = Data(edge_index=STAR.clone(), edge_weight=WEIGHTS, candidate_index=edges((0, 4)), num_nodes=5)
+    graph = PairGraph.of(data)
+    assert PairGraph.of(data) is graph
+    assert PairGraph.of(changed(data)) is graph
+    assert graph.pair_index.tolist() == [[0, 0, 1, 1], [1, 4, 2, 3]]
+    assert graph.pair_weight.tolist() == [3.0, 1.0, 5.0, 7.0]
+    assert graph.is_original.tolist() == [True, False, True, True]
+
+
+@pytest.mark.parametrize("name", ["edge_index", "edge_weight", "candidate_index"])
+def test_of_sees_a_change_in_place(name):
+    data = Data(
+        edge_index=STAR.clone(), edge_weight=WEIGHTS.clone(), candidate_index=edges((0, 4)).clone(), num_nodes=5
+    )
+    before = PairGraph.of(data)
+    data[name][..., 0] = 3
+    after = PairGraph.of(data)
+    assert after is not before
+    fresh = PairGraph.build(STAR, 5, edge_weight=WEIGHTS, candidate_index=edges((0, 4)))
+    same = [torch.equal(getattr(after, part), getattr(fresh, part)) for part in ("pair_index", "pair_weight")]
+    assert not all(same)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"edge_weight": WEIGHTS}, {"candidate_index": edges((0, 4))}, {"num_nodes": 6}, {"edge_index": STAR.clone()}],
+)
+def test_of_sees_another_tensor_or_size(change):
+    data = Data(edge_index=STAR.clone(), num_nodes=5)
+    before = PairGraph.of(data)
+    after = PairGraph.of(changed(data, **change))
+    assert after is not before
+    assert after.num_nodes == change.get("num_nodes", 5)
+    assert (after.pair_weight is not None) == ("edge_weight" in change)
+    assert after.num_pairs == (4 if "candidate_index" in change else 3)
+
+
+def test_of_tells_undirected_from_directed():
+    data = Data(edge_index=STAR.clone(), num_nodes=5)
+    assert PairGraph.of(data, undirected=False).num_pairs == 4
+    assert PairGraph.of(data).num_pairs == 3
+    assert PairGraph.of(data, undirected=False).undirected is False
+
+
+def test_of_lets_the_graph_go_with_the_edges():
+    data = Data(edge_index=STAR.clone(), num_nodes=5)
+    graph = weakref.ref(PairGraph.of(data))
+    gc.collect()
+    assert graph() is not None
+    del data
+    gc.collect()
+    assert graph() is None
+
+
+def test_to_moves_every_tensor():
+    graph = PairGraph.build(STAR, 5, edge_weight=WEIGHTS, candidate_index=edges((0, 4)))
+    moved = graph.to("meta")
+    assert graph.to("cpu") is graph
+    parts = [value for value in vars(moved).values() if isinstance(value, torch.Tensor | SparseLayout)]
+    devices = {(part.col if isinstance(part, SparseLayout) else part).device.type for part in parts}
+    assert (len(parts), devices) == (6, {"meta"})
+    assert (moved.num_nodes, moved.undirected, moved.num_pairs, moved.num_arcs) == (5, True, 4, 8)
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.parametrize("undirected", [True, False])
+def test_nothing_as_large_as_arcs_times_width_is_made(batch, undirected):
+    nodes, width = 30, 24
+    everything = torch.ones(nodes, nodes).nonzero().T
+    graph = PairGraph.build(both_ways(everything), nodes, undirected=undirected)
+    assert graph.num_arcs == nodes * (nodes - 1)
+    x = normal(batch, nodes, width, seed=1).requires_grad_()
+    weight = normal(batch, graph.num_pairs, seed=2).requires_grad_()
+    with LargestOutput() as spy:
+        (graph.propagate(x, weight) ** 2).sum().backward()
+        (graph.pair_scores(x, x) ** 2).sum().backward()
+    assert x.grad is not None
+    assert weight.grad is not None
+    assert spy.elements == batch * max(nodes * width, graph.num_arcs)

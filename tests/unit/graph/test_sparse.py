@@ -1,0 +1,182 @@
+import pytest
+import torch
+from torch.autograd import gradcheck
+
+from gumbel_mpnn.graph import SparseLayout, matmul, sampled_product, sparse
+from helpers import LargestOutput, normal
+
+ROW, COL = torch.tensor([0, 0, 2, 2, 2]), torch.tensor([1, 3, 0, 1, 3])
+"""Non-zeros of a matrix of 3 rows, one of them empty, and 4 columns, one of them empty."""
+
+NOTHING = torch.empty(0, dtype=torch.int64)
+
+
+@pytest.fixture
+def layout():
+    return SparseLayout.build(ROW, COL, 3, 4)
+
+
+@pytest.fixture(params=[(0, 0), (0, 3), (3, 0), (2, 3)], ids=str)
+def empty(request):
+    return SparseLayout.build(NOTHING, NOTHING, *request.param)
+
+
+def dense(layout, values):
+    """[B, nnz] as [B, rows, cols], differentiable."""
+    batch = torch.arange(values.shape[0])[:, None]
+    zeros = values.new_zeros(values.shape[0], *layout.shape)
+    return zeros.index_put((batch, layout.row.long(), layout.col.long()), values)
+
+
+def test_layout_holds_the_positions_row_by_row(layout):
+    assert layout.shape == (3, 4)
+    assert layout.nnz == 5
+    assert layout.rowptr.tolist() == [0, 2, 2, 5]
+    assert layout.col.tolist() == [1, 3, 0, 1, 3]
+    assert layout.row.tolist() == [0, 0, 2, 2, 2]
+
+
+def test_layout_holds_the_positions_column_by_column(layout):
+    assert layout.colptr.tolist() == [0, 1, 3, 3, 5]
+    assert layout.row_by_col.tolist() == [2, 0, 2, 0, 2]
+    assert layout.to_transposed.tolist() == [2, 0, 3, 1, 4]
+
+
+def test_indices_are_small_and_positions_are_not(layout):
+    small = (layout.rowptr, layout.row, layout.col, layout.colptr, layout.row_by_col)
+    assert {tensor.dtype for tensor in small} == {torch.int32}
+    assert layout.to_transposed.dtype == torch.int64
+
+
+def test_tiled_lays_copies_along_the_diagonal(layout):
+    tiled = layout.tiled(2)
+    assert tiled.shape == (6, 8)
+    assert tiled.rowptr.tolist() == [0, 2, 2, 5, 7, 7, 10]
+    assert tiled.col.tolist() == [1, 3, 0, 1, 3, 5, 7, 4, 5, 7]
+    assert tiled.colptr.tolist() == [0, 1, 3, 3, 5, 6, 8, 8, 10]
+    assert tiled.row_by_col.tolist() == [2, 0, 2, 0, 2, 5, 3, 5, 3, 5]
+    assert tiled.to_transposed.tolist() == [2, 0, 3, 1, 4, 7, 5, 8, 6, 9]
+    assert tiled.row.tolist() == [0, 0, 2, 2, 2, 3, 3, 5, 5, 5]
+
+
+def test_tiles_are_kept_and_one_copy_is_the_layout_itself(layout):
+    assert layout.tiled(1) is layout
+    assert layout.tiled(3) is layout.tiled(3)
+    assert layout.tiled(2).shape == (6, 8)
+    assert layout.tiled(3).shape == (9, 12)
+
+
+@pytest.mark.parametrize("batch", [2, 3])
+def test_tiles_of_an_empty_layout(empty, batch):
+    rows, cols = empty.shape
+    assert empty.tiled(batch).shape == (batch * rows, batch * cols)
+    assert empty.tiled(batch).nnz == 0
+
+
+@pytest.mark.parametrize(("batch", "fits"), [(2, True), (3, False)])
+def test_more_copies_than_32_bits_can_count_are_refused(layout, monkeypatch, batch, fits):
+    monkeypatch.setattr(sparse, "INT32_MAX", 14)
+    if fits:
+        assert layout.tiled(batch).nnz == 10
+    else:
+        with pytest.raises(ValueError, match="3 copies of 5 positions exceed 32-bit indices; use fewer replicas"):
+            layout.tiled(batch)
+
+
+def test_to_the_same_device_is_the_layout_itself(layout):
+    assert layout.to("cpu") is layout
+    moved = layout.to("meta")
+    parts = (moved.rowptr, moved.col, moved.colptr, moved.row_by_col, moved.to_transposed)
+    assert {part.device.type for part in parts} == {"meta"}
+    assert moved.shape == (3, 4)
+
+
+def test_matmul_worked_by_hand(layout):
+    values = torch.tensor([[1.0, 2.0, 3.0, 4.0, 5.0]])
+    x = torch.tensor([[[1.0, -1.0], [10.0, 0.0], [100.0, 0.0], [1000.0, 2.0]]])
+    assert matmul(layout, values, x).tolist() == [[[2010.0, 4.0], [0.0, 0.0], [5043.0, 7.0]]]
+
+
+def test_sampled_product_worked_by_hand(layout):
+    a = torch.tensor([[[1.0, 0.0], [7.0, 7.0], [1.0, 2.0]]])
+    b = torch.tensor([[[1.0, 10.0], [2.0, 20.0], [3.0, 30.0], [4.0, 40.0]]])
+    assert sampled_product(layout, a, b).tolist() == [[2.0, 4.0, 21.0, 42.0, 84.0]]
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_matmul_equals_the_dense_product(layout, batch):
+    values, x = normal(batch, 5, seed=1), normal(batch, 4, 2, seed=2)
+    torch.testing.assert_close(matmul(layout, values, x), dense(layout, values) @ x)
+
+
+@pytest.mark.parametrize("shape", [(5,), (1, 5)])
+def test_matmul_shares_values_among_the_batch(layout, shape):
+    values, x = normal(*shape, seed=1), normal(3, 4, 2, seed=2)
+    torch.testing.assert_close(matmul(layout, values, x), dense(layout, values.view(1, 5)) @ x)
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_sampled_product_equals_the_dense_product(layout, batch):
+    a, b = normal(batch, 3, 2, seed=1), normal(batch, 4, 2, seed=2)
+    full = a @ b.transpose(1, 2)
+    torch.testing.assert_close(sampled_product(layout, a, b), full[:, ROW, COL])
+
+
+@pytest.mark.parametrize(("values", "x"), [((1, 5), (1, 4, 2)), ((3, 5), (3, 4, 2)), ((5,), (3, 4, 2))], ids=str)
+def test_gradients_of_matmul(layout, values, x):
+    values, x = normal(*values, seed=1).requires_grad_(), normal(*x, seed=2).requires_grad_()
+    assert gradcheck(lambda v, z: matmul(layout, v, z), (values, x))
+    assert gradcheck(lambda v: matmul(layout, v, x.detach()), (values,))
+    assert gradcheck(lambda z: matmul(layout, values.detach(), z), (x,))
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_gradients_of_sampled_product(layout, batch):
+    a, b = normal(batch, 3, 2, seed=1).requires_grad_(), normal(batch, 4, 2, seed=2).requires_grad_()
+    assert gradcheck(lambda p, q: sampled_product(layout, p, q), (a, b))
+    assert gradcheck(lambda p: sampled_product(layout, p, b.detach()), (a,))
+    assert gradcheck(lambda q: sampled_product(layout, a.detach(), q), (b,))
+
+
+def test_products_take_strided_operands(layout):
+    values, x = normal(5, 3, seed=1).T, normal(2, 4, 3, seed=2).permute(2, 1, 0)
+    assert not values.is_contiguous()
+    assert not x.is_contiguous()
+    torch.testing.assert_close(matmul(layout, values, x), dense(layout, values) @ x)
+    a, b = normal(3, 2, 3, seed=3).permute(2, 0, 1), normal(4, 2, 3, seed=4).permute(2, 0, 1)
+    torch.testing.assert_close(sampled_product(layout, a, b), (a @ b.transpose(1, 2))[:, ROW, COL])
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.parametrize("width", [0, 2])
+def test_an_empty_layout_gives_zeros_and_zero_gradients(empty, batch, width):
+    rows, cols = empty.shape
+    values, x = torch.zeros(batch, 0, requires_grad=True), torch.ones(batch, cols, width, requires_grad=True)
+    out = matmul(empty, values, x)
+    assert out.shape == (batch, rows, width)
+    assert not out.any()
+    out.sum().backward()
+    assert values.grad.shape == (batch, 0)
+    assert torch.equal(x.grad, torch.zeros(batch, cols, width))
+
+    a, b = torch.ones(batch, rows, width, requires_grad=True), torch.ones(batch, cols, width, requires_grad=True)
+    scores = sampled_product(empty, a, b)
+    assert scores.shape == (batch, 0)
+    scores.sum().backward()
+    assert torch.equal(a.grad, torch.zeros(batch, rows, width))
+    assert torch.equal(b.grad, torch.zeros(batch, cols, width))
+
+
+def test_no_width_gives_zero_scores(layout):
+    scores = sampled_product(layout, torch.ones(2, 3, 0), torch.ones(2, 4, 0))
+    assert torch.equal(scores, torch.zeros(2, 5))
+
+
+def test_largest_output_sees_what_must_not_happen(layout):
+    x = normal(1, 4, 7).requires_grad_()
+    with LargestOutput() as spy:
+        matmul(layout, normal(1, 5), x).sum().backward()
+    assert spy.elements == 28
+    with LargestOutput() as spy:
+        x[:, COL].sum()
+    assert spy.elements == 35

@@ -1,0 +1,173 @@
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from gumbel_mpnn.errors import UserError
+from gumbel_mpnn.graph import PairGraph
+from gumbel_mpnn.nn import GAT, GCN, MLP, Backbone, GraphSAGE, as_features, backbones
+from helpers import both_ways, edges, normal, randomized, small_data
+
+DATA = small_data()
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("mlp", MLP), ("gcn", GCN), ("GCN", GCN), ("sage", GraphSAGE), ("GraphSAGE", GraphSAGE), ("gat", GAT)],
+)
+def test_models_are_known_by_name(name, kind):
+    assert backbones[name] is kind
+
+
+def test_options_of_a_model_are_its_signature():
+    common = {
+        "hidden_channels": 256,
+        "num_layers": 2,
+        "dropout": 0.5,
+        "norm": "none",
+        "residual": False,
+        "input_layer": False,
+        "input_dropout": 0.0,
+    }
+    assert backbones.defaults("gcn") == common
+    assert backbones.defaults("gat") == {**common, "heads": 1}
+
+
+@pytest.mark.parametrize(
+    ("model", "text"),
+    [
+        (GCN(5, 3), "GCN(256 wide, 2 layers, 3 classes)"),
+        (GAT(5, 3, 16, 4, heads=2, replicas=7), "GAT(16 wide, 4 layers, 3 classes, replicas=7)"),
+        (MLP(5, 3, hidden_channels=8, num_layers=1, replicas=1), "MLP(8 wide, 1 layers, 3 classes, replicas=1)"),
+    ],
+)
+def test_str_says_the_sizes(model, text):
+    assert str(model) == text
+
+
+def test_forward_takes_a_graph_edges_or_data():
+    model = GCN(6, 3, 8).eval()
+    expected = model(DATA.x, PairGraph.build(DATA.edge_index, 24))
+    assert expected.shape == (24, 3)
+    assert torch.equal(model(DATA.x, DATA.edge_index), expected)
+    assert torch.equal(model(DATA), expected)
+
+
+def test_a_graph_beside_data_wins():
+    model = GCN(6, 3, 8).eval()
+    graph = PairGraph.build(DATA.edge_index, 24, undirected=False)
+    assert torch.equal(model(DATA, graph), model(DATA.x, graph))
+    assert not torch.equal(model(DATA, graph), model(DATA))
+
+
+def test_data_bring_their_edge_weights():
+    model = GCN(6, 3, 8).eval()
+    weight = torch.rand(DATA.edge_index.shape[1])
+    out = model(Data(x=DATA.x, edge_index=DATA.edge_index, edge_weight=weight))
+    graph = PairGraph.build(DATA.edge_index, 24)
+    given = PairGraph.build(DATA.edge_index, 24, edge_weight=weight).pair_weight
+    torch.testing.assert_close(out, model(DATA.x, graph, given))
+
+
+def test_forward_needs_a_graph():
+    with pytest.raises(TypeError, match="a graph is needed"):
+        GCN(6, 3, 8)(DATA.x)
+
+
+@pytest.mark.parametrize(("replicas", "shape"), [(None, (24, 3)), (1, (1, 24, 3)), (4, (4, 24, 3))])
+def test_output_has_a_replica_axis_where_one_was_asked_for(replicas, shape):
+    assert GCN(6, 3, 8, replicas=replicas)(DATA).shape == shape
+
+
+def test_parameters_have_a_replica_axis():
+    model = GAT(6, 3, 8, norm="batch", residual=True, input_layer=True, heads=2, replicas=4)
+    assert {len(value) for value in model.state_dict().values()} == {4}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"num_layers": 0}, "num_layers must lie between 1 and 1000, but is 0"),
+        ({"hidden_channels": 0}, "hidden_channels must lie between 1 and"),
+        ({"dropout": 1.1}, "dropout must lie between 0 and 1, but is 1.1"),
+        ({"dropout": -0.1}, "dropout must lie between 0 and 1"),
+        ({"dropout": float("nan")}, "dropout must lie between 0 and 1"),
+        ({"input_dropout": 2.0}, "input_dropout must lie between 0 and 1"),
+        ({"norm": "Layer"}, r"there is no norm called 'Layer': did you mean 'layer'\?"),
+    ],
+)
+@pytest.mark.parametrize("name", list(backbones))
+def test_a_wrong_option_is_one_sentence(name, options, message):
+    with pytest.raises(UserError, match=f"^{message}"):
+        backbones[name](6, 3, **{"hidden_channels": 8, **options})
+
+
+@pytest.mark.parametrize("heads", [0, -1, 3, 16])
+def test_heads_share_the_channels_out(heads):
+    with pytest.raises(UserError, match=f"^hidden_channels=8 cannot be shared out among heads={heads}$"):
+        GAT(6, 3, 8, heads=heads)
+
+
+@pytest.mark.parametrize(("replicas", "seeds"), [(2, [1]), (2, [1, 2, 3]), (None, [1, 2]), (None, [])])
+def test_every_replica_needs_a_seed(replicas, seeds):
+    with pytest.raises(ValueError, match="replicas need as many seeds"):
+        GCN(6, 3, 8, replicas=replicas, seeds=seeds)
+
+
+def test_seeds_decide_the_start():
+    first, again, other = (GCN(6, 3, 8, seeds=[seed]) for seed in (4, 4, 5))
+    assert torch.equal(first.head.weight, again.head.weight)
+    assert not torch.equal(first.head.weight, other.head.weight)
+
+
+def test_reset_parameters_returns_to_the_start():
+    model = GAT(6, 3, 8, norm="batch", residual=True, input_layer=True, seeds=[3])
+    start = {name: value.clone() for name, value in model.state_dict().items()}
+    randomized(model).reset_parameters()
+    for name, value in model.float().state_dict().items():
+        assert torch.equal(value, start[name]), name
+
+
+def test_depth_and_residuals_make_the_layers():
+    model = GCN(6, 3, 8, num_layers=3, residual=True, input_layer=True)
+    assert (len(model.convs), len(model.shortcuts), len(model.norms)) == (3, 3, 3)
+    assert model.input.weight.shape == (1, 6, 8)
+    assert [shortcut.weight.shape[1] for shortcut in model.shortcuts] == [8, 8, 8]
+    plain = GCN(6, 3, 8, num_layers=3, residual=True)
+    assert plain.input is None
+    assert [shortcut.weight.shape[1] for shortcut in plain.shortcuts] == [6, 8, 8]
+
+
+def test_the_stack_worked_by_hand():
+    model = MLP(2, 1, hidden_channels=2, num_layers=1, residual=True, input_layer=True).eval()
+    values = {
+        "input.weight": [[[1.0, 0.0], [0.0, 2.0]]],
+        "input.bias": [[[0.0, 1.0]]],
+        "convs.0.linear.weight": [[[1.0, 1.0], [-1.0, 1.0]]],
+        "convs.0.linear.bias": [[[0.5, 0.0]]],
+        "shortcuts.0.weight": [[[1.0, 0.0], [0.0, -1.0]]],
+        "shortcuts.0.bias": [[[0.0, 0.25]]],
+        "head.weight": [[[10.0], [100.0]]],
+        "head.bias": [[[7.0]]],
+    }
+    model.load_state_dict({name: torch.tensor(value) for name, value in values.items()})
+    out = model(torch.tensor([[3.0, 0.5], [0.0, 1.0]]), both_ways(edges((0, 1))))
+    assert out.tolist() == [[10 * (1 + 0.5 + 3) + 100 * (5 - 2 + 0.25) + 7], [10 * 0 + 100 * (3 - 3 + 0.25) + 7]]
+
+
+def test_the_norm_comes_before_relu():
+    model = randomized(MLP(5, 3, 8, num_layers=1, norm="layer", dropout=0.0))
+    x = normal(4, 5)
+    hidden = model.norms[0](model.convs[0](x, None))
+    torch.testing.assert_close(model(x, edges((0, 1))), model.head(torch.relu(hidden)).squeeze(0))
+
+
+def test_streams_of_training_follow_the_seeds():
+    model = GCN(6, 3, 8, replicas=2, seeds=[1, 2])
+    assert model.streams is model.streams
+    assert len(model.streams) == 2
+    assert model.train()(as_features(DATA.x), PairGraph.of(DATA)).shape == (2, 24, 3)
+
+
+def test_a_new_kind_of_layer_needs_make_conv():
+    with pytest.raises(NotImplementedError):
+        Backbone(6, 3)

@@ -1,0 +1,262 @@
+import dataclasses
+import json
+
+import pytest
+
+from gumbel_mpnn import config
+from gumbel_mpnn.config import (
+    DataSettings,
+    Settings,
+    TrainSettings,
+    merge,
+    parse_overrides,
+    read_preset,
+    read_settings_file,
+    resolve,
+)
+from gumbel_mpnn.errors import UnknownNameError, UserError
+
+
+def complete(model, options):
+    return {"width": 8, "dropout": 0.5, **options}
+
+
+def resolved(**sections):
+    return resolve("cora", "gcn", sections, complete)
+
+
+SETTINGS = Settings(
+    dataset="cora",
+    model="gcn",
+    options={"width": 16, "dropout": 0.25, "norm": "layer"},
+    data=DataSettings(protocol="geom-gcn", features="row-normalized", undirected=False),
+    train=TrainSettings(lr=0.01, weight_decay=5e-4, epochs=200, patience=20, eval_every=2, tf32=False),
+)
+
+
+def test_resolve_fills_every_table_with_defaults():
+    settings = resolved()
+    assert settings == Settings("cora", "gcn", {"width": 8, "dropout": 0.5}, DataSettings(), TrainSettings())
+
+
+def test_resolve_lays_values_over_the_defaults():
+    settings = resolved(
+        data={"protocol": "public", "features": "row-normalized", "undirected": False},
+        model={"width": 4},
+        train={"lr": 0.5, "weight_decay": 1, "epochs": 3, "patience": 2, "eval_every": 7, "tf32": False},
+    )
+    assert settings.options == {"width": 4, "dropout": 0.5}
+    assert settings.data == DataSettings("public", "row-normalized", False)
+    assert settings.train == TrainSettings(0.5, 1.0, 3, 2, 7, False)
+
+
+@pytest.mark.parametrize(
+    ("sections", "message"),
+    [
+        ({"trian": {}}, r"there is no setting 'trian': did you mean 'train'\?"),
+        ({"rewiring": {}}, "there is no setting 'rewiring'"),
+        ({"train": {"learning": 1}}, "there is no setting 'train.learning'"),
+        ({"train": {"epoch": 1}}, r"there is no setting 'train.epoch': did you mean 'epochs'\?"),
+        ({"data": {"feature": "raw"}}, r"there is no setting 'data.feature': did you mean 'features'\?"),
+        ({"train": {"epochs": 2.0}}, "setting 'train.epochs' must be of type int"),
+        ({"train": {"epochs": True}}, "setting 'train.epochs' must be of type int"),
+        ({"train": {"lr": "fast"}}, "setting 'train.lr' must be of type float"),
+        ({"data": {"undirected": 1}}, "setting 'data.undirected' must be of type bool"),
+        ({"train": {"lr": 0}}, "setting 'train.lr' must be above 0, but is 0.0"),
+        ({"train": {"lr": -0.1}}, "setting 'train.lr' must be above 0"),
+        ({"train": {"lr": float("nan")}}, "setting 'train.lr' must be above 0"),
+        ({"train": {"weight_decay": -1e-9}}, "setting 'train.weight_decay' must be 0 or more"),
+        ({"train": {"epochs": 0}}, "setting 'train.epochs' must be 1 or more, but is 0"),
+        ({"train": {"patience": -1}}, "setting 'train.patience' must be 0 or more"),
+        ({"train": {"eval_every": 0}}, "setting 'train.eval_every' must be 1 or more"),
+        (
+            {"data": {"features": "scaled"}},
+            "setting 'data.features' must be 'raw' or 'row-normalized', but is 'scaled'",
+        ),
+    ],
+)
+def test_resolve_says_what_is_wrong(sections, message):
+    with pytest.raises(UserError, match=f"^{message}"):
+        resolved(**sections)
+
+
+def test_resolve_hands_the_models_options_to_its_registry():
+    def refuse(model, options):
+        raise UserError(f"{model} {dict(options)}")
+
+    with pytest.raises(UserError, match=r"^gcn \{'width': 3\}$"):
+        resolve("cora", "gcn", {"model": {"width": 3}}, refuse)
+
+
+def test_settings_are_frozen():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        resolved().train.lr = 1.0
+
+
+def test_settings_survive_json():
+    assert Settings.from_dict(json.loads(json.dumps(SETTINGS.to_dict()))) == SETTINGS
+
+
+def test_to_dict_has_the_shape_of_a_settings_file():
+    assert SETTINGS.to_dict() == {
+        "dataset": "cora",
+        "model": {"name": "gcn", "width": 16, "dropout": 0.25, "norm": "layer"},
+        "data": {"protocol": "geom-gcn", "features": "row-normalized", "undirected": False},
+        "train": {"lr": 0.01, "weight_decay": 5e-4, "epochs": 200, "patience": 20, "eval_every": 2, "tf32": False},
+    }
+
+
+def test_from_dict_leaves_its_input_alone():
+    values = SETTINGS.to_dict()
+    Settings.from_dict(values)
+    assert values == SETTINGS.to_dict()
+
+
+def test_fingerprint_is_a_function_of_the_content():
+    again = Settings.from_dict(SETTINGS.to_dict())
+    reordered = dataclasses.replace(SETTINGS, options=dict(reversed(SETTINGS.options.items())))
+    assert SETTINGS.fingerprint("abc") == again.fingerprint("abc") == reordered.fingerprint("abc")
+    assert len(SETTINGS.fingerprint("abc")) == 16
+    int(SETTINGS.fingerprint("abc"), 16)
+
+
+def test_fingerprint_of_known_settings_does_not_move():
+    assert SETTINGS.fingerprint("abc") == "f8708f6c29624b02"
+
+
+def test_fingerprint_does_not_tell_an_int_from_the_same_float():
+    assert resolved(train={"lr": 1}).fingerprint("") == resolved(train={"lr": 1.0}).fingerprint("")
+
+
+OTHER_DATA = {"protocol": "public", "features": "raw", "undirected": True}
+OTHER_TRAIN = {"lr": 0.02, "weight_decay": 0.0, "epochs": 201, "patience": 21, "eval_every": 1, "tf32": True}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"dataset": "citeseer"},
+        {"model": "gat"},
+        {"options": {**SETTINGS.options, "dropout": 0.26}},
+        {"options": {**SETTINGS.options, "new": 1}},
+        {"options": {"width": 16, "dropout": 0.25}},
+        *({"data": dataclasses.replace(SETTINGS.data, **{name: value})} for name, value in OTHER_DATA.items()),
+        *({"train": dataclasses.replace(SETTINGS.train, **{name: value})} for name, value in OTHER_TRAIN.items()),
+    ],
+    ids=str,
+)
+def test_fingerprint_changes_with_every_field(change):
+    assert dataclasses.replace(SETTINGS, **change).fingerprint("abc") != SETTINGS.fingerprint("abc")
+
+
+@pytest.mark.parametrize(("table", "tried"), [(DataSettings, OTHER_DATA), (TrainSettings, OTHER_TRAIN)])
+def test_no_field_is_missing_above(table, tried):
+    assert {field.name for field in dataclasses.fields(table)} == set(tried)
+
+
+def test_fingerprint_changes_with_the_data_and_with_the_schema(monkeypatch):
+    before = SETTINGS.fingerprint("abc")
+    assert SETTINGS.fingerprint("abd") != before
+    monkeypatch.setattr(config, "SCHEMA", config.SCHEMA + 1)
+    assert SETTINGS.fingerprint("abc") != before
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("0.7", 0.7),
+        ("5e-4", 5e-4),
+        ("3", 3),
+        ("-1", -1),
+        ("true", True),
+        ("false", False),
+        ("layer", "layer"),
+        ('"layer"', "layer"),
+        ("geom-gcn", "geom-gcn"),
+        ("True", "True"),
+        ("", ""),
+        ("a=b", "a=b"),
+        ("[1, 2]", [1, 2]),
+    ],
+)
+def test_a_value_is_read_as_toml_or_as_a_bare_string(text, value):
+    parsed = parse_overrides([f"model.it={text}"])
+    assert parsed == {"model": {"it": value}}
+    assert type(parsed["model"]["it"]) is type(value)
+
+
+def test_overrides_gather_by_table_and_the_last_one_wins():
+    overrides = ["model.dropout=0.1", " train.lr = 0.5 ", "model.width=4", "model.dropout=0.2"]
+    assert parse_overrides(overrides) == {"model": {"dropout": 0.2, "width": 4}, "train": {"lr": 0.5}}
+
+
+@pytest.mark.parametrize("override", ["dropout=0.7", "model.dropout", "model.=1", "=", "", "model dropout 0.7"])
+def test_a_bad_override_is_quoted_with_the_right_form(override):
+    with pytest.raises(UserError) as caught:
+        parse_overrides([override])
+    assert str(caught.value) == f"cannot read the setting {override!r}: write it as table.name=value"
+
+
+def test_merge_lets_later_layers_win_key_by_key():
+    preset = {"model": {"width": 1, "dropout": 0.1}, "data": {"protocol": "public"}}
+    own = {"model": {"width": 2}, "train": {"lr": 1.0}}
+    command = {"model": {"width": 3}}
+    assert merge(preset, None, own, command) == {
+        "model": {"width": 3, "dropout": 0.1},
+        "data": {"protocol": "public"},
+        "train": {"lr": 1.0},
+    }
+    assert preset["model"] == {"width": 1, "dropout": 0.1}
+
+
+def test_merge_of_nothing_is_empty():
+    assert merge() == merge(None, {}) == {}
+
+
+def test_merge_refuses_a_section_that_is_no_table():
+    with pytest.raises(UserError, match=r"^setting 'train' must be a table, but is 3$"):
+        merge({"train": 3})
+
+
+def test_a_settings_file_is_read_without_its_source_note(tmp_path):
+    file = tmp_path / "own.toml"
+    file.write_text('source = "table 3"\n[model]\nwidth = 4\n[train]\nlr = 0.5\n', encoding="utf-8")
+    assert read_settings_file(file) == {"model": {"width": 4}, "train": {"lr": 0.5}}
+
+
+@pytest.mark.parametrize("make", [lambda path: None, lambda path: path.mkdir()], ids=["missing", "folder"])
+def test_a_settings_file_that_is_not_there(tmp_path, make):
+    path = tmp_path / "own.toml"
+    make(path)
+    with pytest.raises(UserError, match=r"^there is no settings file .*own\.toml$"):
+        read_settings_file(path)
+
+
+@pytest.mark.parametrize("content", [b"[model\nwidth = 4", b"width: 4", b'[model]\nname = "\xff\xfe"'])
+def test_a_settings_file_that_is_not_toml(tmp_path, content):
+    path = tmp_path / "own.toml"
+    path.write_bytes(content)
+    with pytest.raises(UserError, match=r"^cannot read the settings file .*own\.toml: "):
+        read_settings_file(path)
+
+
+def test_a_settings_file_without_tables_is_refused_when_it_is_merged(tmp_path):
+    path = tmp_path / "own.toml"
+    path.write_text("lr = 0.1\n", encoding="utf-8")
+    with pytest.raises(UserError, match=r"^setting 'lr' must be a table, but is 0.1$"):
+        merge(read_settings_file(path))
+
+
+def test_presets_are_found_by_family_data_set_and_model(tmp_path, monkeypatch):
+    folder = tmp_path / "presets" / "tuned" / "cora"
+    folder.mkdir(parents=True)
+    (folder / "gcn.toml").write_text("[train]\nlr = 0.5\n", encoding="utf-8")
+    (tmp_path / "presets" / "paper").mkdir()
+    monkeypatch.setattr(config.resources, "files", lambda package: tmp_path)
+    assert read_preset("tuned", "cora", "gcn") == {"train": {"lr": 0.5}}
+    assert read_preset("tuned", "cora", "gat") is None
+    assert read_preset("paper", "cora", "gcn") is None
+    assert config.preset_families() == ["paper", "tuned"]
+    assert config.list_presets() == [("tuned", "cora", "gcn")]
+    with pytest.raises(UnknownNameError, match=r"family of presets called 'tunde': did you mean 'tuned'\?"):
+        read_preset("tunde", "cora", "gcn")

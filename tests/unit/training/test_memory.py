@@ -1,0 +1,84 @@
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gumbel_mpnn.nn import backbones
+from gumbel_mpnn.training.memory import SHARE_OF_FREE, available_bytes, bytes_per_replica, chunks, group_size
+from helpers import make_settings, make_task, small_data
+
+
+@pytest.mark.parametrize(
+    ("count", "size", "expected"),
+    [
+        (0, 4, []),
+        (1, 4, [1]),
+        (4, 4, [4]),
+        (5, 4, [2, 3]),
+        (9, 4, [3, 3, 3]),
+        (10, 4, [3, 3, 4]),
+        (3, 1, [1, 1, 1]),
+    ],
+)
+def test_chunks_worked_by_hand(count, size, expected):
+    assert [len(chunk) for chunk in chunks(range(count), size)] == expected
+
+
+@settings(deadline=None)
+@given(st.integers(0, 60), st.integers(1, 20))
+def test_chunks_are_few_even_and_in_order(count, size):
+    parts = chunks(list(range(count)), size)
+    assert [item for part in parts for item in part] == list(range(count))
+    lengths = [len(part) for part in parts]
+    assert len(parts) == -(-count // size)
+    assert max(lengths, default=0) <= size
+    assert max(lengths, default=0) - min(lengths, default=0) <= 1
+
+
+@pytest.mark.parametrize(("each", "budget", "expected"), [(100, 1000, 8), (100, 100, 1), (100, 0, 1), (0, 50, 40)])
+def test_group_size_is_what_fits_and_at_least_one(each, budget, expected):
+    assert SHARE_OF_FREE == 0.8
+    assert group_size(each, budget) == expected
+
+
+def needed(model="gcn", task=None, **options):
+    return bytes_per_replica(make_settings(model, options), make_task() if task is None else task)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"hidden_channels": 16},
+        {"num_layers": 3},
+        {"residual": True},
+        {"input_layer": True},
+        {"input_dropout": 0.5},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("model", list(backbones))
+def test_a_larger_model_needs_more(model, more):
+    assert needed(model, **more) > needed(model)
+
+
+def test_heads_and_larger_graphs_need_more():
+    assert needed("gat", heads=4) > needed("gat", heads=2) > needed("gcn")
+    assert needed(task=make_task(small_data(nodes=48))) > needed()
+
+
+@pytest.mark.parametrize("model", list(backbones))
+def test_the_estimate_covers_parameters_and_activations(model):
+    wide = needed(model, hidden_channels=256, num_layers=3)
+    assert wide > 4 * (24 * 256 * 3 + 4 * (6 * 256 + 2 * 256 * 256))
+
+
+def test_the_estimate_draws_nothing_from_torchs_generator():
+    torch.manual_seed(0)
+    expected = torch.rand(1)
+    torch.manual_seed(0)
+    needed()
+    assert torch.equal(torch.rand(1), expected)
+
+
+def test_this_machine_has_memory():
+    assert available_bytes(torch.device("cpu")) > 2**20

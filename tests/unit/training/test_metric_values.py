@@ -1,0 +1,67 @@
+import pytest
+import torch
+
+from gumbel_mpnn.training import accuracy, metrics, roc_auc
+
+Y = torch.tensor([0, 1, 1, 0, -1])
+
+
+def scores(*rows):
+    """Logits whose class 1 leads class 0 by the given numbers."""
+    lead = torch.tensor(rows)
+    return torch.stack([torch.ones_like(lead), 1 + lead], dim=-1)
+
+
+def masks(*rows):
+    return torch.tensor(rows, dtype=torch.bool)
+
+
+def test_accuracy_worked_by_hand():
+    logits = scores([-1.0, 2.0, -3.0, 4.0, 1.0], [-1.0, 2.0, 3.0, -4.0, 1.0], [-1.0, 2.0, -3.0, 4.0, 1.0])
+    mask = masks([1, 1, 1, 1, 0], [1, 1, 1, 1, 0], [1, 0, 1, 1, 0])
+    assert accuracy(logits, Y, mask).tolist() == pytest.approx([0.5, 1.0, 1 / 3])
+
+
+def test_accuracy_gives_a_tie_to_the_first_class():
+    assert accuracy(torch.zeros(1, 5, 3), Y, masks([1, 1, 1, 1, 0])).tolist() == [0.5]
+
+
+def test_an_unknown_label_in_a_mask_is_never_right():
+    assert accuracy(scores([-1.0, 2.0, 3.0, -4.0, 1.0]), Y, masks([1, 1, 1, 1, 1])).tolist() == pytest.approx([0.8])
+
+
+@pytest.mark.parametrize(
+    ("lead", "mask", "expected"),
+    [
+        ([0.1, 0.4, 0.35, 0.8, 9.0], [1, 1, 1, 1, 0], 0.5),
+        ([0.1, 0.9, 0.8, 0.2, 9.0], [1, 1, 1, 1, 0], 1.0),
+        ([0.9, 0.1, 0.2, 0.8, 9.0], [1, 1, 1, 1, 0], 0.0),
+        ([0.5, 0.5, 0.5, 0.5, 9.0], [1, 1, 1, 1, 0], 0.5),
+        ([0.5, 0.5, 0.7, 0.6, 9.0], [1, 1, 1, 1, 0], 0.625),
+        ([0.1, 0.4, 0.35, 0.8, 9.0], [1, 1, 0, 0, 0], 1.0),
+        ([0.1, 0.4, 0.35, 0.8, 9.0], [0, 0, 1, 1, 0], 0.0),
+    ],
+)
+def test_roc_auc_worked_by_hand(lead, mask, expected):
+    assert roc_auc(scores(lead), Y, masks(mask)).tolist() == [expected]
+
+
+def test_roc_auc_takes_every_replicas_own_mask():
+    lead = [0.1, 0.4, 0.35, 0.8, 9.0]
+    mask = masks([1, 1, 1, 1, 0], [1, 1, 0, 0, 0], [0, 0, 1, 1, 0])
+    assert roc_auc(scores(lead, lead, lead), Y, mask).tolist() == [0.5, 1.0, 0.0]
+
+
+def test_roc_auc_does_not_see_nodes_outside_the_mask():
+    mask = masks([1, 1, 1, 0, 0])
+    values = [roc_auc(scores([0.1, 0.4, 0.05, far, -far]), Y, mask).item() for far in (-1e6, 0.2, 1e6)]
+    assert values == [0.5, 0.5, 0.5]
+
+
+def test_roc_auc_tells_scores_apart_that_differ_by_little():
+    logits = torch.tensor([[[1e6, 1e6], [1e6, 1e6 + 0.0625]]])
+    assert roc_auc(logits, torch.tensor([0, 1]), masks([1, 1])).tolist() == [1.0]
+
+
+def test_metrics_are_known_by_name():
+    assert metrics == {"accuracy": accuracy, "roc_auc": roc_auc}

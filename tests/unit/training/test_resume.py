@@ -1,0 +1,130 @@
+"""An interrupted run goes on from its checkpoint and ends as if nothing had happened."""
+
+import os
+
+import pytest
+import torch
+
+from gumbel_mpnn.errors import DataError
+from gumbel_mpnn.training import loop, metrics, train
+from helpers import changed, make_settings, make_task, numbers, replicas, small_data
+
+BUSY = {"dropout": 0.4, "input_dropout": 0.2, "norm": "batch", "residual": True}
+EPOCHS = 9
+GROUP = replicas((0, 0))
+
+
+@pytest.fixture(autouse=True)
+def checkpoint_every_epoch(monkeypatch):
+    monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0)
+    monkeypatch.setattr(loop, "CHECKPOINT_SHARE", float("inf"))
+    monkeypatch.setattr(loop, "REPORT_SECONDS", 0)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "checkpoint.safetensors"
+
+
+def interrupt(task, settings, path, epoch, group=GROUP):
+    """Train until `epoch` and break off there, before its checkpoint is written."""
+
+    def watch(now, best):
+        if now == epoch:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(task, settings, group, checkpoint=path, watch=watch)
+
+
+@pytest.mark.parametrize("epochs", [(1,), (2,), (5,), (EPOCHS,), (2, 3, 7), (4, 4)], ids=str)
+@pytest.mark.parametrize(
+    ("model", "options", "settings"),
+    [
+        ("gcn", BUSY, {}),
+        ("gat", {**BUSY, "heads": 2}, {"eval_every": 2}),
+        ("sage", {**BUSY, "norm": "layer"}, {"eval_every": 4, "weight_decay": 0.01}),
+        ("mlp", BUSY, {"patience": 2}),
+    ],
+    ids=["gcn", "gat-eval-every-2", "sage-eval-every-4", "mlp-patience"],
+)
+def test_interrupted_runs_end_bit_for_bit_like_whole_ones(path, model, options, settings, epochs):
+    task, settings = make_task(), make_settings(model, options, epochs=EPOCHS, **settings)
+    whole = train(task, settings, GROUP)
+    for epoch in epochs:
+        interrupt(task, settings, path, epoch)
+    assert numbers(train(task, settings, GROUP, checkpoint=path)) == numbers(whole)
+
+
+def test_interrupted_roc_auc_runs_too(path):
+    task = make_task(changed(small_data(classes=2), metric="roc_auc"))
+    settings = make_settings("gcn", BUSY, epochs=EPOCHS)
+    interrupt(task, settings, path, 4)
+    assert numbers(train(task, settings, GROUP, checkpoint=path)) == numbers(train(task, settings, GROUP))
+
+
+def test_a_resumed_run_begins_where_the_checkpoint_was_written(path):
+    task, settings, seen = make_task(), make_settings(epochs=6), []
+    interrupt(task, settings, path, 4)
+    train(task, settings, GROUP, checkpoint=path, watch=lambda epoch, best: seen.append(epoch))
+    assert seen == [4, 5, 6]
+
+
+def test_writing_checkpoints_changes_nothing(path):
+    task, settings = make_task(), make_settings("gat", BUSY, epochs=EPOCHS)
+    assert numbers(train(task, settings, GROUP, checkpoint=path)) == numbers(train(task, settings, GROUP))
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+def test_no_checkpoint_is_written_before_its_time(path, monkeypatch):
+    monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", float("inf"))
+    interrupt(make_task(), make_settings(epochs=6), path, 6)
+    assert not path.exists()
+
+
+def test_a_finished_run_is_not_trained_again(path):
+    task, settings = make_task(), make_settings("gcn", BUSY, epochs=EPOCHS)
+    first = train(task, settings, GROUP, checkpoint=path)
+    again = train(task, settings, GROUP, checkpoint=path, watch=pytest.fail)
+    assert numbers(again) == numbers(first)
+
+
+@pytest.mark.parametrize("look_every", [1, 20])
+def test_a_run_that_stopped_early_ends_the_same_again(path, monkeypatch, look_every):
+    monkeypatch.setattr(loop, "STOP_CHECK_EVERY", look_every)
+    values = iter([0.5, 0.4, 0.9, *[0.1] * 100])
+    monkeypatch.setitem(metrics, "accuracy", lambda logits, y, mask: torch.tensor([next(values)]))
+    task, settings = make_task(), make_settings("gcn", BUSY, epochs=30, patience=4)
+    (first,) = train(task, settings, GROUP, checkpoint=path)
+    assert (first.best_epoch, first.epochs) == (3, 7)
+    (again,) = train(task, settings, GROUP, checkpoint=path)
+    assert numbers([again]) == numbers([first])
+
+
+@pytest.mark.parametrize("call", [1, 4])
+def test_an_interruption_while_a_checkpoint_is_written(path, monkeypatch, call):
+    task, settings = make_task(), make_settings("gcn", BUSY, epochs=EPOCHS)
+    whole = train(task, settings, GROUP)
+    fsync, calls = os.fsync, []
+
+    def break_off(handle):
+        calls.append(handle)
+        if len(calls) == call:
+            raise KeyboardInterrupt
+        fsync(handle)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", break_off)
+        with pytest.raises(KeyboardInterrupt):
+            train(task, settings, GROUP, checkpoint=path)
+    assert path.exists() == (call > 1)
+    assert numbers(train(task, settings, GROUP, checkpoint=path)) == numbers(whole)
+
+
+@pytest.mark.parametrize("keep", [0, 100, -1])
+def test_a_damaged_checkpoint_is_a_data_error(path, keep):
+    task, settings = make_task(), make_settings(epochs=3)
+    interrupt(task, settings, path, 3)
+    path.write_bytes(path.read_bytes()[:keep])
+    with pytest.raises(DataError, match=r"cannot read .*checkpoint\.safetensors.*delete it to train this run again"):
+        train(task, settings, GROUP, checkpoint=path)

@@ -1,0 +1,136 @@
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from gumbel_mpnn.config import DataSettings
+from gumbel_mpnn.errors import DataError
+from gumbel_mpnn.graph import PairGraph
+from gumbel_mpnn.nn import SparseFeatures
+from gumbel_mpnn.training import Replica, Task, data_hash
+from helpers import changed, edges, make_task, replicas, small_data
+
+MASKS = ("train_mask", "val_mask", "test_mask")
+
+
+@pytest.fixture
+def data():
+    return small_data()
+
+
+def test_a_task_holds_what_data_say(data):
+    task = make_task(data)
+    assert torch.equal(task.features, data.x)
+    assert torch.equal(task.y, data.y)
+    assert task.graph is PairGraph.of(data)
+    assert (task.metric, task.num_features, task.num_classes, task.num_splits) == ("accuracy", 6, 3, 2)
+
+
+def test_data_name_their_metric(data):
+    assert make_task(changed(data, metric="roc_auc")).metric == "roc_auc"
+
+
+def test_masks_are_laid_out_split_by_split(data):
+    task = make_task(data)
+    for name in MASKS:
+        mask = getattr(task, name)
+        assert mask.shape == (2, 24)
+        assert mask.is_contiguous()
+        assert torch.equal(mask, data[name].T)
+
+
+def test_one_dimensional_masks_are_one_split(data):
+    first = {name: data[name][:, 0] for name in MASKS}
+    task = make_task(changed(data, **first))
+    assert task.num_splits == 1
+    assert torch.equal(task.val_mask, first["val_mask"][None])
+
+
+def test_masks_may_be_numbers(data):
+    task = make_task(changed(data, train_mask=data.train_mask.long()))
+    assert task.train_mask.dtype == torch.bool
+    assert torch.equal(task.train_mask, data.train_mask.T)
+
+
+def test_each_replica_gets_the_masks_of_its_split(data):
+    train, val, test = make_task(data).masks(replicas((1, 0), (0, 0), (1, 3)))
+    for mask, name in zip((train, val, test), MASKS, strict=True):
+        assert torch.equal(mask, data[name].T[[1, 0, 1]])
+
+
+def test_undirected_is_a_setting(data):
+    assert make_task(data).graph.undirected
+    assert not make_task(data, undirected=False).graph.undirected
+
+
+def test_row_normalized_features_sum_to_one():
+    x = torch.tensor([[1.0, -3.0], [0.0, 0.0], [2.0, 2.0]])
+    mask = torch.ones(3, dtype=torch.bool)
+    data = Data(x=x, y=torch.tensor([0, 1, 0]), edge_index=edges((0, 1)), **dict.fromkeys(MASKS, mask))
+    task = make_task(data, features="row-normalized")
+    assert task.features.tolist() == [[0.25, -0.75], [0.0, 0.0], [0.5, 0.5]]
+    assert torch.equal(data.x, x)
+
+
+def test_features_become_float32_and_sparse_where_that_pays(data):
+    task = make_task(changed(data, x=torch.eye(24, dtype=torch.float64)))
+    assert isinstance(task.features, SparseFeatures)
+    assert task.features.dtype == torch.float32
+    assert task.num_features == 24
+
+
+def test_unlabelled_nodes_are_no_class(data):
+    assert make_task(changed(data, y=torch.where(data.y == 2, -1, data.y))).num_classes == 2
+
+
+@pytest.mark.parametrize("name", MASKS)
+def test_a_missing_mask_is_named(data, name):
+    with pytest.raises(DataError, match=f"^this graph has no {name}: give it train_mask, val_mask and test_mask"):
+        Task.of(changed(data, **{name: None}), DataSettings())
+
+
+def test_missing_features_are_named(data):
+    with pytest.raises(DataError, match=r"^this graph has no features"):
+        Task.of(changed(data, x=None, num_nodes=24), DataSettings())
+
+
+def test_replicas_sort_print_and_seed():
+    assert sorted(replicas((1, 0), (0, 2), (0, 1))) == replicas((0, 1), (0, 2), (1, 0))
+    assert str(Replica(3, 7)) == "split3-seed7"
+    seeds = {replica.stream_seed for replica in replicas(*((split, seed) for split in range(10) for seed in range(30)))}
+    assert len(seeds) == 300
+
+
+def flipped(tensor):
+    """The tensor with its first entry changed."""
+    tensor = tensor.clone()
+    first = tensor.view(-1)[:1]
+    first.copy_(~first if tensor.dtype == torch.bool else first + 1)
+    return tensor
+
+
+@pytest.mark.parametrize("name", ["x", "y", "edge_index", "edge_weight", *MASKS])
+def test_data_hash_changes_with_every_tensor_training_sees(data, name):
+    data.edge_weight = torch.ones(data.edge_index.shape[1])
+    before = data_hash(data)
+    assert before == data_hash(changed(data)) == data_hash(data.clone())
+    assert data_hash(changed(data, **{name: flipped(data[name])})) != before
+    assert data_hash(changed(data, num_nodes=24, **{name: None})) != before
+
+
+def test_data_hash_changes_with_metric_type_and_shape(data):
+    others = [
+        changed(data, metric="roc_auc"),
+        changed(data, x=data.x.double()),
+        changed(data, x=data.x.view(12, 12)),
+        changed(data, train_mask=data.val_mask, val_mask=data.train_mask),
+    ]
+    hashes = {data_hash(other) for other in (data, *others)}
+    assert len(hashes) == 5
+    assert all(len(value) == 16 and int(value, 16) >= 0 for value in hashes)
+    assert data_hash(changed(data, metric="accuracy")) == data_hash(data)
+
+
+def test_data_hash_does_not_change_with_anything_else(data):
+    before = data_hash(data)
+    assert data_hash(changed(data, name="toy", node_ids=["a"] * 24, extra=torch.ones(3))) == before
+    assert data_hash(changed(data, x=data.x.T.contiguous().T)) == before
