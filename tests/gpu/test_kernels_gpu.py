@@ -5,9 +5,10 @@ import torch
 
 from gumbel_mpnn.graph import SparseLayout, matmul, sampled_product
 from gumbel_mpnn.nn import Streams, backbones
-from gumbel_mpnn.nn.modules import dropout, dropout_features
+from gumbel_mpnn.nn.activation import activate, dropout, dropout_features
+from gumbel_mpnn.nn.modules import make_norm
 from gumbel_mpnn.training import replay, train
-from helpers import make_settings, make_task, normal, numbers, replicas, small_data
+from helpers import make_settings, make_task, normal, numbers, randomized, replicas, small_data
 
 pytestmark = [
     pytest.mark.gpu,
@@ -105,6 +106,43 @@ def test_feature_dropout_gives_every_replica_its_own_mask():
     out = dropout_features(torch.ones(40, 30, device="cuda"), 0.5, Streams([0, 1], "train", "cuda"))
     assert out.shape == (2, 40, 30)
     assert not torch.equal(out[0], out[1])
+
+
+def activated(device, name, nodes, width, training):
+    """Output, gradients and running statistics of norm and ReLU without dropout."""
+    norm = randomized(make_norm(name, 2, width)).float().to(device).train(training)
+    x = (3 * normal(2, nodes, width, dtype=torch.float32) + 1).to(device).requires_grad_()
+    out = activate(x, norm, 0.0, Streams([0, 1], "train", device))
+    probe = normal(2, nodes, width, seed=1, dtype=torch.float32).to(device)
+    grads = torch.autograd.grad((out * probe).sum(), [x, *norm.parameters()])
+    return [value.cpu() for value in (out, *grads, *norm.buffers())]
+
+
+@pytest.mark.parametrize("training", [True, False], ids=["training", "evaluation"])
+@pytest.mark.parametrize(("nodes", "width"), [(1, 1), (7, 5), (300, 33), (1000, 256)], ids=str)
+@pytest.mark.parametrize("name", ["none", "layer", "batch"])
+def test_norm_and_relu_are_those_of_the_cpu(name, nodes, width, training):
+    here, there = (activated(device, name, nodes, width, training) for device in ("cpu", "cuda"))
+    torch.testing.assert_close(there, here, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("name", ["none", "layer", "batch"])
+def test_dropout_after_norm_and_relu_keeps_or_doubles(name):
+    norm = randomized(make_norm(name, 2, 24)).float().cuda()
+    x = normal(2, 500, 24, dtype=torch.float32).cuda()
+    plain, dropped = (activate(x, norm, share, Streams([0, 1], "train", "cuda")) for share in (0.0, 0.5))
+    kept = dropped != 0
+    torch.testing.assert_close(dropped[kept], 2 * plain[kept])
+    assert kept.sum().item() / (plain != 0).sum().item() == pytest.approx(0.5, abs=0.02)
+    alone = activate(x[1:], norm_of_second(norm, name), 0.5, Streams([1], "train", "cuda"))
+    torch.testing.assert_close(alone, dropped[1:])
+
+
+def norm_of_second(norm, name):
+    """The norm of the second replica alone."""
+    alone = make_norm(name, 1, 24).cuda()
+    alone.load_state_dict({key: value[1:] for key, value in norm.state_dict().items()})
+    return alone
 
 
 @pytest.mark.parametrize("metric", ["accuracy", "roc_auc"])

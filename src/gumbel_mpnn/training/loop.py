@@ -74,8 +74,8 @@ def train(
                 trainer.save(checkpoint)
                 clock.checkpoint_written()
         outcomes = trainer.outcomes(clock.seconds())
-    if checkpoint is not None:
-        trainer.save(checkpoint)
+    if checkpoint is not None and checkpoint.exists():
+        trainer.save(checkpoint)  # long training is not lost if the program dies before the caller has kept its outcome
     return outcomes
 
 

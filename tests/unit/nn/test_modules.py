@@ -9,8 +9,6 @@ from gumbel_mpnn.nn.modules import (
     Identity,
     LayerNorm,
     Linear,
-    dropout,
-    dropout_features,
     make_norm,
 )
 from helpers import normal, randomized
@@ -132,52 +130,3 @@ def test_a_fresh_norm_is_the_identity_on_normalised_input():
 def test_an_unknown_norm_is_answered_with_the_nearest():
     with pytest.raises(UserError, match=r"there is no norm called 'bacth': did you mean 'batch'\?"):
         make_norm("bacth", 1, WIDTH)
-
-
-@pytest.mark.parametrize("probability", [0.2, 0.5, 0.75])
-def test_dropout_drops_the_share_and_scales_up_the_rest(probability):
-    out = dropout(torch.ones(2, 300, 100), probability, Streams([0, 1], "train"))
-    dropped = (out == 0).double().mean(dim=(1, 2)).tolist()
-    assert dropped == pytest.approx([probability] * 2, abs=0.01)
-    assert out[out != 0].unique().tolist() == pytest.approx([1 / (1 - probability)], rel=1e-4)
-
-
-def test_no_dropout_is_the_input_and_full_dropout_is_nothing():
-    x, streams = torch.ones(2, 3, 4), Streams([0, 1], "train")
-    before = streams.get_state()["generators"]
-    assert dropout(x, 0.0, streams) is x
-    assert dropout_features(x[0], 0.0, streams).data_ptr() == x.data_ptr()
-    assert torch.equal(streams.get_state()["generators"], before)
-    assert torch.equal(dropout(x, 1.0, streams), torch.zeros(2, 3, 4))
-
-
-def test_dropout_of_a_replica_does_not_depend_on_its_neighbors():
-    x = normal(3, 20, 4)
-    together = dropout(x, 0.5, Streams([0, 1, 2], "train"))
-    alone = dropout(x[1:2], 0.5, Streams([1], "train"))
-    assert torch.equal(together[1:2], alone)
-
-
-def test_dropout_passes_gradients_through_what_is_kept():
-    x = torch.ones(1, 50, 4, requires_grad=True)
-    out = dropout(x, 0.5, Streams([0], "train"))
-    out.sum().backward()
-    assert torch.equal(x.grad, out.detach())
-
-
-def test_feature_dropout_gives_every_replica_its_own_mask():
-    x = torch.ones(40, 30)
-    out = dropout_features(x, 0.5, Streams([0, 1], "train"))
-    assert out.shape == (2, 40, 30)
-    assert not torch.equal(out[0], out[1])
-    assert set(out.unique().tolist()) == {0.0, 2.0}
-
-
-def test_feature_dropout_of_sparse_features_drops_among_the_nonzeros():
-    features = as_features(torch.eye(400))
-    out = dropout_features(features, 0.5, Streams([0, 1], "train"))
-    assert out.layout is features.layout
-    assert out.values.shape == (2, 400)
-    assert set(out.values.unique().tolist()) == {0.0, 2.0}
-    assert (out.values == 0).double().mean(dim=1).tolist() == pytest.approx([0.5] * 2, abs=0.1)
-    assert not torch.equal(out.values[0], out.values[1])
