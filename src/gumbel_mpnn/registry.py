@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
@@ -30,7 +31,7 @@ class Registry(Generic[T]):
             for key in (name, *aliases):
                 if _normal(key) in self._aliases:
                     raise ValueError(f"a {self.kind} called {key!r} is registered already")
-                self._aliases[_normal(key)] = name
+            self._aliases |= {_normal(key): name for key in (name, *aliases)}
             self._components[name] = component
             return component
 
@@ -73,8 +74,13 @@ class Registry(Generic[T]):
 def like(default: Any, value: Any, what: str) -> Any:
     """`value` if it is of the default's type (an int may stand for a float), else a `UserError` naming `what`."""
     wanted = type(default)
-    if wanted is float and type(value) is int:
-        return float(value)
+    if wanted is float and type(value) in (int, float):
+        try:
+            value = float(value)
+        except OverflowError:
+            value = math.inf
+        if not math.isfinite(value):
+            raise UserError(f"{what} must be finite")
     if type(value) is not wanted:
         raise UserError(f"{what} must be of type {wanted.__name__}, like {default!r}, but is {value!r}")
     return value

@@ -64,7 +64,7 @@ def test_resolve_lays_values_over_the_defaults():
         ({"data": {"undirected": 1}}, "setting 'data.undirected' must be of type bool"),
         ({"train": {"lr": 0}}, "setting 'train.lr' must be above 0, but is 0.0"),
         ({"train": {"lr": -0.1}}, "setting 'train.lr' must be above 0"),
-        ({"train": {"lr": float("nan")}}, "setting 'train.lr' must be above 0"),
+        ({"train": {"lr": float("nan")}}, "setting 'train.lr' must be finite"),
         ({"train": {"weight_decay": -1e-9}}, "setting 'train.weight_decay' must be 0 or more"),
         ({"train": {"epochs": 0}}, "setting 'train.epochs' must be 1 or more, but is 0"),
         ({"train": {"patience": -1}}, "setting 'train.patience' must be 0 or more"),

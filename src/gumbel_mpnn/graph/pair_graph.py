@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 from torch.utils.weak import WeakIdKeyDictionary
 from torch_geometric.data import Data
 
+from gumbel_mpnn.errors import DataError
 from gumbel_mpnn.graph.sparse import SparseLayout, matmul, sampled_product
+
+if TYPE_CHECKING:
+    from gumbel_mpnn.graph.weighted import WeightedGraph
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +40,8 @@ class PairGraph:
     """int64 [A], the pair each arc belongs to."""
     pair_arcs: Tensor
     """int64 [2, P] or [1, P], the arcs of each pair."""
+    plain: dict[torch.dtype, WeightedGraph] = field(default_factory=dict, repr=False)
+    """What layers share where no weights are learned, kept by `WeightedGraph.of`."""
 
     @classmethod
     def build(
@@ -65,19 +71,18 @@ class PairGraph:
     def of(cls, data: Data, *, undirected: bool = True) -> PairGraph:
         """The pair graph of `data` (`edge_index`, `edge_weight`, `candidate_index`), kept while `edge_index` lives."""
         edge_index = data.edge_index
-        extras = (data.get("edge_weight"), data.get("candidate_index"))
-        stamp = (undirected, data.num_nodes, *((id(t), t._version) for t in (edge_index, *extras) if t is not None))
-        if edge_index not in _graphs or _graphs[edge_index][0] != stamp:
-            graph = cls.build(
-                edge_index,
-                int(data.num_nodes),
-                undirected=undirected,
-                edge_weight=extras[0],
-                candidate_index=extras[1],
-            )
-            _graphs[edge_index] = (stamp, graph, extras)
-        kept: PairGraph = _graphs[edge_index][1]
-        return kept
+        weight, candidates = data.get("edge_weight"), data.get("candidate_index")
+        given = [tensor for tensor in (edge_index, weight, candidates) if tensor is not None]
+        stamp = [undirected, data.num_nodes, *((id(tensor), _version(tensor)) for tensor in given)]
+        if edge_index in _graphs and _graphs[edge_index][0] == stamp:
+            kept: PairGraph = _graphs[edge_index][1]
+            return kept
+        graph = cls.build(
+            edge_index, int(data.num_nodes), undirected=undirected, edge_weight=weight, candidate_index=candidates
+        )
+        if not any(tensor.requires_grad for tensor in given):  # else each pass needs a gradient graph of its own
+            _graphs[edge_index] = (stamp, graph, given[1:])
+        return graph
 
     @classmethod
     def _lay_out(
@@ -101,7 +106,7 @@ class PairGraph:
             pair_weight=weight,
             arcs=SparseLayout.build(target[order], source[order], num_nodes, num_nodes),
             arc_pair=arc_pair,
-            pair_arcs=position.view(-1, key.numel()),
+            pair_arcs=position.view(2 if undirected else 1, key.numel()),
         )
 
     @property
@@ -201,11 +206,20 @@ class _PairsToArcs(torch.autograd.Function):
 def _distinct_pairs(index: Tensor, num_nodes: int, undirected: bool) -> tuple[Tensor, tuple[Tensor, Tensor, int]]:
     """Sorted distinct keys `i * N + j`, and how to merge edge values: (kept edges, their group, groups)."""
     source, target = index.long()
+    if index.numel() and not (int(index.min()) >= 0 and int(index.max()) < num_nodes):
+        wrong = int(((index < 0) | (index >= num_nodes)).any(0).nonzero()[0])
+        ends = " to ".join(str(int(end)) for end in index[:, wrong])
+        raise DataError(f"edge {wrong} goes from node {ends}, but the nodes are 0 to {num_nodes - 1}")
     if undirected:
         source, target = torch.minimum(source, target), torch.maximum(source, target)
     proper = source != target
     key, group = torch.unique(source[proper] * num_nodes + target[proper], return_inverse=True)
     return key, (proper, group, key.numel())
+
+
+def _version(tensor: Tensor) -> int:
+    """A number that changes with the content; tensors made in inference mode have none."""
+    return -1 if tensor.is_inference() else tensor._version
 
 
 def _mean_by_group(values: Tensor, kept: Tensor, group: Tensor, groups: int) -> Tensor:

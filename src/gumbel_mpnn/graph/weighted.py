@@ -18,6 +18,15 @@ class WeightedGraph:
         like = torch.empty(0, dtype=dtype, device=graph.arc_pair.device)
         self.arc_weight = graph.arc_weight(weight, like)
 
+    @classmethod
+    def of(cls, graph: PairGraph, weight: Tensor | None, dtype: torch.dtype) -> WeightedGraph:
+        """The graph under `weight`; without weights always the same object, its degrees computed once and for all."""
+        if weight is not None or torch.is_inference_mode_enabled():  # what is made there is of no use in training
+            return cls(graph, weight, dtype)
+        if dtype not in graph.plain:
+            graph.plain[dtype] = cls(graph, None, dtype)
+        return graph.plain[dtype]
+
     @cached_property
     def degree(self) -> Tensor:
         """Weighted in-degree without self-loops, [B, N, 1]."""
@@ -34,12 +43,22 @@ class WeightedGraph:
 
     def mean(self, x: Tensor) -> Tensor:
         """Weighted mean over neighbors; 0 for a node that has none."""
-        return self.sum(x) / torch.where(self.degree > 0, self.degree, 1.0)
+        return self.sum(x) / torch.where(self.degree > _NO_WEIGHT, self.degree, 1.0)
+
+    @cached_property
+    def symmetric_arc_weight(self) -> Tensor:
+        """GCN's weight of every arc, [B, A]: divided by the roots of both its ends' degrees."""
+        root = self.inverse_root_degree.squeeze(-1)
+        return self.arc_weight * root[:, self.graph.arc_target] * root[:, self.graph.arcs.col]
 
     def symmetric(self, x: Tensor) -> Tensor:
         """GCN's D^-½ (A + I) D^-½ x."""
-        scaled = x * self.inverse_root_degree
-        return (self.sum(scaled) + scaled) * self.inverse_root_degree
+        if self.arc_weight.requires_grad:
+            # Through the nodes' roots, so that no gradient has to be gathered from arcs.
+            scaled = x * self.inverse_root_degree
+            return (self.sum(scaled) + scaled) * self.inverse_root_degree
+        neighbors = self.graph.propagate_arcs(x, self.symmetric_arc_weight)
+        return torch.addcmul(neighbors, x, self.inverse_root_degree.square())
 
     def attend(self, x: Tensor, target: Tensor, source: Tensor, negative_slope: float) -> Tensor:
         """GAT's softmax average over neighbors and self.
@@ -68,3 +87,4 @@ class WeightedGraph:
 
 
 _SAFE_EXPONENT = 60.0
+_NO_WEIGHT = 1e-12  # a sum of weights below this is none: its inverse and the square of that must stay finite

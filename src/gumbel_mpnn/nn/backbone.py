@@ -57,6 +57,8 @@ class Backbone(ReplicaModule):
         _check_range("hidden_channels", hidden_channels, 1, 2**20)
         _check_range("dropout", dropout, 0, 1)
         _check_range("input_dropout", input_dropout, 0, 1)
+        if replicas is not None:
+            _check_range("replicas", replicas, 1, 2**20)
         count = replicas or 1
         self.replicas, self.dropout, self.input_dropout = replicas, dropout, input_dropout
         self.seeds = list(seeds) if seeds is not None else torch.randint(2**62, (count,)).tolist()
@@ -108,10 +110,10 @@ class Backbone(ReplicaModule):
             graph = PairGraph.of(x) if graph is None else graph
             x = x.x
         if isinstance(graph, Tensor):
-            graph = PairGraph.of(Data(edge_index=graph, num_nodes=len(x)))  # type: ignore[arg-type]
+            graph = PairGraph.of(Data(edge_index=graph, num_nodes=x.shape[0]))
         if graph is None:
             raise TypeError("a graph is needed: a PairGraph or an edge_index")
-        logits = self.compute(x, WeightedGraph(graph, weight, x.dtype))
+        logits = self.compute(x, WeightedGraph.of(graph, weight, x.dtype))
         return logits if self.replicas is not None else logits.squeeze(0)
 
     def compute(self, x: Tensor | SparseFeatures, graph: WeightedGraph) -> Tensor:

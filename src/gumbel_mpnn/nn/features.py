@@ -21,6 +21,11 @@ class SparseFeatures:
     values: Tensor
 
     @property
+    def shape(self) -> tuple[int, int]:
+        """N and F."""
+        return self.layout.shape
+
+    @property
     def dtype(self) -> torch.dtype:
         """Number format of the features."""
         return self.values.dtype

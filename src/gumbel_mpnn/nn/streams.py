@@ -38,7 +38,10 @@ class Streams:
         for row, generator in zip(words, self._generators, strict=True):
             row.random_(-(2**63), None, generator=generator)
         threshold = round(probability * _LEVELS)
-        mask = words.view(torch.int16)[:, :count] < threshold - _LEVELS // 2
+        if threshold == 0:
+            return torch.zeros(len(self), *shape, dtype=torch.bool, device=self.device), 0.0
+        # The numbers run from -2^15 to 2^15 - 1; `<=` so that the bound is one of them even when all are kept.
+        mask = words.view(torch.int16)[:, :count] <= threshold - 1 - _LEVELS // 2
         return mask.view(len(self), *shape), threshold / _LEVELS
 
     def next_call(self) -> Tensor:
@@ -55,7 +58,7 @@ class Streams:
         """Go on where `get_state` was called."""
         self._calls.copy_(state["calls"])
         for generator, row in zip(self._generators, state["generators"], strict=True):
-            generator.set_state(row.cpu().contiguous())
+            generator.set_state(row.cpu().clone())  # a row of its own: torch reads from its storage's start
 
 
 def derive_seed(seed: int, purpose: str) -> int:

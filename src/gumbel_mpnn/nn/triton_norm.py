@@ -58,7 +58,7 @@ def _forward(
         gain = tl.load(weight + replica * width + channel, mask=there, other=0.0)
         shift = tl.load(bias + replica * width + channel, mask=there, other=0.0)
         value = value * gain[None, :] + shift[None, :]
-    value = tl.maximum(value, 0.0) * scale
+    value = tl.where(value <= 0, 0.0, value) * scale  # and not maximum, which would hide a NaN
     if DROP:
         value = _kept(value, seeds, calls, replica, row, channel, width, probability)
     tl.store(y + base + row[:, None] * width + channel[None, :], value, mask=inside)

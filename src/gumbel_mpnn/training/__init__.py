@@ -1,8 +1,9 @@
 """Training: tasks, metrics, the loop, checkpoints."""
 
-from gumbel_mpnn.training.loop import Outcome, Watcher, build_model, train
+from gumbel_mpnn.training.loop import Watcher, train
 from gumbel_mpnn.training.metrics import accuracy, metrics, roc_auc
 from gumbel_mpnn.training.task import Replica, Task, data_hash
+from gumbel_mpnn.training.trainer import Outcome, build_model
 
 __all__ = [
     "Outcome",

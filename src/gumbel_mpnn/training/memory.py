@@ -12,8 +12,8 @@ import torch
 
 from gumbel_mpnn.config import Settings
 from gumbel_mpnn.nn import SparseFeatures
-from gumbel_mpnn.training.loop import build_model
 from gumbel_mpnn.training.task import Replica, Task
+from gumbel_mpnn.training.trainer import build_model
 
 T = TypeVar("T")
 

@@ -11,9 +11,9 @@ Metric = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
 def accuracy(logits: Tensor, y: Tensor, mask: Tensor) -> Tensor:
-    """Share of the nodes in each mask whose largest logit is the label: [R, N, C], [N], [R, N] → [R]."""
+    """Share of the nodes in each mask whose largest logit is the label: [R, N, C], [N], [R, N] → float64 [R]."""
     correct = (logits.argmax(-1) == y) & mask
-    return correct.sum(-1) / mask.sum(-1)
+    return correct.sum(-1).double() / mask.sum(-1)
 
 
 def roc_auc(logits: Tensor, y: Tensor, mask: Tensor) -> Tensor:
@@ -23,7 +23,7 @@ def roc_auc(logits: Tensor, y: Tensor, mask: Tensor) -> Tensor:
     # Sorted scores of the negatives of each replica; all other nodes lie beyond the end.
     ranked = score.masked_fill(~negative, torch.inf).sort(-1).values
     below = torch.searchsorted(ranked, score) + torch.searchsorted(ranked, score, right=True)
-    wins = (below * positive).sum(-1) / 2
+    wins = (below * positive).sum(-1).double() / 2
     return wins / (positive.sum(-1) * negative.sum(-1))
 
 

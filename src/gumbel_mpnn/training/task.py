@@ -11,9 +11,10 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gumbel_mpnn.config import DataSettings
-from gumbel_mpnn.errors import DataError
+from gumbel_mpnn.errors import DataError, unknown_name
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import SparseFeatures, as_features
+from gumbel_mpnn.training.metrics import metrics
 
 
 @dataclass(frozen=True, order=True)
@@ -49,9 +50,13 @@ class Task:
     @classmethod
     def of(cls, data: Data, settings: DataSettings, device: torch.device | str = "cpu") -> Task:
         """The task that `data` poses, read with `settings`."""
+        for name, what in (("x", "features"), ("y", "labels"), ("edge_index", "edges")):
+            if data.get(name) is None:
+                raise DataError(f"this graph has no {what}: give it data.{name}")
+        metric = data.get("metric") or "accuracy"
+        if metric not in metrics:
+            raise unknown_name("metric", metric, metrics)
         masks = [_columns(data, name) for name in ("train_mask", "val_mask", "test_mask")]
-        if data.x is None:
-            raise DataError("this graph has no features: models need data.x")
         x = data.x.float()
         if settings.features == "row-normalized":
             x = x / x.abs().sum(-1, keepdim=True).clamp(min=1e-12)
@@ -63,7 +68,7 @@ class Task:
             train_mask=train,
             val_mask=val,
             test_mask=test,
-            metric=data.get("metric") or "accuracy",
+            metric=metric,
             num_features=int(x.shape[1]),
             num_classes=int(data.y.max()) + 1,
         )

@@ -37,10 +37,15 @@ def test_degree_sum_and_mean(weights, degree, total, mean):
     assert_values(graph.mean(X), mean)
 
 
-def test_symmetric_normalisation():
+@pytest.mark.parametrize("learned", [True, False])
+def test_symmetric_normalisation(learned):
+    def normalised(*weights):
+        weight = torch.tensor(weights, dtype=torch.float64, requires_grad=learned)
+        return WeightedGraph(PATH, weight, torch.float64).symmetric(X).detach()
+
     expected = [4 / sqrt(18) + 1 / 3, 2 / sqrt(18) + 12 / sqrt(24) + 2 / 6, 6 / sqrt(24) + 4 / 4]
-    assert_values(path(2.0, 3.0).symmetric(X), expected)
-    assert_values(path(0.0, 0.0).symmetric(X), [1.0, 2.0, 4.0])
+    assert_values(normalised(2.0, 3.0), expected)
+    assert_values(normalised(0.0, 0.0), [1.0, 2.0, 4.0])
 
 
 TARGET = torch.tensor([[0.0, log(2), 0.0]], dtype=torch.float64)
