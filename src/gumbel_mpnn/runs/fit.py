@@ -209,12 +209,23 @@ def _train_missing(
     if monitor is not None:
         largest = max(map(len, groups), default=0)
         monitor.begin(settings, len(replicas), len(replicas) - len(missing), len(groups), largest * each)
-    for group in groups:
+    while groups:
+        group = groups.pop(0)
         if monitor is not None:
             monitor.group(len(group), settings.train.epochs)
         checkpoint = folder.checkpoint(group)
         watch = monitor.progress if monitor is not None else None
-        for outcome in train(task, settings, group, checkpoint=checkpoint, watch=watch):
+        try:
+            outcomes = train(task, settings, group, checkpoint=checkpoint, watch=watch)
+        except torch.OutOfMemoryError:
+            if len(group) == 1:
+                raise UserError(
+                    f"one run of {settings.model} on {settings.dataset} does not fit into the memory of {device}:"
+                    " try a smaller model.hidden_channels or model.num_layers, or --device cpu"
+                ) from None
+            groups[:0] = chunks(group, -(-len(group) // 2))
+            continue
+        for outcome in outcomes:
             folder.write(outcome, Record.of(outcome, settings, digest, task.metric, device))
         checkpoint.unlink(missing_ok=True)
 

@@ -59,14 +59,18 @@ class SettingFolder:
         return self.path / f"checkpoint-{key}.safetensors"
 
     def interrupted(self, missing: Sequence[Replica]) -> list[list[Replica]]:
-        """Groups of `missing` replicas that have a checkpoint; a replica is in one of them at the most."""
-        by_name = {str(replica): replica for replica in missing}
+        """Groups that have a checkpoint and hold some of the `missing` replicas; each of those is in one at the most.
+
+        A group's other replicas must be finished: it died while its records were written, and writes them again.
+        """
+        open_ = set(missing)
         groups = []
         for path in sorted(self.path.glob("checkpoint-*.safetensors")):
             _, note = load_tensors(path)
-            names = note.get("replicas", [])
-            if names and all(name in by_name for name in names):
-                groups.append([by_name.pop(name) for name in names])
+            group = [Replica.parse(name) for name in note.get("replicas", [])]
+            if open_ & set(group) and all(replica in open_ or self.is_finished(replica) for replica in group):
+                groups.append(group)
+                open_ -= set(group)
         return groups
 
 

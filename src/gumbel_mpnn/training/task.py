@@ -27,6 +27,12 @@ class Replica:
     def __str__(self) -> str:
         return f"split{self.split}-seed{self.seed}"
 
+    @classmethod
+    def parse(cls, name: str) -> Replica:
+        """The replica that `str` gave this name."""
+        split, seed = name.removeprefix("split").split("-seed")
+        return cls(int(split), int(seed))
+
     @property
     def stream_seed(self) -> int:
         """The seed of its random stream, different for every split too."""

@@ -1,0 +1,1 @@
+"""Rewiring: which pairs of nodes may be edges, how likely each is, and drawing them."""

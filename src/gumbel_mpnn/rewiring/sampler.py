@@ -1,0 +1,53 @@
+"""Drawing edges by the binary concrete distribution: Gumbel-softmax for the two classes "edge" and "no edge".
+
+An edge of logit θ is there with probability σ(θ). With u uniform in (0, 1), θ + log u − log(1 − u) is above 0 with
+exactly that probability (the difference of two Gumbel variables is logistic); the relaxed weight is the sigmoid of that
+sum divided by the temperature τ, and its gradient reaches θ.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from gumbel_mpnn.errors import UserError, did_you_mean
+from gumbel_mpnn.nn import Streams
+
+SMALLEST = torch.finfo(torch.float32).eps
+"""Uniform numbers are kept this far from 0 and 1: the noise stays finite, below 16 in absolute value."""
+EVALUATIONS = ("threshold", "expected", "mean_of_samples")
+
+
+def sample(theta: Tensor, tau: float, streams: Streams, *, hard: bool = True) -> Tensor:
+    """One draw of every pair's weight, [R, P] → [R, P].
+
+    Args:
+        theta: Logits.
+        tau: Temperature, above 0.
+        streams: One random stream for each replica.
+        hard: Weights 0 and 1 forward with the relaxed weight's gradient (straight-through); else the relaxed weights.
+    """
+    check_temperature(tau)
+    uniform = streams.uniform(theta.shape[1:], 0.0, 1.0).clamp_(SMALLEST, 1 - SMALLEST)
+    noisy = theta.float() + torch.log(uniform) - torch.log1p(-uniform)
+    soft = torch.sigmoid(noisy / tau)
+    if not hard:
+        return soft
+    drawn = (noisy > 0).to(soft.dtype)
+    return drawn + (soft - soft.detach())
+
+
+def evaluation_weight(theta: Tensor, mode: str) -> Tensor:
+    """Weights without noise: `threshold` keeps pairs of probability above ½, `expected` weighs by probability."""
+    match mode:
+        case "threshold":
+            return (theta > 0).to(theta.dtype)
+        case "expected":
+            return theta.sigmoid()
+    raise UserError(f"there is no evaluation graph called {mode!r}: {did_you_mean(mode, EVALUATIONS)}")
+
+
+def check_temperature(tau: float) -> None:
+    """Raise a `UserError` unless the temperature is above 0."""
+    if not tau > 0:
+        raise UserError(f"the temperature tau must be above 0, but is {tau}")
