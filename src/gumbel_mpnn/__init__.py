@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 from gumbel_mpnn._version import __version__
 
 if TYPE_CHECKING:
-    from gumbel_mpnn import data, graph, nn
+    from gumbel_mpnn import data, graph, nn, rewiring
     from gumbel_mpnn.data import from_csv, from_graphml, from_networkx, from_npz, load
     from gumbel_mpnn.errors import UserError
     from gumbel_mpnn.graph import PairGraph
     from gumbel_mpnn.nn import GAT, GCN, MLP, GraphSAGE
+    from gumbel_mpnn.rewiring import GumbelMPNN, RewiredGraph, Rewirer, candidates, regularizers
     from gumbel_mpnn.runs import Run, fit
 
 __all__ = [
@@ -18,10 +19,14 @@ __all__ = [
     "GCN",
     "MLP",
     "GraphSAGE",
+    "GumbelMPNN",
     "PairGraph",
+    "RewiredGraph",
+    "Rewirer",
     "Run",
     "UserError",
     "__version__",
+    "candidates",
     "data",
     "fit",
     "from_csv",
@@ -31,11 +36,14 @@ __all__ = [
     "graph",
     "load",
     "nn",
+    "regularizers",
+    "rewiring",
 ]
 
 _ROOM_OF = {
     **dict.fromkeys(["from_csv", "from_graphml", "from_networkx", "from_npz", "load"], "data"),
     **dict.fromkeys(["GAT", "GCN", "MLP", "GraphSAGE"], "nn"),
+    **dict.fromkeys(["GumbelMPNN", "RewiredGraph", "Rewirer", "candidates", "regularizers"], "rewiring"),
     **dict.fromkeys(["Run", "fit"], "runs"),
     "PairGraph": "graph",
     "UserError": "errors",

@@ -46,6 +46,48 @@ class TrainSettings:
 
 
 @dataclass(frozen=True)
+class RewiringSettings:
+    """How a graph is rewired while a model trains on it."""
+
+    candidates: str = "local"
+    """Which pairs may become edges: a candidate strategy, or `none` for the given edges alone."""
+    per_node: int = 5
+    """Candidates for each node, for strategies that count by node."""
+    pairs: int = 0
+    """Candidates in all, for strategies that count so; 0 for twice the number of edges."""
+    similarity: str = "cosine"
+    """`cosine` or `dot` (the paper's), for strategies that compare features."""
+    scorer: str = "bilinear"
+    channels: int = 64
+    """Width of the features that a scorer compares."""
+    beliefs: str = "features"
+    """What a scorer takes for a node's class: `features` (a head that sees no edges) or `graph` (the model itself)."""
+    origin: str = "fixed"
+    """Whether given edges start likely and candidates unlikely: `fixed`, `learned` (may drift away), or `none`."""
+    keep: float = 0.95
+    """Probability of a given edge at the start."""
+    add: float = 0.05
+    """Probability of a candidate at the start."""
+    tau: float = 1.0
+    """Temperature at the first epoch; the paper has 0.1 throughout."""
+    tau_end: float = 0.5
+    """Temperature at the last epoch, reached geometrically."""
+    hard: bool = True
+    """Weights 0 and 1 with a straight-through gradient; else relaxed weights."""
+    samples: int = 1
+    """Graphs drawn for each step."""
+    evaluation: str = "expected"
+    """The graph of evaluation: `threshold`, `expected` or `mean_of_samples`."""
+    evaluation_samples: int = 8
+    regularizer: str = "none"
+    regularizer_weight: float = 0.0
+    prior: float = 0.0
+    """Weight of the pull towards the starting graph."""
+    agreement: float = 0.0
+    """Weight of the agreement between the predictions on several drawn graphs; needs `samples` of 2 or more."""
+
+
+@dataclass(frozen=True)
 class Settings:
     """Everything that decides the numbers of a run, apart from the data's content, the split and the seed."""
 
@@ -55,15 +97,20 @@ class Settings:
     """Options of the model, complete."""
     data: DataSettings = field(default_factory=DataSettings)
     train: TrainSettings = field(default_factory=TrainSettings)
+    rewiring: RewiringSettings | None = None
+    """None for models that take the graph as it is."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values; `from_dict` is the way back."""
-        return {
+        values = {
             "dataset": self.dataset,
             "model": {"name": self.model, **self.options},
             "data": dataclasses.asdict(self.data),
             "train": dataclasses.asdict(self.train),
         }
+        if self.rewiring is not None:
+            values["rewiring"] = dataclasses.asdict(self.rewiring)
+        return values
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Settings:
@@ -75,6 +122,7 @@ class Settings:
             options=options,
             data=DataSettings(**values["data"]),
             train=TrainSettings(**values["train"]),
+            rewiring=RewiringSettings(**values["rewiring"]) if "rewiring" in values else None,
         )
 
     def fingerprint(self, data_hash: str) -> str:
@@ -88,19 +136,34 @@ def resolve(
     model: str,
     sections: Mapping[str, Any],
     complete: Callable[[str, Mapping[str, Any]], Mapping[str, Any]],
+    rewires: bool = False,
 ) -> Settings:
-    """Settings from the tables `data`, `model` and `train`; `complete` checks and fills the model's options."""
+    """Settings from the tables `data`, `model`, `train` and, for a model that `rewires`, `rewiring`.
+
+    `complete` checks and fills the model's options.
+    """
+    tables = ("data", "model", "train", *(["rewiring"] if rewires else []))
     for name in sections:
-        if name not in ("data", "model", "train"):
-            raise UserError(f"there is no setting {name!r}: {did_you_mean(name, ('data', 'model', 'train'))}")
+        if name == "rewiring" and not rewires:
+            raise UserError(f"model {model!r} does not rewire the graph: it takes no setting of the table 'rewiring'")
+        if name not in tables:
+            raise UserError(f"there is no setting {name!r}: {did_you_mean(name, tables)}")
     settings = Settings(
         dataset=dataset,
         model=model,
         options=complete(model, sections.get("model", {})),
         data=_fill(DataSettings(), "data", sections.get("data", {})),
         train=_fill(TrainSettings(), "train", sections.get("train", {})),
+        rewiring=rewiring_settings(sections.get("rewiring", {})) if rewires else None,
     )
     _check_values(settings)
+    return settings
+
+
+def rewiring_settings(values: Mapping[str, Any]) -> RewiringSettings:
+    """Rewiring settings with some values changed; unknown names are answered with a suggestion."""
+    settings: RewiringSettings = _fill(RewiringSettings(), "rewiring", values)
+    _check(settings, "rewiring", _REWIRING_RULES)
     return settings
 
 
@@ -185,15 +248,47 @@ def _fill(defaults: Any, section: str, values: Mapping[str, Any]) -> Any:
 
 
 def _check_values(settings: Settings) -> None:
-    train = settings.train
-    for name, good, wanted in (
-        ("data.features", settings.data.features in ("raw", "row-normalized"), "'raw' or 'row-normalized'"),
-        ("train.lr", train.lr > 0, "above 0"),
-        ("train.weight_decay", train.weight_decay >= 0, "0 or more"),
-        ("train.epochs", train.epochs >= 1, "1 or more"),
-        ("train.patience", train.patience >= 0, "0 or more"),
-        ("train.eval_every", train.eval_every >= 1, "1 or more"),
-    ):
-        if not good:
-            section, key = name.split(".")
-            raise UserError(f"setting {name!r} must be {wanted}, but is {getattr(getattr(settings, section), key)!r}")
+    _check(settings.data, "data", {"features": _one_of("raw", "row-normalized")})
+    _check(settings.train, "train", _TRAIN_RULES)
+
+
+def _check(values: Any, section: str, rules: Mapping[str, tuple[Callable[[Any], bool], str]]) -> None:
+    for key, (holds, wanted) in rules.items():
+        value = getattr(values, key)
+        if not holds(value):
+            raise UserError(f"setting '{section}.{key}' must be {wanted}, but is {value!r}")
+
+
+def _one_of(*names: str) -> tuple[Callable[[Any], bool], str]:
+    return lambda value: value in names, " or ".join(map(repr, names))
+
+
+_ABOVE_0: tuple[Callable[[Any], bool], str] = (lambda value: value > 0, "above 0")
+_AT_LEAST_0: tuple[Callable[[Any], bool], str] = (lambda value: value >= 0, "0 or more")
+_AT_LEAST_1: tuple[Callable[[Any], bool], str] = (lambda value: value >= 1, "1 or more")
+_SHARE: tuple[Callable[[Any], bool], str] = (lambda value: 0 < value < 1, "between 0 and 1, neither included")
+_TRAIN_RULES = {
+    "lr": _ABOVE_0,
+    "weight_decay": _AT_LEAST_0,
+    "epochs": _AT_LEAST_1,
+    "patience": _AT_LEAST_0,
+    "eval_every": _AT_LEAST_1,
+}
+_REWIRING_RULES = {
+    "per_node": _AT_LEAST_0,
+    "pairs": _AT_LEAST_0,
+    "similarity": _one_of("cosine", "dot"),
+    "channels": _AT_LEAST_1,
+    "beliefs": _one_of("features", "graph"),
+    "origin": _one_of("fixed", "learned", "none"),
+    "keep": _SHARE,
+    "add": _SHARE,
+    "tau": _ABOVE_0,
+    "tau_end": _ABOVE_0,
+    "samples": _AT_LEAST_1,
+    "evaluation": _one_of("threshold", "expected", "mean_of_samples"),
+    "evaluation_samples": _AT_LEAST_1,
+    "regularizer_weight": _AT_LEAST_0,
+    "prior": _AT_LEAST_0,
+    "agreement": _AT_LEAST_0,
+}

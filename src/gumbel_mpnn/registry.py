@@ -37,6 +37,11 @@ class Registry(Generic[T]):
 
         return add
 
+    def include(self, other: Registry[Any]) -> None:
+        """Make everything known that `other` knows, under the same names."""
+        self._components |= other._components
+        self._aliases |= other._aliases
+
     def canonical(self, name: str) -> str:
         """The registered spelling of `name`."""
         if _normal(name) not in self._aliases:

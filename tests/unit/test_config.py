@@ -54,7 +54,7 @@ def test_resolve_lays_values_over_the_defaults():
     ("sections", "message"),
     [
         ({"trian": {}}, r"there is no setting 'trian': did you mean 'train'\?"),
-        ({"rewiring": {}}, "there is no setting 'rewiring'"),
+        ({"rewiring": {}}, "model 'gcn' does not rewire the graph"),
         ({"train": {"learning": 1}}, "there is no setting 'train.learning'"),
         ({"train": {"epoch": 1}}, r"there is no setting 'train.epoch': did you mean 'epochs'\?"),
         ({"data": {"feature": "raw"}}, r"there is no setting 'data.feature': did you mean 'features'\?"),

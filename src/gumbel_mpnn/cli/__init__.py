@@ -12,6 +12,7 @@ from gumbel_mpnn.cli.demo import demo
 from gumbel_mpnn.cli.doctor import doctor
 from gumbel_mpnn.cli.presets import app as presets
 from gumbel_mpnn.cli.reproduce import reproduce
+from gumbel_mpnn.cli.rewire import rewire
 from gumbel_mpnn.cli.runs import runs
 from gumbel_mpnn.cli.train import train
 
@@ -22,7 +23,7 @@ app = typer.Typer(
     help="Learnable graph rewiring for node classification on PyTorch Geometric.",
 )
 app.callback()(show_version)
-for verb in (demo, train, reproduce, runs, doctor):
+for verb in (demo, train, rewire, reproduce, runs, doctor):
     app.command()(verb)
 app.add_typer(data, name="data")
 app.add_typer(presets, name="presets")

@@ -7,7 +7,7 @@ from pathlib import Path
 from gumbel_mpnn.data import demo_graph
 from gumbel_mpnn.runs import Monitor, Run, fit
 
-MODELS = ("mlp", "gcn")
+MODELS = ("mlp", "gcn", "gumbel-mpnn")
 
 
 def run_demo(runs: Path, seeds: int = 1, device: str = "auto", monitor: Monitor | None = None) -> list[Run]:

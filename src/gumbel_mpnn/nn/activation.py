@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from types import ModuleType
 
 import torch
@@ -10,7 +9,7 @@ from torch import Tensor, nn
 
 from gumbel_mpnn.nn.features import SparseFeatures
 from gumbel_mpnn.nn.modules import BatchNorm, LayerNorm
-from gumbel_mpnn.nn.streams import Streams
+from gumbel_mpnn.nn.streams import Streams, import_kernels
 
 
 def activate(x: Tensor, norm: nn.Module, probability: float, streams: Streams) -> Tensor:
@@ -59,13 +58,4 @@ def dropout_features(x: Tensor | SparseFeatures, probability: float, streams: St
 
 def _gpu_kernels(x: Tensor) -> ModuleType | None:
     """Our own kernels where `x` lies on a GPU that Triton serves, else None."""
-    return _import_kernels() if x.is_cuda else None
-
-
-@cache
-def _import_kernels() -> ModuleType | None:
-    try:
-        from gumbel_mpnn.nn import triton_kernels
-    except ImportError:
-        return None
-    return triton_kernels
+    return import_kernels() if x.is_cuda else None

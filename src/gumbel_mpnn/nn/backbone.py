@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -15,6 +15,7 @@ from gumbel_mpnn.graph import PairGraph, WeightedGraph
 from gumbel_mpnn.nn.activation import activate, dropout, dropout_features
 from gumbel_mpnn.nn.convs import DenseConv, GATConv, GCNConv, SAGEConv
 from gumbel_mpnn.nn.features import SparseFeatures
+from gumbel_mpnn.nn.loss import cross_entropy
 from gumbel_mpnn.nn.modules import Linear, ReplicaModule, make_norm
 from gumbel_mpnn.nn.streams import Streams
 from gumbel_mpnn.registry import Registry
@@ -36,6 +37,8 @@ class Backbone(ReplicaModule):
         replicas: Train R models at once: the output is [R, N, out]; None is one model with output [N, out].
         seeds: One for each replica; drawn from torch's global generator when not given.
     """
+
+    rewires: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -115,6 +118,12 @@ class Backbone(ReplicaModule):
             raise TypeError("a graph is needed: a PairGraph or an edge_index")
         logits = self.compute(x, WeightedGraph.of(graph, weight, x.dtype))
         return logits if self.replicas is not None else logits.squeeze(0)
+
+    def training_loss(
+        self, x: Tensor | SparseFeatures, graph: PairGraph, y: Tensor, train_mask: Tensor, progress: Tensor
+    ) -> Tensor:
+        """What training makes small, for each replica, [R]; `progress` is the share of the epochs done."""
+        return cross_entropy(self.compute(x, WeightedGraph.of(graph, None, x.dtype)), y, train_mask)
 
     def compute(self, x: Tensor | SparseFeatures, graph: WeightedGraph) -> Tensor:
         """Logits [R, N, out] of the stack."""

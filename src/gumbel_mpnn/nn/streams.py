@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from functools import cache
+from types import ModuleType
 
 import torch
 from torch import Tensor
@@ -18,6 +20,13 @@ class Streams:
         self._calls = torch.zeros((), dtype=torch.int64, device=device)
         self._generators = [torch.Generator(self.device).manual_seed(derive_seed(seed, purpose)) for seed in seeds]
 
+    def rewind(self) -> None:
+        """Start all streams anew."""
+        self._calls.zero_()
+        if self.device.type != "cuda" or import_kernels() is None:  # else nothing is drawn from the generators
+            for generator in self._generators:
+                generator.manual_seed(generator.initial_seed())
+
     def __len__(self) -> int:
         return len(self._generators)
 
@@ -27,6 +36,13 @@ class Streams:
         for row, generator in zip(out, self._generators, strict=True):
             row.uniform_(low, high, generator=generator)
         return out
+
+    def noise(self, count: int) -> Tensor:
+        """`count` uniform numbers in [0, 1) for each replica, [R, count]; one kernel for all of them on a GPU."""
+        if self.device.type == "cuda" and (kernels := import_kernels()) is not None:
+            out: Tensor = kernels.fused_uniform(self.seeds, self.next_call(), count)
+            return out
+        return self.uniform((count,), 0.0, 1.0)
 
     def keep(self, shape: Sequence[int], probability: float) -> tuple[Tensor, float]:
         """A mask [R, *shape] that is true with about `probability`, and the exact probability it was drawn with.
@@ -59,6 +75,16 @@ class Streams:
         self._calls.copy_(state["calls"])
         for generator, row in zip(self._generators, state["generators"], strict=True):
             generator.set_state(row.cpu().clone())  # a row of its own: torch reads from its storage's start
+
+
+@cache
+def import_kernels() -> ModuleType | None:
+    """The GPU kernels of this room, or None where Triton is not installed."""
+    try:
+        from gumbel_mpnn.nn import triton_kernels
+    except ImportError:
+        return None
+    return triton_kernels
 
 
 def derive_seed(seed: int, purpose: str) -> int:

@@ -1,4 +1,4 @@
-"""The demo's picture: the graph as it is given, and how the models did on it."""
+"""The demo's picture: the graph as given, the graph as learned, and how the models did."""
 
 from __future__ import annotations
 
@@ -16,39 +16,48 @@ SHOWN_NODES = 150
 
 
 def demo_figure(data: Data, runs: Sequence[Run], path: Path) -> None:
-    """Draw the demo graph and the test accuracy of every run, and save the figure."""
+    """Draw the demo graph before and after, and the test accuracy of every run, and save the figure."""
+    learned = [run.rewire() for run in runs if run.settings.rewiring is not None]
     with figure_style():
         import matplotlib.pyplot as plt
 
-        figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4), width_ratios=[1.2, 1])
-        _draw_graph(left, data)
-        _draw_scores(right, runs)
+        panels = 2 + len(learned)
+        figure, axes = plt.subplots(1, panels, figsize=(4.4 * panels, 4.2))
+        _draw_graph(axes[0], data, data, "as given")
+        for place, graph in enumerate(learned, start=1):
+            _draw_graph(axes[place], data, graph, "as learned")
+        _draw_scores(axes[-1], runs)
+        figure.tight_layout()
         figure.savefig(path)
         plt.close(figure)
 
 
-def _draw_graph(axes: Any, data: Data) -> None:
-    """Some nodes, grouped by class, with the edges among them: trustworthy ones dark, random ones pale."""
+def _draw_graph(axes: Any, data: Data, graph: Data, title: str) -> None:
+    """Some nodes, grouped by class, with the edges of `graph` among them: those between equal classes dark."""
     rng = np.random.default_rng(0)
-    shown = rng.permutation(int(data.num_nodes))[:SHOWN_NODES]
-    place = np.full(int(data.num_nodes), -1)
+    nodes = int(data.num_nodes or 0)
+    shown = rng.permutation(nodes)[:SHOWN_NODES]
+    place = np.full(nodes, -1)
     place[shown] = np.arange(len(shown))
     label = data.y.numpy()[shown]
     angle = 2 * np.pi * label / (label.max() + 1)
     xy = np.stack([np.cos(angle), np.sin(angle)], 1) + 0.33 * rng.normal(size=(len(shown), 2))
-    source, target = place[data.edge_index.numpy()]
+    source, target = place[graph.edge_index.numpy()]
     inside = (source >= 0) & (target > source)
-    core = data.edge_is_core.numpy()[inside]
-    ends = np.stack([xy[source[inside]], xy[target[inside]]], 1)
-    for among, color, width, name in ((~core, "#cccccc", 0.4, "random edge"), (core, "#222222", 1.0, "core edge")):
+    source, target = source[inside], target[inside]
+    same = label[source] == label[target]
+    ends = np.stack([xy[source], xy[target]], 1)
+    for among, color, name in ((~same, "#c8c8c8", "between classes"), (same, "#222222", "within a class")):
         segments = np.concatenate([ends[among], np.full((int(among.sum()), 1, 2), np.nan)], 1).reshape(-1, 2)
-        axes.plot(*segments.T, color=color, linewidth=width, label=name, zorder=1)
+        axes.plot(*segments.T, color=color, linewidth=0.6, label=name, zorder=1)
     axes.scatter(*xy.T, c=[PALETTE[c] for c in label], s=14, zorder=2)
-    share = float(data.edge_is_core.float().mean())
+    ys = data.y[graph.edge_index]
+    share = float((ys[0] == ys[1]).float().mean())
+    edges = graph.edge_index.shape[1] // 2
     axes.set_title(
-        f"{SHOWN_NODES} of {data.num_nodes} nodes, colored by class\n{100 * share:.0f} % of all edges are core"
+        f"{title}: {edges:,} edges, {100 * share:.0f} % within a class\n(shown: {SHOWN_NODES} of {nodes} nodes)"
     )
-    axes.legend(loc="upper left", fontsize=7)
+    axes.legend(loc="lower left", fontsize=7)
     axes.set_axis_off()
 
 
@@ -59,7 +68,7 @@ def _draw_scores(axes: Any, runs: Sequence[Run]) -> None:
         axes.plot(k + spread, scores, "o", color=PALETTE[k], markersize=4, alpha=0.7)
         axes.hlines(scores.mean(), k - 0.25, k + 0.25, color=PALETTE[k], linewidth=2)
         axes.annotate(f"{scores.mean():.1f}", (k + 0.28, scores.mean()), va="center")
-    axes.set_xticks(range(len(runs)), [run.settings.model.upper() for run in runs])
+    axes.set_xticks(range(len(runs)), [run.settings.model for run in runs])
     axes.set_xlim(-0.6, len(runs) - 0.3)
     axes.set_ylabel("test accuracy, %")
     axes.set_title(f"every dot is one split, the bar their mean\n({runs[0].n} runs each)")

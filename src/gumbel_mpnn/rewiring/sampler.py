@@ -18,18 +18,19 @@ SMALLEST = torch.finfo(torch.float32).eps
 EVALUATIONS = ("threshold", "expected", "mean_of_samples")
 
 
-def sample(theta: Tensor, tau: float, streams: Streams, *, hard: bool = True) -> Tensor:
+def sample(theta: Tensor, tau: Tensor | float, streams: Streams, *, hard: bool = True) -> Tensor:
     """One draw of every pair's weight, [R, P] → [R, P].
 
     Args:
         theta: Logits.
-        tau: Temperature, above 0.
+        tau: Temperature, above 0; a tensor where it changes in the course of training.
         streams: One random stream for each replica.
         hard: Weights 0 and 1 forward with the relaxed weight's gradient (straight-through); else the relaxed weights.
     """
-    check_temperature(tau)
-    uniform = streams.uniform(theta.shape[1:], 0.0, 1.0).clamp_(SMALLEST, 1 - SMALLEST)
-    noisy = theta.float() + torch.log(uniform) - torch.log1p(-uniform)
+    if not isinstance(tau, Tensor):
+        check_temperature(tau)
+    uniform = streams.noise(theta.shape[1]).clamp_(SMALLEST, 1 - SMALLEST)
+    noisy = theta + (torch.log(uniform) - torch.log1p(-uniform))
     soft = torch.sigmoid(noisy / tau)
     if not hard:
         return soft

@@ -1,8 +1,9 @@
 """Runs: records, their folders, and `fit`, which makes them."""
 
-from gumbel_mpnn.runs.fit import Monitor, Run, fit, make_settings
+from gumbel_mpnn.runs.fit import Monitor, fit, make_settings
 from gumbel_mpnn.runs.record import Record, Summary
-from gumbel_mpnn.runs.store import SettingFolder, find_records, read_record
+from gumbel_mpnn.runs.run import Run
+from gumbel_mpnn.runs.store import SettingFolder, find_records, learned_graph, read_record
 
 __all__ = [
     "Monitor",
@@ -12,6 +13,7 @@ __all__ = [
     "Summary",
     "find_records",
     "fit",
+    "learned_graph",
     "make_settings",
     "read_record",
 ]

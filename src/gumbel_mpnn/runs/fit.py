@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 import torch
-from torch import Tensor
 from torch_geometric.data import Data
 
-from gumbel_mpnn.config import Settings, merge, parse_overrides, read_preset, read_settings_file, resolve
+from gumbel_mpnn.config import (
+    Settings,
+    merge,
+    parse_overrides,
+    read_preset,
+    read_settings_file,
+    resolve,
+)
 from gumbel_mpnn.data import add_splits, check, get_spec, load
 from gumbel_mpnn.errors import UserError
-from gumbel_mpnn.nn import backbones
-from gumbel_mpnn.runs.record import Record, Summary
+from gumbel_mpnn.runs.record import Record
+from gumbel_mpnn.runs.run import Run, with_candidates
 from gumbel_mpnn.runs.store import SettingFolder
-from gumbel_mpnn.training import Replica, Task, build_model, data_hash, train
+from gumbel_mpnn.training import Replica, Task, data_hash, models, train
 from gumbel_mpnn.training.memory import available_bytes, bytes_per_replica, chunks, group_size
 
 OWN_PROTOCOL = "random-60-20-20"
@@ -39,75 +44,6 @@ class Monitor(Protocol):
 
     def end(self, run: Run) -> None:
         """All replicas are done."""
-
-
-@dataclass(frozen=True)
-class Run:
-    """The finished runs of one setting: figures, records, models."""
-
-    settings: Settings
-    metric: str
-    records: tuple[Record, ...]
-    data: Data = field(repr=False)
-    folder: SettingFolder = field(repr=False)
-    _keep: object = field(default=None, repr=False, compare=False)
-
-    @property
-    def test(self) -> Summary:
-        """Test metric at the epochs chosen on validation."""
-        return Summary.of(record.test for record in self.records)
-
-    @property
-    def val(self) -> Summary:
-        """Best validation metric."""
-        return Summary.of(record.val for record in self.records)
-
-    @property
-    def n(self) -> int:
-        """Number of runs."""
-        return len(self.records)
-
-    @property
-    def seconds(self) -> float:
-        """Time all runs took together."""
-        return sum(record.seconds for record in self.records)
-
-    @property
-    def folders(self) -> list[str]:
-        """The folders of the runs."""
-        return [str(self.folder.folder(Replica(record.split, record.seed))) for record in self.records]
-
-    @torch.no_grad()
-    def predict_proba(self, data: Data | None = None) -> Tensor:
-        """Class probabilities [N, C], averaged over all runs; on the training graph unless another is given."""
-        task = Task.of(self.data if data is None else data, self.settings.data)
-        total = torch.zeros(())
-        for record in self.records:
-            replica = Replica(record.split, record.seed)
-            model = build_model(self.settings, task, [replica])
-            model.load_state_dict(self.folder.state(replica))
-            model.eval()
-            total = total + model(task.features, task.graph)[0].softmax(-1)
-        return total / self.n
-
-    def predict(self, data: Data | None = None) -> list[Any]:
-        """The class of every node, as a name where the data have names."""
-        classes = self.predict_proba(data).argmax(-1).tolist()
-        names = self.data.get("class_names")
-        return [names[c] for c in classes] if names else classes
-
-    def to_dict(self) -> dict[str, Any]:
-        """The figures as plain JSON values."""
-        return {
-            "dataset": self.settings.dataset,
-            "model": self.settings.model,
-            "metric": self.metric,
-            "n": self.n,
-            "test": {"mean": self.test.mean, "std": self.test.std, "stderr": self.test.stderr},
-            "val": {"mean": self.val.mean, "std": self.val.std, "stderr": self.val.stderr},
-            "seconds": self.seconds,
-            "runs": self.folders,
-        }
 
 
 def fit(
@@ -147,13 +83,13 @@ def fit(
     resolved = make_settings(dataset, model, preset=preset, settings=settings, overrides=overrides)
     data = _read(dataset, resolved.data.protocol, root)
     where = _pick_device(device)
-    task = Task.of(data, resolved.data, where)
+    task = Task.of(with_candidates(data, resolved.rewiring), resolved.data, where)
     replicas = _replicas(splits, seeds, task.num_splits)
     keep = tempfile.TemporaryDirectory(prefix="gumbel-mpnn-") if runs is None else None
     base = Path(keep.name) if keep else Path(runs or "")
     digest = data_hash(data)
     folder = SettingFolder.of(base, experiment, resolved, digest)
-    _train_missing(task, resolved, replicas, folder, digest, memory, monitor)
+    _train_missing(task, resolved, replicas, folder, digest, data.get("node_ids"), memory, monitor)
     records = tuple(folder.record(replica) for replica in replicas)
     run = Run(resolved, task.metric, records, data, folder, keep)
     if monitor is not None:
@@ -171,13 +107,13 @@ def make_settings(
 ) -> Settings:
     """Complete settings from a preset and what is laid over it."""
     name = get_spec(dataset).name if isinstance(dataset, str) else str(dataset.get("name") or "own")
-    model = backbones.canonical(model)
+    model = models.canonical(model)
     layers: list[Mapping[str, Any] | None] = [settings, parse_overrides(overrides)]
     if isinstance(preset, Path) or (preset or "").endswith(".toml"):
         layers.insert(0, read_settings_file(Path(preset or "")))
     elif preset is not None:
         layers.insert(0, read_preset(str(preset), name, model))
-    return resolve(name, model, merge(*layers), backbones.complete)
+    return resolve(name, model, merge(*layers), models.complete, rewires=models[model].rewires)
 
 
 def _read(dataset: str | Data, protocol: str, root: str | Path | None) -> Data:
@@ -196,6 +132,7 @@ def _train_missing(
     replicas: Sequence[Replica],
     folder: SettingFolder,
     digest: str,
+    node_ids: Sequence[str] | None,
     memory: int | None,
     monitor: Monitor | None,
 ) -> None:
@@ -226,7 +163,8 @@ def _train_missing(
             groups[:0] = chunks(group, -(-len(group) // 2))
             continue
         for outcome in outcomes:
-            folder.write(outcome, Record.of(outcome, settings, digest, task.metric, device))
+            record = Record.of(outcome, settings, digest, task.metric, device)
+            folder.write(outcome, record, task.graph, node_ids)
         checkpoint.unlink(missing_ok=True)
 
 

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
 
+import numpy as np
+import torch
 from torch import Tensor
+from torch_geometric.data import Data
 
 from gumbel_mpnn.config import Settings
 from gumbel_mpnn.errors import DataError
+from gumbel_mpnn.graph import PairGraph
+from gumbel_mpnn.rewiring.rewired import as_data
 from gumbel_mpnn.runs.record import Record
 from gumbel_mpnn.training import Outcome, Replica
 from gumbel_mpnn.training.checkpoint import load_tensors, save_tensors, write_atomically
 
-RECORD, HISTORY, MODEL = "record.json", "history.jsonl", "model.safetensors"
+RECORD, HISTORY, MODEL, GRAPH = "record.json", "history.jsonl", "model.safetensors", "graph.npz"
 
 
 class SettingFolder:
@@ -37,9 +45,16 @@ class SettingFolder:
         """Whether the run was recorded."""
         return (self.folder(replica) / RECORD).exists()
 
-    def write(self, outcome: Outcome, record: Record) -> None:
-        """Everything of one finished run; the record comes last and marks it finished."""
+    def write(
+        self, outcome: Outcome, record: Record, graph: PairGraph | None = None, node_ids: Sequence[str] | None = None
+    ) -> None:
+        """Everything of one finished run; the record comes last and marks it finished.
+
+        `graph` are the pairs that a rewiring model has learned about, `node_ids` the names of their nodes.
+        """
         folder = self.folder(outcome.replica)
+        if outcome.probability is not None and graph is not None:
+            write_atomically(folder / GRAPH, _pack(graph, outcome.probability, node_ids))
         save_tensors(folder / MODEL, outcome.state)
         lines = "".join(json.dumps(row) + "\n" for row in outcome.history)
         write_atomically(folder / HISTORY, lines.encode())
@@ -72,6 +87,55 @@ class SettingFolder:
                 groups.append(group)
                 open_ -= set(group)
         return groups
+
+
+def _pack(graph: PairGraph, probability: Tensor, node_ids: Sequence[str] | None) -> bytes:
+    """The pairs with what was learned of them, as an npz file."""
+    arrays: dict[str, Any] = {
+        "pairs": graph.pair_index.T.cpu().numpy().astype(np.int32),
+        "probability": probability.numpy(),
+        "is_original": graph.is_original.cpu().numpy(),
+        "num_nodes": graph.num_nodes,
+        "undirected": graph.undirected,
+    }
+    if node_ids is not None:
+        arrays["node_ids"] = np.array([str(name) for name in node_ids])
+    content = io.BytesIO()
+    np.savez_compressed(content, **arrays)
+    return content.getvalue()
+
+
+def learned_graph(folder: Path, threshold: float = 0.5) -> Data:
+    """The graph that the runs under `folder` learned, averaged over them; pairs below `threshold` are left out."""
+    files = sorted(folder.glob(f"**/{GRAPH}"))
+    if not files:
+        raise DataError(f"there is no learned graph under {folder}: give the folder of a finished run that rewires")
+    contents = [_unpack(file) for file in files]
+    first = contents[0]
+    if any(not np.array_equal(first["pairs"], content["pairs"]) for content in contents):
+        raise DataError(f"the runs under {folder} are of different graphs: give the folder of one setting")
+    pairs, given = torch.from_numpy(first["pairs"].T.astype(np.int64)), torch.from_numpy(first["is_original"])
+    graph = PairGraph.build(
+        pairs[:, given],
+        int(first["num_nodes"]),
+        undirected=bool(first["undirected"]),
+        candidate_index=pairs[:, ~given],
+    )
+    probability = torch.from_numpy(np.mean([content["probability"] for content in contents], axis=0))
+    data = Data(num_nodes=graph.num_nodes)
+    if "node_ids" in first:
+        data.node_ids = first["node_ids"].tolist()
+    return as_data(graph, probability, data, threshold)
+
+
+def _unpack(path: Path) -> dict[str, Any]:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return dict(file)
+    except (OSError, ValueError, BadZipFile) as error:
+        raise DataError(
+            f"cannot read the learned graph {path}: {error}; delete its folder to do the run again"
+        ) from None
 
 
 def read_record(path: Path) -> Record:

@@ -2,10 +2,12 @@
 
 from gumbel_mpnn.training.loop import Watcher, train
 from gumbel_mpnn.training.metrics import accuracy, metrics, roc_auc
+from gumbel_mpnn.training.models import Model, build_model, models
 from gumbel_mpnn.training.task import Replica, Task, data_hash
-from gumbel_mpnn.training.trainer import Outcome, build_model
+from gumbel_mpnn.training.trainer import Outcome
 
 __all__ = [
+    "Model",
     "Outcome",
     "Replica",
     "Task",
@@ -14,6 +16,7 @@ __all__ = [
     "build_model",
     "data_hash",
     "metrics",
+    "models",
     "roc_auc",
     "train",
 ]

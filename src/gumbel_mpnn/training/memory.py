@@ -12,8 +12,8 @@ import torch
 
 from gumbel_mpnn.config import Settings
 from gumbel_mpnn.nn import SparseFeatures
+from gumbel_mpnn.training.models import build_model
 from gumbel_mpnn.training.task import Replica, Task
-from gumbel_mpnn.training.trainer import build_model
 
 T = TypeVar("T")
 
@@ -37,6 +37,11 @@ def bytes_per_replica(settings: Settings, task: Task) -> int:
     inputs = task.features.values.numel() if isinstance(task.features, SparseFeatures) else task.features.numel()
     dropped = 4 * inputs if settings.options["input_dropout"] else 0
     activations = nodes * width * layers * (COPIES_OF_A_LAYER + shortcut) + nodes * task.num_classes * 8
+    if settings.rewiring is not None:
+        pairs = task.graph.num_pairs
+        activations *= settings.rewiring.samples
+        per_arc += 4 * layers * settings.rewiring.samples
+        dropped += pairs * (12 + 8 * settings.rewiring.samples) + nodes * settings.rewiring.channels * 6
     return 4 * (activations + parameters * COPIES_OF_PARAMETERS + arcs * per_arc + dropped)
 
 

@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from gumbel_mpnn.config import Settings
 from gumbel_mpnn.errors import DataError, UserError
-from gumbel_mpnn.nn import Backbone, backbones
+from gumbel_mpnn.nn.loss import cross_entropy
+from gumbel_mpnn.rewiring import GumbelMPNN
 from gumbel_mpnn.training.checkpoint import load_tensors, save_tensors
 from gumbel_mpnn.training.metrics import metrics
+from gumbel_mpnn.training.models import build_model
 from gumbel_mpnn.training.replay import Replay
 from gumbel_mpnn.training.task import Replica, Task
 
@@ -35,18 +36,8 @@ class Outcome:
     seconds: float
     history: list[dict[str, float]]
     state: dict[str, Tensor]
-
-
-def build_model(settings: Settings, task: Task, replicas: Sequence[Replica]) -> Backbone:
-    """The model of `settings` with the replicas' own starts."""
-    model = backbones[settings.model](
-        task.num_features,
-        task.num_classes,
-        **settings.options,
-        replicas=len(replicas),
-        seeds=[replica.stream_seed for replica in replicas],
-    )
-    return model.to(task.y.device)
+    probability: Tensor | None = None
+    """How likely every pair of the graph is to be an edge, [P], for a model that rewires."""
 
 
 class Trainer:
@@ -67,7 +58,6 @@ class Trainer:
         )
         self.metric = metrics[task.metric]
         self.train_mask, self.val_mask, self.test_mask = task.masks(replicas)
-        self.labels = task.y.clamp(min=0).expand(count, -1)
         self.best_val = torch.full((count,), -torch.inf, dtype=torch.float64, device=device)
         self.best_loss = torch.full((count,), torch.inf, device=device)
         self.best_epoch = torch.zeros(count, dtype=torch.int64, device=device)
@@ -97,7 +87,8 @@ class Trainer:
     def _step(self) -> None:
         self.model.train()
         self.optimizer.zero_grad(set_to_none=True)
-        loss = self._loss(self.model(self.task.features, self.task.graph), self.train_mask)
+        progress = self.epochs_done / self.settings.train.epochs
+        loss = self.model.training_loss(self.task.features, self.task.graph, self.task.y, self.train_mask, progress)
         loss.sum().backward()
         self.optimizer.step()
         self.train_loss.copy_(loss.detach())
@@ -107,7 +98,7 @@ class Trainer:
     def _evaluate(self) -> None:
         self.model.eval()
         logits = self.model(self.task.features, self.task.graph)
-        val, loss = self.metric(logits, self.task.y, self.val_mask), self._loss(logits, self.val_mask)
+        val, loss = self.metric(logits, self.task.y, self.val_mask), cross_entropy(logits, self.task.y, self.val_mask)
         better = (val > self.best_val) | ((val == self.best_val) & (loss < self.best_loss))
         better &= self.running & torch.isfinite(loss)
         self.last_epoch.copy_(torch.where(self.running, self.epochs_done, self.last_epoch))
@@ -126,11 +117,6 @@ class Trainer:
             best = self.best_state[name]
             torch.where(better.view(-1, *[1] * (value.dim() - 1)), value, best, out=best)
 
-    def _loss(self, logits: Tensor, mask: Tensor) -> Tensor:
-        """Mean cross-entropy over each replica's mask, [R]."""
-        nll = F.cross_entropy(logits.transpose(1, 2), self.labels, reduction="none")
-        return (nll * mask).sum(-1) / mask.sum(-1)
-
     def mean_best(self) -> float:
         """Mean over the replicas of the best validation value so far."""
         return float(self.best_val.mean())
@@ -144,6 +130,7 @@ class Trainer:
         self.model.eval()
         logits = self.model(self.task.features, self.task.graph)
         test = self.metric(logits, self.task.y, self.test_mask).tolist()
+        learned = self._pair_probability()
         last, history = self.last_epoch.tolist(), torch.stack(self.history).cpu()
         return [
             Outcome(
@@ -155,9 +142,15 @@ class Trainer:
                 seconds=seconds / len(self.replicas),
                 history=self._history(history[:, :, r], last[r]),
                 state={name: value[r : r + 1].cpu().clone() for name, value in self.best_state.items()},
+                probability=None if learned is None else learned[r],
             )
             for r, replica in enumerate(self.replicas)
         ]
+
+    def _pair_probability(self) -> Tensor | None:
+        if not isinstance(self.model, GumbelMPNN):
+            return None
+        return self.model.pair_probability(self.task.features, self.task.graph).cpu()
 
     def _history(self, rows: Tensor, last_epoch: int) -> list[dict[str, float]]:
         every, epochs = self.settings.train.eval_every, self.settings.train.epochs

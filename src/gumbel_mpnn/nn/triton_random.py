@@ -1,4 +1,4 @@
-"""Dropout of all replicas in one GPU kernel; the gradient draws the same mask again instead of keeping it."""
+"""Random numbers of all replicas in one GPU kernel; dropout draws its mask again for the gradient."""
 
 from __future__ import annotations
 
@@ -26,6 +26,15 @@ def _dropout(x, out, seeds, calls, count, probability, scale, BLOCK: tl.constexp
     tl.store(out + replica * count + place, tl.where(kept, value * scale, 0), mask=inside)
 
 
+@triton.jit
+def _uniform(out, seeds, calls, count, BLOCK: tl.constexpr):
+    replica = tl.program_id(1).to(tl.int64)
+    place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    zero = place * 0
+    bits, _, _, _ = tl.philox(tl.load(seeds + replica), place, zero + tl.load(calls).to(tl.int32), zero, zero)
+    tl.store(out + replica * count + place, tl.uint_to_uniform_float(bits), mask=place < count)
+
+
 class _Dropout(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, probability: float, seeds: Tensor, call: Tensor) -> Tensor:
@@ -44,6 +53,14 @@ def fused_dropout(x: Tensor, probability: float, seeds: Tensor, call: Tensor) ->
     Both lie on the device, so that a captured CUDA graph draws anew each time it is replayed.
     """
     out: Tensor = _Dropout.apply(x, probability, seeds, call)
+    return out
+
+
+def fused_uniform(seeds: Tensor, call: Tensor, count: int) -> Tensor:
+    """Uniform numbers in [0, 1), float32 [R, count]."""
+    out = torch.empty(len(seeds), count, device=seeds.device)
+    if count:
+        _uniform[(triton.cdiv(count, BLOCK), len(seeds))](out, seeds, call, count, BLOCK=BLOCK)
     return out
 
 

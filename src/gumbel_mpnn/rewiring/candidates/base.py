@@ -1,0 +1,61 @@
+"""What every candidate strategy shares: a `Data` in, the same graph with clean candidate pairs out."""
+
+from __future__ import annotations
+
+import inspect
+from abc import abstractmethod
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.transforms import BaseTransform
+
+from gumbel_mpnn.errors import UserError
+from gumbel_mpnn.graph import PairGraph
+from gumbel_mpnn.registry import Registry
+from gumbel_mpnn.rewiring.candidates.blocks import check_batch
+from gumbel_mpnn.rewiring.candidates.pairs import clean, largest_count
+
+
+class CandidateStrategy(BaseTransform):  # type: ignore[misc]
+    """Adds `candidate_index` int64 [2, M] to a graph: pairs that are no edges and that a rewiring may make edges.
+
+    Pairs are `i < j`, sorted, each once; none is an edge in either direction, and none joins two graphs of a batch.
+    `max_candidates_per_node` is the largest number of candidates at one node: large where the strategy makes hubs.
+    A subclass says in `propose` which pairs it would have, and keeps its arguments under their names.
+    """
+
+    @abstractmethod
+    def propose(self, data: Data, graph: PairGraph) -> Tensor:
+        """Pairs of nodes, int64 [2, K], in any order and direction; edges, self-pairs and duplicates do no harm.
+
+        Args:
+            data: The graph with all its attributes; it has two nodes at least.
+            graph: Its edges, undirected, each once, without self-loops.
+        """
+
+    def forward(self, data: Data) -> Data:
+        """The same graph with `candidate_index` and `max_candidates_per_node`; candidates it had are replaced."""
+        edge_index = data.get("edge_index")
+        if edge_index is None:
+            edge_index = torch.empty(2, 0, dtype=torch.int64)
+        graph = PairGraph.build(edge_index, int(data.num_nodes or 0))
+        check_batch(data, graph)
+        pairs = self.propose(data, graph) if graph.num_nodes > 1 else graph.pair_index
+        data.candidate_index = clean(pairs, graph)
+        data.max_candidates_per_node = largest_count(data.candidate_index)
+        return data
+
+    def __repr__(self) -> str:
+        names = inspect.signature(type(self)).parameters
+        return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
+
+
+candidates: Registry[CandidateStrategy] = Registry("candidate strategy")
+
+
+def check_at_least(least: int, **arguments: int) -> None:
+    """Raise a `UserError` that names the first argument below `least`."""
+    for name, value in arguments.items():
+        if value < least:
+            raise UserError(f"{name} must be at least {least}, but is {value}")

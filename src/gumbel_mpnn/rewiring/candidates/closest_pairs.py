@@ -1,0 +1,123 @@
+"""Exact search for the most similar pairs of a graph, tile by tile of the similarity matrix."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gumbel_mpnn.graph import PairGraph
+from gumbel_mpnn.rewiring.candidates.blocks import Block, Span
+from gumbel_mpnn.rewiring.candidates.pairs import contains, pair_key
+from gumbel_mpnn.rewiring.candidates.similarity import full_precision, memory, sortable
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """Pairs `i < j` with their similarity."""
+
+    score: Tensor
+    """float32 [K]."""
+    pairs: Tensor
+    """int64 [2, K]."""
+
+    def __getitem__(self, which: Tensor | slice) -> Scored:
+        """Some of the pairs."""
+        return Scored(self.score[which], self.pairs[:, which])
+
+    def __len__(self) -> int:
+        return self.score.numel()
+
+
+def closest_pairs(x: Tensor, graph: PairGraph, blocks: Sequence[Block], quota: Tensor) -> Tensor:
+    """The most similar pairs of each graph that are no edges, int64 [2, K].
+
+    Of equally similar pairs those come first whose numbers are nearest: no node gets many only because of its number.
+
+    Args:
+        x: Embeddings float32 [N, D]; similarity is their dot product.
+        graph: The edges.
+        blocks: Nodes to search among; a block of several graphs is one tile.
+        quota: Number of pairs for each graph of the batch, int64 [graphs]; fewer where there are not so many.
+    """
+    search = _Search(x, graph)
+    quotas = quota.tolist()
+    found = [graph.pair_index.new_empty(2, 0)]
+    with full_precision():
+        for block in blocks:
+            if block.graph_of is not None:
+                found.append(search.best_of_several(block, quota).pairs)
+            elif quotas[block.graph]:
+                found.append(search.best_of_one(block, quotas[block.graph]).pairs)
+    return torch.cat(found, dim=1)
+
+
+class _Search:
+    def __init__(self, x: Tensor, graph: PairGraph) -> None:
+        self.x, self.num_nodes = x, graph.num_nodes
+        self.edges = pair_key(graph.pair_index, graph.num_nodes)
+
+    def best_of_one(self, block: Block, quota: int) -> Scored:
+        """The `quota` best pairs of the one graph of `block`.
+
+        Once as many are found, only pairs that are better than the worst of them are kept: at no time much more than
+        twice the quota, and less and less of each tile.
+        """
+        kept: list[Scored] = []
+        floor, floor_gap = -math.inf, self.num_nodes
+        for rows, cols in _tiles(block.chunks(_tile_side(self.x.device))):
+            # A pair as good as the worst one comes after it if its numbers are farther apart.
+            never_nearer = cols[0] - (rows[1] - 1) > floor_gap
+            kept.append(self._above(rows, cols, floor, strictly=never_nearer))
+            total = sum(map(len, kept))
+            if total > quota and (total > 2 * quota or floor == -math.inf):
+                kept = [_in_order(_join(kept))[:quota]]
+                worst = kept[0].pairs[:, -1].tolist()
+                floor, floor_gap = float(kept[0].score[-1]), worst[1] - worst[0]
+        return _in_order(_join(kept))[:quota]
+
+    def best_of_several(self, block: Block, quota: Tensor) -> Scored:
+        """The best pairs of each graph of `block`, up to its `quota` [graphs]."""
+        assert block.graph_of is not None
+        span = (block.start, block.stop)
+        found = self._above(span, span, -math.inf, strictly=False)
+        first, second = block.graph_of[found.pairs - block.start]
+        found = _in_order(found[first == second])
+        graph, order = block.graph_of[found.pairs[0] - block.start].sort(stable=True)
+        counts = torch.bincount(graph, minlength=quota.numel())
+        place = torch.arange(graph.numel(), device=graph.device) - (counts.cumsum(0) - counts)[graph]
+        return found[order[place < quota[graph]]]
+
+    def _above(self, rows: Span, cols: Span, floor: float, *, strictly: bool) -> Scored:
+        """Pairs of a row and a column that are no edges and whose similarity is above `floor`, or at least equal."""
+        tile = self.x[slice(*rows)] @ self.x[slice(*cols)].T
+        row, col = ((tile > floor) if strictly else (tile >= floor)).nonzero().T
+        found = Scored(tile[row, col], torch.stack([row + rows[0], col + cols[0]]))
+        found = found[found.pairs[0] < found.pairs[1]]
+        return found[~contains(self.edges, pair_key(found.pairs, self.num_nodes))]
+
+
+def _tiles(chunks: Sequence[Span]) -> Iterator[tuple[Span, Span]]:
+    """The tiles on and above the diagonal, those nearest to it first."""
+    for distance in range(len(chunks)):
+        yield from zip(chunks, chunks[distance:], strict=False)
+
+
+def _tile_side(device: torch.device) -> int:
+    """Rows and columns of a tile; of each entry 64 bytes are needed while all its pairs are still good enough."""
+    return max(math.isqrt(memory(device) // 64), 1)
+
+
+def _in_order(found: Scored) -> Scored:
+    """Best first; of equals the nearest numbers, then the lowest."""
+    first, second = found.pairs
+    by_number = first.argsort()
+    key = sortable(found.score, second - first)[by_number]
+    return found[by_number[key.argsort(descending=True, stable=True)]]
+
+
+def _join(parts: Sequence[Scored]) -> Scored:
+    return Scored(torch.cat([part.score for part in parts]), torch.cat([part.pairs for part in parts], dim=1))

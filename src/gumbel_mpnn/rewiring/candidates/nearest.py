@@ -1,0 +1,99 @@
+"""Exact search for each node's most similar nodes, some rows of the similarity matrix at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import torch
+from torch import Tensor
+
+from gumbel_mpnn.graph import PairGraph
+from gumbel_mpnn.rewiring.candidates.blocks import Block
+from gumbel_mpnn.rewiring.candidates.similarity import full_precision, is_possible, memory, rank_of, sortable
+
+
+def nearest(x: Tensor, graph: PairGraph, blocks: Sequence[Block], per_node: int) -> Tensor:
+    """The `per_node` most similar nodes of each node, int64 [N, K], best first, −1 where there are no more.
+
+    Neighbors, the node itself and nodes of other graphs are left out. Of equally similar nodes those come first whose
+    numbers follow the node's own, the last node being followed by the first. (The lowest numbers would be everybody's
+    choice: where many nodes have the same features, a few would be candidates of all others.)
+
+    Args:
+        x: Embeddings float32 [N, D]; similarity is their dot product.
+        graph: The edges.
+        blocks: Nodes to search among, covering all N.
+        per_node: More than there are is no error: K is at most the size of the largest block less one.
+    """
+    width = min(per_node, max(block.size for block in blocks) - 1)
+    found = torch.full((x.shape[0], width), -1, dtype=torch.int64, device=x.device)
+    with full_precision():
+        for block in blocks:
+            if block.size > 1:
+                _search(x, graph, block, found[:, : block.size - 1])
+    return found
+
+
+def _search(x: Tensor, graph: PairGraph, block: Block, found: Tensor) -> None:
+    """Fill the rows of `block` in `found` [N, K]."""
+    lane = _lane_width(block.size, found.shape[1])
+    stride = -(-block.size // lane) * lane
+    chunks = block.chunks(memory(x.device) // _bytes_per_row(stride, lane, found.shape[1]))
+    borders = [block.start, *(stop for _, stop in chunks)]
+    arcs = graph.arcs.rowptr[borders].tolist()
+    row, col = graph.arcs.row, graph.arcs.col
+    others = x[block.start : block.stop].T
+    # Made once; the columns beyond the block keep their −∞.
+    scores = x.new_full((max(stop - start for start, stop in chunks), stride), -torch.inf)
+    for (start, stop), (first, last) in zip(chunks, pairwise(arcs), strict=True):
+        part = scores[: stop - start]
+        torch.mm(x[start:stop], others, out=part[:, : block.size])
+        if block.graph_of is not None:
+            own_graph = block.graph_of[start - block.start : stop - block.start, None]
+            part[:, : block.size].masked_fill_(own_graph != block.graph_of, -torch.inf)
+        neighbors = (row[first:last].long() - start) * stride + (col[first:last] - block.start)
+        part.view(-1).index_fill_(0, neighbors, -torch.inf)
+        part.diagonal(start - block.start).fill_(-torch.inf)
+        found[start:stop] = _top(part, start - block.start, found.shape[1], lane, block.start)
+
+
+def _top(scores: Tensor, origin: int, count: int, lane: int, first_node: int) -> Tensor:
+    """Nodes of the `count` best columns of each row, [rows, columns] → int64 [rows, count], −1 for −∞.
+
+    Row r stands for column `origin + r`. Columns are taken together in lanes. The best lie in the `count` lanes with
+    the largest maxima or in the row's own lane, so only those are looked into: on each device several times faster
+    than `topk` of whole rows.
+    """
+    rows, stride = scores.shape
+    lanes = scores.view(rows, stride // lane, lane)
+    own = torch.arange(origin, origin + rows, device=scores.device)[:, None]
+    chosen = torch.arange(lanes.shape[1], device=scores.device).expand(rows, -1)
+    if lanes.shape[1] > count + 1:
+        # Only the row's own lane lies both behind and before the row; lanes are in the order of their columns else.
+        own_lane = own // lane
+        key = sortable(lanes.amax(dim=2), _steps(own_lane, chosen, lanes.shape[1]))
+        key.scatter_(1, own_lane, torch.iinfo(torch.int64).max)
+        chosen = key.topk(count + 1, dim=1, sorted=False).indices
+    inside = lanes.gather(1, chosen[..., None].expand(-1, -1, lane)).view(rows, -1)
+    column = (chosen[..., None] * lane + torch.arange(lane, device=scores.device)).view(rows, -1)
+    key = sortable(inside, _steps(own, column, stride)).topk(count, dim=1).values
+    column = own + rank_of(key)
+    node = first_node + torch.where(column < stride, column, column - stride)
+    return torch.where(is_possible(key), node, -1)
+
+
+def _steps(start: Tensor, end: Tensor, size: int) -> Tensor:
+    """How many steps forward lead from `start` to `end` on a circle of `size` places."""
+    steps = end - start
+    return torch.where(steps < 0, steps + size, steps)
+
+
+def _lane_width(size: int, count: int) -> int:
+    """The power of two near the width at which there are as many lanes as columns in the chosen ones."""
+    return 2 ** min(max(round(0.5 * (size / (count + 1))).bit_length() // 2 + 1, 4), 8)
+
+
+def _bytes_per_row(stride: int, lane: int, count: int) -> int:
+    lanes = stride // lane
+    return 4 * stride + 48 * lanes + 48 * min(count + 1, lanes) * lane

@@ -1,0 +1,222 @@
+"""GumbelMPNN: a message-passing network on a graph that is rewired while it trains."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal, overload
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from gumbel_mpnn.config import RewiringSettings, rewiring_settings
+from gumbel_mpnn.graph import PairGraph, WeightedGraph
+from gumbel_mpnn.nn import SparseFeatures, Streams, backbones
+from gumbel_mpnn.nn.loss import cross_entropy
+from gumbel_mpnn.nn.modules import ReplicaModule
+from gumbel_mpnn.rewiring.beliefs import BeliefHead
+from gumbel_mpnn.rewiring.regularizers import Agreement, Prior, Regularizer, regularizers
+from gumbel_mpnn.rewiring.rewired import RewiredGraph, as_data
+from gumbel_mpnn.rewiring.rewirer import Rewirer
+from gumbel_mpnn.rewiring.scorers import NodeView
+
+
+class GumbelMPNN(ReplicaModule):
+    """A backbone and the rewirer that chooses its edges, trained together.
+
+    Args:
+        in_channels: Number of features of a node.
+        out_channels: Number of classes.
+        backbone: `gcn`, `sage`, `gat` or `mlp`; the next arguments are its own.
+        heads: Of a `gat` backbone.
+        replicas: Train R models at once: the output is [R, N, out]; None is one model with output [N, out].
+        seeds: One for each replica; drawn from torch's global generator when not given.
+        rewiring: How the graph is rewired.
+        **changes: Single rewiring settings, as `tau=0.5`, laid over the defaults; not together with `rewiring`.
+    """
+
+    rewires: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        backbone: str = "gcn",
+        hidden_channels: int = 256,
+        num_layers: int = 2,
+        dropout: float = 0.5,
+        norm: str = "none",
+        residual: bool = False,
+        input_layer: bool = False,
+        input_dropout: float = 0.0,
+        heads: int = 1,
+        *,
+        replicas: int | None = None,
+        seeds: Sequence[int] | None = None,
+        rewiring: RewiringSettings | None = None,
+        **changes: Any,
+    ) -> None:
+        super().__init__()
+        self.settings = rewiring if rewiring is not None else rewiring_settings(changes)
+        options: dict[str, Any] = {"heads": heads} if backbones.canonical(backbone) == "gat" else {}
+        self.backbone = backbones[backbone](
+            in_channels,
+            out_channels,
+            hidden_channels,
+            num_layers,
+            dropout,
+            norm,
+            residual,
+            input_layer,
+            input_dropout,
+            replicas=replicas,
+            seeds=seeds,
+            **options,
+        )
+        count = replicas or 1
+        self.rewirer = Rewirer(in_channels, out_channels, count, self.settings)
+        needs_head = self.rewirer.scorer.uses_beliefs and self.settings.beliefs == "features"
+        self.belief_head = BeliefHead(count, in_channels, out_channels) if needs_head else None
+        self.regularizers = _make_regularizers(self.settings)
+        self.agreement = Agreement(self.settings.agreement)
+        self._evaluation_streams: Streams | None = None
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw all parameters anew from the replicas' seeds."""
+        self.backbone.reset_parameters()
+        streams = Streams(self.backbone.seeds, "init rewiring")
+        for part in (self.rewirer, self.belief_head):
+            for module in part.modules() if part is not None else ():
+                if isinstance(module, ReplicaModule):
+                    module.draw(streams)
+
+    @property
+    def streams(self) -> Streams:
+        """The random streams of training."""
+        return self.backbone.streams
+
+    @overload
+    def forward(
+        self, x: Tensor | SparseFeatures | Data, graph: PairGraph | None = ..., return_graph: Literal[False] = ...
+    ) -> Tensor: ...
+    @overload
+    def forward(
+        self, x: Tensor | SparseFeatures | Data, graph: PairGraph | None = ..., *, return_graph: Literal[True]
+    ) -> tuple[Tensor, RewiredGraph]: ...
+    def forward(
+        self, x: Tensor | SparseFeatures | Data, graph: PairGraph | None = None, return_graph: bool = False
+    ) -> Tensor | tuple[Tensor, RewiredGraph]:
+        """Logits of every node, and the graph they were made on if asked for.
+
+        In training one graph is drawn; in evaluation the graph is the one that `evaluation` names.
+
+        Args:
+            x: Features [N, in] (dense or sparse), or a whole `Data` with candidates.
+            graph: The pairs; taken from the `Data` where one is given.
+            return_graph: Whether to give the rewired graph too.
+        """
+        if isinstance(x, Data):
+            graph = PairGraph.of(x) if graph is None else graph
+            x = x.x
+        if graph is None:
+            raise TypeError("a graph is needed: a PairGraph, or a Data in place of the features")
+        theta = self.rewirer(self._view(x, graph)[0], graph)
+        rewired = (
+            self.rewirer.sampled(theta, graph, self.streams, 1.0)
+            if self.training
+            else self.rewirer.expected(theta, graph)
+        )
+        if not self.training and self.settings.evaluation == "mean_of_samples":
+            logits = self._mean_of_samples(x, theta, graph)
+        else:
+            logits = self._on(x, rewired)
+        logits = logits if self.backbone.replicas is not None else logits.squeeze(0)
+        return (logits, rewired) if return_graph else logits
+
+    def training_loss(
+        self, x: Tensor | SparseFeatures, graph: PairGraph, y: Tensor, train_mask: Tensor, progress: Tensor
+    ) -> Tensor:
+        """Cross-entropy on drawn graphs plus the weighted penalties, for each replica, [R]."""
+        nodes, belief_logits = self._view(x, graph)
+        theta = self.rewirer(nodes, graph)
+        loss: Tensor = theta.new_zeros(len(theta))
+        if belief_logits is not None:
+            loss = loss + cross_entropy(belief_logits, y, train_mask)
+        outputs = []
+        for _ in range(self.settings.samples):
+            drawn = self.rewirer.sampled(theta, graph, self.streams, progress)
+            logits = self._on(x, drawn)
+            outputs.append(logits)
+            each = cross_entropy(logits, y, train_mask)
+            for regularizer in self.regularizers:
+                each = each + regularizer.weighted(logits, drawn, y, train_mask)
+            loss = loss + each / self.settings.samples
+        if self.agreement.weight and len(outputs) > 1:
+            loss = loss + self.agreement.weighted(torch.stack(outputs), drawn, y, train_mask)
+        return loss
+
+    @torch.no_grad()
+    def pair_probability(self, x: Tensor | SparseFeatures, graph: PairGraph) -> Tensor:
+        """How likely every pair is to be an edge, as in evaluation, [R, P]."""
+        was_training = self.training
+        self.eval()
+        theta: Tensor = self.rewirer(self._view(x, graph)[0], graph)
+        self.train(was_training)
+        return theta.sigmoid()
+
+    def rewire(self, data: Data, threshold: float = 0.5) -> Data:
+        """The learned graph: `edge_index`, `edge_weight` (probability) and `edge_origin`, also for unseen graphs.
+
+        Args:
+            data: A graph, with candidates if edges may be added.
+            threshold: Pairs less likely than this are left out; 0 keeps all.
+        """
+        graph = PairGraph.of(data)
+        return as_data(graph, self.pair_probability(data.x, graph).mean(0), data, threshold)
+
+    def _view(self, x: Tensor | SparseFeatures, graph: PairGraph) -> tuple[NodeView, Tensor | None]:
+        """What the scorer may look at, and the logits of the belief head where there is one."""
+        if self.belief_head is not None:
+            logits: Tensor = self.belief_head(x, self.streams)
+            return NodeView(x, logits.detach().softmax(-1)), logits
+        if self.rewirer.scorer.uses_beliefs:
+            return NodeView(x, self._beliefs_of_backbone(x, graph)), None
+        return NodeView(x, torch.empty(len(self.backbone.seeds), x.shape[0], 0, dtype=x.dtype, device=x.device)), None
+
+    @torch.no_grad()
+    def _beliefs_of_backbone(self, x: Tensor | SparseFeatures, graph: PairGraph) -> Tensor:
+        """Class probabilities of the backbone on the given edges."""
+        was_training = self.backbone.training
+        self.backbone.eval()
+        given = graph.is_original.to(x.dtype)
+        beliefs = self.backbone.compute(x, WeightedGraph(graph, given, x.dtype)).softmax(-1)
+        self.backbone.train(was_training)
+        return beliefs
+
+    def _on(self, x: Tensor | SparseFeatures, rewired: RewiredGraph) -> Tensor:
+        return self.backbone.compute(x, WeightedGraph(rewired.graph, rewired.weight, x.dtype))
+
+    def _mean_of_samples(self, x: Tensor | SparseFeatures, theta: Tensor, graph: PairGraph) -> Tensor:
+        """Logarithm of the mean prediction over several graphs, the same graphs at every evaluation."""
+        if self._evaluation_streams is None or self._evaluation_streams.device != theta.device:
+            self._evaluation_streams = Streams(self.backbone.seeds, "evaluate", theta.device)
+        self._evaluation_streams.rewind()
+        total = theta.new_zeros(())
+        for _ in range(self.settings.evaluation_samples):
+            drawn = self.rewirer.sampled(theta, graph, self._evaluation_streams, 1.0)
+            total = total + self._on(x, drawn).softmax(-1)
+        return (total / self.settings.evaluation_samples).clamp(min=1e-12).log()
+
+    def __repr__(self) -> str:
+        return f"GumbelMPNN({self.backbone}, scorer={self.settings.scorer!r}, candidates={self.settings.candidates!r})"
+
+
+def _make_regularizers(settings: RewiringSettings) -> list[Regularizer]:
+    """The penalties that the settings ask for, with their weights."""
+    chosen: list[Regularizer] = []
+    if settings.regularizer != "none" and settings.regularizer_weight:
+        chosen.append(regularizers[settings.regularizer](settings.regularizer_weight))
+    if settings.prior:
+        chosen.append(Prior(settings.prior, keep=settings.keep, add=settings.add))
+    return chosen

@@ -1,0 +1,68 @@
+"""Inter-class distance: neighborhoods of different classes look different."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from gumbel_mpnn.errors import UserError
+from gumbel_mpnn.rewiring.regularizers.base import Regularizer, regularizers
+from gumbel_mpnn.rewiring.regularizers.beliefs import (
+    class_beliefs,
+    confidence,
+    is_there,
+    neighborhood_beliefs,
+    nonzero,
+    weighted_degree,
+)
+from gumbel_mpnn.rewiring.rewired import RewiredGraph
+
+
+@regularizers.register("inter-class")
+class InterClass(Regularizer):
+    """L_inter: mean over pairs of classes of ReLU(m − ‖r_c − r_c'‖₂), r_c the mean neighborhood p̃ in class c.
+
+    A node counts for class c by its belief ỹ_c, by how certain that belief is (1 − H(ỹ) / log C) and by its degree:
+    a node without neighbors has no neighborhood to show. The prototype is divided by the sum of these, so how the
+    degree is normalised does not matter. Classes that no node counts for are left out.
+
+    Args:
+        weight: λ.
+        margin: m, the distance from which on two classes are far enough apart. Two distributions are at most √2 apart;
+            at 1 the term rests where neighborhoods, the node itself counted, are for .85 of its own class (two classes)
+            or for .75 (seven classes), and acts on classes that are more alike than that.
+        detach: Keep the gradient from the predictions, so that only edges are moved; see `beliefs`.
+    """
+
+    uses_labels = True
+
+    def __init__(self, weight: float = 1.0, *, margin: float = 1.0, detach: bool = True) -> None:
+        super().__init__(weight)
+        check_margin(margin)
+        self.margin = margin
+        self.detach = detach
+
+    def penalty(self, logits: Tensor, graph: RewiredGraph, y: Tensor, train_mask: Tensor) -> Tensor:
+        """L_inter of every replica, [R]."""
+        dtype = graph.weight.dtype
+        beliefs = class_beliefs(logits, y, train_mask, dtype, detach=self.detach)
+        certain = confidence(logits, train_mask, dtype, detach=self.detach)
+        return closeness(beliefs, certain, neighborhood_beliefs(beliefs, graph), graph, self.margin)
+
+
+def closeness(beliefs: Tensor, certain: Tensor, neighborhoods: Tensor, graph: RewiredGraph, margin: float) -> Tensor:
+    """L_inter from ỹ [R, N, C], its confidence [R, N] and p̃ [R, N, C], [R]."""
+    share = beliefs * (certain * weighted_degree(graph))[..., None]
+    total = share.sum(1)
+    prototypes = share.transpose(1, 2) @ neighborhoods / nonzero(total)[..., None]
+    distance = torch.cdist(prototypes, prototypes, compute_mode="donot_use_mm_for_euclid_dist")
+    present = is_there(total)
+    pairs = (present[:, :, None] & present[:, None, :]).triu(1)
+    close = (margin - distance).relu().masked_fill(~pairs, 0.0)
+    return close.sum((1, 2)) / pairs.sum((1, 2)).clamp(min=1)
+
+
+def check_margin(margin: float) -> None:
+    """Raise a `UserError` unless the margin is above 0."""
+    if not margin > 0:
+        raise UserError(f"the margin between classes must be above 0, but is {margin}")

@@ -1,0 +1,65 @@
+"""The rewirer: pairs are scored, biased by their origin, and drawn."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from gumbel_mpnn.config import RewiringSettings
+from gumbel_mpnn.graph import PairGraph
+from gumbel_mpnn.nn import Streams
+from gumbel_mpnn.nn.modules import ReplicaModule
+from gumbel_mpnn.rewiring.rewired import RewiredGraph
+from gumbel_mpnn.rewiring.sampler import evaluation_weight, sample
+from gumbel_mpnn.rewiring.scorers import NodeView, Scorer, scorers
+
+
+class Rewirer(ReplicaModule):
+    """Logits for the pairs of a graph, and graphs drawn from them.
+
+    Args:
+        num_features: Number of features of a node.
+        num_classes: Number of classes.
+        replicas: R.
+        settings: Scorer, bias by origin, temperature.
+    """
+
+    def __init__(self, num_features: int, num_classes: int, replicas: int, settings: RewiringSettings) -> None:
+        super().__init__()
+        self.settings = settings
+        self.scorer: Scorer = scorers[settings.scorer](replicas, num_features, num_classes, settings.channels)
+        bias = torch.empty(replicas, 2)
+        if settings.origin == "learned":
+            self.origin = nn.Parameter(bias)
+        else:
+            self.register_buffer("origin", bias)
+
+    def draw(self, streams: Streams) -> None:
+        """Given edges start at probability `keep` and candidates at `add`, or all at ½."""
+        with torch.no_grad():
+            for column, probability in enumerate((self.settings.add, self.settings.keep)):
+                start = math.log(probability / (1 - probability)) if self.settings.origin != "none" else 0.0
+                self.origin[:, column] = start
+
+    def forward(self, nodes: NodeView, graph: PairGraph) -> Tensor:
+        """θ of every pair, [R, P]."""
+        given = graph.is_original.to(self.origin.dtype)
+        candidate_bias, given_bias = self.origin.unsqueeze(-1).unbind(1)
+        theta: Tensor = self.scorer(nodes, graph) + candidate_bias + (given_bias - candidate_bias) * given
+        return theta
+
+    def temperature(self, progress: Tensor | float) -> Tensor | float:
+        """τ when this share of the epochs is done."""
+        first, last = self.settings.tau, self.settings.tau_end
+        return first * (last / first) ** progress if first != last else first
+
+    def sampled(self, theta: Tensor, graph: PairGraph, streams: Streams, progress: Tensor | float) -> RewiredGraph:
+        """One graph drawn for each replica."""
+        return RewiredGraph(graph, theta, sample(theta, self.temperature(progress), streams, hard=self.settings.hard))
+
+    def expected(self, theta: Tensor, graph: PairGraph) -> RewiredGraph:
+        """The graph of evaluation without noise: by threshold, or weighed by probability."""
+        mode = "threshold" if self.settings.evaluation == "threshold" else "expected"
+        return RewiredGraph(graph, theta, evaluation_weight(theta, mode))

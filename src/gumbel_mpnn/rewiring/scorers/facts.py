@@ -1,0 +1,62 @@
+"""Numbers about a pair that do not change during training: similarity, common neighbors, degrees."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from gumbel_mpnn.graph import PairGraph
+from gumbel_mpnn.nn import SparseFeatures
+
+PAIRS_AT_ONCE = 2**18
+NAMES = ("cosine", "common neighbors", "smaller degree", "larger degree")
+
+
+def pair_facts(features: Tensor | SparseFeatures, graph: PairGraph) -> Tensor:
+    """Facts of every pair, [P, 4], in the order of `NAMES`; counts as log(1 + count), on the given edges only."""
+    given = graph.is_original.to(features.dtype)
+    degree = graph.degree(given, given)[0]
+    ends = degree[graph.pair_index]
+    facts = [cosine(features, graph), common_neighbors(graph).to(degree), ends.min(0).values, ends.max(0).values]
+    return torch.stack([facts[0], *(fact.log1p() for fact in facts[1:])], dim=-1)
+
+
+def cosine(features: Tensor | SparseFeatures, graph: PairGraph) -> Tensor:
+    """Cosine of the features of every pair, [P]; 0 where a node has none."""
+    if isinstance(features, SparseFeatures):
+        dense = torch.zeros(features.shape, dtype=features.dtype, device=features.device)
+        dense[features.layout.row.long(), features.layout.col.long()] = features.values
+        features = dense
+    unit = F.normalize(features, dim=-1)[None]
+    return graph.pair_scores(unit, unit)[0]
+
+
+def common_neighbors(graph: PairGraph) -> Tensor:
+    """Number of nodes that both ends of a pair are given edges to, int64 [P].
+
+    The neighbors of the end that has fewer are looked up among the other end's, so many pairs at a time.
+    """
+    given = graph.is_original[graph.arc_pair]
+    target, source = graph.arc_target[given], graph.arcs.col[given].long()
+    edges = target * graph.num_nodes + source  # sorted, as arcs are
+    degree = torch.bincount(target, minlength=graph.num_nodes)
+    begin = degree.cumsum(0) - degree
+    first, second = graph.pair_index
+    swap = degree[first] > degree[second]
+    few, many = torch.where(swap, second, first), torch.where(swap, first, second)
+    parts = [
+        _count_in(few[start : start + PAIRS_AT_ONCE], many[start : start + PAIRS_AT_ONCE], degree, begin, source, edges)
+        for start in range(0, graph.num_pairs, PAIRS_AT_ONCE)
+    ]
+    return torch.cat(parts) if parts else degree.new_zeros(0)
+
+
+def _count_in(few: Tensor, many: Tensor, degree: Tensor, begin: Tensor, source: Tensor, edges: Tensor) -> Tensor:
+    lengths = degree[few]
+    pair = torch.repeat_interleave(torch.arange(len(few), device=few.device), lengths)
+    step = torch.arange(len(pair), device=few.device) - (lengths.cumsum(0) - lengths)[pair]
+    wanted = many[pair] * len(degree) + source[begin[few][pair] + step]
+    place = torch.searchsorted(edges, wanted).clamp(max=max(len(edges) - 1, 0))
+    found = edges[place] == wanted if len(edges) else wanted < 0
+    return torch.bincount(pair[found], minlength=len(few))

@@ -1,0 +1,137 @@
+"""The finished runs of one setting: figures, models, predictions, the learned graph."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from gumbel_mpnn.config import RewiringSettings, Settings
+from gumbel_mpnn.errors import UserError
+from gumbel_mpnn.rewiring import GumbelMPNN
+from gumbel_mpnn.rewiring.candidates import candidates
+from gumbel_mpnn.rewiring.rewired import as_data
+from gumbel_mpnn.runs.record import Record, Summary
+from gumbel_mpnn.runs.store import SettingFolder
+from gumbel_mpnn.training import Model, Replica, Task, build_model
+
+
+@dataclass(frozen=True)
+class Run:
+    """The finished runs of one setting: figures, records, models."""
+
+    settings: Settings
+    metric: str
+    records: tuple[Record, ...]
+    data: Data = field(repr=False)
+    folder: SettingFolder = field(repr=False)
+    _keep: object = field(default=None, repr=False, compare=False)
+
+    @property
+    def test(self) -> Summary:
+        """Test metric at the epochs chosen on validation."""
+        return Summary.of(record.test for record in self.records)
+
+    @property
+    def val(self) -> Summary:
+        """Best validation metric."""
+        return Summary.of(record.val for record in self.records)
+
+    @property
+    def n(self) -> int:
+        """Number of runs."""
+        return len(self.records)
+
+    @property
+    def seconds(self) -> float:
+        """Time all runs took together."""
+        return sum(record.seconds for record in self.records)
+
+    @property
+    def folders(self) -> list[str]:
+        """The folders of the runs."""
+        return [str(self.folder.folder(Replica(record.split, record.seed))) for record in self.records]
+
+    @torch.no_grad()
+    def predict_proba(self, data: Data | None = None) -> Tensor:
+        """Class probabilities [N, C], averaged over all runs; on the training graph unless another is given."""
+        task = self._task(data)
+        return self._mean(model(task.features, task.graph)[0].softmax(-1) for model in self._models(task))
+
+    def rewire(self, data: Data | None = None, threshold: float = 0.5) -> Data:
+        """The learned graph, averaged over all runs: `edge_index`, `edge_weight` (probability) and `edge_origin`.
+
+        Args:
+            data: Any graph with the same features, seen in training or not; the training graph by default.
+            threshold: Pairs less likely than this are left out; 0 keeps all.
+        """
+        if self.settings.rewiring is None:
+            raise UserError(f"model {self.settings.model!r} does not rewire the graph")
+        task = self._task(data)
+        probability = self._mean(
+            model.pair_probability(task.features, task.graph)[0]
+            for model in self._models(task)
+            if isinstance(model, GumbelMPNN)
+        )
+        return as_data(task.graph, probability, self.data if data is None else data, threshold)
+
+    def _task(self, data: Data | None) -> Task:
+        data = with_candidates(self.data if data is None else data, self.settings.rewiring)
+        return Task.of(_with_masks(data), self.settings.data)
+
+    def _models(self, task: Task) -> Iterator[Model]:
+        """The trained models, one after the other, ready for evaluation."""
+        for record in self.records:
+            replica = Replica(record.split, record.seed)
+            model = build_model(self.settings, task, [replica])
+            model.load_state_dict(self.folder.state(replica))
+            yield model.eval()
+
+    def _mean(self, values: Iterable[Tensor]) -> Tensor:
+        return torch.stack(list(values)).mean(0)
+
+    def predict(self, data: Data | None = None) -> list[Any]:
+        """The class of every node, as a name where the data have names."""
+        classes = self.predict_proba(data).argmax(-1).tolist()
+        names = self.data.get("class_names")
+        return [names[c] for c in classes] if names else classes
+
+    def to_dict(self) -> dict[str, Any]:
+        """The figures as plain JSON values."""
+        return {
+            "dataset": self.settings.dataset,
+            "model": self.settings.model,
+            "metric": self.metric,
+            "n": self.n,
+            "test": {"mean": self.test.mean, "std": self.test.std, "stderr": self.test.stderr},
+            "val": {"mean": self.val.mean, "std": self.val.std, "stderr": self.val.stderr},
+            "seconds": self.seconds,
+            "runs": self.folders,
+        }
+
+
+def with_candidates(data: Data, rewiring: RewiringSettings | None) -> Data:
+    """The data with the candidates that `rewiring` asks for; those it has already are kept."""
+    if rewiring is None or rewiring.candidates == "none" or data.get("candidate_index") is not None:
+        return data
+    known = candidates.defaults(rewiring.candidates)
+    options = {name: getattr(rewiring, name) for name in ("per_node", "pairs", "similarity") if name in known}
+    with_them: Data = candidates[rewiring.candidates](**options)(data)
+    return with_them
+
+
+def _with_masks(data: Data) -> Data:
+    """Data to predict on need no masks and no labels: empty ones and a class for nobody stand in."""
+    if data.get("train_mask") is not None and data.get("y") is not None:
+        return data
+    data = copy.copy(data)
+    nobody = torch.zeros(int(data.num_nodes or 0), dtype=torch.bool)
+    data.train_mask = data.val_mask = data.test_mask = nobody
+    if data.get("y") is None:
+        data.y = torch.full(nobody.shape, -1)
+    return data

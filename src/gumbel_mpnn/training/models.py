@@ -1,0 +1,32 @@
+"""Every model that can be trained by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gumbel_mpnn.config import Settings
+from gumbel_mpnn.nn import Backbone, backbones
+from gumbel_mpnn.registry import Registry
+from gumbel_mpnn.rewiring import GumbelMPNN
+from gumbel_mpnn.training.task import Replica, Task
+
+Model = Backbone | GumbelMPNN
+
+models: Registry[Model] = Registry("model", reserved=("replicas", "seeds", "rewiring"))
+models.include(backbones)
+models.register("gumbel-mpnn")(GumbelMPNN)
+
+
+def build_model(settings: Settings, task: Task, replicas: Sequence[Replica]) -> Model:
+    """The model of `settings` with the replicas' own starts."""
+    extra: dict[str, Any] = {} if settings.rewiring is None else {"rewiring": settings.rewiring}
+    model = models[settings.model](
+        task.num_features,
+        task.num_classes,
+        **settings.options,
+        **extra,
+        replicas=len(replicas),
+        seeds=[replica.stream_seed for replica in replicas],
+    )
+    return model.to(task.y.device)

@@ -1,0 +1,60 @@
+"""`gumbel-mpnn reproduce`, on a tiny data set among the ones that are not here."""
+
+import json
+
+import pytest
+from quick_options import QUICK
+
+from gumbel_mpnn.experiments import backbones
+
+
+@pytest.fixture(autouse=True)
+def two_data_sets(tiny, monkeypatch):
+    monkeypatch.setattr(backbones, "DATASETS", ("tiny", "cora"))
+
+
+def test_our_numbers_beside_the_papers(command):
+    result = command("reproduce", "backbones", "--seeds", "1", *QUICK, "--format", "json")
+    assert result.exit_code == 0
+    rows = {(row["dataset"], row["model"]): row for row in json.loads(result.stdout)}
+    assert list(rows) == [(dataset, model) for dataset in ("tiny", "cora") for model in ("mlp", "gcn", "sage", "gat")]
+    gcn = rows["tiny", "gcn"]
+    assert (gcn["n"], gcn["paper"], gcn["difference"]) == (2, None, None)
+    assert 0 <= gcn["test"] <= 100
+    missing = rows["cora", "gcn"]
+    assert (missing["test"], missing["n"], missing["paper"], missing["best"]) == (None, None, 87.47, "no data")
+    assert sum(row["best"] == "by val" for row in rows.values()) >= 1
+
+
+def test_only_what_is_named(command, here):
+    result = command("reproduce", "backbones", "--only", "tiny, mlp,gcn", "--splits", "1", *QUICK, "--format", "csv")
+    lines = result.stdout.splitlines()
+    assert [line.split(",")[:2] for line in lines[1:]] == [["tiny", "mlp"], ["tiny", "gcn"]]
+    folders = sorted(path.parent.name for path in here.rglob("record.json"))
+    assert folders == sorted(["split1-seed0", "split1-seed1", "split1-seed2"] * 2)
+    assert (here / "runs/backbones/tiny").is_dir()
+
+
+def test_a_second_call_trains_nothing(command, monkeypatch):
+    call = ("reproduce", "backbones", "--only", "tiny,mlp", "--seeds", "1", *QUICK, "--format", "json")
+    first = command(*call)
+    monkeypatch.setattr("gumbel_mpnn.training.trainer.Trainer.step", lambda _: pytest.fail("trained again"))
+    assert command(*call).stdout == first.stdout
+
+
+def test_the_page_has_the_command_the_machine_and_the_table(command, here):
+    call = ("reproduce", "backbones", "--only", "tiny,mlp", "--splits", "0", "--seeds", "1", *QUICK)
+    result = command(*call, "--out", "docs/page.md")
+    assert "the page is in docs/page.md" in result.stderr
+    page = (here / "docs/page.md").read_text()
+    assert page.startswith("# Plain models\n")
+    assert "gumbel-mpnn reproduce backbones --only tiny,mlp --splits 0 --seeds 1" in page
+    assert "--out docs/page.md" in page
+    assert "on cpu (" in page
+    assert "| tiny | mlp | " in page
+
+
+def test_the_text_table(command):
+    lines = command("reproduce", "backbones", "--only", "cora,gcn").stdout.splitlines()
+    assert lines[0].split("  ")[0] == "data set"
+    assert lines[2].split() == ["cora", "gcn", "–", "–", "–", "–", "–", "87.47", "0.12", "–", "no", "data"]

@@ -1,0 +1,70 @@
+"""The command starts quickly, says what it can do, and knows its ranges."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from gumbel_mpnn.cli.common import parse_range
+from gumbel_mpnn.errors import UserError
+
+VERBS = ("demo", "train", "reproduce", "runs", "doctor", "data", "presets")
+LIGHT = (
+    "import sys; from gumbel_mpnn.cli import app; app(['--help'], standalone_mode=False);"
+    "heavy = {'torch', 'torch_geometric', 'numpy', 'pandas', 'matplotlib', 'sklearn', 'numba'} & set(sys.modules);"
+    "sys.exit(f'imported {heavy}' if heavy else 0)"
+)
+
+
+def python(*arguments, **changes):
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "COLUMNS": "200", **changes}
+    return subprocess.run([sys.executable, *arguments], env=environment, capture_output=True, text=True)
+
+
+def test_help_does_not_wait_for_torch():
+    done = python("-c", LIGHT)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Usage:" in done.stdout
+
+
+@pytest.mark.parametrize("arguments", [["--help"], []], ids=["help", "nothing"])
+def test_every_verb_is_named(arguments):
+    done = python("-m", "gumbel_mpnn", *arguments)
+    for verb in VERBS:
+        assert f" {verb} " in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("verb", [*VERBS, "data show", "presets show"])
+def test_every_verb_explains_itself(command, verb):
+    result = command(*verb.split(), "--help")
+    assert result.exit_code == 0
+    assert "Usage:" in result.stdout
+    assert "--format" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("0", [0]),
+        ("0-4,7", [0, 1, 2, 3, 4, 7]),
+        ("3-3", [3]),
+        (" 1 , 2-3 ", [1, 2, 3]),
+        ("2,0", [2, 0]),
+        ("10-12", [10, 11, 12]),
+    ],
+)
+def test_ranges(text, numbers):
+    assert parse_range(text) == numbers
+
+
+@pytest.mark.parametrize("text", ["", "a", "1-", "-1", "1--2", "1,,2", "1.5", "0:3", "²"])
+def test_what_is_no_range(text):
+    with pytest.raises(UserError, match="cannot read the range"):
+        parse_range(text)
+
+
+def test_a_range_that_runs_backwards():
+    with pytest.raises(UserError, match="the range '3-1' runs backwards"):
+        parse_range("0,3-1")

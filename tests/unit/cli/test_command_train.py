@@ -1,0 +1,159 @@
+"""`gumbel-mpnn train` on own files and on a data set by name."""
+
+import csv as csv_format
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from quick_options import QUICK
+
+from gumbel_mpnn.runs import find_records
+
+KEYS = ["dataset", "model", "metric", "n", "test", "val", "seconds", "runs"]
+
+
+def read_predictions(path):
+    with path.open(newline="") as file:
+        return list(csv_format.DictReader(file))
+
+
+def check_object(shown, runs):
+    assert list(shown) == KEYS
+    assert list(shown["test"]) == list(shown["val"]) == ["mean", "std", "stderr"]
+    assert 0 <= shown["test"]["mean"] <= 1
+    assert shown["n"] == runs == len(shown["runs"])
+    for folder in shown["runs"]:
+        assert sorted(file.name for file in Path(folder).iterdir()) == [
+            "history.jsonl",
+            "model.safetensors",
+            "record.json",
+        ]
+
+
+def test_own_csv_files_in_a_real_process(own, csv, here, environment):
+    arguments = ["train", *csv, *QUICK, "--splits", "0-1", "--seeds", "2", "--format", "json"]
+    arguments += ["--predictions", "out/predicted.csv", "--runs", "kept"]
+    done = subprocess.run(
+        [sys.executable, "-m", "gumbel_mpnn", *map(str, arguments)],
+        env=environment, cwd=here, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    shown = json.loads(done.stdout)
+    assert (shown["dataset"], shown["model"], shown["metric"]) == ("own", "gcn", "accuracy")
+    shown["runs"] = [here / folder for folder in shown["runs"]]
+    check_object(shown, runs=4)
+    lines = done.stderr.splitlines()
+    assert lines[0].startswith("gcn on own: 4 runs, 1 group, about ")
+    assert lines[1].startswith("gcn on own: test ")
+    assert lines[2:] == [
+        "predictions of 20 nodes are in out/predicted.csv",
+        f"runs are in {shown['runs'][0].parent.relative_to(here)}",
+    ]
+    predicted = read_predictions(here / "out/predicted.csv")
+    assert [row["node"] for row in predicted] == [f"n{k}" for k in range(20)]
+    assert {row["prediction"] for row in predicted} <= {"cat", "dog"}
+    assert all(0.5 <= float(row["probability"]) <= 1 for row in predicted)
+
+
+def test_npz(own, command, here):
+    result = command("train", "--graph", own / "graph.npz", *QUICK, "--format", "json", "--predictions", "p.csv")
+    check_object(json.loads(result.stdout), runs=10)
+    predicted = read_predictions(here / "p.csv")
+    assert [row["node"] for row in predicted] == [str(k) for k in range(20)]
+    assert {row["prediction"] for row in predicted} <= {"0", "1"}
+
+
+def test_graphml(own, command, here):
+    result = command(
+        "train", "--graph", own / "graph.graphml", "--label", "kind", *QUICK, "--format", "json",
+        "--predictions", "p.csv", "--model", "mlp",
+    )  # fmt: skip
+    shown = json.loads(result.stdout)
+    check_object(shown, runs=10)
+    assert shown["model"] == "mlp"
+    predicted = read_predictions(here / "p.csv")
+    assert {row["node"] for row in predicted} == {f"n{k}" for k in range(20)}
+    assert {row["prediction"] for row in predicted} <= {"cat", "dog"}
+
+
+def test_only_the_named_features(own, csv, command):
+    whole = json.loads(command("train", *csv, *QUICK, "--splits", "0", "--format", "json").stdout)
+    part = json.loads(
+        command("train", *csv, "--features", "weight", *QUICK, "--splits", "0", "--format", "json").stdout
+    )
+    named = json.loads(
+        command("train", *csv, "--features", "height, weight", *QUICK, "--splits", "0", "--format", "json").stdout
+    )
+    assert part["runs"] != whole["runs"]
+    assert named["runs"] == whole["runs"]
+
+
+@pytest.mark.usefixtures("tiny")
+class TestDataSet:
+    def test_all_splits_in_the_default_folder(self, command, here):
+        shown = json.loads(command("train", "tiny", *QUICK, "--format", "json").stdout)
+        check_object(shown, runs=2)
+        assert shown["runs"][0].startswith("runs/train/tiny/gcn/")
+
+    def test_a_second_call_trains_nothing(self, command):
+        first = command("train", "tiny", *QUICK, "--format", "json")
+        again = command("train", "Tiny", *QUICK, "--format", "json")
+        assert again.stdout == first.stdout
+        assert again.stderr.startswith("gcn on tiny: all 2 runs found finished\n")
+
+    def test_more_seeds_train_the_missing(self, command):
+        command("train", "tiny", *QUICK)
+        more = command("train", "tiny", *QUICK, "--seeds", "3")
+        assert more.stderr.startswith("gcn on tiny: 4 runs, 2 more found finished, 1 group, about ")
+
+    def test_splits_in_the_order_asked_for(self, command):
+        shown = json.loads(command("train", "tiny", *QUICK, "--splits", "1,0", "--format", "json").stdout)
+        assert [Path(folder).name for folder in shown["runs"]] == ["split1-seed0", "split0-seed0"]
+
+    def test_folders_by_option_and_by_variable(self, command, here, monkeypatch):
+        command("train", "tiny", *QUICK, "--runs", "one", "--experiment", "trial")
+        monkeypatch.setenv("GUMBEL_MPNN_RUNS", "two")
+        command("train", "tiny", *QUICK)
+        assert sorted(path.name for path in here.iterdir()) == ["one", "two"]
+        assert [path.parts[1] for path, _ in find_records(Path("one"))] == ["trial"] * 2
+
+    def test_an_own_preset(self, command, here):
+        (here / "mine.toml").write_text("[model]\nhidden_channels = 4\n[train]\nepochs = 2\n")
+        shown = json.loads(
+            command("train", "tiny", "--preset", "mine.toml", "--device", "cpu", "--format", "json").stdout
+        )
+        record = json.loads((Path(shown["runs"][0]) / "record.json").read_text())
+        assert (record["settings"]["model"]["hidden_channels"], record["epochs"]) == (4, 2)
+
+    def test_a_data_root_by_option(self, command, tmp_path, monkeypatch):
+        monkeypatch.delenv("GUMBEL_MPNN_DATA")
+        result = command("train", "tiny", *QUICK, "--data-root", tmp_path / "data")
+        assert result.exit_code == 0
+
+    @pytest.mark.parametrize(
+        ("form", "first", "last"),
+        [
+            ("text", "data set  model  metric      runs ", "tiny      gcn    accuracy %     2 "),
+            ("csv", "dataset,model,metric,n,test,std,stderr,val,seconds", "tiny,gcn,accuracy %,2,"),
+            ("markdown", "| data set | model | metric | runs | test ", "| tiny | gcn | accuracy % | 2 | "),
+            ("latex", r"\begin{tabular}{lllrrrrrr}", r"\end{tabular}"),
+        ],
+    )
+    def test_tables(self, command, form, first, last):
+        result = command("train", "tiny", *QUICK, "--format", form)
+        lines = result.stdout.splitlines()
+        assert result.exit_code == 0
+        assert lines[0].startswith(first)
+        assert lines[-1].startswith(last)
+        assert "runs are in" in result.stderr
+        assert "runs are in" not in result.stdout
+
+    def test_long_work_prints_plain_lines_where_there_is_no_terminal(self, command, monkeypatch):
+        monkeypatch.setattr("gumbel_mpnn.cli.progress.PLAIN_LINE_SECONDS", -1)
+        monkeypatch.setattr("gumbel_mpnn.training.loop.REPORT_SECONDS", 0)
+        lines = command("train", "tiny", *QUICK, "--splits", "0").stderr.splitlines()
+        assert lines[1].startswith("gcn on tiny: 1/3 epochs, best val ")
+        assert lines[1].endswith(" s left")
+        assert lines[3].startswith("gcn on tiny: 3/3 epochs, ")

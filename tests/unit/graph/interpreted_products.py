@@ -1,0 +1,117 @@
+"""Tests of the sparse GPU kernels; run by test_triton_interpreted.py in a process where Triton interprets them."""
+
+import pytest
+import torch
+
+from gumbel_mpnn.graph import PairGraph, SparseLayout, matmul, sampled_product, sparse, triton_kernels
+from gumbel_mpnn.nn import backbones
+from helpers import edges, normal
+
+ROWS, COLS = 4, 37
+
+
+def pattern(rows=ROWS, cols=COLS, seed=0):
+    """A random layout whose first row is full (above one block of edges) and whose last row and column are empty."""
+    there = torch.rand(rows, cols, generator=torch.Generator().manual_seed(seed)) < 0.2
+    there[0], there[-1], there[:, -1] = True, False, False
+    row, col = there.nonzero().T
+    return SparseLayout.build(row, col, rows, cols)
+
+
+def dense(layout, values):
+    out = values.new_zeros(values.shape[0], *layout.shape)
+    out[:, layout.row.long(), layout.col.long()] = values
+    return out
+
+
+@pytest.fixture
+def on_cpu(monkeypatch):
+    """The public operations use the kernels although the tensors lie on the CPU."""
+    monkeypatch.setattr(sparse, "_gpu_kernels", lambda x: triton_kernels)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.parametrize("width", [1, 2, 7, 70, 150, 300])
+class TestKernels:
+    def test_product(self, width, batch, dtype):
+        layout = pattern()
+        values, x = normal(batch, layout.nnz, seed=1, dtype=dtype), normal(batch, COLS, width, seed=2, dtype=dtype)
+        out = triton_kernels.csr_product(layout.rowptr, layout.col, values, x)
+        assert out.dtype == dtype
+        torch.testing.assert_close(out, dense(layout, values) @ x, rtol=1e-4, atol=1e-5)
+        assert not out[:, -1].any()
+
+    def test_transposed_product(self, width, batch, dtype):
+        layout = pattern(COLS, ROWS)
+        values, x = normal(batch, layout.nnz, seed=1, dtype=dtype), normal(batch, COLS, width, seed=2, dtype=dtype)
+        out = triton_kernels.csr_product(layout.colptr, layout.row_by_col, values, x, layout.to_transposed)
+        torch.testing.assert_close(out, dense(layout, values).transpose(1, 2) @ x, rtol=1e-4, atol=1e-5)
+
+    def test_sampled_product(self, width, batch, dtype):
+        layout = pattern()
+        a, b = normal(batch, ROWS, width, seed=1, dtype=dtype), normal(batch, COLS, width, seed=2, dtype=dtype)
+        out = triton_kernels.sampled_product(layout.row, layout.col, a, b)
+        assert out.dtype == dtype
+        expected = (a @ b.transpose(1, 2))[:, layout.row.long(), layout.col.long()]
+        torch.testing.assert_close(out, expected, rtol=1e-4, atol=1e-4 if dtype is torch.float32 else 1e-10)
+
+
+def test_values_that_the_batch_shares():
+    layout = pattern()
+    values, x = normal(1, layout.nnz, seed=1).expand(3, -1), normal(3, COLS, 5, seed=2)
+    assert values.stride(0) == 0
+    torch.testing.assert_close(
+        triton_kernels.csr_product(layout.rowptr, layout.col, values, x), dense(layout, values) @ x
+    )
+
+
+def test_operands_whose_last_axis_is_strided():
+    layout = pattern()
+    values, x = normal(layout.nnz, 2, seed=1).T, normal(5, COLS, 2, seed=2).permute(2, 1, 0)
+    torch.testing.assert_close(
+        triton_kernels.csr_product(layout.rowptr, layout.col, values, x), dense(layout, values.contiguous()) @ x
+    )
+    a = normal(5, ROWS, 2, seed=3).permute(2, 1, 0)
+    torch.testing.assert_close(
+        triton_kernels.sampled_product(layout.row, layout.col, a, x),
+        (a @ x.transpose(1, 2))[:, layout.row.long(), layout.col.long()],
+    )
+
+
+def test_operands_that_the_batch_shares():
+    layout = pattern()
+    values, x = normal(3, layout.nnz, seed=1), normal(1, COLS, 5, seed=2).expand(3, -1, -1)
+    torch.testing.assert_close(
+        triton_kernels.csr_product(layout.rowptr, layout.col, values, x), dense(layout, values) @ x
+    )
+
+
+def test_gradients_are_those_of_the_cpu(monkeypatch):
+    layout, results = pattern(6, 5), []
+    for kernels in (None, triton_kernels):
+        monkeypatch.setattr(sparse, "_gpu_kernels", lambda x, kernels=kernels: kernels)
+        values = normal(2, layout.nnz, seed=1).requires_grad_()
+        x, y = normal(2, 5, 3, seed=2).requires_grad_(), normal(2, 6, 3, seed=3).requires_grad_()
+        out, scores = matmul(layout, values, x), sampled_product(layout, y, x)
+        grads = torch.autograd.grad(out.square().sum() + scores.square().sum(), [values, x, y])
+        results.append([out, scores, *grads])
+    torch.testing.assert_close(results[1], results[0])
+
+
+@pytest.mark.usefixtures("on_cpu")
+def test_nothing_gives_nothing():
+    nothing = torch.empty(0, dtype=torch.int64)
+    layout = SparseLayout.build(nothing, nothing, 2, 3)
+    assert not matmul(layout, torch.ones(2, 0), torch.ones(2, 3, 4)).any()
+    assert sampled_product(layout, torch.ones(2, 2, 4), torch.ones(2, 3, 4)).shape == (2, 0)
+
+
+@pytest.mark.parametrize("name", list(backbones))
+def test_models_give_the_logits_of_the_cpu(name, monkeypatch):
+    graph = PairGraph.build(edges((0, 1), (1, 2), (2, 3), (0, 3)), 5)
+    model = backbones[name](4, 3, hidden_channels=4, replicas=2).eval()
+    x, weight = normal(5, 4, dtype=torch.float32), torch.rand(2, graph.num_pairs)
+    expected = model(x, graph, weight)
+    monkeypatch.setattr(sparse, "_gpu_kernels", lambda x: triton_kernels)
+    torch.testing.assert_close(model(x, graph, weight), expected, rtol=1e-4, atol=1e-5)

@@ -1,0 +1,183 @@
+"""Tests of the fused GPU layers; run by test_triton_interpreted_nn.py in a process where Triton interprets them."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from gumbel_mpnn.nn import Streams, activation, backbones, triton_kernels, triton_norm
+from gumbel_mpnn.nn.activation import activate, dropout
+from gumbel_mpnn.nn.modules import make_norm
+from helpers import both_ways, edges, normal, randomized
+
+SEEDS = torch.tensor([5, 2**62 + 7])
+EPS = 1e-5
+CHUNK = 32
+
+
+@pytest.fixture(autouse=True)
+def small_chunks(monkeypatch):
+    """Several chunks of nodes without many nodes: the interpreter is slow."""
+    monkeypatch.setattr(triton_norm, "CHUNK", CHUNK)
+
+
+def call(number):
+    return torch.tensor(number)
+
+
+class TestDropout:
+    @pytest.mark.parametrize("probability", [0.2, 0.5, 0.9])
+    def test_the_share_is_dropped_and_the_rest_scaled_up(self, probability):
+        x = torch.ones(2, 150, 31)
+        out = triton_kernels.fused_dropout(x, probability, SEEDS, call(1))
+        dropped = (out == 0).double().mean(dim=(1, 2)).tolist()
+        assert dropped == pytest.approx([probability] * 2, abs=0.03)
+        assert out[out != 0].unique().tolist() == pytest.approx([1 / (1 - probability)], rel=1e-5)
+
+    def test_the_gradient_has_the_same_mask(self):
+        x = normal(2, 40, 31, dtype=torch.float32).requires_grad_()
+        out = triton_kernels.fused_dropout(x, 0.5, SEEDS, call(3))
+        probe = normal(2, 40, 31, seed=1, dtype=torch.float32)
+        (grad,) = torch.autograd.grad((out * probe).sum(), x)
+        torch.testing.assert_close(out.detach(), torch.where(grad != 0, 2 * x.detach(), 0))
+        torch.testing.assert_close(grad, torch.where(out != 0, 2 * probe, 0))
+
+    def test_a_draw_depends_on_the_seed_and_the_call_only(self):
+        x = torch.ones(2, 60, 31)
+        first, second = (triton_kernels.fused_dropout(x, 0.5, SEEDS, call(k)) for k in (1, 2))
+        assert not torch.equal(first, second)
+        assert not torch.equal(first[0], first[1])
+        assert torch.equal(triton_kernels.fused_dropout(x, 0.5, SEEDS, call(1)), first)
+        assert torch.equal(triton_kernels.fused_dropout(x[1:], 0.5, SEEDS[1:], call(1)), first[1:])
+        assert torch.equal(triton_kernels.fused_dropout(x, 0.5, SEEDS.flip(0), call(1)), first.flip(0))
+
+    def test_strided_input(self):
+        x = normal(31, 60, 2, dtype=torch.float32).permute(2, 1, 0)
+        args = 0.5, SEEDS, call(1)
+        assert torch.equal(triton_kernels.fused_dropout(x, *args), triton_kernels.fused_dropout(x.contiguous(), *args))
+
+    def test_full_dropout_is_nothing(self):
+        assert not triton_kernels.fused_dropout(torch.ones(2, 3, 4), 1.0, SEEDS, call(1)).any()
+
+    def test_uniform_numbers(self):
+        numbers = triton_kernels.fused_uniform(SEEDS, call(1), 3000)
+        assert numbers.shape == (2, 3000)
+        assert (0 <= numbers).all()
+        assert (numbers < 1).all()
+        assert numbers.mean(1).tolist() == pytest.approx([0.5] * 2, abs=0.02)
+        assert torch.equal(triton_kernels.fused_uniform(SEEDS[1:], call(1), 3000), numbers[1:])
+        assert not torch.equal(triton_kernels.fused_uniform(SEEDS, call(2), 3000), numbers)
+        assert triton_kernels.fused_uniform(SEEDS, call(1), 0).shape == (2, 0)
+
+    def test_it_is_what_the_module_uses(self, monkeypatch):
+        monkeypatch.setattr(activation, "_gpu_kernels", lambda x: triton_kernels)
+        streams = Streams([0, 1], "train")
+        outs = [dropout(torch.ones(2, 20, 8), 0.5, streams) for _ in range(2)]
+        assert not torch.equal(*outs)
+        assert torch.equal(outs[1], triton_kernels.fused_dropout(torch.ones(2, 20, 8), 0.5, streams.seeds, call(2)))
+
+
+def plain(x, weight, bias, norm):
+    """relu(norm(x) · weight + bias) by autograd."""
+    if norm == "layer":
+        x = F.layer_norm(x, x.shape[-1:], eps=EPS)
+    if norm == "batch":
+        var, mean = torch.var_mean(x, dim=1, keepdim=True, correction=0)
+        x = (x - mean) / (var + EPS).sqrt()
+    return (x if norm == "none" else x * weight + bias).relu()
+
+
+def fused(x, weight, bias, norm, probability=0.0, seeds=SEEDS):
+    mean = rstd = None
+    if norm == "none":
+        weight = bias = None
+    if norm == "batch":
+        mean, var = triton_kernels.batch_moments(x.detach())
+        rstd = (var + EPS).rsqrt()
+    return triton_kernels.norm_relu_dropout(
+        x, weight, bias, mean, rstd, norm=norm, eps=EPS, probability=probability, seeds=seeds, call=call(1)
+    )
+
+
+def inputs(nodes, width, dtype=torch.float32):
+    x = (3 * normal(2, nodes, width, dtype=torch.float32) + 1).to(dtype)
+    weight, bias = (normal(2, 1, width, seed=seed, dtype=torch.float32).to(dtype) for seed in (1, 2))
+    return [tensor.requires_grad_() for tensor in (x, weight, bias)]
+
+
+@pytest.mark.parametrize("norm", ["none", "layer", "batch"])
+class TestNormReluDropout:
+    @pytest.mark.parametrize(("nodes", "width"), [(1, 1), (7, 5), (33, 70), (CHUNK + 3, 9), (2 * CHUNK, 2)], ids=str)
+    def test_value_and_gradients_are_those_of_autograd(self, norm, nodes, width):
+        mine, exact = inputs(nodes, width), inputs(nodes, width, torch.float64)
+        out, expected = fused(*mine, norm), plain(*exact, norm)
+        torch.testing.assert_close(out.double(), expected, rtol=1e-4, atol=1e-4)
+        probe = normal(2, nodes, width, seed=3)
+        count = 1 if norm == "none" else 3
+        grads = torch.autograd.grad((out * probe.float()).sum(), mine[:count])
+        exact_grads = torch.autograd.grad((expected * probe).sum(), exact[:count])
+        for grad, exact_grad in zip(grads, exact_grads, strict=True):
+            torch.testing.assert_close(grad.double(), exact_grad, rtol=1e-4, atol=1e-4)
+
+    def test_dropout_keeps_or_doubles(self, norm):
+        x, weight, bias = inputs(60, 24)
+        whole, dropped = fused(x, weight, bias, norm), fused(x, weight, bias, norm, probability=0.5)
+        kept = dropped != 0
+        torch.testing.assert_close(dropped[kept], 2 * whole[kept])
+        assert kept.sum().item() / (whole != 0).sum().item() == pytest.approx(0.5, abs=0.05)
+        alone = fused(x[1:], weight[1:], bias[1:], norm, probability=0.5, seeds=SEEDS[1:])
+        torch.testing.assert_close(alone, dropped[1:])
+
+    def test_the_gradient_of_dropout_has_the_same_mask(self, norm):
+        mine, exact = inputs(20, 6), inputs(20, 6, torch.float64)
+        dropped = fused(*mine, norm, probability=0.5)
+        mask = 2 * (dropped.detach() != 0)
+        probe, count = normal(2, 20, 6, seed=3), 1 if norm == "none" else 3
+        grads = torch.autograd.grad((dropped * probe.float()).sum(), mine[:count])
+        exact_grads = torch.autograd.grad((plain(*exact, norm) * mask * probe).sum(), exact[:count])
+        for grad, exact_grad in zip(grads, exact_grads, strict=True):
+            torch.testing.assert_close(grad.double(), exact_grad, rtol=1e-4, atol=1e-4)
+
+    def test_nan_passes_through(self, norm):
+        x, weight, bias = (tensor.detach() for tensor in inputs(20, 6))
+        x[1, 4, 2] = torch.nan
+        out = fused(x, weight, bias, norm)
+        assert out[1, 4, 2].isnan()
+        assert out[0].isfinite().all()
+
+    def test_far_from_zero_no_digits_are_lost(self, norm):
+        x, weight, bias = (tensor.detach() for tensor in inputs(CHUNK + 20, 3))
+        far = x + 1000
+        expected = plain(*(tensor.double() for tensor in (far, weight, bias)), norm)
+        torch.testing.assert_close(fused(far, weight, bias, norm).double(), expected, rtol=1e-3, atol=2e-3)
+
+    @pytest.mark.parametrize("training", [True, False], ids=["training", "evaluation"])
+    def test_it_is_the_layer_of_the_cpu(self, norm, training, monkeypatch):
+        results = []
+        for kernels in (None, triton_kernels):
+            monkeypatch.setattr(activation, "_gpu_kernels", lambda x, kernels=kernels: kernels)
+            module = randomized(make_norm(norm, 2, 5)).float().train(training)
+            x = normal(2, 30, 5, dtype=torch.float32).requires_grad_()
+            out = activate(x, module, 0.0, Streams([0, 1], "train"))
+            probe = normal(2, 30, 5, seed=1, dtype=torch.float32)
+            grads = torch.autograd.grad((out * probe).sum(), [x, *module.parameters()])
+            results.append([out, *grads, *module.buffers()])
+        torch.testing.assert_close(results[1], results[0], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("nodes", [1, 5, CHUNK, CHUNK + 1, 300])
+def test_moments(nodes, monkeypatch):
+    if nodes == 300:
+        monkeypatch.undo()  # with chunks of their real size
+    x = 3 * normal(2, nodes, 4, dtype=torch.float32) + 10
+    mean, var = triton_kernels.batch_moments(x)
+    exact_var, exact_mean = torch.var_mean(x.double(), dim=1, keepdim=True, correction=0)
+    torch.testing.assert_close(mean.double(), exact_mean, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(var.double(), exact_var, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("norm", ["none", "layer", "batch"])
+def test_a_model_trains_with_the_fused_layers(norm, monkeypatch):
+    monkeypatch.setattr(activation, "_gpu_kernels", lambda x: triton_kernels)
+    model = backbones["gcn"](4, 3, hidden_channels=6, dropout=0.5, norm=norm, replicas=2)
+    model(normal(8, 4, dtype=torch.float32), both_ways(edges((0, 1), (1, 2)))).sum().backward()
+    assert all(torch.isfinite(parameter.grad).all() for parameter in model.parameters())

@@ -1,0 +1,126 @@
+"""Every regularizer's value on a graph of four nodes, worked out by hand."""
+
+from math import log, log2, sqrt
+
+import pytest
+import torch
+
+from gumbel_mpnn.graph import PairGraph
+from gumbel_mpnn.rewiring.regularizers import regularizers
+from gumbel_mpnn.rewiring.rewired import RewiredGraph
+from helpers import edges
+
+# A square: 0-1, 1-2, 2-3 are given, 0-3 is a candidate. Pairs are sorted: (0, 1), (0, 3), (1, 2), (2, 3).
+SQUARE = PairGraph.build(edges((0, 1), (1, 2), (2, 3)), 4, candidate_index=edges((0, 3)))
+WEIGHT = (1.0, 0.5, 0.5, 1.0)  # every node has degree 1.5
+# Nodes 0, 1, 2 are for training; the prediction at node 3 is (1/4, 3/4), its label 0 is for the test.
+Y, TRAIN = torch.tensor([0, 0, 1, 0]), torch.tensor([[True, True, True, False]])
+LOGITS = ((9.0, -9.0), (-9.0, 9.0), (0.0, 0.0), (0.0, log(3)))
+# So ỹ = (1, 0), (1, 0), (0, 1), (1/4, 3/4). Neighborhoods, the node itself counted, divided by 1 + 1.5:
+#   p̃_0 = [(1, 0) + (1, 0) + ½ (¼, ¾)] / 2.5 = (.85, .15)      p̃_1 = [(1, 0) + (1, 0) + ½ (0, 1)] / 2.5 = (.8, .2)
+#   p̃_2 = [(0, 1) + ½ (1, 0) + (¼, ¾)] / 2.5 = (.3, .7)        p̃_3 = [(¼, ¾) + ½ (1, 0) + (0, 1)] / 2.5 = (.3, .7)
+LABELS_APART = (0 * 1 + 3 / 4 * 0.5 + 1 * 0.5 + 1 / 4 * 1) / 3  # of the pairs in order, Σ w = 3
+NEIGHBORHOODS_APART = ((1 - 0.71) * 1 + (1 - 0.36) * 0.5 + (1 - 0.38) * 0.5 + (1 - 0.58) * 1) / 3
+# Confidence: 1 at the training nodes; at node 3 1 − H(¼, ¾) in bits. All degrees are equal, so they cancel:
+#   r_0 = (p̃_0 + p̃_1 + ¼ c p̃_3) / (2 + ¼ c), r_1 = (p̃_2 + ¾ c p̃_3) / (1 + ¾ c) = (.3, .7)
+#   r_0 − r_1 = (.55 + .5) / (2 + ¼ c) · (1, −1)
+CONFIDENCE = 1 - (2 - 3 / 4 * log2(3))
+CLASSES_APART = sqrt(2) * 1.05 / (2 + CONFIDENCE / 4)
+UNEVEN = (1.0, 0.5, 0.0, 2.0)  # degrees 1.5, 1, 2, 2.5
+THETA = (0.0, 0.0, log(3), -log(3))  # probabilities ½, ½, ¾, ¼
+EVEN, LOW = (0.0, 0.0), (0.0, log(3))  # predictions (½, ½) and (¼, ¾)
+HIGH = (log(3), 0.0)  # (¾, ¼)
+TWO_SAMPLES = ((EVEN, HIGH, LOW, EVEN), (EVEN, LOW, LOW, LOW))
+# Mean predictions (½, ½), (½, ½), (¼, ¾), (3/8, 5/8). Squared and normalised: (½, ½), (½, ½), (.1, .9), (9, 25) / 34.
+
+EXAMPLES = [
+    ("label-consistency", {}, {}, LABELS_APART),
+    ("label-consistency", {"detach": False}, {}, LABELS_APART),
+    ("label-consistency", {}, {"weight": (1.0, 0.0, 0.0, 0.0)}, 0.0),
+    ("label-consistency", {}, {"weight": (1.0, 0.0, 1.0, 0.0)}, 0.5),
+    ("neighborhood-consistency", {}, {}, NEIGHBORHOODS_APART),
+    ("inter-class", {}, {}, 1 - CLASSES_APART),
+    ("inter-class", {"margin": 1.25}, {}, 1.25 - CLASSES_APART),
+    ("inter-class", {"margin": 0.7}, {}, 0.0),
+    ("mix", {}, {}, NEIGHBORHOODS_APART + 1 - CLASSES_APART),
+    ("mix", {"margin": 0.7}, {}, NEIGHBORHOODS_APART),
+    ("degree", {"target": 2.0}, {"weight": UNEVEN}, (0.5**2 + 1**2) / 4),
+    ("degree", {"target": 2.0, "tolerance": 0.5}, {"weight": UNEVEN}, (1**2 + 1.5**2 + 0.5**2) / 4),
+    ("degree", {"target": 2.0, "two_sided": True}, {"weight": UNEVEN}, (0.5**2 + 1**2 + 0.5**2) / 4),
+    ("degree", {}, {}, 3.5**2),
+    # KL(½ ‖ ¾), KL(½ ‖ ¼), KL(¾ ‖ ¾), KL(¼ ‖ ¾):
+    ("prior", {"keep": 0.75, "add": 0.25}, {}, (log(4 / 3) / 2 + log(4 / 3) / 2 + 0 + log(3) / 2) / 4),
+    ("prior", {}, {"theta": (log(19), -log(19), log(19), log(19))}, 0.0),
+    ("prior", {}, {"theta": (-log(19), -log(19), log(19), log(19))}, 0.9 * log(19) / 4),
+    ("agreement", {}, {"logits": TWO_SAMPLES}, (0 + 1 / 8 + 2 * 0.15**2 + (64 + 0.25) / 34**2) / 4),
+    ("agreement", {"temperature": 1.0}, {"logits": TWO_SAMPLES}, (0 + 1 / 8 + 0 + 2 / 64) / 4),
+    ("agreement", {}, {"logits": TWO_SAMPLES[:1]}, 0.0),
+    ("agreement", {"temperature": 1.0}, {"logits": [LOGITS, LOGITS, LOGITS]}, 0.0),
+]
+
+
+def tensor(values):
+    return torch.tensor(values, dtype=torch.float64)
+
+
+def square(weight=WEIGHT, theta=THETA):
+    return RewiredGraph(SQUARE, theta=tensor([theta]), weight=tensor([weight]))
+
+
+@pytest.mark.parametrize(("name", "options", "given", "expected"), EXAMPLES)
+def test_by_hand(name, options, given, expected):
+    given = dict(given)
+    logits = tensor(given.pop("logits", LOGITS))
+    regularizer = regularizers[name](**options)
+    value = regularizer.penalty(logits.unsqueeze(-3), square(**given), Y, TRAIN)
+    torch.testing.assert_close(value, tensor([expected]), rtol=1e-12, atol=1e-12)
+
+
+def test_every_regularizer_has_an_example():
+    assert {name for name, *_ in EXAMPLES} == set(regularizers)
+
+
+def test_classes_that_nothing_counts_for_are_left_out():
+    """A third class that nobody is believed to be of would be at distance ‖r_c‖ from the others."""
+    regularizer, train = regularizers["inter-class"](), torch.ones(1, 4, dtype=torch.bool)
+    two, three = (regularizer.penalty(torch.zeros(1, 4, c).double(), square(), Y, train) for c in (2, 3))
+    assert two > 0
+    torch.testing.assert_close(two, three)
+
+
+def test_nodes_without_neighbors_show_no_neighborhood():
+    """Without 2-3 and 0-3 node 3 is isolated: its prediction must not matter."""
+    graph = square(weight=(1.0, 0.0, 0.5, 0.0))
+    other = tensor(LOGITS)
+    other[3] = tensor((5.0, 0.0))
+    for name in ("inter-class", "label-consistency", "neighborhood-consistency", "mix"):
+        values = [regularizers[name]().penalty(logits[None], graph, Y, TRAIN) for logits in (tensor(LOGITS), other)]
+        assert torch.equal(*values)
+
+
+def test_given_edge_weights_count_as_in_the_layers():
+    """Given weights 2, 1, 1 and 1 for the candidate, as if the draw had been (2, ½, ½, 1)."""
+    given = PairGraph.build(
+        edges((0, 1), (1, 2), (2, 3)), 4, edge_weight=tensor((2.0, 1.0, 1.0)), candidate_index=edges((0, 3))
+    )
+    graph = RewiredGraph(given, theta=tensor([THETA]), weight=tensor([WEIGHT]))
+    for name in ("label-consistency", "neighborhood-consistency", "inter-class", "mix", "degree"):
+        regularizer = regularizers[name]()
+        value = regularizer.penalty(tensor(LOGITS)[None], graph, Y, TRAIN)
+        same = regularizer.penalty(tensor(LOGITS)[None], square(weight=(2.0, 0.5, 0.5, 1.0)), Y, TRAIN)
+        torch.testing.assert_close(value, same)
+
+
+def test_a_directed_graph_is_counted_along_its_arcs():
+    """0 → 1 and 2 → 1: in-degrees 0, 2, 0; p̃_1 = (1/3, 2/3), p̃_0 = (0, 1), p̃_2 = (1, 0)."""
+    graph = PairGraph.build(edges((0, 1), (2, 1)), 3, undirected=False)
+    rewired = RewiredGraph(graph, theta=tensor([(0.0, 0.0)]), weight=tensor([(1.0, 1.0)]))
+    y, train = torch.tensor([1, 1, 0]), torch.ones(1, 3, dtype=torch.bool)
+    logits = torch.zeros(1, 3, 2, dtype=torch.float64)
+
+    def value(name, **options):
+        return regularizers[name](**options).penalty(logits, rewired, y, train).item()
+
+    assert value("label-consistency") == pytest.approx(1 / 2)
+    assert value("neighborhood-consistency") == pytest.approx((1 / 3 + 2 / 3) / 2)
+    assert value("degree", target=1.0) == pytest.approx(2 / 3)

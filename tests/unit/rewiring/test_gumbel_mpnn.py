@@ -1,0 +1,189 @@
+"""The rewired model: forward, training, evaluation graphs, unseen graphs, replicas."""
+
+import pytest
+import torch
+from torch_geometric.data import Data
+
+import gumbel_mpnn as gm
+from gumbel_mpnn.config import RewiringSettings, resolve
+from gumbel_mpnn.errors import UserError
+from gumbel_mpnn.graph import PairGraph
+from gumbel_mpnn.rewiring import GumbelMPNN
+from gumbel_mpnn.rewiring.rewired import as_data
+from gumbel_mpnn.rewiring.scorers import scorers
+from gumbel_mpnn.training import Task, models, train
+from helpers import edges, numbers, random_edges, replicas, small_data
+
+each_scorer = pytest.mark.parametrize("scorer", list(scorers))
+EVALUATIONS = ("threshold", "expected", "mean_of_samples")
+
+
+def data_with_candidates(seed=0):
+    data = small_data()
+    data.candidate_index = random_edges(data.num_nodes, 30, seed=seed + 11)
+    return data
+
+
+def model_for(data, **options):
+    torch.manual_seed(0)
+    return GumbelMPNN(data.num_features, int(data.y.max()) + 1, hidden_channels=8, **options)
+
+
+def settings_of(train_table=None, **rewiring):
+    tables = {"model": {"hidden_channels": 8}, "train": {"epochs": 6, "lr": 0.01, **(train_table or {})}}
+    return resolve("own", "gumbel-mpnn", {**tables, "rewiring": rewiring}, models.complete, rewires=True)
+
+
+@each_scorer
+@pytest.mark.parametrize("backbone", ["gcn", "sage", "gat", "mlp"])
+def test_forward_in_training_and_in_evaluation(scorer, backbone):
+    data = data_with_candidates()
+    model = model_for(data, scorer=scorer, backbone=backbone)
+    out, graph = model(data, return_graph=True)
+    assert out.shape == (data.num_nodes, 3)
+    assert set(graph.weight.unique().tolist()) <= {0.0, 1.0}
+    out.sum().backward()
+    model.eval()
+    assert torch.equal(model(data), model(data))
+
+
+def test_training_starts_at_the_given_graph():
+    data = data_with_candidates()
+    _, graph = model_for(data, scorer="class-space").eval()(data, return_graph=True)
+    given = graph.graph.is_original
+    assert graph.probability[0, given].min() > 0.9
+    assert graph.probability[0, ~given].max() < 0.15
+
+
+def test_without_a_bias_by_origin_given_edges_have_no_advantage():
+    data = data_with_candidates()
+    model = model_for(data, scorer="class-space", origin="none").eval()
+    _, graph = model(data, return_graph=True)
+    assert torch.equal(model.rewirer.origin, torch.zeros(1, 2))
+    torch.testing.assert_close(
+        graph.probability, model.rewirer.scorer(model._view(data.x, graph.graph)[0], graph.graph).sigmoid()
+    )
+
+
+@pytest.mark.parametrize(("origin", "learned"), [("fixed", False), ("learned", True), ("none", False)])
+def test_the_bias_by_origin_is_learned_only_if_asked_for(origin, learned):
+    names = [name for name, _ in model_for(data_with_candidates(), origin=origin).named_parameters()]
+    assert ("rewirer.origin" in names) == learned
+
+
+def test_the_temperature_falls_geometrically():
+    rewirer = model_for(small_data(), tau=2.0, tau_end=0.5).rewirer
+    assert [rewirer.temperature(t) for t in (0.0, 0.5, 1.0)] == pytest.approx([2.0, 1.0, 0.5])
+    assert rewirer.temperature(torch.tensor(0.5)).item() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("evaluation", EVALUATIONS)
+def test_evaluation_graphs(evaluation):
+    data = data_with_candidates()
+    model = model_for(data, evaluation=evaluation, scorer="mixed").eval()
+    out, graph = model(data, return_graph=True)
+    assert torch.equal(model(data), out)
+    if evaluation == "threshold":
+        assert torch.equal(graph.weight, (graph.theta > 0).float())
+    else:
+        torch.testing.assert_close(graph.weight, graph.probability)
+    if evaluation == "mean_of_samples":
+        torch.testing.assert_close(out.exp().sum(-1), torch.ones(data.num_nodes))
+
+
+def test_evaluating_leaves_the_streams_of_training_alone():
+    data = data_with_candidates()
+    model = model_for(data, evaluation="mean_of_samples")
+    model(data)
+    before = model.streams.get_state()
+    model.eval()(data)
+    after = model.streams.get_state()
+    assert all(torch.equal(before[name], after[name]) for name in before)
+
+
+@each_scorer
+def test_training_is_reproducible_and_replicas_do_not_disturb_each_other(scorer):
+    options = {"regularizer": "lc", "regularizer_weight": 0.5, "prior": 0.1, "samples": 2, "agreement": 0.5}
+    settings = settings_of(scorer=scorer, **options)
+    task = Task.of(data_with_candidates(), settings.data)
+    group = replicas((0, 0), (1, 0), (0, 3))
+    together = train(task, settings, group)
+    assert numbers(together) == numbers(train(task, settings, group))
+    (alone,) = train(task, settings, group[1:2])
+    assert alone.history[-1]["train_loss"] == pytest.approx(together[1].history[-1]["train_loss"], rel=1e-4)
+
+
+@pytest.mark.parametrize("beliefs", ["features", "graph"])
+def test_beliefs_come_from_features_or_from_the_backbone(beliefs):
+    data = data_with_candidates()
+    model = model_for(data, scorer="class-space", beliefs=beliefs)
+    assert (model.belief_head is not None) == (beliefs == "features")
+    graph = PairGraph.of(data)
+    nodes, logits = model._view(data.x, graph)
+    torch.testing.assert_close(nodes.beliefs.sum(-1), torch.ones(1, data.num_nodes))
+    assert not nodes.beliefs.requires_grad
+    assert (logits is not None) == (beliefs == "features")
+    assert model.backbone.training
+
+
+def test_validation_and_test_labels_do_not_reach_training():
+    data, settings = (
+        data_with_candidates(),
+        settings_of(scorer="class-space", regularizer="mix", regularizer_weight=0.5),
+    )
+    other = data.clone()
+    hidden = ~data.train_mask[:, 0] if data.train_mask.dim() == 2 else ~data.train_mask
+    other.y = torch.where(hidden, (data.y + 1) % 3, data.y)
+    (first,), (second,) = (train(Task.of(d, settings.data), settings, replicas((0, 0))) for d in (data, other))
+    assert [row["train_loss"] for row in first.history] == [row["train_loss"] for row in second.history]
+
+
+def test_rewire_gives_a_plain_graph_with_probabilities_and_origin():
+    data = data_with_candidates()
+    model = model_for(data, scorer="mixed")
+    rewired = model.rewire(data)
+    assert model.training
+    assert (rewired.edge_weight > 0.5).all()
+    assert rewired.edge_index.shape[1] == len(rewired.edge_weight) == len(rewired.edge_origin)
+    assert torch.equal(rewired.x, data.x)
+    whole = model.rewire(data, threshold=0.0)
+    assert whole.edge_index.shape[1] == 2 * PairGraph.of(data).num_pairs
+    assert int(whole.edge_origin.sum()) == 2 * int(PairGraph.of(data).is_original.sum())
+
+
+def test_rewire_serves_a_graph_it_never_saw():
+    data = data_with_candidates()
+    other = Data(x=torch.randn(5, data.num_features), edge_index=edges((0, 1), (1, 2)), candidate_index=edges((0, 4)))
+    rewired = model_for(data, scorer="mixed").rewire(other, threshold=0.0)
+    assert rewired.num_nodes == 5
+    assert rewired.edge_index.tolist() == [[0, 0, 1, 1, 2, 4], [1, 4, 0, 2, 1, 0]]
+    assert rewired.edge_origin.tolist() == [True, False, True, True, True, False]
+
+
+def test_as_data_by_hand():
+    graph = PairGraph.build(edges((0, 1)), 3, candidate_index=edges((1, 2), (0, 2)))
+    out = as_data(graph, torch.tensor([0.8, 0.3, 0.7]), Data(y=torch.tensor([0, 1, 0]), num_nodes=3))
+    assert out.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
+    assert out.edge_weight.tolist() == pytest.approx([0.8, 0.8, 0.7, 0.7])
+    assert out.edge_origin.tolist() == [True, True, False, False]
+    assert out.y.tolist() == [0, 1, 0]
+
+
+def test_wrong_options_are_answered_with_a_suggestion():
+    with pytest.raises(UserError, match="did you mean 'scorer'"):
+        GumbelMPNN(3, 2, scorers="mixed")
+    with pytest.raises(UserError, match="tau"):
+        GumbelMPNN(3, 2, tau=0.0)
+    with pytest.raises(UserError, match="there is no scorer called 'bilinaer'"):
+        GumbelMPNN(3, 2, scorer="bilinaer")
+    with pytest.raises(UserError, match="'gcn' does not rewire the graph"):
+        gm.fit(small_data(), "gcn", settings={"rewiring": {"tau": 1.0}})
+
+
+def test_settings_make_the_same_model_as_keywords():
+    data = data_with_candidates()
+    by_settings = model_for(data, rewiring=RewiringSettings(scorer="mixed", tau=0.3))
+    by_keywords = model_for(data, scorer="mixed", tau=0.3)
+    assert by_settings.settings == by_keywords.settings
+    assert torch.equal(by_settings.eval()(data), by_keywords.eval()(data))
+    assert str(by_keywords) == "GumbelMPNN(GCN(8 wide, 2 layers, 3 classes), scorer='mixed', candidates='local')"

@@ -1,0 +1,62 @@
+"""Facts of a pair, worked out by hand on a square with one diagonal and a tail."""
+
+import math
+
+import pytest
+import torch
+
+from gumbel_mpnn.graph import PairGraph
+from gumbel_mpnn.nn import as_features
+from gumbel_mpnn.rewiring.scorers import facts
+from helpers import edges, random_edges
+
+# 0-1, 1-2, 2-3, 3-0, 0-2 and 3-4; candidates 1-3 and 1-4.
+SQUARE = PairGraph.build(
+    edges((0, 1), (1, 2), (2, 3), (3, 0), (0, 2), (3, 4)), 5, candidate_index=edges((1, 3), (1, 4), (0, 1))
+)
+
+
+def by_pair(values):
+    return dict(zip(map(tuple, SQUARE.pair_index.T.tolist()), values.tolist(), strict=True))
+
+
+def test_common_neighbors_by_hand():
+    assert by_pair(facts.common_neighbors(SQUARE)) == {
+        (0, 1): 1,
+        (0, 2): 2,
+        (0, 3): 1,
+        (1, 2): 1,
+        (1, 3): 2,
+        (1, 4): 0,
+        (2, 3): 1,
+        (3, 4): 0,
+    }
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 1000])
+def test_common_neighbors_equal_the_squared_adjacency(chunk, monkeypatch):
+    monkeypatch.setattr(facts, "PAIRS_AT_ONCE", chunk)
+    graph = PairGraph.build(random_edges(30, 80), 30, candidate_index=random_edges(30, 60, seed=1))
+    dense = torch.zeros(30, 30, dtype=torch.int64)
+    first, second = graph.pair_index[:, graph.is_original]
+    dense[first, second] = dense[second, first] = 1
+    assert torch.equal(facts.common_neighbors(graph), (dense @ dense)[graph.pair_index[0], graph.pair_index[1]])
+
+
+def test_all_facts_of_one_pair():
+    x = torch.tensor([[1.0, 0.0], [1.0, 1.0], [0.0, 2.0], [0.0, 0.0], [3.0, 4.0]])
+    row = SQUARE.pair_index.T.tolist().index([1, 4])
+    assert facts.pair_facts(x, SQUARE)[row].tolist() == pytest.approx(
+        [7 / (5 * math.sqrt(2)), 0.0, math.log(2), math.log(3)], abs=1e-6
+    )
+    torch.testing.assert_close(facts.pair_facts(as_features(x * (x < 0)), SQUARE)[:, 0], torch.zeros(8))
+
+
+def test_sparse_features_have_the_same_cosine():
+    x = torch.eye(5).repeat(1, 4)
+    assert not isinstance(as_features(x), torch.Tensor)
+    torch.testing.assert_close(facts.cosine(as_features(x), SQUARE), facts.cosine(x, SQUARE))
+
+
+def test_a_graph_without_pairs_has_no_facts():
+    assert facts.pair_facts(torch.ones(3, 2), PairGraph.build(edges(), 3)).shape == (0, 4)

@@ -1,0 +1,29 @@
+"""`fit` on a small graph in a moment, and what must be equal between two runs of it."""
+
+from gumbel_mpnn.runs import fit
+from helpers import small_data
+
+TABLES = {"model": {"hidden_channels": 8, "dropout": 0.3}, "train": {"lr": 0.01, "epochs": 6}}
+
+
+def quick(data=None, model="gcn", **changes):
+    """A narrow model on `small_data`, for six epochs."""
+    return fit(small_data() if data is None else data, model, **{"settings": TABLES, "device": "cpu", **changes})
+
+
+def names(run):
+    """(split, seed) of every record, in order."""
+    return [(record.split, record.seed) for record in run.records]
+
+
+def figures(run):
+    """Everything in the records that does not depend on the machine's speed."""
+    return [(r.split, r.seed, r.val, r.test, r.best_epoch, r.epochs) for r in run.records]
+
+
+def kept(run):
+    """What the run folders hold besides the records, byte for byte."""
+    return [
+        [(folder / name).read_bytes() for name in ("history.jsonl", "model.safetensors")]
+        for folder in (run.folder.path / f"split{split}-seed{seed}" for split, seed in names(run))
+    ]

@@ -1,0 +1,347 @@
+"""`fit`: nothing is done twice, nothing depends on how the work was cut up."""
+
+import gc
+from importlib import import_module
+
+import pytest
+import torch
+from quick_fit import TABLES, figures, kept, names, quick
+
+from gumbel_mpnn.data import add_splits
+from gumbel_mpnn.errors import DataError, UnknownNameError, UserError
+from gumbel_mpnn.runs import find_records, fit
+from gumbel_mpnn.training import loop, memory
+from helpers import changed, make_settings, make_task, small_data
+
+fit_module = import_module("gumbel_mpnn.runs.fit")
+
+SIX = {"splits": [0, 1], "seeds": 3}
+
+
+@pytest.fixture
+def trained(monkeypatch):
+    """The groups that `fit` trains from now on."""
+    groups, train = [], fit_module.train
+
+    def note(task, settings, group, **keywords):
+        groups.append([(replica.split, replica.seed) for replica in group])
+        return train(task, settings, group, **keywords)
+
+    monkeypatch.setattr(fit_module, "train", note)
+    return groups
+
+
+class Notes:
+    """A monitor that writes down what it is told."""
+
+    def __init__(self):
+        self.began, self.groups, self.epochs, self.ended = [], [], [], []
+
+    def begin(self, settings, replicas, finished, groups, bytes_needed):
+        self.began.append((replicas, finished, groups))
+        self.settings, self.bytes_needed = settings, bytes_needed
+
+    def group(self, replicas, epochs):
+        self.groups.append((replicas, epochs))
+
+    def progress(self, epoch, best):
+        self.epochs.append(epoch)
+        self.best = best
+
+    def end(self, run):
+        self.ended.append(run)
+
+
+def without_masks(data):
+    return changed(data, train_mask=None, val_mask=None, test_mask=None)
+
+
+class TestFolders:
+    def test_the_same_in_memory_and_in_a_folder(self, tmp_path):
+        here, there = quick(**SIX), quick(**SIX, runs=tmp_path)
+        assert figures(here) == figures(there)
+        assert kept(here) == kept(there)
+
+    def test_the_layout_under_the_folder(self, tmp_path):
+        run = quick(splits=[1], runs=tmp_path, experiment="mine")
+        files = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file())
+        base = f"mine/own/gcn/{run.records[0].fingerprint}/split1-seed0"
+        assert files == [f"{base}/{name}" for name in ("history.jsonl", "model.safetensors", "record.json")]
+        assert run.folders == [str(tmp_path / base)]
+
+    def test_a_named_graph_has_a_folder_of_that_name(self, tmp_path):
+        run = quick(changed(small_data(), name="birds"), runs=str(tmp_path))
+        assert run.folder.path.parent == tmp_path / "train/birds/gcn"
+
+    def test_runs_in_memory_last_as_long_as_their_result(self):
+        run = quick(splits=[0])
+        path = run.folder.path
+        assert path.exists()
+        del run
+        gc.collect()
+        assert not path.exists()
+
+    def test_nothing_is_trained_twice(self, tmp_path, monkeypatch):
+        first = quick(**SIX, runs=tmp_path)
+        monkeypatch.setattr(fit_module, "train", lambda *_, **__: pytest.fail("trained again"))
+        again = quick(**SIX, runs=tmp_path)
+        assert again.records == first.records
+        assert again.to_dict() == first.to_dict()
+
+    def test_only_what_is_missing_is_trained(self, tmp_path, trained):
+        quick(splits=[0], seeds=2, runs=tmp_path)
+        quick(splits=[0, 1], seeds=3, runs=tmp_path)
+        assert trained == [[(0, 0), (0, 1)], [(0, 2), (1, 0), (1, 1), (1, 2)]]
+        quick(splits=[1], seeds=[7], runs=tmp_path)
+        assert trained[2:] == [[(1, 7)]]
+        assert len(list(find_records(tmp_path))) == 7
+
+    def test_what_came_later_has_the_same_figures(self, tmp_path):
+        whole = quick(**SIX)
+        quick(splits=[1], seeds=[2], runs=tmp_path)
+        pieced = quick(**SIX, runs=tmp_path)
+        torch.testing.assert_close(torch.tensor(figures(pieced)), torch.tensor(figures(whole)), rtol=1e-4, atol=1e-4)
+
+    def test_records_come_in_the_order_asked_for(self, tmp_path):
+        quick(**SIX, runs=tmp_path)
+        run = quick(splits=[1, 0, 1], seeds=[2, 0, 2], runs=tmp_path)
+        assert names(run) == [(1, 2), (1, 0), (0, 2), (0, 0)]
+        assert [folder.rpartition("/")[2] for folder in run.folders][:2] == ["split1-seed2", "split1-seed0"]
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"overrides": ["train.lr=0.02"]},
+            {"model": "mlp"},
+            {"data": small_data(seed=1)},
+            {"data": changed(small_data(), y=small_data().y.flip(0))},
+            {"data": changed(small_data(), edge_weight=torch.full((72,), 0.5))},
+            {"overrides": ["data.undirected=false"]},
+        ],
+        ids=["setting", "model", "data", "labels", "weights", "direction"],
+    )
+    def test_other_settings_or_data_are_another_run(self, tmp_path, trained, change):
+        quick(splits=[0], runs=tmp_path)
+        quick(**{"splits": [0], **change}, runs=tmp_path)
+        assert len(trained) == 2
+
+    def test_a_damaged_record_is_told_not_trained_over(self, tmp_path):
+        run = quick(splits=[0], runs=tmp_path)
+        path = run.folder.path / "split0-seed0/record.json"
+        path.write_text("{")
+        with pytest.raises(DataError, match="delete its folder"):
+            quick(splits=[0], runs=tmp_path)
+        assert path.read_text() == "{"
+
+    def test_no_checkpoint_is_left(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0)
+        quick(runs=tmp_path)
+        assert not list(tmp_path.rglob("checkpoint-*"))
+
+    def test_a_diverged_run_is_not_recorded(self, tmp_path):
+        with pytest.raises(UserError, match="training diverged"):
+            quick(runs=tmp_path, overrides=["train.lr=1e30"])
+        assert list(find_records(tmp_path)) == []
+
+
+class TestGroups:
+    @pytest.mark.parametrize("at_once", [1, 2, 4])
+    def test_the_same_figures_in_groups(self, trained, at_once):
+        each = memory.bytes_per_replica(make_settings(options=TABLES["model"]), make_task())
+        grouped = quick(**SIX, memory=int((at_once + 0.5) * each / memory.SHARE_OF_FREE))
+        assert [len(group) for group in trained] == {1: [1] * 6, 2: [2] * 3, 4: [3] * 2}[at_once]
+        whole = quick(**SIX)
+        assert len(trained[-1]) == 6
+        torch.testing.assert_close(torch.tensor(figures(grouped)), torch.tensor(figures(whole)), rtol=1e-4, atol=1e-4)
+        for split, seed in names(whole):
+            replica = fit_module.Replica(split, seed)
+            torch.testing.assert_close(grouped.folder.state(replica), whole.folder.state(replica), rtol=1e-4, atol=1e-4)
+
+    def test_a_group_that_turns_out_too_large_is_halved(self, monkeypatch):
+        train, sizes = fit_module.train, []
+
+        def short_of_memory(task, settings, group, **keywords):
+            sizes.append(len(group))
+            if len(group) > 2:
+                raise torch.OutOfMemoryError
+            return train(task, settings, group, **keywords)
+
+        monkeypatch.setattr(fit_module, "train", short_of_memory)
+        assert names(quick(**SIX)) == [(split, seed) for split in (0, 1) for seed in range(3)]
+        assert sizes[0] == 6
+        assert sum(size for size in sizes if size <= 2) == 6
+
+    def test_a_single_run_that_does_not_fit_is_told(self, monkeypatch):
+        def no_memory(*_, **__):
+            raise torch.OutOfMemoryError
+
+        monkeypatch.setattr(fit_module, "train", no_memory)
+        with pytest.raises(UserError, match="one run of gcn on own does not fit into the memory of cpu"):
+            quick(**SIX)
+
+    def test_a_group_dies_between_its_records(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0)
+        whole = quick(**SIX)
+        write, written = fit_module.SettingFolder.write, []
+
+        def power_cut(folder, outcome, *rest):
+            if len(written) == 2:
+                raise KeyboardInterrupt
+            written.append(outcome)
+            write(folder, outcome, *rest)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(fit_module.SettingFolder, "write", power_cut)
+            with pytest.raises(KeyboardInterrupt):
+                quick(**SIX, runs=tmp_path)
+        assert len(list(find_records(tmp_path))) == 2
+        monkeypatch.setattr("gumbel_mpnn.training.trainer.Trainer.step", lambda _: pytest.fail("trained again"))
+        ended = quick(**SIX, runs=tmp_path)
+        assert figures(ended) == figures(whole)
+        assert kept(ended) == kept(whole)
+        assert not list(tmp_path.rglob("checkpoint-*"))
+
+    def test_a_record_that_was_deleted_is_made_again_from_the_checkpoint(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0)
+        with monkeypatch.context() as patch:
+            patch.setattr("pathlib.Path.unlink", lambda *_, **__: None)
+            first = quick(**SIX, runs=tmp_path)
+        (first.folder.path / "split1-seed1/record.json").unlink()
+        monkeypatch.setattr("gumbel_mpnn.training.trainer.Trainer.step", lambda _: pytest.fail("trained again"))
+        assert figures(quick(**SIX, runs=tmp_path)) == figures(first)
+        assert not list(tmp_path.rglob("checkpoint-*"))
+
+    def test_an_interrupted_group_goes_on_beside_new_ones(self, tmp_path, monkeypatch, trained):
+        monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0)
+        monkeypatch.setattr(loop, "CHECKPOINT_SHARE", float("inf"))
+        monkeypatch.setattr(loop, "REPORT_SECONDS", 0)
+
+        class Impatient(Notes):
+            def progress(self, epoch, best):
+                if epoch == 4:
+                    raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            quick(splits=[0], seeds=2, runs=tmp_path, monitor=Impatient())
+        notes = Notes()
+        run = quick(**SIX, runs=tmp_path, monitor=notes)
+        assert trained == [[(0, 0), (0, 1)], [(0, 0), (0, 1)], [(0, 2), (1, 0), (1, 1), (1, 2)]]
+        assert notes.epochs[0] == 4
+        whole = quick(**SIX)
+        torch.testing.assert_close(torch.tensor(figures(run)), torch.tensor(figures(whole)), rtol=1e-4, atol=1e-4)
+
+
+class TestMonitor:
+    def test_what_it_is_told(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(loop, "REPORT_SECONDS", 0)
+        notes = Notes()
+        quick(splits=[0], runs=tmp_path)
+        run = quick(**SIX, runs=tmp_path, memory=1, monitor=notes)
+        assert notes.began == [(6, 1, 5)]
+        assert notes.settings == run.settings
+        assert notes.bytes_needed > 0
+        assert notes.groups == [(1, 6)] * 5
+        assert notes.epochs == [1, 2, 3, 4, 5, 6] * 5
+        assert 0 <= notes.best <= 1
+        assert notes.ended == [run]
+
+    def test_when_nothing_is_missing(self, tmp_path):
+        quick(runs=tmp_path)
+        notes = Notes()
+        quick(runs=tmp_path, monitor=notes)
+        assert (notes.began, notes.groups, notes.epochs, len(notes.ended)) == ([(2, 2, 0)], [], [], 1)
+
+
+class TestOwnData:
+    def test_a_graph_without_masks_is_split_60_20_20(self):
+        data = without_masks(small_data(nodes=60))
+        run = quick(data)
+        assert run.data.protocol == "random-60-20-20"
+        assert names(run) == [(split, 0) for split in range(10)]
+        expected = add_splits(data, "random-60-20-20")
+        for mask, size in (("train_mask", 36), ("val_mask", 12), ("test_mask", 12)):
+            assert torch.equal(run.data[mask], expected[mask])
+            assert (run.data[mask].sum(0) == size).all()
+
+    def test_the_given_graph_is_not_touched(self):
+        data = without_masks(small_data())
+        before = data.to_dict().keys()
+        quick(data, splits=[0])
+        assert data.to_dict().keys() == before
+
+    def test_a_protocol_takes_the_place_of_masks(self):
+        run = quick(overrides=["data.protocol=random-48-32-20"])
+        assert run.n == 10
+        assert run.data.protocol == "random-48-32-20"
+
+    def test_masks_of_one_split(self):
+        data = small_data()
+        one = changed(data, **{name: data[name][:, 1] for name in ("train_mask", "val_mask", "test_mask")})
+        (record,) = quick(one).records
+        assert record.split == 0
+
+    def test_all_splits_and_one_seed_by_default(self):
+        assert names(quick()) == [(0, 0), (1, 0)]
+
+    def test_the_metric_of_the_data(self):
+        run = quick(changed(small_data(classes=2), metric="roc_auc"))
+        assert (run.metric, run.to_dict()["metric"], run.records[0].metric) == ("roc_auc", "roc_auc", "roc_auc")
+
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            ({"x": None}, "no features"),
+            ({"edge_index": None}, "no edge_index"),
+            ({"test_mask": None}, "no test_mask"),
+            ({"metric": "f1"}, "there is no metric called 'f1'"),
+            ({"edge_index": torch.tensor([[0], [24]])}, "node 24"),
+            ({"y": torch.full((24,), -1)}, "no node of the graph has a label"),
+        ],
+        ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+    )
+    def test_a_graph_that_cannot_be_used(self, tmp_path, change, message):
+        with pytest.raises(UserError, match=message):
+            quick(changed(small_data(), **change), runs=tmp_path / "runs")
+        assert not (tmp_path / "runs").exists()
+
+
+class TestMistakes:
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            ({"model": "gnc"}, "there is no model called 'gnc': did you mean 'gcn'?"),
+            ({"overrides": ["model.droput=0.1"]}, "model 'gcn' has no option 'droput': did you mean 'dropout'"),
+            ({"overrides": ["train.epoch=1"]}, "there is no setting 'train.epoch': did you mean 'epochs'?"),
+            ({"overrides": ["training.lr=1"]}, "there is no setting 'training': did you mean 'train'?"),
+            ({"overrides": ["model.norm=bach"]}, "there is no norm called 'bach': did you mean 'batch'?"),
+            ({"overrides": ["train.epochs=0"]}, "setting 'train.epochs' must be 1 or more, but is 0"),
+            ({"overrides": ["data.protocol=random"]}, "there is no random split protocol called 'random'"),
+            ({"preset": "tund"}, "there is no family of presets called 'tund': did you mean 'tuned'?"),
+            ({"preset": "mine.toml"}, "there is no settings file mine.toml"),
+            ({"device": "gpu"}, "there is no device 'gpu': use 'auto', 'cpu' or 'cuda'"),
+            ({"splits": [0, 2]}, "there is no split 2: this data set has splits 0 to 1"),
+            ({"splits": [-1]}, "there is no split -1: this data set has splits 0 to 1"),
+            ({"splits": []}, "there is nothing to train: give at least one split and one seed"),
+            ({"seeds": 0}, "there is nothing to train: give at least one split and one seed"),
+            ({"seeds": []}, "there is nothing to train: give at least one split and one seed"),
+        ],
+        ids=lambda value: "" if isinstance(value, str) else str(value),
+    )
+    def test_one_sentence_and_nothing_written(self, tmp_path, change, message):
+        with pytest.raises(UserError) as caught:
+            quick(**change, runs=tmp_path / "runs")
+        assert message in str(caught.value)
+        assert "\n" not in str(caught.value)
+        assert not (tmp_path / "runs").exists()
+
+    def test_an_unknown_data_set(self):
+        with pytest.raises(UnknownNameError, match="there is no data set called 'corra': did you mean 'cora'"):
+            fit("corra", "gcn")
+
+    @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device here")
+    def test_no_gpu(self):
+        with pytest.raises(UserError, match="there is no CUDA device here: use device 'cpu' or 'auto'"):
+            quick(device="cuda")
+
+    def test_models_are_found_by_any_spelling(self):
+        assert quick(model="GraphSAGE", splits=[0]).settings.model == "sage"

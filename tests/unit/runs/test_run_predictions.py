@@ -1,0 +1,93 @@
+"""What a `Run` gives back: predictions, probabilities and figures."""
+
+import pytest
+import torch
+from quick_fit import quick
+
+from gumbel_mpnn.training import Replica
+from helpers import changed, small_data
+
+
+@pytest.fixture(scope="module")
+def run():
+    return quick(seeds=2)
+
+
+def test_probabilities_sum_to_one(run):
+    proba = run.predict_proba()
+    assert proba.shape == (24, 3)
+    assert (proba >= 0).all()
+    torch.testing.assert_close(proba.sum(-1), torch.ones(24))
+    assert not proba.requires_grad
+
+
+def test_probabilities_are_the_mean_over_the_runs(run):
+    one_by_one = [quick(splits=[r.split], seeds=[r.seed]).predict_proba() for r in run.records]
+    torch.testing.assert_close(run.predict_proba(), torch.stack(one_by_one).mean(0), rtol=1e-4, atol=1e-5)
+
+
+def test_the_most_probable_class_is_predicted(run):
+    assert run.predict() == run.predict_proba().argmax(-1).tolist()
+
+
+@pytest.mark.parametrize("part", ["val", "test"])
+@pytest.mark.parametrize("model", ["mlp", "gat"])
+def test_the_kept_model_is_the_one_of_the_recorded_figures(model, part):
+    run = quick(model=model, splits=[1])
+    mask = run.data[f"{part}_mask"][:, 1]
+    right = torch.tensor(run.predict()) == run.data.y
+    assert right[mask].double().mean().item() == pytest.approx(getattr(run.records[0], part))
+
+
+def test_class_names_are_mapped_back():
+    run = quick(changed(small_data(), class_names=["ant", "bee", "cow"]))
+    classes = run.predict_proba().argmax(-1).tolist()
+    assert run.predict() == [["ant", "bee", "cow"][c] for c in classes]
+
+
+def test_nodes_without_a_label_are_predicted():
+    data = small_data()
+    unlabelled = changed(data, y=data.y.masked_fill(torch.arange(24) == 5, -1))
+    for mask in ("train_mask", "val_mask", "test_mask"):
+        unlabelled[mask][5] = False
+    run = quick(unlabelled)
+    assert len(run.predict()) == 24
+    assert run.predict()[5] in (0, 1, 2)
+
+
+def test_another_graph(run):
+    other = small_data(nodes=30, seed=3)
+    assert run.predict_proba(other).shape == (30, 3)
+    assert len(run.predict(other)) == 30
+
+
+def test_a_renumbered_graph_is_predicted_alike(run):
+    data, order = run.data, torch.randperm(24, generator=torch.Generator().manual_seed(0))
+    place = order.argsort()
+    same = changed(
+        data,
+        x=data.x[order],
+        y=data.y[order],
+        edge_index=place[data.edge_index],
+        **{name: data[name][order] for name in ("train_mask", "val_mask", "test_mask")},
+    )
+    torch.testing.assert_close(run.predict_proba(same), run.predict_proba()[order], rtol=1e-4, atol=1e-5)
+
+
+def test_the_figures_as_attributes_and_as_json(run):
+    tests = [record.test for record in run.records]
+    assert run.n == 4
+    assert run.test.mean == pytest.approx(sum(tests) / 4)
+    assert run.seconds == pytest.approx(sum(record.seconds for record in run.records))
+    shown = run.to_dict()
+    assert list(shown) == ["dataset", "model", "metric", "n", "test", "val", "seconds", "runs"]
+    assert (shown["dataset"], shown["model"], shown["metric"], shown["n"]) == ("own", "gcn", "accuracy", 4)
+    assert shown["test"] == {"mean": run.test.mean, "std": run.test.std, "stderr": run.test.stderr}
+    assert shown["val"] == {"mean": run.val.mean, "std": run.val.std, "stderr": run.val.stderr}
+    assert shown["runs"] == [
+        str(run.folder.folder(Replica(split, seed))) for split, seed in ((0, 0), (0, 1), (1, 0), (1, 1))
+    ]
+
+
+def test_the_standard_error_is_the_spread_over_the_root_of_n(run):
+    assert run.test.stderr == pytest.approx(run.test.std / 2)

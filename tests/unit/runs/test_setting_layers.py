@@ -1,0 +1,88 @@
+"""Presets, own files, tables and overrides, laid over each other."""
+
+import pytest
+from quick_fit import quick
+
+from gumbel_mpnn.config import TrainSettings, read_preset
+from gumbel_mpnn.errors import UserError
+from gumbel_mpnn.nn import backbones
+from gumbel_mpnn.runs import make_settings
+from helpers import changed, small_data
+
+
+@pytest.fixture
+def preset(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text(
+        'source = "this test"\n'
+        '[model]\nhidden_channels = 10\ndropout = 0.1\nnorm = "layer"\n'
+        "[train]\nlr = 0.1\nepochs = 9\n"
+    )
+    return path
+
+
+def test_later_layers_win(preset):
+    settings = make_settings(
+        small_data(),
+        "gcn",
+        preset=preset,
+        settings={"model": {"dropout": 0.2, "num_layers": 4}, "train": {"epochs": 8}},
+        overrides=["train.epochs=7", "model.num_layers=5"],
+    )
+    assert {name: settings.options[name] for name in ("hidden_channels", "norm", "dropout", "num_layers")} == {
+        "hidden_channels": 10,
+        "norm": "layer",
+        "dropout": 0.2,
+        "num_layers": 5,
+    }
+    assert settings.train == TrainSettings(lr=0.1, epochs=7)
+
+
+def test_a_file_may_be_named_by_a_string(preset):
+    by_string, by_path = (make_settings(small_data(), "gcn", preset=given) for given in (str(preset), preset))
+    assert by_string == by_path
+
+
+def test_fit_takes_the_same_layers(preset):
+    run = quick(preset=preset, settings={"model": {"hidden_channels": 4}}, overrides=["train.epochs=2"], splits=[0])
+    assert run.settings.options["hidden_channels"] == 4
+    assert run.settings.options["norm"] == "layer"
+    assert run.records[0].epochs == 2
+    assert run.records[0].settings == run.settings.to_dict()
+
+
+def test_plain_defaults_without_a_preset():
+    settings = make_settings(small_data(), "gat", preset=None)
+    assert settings.options == backbones.defaults("gat")
+    assert settings.train == TrainSettings()
+    assert (settings.dataset, settings.model) == ("own", "gat")
+
+
+def test_an_own_graph_has_no_preset():
+    assert make_settings(small_data(), "gcn") == make_settings(small_data(), "gcn", preset=None)
+
+
+@pytest.mark.parametrize("family", ["tuned", "paper"])
+def test_a_data_set_takes_its_preset(family):
+    settings, preset = make_settings("Cora", "GCN", preset=family), read_preset(family, "cora", "gcn")
+    assert (settings.dataset, settings.model) == ("cora", "gcn")
+    assert settings.options == {**backbones.defaults("gcn"), **preset["model"]}
+    assert settings.train == TrainSettings(**preset["train"])
+
+
+def test_a_graph_called_like_a_data_set_takes_its_preset():
+    assert make_settings(changed(small_data(), name="cora"), "gcn") == make_settings("cora", "gcn")
+
+
+def test_an_unreadable_file_is_told(tmp_path):
+    path = tmp_path / "broken.toml"
+    path.write_text("[model\n")
+    with pytest.raises(UserError, match=r"cannot read the settings file .*broken\.toml"):
+        make_settings(small_data(), "gcn", preset=path)
+
+
+def test_an_unknown_key_in_a_file_is_told(tmp_path):
+    path = tmp_path / "wrong.toml"
+    path.write_text("[train]\nepoch = 3\n")
+    with pytest.raises(UserError, match=r"there is no setting 'train.epoch': did you mean 'epochs'"):
+        make_settings(small_data(), "gcn", preset=path)

@@ -1,0 +1,189 @@
+"""Run folders: where they lie, what is in them, and that the record comes last."""
+
+import json
+import os
+
+import pytest
+import torch
+
+from gumbel_mpnn.errors import DataError
+from gumbel_mpnn.runs import Record, SettingFolder, find_records, read_record
+from gumbel_mpnn.training import Replica, train
+from gumbel_mpnn.training.checkpoint import save_tensors
+from helpers import make_settings, make_task, replicas
+
+SETTINGS = make_settings(epochs=3)
+A, B, C, D = replicas((0, 0), (0, 1), (1, 0), (1, 1))
+
+
+@pytest.fixture(scope="module")
+def outcomes():
+    return train(make_task(), SETTINGS, [A, C])
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return SettingFolder.of(tmp_path, "try", SETTINGS, "abc")
+
+
+def record_of(outcome):
+    return Record.of(outcome, SETTINGS, "abc", "accuracy", torch.device("cpu"))
+
+
+def write(folder, outcome):
+    folder.write(outcome, record_of(outcome))
+
+
+def tree(path):
+    return sorted(str(file.relative_to(path)) for file in path.rglob("*") if file.is_file())
+
+
+def test_the_layout(tmp_path, folder, outcomes):
+    for outcome in outcomes:
+        write(folder, outcome)
+    base = f"try/toy/gcn/{SETTINGS.fingerprint('abc')}"
+    assert tree(tmp_path) == [
+        f"{base}/{replica}/{name}"
+        for replica in ("split0-seed0", "split1-seed0")
+        for name in ("history.jsonl", "model.safetensors", "record.json")
+    ]
+
+
+def test_what_was_written_is_read(folder, outcomes):
+    write(folder, outcomes[0])
+    assert folder.is_finished(A)
+    assert folder.record(A) == record_of(outcomes[0])
+    state = folder.state(A)
+    assert state.keys() == outcomes[0].state.keys()
+    assert all(torch.equal(state[name], value) for name, value in outcomes[0].state.items())
+    lines = (folder.folder(A) / "history.jsonl").read_text().splitlines()
+    assert [json.loads(line) for line in lines] == outcomes[0].history
+    assert [json.loads(line)["epoch"] for line in lines] == [1, 2, 3]
+
+
+def test_a_run_that_was_not_written_is_not_finished(folder, outcomes):
+    write(folder, outcomes[0])
+    assert not folder.is_finished(C)
+
+
+@pytest.mark.parametrize("call", [1, 2, 3], ids=["model", "history", "record"])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])
+def test_a_failure_while_writing_leaves_the_run_unfinished(tmp_path, folder, outcomes, monkeypatch, call, error):
+    fsync, calls = os.fsync, []
+
+    def break_off(handle):
+        calls.append(handle)
+        if len(calls) == call:
+            raise error
+        fsync(handle)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", break_off)
+        with pytest.raises(error):
+            write(folder, outcomes[0])
+    assert not folder.is_finished(A)
+    assert list(find_records(tmp_path)) == []
+    whole = ["model.safetensors", "history.jsonl"][: call - 1]
+    assert sorted(file.name for file in folder.folder(A).iterdir()) == sorted(whole)
+    write(folder, outcomes[0])
+    assert folder.record(A) == record_of(outcomes[0])
+
+
+@pytest.mark.parametrize("text", ["", '{"fingerprint": "a', "[]", "null", '{"split": 1}', '{"unheard": 1}'], ids=str)
+def test_a_damaged_record_is_a_data_error_in_one_sentence(tmp_path, text):
+    path = tmp_path / "record.json"
+    path.write_text(text)
+    with pytest.raises(DataError) as caught:
+        read_record(path)
+    message = str(caught.value)
+    assert message.startswith(f"cannot read the run record {path}: ")
+    assert message.endswith("; delete its folder to do the run again")
+    assert "\n" not in message
+
+
+def test_a_truncated_record_is_a_data_error(folder, outcomes):
+    write(folder, outcomes[0])
+    path = folder.folder(A) / "record.json"
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(DataError, match=r"cannot read the run record .*record\.json"):
+        folder.record(A)
+
+
+def test_bytes_that_are_no_text_are_a_data_error(tmp_path):
+    (tmp_path / "record.json").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(DataError, match="cannot read the run record"):
+        read_record(tmp_path / "record.json")
+
+
+def test_a_missing_record_is_a_data_error(tmp_path):
+    with pytest.raises(DataError, match=r"cannot read the run record .*No such file"):
+        read_record(tmp_path / "record.json")
+
+
+def test_all_finished_runs_are_found_in_order(tmp_path, folder, outcomes):
+    other = SettingFolder.of(tmp_path, "another", SETTINGS, "abc")
+    write(folder, outcomes[1])
+    write(folder, outcomes[0])
+    write(other, outcomes[1])
+    (folder.folder(D)).mkdir()
+    found = list(find_records(tmp_path))
+    assert [path for path, _ in found] == [other.folder(C), folder.folder(A), folder.folder(C)]
+    assert [(record.split, record.seed) for _, record in found] == [(1, 0), (0, 0), (1, 0)]
+
+
+def test_a_folder_that_is_not_there_has_no_runs(tmp_path):
+    assert list(find_records(tmp_path / "nothing")) == []
+
+
+class TestInterrupted:
+    @pytest.fixture
+    def begin(self, folder):
+        def leave_checkpoint(*group):
+            path = folder.checkpoint(group)
+            save_tensors(path, {"epochs_done": torch.zeros(1)}, {"replicas": [str(replica) for replica in group]})
+            return path
+
+        return leave_checkpoint
+
+    def test_nothing_begun(self, folder):
+        assert folder.interrupted([A, B]) == []
+
+    def test_a_checkpoint_belongs_to_one_group_in_one_order(self, folder):
+        paths = {folder.checkpoint(group) for group in ([A], [A, B], [B, A], [A, B, C])}
+        assert len(paths) == 4
+        assert {path.parent for path in paths} == {folder.path}
+
+    def test_groups_are_found_with_their_order(self, folder, begin):
+        begin(C, A)
+        begin(B)
+        assert sorted(folder.interrupted([A, B, C, D])) == sorted([[C, A], [B]])
+
+    def test_a_group_of_which_nothing_is_missing_stays(self, folder, begin):
+        begin(A, B)
+        assert folder.interrupted([C]) == []
+
+    def test_a_group_with_replicas_that_nobody_asked_for_stays(self, folder, begin):
+        begin(A, D)
+        assert folder.interrupted([A, B]) == []
+
+    def test_a_group_that_died_while_its_records_were_written_goes_on(self, folder, begin, outcomes):
+        begin(A, C)
+        write(folder, outcomes[0])
+        assert folder.interrupted([C]) == [[A, C]]
+
+    def test_a_replica_is_in_one_group_at_the_most(self, folder, begin):
+        begin(A, B)
+        begin(B, C)
+        groups = folder.interrupted([A, B, C])
+        assert groups in ([[A, B]], [[B, C]])
+
+    def test_a_damaged_checkpoint_is_a_data_error(self, folder, begin):
+        path = begin(A)
+        path.write_bytes(path.read_bytes()[:20])
+        with pytest.raises(DataError, match=r"cannot read .*checkpoint-.*delete it"):
+            folder.interrupted([A])
+
+
+@pytest.mark.parametrize("replica", [A, D, Replica(12, 345)], ids=str)
+def test_the_name_of_a_replica_reads_back(replica):
+    assert Replica.parse(str(replica)) == replica

@@ -1,0 +1,64 @@
+"""Every preset file that comes with the package."""
+
+import tomllib
+from importlib import resources
+
+import pytest
+
+from gumbel_mpnn.config import list_presets, preset_families
+from gumbel_mpnn.data import specs
+from gumbel_mpnn.nn import backbones
+from gumbel_mpnn.runs import make_settings
+from gumbel_mpnn.training import build_model
+from helpers import changed, make_task, replicas, small_data
+
+PRESETS = list_presets()
+each_preset = pytest.mark.parametrize(("family", "dataset", "model"), PRESETS, ids=list(map("-".join, PRESETS)))
+
+
+def raw(family, dataset, model):
+    file = resources.files("gumbel_mpnn") / "presets" / family / dataset / f"{model}.toml"
+    return tomllib.loads(file.read_text(encoding="utf-8"))
+
+
+@each_preset
+def test_it_resolves_against_its_model_which_can_be_built(family, dataset, model):
+    tables = raw(family, dataset, model)
+    del tables["source"]
+    settings = make_settings(changed(small_data(), name=dataset), model, preset=family)
+    assert (settings.dataset, settings.model) == (dataset, model)
+    resolved = settings.to_dict()
+    for section, values in tables.items():
+        assert {name: resolved[section][name] for name in values} == values
+    assert sum(p.numel() for p in build_model(settings, make_task(), replicas((0, 0))).parameters()) > 0
+
+
+@each_preset
+def test_it_says_where_it_comes_from(family, dataset, model):
+    source = raw(family, dataset, model)["source"]
+    assert isinstance(source, str)
+    assert len(source) > 10
+    assert "\n" not in source
+
+
+@each_preset
+def test_it_names_a_known_data_set_and_model(family, dataset, model):
+    assert dataset in specs or dataset == "demo"
+    assert model == model.lower()
+    protocol = raw(family, dataset, model).get("data", {}).get("protocol")
+    assert protocol is None or protocol in specs[dataset].protocols
+
+
+def test_both_families_are_there():
+    assert preset_families() == ["paper", "tuned"]
+    assert len(set(PRESETS)) == len(PRESETS)
+
+
+def test_the_paper_has_every_model_on_each_of_its_data_sets():
+    datasets = {dataset for family, dataset, _ in PRESETS if family == "paper"}
+    assert len(datasets) == 14
+    assert {(d, m) for family, d, m in PRESETS if family == "paper"} >= {(d, m) for d in datasets for m in backbones}
+
+
+def test_every_model_of_the_demo_has_a_preset():
+    assert {model for family, dataset, model in PRESETS if (family, dataset) == ("tuned", "demo")} >= {"mlp", "gcn"}

@@ -1,0 +1,73 @@
+"""What `import gumbel_mpnn` gives."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import gumbel_mpnn as gm
+
+README = Path(__file__).parents[2] / "README.md"
+BLOCKS = re.findall(r"^```python\n(.*?)^```", README.read_text(), re.M | re.S) if README.is_file() else []
+
+
+@pytest.mark.parametrize("name", gm.__all__)
+def test_every_public_name_is_there(name):
+    assert getattr(gm, name) is not None
+
+
+def test_the_names_that_the_design_promises():
+    for name in ("load", "fit", "from_csv", "from_npz", "from_graphml", "from_networkx", "GCN", "GAT", "GraphSAGE"):
+        assert name in gm.__all__
+
+
+def test_dir_lists_the_public_names():
+    assert sorted(gm.__all__) == dir(gm)
+    assert len(set(gm.__all__)) == len(gm.__all__)
+
+
+def test_the_names_are_those_of_the_rooms():
+    from gumbel_mpnn.data import load
+    from gumbel_mpnn.errors import UserError
+    from gumbel_mpnn.graph import PairGraph
+    from gumbel_mpnn.nn import GCN
+    from gumbel_mpnn.runs import Run, fit
+
+    assert (gm.load, gm.fit, gm.Run, gm.PairGraph, gm.GCN, gm.UserError) == (load, fit, Run, PairGraph, GCN, UserError)
+    assert gm.data.load is load
+
+
+def test_an_unknown_name():
+    with pytest.raises(AttributeError, match="module 'gumbel_mpnn' has no attribute 'fitt'"):
+        _ = gm.fitt
+    assert not hasattr(gm, "_ROOM")
+
+
+def test_the_version_is_a_version():
+    assert re.fullmatch(r"\d+\.\d+\.\d+([.+-]?\w+)*", gm.__version__)
+
+
+def test_user_errors_are_value_errors():
+    assert issubclass(gm.UserError, ValueError)
+
+
+def test_the_import_does_not_wait_for_torch():
+    code = "import sys, gumbel_mpnn; gumbel_mpnn.UserError; sys.exit('torch' in sys.modules)"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    assert subprocess.run([sys.executable, "-c", code], env=environment).returncode == 0
+
+
+@pytest.mark.skipif(not BLOCKS, reason="README.md is not here or has no Python in it")
+@pytest.mark.parametrize(
+    "block",
+    BLOCKS,
+    ids=lambda block: f"line {README.read_text()[: README.read_text().index(block)].count(chr(10)) + 1}",
+)
+def test_what_the_readme_shows_runs(block, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    exec(compile(block, str(README), "exec"), {"__name__": "readme"})
+    assert list(tmp_path.iterdir()) == []
+    assert capsys.readouterr().err == ""
