@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from gumbel_mpnn.errors import UserError
     from gumbel_mpnn.graph import PairGraph
     from gumbel_mpnn.nn import GAT, GCN, MLP, GraphSAGE
-    from gumbel_mpnn.rewiring import GumbelMPNN, RewiredGraph, Rewirer, candidates, regularizers
+    from gumbel_mpnn.rewiring import GumbelMPNN, Rewired, RewiredGraph, Rewirer, candidates, regularizers
     from gumbel_mpnn.runs import Run, fit
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "GraphSAGE",
     "GumbelMPNN",
     "PairGraph",
+    "Rewired",
     "RewiredGraph",
     "Rewirer",
     "Run",
@@ -43,7 +44,7 @@ __all__ = [
 _ROOM_OF = {
     **dict.fromkeys(["from_csv", "from_graphml", "from_networkx", "from_npz", "load"], "data"),
     **dict.fromkeys(["GAT", "GCN", "MLP", "GraphSAGE"], "nn"),
-    **dict.fromkeys(["GumbelMPNN", "RewiredGraph", "Rewirer", "candidates", "regularizers"], "rewiring"),
+    **dict.fromkeys(["GumbelMPNN", "Rewired", "RewiredGraph", "Rewirer", "candidates", "regularizers"], "rewiring"),
     **dict.fromkeys(["Run", "fit"], "runs"),
     "PairGraph": "graph",
     "UserError": "errors",

@@ -120,6 +120,11 @@ class PairGraph:
         return self.arc_pair.numel()
 
     @cached_property
+    def edge_index(self) -> Tensor:
+        """int64 [2, A], source and target of every arc, as PyG's layers want it."""
+        return torch.stack([self.arcs.col.long(), self.arc_target])
+
+    @cached_property
     def arc_target(self) -> Tensor:
         """int64 [A], the node each arc points at."""
         return self.arcs.row.long()

@@ -1,0 +1,8 @@
+"""Synthetic tasks that show what rewiring can and cannot do, as pure functions of their arguments and a seed."""
+
+from gumbel_mpnn.data.tasks.bottleneck import bottleneck
+from gumbel_mpnn.data.tasks.leaf_count import leaf_count
+from gumbel_mpnn.data.tasks.neighborhoods import mixture_neighborhoods, neighborhood_supports
+from gumbel_mpnn.data.tasks.noise import add_noise_edges
+
+__all__ = ["add_noise_edges", "bottleneck", "leaf_count", "mixture_neighborhoods", "neighborhood_supports"]

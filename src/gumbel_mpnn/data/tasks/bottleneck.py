@@ -1,0 +1,101 @@
+"""Bottleneck: a node must tell a label that only its partner beyond a single bridge knows."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch_geometric.data import Data
+
+from gumbel_mpnn.data.raw import IntArray, Masks, RawGraph, mask_of, set_edges, set_masks
+from gumbel_mpnn.errors import UserError
+
+HELD_OUT = 0.2  # of the nodes to be predicted for validation, and as many for testing
+
+
+def bottleneck(
+    nodes_per_side: int = 50,
+    num_classes: int = 5,
+    num_graphs: int = 1,
+    seed: int = 0,
+    num_splits: int = 10,
+    *,
+    edge_probability: float = 1.0,
+    shared_ids: bool = False,
+) -> Data:
+    """Two dense sides A and B with one bridge; node i of B must tell the label that node i of A carries.
+
+    A graph has the n nodes of A, then the n of B. The bridge joins the first of A to the last of B, so no partners are
+    neighbours: in cliques the label is 3 hops away, or 2 for the pairs at the bridge.
+
+    Args:
+        nodes_per_side: n, at least 2.
+        num_classes: C; the labels are uniform.
+        num_graphs: disjoint graphs; more of them give a small side enough nodes to train and test on.
+        seed: of the labels, the edges and the splits.
+        num_splits: S.
+        edge_probability: 1 makes each side a clique, less a random graph, which may fall into pieces if it is small.
+        shared_ids: whether the graphs use the same n ids. Then each id is met in training, but also looks like the
+            partner of nodes in other graphs; else an id belongs to one pair alone.
+
+    Returns:
+        `x` float32 [N, ids + C], the one-hot id of the pair, then the one-hot label on side A and zeros on B; `y` [N],
+        -1 on side A; `batch` [N], the graph of each node; `partner` [N]; masks [N, S] with 60/20/20 % of side B, and a
+        node of every class that occurs for training.
+    """
+    if nodes_per_side < 2 or not 0 <= edge_probability <= 1:
+        given = f"{nodes_per_side} and {edge_probability}"
+        raise UserError(f"nodes_per_side must be 2 or more and edge_probability 0 to 1, not {given}")
+    if min(num_classes, num_graphs, num_splits) < 1 or seed < 0:
+        raise UserError("num_classes, num_graphs and num_splits must be 1 or more, and the seed 0 or more")
+    shape = num_graphs, 2, nodes_per_side
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(num_classes, size=(num_graphs, nodes_per_side))
+    nodes = np.arange(np.prod(shape)).reshape(shape)
+    pairs = np.arange(labels.size).reshape(labels.shape)
+    y = np.stack([np.full_like(labels, -1), labels], axis=1).reshape(-1)
+    x = _features(pairs % nodes_per_side if shared_ids else pairs, labels, num_classes)
+
+    data = RawGraph(edges=_edges(nodes, edge_probability, rng), y=y, x=x).to_data()
+    set_edges(data, undirected=True)
+    # The third number keeps the splits off the stream of the labels: the seeds s and (s, 0) are one.
+    splits = [_split(y, np.random.default_rng((seed, k, 1))) for k in range(num_splits)]
+    set_masks(data, Masks(*(np.stack(masks, axis=1) for masks in zip(*splits, strict=True))))
+    data.batch = torch.arange(num_graphs).repeat_interleave(2 * nodes_per_side)
+    data.partner = torch.from_numpy(nodes[:, ::-1].reshape(-1))
+    data.name, data.metric, data.protocol = "bottleneck", "accuracy", "side-60-20-20"
+    return data
+
+
+def _features(ids: IntArray, labels: IntArray, num_classes: int) -> NDArray[np.float32]:
+    """Ids on both sides and labels on the first, from arrays [G, n]."""
+    one_hot_id = np.eye(ids.max() + 1, dtype=np.float32)[ids]
+    one_hot_label = np.eye(num_classes, dtype=np.float32)[labels]
+    side_a = np.concatenate([one_hot_id, one_hot_label], axis=-1)
+    side_b = np.concatenate([one_hot_id, np.zeros_like(one_hot_label)], axis=-1)
+    return np.stack([side_a, side_b], axis=1).reshape(-1, side_a.shape[-1])
+
+
+def _edges(nodes: IntArray, probability: float, rng: np.random.Generator) -> IntArray:
+    """The edges [E, 2] of the graphs with these `nodes` [G, 2, n], each edge once."""
+    low, high = np.triu_indices(nodes.shape[2], k=1)
+    pairs = np.stack([nodes[:, :, low], nodes[:, :, high]], axis=-1)
+    inner = pairs[rng.random(pairs.shape[:-1]) < probability]
+    bridges = np.stack([nodes[:, 0, 0], nodes[:, 1, -1]], axis=-1)
+    return np.concatenate([inner, bridges])
+
+
+def _split(y: IntArray, rng: np.random.Generator) -> Masks:
+    """60/20/20 % of the labelled nodes at random, except that the first of every class is for training."""
+    nodes = rng.permutation(np.flatnonzero(y >= 0))
+    classes, first = np.unique(y[nodes], return_index=True)
+    order = np.concatenate([nodes[first], np.delete(nodes, first)])
+    held_out = max(1, round(HELD_OUT * len(nodes)))
+    num_train = len(nodes) - 2 * held_out
+    if num_train < len(classes):
+        raise UserError(
+            f"{max(num_train, 0)} training nodes cannot show {len(classes)} classes: "
+            "give more nodes_per_side or num_graphs, or fewer num_classes"
+        )
+    parts = np.split(order, [num_train, num_train + held_out])
+    return Masks(*(mask_of(part, len(y), "the split") for part in parts))

@@ -1,0 +1,79 @@
+"""How long work is shown: a live line on a terminal, nothing but plain lines elsewhere."""
+
+import io
+
+import pytest
+
+from gumbel_mpnn.cli.progress import ProgressMonitor, _size
+from helpers import make_settings
+
+SETTINGS = make_settings(epochs=10)
+
+
+class Terminal(io.StringIO):
+    """A standard error that says it is a terminal."""
+
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    """Makes standard error a terminal; to be called in the test itself, whose standard error pytest has taken."""
+
+    def open_terminal():
+        shown = Terminal()
+        monkeypatch.setattr("sys.stderr", shown)
+        monkeypatch.setenv("TERM", "xterm")
+        monkeypatch.setenv("COLUMNS", "160")
+        monkeypatch.delenv("NO_COLOR", raising=False)
+        return shown
+
+    return open_terminal
+
+
+def test_a_live_line_on_a_terminal(terminal):
+    shown, monitor = terminal(), ProgressMonitor()
+    monitor.begin(SETTINGS, replicas=6, finished=0, groups=2, bytes_needed=5 * 2**20)
+    monitor.group(3, 10)
+    monitor.progress(10, 0.5)
+    monitor.group(3, 10)
+    monitor.progress(4, 0.625)
+    monitor.live.refresh()
+    monitor.close()
+    assert "gcn on toy: 6 runs, 2 groups, about 5 MiB of memory" in shown.getvalue()
+    assert "14/20 epochs" in shown.getvalue()
+    assert "best val 62.50" in shown.getvalue()
+
+
+def test_closing_twice_is_no_harm(terminal):
+    terminal()
+    monitor = ProgressMonitor()
+    monitor.begin(SETTINGS, replicas=1, finished=0, groups=1, bytes_needed=0)
+    assert monitor.live is not None
+    monitor.close()
+    monitor.close()
+    assert monitor.live is None
+
+
+def test_no_live_line_when_nothing_is_to_be_done(terminal):
+    shown, monitor = terminal(), ProgressMonitor()
+    monitor.begin(SETTINGS, replicas=3, finished=3, groups=0, bytes_needed=0)
+    assert monitor.live is None
+    assert shown.getvalue() == "gcn on toy: all 3 runs found finished\n"
+
+
+def test_no_live_line_elsewhere(capsys):
+    monitor = ProgressMonitor()
+    monitor.begin(SETTINGS, replicas=3, finished=1, groups=1, bytes_needed=2048)
+    monitor.group(2, 10)
+    monitor.progress(5, 0.5)
+    monitor.close()
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err == "gcn on toy: 2 runs, 1 more found finished, 1 group, about 2 KiB of memory\n"
+
+
+@pytest.mark.parametrize(("count", "text"), [(0, "0 B"), (1023, "1023 B"), (1024, "1 KiB"), (5 * 2**20, "5 MiB")])
+def test_sizes(count, text):
+    assert _size(count) == text

@@ -1,0 +1,64 @@
+"""A PyG user's own model, rewired in one line."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch_geometric.nn import GCNConv
+
+import gumbel_mpnn as gm
+from gumbel_mpnn.rewiring.scorers import scorers
+from helpers import random_edges, small_data
+
+
+class OwnGCN(nn.Module):
+    def __init__(self, in_channels, out_channels):
+        super().__init__()
+        self.first, self.second = GCNConv(in_channels, 8), GCNConv(8, out_channels)
+
+    def forward(self, x, edge_index, edge_weight=None):
+        return self.second(self.first(x, edge_index, edge_weight).relu(), edge_index, edge_weight)
+
+
+@pytest.fixture
+def data():
+    data = small_data()
+    data.train_mask = data.train_mask[:, 0] if data.train_mask.dim() == 2 else data.train_mask
+    data.candidate_index = random_edges(data.num_nodes, 30, seed=5)
+    return data
+
+
+def wrapped(data, **changes):
+    torch.manual_seed(0)
+    return gm.Rewired(OwnGCN(data.num_features, 3), data.num_features, 3, **changes)
+
+
+@pytest.mark.parametrize("scorer", list(scorers))
+def test_one_step_of_a_loop_of_ones_own(data, scorer):
+    model = wrapped(data, scorer=scorer)
+    out, graph = model(data)
+    loss = F.cross_entropy(out[data.train_mask], data.y[data.train_mask]) + model.auxiliary_loss(data)
+    (loss + gm.regularizers.LabelConsistency(0.05)(out, graph, data)).backward()
+    for parameter in model.parameters():
+        assert parameter.grad is not None
+        assert torch.isfinite(parameter.grad).all()
+
+
+def test_weights_reach_the_model_as_edge_weight(data):
+    model = wrapped(data, evaluation="threshold").eval()
+    out, graph = model(data)
+    kept = graph.graph.pair_index[:, graph.weight[0] > 0]
+    torch.testing.assert_close(out, model.model(data.x, torch.cat([kept, kept.flip(0)], 1)))
+
+
+def test_evaluation_is_deterministic_and_training_is_not(data):
+    model = wrapped(data)
+    assert not torch.equal(model(data)[1].weight, model(data)[1].weight)
+    model.eval()
+    assert torch.equal(model(data)[0], model(data)[0])
+
+
+def test_the_learned_graph(data):
+    rewired = wrapped(data, scorer="mixed").rewire(data, threshold=0.0)
+    assert rewired.edge_index.shape[1] == 2 * gm.PairGraph.of(data).num_pairs
+    assert ((rewired.edge_weight > 0) & (rewired.edge_weight < 1)).all()
