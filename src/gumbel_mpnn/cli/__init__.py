@@ -15,6 +15,7 @@ from gumbel_mpnn.cli.reproduce import reproduce
 from gumbel_mpnn.cli.rewire import rewire
 from gumbel_mpnn.cli.runs import runs
 from gumbel_mpnn.cli.train import train
+from gumbel_mpnn.cli.tune import tune
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -23,7 +24,7 @@ app = typer.Typer(
     help="Learnable graph rewiring for node classification on PyTorch Geometric.",
 )
 app.callback()(show_version)
-for verb in (demo, train, rewire, reproduce, runs, doctor):
+for verb in (demo, train, rewire, tune, reproduce, runs, doctor):
     app.command()(verb)
 app.add_typer(data, name="data")
 app.add_typer(presets, name="presets")

@@ -17,7 +17,8 @@ PLAIN_LINE_SECONDS = 10.0
 class ProgressMonitor:
     """Shows what is done, the best validation value and the time left while `fit` works."""
 
-    def __init__(self) -> None:
+    def __init__(self, show_test: bool = True) -> None:
+        self.show_test = show_test
         self.console = Console(stderr=True, highlight=False)
         self.live: Progress | None = None
         self.done_epochs = self.total_epochs = self.group_epochs = 0
@@ -71,7 +72,8 @@ class ProgressMonitor:
     def end(self, run: Run) -> None:
         """All replicas are done."""
         self.close()
-        self._say(f"{self.title}: test {run.test}, val {100 * run.val.mean:.2f}, {run.seconds:.1f} s of training")
+        test = f"test {run.test}, " if self.show_test else ""
+        self._say(f"{self.title}: {test}val {100 * run.val.mean:.2f}, {run.seconds:.1f} s of training")
 
     def close(self) -> None:
         """Take the live line away."""

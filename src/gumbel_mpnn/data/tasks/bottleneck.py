@@ -31,7 +31,8 @@ def bottleneck(
     Args:
         nodes_per_side: n, at least 2.
         num_classes: C; the labels are uniform.
-        num_graphs: disjoint graphs; more of them give a small side enough nodes to train and test on.
+        num_graphs: disjoint graphs. One with a small side makes a poor measure: what is frequent in training is then
+            rare among the few nodes left to test on, and a guess scores well below 1/C.
         seed: of the labels, the edges and the splits.
         num_splits: S.
         edge_probability: 1 makes each side a clique, less a random graph, which may fall into pieces if it is small.

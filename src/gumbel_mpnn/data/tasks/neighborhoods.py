@@ -116,8 +116,8 @@ def _shuffled_supports(label: int, num_classes: int, seed: int) -> Iterator[Supp
 def _pick_classes(supports: list[list[Support]], kind: IntArray, rng: np.random.Generator) -> IntArray:
     """A class of the support number `kind`, counted over all classes, for each of its entries."""
     flat = [support for row in supports for support in row]
-    size = np.array([len(support) for support in flat])
-    first = np.cumsum(size) - size
+    size: IntArray = np.array([len(support) for support in flat])
+    first: IntArray = np.cumsum(size) - size
     members = np.concatenate([np.array(support, dtype=np.int64) for support in flat])
     return members[first[kind] + (rng.random(len(kind)) * size[kind]).astype(np.int64)]
 

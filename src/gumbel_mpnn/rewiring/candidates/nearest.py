@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -89,9 +90,9 @@ def _steps(start: Tensor, end: Tensor, size: int) -> Tensor:
     return torch.where(steps < 0, steps + size, steps)
 
 
-def _lane_width(size: int, count: int) -> int:
-    """The power of two near the width at which there are as many lanes as columns in the chosen ones."""
-    return 2 ** min(max(round(0.5 * (size / (count + 1))).bit_length() // 2 + 1, 4), 8)
+def _lane_width(columns: int, count: int) -> int:
+    """A power of two with which there are about as many lanes as columns in the lanes that are looked into."""
+    return 1 << min(max(round(math.log2(columns / (count + 1)) / 2), 4), 8)
 
 
 def _bytes_per_row(stride: int, lane: int, count: int) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -68,7 +69,7 @@ def is_possible(key: Tensor) -> Tensor:
 @contextmanager
 def full_precision() -> Iterator[None]:
     """Products of float32 matrices without shortcuts (TF32, bfloat16), even where training allows them."""
-    switches = (torch.backends.cuda.matmul, torch.backends.mkldnn.matmul)
+    switches: list[Any] = [torch.backends.cuda.matmul, torch.backends.mkldnn.matmul]  # type: ignore[attr-defined]
     before = [switch.fp32_precision for switch in switches]
     if set(before) <= {"none", "ieee"}:
         yield

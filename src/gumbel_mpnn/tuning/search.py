@@ -1,0 +1,109 @@
+"""Random search over settings, judged on validation alone.
+
+A search space is a settings file in which a value may be a list of choices:
+
+    [model]
+    hidden_channels = [256, 512]
+    norm = "batch"
+    [train]
+    lr = [0.001, 0.005, 0.01]
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch_geometric.data import Data
+
+from gumbel_mpnn.errors import UserError
+from gumbel_mpnn.runs import Monitor, Run, fit
+
+Tables = Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One setting of a search: what was chosen, and the runs it led to."""
+
+    chosen: dict[str, Any]
+    """The values of what the space leaves open, by `table.name`."""
+    settings: Tables
+    run: Run
+
+
+def choices(space: Tables) -> dict[str, list[Any]]:
+    """What a space leaves open: `table.name` → its choices."""
+    return {
+        f"{table}.{name}": value
+        for table, values in space.items()
+        for name, value in values.items()
+        if isinstance(value, list)
+    }
+
+
+def draws(space: Tables, seed: int) -> Iterator[tuple[dict[str, Any], Tables]]:
+    """Settings of the space in random order, each once: what was chosen, and the complete tables."""
+    open_ = choices(space)
+    if any(not values for values in open_.values()):
+        raise UserError("a list of choices in the search space is empty")
+    total = 1
+    for values in open_.values():
+        total *= len(values)
+    for number in random.Random(seed).sample(range(total), total) if total <= 10**6 else _endless(total, seed):
+        chosen: dict[str, Any] = {}
+        for key, values in open_.items():
+            number, place = divmod(number, len(values))
+            chosen[key] = values[place]
+        tables = {
+            table: {name: chosen.get(f"{table}.{name}", value) for name, value in values.items()}
+            for table, values in space.items()
+        }
+        yield chosen, tables
+
+
+def search(
+    dataset: str | Data,
+    model: str,
+    space: Tables,
+    *,
+    trials: int,
+    seed: int = 0,
+    splits: Iterable[int] | None = None,
+    seeds: int = 1,
+    runs: Path | None = None,
+    root: Path | None = None,
+    device: str = "auto",
+    monitor: Monitor | None = None,
+) -> list[Trial]:
+    """`trials` settings of the space, the best mean validation value first; test figures are not looked at."""
+    chosen_splits = None if splits is None else list(splits)
+    done = []
+    for (chosen, tables), _ in zip(draws(space, seed), range(trials), strict=False):
+        run = fit(
+            dataset,
+            model,
+            splits=chosen_splits,
+            seeds=seeds,
+            preset=None,
+            settings=tables,
+            runs=runs,
+            experiment="tune",
+            root=root,
+            device=device,
+            monitor=monitor,
+        )
+        done.append(Trial(chosen, tables, run))
+    return sorted(done, key=lambda trial: -trial.run.val.mean)
+
+
+def _endless(total: int, seed: int) -> Iterator[int]:
+    rng, seen = random.Random(seed), set[int]()
+    while True:
+        number = rng.randrange(total)
+        if number not in seen:
+            seen.add(number)
+            yield number
