@@ -170,7 +170,7 @@ def rewiring_settings(values: Mapping[str, Any]) -> RewiringSettings:
 def read_preset(family: str, dataset: str, model: str) -> dict[str, Any] | None:
     """Tables of `presets/<family>/<dataset>/<model>.toml`, or None where there is no such file."""
     folder = resources.files("gumbel_mpnn") / "presets" / family
-    if not folder.is_dir():
+    if family not in preset_families():
         raise unknown_name("family of presets", family, preset_families())
     file = folder / dataset / f"{model}.toml"
     return _parse(file) if file.is_file() else None

@@ -21,6 +21,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
     help="Learnable graph rewiring for node classification on PyTorch Geometric.",
 )
 app.callback()(show_version)

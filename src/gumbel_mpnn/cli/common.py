@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import json
 import re
-import sys
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
@@ -18,6 +17,7 @@ from gumbel_mpnn.errors import UserError
 if TYPE_CHECKING:
     from gumbel_mpnn.report import Table
 
+MOST_NUMBERS = 10_000
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -76,6 +76,12 @@ def emit(table: Table, format: OutputFormat, payload: Any = None) -> None:
         typer.echo(table.render(format.value))
 
 
+def reject_early_format(format: OutputFormat, subcommand: str) -> None:
+    """`--format` belongs behind the subcommand: before it, it would be of no effect."""
+    if format is not OutputFormat.text:
+        raise UserError(f"write --format after {subcommand!r}")
+
+
 def note(message: str) -> None:
     """A message beside the result, on standard error."""
     typer.echo(message, err=True)
@@ -91,16 +97,23 @@ def parse_range(text: str) -> list[int]:
         low, high = int(match[1]), int(match[2] or match[1])
         if high < low:
             raise UserError(f"the range {part.strip()!r} runs backwards")
+        if high - low >= MOST_NUMBERS:
+            raise UserError(f"the range {part.strip()!r} has more than {MOST_NUMBERS} numbers")
         numbers.extend(range(low, high + 1))
     return numbers
 
 
-def show_version(
-    version: Annotated[bool, typer.Option("--version", is_eager=True, help="Print the version and stop.")] = False,
-) -> None:
-    """Print the version when asked for it."""
-    if version:
+def _print_version(wanted: bool) -> None:
+    if wanted:
         from gumbel_mpnn._version import __version__
 
         typer.echo(f"gumbel-mpnn {__version__}")
-        sys.exit(0)
+        raise typer.Exit
+
+
+def show_version(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version and stop.")
+    ] = False,
+) -> None:
+    """Options of the command itself."""

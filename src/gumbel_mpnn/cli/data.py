@@ -6,7 +6,14 @@ from typing import Annotated
 
 import typer
 
-from gumbel_mpnn.cli.common import DataRootOption, FormatOption, OutputFormat, emit, in_one_sentence
+from gumbel_mpnn.cli.common import (
+    DataRootOption,
+    FormatOption,
+    OutputFormat,
+    emit,
+    in_one_sentence,
+    reject_early_format,
+)
 
 app = typer.Typer(help="The data sets by name, and what of them is here.", invoke_without_command=True)
 
@@ -16,6 +23,7 @@ app = typer.Typer(help="The data sets by name, and what of them is here.", invok
 def data(context: typer.Context, data_root: DataRootOption = None, format: FormatOption = OutputFormat.text) -> None:
     """List every data set with what is present and what is missing."""
     if context.invoked_subcommand is not None:
+        reject_early_format(format, context.invoked_subcommand)
         return
     from gumbel_mpnn.data import locate, specs
     from gumbel_mpnn.report import Table

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from gumbel_mpnn.cli.common import FormatOption, OutputFormat, emit, in_one_sentence
+from gumbel_mpnn.cli.common import FormatOption, OutputFormat, emit, in_one_sentence, reject_early_format
+from gumbel_mpnn.errors import unknown_name
 
 app = typer.Typer(help="The settings that come with the package.", invoke_without_command=True)
 
@@ -16,6 +17,7 @@ app = typer.Typer(help="The settings that come with the package.", invoke_withou
 def presets(context: typer.Context, format: FormatOption = OutputFormat.text) -> None:
     """List every preset."""
     if context.invoked_subcommand is not None:
+        reject_early_format(format, context.invoked_subcommand)
         return
     from gumbel_mpnn.config import list_presets
     from gumbel_mpnn.report import Table
@@ -32,10 +34,21 @@ def show(
     format: FormatOption = OutputFormat.text,
 ) -> None:
     """Show the complete settings of one preset."""
+    from torch_geometric.data import Data
+
+    from gumbel_mpnn.config import list_presets, preset_families
     from gumbel_mpnn.report import Table
     from gumbel_mpnn.runs import make_settings
+    from gumbel_mpnn.training import models
 
-    settings = make_settings(dataset, model, preset=preset).to_dict()
+    model = models.canonical(model)
+    if preset not in preset_families():
+        raise unknown_name("family of presets", preset, preset_families())
+    found = {(name, kind) for family, name, kind in list_presets() if family == preset}
+    if (dataset, model) not in found:
+        known = {name for name, kind in found if kind == model}
+        raise unknown_name(f"data set with a preset {preset!r} for {model!r}", dataset, known)
+    settings = make_settings(Data(name=dataset), model, preset=preset).to_dict()
     rows = [
         [f"{section}.{name}", str(value)]
         for section, values in settings.items()

@@ -86,8 +86,7 @@ class ProgressMonitor:
 
 
 def _size(count: int) -> str:
-    for unit in ("B", "KiB", "MiB"):
-        if count < 1024:
-            return f"{count} {unit}"
-        count //= 1024
-    return f"{count / 1024:.1f} GiB"
+    for unit, size in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if count >= size:
+            return f"{count / size:.1f} {unit}" if unit == "GiB" else f"{count // size} {unit}"
+    return f"{count} B"

@@ -66,6 +66,7 @@ def reproduce(
     rows = experiment.collect(results)
     if out is not None:
         options = "".join(f" {flag} {value}" for flag, value in (("--only", only), ("--splits", splits)) if value)
+        options += "".join(f" --set {override}" for override in overrides or ())
         command = f"gumbel-mpnn reproduce {name}{options} --seeds {seeds} --out {out}"
         page = document(experiment, rows, [run for run in results.values() if run is not None], command)
         write_atomically(out, page.encode())

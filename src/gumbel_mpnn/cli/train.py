@@ -88,6 +88,8 @@ def _source(
     """What to train on: a data set by name, or a person's own files."""
     match dataset is not None, nodes is not None or edges is not None, graph is not None:
         case True, False, False:
+            if label is not None or features is not None:
+                raise UserError("--label and --features are for own data, not for a data set by name")
             return str(dataset)
         case False, True, False if nodes is not None and edges is not None:
             return _read_csv(nodes, edges, label, features)

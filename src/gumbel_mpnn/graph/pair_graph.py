@@ -68,17 +68,20 @@ class PairGraph:
         return cls._lay_out(key, num_nodes, undirected, original, weight)
 
     @classmethod
-    def of(cls, data: Data, *, undirected: bool = True) -> PairGraph:
-        """The pair graph of `data` (`edge_index`, `edge_weight`, `candidate_index`), kept while `edge_index` lives."""
+    def of(cls, data: Data, *, undirected: bool = True, candidates: bool = True) -> PairGraph:
+        """The pair graph of `data` (`edge_index`, `edge_weight`, `candidate_index`), kept while `edge_index` lives.
+
+        Without `candidates` it has the given edges only.
+        """
         edge_index = data.edge_index
-        weight, candidates = data.get("edge_weight"), data.get("candidate_index")
-        given = [tensor for tensor in (edge_index, weight, candidates) if tensor is not None]
+        weight, candidate_index = data.get("edge_weight"), data.get("candidate_index") if candidates else None
+        given = [tensor for tensor in (edge_index, weight, candidate_index) if tensor is not None]
         stamp = [undirected, data.num_nodes, *((id(tensor), _version(tensor)) for tensor in given)]
         if edge_index in _graphs and _graphs[edge_index][0] == stamp:
             kept: PairGraph = _graphs[edge_index][1]
             return kept
         graph = cls.build(
-            edge_index, int(data.num_nodes), undirected=undirected, edge_weight=weight, candidate_index=candidates
+            edge_index, int(data.num_nodes), undirected=undirected, edge_weight=weight, candidate_index=candidate_index
         )
         if not any(tensor.requires_grad for tensor in given):  # else each pass needs a gradient graph of its own
             _graphs[edge_index] = (stamp, graph, given[1:])

@@ -110,7 +110,7 @@ class Backbone(ReplicaModule):
             weight: Pair weights [R, P] or [P]; None for 1.
         """
         if isinstance(x, Data):
-            graph = PairGraph.of(x) if graph is None else graph
+            graph = PairGraph.of(x, candidates=False) if graph is None else graph
             x = x.x
         if isinstance(graph, Tensor):
             graph = PairGraph.of(Data(edge_index=graph, num_nodes=x.shape[0]))

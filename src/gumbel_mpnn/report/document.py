@@ -23,7 +23,8 @@ def document(experiment: Experiment, rows: Sequence[Row], runs: Sequence[Run], c
     versions = sorted({f"torch {record.machine['torch']}" for run in runs for record in run.records})
     parts = [
         f"# {experiment.title}",
-        f"Made by\n\n```\n{command}\n```\n\non {', '.join(machines) or 'no machine'} with {', '.join(versions)}.",
+        f"Made by\n\n```\n{command}\n```"
+        + (f"\n\non {', '.join(machines)} with {', '.join(versions)}." if runs else ""),
         rows_table(experiment, rows).render("markdown"),
     ]
     notes = resources.files("gumbel_mpnn") / "experiments" / "notes" / f"{experiment.name}.md"

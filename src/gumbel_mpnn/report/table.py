@@ -51,8 +51,8 @@ class Table:
 
     def _markdown(self) -> str:
         rule = ["--:" if self._is_numeric(k) else "---" for k in range(len(self.columns))]
-        escaped = [[cell.replace("|", "\\|") for cell in row] for row in self._cells()]
-        return "\n".join("| " + " | ".join(row) + " |" for row in [self._heads(), rule, *escaped])
+        heads, *cells = [[_one_line(cell) for cell in row] for row in [self._heads(), *self._cells()]]
+        return "\n".join("| " + " | ".join(row) + " |" for row in [heads, rule, *cells])
 
     def _latex(self) -> str:
         alignment = "".join("r" if self._is_numeric(k) else "l" for k in range(len(self.columns)))
@@ -82,7 +82,11 @@ class Table:
         return bool(cells) and not any(isinstance(cell, str) for cell in cells)
 
 
+def _one_line(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
 def _escape(text: str) -> str:
-    for character in "&%#_$":
-        text = text.replace(character, "\\" + character)
-    return text.replace("±", r"$\pm$").replace("–", "--")
+    named = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    named |= {"±": r"$\pm$", "–": "--", "−": "$-$"}
+    return "".join(named.get(c, "\\" + c if c in "&%#_${}" else c) for c in text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -19,7 +20,7 @@ from gumbel_mpnn.config import (
     resolve,
 )
 from gumbel_mpnn.data import add_splits, check, get_spec, load
-from gumbel_mpnn.errors import UserError
+from gumbel_mpnn.errors import DataError, UserError
 from gumbel_mpnn.runs.record import Record
 from gumbel_mpnn.runs.run import Run, with_candidates
 from gumbel_mpnn.runs.store import SettingFolder
@@ -83,7 +84,8 @@ def fit(
     resolved = make_settings(dataset, model, preset=preset, settings=settings, overrides=overrides)
     data = _read(dataset, resolved.data.protocol, root)
     where = _pick_device(device)
-    task = Task.of(with_candidates(data, resolved.rewiring), resolved.data, where)
+    rewires = resolved.rewiring is not None
+    task = Task.of(with_candidates(data, resolved.rewiring), resolved.data, where, candidates=rewires)
     replicas = _replicas(splits, seeds, task.num_splits)
     keep = tempfile.TemporaryDirectory(prefix="gumbel-mpnn-") if runs is None else None
     base = Path(keep.name) if keep else Path(runs or "")
@@ -106,7 +108,9 @@ def make_settings(
     overrides: Iterable[str] = (),
 ) -> Settings:
     """Complete settings from a preset and what is laid over it."""
-    name = get_spec(dataset).name if isinstance(dataset, str) else str(dataset.get("name") or "own")
+    if not isinstance(dataset, str | Data):
+        raise UserError(f"a data set is a name or a Data, not {dataset!r}")
+    name = get_spec(dataset).name if isinstance(dataset, str) else _folder_name(dataset.get("name"))
     model = models.canonical(model)
     layers: list[Mapping[str, Any] | None] = [settings, parse_overrides(overrides)]
     if isinstance(preset, Path) or (preset or "").endswith(".toml"):
@@ -116,13 +120,24 @@ def make_settings(
     return resolve(name, model, merge(*layers), models.complete, rewires=models[model].rewires)
 
 
+def _folder_name(name: object) -> str:
+    """The name of a person's graph as it may stand in a path."""
+    return re.sub(r"[^\w.-]+", "-", str(name or "")).strip(".-") or "own"
+
+
 def _read(dataset: str | Data, protocol: str, root: str | Path | None) -> Data:
     """The data with masks: a data set's own or, for a person's graph that has none, those of a random protocol."""
     if isinstance(dataset, str):
         return load(dataset, protocol=protocol or None, root=root)
+    if dataset.get("y") is None:
+        raise DataError("this graph has no labels: give it data.y")
     if protocol or dataset.get("train_mask") is None:
         dataset = add_splits(dataset, protocol or OWN_PROTOCOL)
     check(dataset)
+    for name in ("validation", "test"):
+        empty = ~dataset["val_mask" if name == "validation" else "test_mask"].any(0)
+        if empty.any():
+            raise DataError(f"the {name} mask is empty: a model is chosen on validation and judged on test nodes")
     return dataset
 
 
@@ -139,6 +154,7 @@ def _train_missing(
     device = task.y.device
     missing = [replica for replica in replicas if not folder.is_finished(replica)]
     each = bytes_per_replica(settings, task)
+    folder.path.mkdir(parents=True, exist_ok=True)
     groups: list[Sequence[Replica]] = list(folder.interrupted(missing))
     begun = {replica for group in groups for replica in group}
     size = group_size(each, available_bytes(device) if memory is None else memory)
@@ -160,6 +176,7 @@ def _train_missing(
                     f"one run of {settings.model} on {settings.dataset} does not fit into the memory of {device}:"
                     " try a smaller model.hidden_channels or model.num_layers, or --device cpu"
                 ) from None
+            checkpoint.unlink(missing_ok=True)
             groups[:0] = chunks(group, -(-len(group) // 2))
             continue
         for outcome in outcomes:
@@ -169,11 +186,11 @@ def _train_missing(
 
 
 def _replicas(splits: Iterable[int] | None, seeds: int | Iterable[int], num_splits: int) -> list[Replica]:
-    chosen = list(range(num_splits) if splits is None else splits)
+    chosen = [int(split) for split in (range(num_splits) if splits is None else splits)]
     for split in chosen:
         if not 0 <= split < num_splits:
             raise UserError(f"there is no split {split}: this data set has splits 0 to {num_splits - 1}")
-    each = list(range(seeds) if isinstance(seeds, int) else seeds)
+    each = [int(seed) for seed in (seeds if isinstance(seeds, Iterable) else range(int(seeds)))]
     if not chosen or not each:
         raise UserError("there is nothing to train: give at least one split and one seed")
     return [Replica(split, seed) for split in dict.fromkeys(chosen) for seed in dict.fromkeys(each)]
@@ -186,6 +203,8 @@ def _pick_device(name: str) -> torch.device:
         device = torch.device(name)
     except RuntimeError:
         raise UserError(f"there is no device {name!r}: use 'auto', 'cpu' or 'cuda'") from None
+    if device.type not in ("cpu", "cuda"):
+        raise UserError(f"the device {name!r} is not supported: use 'auto', 'cpu' or 'cuda'")
     if device.type == "cuda" and not torch.cuda.is_available():
         raise UserError("there is no CUDA device here: use device 'cpu' or 'auto'")
     return device

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -82,7 +82,11 @@ class Run:
 
     def _task(self, data: Data | None) -> Task:
         data = with_candidates(self.data if data is None else data, self.settings.rewiring)
-        return Task.of(_with_masks(data), self.settings.data)
+        task = Task.of(_with_masks(data), self.settings.data, candidates=self.settings.rewiring is not None)
+        features = int(self.data.x.shape[1])
+        if task.num_features != features:
+            raise UserError(f"the runs were trained on {features} features, but this graph has {task.num_features}")
+        return replace(task, num_classes=int(self.data.y.max()) + 1)
 
     def _models(self, task: Task) -> Iterator[Model]:
         """The trained models, one after the other, ready for evaluation."""

@@ -66,7 +66,8 @@ class SettingFolder:
 
     def state(self, replica: Replica) -> dict[str, Tensor]:
         """The parameters of a finished run, [1, ...]."""
-        return load_tensors(self.folder(replica) / MODEL)[0]
+        path = self.folder(replica) / MODEL
+        return load_tensors(path, "delete the folder it belongs in to do the run again")[0]
 
     def checkpoint(self, group: Sequence[Replica]) -> Path:
         """Where the state of a group under way is kept."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import secrets
@@ -17,6 +18,8 @@ from gumbel_mpnn.errors import DataError
 def write_atomically(path: Path, content: bytes) -> None:
     """Write a file so that it is there with all its content or not at all, even after a power cut."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "this is a folder, not a file", str(path))
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}")
     try:
         with temporary.open("xb") as file:
@@ -38,8 +41,10 @@ def save_tensors(path: Path, tensors: Mapping[str, Tensor], note: Mapping[str, A
     write_atomically(path, save(plain, metadata))
 
 
-def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Tensors and note as `save_tensors` wrote them."""
+def load_tensors(
+    path: Path, remedy: str = "delete it to train this run again"
+) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Tensors and note as `save_tensors` wrote them; `remedy` ends the message where they cannot be read."""
     from safetensors import SafetensorError, safe_open
 
     try:
@@ -47,4 +52,4 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             note = json.loads((file.metadata() or {}).get("note", "{}"))
             return {name: file.get_tensor(name) for name in file.keys()}, note  # noqa: SIM118
     except (SafetensorError, OSError, json.JSONDecodeError) as error:
-        raise DataError(f"cannot read {path}: {error}; delete it to train this run again") from None
+        raise DataError(f"cannot read {path}: {error}; {remedy}") from None

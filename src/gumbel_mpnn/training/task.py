@@ -54,8 +54,10 @@ class Task:
     num_classes: int
 
     @classmethod
-    def of(cls, data: Data, settings: DataSettings, device: torch.device | str = "cpu") -> Task:
-        """The task that `data` poses, read with `settings`."""
+    def of(
+        cls, data: Data, settings: DataSettings, device: torch.device | str = "cpu", *, candidates: bool = True
+    ) -> Task:
+        """The task that `data` poses, read with `settings`, with its candidates among the pairs or without."""
         for name, what in (("x", "features"), ("y", "labels"), ("edge_index", "edges")):
             if data.get(name) is None:
                 raise DataError(f"this graph has no {what}: give it data.{name}")
@@ -69,14 +71,14 @@ class Task:
         train, val, test = (mask.to(device) for mask in masks)
         return cls(
             features=as_features(x, device),
-            graph=PairGraph.of(data, undirected=settings.undirected).to(device),
+            graph=PairGraph.of(data, undirected=settings.undirected, candidates=candidates).to(device),
             y=data.y.to(device),
             train_mask=train,
             val_mask=val,
             test_mask=test,
             metric=metric,
             num_features=int(x.shape[1]),
-            num_classes=int(data.y.max()) + 1,
+            num_classes=int(data.y.max()) + 1 if data.y.numel() else 0,
         )
 
     @property
@@ -93,7 +95,7 @@ class Task:
 def data_hash(data: Data) -> str:
     """16 hex digits of everything in `data` that training can see, labels and masks included."""
     digest = hashlib.sha256()
-    names = ("x", "edge_index", "edge_weight", "y", "train_mask", "val_mask", "test_mask")
+    names = ("x", "edge_index", "edge_weight", "candidate_index", "y", "train_mask", "val_mask", "test_mask")
     for name in names:
         value = data.get(name)
         if isinstance(value, Tensor):

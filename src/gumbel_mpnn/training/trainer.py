@@ -44,6 +44,8 @@ class Trainer:
     """Model, optimizer and the best state so far of a group of replicas."""
 
     def __init__(self, task: Task, settings: Settings, replicas: Sequence[Replica]) -> None:
+        if task.metric == "roc_auc" and task.num_classes != 2:
+            raise DataError(f"the metric roc_auc is for two classes, but there are {task.num_classes}")
         self.task, self.settings, self.replicas = task, settings, list(replicas)
         device, count = task.y.device, len(replicas)
         on_gpu = device.type == "cuda"

@@ -50,7 +50,10 @@ def refused(command, tmp_path):
         ("train --graph g.npz", "there is no file g.npz"),
         ("train --graph g.graphml --label kind", "there is no file g.graphml"),
         ("data show corra", "there is no data set called 'corra': did you mean 'cora'"),
-        ("presets show corra gcn", "there is no data set called 'corra': did you mean 'cora'"),
+        (
+            "presets show corra gcn",
+            "there is no data set with a preset 'tuned' for 'gcn' called 'corra': did you mean 'cora'",
+        ),
         ("presets show cora gnc", "there is no model called 'gnc': did you mean 'gcn'?"),
         ("presets show cora gcn --preset tund", "there is no family of presets called 'tund': did you mean 'tuned'?"),
         ("reproduce backbons", "there is no experiment called 'backbons': did you mean 'backbones'?"),

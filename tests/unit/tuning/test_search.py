@@ -1,5 +1,7 @@
 """Random search: every setting once, judged on validation, nothing done twice."""
 
+from importlib import import_module
+
 import pytest
 
 from gumbel_mpnn.errors import UserError
@@ -41,7 +43,7 @@ def test_trials_come_best_validation_first_and_are_not_done_again(tmp_path, monk
     values = [trial.run.val.mean for trial in found]
     assert len(found) == 4
     assert values == sorted(values, reverse=True)
-    monkeypatch.setattr("gumbel_mpnn.runs.fit.train", pytest.fail)
+    monkeypatch.setattr(import_module("gumbel_mpnn.runs.fit"), "train", pytest.fail)
     again = search(small_data(), "mlp", SPACE, **options)
     assert [trial.chosen for trial in again] == [trial.chosen for trial in found]
 

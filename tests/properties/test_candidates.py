@@ -1,0 +1,198 @@
+"""What candidates must be on any small graph, and the searches against their plain definitions."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+from torch_geometric.data import Data
+
+from gumbel_mpnn.rewiring.candidates import CandidateStrategy, Global, Local, TwoHop, blocks, candidates, similarity
+from helpers import both_ways, edges, normal
+
+bounded = settings(max_examples=60, deadline=None)
+KINDS = st.sampled_from(["cosine", "dot"])
+
+
+@st.composite
+def graphs(draw: st.DrawFn, whole_numbers: bool = True, batched: bool = False) -> Data:
+    """A graph of up to 20 nodes: whole-number features (many ties, some zero vectors) or normal ones."""
+    nodes = draw(st.integers(1, 20))
+    batch = torch.tensor(sorted(draw(st.lists(st.integers(0, 4), min_size=nodes, max_size=nodes))))
+    batch = batch if batched else torch.zeros_like(batch)
+    node = st.integers(0, nodes - 1)
+    pairs = draw(st.lists(st.tuples(node, node), max_size=40))
+    edge_index = edges(*(pair for pair in pairs if batch[pair[0]] == batch[pair[1]]))
+    if draw(st.booleans()):
+        edge_index = both_ways(edge_index)
+    seed, width = draw(st.integers(0, 2**16)), draw(st.integers(2, 4))
+    x = normal(nodes, width, seed=seed, dtype=torch.float32)
+    data = Data(x=(2 * x).round() if whole_numbers else x, edge_index=edge_index)
+    return Data(**data.to_dict(), batch=batch) if batched else data
+
+
+@st.composite
+def strategies(draw: st.DrawFn) -> CandidateStrategy:
+    name = draw(st.sampled_from(sorted(candidates)))
+    count = draw(st.integers(1, 25))
+    options = {
+        "local": {"per_node": count, "similarity": draw(KINDS)},
+        "global": {"pairs": count - 1, "similarity": draw(KINDS)},
+        "two_hop": {"per_node": count, "seed": draw(st.integers(-5, 5))},
+    }
+    return candidates[name](**options.get(name, {}))
+
+
+def allowed(data: Data) -> Tensor:
+    """Which pairs may be candidates, bool [N, N]."""
+    free = ~torch.eye(data.num_nodes, dtype=torch.bool)
+    source, target = data.edge_index
+    free[source, target] = free[target, source] = False
+    batch = data.get("batch")
+    return free if batch is None else free & (batch[:, None] == batch)
+
+
+def similarities(data: Data, kind: str) -> Tensor:
+    """All of them, float64 [N, N]."""
+    x = data.x.double()
+    if kind == "cosine":
+        x = x / x.norm(dim=1, keepdim=True).clamp(min=1e-300)
+    return x @ x.T
+
+
+def distinct(score: Tensor) -> bool:
+    """Whether no two possible entries are so near that rounding decides which is larger."""
+    possible = score[score > -torch.inf]
+    return bool((possible.sort().values.diff() > 1e-5).all())
+
+
+def as_set(data: Data) -> set[tuple[int, int]]:
+    return {(first, second) for first, second in data.candidate_index.T.tolist()}
+
+
+@bounded
+@given(st.booleans().flatmap(lambda batched: graphs(batched=batched)), strategies())
+def test_candidates_are_sorted_distinct_and_allowed(data, strategy):
+    out = strategy(data)
+    pairs = out.candidate_index
+    assert pairs.dtype == torch.int64
+    assert (pairs[0] < pairs[1]).all()
+    assert ((pairs[0] * data.num_nodes + pairs[1]).diff() > 0).all()
+    assert allowed(data)[pairs[0], pairs[1]].all()
+    counts = pairs.flatten().bincount(minlength=data.num_nodes)
+    assert out.max_candidates_per_node == counts.max()
+
+
+@bounded
+@given(graphs(), strategies())
+def test_the_same_arguments_give_the_same_candidates(data, strategy):
+    again = type(strategy)(**vars(strategy))
+    assert torch.equal(strategy(data).candidate_index, again(data).candidate_index)
+
+
+@bounded
+@given(graphs(), strategies(), st.randoms(use_true_random=False))
+def test_how_edges_are_listed_does_not_matter(data, strategy, random):
+    order = random.sample(range(data.edge_index.shape[1]), data.edge_index.shape[1])
+    listed = torch.cat([data.edge_index[:, order].flip(0), data.edge_index], dim=1)
+    other = Data(x=data.x, edge_index=listed)
+    assert torch.equal(strategy(data).candidate_index, strategy(other).candidate_index)
+
+
+@bounded
+@given(st.booleans().flatmap(lambda batched: graphs(batched=batched)), st.integers(1, 25))
+def test_local_is_the_best_of_each_row(data, per_node):
+    score, free, nodes = similarities(data, "dot"), allowed(data), data.num_nodes
+    expected = set()
+    for node in range(nodes):
+        others = [other for other in range(nodes) if free[node, other]]
+        others.sort(key=lambda other: (-score[node, other], (other - node) % nodes))
+        expected |= {(min(node, other), max(node, other)) for other in others[:per_node]}
+    assert as_set(Local(per_node, "dot")(data)) == expected
+
+
+@bounded
+@given(graphs(whole_numbers=False), st.integers(1, 25), KINDS)
+def test_local_is_the_best_of_each_row_for_any_numbers(data, per_node, kind):
+    score = similarities(data, kind).masked_fill(~allowed(data), -torch.inf)
+    assume(all(map(distinct, score)))
+    top = score.topk(min(per_node, data.num_nodes), dim=1)
+    node, place = (top.values > -torch.inf).nonzero().T
+    found = torch.stack([node, top.indices[node, place]])
+    assert as_set(Local(per_node, kind)(data)) == {(min(pair), max(pair)) for pair in found.T.tolist()}
+
+
+@bounded
+@given(graphs(), st.integers(1, 60))
+def test_global_is_the_best_of_all_pairs(data, pairs):
+    score, free = similarities(data, "dot"), allowed(data).triu()
+    every = sorted(free.nonzero().tolist(), key=lambda pair: (-score[tuple(pair)], pair[1] - pair[0], pair[0]))
+    assert as_set(Global(pairs, "dot")(data)) == {tuple(pair) for pair in every[:pairs]}
+
+
+@bounded
+@given(graphs(whole_numbers=False), st.integers(1, 60), KINDS)
+def test_global_is_the_best_of_all_pairs_for_any_numbers(data, pairs, kind):
+    score = similarities(data, kind).masked_fill(~allowed(data).triu(), -torch.inf)
+    assume(distinct(score))
+    top = score.flatten().topk(min(pairs, score.numel()))
+    best = top.indices[top.values > -torch.inf].tolist()
+    assert as_set(Global(pairs, kind)(data)) == {divmod(entry, data.num_nodes) for entry in best}
+
+
+@bounded
+@given(graphs(batched=True), st.integers(0, 30), KINDS, st.booleans())
+def test_each_graph_of_a_batch_is_searched_alone(data, count, kind, locally):
+    strategy = Local(count + 1, kind) if locally else Global(count, kind)
+    expected = set()
+    for graph in data.batch.unique():
+        nodes = (data.batch == graph).nonzero().flatten()
+        start = int(nodes[0])
+        inside = data.edge_index[:, data.batch[data.edge_index[0]] == graph]
+        found = as_set(strategy(Data(x=data.x[nodes], edge_index=inside - start)))
+        expected |= {(first + start, second + start) for first, second in found}
+    with pytest.MonkeyPatch.context() as patch:
+        for small in (1, 6, 512):
+            patch.setattr(blocks, "SMALL", small)
+            assert as_set(strategy(data)) == expected
+
+
+@bounded
+@given(graphs(batched=True), strategies(), st.integers(1, 20_000))
+def test_memory_does_not_change_the_result(data, strategy, budget):
+    expected = strategy(data).candidate_index
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(similarity.MEMORY, "cpu", budget)
+        assert torch.equal(strategy(data).candidate_index, expected)
+
+
+@bounded
+@given(graphs(whole_numbers=False), st.integers(1, 25), KINDS, st.booleans(), st.randoms(use_true_random=False))
+def test_renumbering_the_nodes_renumbers_the_candidates(data, count, kind, locally, random):
+    score = similarities(data, kind).masked_fill(~allowed(data), -torch.inf)
+    rows = score if locally else score[torch.ones_like(score).triu().bool()][None]
+    assume(all(map(distinct, rows)))
+    strategy = Local(count, kind) if locally else Global(count, kind)
+    order = torch.tensor(random.sample(range(data.num_nodes), data.num_nodes))
+    place = order.argsort()
+    renumbered = strategy(Data(x=data.x[order], edge_index=place[data.edge_index])).candidate_index
+    back = order[renumbered].sort(dim=0).values.T.tolist()
+    assert {tuple(pair) for pair in back} == as_set(strategy(data))
+
+
+@bounded
+@given(graphs(), st.integers(1, 25), st.integers(0, 100))
+def test_two_hop_candidates_are_at_distance_two(data, per_node, seed):
+    pairs = as_set(TwoHop(per_node, seed)(data))
+    adjacent = torch.zeros(data.num_nodes, data.num_nodes)
+    source, target = data.edge_index
+    adjacent[source, target] = adjacent[target, source] = 1
+    at_two = (adjacent @ adjacent > 0) & allowed(data)
+    assert all(at_two[pair] for pair in pairs)
+    degree = at_two.sum(1)
+    assert len(pairs) <= degree.clamp(max=per_node).sum()
+    for node in range(data.num_nodes):
+        chosen = sum(node in pair for pair in pairs)
+        assert min(per_node, int(degree[node])) <= chosen <= degree[node]
