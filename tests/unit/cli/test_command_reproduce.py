@@ -48,8 +48,8 @@ def test_the_page_has_the_command_the_machine_and_the_table(command, here):
     assert "the page is in docs/page.md" in result.stderr
     page = (here / "docs/page.md").read_text()
     assert page.startswith("# Plain models\n")
-    assert "gumbel-mpnn reproduce backbones --only tiny,mlp --splits 0 --set train.epochs=3 --seeds 1" in page
-    assert "--out docs/page.md" in page
+    assert "gumbel-mpnn reproduce backbones --only tiny,mlp --splits 0 --set train.epochs=3" in page
+    assert " --seeds 1 --out docs/page.md\n" in page
     assert "on cpu (" in page
     assert "| tiny | mlp | " in page
 
