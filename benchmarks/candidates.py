@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import argparse
 
-import harness  # first: it sets how threads wait
+import harness  # before torch: it sets how threads wait
+
+# isort: split
 import torch
 from sklearn.neighbors import NearestNeighbors
 from torch_geometric.data import Data

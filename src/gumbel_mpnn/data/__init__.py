@@ -10,13 +10,16 @@ from gumbel_mpnn.data.spec import DatasetSpec
 from gumbel_mpnn.data.splits import add_splits, check_masks
 from gumbel_mpnn.data.synthetic import demo_graph
 from gumbel_mpnn.data.tables import from_csv
+from gumbel_mpnn.data.tasks import add_noise_edges, bottleneck, leaf_count, mixture_neighborhoods
 from gumbel_mpnn.data.validate import GraphFacts, check
 
 __all__ = [
     "DatasetSpec",
     "GraphFacts",
     "Presence",
+    "add_noise_edges",
     "add_splits",
+    "bottleneck",
     "check",
     "check_masks",
     "choose_split",
@@ -27,7 +30,9 @@ __all__ = [
     "from_npz",
     "get_spec",
     "graph_file",
+    "leaf_count",
     "load",
     "locate",
+    "mixture_neighborhoods",
     "specs",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -21,7 +22,7 @@ from gumbel_mpnn.nn.streams import Streams
 from gumbel_mpnn.registry import Registry
 
 
-class Backbone(ReplicaModule):
+class Backbone(ReplicaModule, ABC):
     """`num_layers` times layer → norm → ReLU → dropout, then a linear head.
 
     Args:
@@ -77,9 +78,9 @@ class Backbone(ReplicaModule):
         self._streams: Streams | None = None
         self.reset_parameters()
 
+    @abstractmethod
     def make_conv(self, replicas: int, in_channels: int, out_channels: int) -> ReplicaModule:
         """One layer of this kind of model."""
-        raise NotImplementedError
 
     def reset_parameters(self) -> None:
         """Draw all parameters anew from the replicas' seeds."""

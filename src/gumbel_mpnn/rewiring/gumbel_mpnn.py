@@ -10,6 +10,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gumbel_mpnn.config import RewiringSettings, rewiring_settings
+from gumbel_mpnn.errors import UserError
 from gumbel_mpnn.graph import PairGraph, WeightedGraph
 from gumbel_mpnn.nn import SparseFeatures, Streams, backbones
 from gumbel_mpnn.nn.loss import cross_entropy
@@ -215,8 +216,13 @@ class GumbelMPNN(ReplicaModule):
 def _make_regularizers(settings: RewiringSettings) -> list[Regularizer]:
     """The penalties that the settings ask for, with their weights."""
     chosen: list[Regularizer] = []
-    if settings.regularizer != "none" and settings.regularizer_weight:
-        chosen.append(regularizers[settings.regularizer](settings.regularizer_weight))
+    if settings.regularizer != "none":
+        if regularizers.canonical(settings.regularizer) in ("prior", "agreement"):
+            raise UserError(
+                f"set rewiring.{settings.regularizer} to its weight rather than naming it as regularizer"
+            )
+        if settings.regularizer_weight:
+            chosen.append(regularizers[settings.regularizer](settings.regularizer_weight))
     if settings.prior:
         chosen.append(Prior(settings.prior, keep=settings.keep, add=settings.add))
     return chosen

@@ -187,3 +187,9 @@ def test_settings_make_the_same_model_as_keywords():
     assert by_settings.settings == by_keywords.settings
     assert torch.equal(by_settings.eval()(data), by_keywords.eval()(data))
     assert str(by_keywords) == "GumbelMPNN(GCN(8 wide, 2 layers, 3 classes), scorer='mixed', candidates='local')"
+
+
+@pytest.mark.parametrize("name", ["prior", "agreement"])
+def test_penalties_with_a_weight_of_their_own_are_not_named_as_the_regularizer(name):
+    with pytest.raises(UserError, match=rf"set rewiring\.{name}"):
+        GumbelMPNN(3, 2, regularizer=name, regularizer_weight=1.0)

@@ -56,6 +56,8 @@ def closest_pairs(x: Tensor, graph: PairGraph, blocks: Sequence[Block], quota: T
 
 
 class _Search:
+    """The embeddings and the edges of one search."""
+
     def __init__(self, x: Tensor, graph: PairGraph) -> None:
         self.x, self.num_nodes = x, graph.num_nodes
         self.edges = pair_key(graph.pair_index, graph.num_nodes)

@@ -17,7 +17,8 @@ from gumbel_mpnn.rewiring.candidates.similarity import check_similarity, embeddi
 class Local(CandidateStrategy):
     """For each node the `per_node` most similar nodes that are not its neighbors.
 
-    A node can be among the most similar ones of many others, far more often by dot product than by cosine.
+    A node can be among the most similar ones of many others, far more often by dot product than by cosine. Of equally
+    similar nodes those are chosen whose numbers follow the node's own, so that ties at least make no hubs.
 
     Args:
         per_node: How many nodes each node chooses; a pair that both ends choose counts once.
