@@ -218,9 +218,7 @@ def _make_regularizers(settings: RewiringSettings) -> list[Regularizer]:
     chosen: list[Regularizer] = []
     if settings.regularizer != "none":
         if regularizers.canonical(settings.regularizer) in ("prior", "agreement"):
-            raise UserError(
-                f"set rewiring.{settings.regularizer} to its weight rather than naming it as regularizer"
-            )
+            raise UserError(f"set rewiring.{settings.regularizer} to its weight rather than naming it as regularizer")
         if settings.regularizer_weight:
             chosen.append(regularizers[settings.regularizer](settings.regularizer_weight))
     if settings.prior:

@@ -63,15 +63,15 @@ def _top(scores: Tensor, origin: int, count: int, lane: int, first_node: int) ->
     """Nodes of the `count` best columns of each row, [rows, columns] → int64 [rows, count], −1 for −∞.
 
     Row r stands for column `origin + r`. Columns are taken together in lanes. The best lie in the `count` lanes with
-    the largest maxima or in the row's own lane, so only those are looked into: on each device several times faster
-    than `topk` of whole rows.
+    the largest maxima or in the row's own lane, so only those are looked into: on a CPU twice as fast as `topk` of
+    whole rows.
     """
     rows, stride = scores.shape
     lanes = scores.view(rows, stride // lane, lane)
     own = torch.arange(origin, origin + rows, device=scores.device)[:, None]
     chosen = torch.arange(lanes.shape[1], device=scores.device).expand(rows, -1)
     if lanes.shape[1] > count + 1:
-        # Only the row's own lane lies both behind and before the row; lanes are in the order of their columns else.
+        # Going up from the row, all other lanes are met one after the other; its own is met first and last.
         own_lane = own // lane
         key = sortable(lanes.amax(dim=2), _steps(own_lane, chosen, lanes.shape[1]))
         key.scatter_(1, own_lane, torch.iinfo(torch.int64).max)
