@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import argparse
 
+import harness  # before torch: it says how torch's threads wait
+
+# isort: split
 import torch
 import torch.nn.functional as F
 import torch_geometric.nn as pyg
@@ -15,7 +18,6 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 import gumbel_mpnn as gm
-import harness
 from gumbel_mpnn.nn import as_features
 
 WIDTH, DROPOUT = 128, 0.5
