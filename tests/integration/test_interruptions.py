@@ -132,7 +132,8 @@ def test_interrupted_by_a_person(begun, graph, whole, monkeypatch):
     stdout, stderr = process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode == 130
     assert stdout == ""
-    first, last = stderr.splitlines()
+    preface, first, last = stderr.splitlines()
+    assert preface.startswith("read ")
     assert first.startswith("gcn on own: 4 runs, 1 group, about ")
     assert last == "interrupted: what was finished is kept, and the same command goes on from there"
     assert run_folders(runs) == []

@@ -12,6 +12,7 @@ from gumbel_mpnn.cli.common import (
     OutputFormat,
     emit,
     in_one_sentence,
+    note,
     reject_early_format,
 )
 
@@ -59,10 +60,14 @@ def show(
     format: FormatOption = OutputFormat.text,
 ) -> None:
     """Load one data set and show its counts, degrees, classes and splits."""
-    from gumbel_mpnn.data import check, get_spec, load
+    from gumbel_mpnn.data import check, get_spec, load, locate
     from gumbel_mpnn.report import Table
 
     spec = get_spec(name)
+    presence = locate(spec, data_root)
+    if features and not presence.complete and presence.without_features:
+        note("the features are not here: shown is the graph without them")
+        features = False
     data = load(name, root=data_root, protocol=protocol, features=features)
     facts = check(data, require_all_classes=False)
     masks = {part: data[f"{part}_mask"].sum(0) for part in ("train", "val", "test")}

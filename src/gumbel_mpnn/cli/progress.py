@@ -17,8 +17,8 @@ PLAIN_LINE_SECONDS = 10.0
 class ProgressMonitor:
     """Shows what is done, the best validation value and the time left while `fit` works."""
 
-    def __init__(self, show_test: bool = True) -> None:
-        self.show_test = show_test
+    def __init__(self, show_test: bool = True, preface: str = "") -> None:
+        self.show_test, self.preface = show_test, preface
         self.console = Console(stderr=True, highlight=False)
         self.live: Progress | None = None
         self.done_epochs = self.total_epochs = self.group_epochs = 0
@@ -27,6 +27,9 @@ class ProgressMonitor:
     def begin(self, settings: Settings, replicas: int, finished: int, groups: int, bytes_needed: int) -> None:
         """Training of one setting begins."""
         self.title = f"{settings.model} on {settings.dataset}"
+        if self.preface:
+            self._say(self.preface)
+            self.preface = ""
         missing = replicas - finished
         if not missing:
             self._say(f"{self.title}: all {replicas} runs found finished")

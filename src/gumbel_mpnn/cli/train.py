@@ -49,11 +49,16 @@ def train(
 ) -> None:
     """Train a model on some splits and seeds, all at once; finished runs are not done again."""
     from gumbel_mpnn.cli.progress import ProgressMonitor
+    from gumbel_mpnn.config import parse_overrides
     from gumbel_mpnn.report import run_table
     from gumbel_mpnn.runs import fit
 
-    source = _source(dataset, nodes, edges, graph, label, features)
-    monitor = ProgressMonitor()
+    if predictions is not None and predictions.is_dir():
+        raise UserError(f"--predictions {predictions} is a folder: name a file in it")
+    changes = parse_overrides(overrides or ())
+    undirected = bool(changes.get("data", {}).get("undirected", True))
+    source = _source(dataset, nodes, edges, graph, label, features, undirected)
+    monitor = ProgressMonitor(preface=_what_was_read(source, model, preset))
     try:
         run = fit(
             source,
@@ -84,6 +89,7 @@ def _source(
     graph: Path | None,
     label: str | None,
     features: str | None,
+    undirected: bool,
 ) -> str | Data:
     """What to train on: a data set by name, or a person's own files."""
     match dataset is not None, nodes is not None or edges is not None, graph is not None:
@@ -92,25 +98,43 @@ def _source(
                 raise UserError("--label and --features are for own data, not for a data set by name")
             return str(dataset)
         case False, True, False if nodes is not None and edges is not None:
-            return _read_csv(nodes, edges, label, features)
+            return _read_csv(nodes, edges, label, features, undirected)
         case False, False, True:
-            return _read_graph(Path(graph or ""), label, features)
-    raise UserError("give the name of a data set, or own data as --nodes with --edges, or as --graph")
+            return _read_graph(Path(graph or ""), label, features, undirected)
+    raise UserError("give either the name of a data set, or own data as --nodes with --edges, or as --graph")
 
 
-def _read_csv(nodes: Path, edges: Path, label: str | None, features: str | None) -> Data:
+def _what_was_read(source: str | Data, model: str, preset: str) -> str:
+    """A sentence that would show a column taken for another, or settings that nobody chose."""
+    from gumbel_mpnn.config import list_presets
+    from gumbel_mpnn.data import check, get_spec
+    from gumbel_mpnn.training import models
+
+    if not isinstance(source, str):
+        facts = check(source)
+        return (
+            f"read {facts.num_nodes} nodes ({facts.num_unlabelled} without a label), {facts.num_edges} edges,"
+            f" {source.num_features} features, {facts.num_classes} classes"
+        )
+    wanted = (preset, get_spec(source).name, models.canonical(model))
+    if preset in ("tuned", "paper") and wanted not in list_presets():
+        return f"there is no {preset} preset for {model} on {source}: plain defaults are used"
+    return ""
+
+
+def _read_csv(nodes: Path, edges: Path, label: str | None, features: str | None, undirected: bool) -> Data:
     from gumbel_mpnn.data import from_csv
 
     if label is None:
         raise UserError("own data need --label, the name of the label column")
-    return from_csv(nodes, edges, label=label, features=_columns(features))
+    return from_csv(nodes, edges, label=label, features=_columns(features), undirected=undirected)
 
 
-def _read_graph(path: Path, label: str | None, features: str | None) -> Data:
+def _read_graph(path: Path, label: str | None, features: str | None, undirected: bool) -> Data:
     from gumbel_mpnn.data import from_graphml, from_npz
 
     if path.suffix == ".npz":
-        return from_npz(path)
+        return from_npz(path, undirected=undirected)
     if label is None:
         raise UserError("own data need --label, the name of the label attribute")
     return from_graphml(path, label=label, features=_columns(features))

@@ -53,7 +53,7 @@ def _table(path: Path, dtype: type, columns: int | None = None) -> NDArray[Any]:
     import pandas as pd
 
     try:
-        table = pd.read_csv(path, header=None, dtype=dtype, compression="gzip").to_numpy(copy=True)
+        table: NDArray[Any] = pd.read_csv(path, header=None, dtype=dtype, compression="gzip").to_numpy(copy=True)
     except (OSError, EOFError, ValueError, zlib.error) as error:
         raise DataError(f"{path} is not a whole table of numbers ({error}): it is truncated or altered") from error
     if columns is not None and table.shape[1] != columns:

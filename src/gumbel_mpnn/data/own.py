@@ -78,7 +78,7 @@ def encode_labels(labels: Sequence[str], ids: Sequence[Hashable], where: str) ->
                 f"{where}: node {ids[negative]!r} has the label {labels[negative]}: leave the label of an unlabelled "
                 "node empty and number classes from 0"
             )
-        class_names = sorted(names, key=int)
+        class_names = sorted(names, key=lambda name: (int(name), name))
     else:
         class_names = sorted(names)
     number = {name: k for k, name in enumerate(class_names)} | {"": -1}

@@ -42,8 +42,8 @@ def from_csv(
         label: the column of the nodes that is to be predicted.
         features: columns to learn from; None takes all numeric ones other than id, label and split.
         id: the column that names the node; None takes the one called `id`, or else the first.
-        source: the column of the edges with the id of one end; None takes the first.
-        target: the column with the other end; None takes the second.
+        source: the column of the edges with the id of one end; None takes the one called `source`, or else the first.
+        target: the column with the other end; None takes the one called `target`, or else the second.
         undirected: whether every edge goes both ways.
     """
     header = _header(nodes)
@@ -126,7 +126,8 @@ def _features(path: str | Path, table: pd.DataFrame, wanted: Sequence[str] | Non
     chosen = numeric if wanted is None else list(wanted)
     if not chosen:
         raise DataError(f"{path} has no numeric column to take as feature: add one, or name them with features=")
-    return table[chosen].to_numpy(dtype=np.float32, copy=True)
+    x: NDArray[np.float32] = table[chosen].to_numpy(dtype=np.float32, copy=True)
+    return x
 
 
 def _edges(
@@ -138,7 +139,8 @@ def _edges(
     header = _header(path)
     if len(header) < 2:
         raise DataError(f"{path} needs two columns, one for each end of an edge")
-    names = [_column(path, header, name) for name in (source or header[0], target or header[1])]
+    first, second = ("source", "target") if {"source", "target"} <= set(header) else header[:2]
+    names = [_column(path, header, name) for name in (source or first, target or second)]
     table = _read(path, header, names)
 
     row_of = pd.Index(ids)

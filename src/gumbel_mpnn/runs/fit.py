@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,6 +13,7 @@ import torch
 from torch_geometric.data import Data
 
 from gumbel_mpnn.config import (
+    DataSettings,
     Settings,
     merge,
     parse_overrides,
@@ -82,7 +84,7 @@ def fit(
         monitor: Told how it goes.
     """
     resolved = make_settings(dataset, model, preset=preset, settings=settings, overrides=overrides)
-    data = _read(dataset, resolved.data.protocol, root)
+    data = _read(dataset, resolved.data, root)
     where = _pick_device(device)
     rewires = resolved.rewiring is not None
     task = Task.of(with_candidates(data, resolved.rewiring), resolved.data, where, candidates=rewires)
@@ -125,12 +127,22 @@ def _folder_name(name: object) -> str:
     return re.sub(r"[^\w.-]+", "-", str(name or "")).strip(".-") or "own"
 
 
-def _read(dataset: str | Data, protocol: str, root: str | Path | None) -> Data:
-    """The data with masks: a data set's own or, for a person's graph that has none, those of a random protocol."""
+def _read(dataset: str | Data, settings: DataSettings, root: str | Path | None) -> Data:
+    """The data with masks: a data set's own or, for a person's graph that has none, those of a random protocol.
+
+    A data set is read with the direction of its edges where it has one and the settings want it.
+    """
+    protocol = settings.protocol
     if isinstance(dataset, str):
-        return load(dataset, protocol=protocol or None, root=root)
+        directed = not settings.undirected and any(form.directed for form in get_spec(dataset).forms)
+        return load(dataset, protocol=protocol or None, root=root, directed=directed)
     if dataset.get("y") is None:
         raise DataError("this graph has no labels: give it data.y")
+    if isinstance(dataset.x, torch.Tensor) and dataset.x.layout != torch.strided:
+        dataset = copy.copy(dataset)
+        dataset.x = dataset.x.to_dense()
+    if dataset.get("train_mask") is None:
+        check(dataset)
     if protocol or dataset.get("train_mask") is None:
         dataset = add_splits(dataset, protocol or OWN_PROTOCOL)
     check(dataset)

@@ -65,7 +65,7 @@ class Task:
         if metric not in metrics:
             raise unknown_name("metric", metric, metrics)
         masks = [_columns(data, name) for name in ("train_mask", "val_mask", "test_mask")]
-        x = data.x.float()
+        x = (data.x if data.x.layout == torch.strided else data.x.to_dense()).float()
         if settings.features == "row-normalized":
             x = x / x.abs().sum(-1, keepdim=True).clamp(min=1e-12)
         train, val, test = (mask.to(device) for mask in masks)

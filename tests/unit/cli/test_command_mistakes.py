@@ -38,12 +38,12 @@ def refused(command, tmp_path):
     [
         ("train corra", "there is no data set called 'corra': did you mean 'cora'"),
         ("train cora --model gnc", "there is no model called 'gnc': did you mean 'gcn'?"),
-        ("train", "give the name of a data set, or own data as --nodes with --edges, or as --graph"),
-        ("train cora --graph g.npz", "give the name of a data set, or own data"),
-        ("train cora --nodes n.csv --edges e.csv", "give the name of a data set, or own data"),
-        ("train --nodes n.csv", "give the name of a data set, or own data"),
-        ("train --edges e.csv", "give the name of a data set, or own data"),
-        ("train --graph g.npz --nodes n.csv --edges e.csv", "give the name of a data set, or own data"),
+        ("train", "give either the name of a data set, or own data as --nodes with --edges, or as --graph"),
+        ("train cora --graph g.npz", "give either the name of a data set, or own data"),
+        ("train cora --nodes n.csv --edges e.csv", "give either the name of a data set, or own data"),
+        ("train --nodes n.csv", "give either the name of a data set, or own data"),
+        ("train --edges e.csv", "give either the name of a data set, or own data"),
+        ("train --graph g.npz --nodes n.csv --edges e.csv", "give either the name of a data set, or own data"),
         ("train --nodes n.csv --edges e.csv", "own data need --label, the name of the label column"),
         ("train --graph g.graphml", "own data need --label, the name of the label attribute"),
         ("train --nodes n.csv --edges e.csv --label kind", "there is no file n.csv"),
@@ -149,7 +149,7 @@ def test_predictions_that_cannot_be_written(command, here):
     result = command("train", "tiny", *QUICK, "--predictions", "folder")
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.splitlines()[-1].startswith("error: ")
-    assert sorted(path.name for path in here.iterdir()) == ["folder", "runs"]
+    assert sorted(path.name for path in here.iterdir()) == ["folder"]
 
 
 @pytest.mark.usefixtures("tiny")

@@ -44,7 +44,8 @@ def test_own_csv_files_in_a_real_process(own, csv, here, environment):
     assert (shown["dataset"], shown["model"], shown["metric"]) == ("own", "gcn", "accuracy")
     shown["runs"] = [here / folder for folder in shown["runs"]]
     check_object(shown, runs=4)
-    lines = done.stderr.splitlines()
+    preface, *lines = done.stderr.splitlines()
+    assert preface.startswith("read ")
     assert lines[0].startswith("gcn on own: 4 runs, 1 group, about ")
     assert lines[1].startswith("gcn on own: test ")
     assert lines[2:] == [
@@ -101,12 +102,12 @@ class TestDataSet:
         first = command("train", "tiny", *QUICK, "--format", "json")
         again = command("train", "Tiny", *QUICK, "--format", "json")
         assert again.stdout == first.stdout
-        assert again.stderr.startswith("gcn on tiny: all 2 runs found finished\n")
+        assert "gcn on tiny: all 2 runs found finished\n" in again.stderr
 
     def test_more_seeds_train_the_missing(self, command):
         command("train", "tiny", *QUICK)
         more = command("train", "tiny", *QUICK, "--seeds", "3")
-        assert more.stderr.startswith("gcn on tiny: 4 runs, 2 more found finished, 1 group, about ")
+        assert "gcn on tiny: 4 runs, 2 more found finished, 1 group, about " in more.stderr
 
     def test_splits_in_the_order_asked_for(self, command):
         shown = json.loads(command("train", "tiny", *QUICK, "--splits", "1,0", "--format", "json").stdout)
@@ -153,7 +154,8 @@ class TestDataSet:
     def test_long_work_prints_plain_lines_where_there_is_no_terminal(self, command, monkeypatch):
         monkeypatch.setattr("gumbel_mpnn.cli.progress.PLAIN_LINE_SECONDS", -1)
         monkeypatch.setattr("gumbel_mpnn.training.loop.REPORT_SECONDS", 0)
-        lines = command("train", "tiny", *QUICK, "--splits", "0").stderr.splitlines()
+        preface, *lines = command("train", "tiny", *QUICK, "--splits", "0").stderr.splitlines()
+        assert preface == "there is no tuned preset for gcn on tiny: plain defaults are used"
         assert lines[1].startswith("gcn on tiny: 1/3 epochs, best val ")
         assert lines[1].endswith(" s left")
         assert lines[3].startswith("gcn on tiny: 3/3 epochs, ")

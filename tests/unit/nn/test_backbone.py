@@ -169,5 +169,5 @@ def test_streams_of_training_follow_the_seeds():
 
 
 def test_a_new_kind_of_layer_needs_make_conv():
-    with pytest.raises(NotImplementedError):
+    with pytest.raises(TypeError):
         Backbone(6, 3)
