@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from gumbel_mpnn._version import __version__
 
 if TYPE_CHECKING:
-    from gumbel_mpnn import data, graph, nn, rewiring
+    from gumbel_mpnn import data, graph, measures, nn, rewiring
     from gumbel_mpnn.data import from_csv, from_graphml, from_networkx, from_npz, load
     from gumbel_mpnn.errors import UserError
     from gumbel_mpnn.graph import PairGraph
@@ -36,6 +36,7 @@ __all__ = [
     "from_npz",
     "graph",
     "load",
+    "measures",
     "nn",
     "regularizers",
     "rewiring",
