@@ -27,15 +27,16 @@ def undirected_edges(data: Data, convention: Convention = "coalesced") -> Tensor
     edge_index, num_nodes = _edge_index(data), node_count(data)
     if convention == "as_listed":
         return edge_index
-    low, high = edge_index.amin(0), edge_index.amax(0)
+    source, target = edge_index
+    low, high = torch.minimum(source, target), torch.maximum(source, target)
     key = torch.unique((low * num_nodes + high)[low != high])
-    return torch.stack([key // max(num_nodes, 1), key % max(num_nodes, 1)])
+    return torch.stack([key // num_nodes, key % num_nodes])
 
 
 def node_count(data: Data) -> int:
-    """Number of nodes, N."""
-    if data.num_nodes is None:
-        raise DataError("the graph does not say how many nodes it has: set data.num_nodes")
+    """Number of nodes, N: at least one."""
+    if not data.num_nodes:
+        raise DataError("the graph has no nodes: give it labels or features, or set data.num_nodes")
     return int(data.num_nodes)
 
 
