@@ -1,9 +1,22 @@
 """One module for each table or figure."""
 
 from gumbel_mpnn.experiments.backbones import Backbones
-from gumbel_mpnn.experiments.base import Experiment, Job, published, run_jobs
+from gumbel_mpnn.experiments.base import Analysis, Experiment, Job, published, run_jobs
 from gumbel_mpnn.experiments.demo import run_demo
+from gumbel_mpnn.experiments.measures import MeasuresTable
 
 experiments: dict[str, Experiment] = {experiment.name: experiment for experiment in (Backbones(),)}
+analyses: dict[str, Analysis] = {analysis.name: analysis for analysis in (MeasuresTable(),)}
 
-__all__ = ["Backbones", "Experiment", "Job", "experiments", "published", "run_demo", "run_jobs"]
+__all__ = [
+    "Analysis",
+    "Backbones",
+    "Experiment",
+    "Job",
+    "MeasuresTable",
+    "analyses",
+    "experiments",
+    "published",
+    "run_demo",
+    "run_jobs",
+]

@@ -34,10 +34,13 @@ def undirected_edges(data: Data, convention: Convention = "coalesced") -> Tensor
 
 
 def node_count(data: Data) -> int:
-    """Number of nodes, N: at least one."""
-    if not data.num_nodes:
+    """Number of nodes, N, which is at least one: `num_nodes` or the rows of `x` or `y`, else as the edges have it."""
+    y = data.get("y")
+    said = "num_nodes" in data or data.get("x") is not None
+    count = data.num_nodes if said or y is None or y.dim() == 0 else len(y)
+    if not count:
         raise DataError("the graph has no nodes: give it labels or features, or set data.num_nodes")
-    return int(data.num_nodes)
+    return int(count)
 
 
 def labels_of(data: Data) -> Tensor:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gumbel_mpnn.measures.edges import Convention, labels_of, undirected_edges
+from gumbel_mpnn.measures.edges import Convention, class_count, labels_of, undirected_edges
 from gumbel_mpnn.measures.neighborhoods import neighbor_label_counts
 
 
@@ -53,5 +53,6 @@ def edge_label_shares(data: Data, convention: Convention = "coalesced") -> Tenso
     """
     y, edges = labels_of(data), undirected_edges(data, convention)
     labels = y[edges][:, (y[edges] >= 0).all(0)]
-    counts = neighbor_label_counts(labels, torch.arange(int(y.max()) + 1), int(y.max()) + 1).double()
+    num_classes = max(class_count(y), 1)
+    counts = neighbor_label_counts(labels, torch.arange(num_classes), num_classes).double()
     return counts / counts.sum()

@@ -97,8 +97,8 @@ def _conjugate_gradients(matrix: Sparse, b: Tensor) -> Tensor | None:
     """The x [N, K] with x - matrix @ x = b [N, K]; None if that takes too long."""
     with warnings.catch_warnings():  # torch announces with every first use that its CSR support is in beta
         warnings.simplefilter("ignore")
-        parts = (torch.from_numpy(array) for array in (matrix.indptr, matrix.indices, matrix.data))
-        product = torch.sparse_csr_tensor(*parts, size=matrix.shape, check_invariants=False)
+        begin, column, value = map(torch.from_numpy, (matrix.indptr, matrix.indices, matrix.data))
+        product = torch.sparse_csr_tensor(begin, column, value, size=matrix.shape)
     x, residual = torch.zeros_like(b), b.clone()
     direction, squares = residual.clone(), residual.square().sum(0)
     goal = TOLERANCE**2 * squares

@@ -27,6 +27,8 @@ RESTARTS = 100
 SHIFT = 1e-6
 
 Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+Multiply = Callable[[Vector], Vector]
 
 
 class SpectrumEnds(NamedTuple):
@@ -69,7 +71,7 @@ def _smallest(block: Sparse, k: int) -> Vector:
     if block.shape[0] <= max(DENSE_NODES, 2 * k):
         return _dense_eigenvalues(block)[:k]
     matrix, degree = normalized(block)
-    null = np.sqrt(degree / degree.sum())
+    null = np.sqrt(degree / degree.sum())[:, None]
     return np.concatenate([[0.0], _below_two(eye_array(len(degree)) + matrix, k - 1, null)])
 
 
@@ -80,7 +82,7 @@ def _largest(block: Sparse, k: int) -> Vector:
     if block.shape[0] <= max(DENSE_NODES, 2 * k):
         return _dense_eigenvalues(block)[::-1][:k]
     matrix, degree = normalized(block)
-    return 2 - _below_two(eye_array(len(degree)) - matrix, k, np.zeros(len(degree)))
+    return 2 - _below_two(eye_array(len(degree)) - matrix, k, np.zeros((len(degree), 0)))
 
 
 def _dense_eigenvalues(block: Sparse) -> Vector:
@@ -89,8 +91,8 @@ def _dense_eigenvalues(block: Sparse) -> Vector:
     return values
 
 
-def _below_two(matrix: Sparse, k: int, null: Vector) -> Vector:
-    """By how much the k largest eigenvalues of `matrix` are below 2, rising; the eigenvector `null` is left out.
+def _below_two(matrix: Sparse, k: int, null: Matrix) -> Vector:
+    """By how much the k largest eigenvalues of `matrix` are below 2, rising; eigenvectors `null` [N, M] are left out.
 
     `matrix` is symmetric with eigenvalues from 0 to 2. The Lanczos iteration does not end where the eigenvalues crowd
     at 2, that is on long and thin graphs. These are the ones whose factors stay sparse, so there it goes on with the
@@ -109,26 +111,40 @@ def _below_two(matrix: Sparse, k: int, null: Vector) -> Vector:
     return below.clip(0, 2)
 
 
-def _top_eigenvalues(multiply: Callable[[Vector], Vector], k: int, null: Vector, restarts: int) -> Vector:
-    """The k largest eigenvalues, falling, of a symmetric operator on the vectors orthogonal to `null`."""
+def _top_eigenvalues(multiply: Multiply, k: int, null: Matrix, restarts: int) -> Vector:
+    """The k largest eigenvalues, falling, of a symmetric operator on the vectors orthogonal to `null` [N, M].
+
+    A Lanczos iteration can pass over the second of two equal eigenvalues. So those that were found are set aside, and
+    it is asked for the largest of the rest until that one is no larger.
+    """
+    values, found = _lanczos(multiply, k, null, restarts)
+    while 1 < k < len(null) - null.shape[1]:
+        null = np.concatenate([null, found], axis=1)
+        more, found = _lanczos(multiply, 1, null, restarts)
+        if more[0] <= np.sort(values)[-k] * (1 + 1e-8):
+            break
+        values = np.concatenate([values, more])
+    return np.sort(values)[::-1][:k]
+
+
+def _lanczos(multiply: Multiply, k: int, null: Matrix, restarts: int) -> tuple[Vector, Matrix]:
+    """The k largest eigenvalues and their eigenvectors [N, k] on the vectors orthogonal to `null` [N, M]."""
     from scipy.sparse.linalg import LinearOperator, eigsh
     from threadpoolctl import threadpool_limits
 
-    def projected(x: Vector) -> Vector:
-        return _without(multiply(_without(x.ravel(), null)), null)
+    def without_null(x: Vector) -> Vector:
+        rest: Vector = x - null @ (null.T @ x)
+        return rest
 
-    start = np.random.default_rng(0).normal(size=len(null))
-    operator = LinearOperator((len(null), len(null)), matvec=projected, dtype=np.float64)
-    basis = max(2 * k + 1, 20)
+    def projected(x: Vector) -> Vector:
+        return without_null(multiply(without_null(x.ravel())))
+
+    size = len(null)
+    start = without_null(np.random.default_rng(0).normal(size=size))
+    operator = LinearOperator((size, size), matvec=projected, dtype=np.float64)
     # Threads only wait for each other on vectors, and stand still where another program has a core.
     with threadpool_limits(1, user_api="blas"):
-        values: Vector = eigsh(
-            operator, k=k, which="LA", v0=start, ncv=basis, maxiter=restarts, tol=1e-10, return_eigenvectors=False
+        values, vectors = eigsh(
+            operator, k=k, which="LA", v0=start, ncv=min(max(2 * k + 1, 20), size), maxiter=restarts, tol=1e-10
         )
-    return np.sort(values)[::-1]
-
-
-def _without(x: Vector, null: Vector) -> Vector:
-    """The part of `x` that is orthogonal to `null`."""
-    rest: Vector = x - null * (null @ x)
-    return rest
+    return values, vectors

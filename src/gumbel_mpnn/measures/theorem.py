@@ -48,7 +48,7 @@ class TheoremBound:
     @property
     def distance(self) -> Tensor:
         """Distance of the expected neighbor features, [K]."""
-        return self.difference.norm(dim=1)
+        return _lengths(self.difference)
 
     @property
     def bound(self) -> Tensor:
@@ -63,7 +63,7 @@ class TheoremBound:
     @property
     def image(self) -> Tensor:
         """Distance of the expected embeddings, the line of the proof before σ_min comes in, [K]."""
-        return (self.difference @ self.weight.T).norm(dim=1)
+        return _lengths(self.difference @ self.weight.T)
 
     @property
     def is_vacuous(self) -> bool:
@@ -85,6 +85,9 @@ class TheoremBound:
             f"on the span of the class means it is {self.class_sigma_min:.4g} and the bound {_mean(self.class_bound)} "
             f"{pairs}"
         )
+
+    def __str__(self) -> str:
+        return self.remark
 
 
 def theorem_bound(
@@ -168,6 +171,11 @@ def _check_pairs(pairs: Tensor, y: Tensor, usable: Tensor) -> None:
 def _rounding(matrix: Tensor) -> float:
     """What a singular value of `matrix` may be by rounding alone."""
     return float(torch.linalg.matrix_norm(matrix, 2)) * max(matrix.shape) * torch.finfo(matrix.dtype).eps
+
+
+def _lengths(rows: Tensor) -> Tensor:
+    lengths: Tensor = torch.linalg.vector_norm(rows, dim=1)
+    return lengths
 
 
 def _mean(values: Tensor) -> str:
