@@ -85,7 +85,7 @@ def test_structure_against_networkx(data):
     graph = networkx.Graph(counted(data, "coalesced"))
     graph.add_nodes_from(range(data.num_nodes))
     degree = [graph.degree[node] for node in range(data.num_nodes)]
-    assert measures.degrees(data).tolist() == degree
+    assert measures.node_degrees(data).tolist() == degree
     assert measures.num_edges(data) == graph.number_of_edges()
     assert measures.num_components(data) == networkx.number_connected_components(graph)
     nodes = range(data.num_nodes)
