@@ -2,15 +2,15 @@
 
 Every measure takes a `Data` and reads it as undirected, each edge once, without self-loops, unless its edge convention
 says otherwise. Edge weights are not looked at. A node with the label -1 has none: it counts as a node and neighbor, but
-not where labels are compared.
+not where labels are compared. Everything is computed on the CPU.
 """
 
 from gumbel_mpnn.measures.degrees import (
     degree_max,
     degree_mean,
     degree_min,
-    degrees,
     largest_component,
+    node_degrees,
     num_components,
     num_edges,
     num_nodes,
@@ -34,7 +34,6 @@ __all__ = [
     "degree_max",
     "degree_mean",
     "degree_min",
-    "degrees",
     "edge_homophily",
     "edge_label_shares",
     "effective_resistance",
@@ -42,6 +41,7 @@ __all__ = [
     "largest_component",
     "measure",
     "neighborhood_distributions",
+    "node_degrees",
     "num_components",
     "num_edges",
     "num_nodes",

@@ -22,24 +22,24 @@ def num_edges(data: Data, convention: Convention = "coalesced") -> int:
     return undirected_edges(data, convention).shape[1]
 
 
-def degrees(data: Data) -> Tensor:
+def node_degrees(data: Data) -> Tensor:
     """Number of different neighbors of every node, int64 [N]; a self-loop makes no neighbor."""
     return undirected_edges(data).flatten().bincount(minlength=node_count(data))
 
 
 def degree_min(data: Data) -> int:
     """The smallest degree."""
-    return int(degrees(data).min())
+    return int(node_degrees(data).min())
 
 
 def degree_mean(data: Data) -> float:
     """The mean degree."""
-    return float(degrees(data).double().mean())
+    return float(node_degrees(data).double().mean())
 
 
 def degree_max(data: Data) -> int:
     """The largest degree."""
-    return int(degrees(data).max())
+    return int(node_degrees(data).max())
 
 
 def num_components(data: Data) -> int:

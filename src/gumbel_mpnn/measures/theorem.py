@@ -144,7 +144,7 @@ def _class_means(data: Data, y: Tensor) -> Tensor:
 
 def _same_class_pairs(y: Tensor, usable: Tensor, samples: int, seed: int) -> Tensor:
     """`samples` pairs of different usable nodes of one class: the first uniform, the second uniform in its class."""
-    size = y[usable].bincount()
+    size = y[usable].bincount(minlength=class_count(y))
     usable = usable & (size[y.clamp(min=0)] > 1)
     nodes = usable.nonzero().squeeze(1)[y[usable].argsort(stable=True)]
     if len(nodes) == 0 or samples < 1:
