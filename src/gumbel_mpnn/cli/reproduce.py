@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @in_one_sentence
 def reproduce(
-    name: Annotated[str, typer.Argument(help="Name of the table: backbones or measures.")],
+    name: Annotated[str, typer.Argument(help="Name of the table: backbones, decomposition, measures or mixtures.")],
     only: Annotated[str | None, typer.Option(help="Data sets or models to do, separated by commas.")] = None,
     splits: Annotated[str | None, typer.Option(help="Which splits, like 0-9; all by default.")] = None,
     seeds: Annotated[int, typer.Option(help="How many seeds for each split.", min=1)] = 3,

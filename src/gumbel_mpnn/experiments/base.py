@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from gumbel_mpnn.errors import MissingDataError
-from gumbel_mpnn.runs import Monitor, Run, fit
+from gumbel_mpnn.runs import Monitor, Run, Transform, fit
 
 Row = Mapping[str, str | int | float | None]
 
@@ -22,6 +22,8 @@ class Job:
     dataset: str
     model: str
     preset: str = "tuned"
+    transform: Transform | None = None
+    """What is done to the data before training."""
 
 
 class Experiment(Protocol):
@@ -79,6 +81,7 @@ def run_jobs(
                 overrides=changes,
                 runs=runs,
                 experiment=experiment,
+                transform=job.transform,
                 root=root,
                 device=device,
                 monitor=monitor,

@@ -17,6 +17,8 @@ from gumbel_mpnn.measures.degrees import (
 )
 from gumbel_mpnn.measures.edges import CONVENTIONS, Convention, undirected_edges
 from gumbel_mpnn.measures.homophily import adjusted_homophily, edge_homophily, edge_label_shares, label_informativeness
+from gumbel_mpnn.measures.mixture_search import Mixture
+from gumbel_mpnn.measures.mixtures import Decomposition, decompose
 from gumbel_mpnn.measures.neighborhoods import neighborhood_distributions, std_per_class
 from gumbel_mpnn.measures.resistance import effective_resistance, random_pairs
 from gumbel_mpnn.measures.spectra import SpectrumEnds, spectral_gap, spectrum_ends
@@ -27,10 +29,13 @@ __all__ = [
     "CONVENTIONS",
     "MEASURES",
     "Convention",
+    "Decomposition",
     "Measure",
+    "Mixture",
     "SpectrumEnds",
     "TheoremBound",
     "adjusted_homophily",
+    "decompose",
     "degree_max",
     "degree_mean",
     "degree_min",

@@ -59,18 +59,18 @@ class Points:
 
     @property
     def num_rows(self) -> float:
-        """n."""
+        """Number of rows, n."""
         return float(self.count.sum())
 
     @property
     def num_columns(self) -> int:
-        """D."""
+        """Columns of a row, D."""
         return len(self.center)
 
     @property
     def dimension(self) -> int:
-        """d."""
-        return self.x.shape[1]
+        """Dimensions of the flat, d."""
+        return int(self.x.shape[1])
 
     def bic(self, log_likelihood: float, components: int) -> float:
         """Bayesian information criterion of a mixture with this mean log likelihood in all D columns; lower is better.
@@ -90,11 +90,6 @@ class Fit:
     """Mean over the rows, in all D columns."""
     membership: FloatArray
     """Rows at each point that belong to each component, [k, U]; sums to `count` over the components."""
-
-    @property
-    def components(self) -> int:
-        """k."""
-        return len(self.membership)
 
 
 def expectation_maximization(points: Points, starts: FloatArray, tol: float, max_iter: int) -> list[Fit]:
@@ -164,7 +159,7 @@ def _expect(points: Points, parameters: FloatArray) -> tuple[FloatArray, FloatAr
 
 @cache
 def _triangle(d: int) -> tuple[IntArray, IntArray, IntArray]:
-    """Rows and columns of the upper triangle of a d × d matrix, and where in it each entry of a symmetric one stands."""
+    """Rows and columns of the upper triangle of a symmetric d × d matrix, and where in it each entry stands."""
     first, second = np.triu_indices(d)
     square = np.zeros((d, d), dtype=np.int64)
     square[first, second] = square[second, first] = np.arange(len(first))

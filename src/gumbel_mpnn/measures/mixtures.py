@@ -1,4 +1,4 @@
-"""Classes taken apart by what surrounds their nodes: one Gaussian mixture per class, its components as pseudo labels."""
+"""Classes taken apart by what surrounds their nodes: a Gaussian mixture per class, its components as pseudo labels."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Runs: records, their folders, and `fit`, which makes them."""
 
-from gumbel_mpnn.runs.fit import Monitor, fit, make_settings
+from gumbel_mpnn.runs.fit import Monitor, Transform, fit, make_settings
 from gumbel_mpnn.runs.record import Record, Summary
 from gumbel_mpnn.runs.run import Run
 from gumbel_mpnn.runs.store import SettingFolder, find_records, learned_graph, read_record
@@ -11,6 +11,7 @@ __all__ = [
     "Run",
     "SettingFolder",
     "Summary",
+    "Transform",
     "find_records",
     "fit",
     "learned_graph",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import re
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -31,6 +31,9 @@ from gumbel_mpnn.training.memory import available_bytes, bytes_per_replica, chun
 
 OWN_PROTOCOL = "random-60-20-20"
 """How a graph that comes without masks is split."""
+
+
+Transform = Callable[[Data], Data]
 
 
 class Monitor(Protocol):
@@ -60,6 +63,7 @@ def fit(
     overrides: Iterable[str] = (),
     runs: str | Path | None = None,
     experiment: str = "train",
+    transform: Transform | None = None,
     root: str | Path | None = None,
     device: str = "auto",
     memory: int | None = None,
@@ -78,6 +82,7 @@ def fit(
         runs: Folder that keeps the runs; what is finished there is not done again, what was interrupted goes on.
             None keeps them in a temporary folder as long as the result lives.
         experiment: Folder within `runs`.
+        transform: Applied to the data once they are read and split; what it gives is trained on.
         root: Where the data sets' files lie.
         device: `cpu`, `cuda`, or `auto` for a GPU if there is one.
         memory: Bytes that training may take; what is free by default.
@@ -85,6 +90,8 @@ def fit(
     """
     resolved = make_settings(dataset, model, preset=preset, settings=settings, overrides=overrides)
     data = _read(dataset, resolved.data, root)
+    if transform is not None:
+        data = transform(data)
     where = _pick_device(device)
     rewires = resolved.rewiring is not None
     task = Task.of(with_candidates(data, resolved.rewiring), resolved.data, where, candidates=rewires)

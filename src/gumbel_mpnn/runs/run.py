@@ -19,6 +19,7 @@ from gumbel_mpnn.rewiring.rewired import as_data
 from gumbel_mpnn.runs.record import Record, Summary
 from gumbel_mpnn.runs.store import SettingFolder
 from gumbel_mpnn.training import Model, Replica, Task, build_model
+from gumbel_mpnn.training.task import labels_per_class
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,9 @@ class Run:
     def predict_proba(self, data: Data | None = None) -> Tensor:
         """Class probabilities [N, C], averaged over all runs; on the training graph unless another is given."""
         task = self._task(data)
-        return self._mean(model(task.features, task.graph)[0].softmax(-1) for model in self._models(task))
+        return self._mean(
+            task.class_scores(model(task.features, task.graph)[0]).softmax(-1) for model in self._models(task)
+        )
 
     def rewire(self, data: Data | None = None, threshold: float = 0.5) -> Data:
         """The learned graph, averaged over all runs: `edge_index`, `edge_weight` (probability) and `edge_origin`.
@@ -86,7 +89,7 @@ class Run:
         features = int(self.data.x.shape[1])
         if task.num_features != features:
             raise UserError(f"the runs were trained on {features} features, but this graph has {task.num_features}")
-        return replace(task, num_classes=int(self.data.y.max()) + 1)
+        return replace(task, labels_per_class=labels_per_class(self.data))
 
     def _models(self, task: Task) -> Iterator[Model]:
         """The trained models, one after the other, ready for evaluation."""

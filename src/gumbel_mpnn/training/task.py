@@ -51,7 +51,8 @@ class Task:
     test_mask: Tensor
     metric: str
     num_features: int
-    num_classes: int
+    labels_per_class: tuple[int, ...]
+    """How many labels in `y` each class has, one after the other: one, unless labels are finer than classes."""
 
     @classmethod
     def of(
@@ -78,13 +79,43 @@ class Task:
             test_mask=test,
             metric=metric,
             num_features=int(x.shape[1]),
-            num_classes=int(data.y.max()) + 1 if data.y.numel() else 0,
+            labels_per_class=labels_per_class(data),
         )
 
     @property
     def num_splits(self) -> int:
         """S."""
         return self.train_mask.shape[0]
+
+    @property
+    def num_classes(self) -> int:
+        """C."""
+        return len(self.labels_per_class)
+
+    @property
+    def num_outputs(self) -> int:
+        """What a model has to tell apart: the classes, or the finer labels."""
+        return sum(self.labels_per_class)
+
+    @property
+    def classes(self) -> Tensor:
+        """The class of every node, [N], which a prediction is judged by."""
+        if not self._finer:
+            return self.y
+        sizes = torch.tensor(self.labels_per_class, device=self.y.device)
+        class_of = torch.repeat_interleave(sizes)
+        return torch.where(self.y < 0, self.y, class_of[self.y.clamp(min=0)])
+
+    def class_scores(self, logits: Tensor) -> Tensor:
+        """Logits of the classes [..., C] from those of the labels; a class is as likely as its labels together."""
+        if not self._finer:
+            return logits
+        parts = logits.split(self.labels_per_class, dim=-1)
+        return torch.stack([part.logsumexp(-1) for part in parts], dim=-1)
+
+    @property
+    def _finer(self) -> bool:
+        return any(size != 1 for size in self.labels_per_class)
 
     def masks(self, replicas: Sequence[Replica]) -> tuple[Tensor, Tensor, Tensor]:
         """Train, validation and test mask of each replica, [R, N]."""
@@ -95,7 +126,17 @@ class Task:
 def data_hash(data: Data) -> str:
     """16 hex digits of everything in `data` that training can see, labels and masks included."""
     digest = hashlib.sha256()
-    names = ("x", "edge_index", "edge_weight", "candidate_index", "y", "train_mask", "val_mask", "test_mask")
+    names = (
+        "x",
+        "edge_index",
+        "edge_weight",
+        "candidate_index",
+        "y",
+        "train_mask",
+        "val_mask",
+        "test_mask",
+        "class_of",
+    )
     for name in names:
         value = data.get(name)
         if isinstance(value, Tensor):
@@ -103,6 +144,19 @@ def data_hash(data: Data) -> str:
             digest.update(value.detach().cpu().contiguous().numpy().tobytes())
     digest.update(str(data.get("metric") or "accuracy").encode())
     return digest.hexdigest()[:16]
+
+
+def labels_per_class(data: Data) -> tuple[int, ...]:
+    """How many labels in `data.y` each class has: one, unless `data.class_of` [Q] names the class of every label."""
+    highest = int(data.y.max()) if data.y.numel() else -1
+    class_of: Tensor | None = data.get("class_of")
+    if class_of is None:
+        return (1,) * (highest + 1)
+    if class_of.dim() != 1 or (class_of < 0).any() or (class_of.diff() < 0).any():
+        raise DataError("class_of must name the class of every label, in ascending order")
+    if highest >= len(class_of):
+        raise DataError(f"class_of names the classes of {len(class_of)} labels, but there is a label {highest}")
+    return tuple(class_of.bincount().tolist())
 
 
 def _columns(data: Data, name: str) -> Tensor:
