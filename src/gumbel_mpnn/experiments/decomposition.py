@@ -8,78 +8,77 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn.experiments.backbones import DATASETS
 from gumbel_mpnn.experiments.base import Job, Row
-from gumbel_mpnn.measures import Decomposition, decompose
+from gumbel_mpnn.measures import label_by_components
+from gumbel_mpnn.measures.component_labels import Known
 from gumbel_mpnn.runs import Run, Summary
 
 MODELS = ("gcn", "sage", "gat")
 
 
 class ByComponents:
-    """Replaces the labels of a data set by the components of its classes, found once for each data set.
+    """Gives a data set the components of its classes to train on, found once for each data set."""
 
-    All labels are looked at, those of test nodes too, as the paper does: an oracle's analysis, not a method.
-    """
-
-    def __init__(self) -> None:
-        self._found: dict[str, Decomposition] = {}
+    def __init__(self, known: Known) -> None:
+        self.known = known
+        self._found: dict[str, Data] = {}
 
     def __call__(self, data: Data) -> Data:
-        """The data with pseudo labels."""
+        """The data with `train_y` and `class_of`."""
         if data.name not in self._found:
-            self._found[data.name] = decompose(data)
-        return self._found[data.name].relabel(data)
+            self._found[data.name] = label_by_components(data, self.known, seeds=1)
+        return self._found[data.name]
 
 
 class DecompositionTable:
-    """Each model on the classes and on their components, split by split and seed by seed."""
+    """Each model on classes, on components found from training labels, and on those that an oracle knows."""
 
     name = "decomposition"
     title = "Models trained on the components of classes"
     headings: Mapping[str, str] = {
         "dataset": "data set",
-        "plain": "test %, classes",
-        "split": "test %, components",
-        "plain_val": "val %, classes",
-        "split_val": "val %, components",
-        "difference_stderr": "std error of difference",
+        "labels": "trained on",
+        "outputs": "labels",
+        "test": "test %",
+        "val": "val %",
+        "difference": "difference to classes",
+        "stderr": "its std error",
         "n": "runs",
     }
 
     def plan(self) -> list[Job]:
-        """Every model on every data set, with its labels and with pseudo labels."""
-        by_components = ByComponents()
-        return [
-            Job(dataset, model, transform=transform)
-            for dataset in DATASETS
-            for model in MODELS
-            for transform in (None, by_components)
-        ]
+        """Every model on every data set, three times."""
+        kinds = (None, ByComponents("training"), ByComponents("all"))
+        return [Job(data, model, transform=kind) for data in DATASETS for model in MODELS for kind in kinds]
 
     def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
-        """Both trainings and their difference, one row for each model and data set."""
+        """One row for each training, with its difference to the one on classes, run by run."""
         plain = {(job.dataset, job.model): run for job, run in results.items() if job.transform is None}
-        split = {(job.dataset, job.model): run for job, run in results.items() if job.transform is not None}
-        return [_row(*key, plain[key], split[key]) for key in plain]
+        return [_row(job, run, plain.get((job.dataset, job.model))) for job, run in results.items()]
 
 
-def _row(dataset: str, model: str, plain: Run | None, split: Run | None) -> Row:
-    if plain is None or split is None:
-        names = ("classes", "components", "plain", "split", "difference", "difference_stderr", "n", *_VALIDATION)
-        return {"dataset": dataset, "model": model, **dict.fromkeys(names)}
-    difference = Summary.of(b.test - a.test for a, b in zip(plain.records, split.records, strict=True))
+def _row(job: Job, run: Run | None, plain: Run | None) -> Row:
+    difference = None
+    if run is not None and plain is not None and job.transform is not None:
+        difference = Summary.of(b.test - a.test for a, b in zip(plain.records, run.records, strict=True))
     return {
-        "dataset": dataset,
-        "model": model,
-        "classes": int(split.data.class_of.max()) + 1,
-        "components": len(split.data.class_of),
-        "plain": 100 * plain.test.mean,
-        "split": 100 * split.test.mean,
-        "difference": 100 * difference.mean,
-        "difference_stderr": 100 * difference.stderr,
-        "n": difference.n,
-        "plain_val": 100 * plain.val.mean,
-        "split_val": 100 * split.val.mean,
+        "dataset": job.dataset,
+        "model": job.model,
+        "labels": _name(job),
+        "outputs": None if run is None else _num_labels(run.data),
+        "test": None if run is None else 100 * run.test.mean,
+        "val": None if run is None else 100 * run.val.mean,
+        "difference": None if difference is None else 100 * difference.mean,
+        "stderr": None if difference is None else 100 * difference.stderr,
+        "n": None if run is None else run.n,
     }
 
 
-_VALIDATION = ("plain_val", "split_val")
+def _name(job: Job) -> str:
+    if isinstance(job.transform, ByComponents):
+        return "components (oracle)" if job.transform.known == "all" else "components"
+    return "classes"
+
+
+def _num_labels(data: Data) -> int:
+    class_of = data.get("class_of")
+    return int(data.y.max()) + 1 if class_of is None else len(class_of)

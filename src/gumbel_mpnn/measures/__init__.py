@@ -5,6 +5,7 @@ says otherwise. Edge weights are not looked at. A node with the label -1 has non
 not where labels are compared. Everything is computed on the CPU.
 """
 
+from gumbel_mpnn.measures.component_labels import label_by_components
 from gumbel_mpnn.measures.degrees import (
     degree_max,
     degree_mean,
@@ -42,6 +43,7 @@ __all__ = [
     "edge_homophily",
     "edge_label_shares",
     "effective_resistance",
+    "label_by_components",
     "label_informativeness",
     "largest_component",
     "measure",

@@ -58,15 +58,11 @@ class Decomposition:
         return int(totals.min()), int(totals.max())
 
     def relabel(self, data: Data) -> Data:
-        """A copy of `data` whose labels `y` are the pseudo labels, with the map back to classes in `class_of` [Q].
-
-        All measures take it; a model trained on it is judged by classes.
-        """
+        """A copy of `data` whose labels `y` are the pseudo labels, for any measure of labels."""
         if data.num_nodes != len(self.pseudo_labels):
             raise DataError(f"this graph has {data.num_nodes} nodes, the decomposed one had {len(self.pseudo_labels)}")
         relabelled = copy.copy(data)
         relabelled.y = self.pseudo_labels.to(data.y.device)
-        relabelled.class_of = self.class_of.to(data.y.device)
         return relabelled
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gumbel_mpnn.config import Settings
+from gumbel_mpnn.errors import DataError
 from gumbel_mpnn.nn import Backbone, backbones
 from gumbel_mpnn.registry import Registry
 from gumbel_mpnn.rewiring import GumbelMPNN
@@ -20,6 +21,8 @@ models.register("gumbel-mpnn")(GumbelMPNN)
 
 def build_model(settings: Settings, task: Task, replicas: Sequence[Replica]) -> Model:
     """The model of `settings` with the replicas' own starts."""
+    if settings.rewiring is not None and task.train_y is not None:
+        raise DataError("a model that rewires trains on classes: leave out data.train_y")
     extra: dict[str, Any] = {} if settings.rewiring is None else {"rewiring": settings.rewiring}
     model = models[settings.model](
         task.num_features,

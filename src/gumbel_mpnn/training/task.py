@@ -52,7 +52,9 @@ class Task:
     metric: str
     num_features: int
     labels_per_class: tuple[int, ...]
-    """How many labels in `y` each class has, one after the other: one, unless labels are finer than classes."""
+    """How many outputs of a model stand for each class, one class after the other: one, unless there is `train_y`."""
+    train_y: Tensor | None = None
+    """Finer labels to train on, [S, N]; only predictions are judged by the classes `y`."""
 
     @classmethod
     def of(
@@ -80,6 +82,7 @@ class Task:
             metric=metric,
             num_features=int(x.shape[1]),
             labels_per_class=labels_per_class(data),
+            train_y=_train_y(data, masks[0]).to(device) if data.get("train_y") is not None else None,
         )
 
     @property
@@ -94,33 +97,27 @@ class Task:
 
     @property
     def num_outputs(self) -> int:
-        """What a model has to tell apart: the classes, or the finer labels."""
+        """What a model has to tell apart: the classes, or the finer labels it trains on."""
         return sum(self.labels_per_class)
 
-    @property
-    def classes(self) -> Tensor:
-        """The class of every node, [N], which a prediction is judged by."""
-        if not self._finer:
-            return self.y
-        sizes = torch.tensor(self.labels_per_class, device=self.y.device)
-        class_of = torch.repeat_interleave(sizes)
-        return torch.where(self.y < 0, self.y, class_of[self.y.clamp(min=0)])
-
     def class_scores(self, logits: Tensor) -> Tensor:
-        """Logits of the classes [..., C] from those of the labels; a class is as likely as its labels together."""
-        if not self._finer:
+        """Logits of the classes [..., C] from a model's; a class is as likely as its finer labels together."""
+        if all(size == 1 for size in self.labels_per_class):
             return logits
         parts = logits.split(self.labels_per_class, dim=-1)
         return torch.stack([part.logsumexp(-1) for part in parts], dim=-1)
 
-    @property
-    def _finer(self) -> bool:
-        return any(size != 1 for size in self.labels_per_class)
+    def targets(self, replicas: Sequence[Replica]) -> Tensor:
+        """What the replicas train on: the classes [N], or finer labels for each of them [R, N]."""
+        return self.y if self.train_y is None else self.train_y[self._splits(replicas)]
 
     def masks(self, replicas: Sequence[Replica]) -> tuple[Tensor, Tensor, Tensor]:
         """Train, validation and test mask of each replica, [R, N]."""
-        split = torch.tensor([replica.split for replica in replicas], device=self.y.device)
+        split = self._splits(replicas)
         return self.train_mask[split], self.val_mask[split], self.test_mask[split]
+
+    def _splits(self, replicas: Sequence[Replica]) -> Tensor:
+        return torch.tensor([replica.split for replica in replicas], device=self.y.device)
 
 
 def data_hash(data: Data) -> str:
@@ -136,6 +133,7 @@ def data_hash(data: Data) -> str:
         "val_mask",
         "test_mask",
         "class_of",
+        "train_y",
     )
     for name in names:
         value = data.get(name)
@@ -147,16 +145,29 @@ def data_hash(data: Data) -> str:
 
 
 def labels_per_class(data: Data) -> tuple[int, ...]:
-    """How many labels in `data.y` each class has: one, unless `data.class_of` [Q] names the class of every label."""
-    highest = int(data.y.max()) if data.y.numel() else -1
+    """How many labels stand for each class: one, unless `data.class_of` [Q] names the class of each of `train_y`."""
+    num_classes = int(data.y.max()) + 1 if data.y.numel() else 0
     class_of: Tensor | None = data.get("class_of")
-    if class_of is None:
-        return (1,) * (highest + 1)
+    if data.get("train_y") is None or class_of is None:
+        return (1,) * num_classes
     if class_of.dim() != 1 or (class_of < 0).any() or (class_of.diff() < 0).any():
-        raise DataError("class_of must name the class of every label, in ascending order")
-    if highest >= len(class_of):
-        raise DataError(f"class_of names the classes of {len(class_of)} labels, but there is a label {highest}")
-    return tuple(class_of.bincount().tolist())
+        raise DataError("class_of must name the class of every label in train_y, in ascending order")
+    return tuple(class_of.bincount(minlength=num_classes).tolist())
+
+
+def _train_y(data: Data, train_mask: Tensor) -> Tensor:
+    """The finer labels of each split, [S, N]: they must be of the class that `y` says."""
+    class_of: Tensor | None = data.get("class_of")
+    train_y: Tensor = data.train_y
+    if class_of is None:
+        raise DataError("train_y needs class_of, the class of each of its labels")
+    labels = (train_y[:, None] if train_y.dim() == 1 else train_y).T.expand(train_mask.shape).contiguous()
+    trained = labels[train_mask]
+    if trained.numel() and (trained.min() < 0 or trained.max() >= len(class_of)):
+        raise DataError(f"train_y must lie between 0 and {len(class_of) - 1} on training nodes")
+    if (class_of[trained] != data.y.expand(train_mask.shape)[train_mask]).any():
+        raise DataError("class_of[train_y] must be y on training nodes")
+    return labels
 
 
 def _columns(data: Data, name: str) -> Tensor:

@@ -59,7 +59,7 @@ class Trainer:
             capturable=on_gpu,
         )
         self.metric = metrics[task.metric]
-        self.classes = task.classes
+        self.targets = task.targets(replicas)
         self.train_mask, self.val_mask, self.test_mask = task.masks(replicas)
         self.best_val = torch.full((count,), -torch.inf, dtype=torch.float64, device=device)
         self.best_loss = torch.full((count,), torch.inf, device=device)
@@ -91,7 +91,7 @@ class Trainer:
         self.model.train()
         self.optimizer.zero_grad(set_to_none=True)
         progress = self.epochs_done / self.settings.train.epochs
-        loss = self.model.training_loss(self.task.features, self.task.graph, self.task.y, self.train_mask, progress)
+        loss = self.model.training_loss(self.task.features, self.task.graph, self.targets, self.train_mask, progress)
         loss.sum().backward()
         self.optimizer.step()
         self.train_loss.copy_(loss.detach())
@@ -101,7 +101,7 @@ class Trainer:
     def _evaluate(self) -> None:
         self.model.eval()
         scores = self.task.class_scores(self.model(self.task.features, self.task.graph))
-        val, loss = self.metric(scores, self.classes, self.val_mask), cross_entropy(scores, self.classes, self.val_mask)
+        val, loss = self.metric(scores, self.task.y, self.val_mask), cross_entropy(scores, self.task.y, self.val_mask)
         better = (val > self.best_val) | ((val == self.best_val) & (loss < self.best_loss))
         better &= self.running & torch.isfinite(loss)
         self.last_epoch.copy_(torch.where(self.running, self.epochs_done, self.last_epoch))
@@ -132,7 +132,7 @@ class Trainer:
         self.model.load_state_dict(self.best_state)
         self.model.eval()
         scores = self.task.class_scores(self.model(self.task.features, self.task.graph))
-        test = self.metric(scores, self.classes, self.test_mask).tolist()
+        test = self.metric(scores, self.task.y, self.test_mask).tolist()
         learned = self._pair_probability()
         last, history = self.last_epoch.tolist(), torch.stack(self.history).cpu()
         return [
