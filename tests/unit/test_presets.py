@@ -25,6 +25,7 @@ def raw(family, dataset, model):
 def test_it_resolves_against_its_model_which_can_be_built(family, dataset, model):
     tables = raw(family, dataset, model)
     del tables["source"]
+    tables.pop("like", None)
     settings = make_settings(changed(small_data(), name=dataset), model, preset=family)
     assert (settings.dataset, settings.model) == (dataset, model)
     resolved = settings.to_dict()
@@ -47,6 +48,13 @@ def test_it_names_a_known_data_set_and_model(family, dataset, model):
     assert model == model.lower()
     protocol = raw(family, dataset, model).get("data", {}).get("protocol")
     assert protocol is None or protocol in specs[dataset].protocols
+
+
+def test_a_preset_like_another_has_all_that_it_does_not_change():
+    backbone, rewired = (make_settings("cora", model) for model in ("gcn", "gumbel-mpnn"))
+    assert rewired.train == backbone.train
+    assert rewired.data == backbone.data
+    assert backbone.options.items() <= rewired.options.items()
 
 
 def test_both_families_are_there():

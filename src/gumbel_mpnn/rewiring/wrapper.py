@@ -83,10 +83,11 @@ class Rewired(nn.Module):
         return as_data(graph, probability, data, threshold)
 
     def _view(self, data: Data) -> NodeView:
+        given = PairGraph.of(data).is_original.to(data.x.dtype)
         if self.belief_head is None:
-            return NodeView(data.x, data.x.new_empty(1, len(data.x), 0))
+            return NodeView(data.x, data.x.new_empty(1, len(data.x), 0), given)
         logits = self.belief_head(data.x, self._training_streams(data.x.device))
-        return NodeView(data.x, logits.detach().softmax(-1))
+        return NodeView(data.x, logits.detach().softmax(-1), given)
 
     def _training_streams(self, device: torch.device) -> Streams:
         if self._streams is None or self._streams.device != device:
