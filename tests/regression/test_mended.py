@@ -8,12 +8,12 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
+from gumbel_mpnn.data.atomic import write_atomically
 from gumbel_mpnn.errors import DataError, UserError
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import GCN, Streams, as_features, backbones
 from gumbel_mpnn.registry import Registry
 from gumbel_mpnn.training import loop, roc_auc, train
-from gumbel_mpnn.training.checkpoint import write_atomically
 from helpers import changed, edges, make_settings, make_task, replicas, small_data
 
 SEEDS = [3, 5, 8]

@@ -18,10 +18,10 @@ def rewire(
     format: FormatOption = OutputFormat.text,
 ) -> None:
     """Write the learned graph, with the probability of every edge and whether it was given."""
+    from gumbel_mpnn.data.atomic import write_atomically
     from gumbel_mpnn.data.export import check_suffix, graph_file
     from gumbel_mpnn.report import Table
     from gumbel_mpnn.runs import learned_graph
-    from gumbel_mpnn.training.checkpoint import write_atomically
 
     check_suffix(out.suffix)
     data = learned_graph(run, threshold)

@@ -34,6 +34,11 @@ class CandidateStrategy(BaseTransform):  # type: ignore[misc]
             graph: Its edges, undirected, each once, without self-loops.
         """
 
+    @property
+    def reads(self) -> tuple[str, ...] | None:
+        """The attributes that the pairs depend on, beside edges, batch and arguments; None, not cached, if unknown."""
+        return None
+
     def forward(self, data: Data) -> Data:
         """The same graph with `candidate_index` and `max_candidates_per_node`; candidates it had are replaced."""
         edge_index = data.get("edge_index")

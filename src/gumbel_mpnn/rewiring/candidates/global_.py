@@ -28,6 +28,11 @@ class Global(CandidateStrategy):
         check_similarity(similarity)
         self.pairs, self.similarity, self.on = pairs, similarity, on
 
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The embeddings."""
+        return (self.on,)
+
     def propose(self, data: Data, graph: PairGraph) -> Tensor:
         """The chosen pairs, int64 [2, K]."""
         batch = data.get("batch")

@@ -31,6 +31,11 @@ class Local(CandidateStrategy):
         check_similarity(similarity)
         self.per_node, self.similarity, self.on = per_node, similarity, on
 
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The embeddings."""
+        return (self.on,)
+
     def propose(self, data: Data, graph: PairGraph) -> Tensor:
         """Each node with the nodes it chose, int64 [2, K]."""
         chosen = nearest(embeddings(data, self.on, self.similarity), graph, blocks_of(data), self.per_node)

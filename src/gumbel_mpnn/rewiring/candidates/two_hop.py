@@ -29,6 +29,11 @@ class TwoHop(CandidateStrategy):
         check_at_least(1, per_node=per_node)
         self.per_node, self.seed = per_node, seed
 
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Nothing but the edges."""
+        return ()
+
     def propose(self, data: Data, graph: PairGraph) -> Tensor:
         """Each node with the nodes it drew, int64 [2, K]."""
         drawn = torch.from_numpy(draw(graph, self.per_node, self.seed)).to(graph.pair_index.device)
