@@ -23,7 +23,7 @@ from gumbel_mpnn.rewiring.scorers import NodeView
 
 
 class GumbelMPNN(ReplicaModule):
-    """A backbone and the rewirer that chooses its edges, trained together.
+    """A backbone and the rewirer that chooses its edges, trained together; all arguments but the first go by name.
 
     Args:
         in_channels: Number of features of a node.
@@ -41,6 +41,7 @@ class GumbelMPNN(ReplicaModule):
     def __init__(
         self,
         in_channels: int,
+        *,
         out_channels: int,
         backbone: str = "gcn",
         hidden_channels: int = 256,
@@ -51,7 +52,6 @@ class GumbelMPNN(ReplicaModule):
         input_layer: bool = False,
         input_dropout: float = 0.0,
         heads: int = 1,
-        *,
         replicas: int | None = None,
         seeds: Sequence[int] | None = None,
         rewiring: RewiringSettings | None = None,
@@ -62,14 +62,14 @@ class GumbelMPNN(ReplicaModule):
         options: dict[str, Any] = {"heads": heads} if backbones.canonical(backbone) == "gat" else {}
         self.backbone = backbones[backbone](
             in_channels,
-            out_channels,
-            hidden_channels,
-            num_layers,
-            dropout,
-            norm,
-            residual,
-            input_layer,
-            input_dropout,
+            out_channels=out_channels,
+            hidden_channels=hidden_channels,
+            num_layers=num_layers,
+            dropout=dropout,
+            norm=norm,
+            residual=residual,
+            input_layer=input_layer,
+            input_dropout=input_dropout,
             replicas=replicas,
             seeds=seeds,
             **options,

@@ -23,7 +23,7 @@ def build_model(settings: Settings, task: Task, replicas: Sequence[Replica]) -> 
     extra: dict[str, Any] = {} if settings.rewiring is None else {"rewiring": settings.rewiring}
     model = models[settings.model](
         task.num_features,
-        task.num_classes,
+        out_channels=task.num_classes,
         **settings.options,
         **extra,
         replicas=len(replicas),

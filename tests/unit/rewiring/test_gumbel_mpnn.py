@@ -26,7 +26,7 @@ def data_with_candidates(seed=0):
 
 def model_for(data, **options):
     torch.manual_seed(0)
-    return GumbelMPNN(data.num_features, int(data.y.max()) + 1, hidden_channels=8, **options)
+    return GumbelMPNN(data.num_features, out_channels=int(data.y.max()) + 1, hidden_channels=8, **options)
 
 
 def settings_of(train_table=None, **rewiring):
@@ -171,11 +171,11 @@ def test_as_data_by_hand():
 
 def test_wrong_options_are_answered_with_a_suggestion():
     with pytest.raises(UserError, match="did you mean 'scorer'"):
-        GumbelMPNN(3, 2, scorers="mixed")
+        GumbelMPNN(3, out_channels=2, scorers="mixed")
     with pytest.raises(UserError, match="tau"):
-        GumbelMPNN(3, 2, tau=0.0)
+        GumbelMPNN(3, out_channels=2, tau=0.0)
     with pytest.raises(UserError, match="there is no scorer called 'bilinaer'"):
-        GumbelMPNN(3, 2, scorer="bilinaer")
+        GumbelMPNN(3, out_channels=2, scorer="bilinaer")
     with pytest.raises(UserError, match="'gcn' does not rewire the graph"):
         gm.fit(small_data(), "gcn", settings={"rewiring": {"tau": 1.0}})
 
@@ -192,4 +192,4 @@ def test_settings_make_the_same_model_as_keywords():
 @pytest.mark.parametrize("name", ["prior", "agreement"])
 def test_penalties_with_a_weight_of_their_own_are_not_named_as_the_regularizer(name):
     with pytest.raises(UserError, match=rf"set rewiring\.{name}"):
-        GumbelMPNN(3, 2, regularizer=name, regularizer_weight=1.0)
+        GumbelMPNN(3, out_channels=2, regularizer=name, regularizer_weight=1.0)
