@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbel_mpnn.data.raw import Masks, RawGraph, mask_of
+from gumbel_mpnn.data.raw import Masks, RawGraph, label_hint, mask_of
 from gumbel_mpnn.errors import DataError
 
 Arrays = dict[str, NDArray[Any]]
@@ -47,6 +47,8 @@ def read_graph(paths: Sequence[Path]) -> RawGraph:
     """The graph in one npz of the layout that from_npz documents."""
     (path,) = paths
     arrays = read_npz(path, required=("edges", "node_labels"))
+    if arrays["node_labels"].dtype.kind == "f":
+        raise DataError(f"array 'node_labels' of {path} holds decimals: {label_hint(arrays['node_labels'])}")
     edges, labels = integers(arrays, "edges", path), integers(arrays, "node_labels", path)
     if edges.ndim != 2 or edges.shape[1] != 2:
         raise DataError(f"array 'edges' of {path} must have the shape [E, 2], not {list(edges.shape)}")

@@ -92,6 +92,16 @@ def count_edges(edges: NDArray[Any], num_nodes: int) -> int:
     return len(torch.unique(keys))  # numpy's unique is many times slower
 
 
+def label_hint(labels: NDArray[Any]) -> str:
+    """What to do about labels that are no integers, to end a message with."""
+    if labels.dtype.kind != "f":
+        return "number the classes from 0"
+    known = labels[np.isfinite(labels)]
+    if (known == np.round(known)).all():
+        return "these are whole numbers, so make them integers, with -1 where a label is unknown"
+    return "a quantity is no class, so put it into classes first, such as low, middle and high"
+
+
 def check_ends(edges: NDArray[Any], num_nodes: int) -> None:
     """Raise a `DataError` for the first edge of `edges` [E, 2] that ends at a node outside the graph."""
     outside = np.flatnonzero(((edges < 0) | (edges >= num_nodes)).any(axis=1))
