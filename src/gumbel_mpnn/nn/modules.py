@@ -101,6 +101,7 @@ class BatchNorm(ReplicaModule):
 
     def forward(self, x: Tensor) -> Tensor:
         """[R, N, D] → [R, N, D]."""
+        x = x.to(self.weight.dtype)  # under autocast a layer gives 16 bits, too few for sums over all nodes
         if not self.training:
             scale = self.weight * (self.running_var + self.eps).rsqrt()
             return torch.addcmul(self.bias - self.running_mean * scale, x, scale)
