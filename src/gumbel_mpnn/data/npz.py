@@ -60,6 +60,7 @@ def read_graph(paths: Sequence[Path]) -> RawGraph:
         x=_features(arrays, path),
         masks=read_masks(arrays, len(labels), path),
         class_names=[str(name) for name in arrays["class_names"]] if "class_names" in arrays else None,
+        weight=_weight(arrays, path),
     )
 
 
@@ -87,6 +88,14 @@ def read_masks(arrays: Arrays, num_nodes: int, path: Path) -> Masks | None:
     if found and (len(found) < 3 or len({mask.shape for mask in found}) > 1):
         raise DataError(f"{path} must have train, validation and test masks for the same number of splits, or none")
     return Masks(*found) if found else None
+
+
+def _weight(arrays: Arrays, path: Path) -> NDArray[np.float32] | None:
+    if "weight" not in arrays:
+        return None
+    if arrays["weight"].dtype.kind not in "iuf":
+        raise DataError(f"array 'weight' of {path} must hold numbers, not {arrays['weight'].dtype}")
+    return arrays["weight"].astype(np.float32)
 
 
 def _features(arrays: Arrays, path: Path) -> NDArray[np.float32] | None:

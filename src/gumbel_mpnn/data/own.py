@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
@@ -31,7 +30,7 @@ def from_npz(path: str | Path, undirected: bool = True) -> Data:
     Arrays: `edges` integer [E, 2]; `node_labels` integer [N], -1 for unlabelled; features either as `node_features`
     [N, F] or in CSR form as `features_shape`, `features_indptr`, `features_indices` and, unless all stored values are
     1, `features_data`. Optional: `train_masks`, `val_masks`, `test_masks` bool [S, N], or `train_idx`, `valid_idx`,
-    `test_idx`; `class_names`.
+    `test_idx`; `class_names`; `weight`, a number for each edge.
 
     Args:
         path: of the file.
@@ -56,10 +55,8 @@ def assemble(
     """A checked `Data` that remembers its ids (`node_ids`) and labels (`class_names`), to map predictions back."""
     y, class_names = encode_labels(labels, ids, where)
     masks = None if split is None else _split_masks(split, ids, where)
-    data = RawGraph(edges=edges, y=y, x=x, masks=masks, class_names=class_names).to_data()
+    data = RawGraph(edges, y, x, masks, class_names, weight).to_data()
     data.node_ids = list(ids)
-    if weight is not None:
-        data.edge_weight = torch.from_numpy(weight)
     return finish(data, undirected, where)
 
 

@@ -35,6 +35,7 @@ class RawGraph:
         x: float32 features [N, F], or None if the files have none.
         masks: the splits that come with the files.
         class_names: a name per class, where known.
+        weight: of every edge, float32 [E], where they have any.
     """
 
     edges: IntArray
@@ -42,6 +43,7 @@ class RawGraph:
     x: NDArray[np.float32] | None = None
     masks: Masks | None = None
     class_names: list[str] | None = None
+    weight: NDArray[np.float32] | None = None
 
     def to_data(self) -> Data:
         """A `Data` with the edges as listed; `set_edges` merges and mirrors them."""
@@ -52,6 +54,8 @@ class RawGraph:
         )
         if self.x is None:
             data.num_nodes = len(self.y)
+        if self.weight is not None:
+            data.edge_weight = torch.from_numpy(self.weight)
         if self.masks is not None:
             set_masks(data, self.masks)
         if self.class_names is not None:
