@@ -86,11 +86,7 @@ class Backbone(ReplicaModule, ABC):
 
     def reset_parameters(self) -> None:
         """Draw all parameters anew from the replicas' seeds."""
-        streams = Streams(self.seeds, "init")
-        for module in self.modules():
-            assert isinstance(module, ReplicaModule | nn.ModuleList)
-            if isinstance(module, ReplicaModule):
-                module.draw(streams)
+        self.draw_all(Streams(self.seeds, "init"))
 
     @property
     def streams(self) -> Streams:

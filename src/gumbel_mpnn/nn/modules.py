@@ -21,6 +21,12 @@ class ReplicaModule(nn.Module):
     def draw(self, streams: Streams) -> None:
         """Draw the parameters that are this module's own, not those of modules within it."""
 
+    def draw_all(self, streams: Streams) -> None:
+        """Draw the parameters of this module and of all modules within it, in their order."""
+        for module in self.modules():
+            if isinstance(module, ReplicaModule):
+                module.draw(streams)
+
 
 class Linear(ReplicaModule):
     """x W + b for every replica, on [R, N, in] or on features [N, in] that all replicas share."""

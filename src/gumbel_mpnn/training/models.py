@@ -15,7 +15,7 @@ Model = Backbone | GumbelMPNN
 
 models: Registry[Model] = Registry("model", reserved=("replicas", "seeds", "rewiring"))
 models.include(backbones)
-models.register("gumbel-mpnn")(GumbelMPNN)
+models.register("gumbel-mpnn", hands_on=backbones.all_defaults())(GumbelMPNN)
 
 
 def build_model(settings: Settings, task: Task, replicas: Sequence[Replica]) -> Model:

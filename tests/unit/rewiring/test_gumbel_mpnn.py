@@ -180,6 +180,24 @@ def test_wrong_options_are_answered_with_a_suggestion():
         gm.fit(small_data(), "gcn", settings={"rewiring": {"tau": 1.0}})
 
 
+def test_settings_and_keywords_at_once_are_refused():
+    with pytest.raises(UserError, match="give tau within rewiring, or no rewiring but single settings"):
+        GumbelMPNN(3, out_channels=2, rewiring=RewiringSettings(), tau=0.3)
+
+
+def test_options_reach_the_backbone():
+    model = GumbelMPNN(3, out_channels=2, backbone="gat", hidden_channels=6, num_layers=3, heads=2, norm="layer")
+    assert str(model.backbone) == "GAT(6 wide, 3 layers, 2 classes)"
+    assert model.backbone.heads == 2
+    assert str(GumbelMPNN(3, out_channels=2, backbone="mlp", heads=4).backbone) == "MLP(256 wide, 2 layers, 2 classes)"
+    with pytest.raises(UserError, match="dropout must lie between 0 and 1"):
+        GumbelMPNN(3, out_channels=2, dropout=2.0)
+
+
+def test_the_model_by_name_has_the_options_of_every_backbone():
+    assert models.defaults("gumbel-mpnn") == {"backbone": "gcn", **models.defaults("gcn"), "heads": 1}
+
+
 def test_settings_make_the_same_model_as_keywords():
     data = data_with_candidates()
     by_settings = model_for(data, rewiring=RewiringSettings(scorer="mixed", tau=0.3))
