@@ -40,9 +40,9 @@ def reproduce(
 ) -> None:
     """Run one table, doing only what is missing, and print our numbers beside the paper's."""
     from gumbel_mpnn.cli.progress import ProgressMonitor
+    from gumbel_mpnn.data.atomic import write_atomically
     from gumbel_mpnn.experiments import experiments, run_jobs
     from gumbel_mpnn.report import document, rows_table
-    from gumbel_mpnn.training.checkpoint import write_atomically
 
     if name not in experiments:
         raise unknown_name("experiment", name, experiments)

@@ -26,17 +26,17 @@ from gumbel_mpnn.rewiring.scorers import NodeView
 
 
 class GumbelMPNN(ReplicaModule):
-    """A backbone and the rewirer that chooses its edges, trained together.
+    """A backbone and the rewirer that chooses its edges, trained together; all arguments but the first go by name.
 
     Args:
         in_channels: Number of features of a node.
         out_channels: Number of classes.
-        backbone: `gcn`, `sage`, `gat` or `mlp`; the next arguments are its own.
-        heads: Of a `gat` backbone.
+        backbone: `gcn`, `sage`, `gat` or `mlp`.
         replicas: Train R models at once: the output is [R, N, out]; None is one model with output [N, out].
         seeds: One for each replica; drawn from torch's global generator when not given.
         rewiring: How the graph is rewired.
-        **changes: Single rewiring settings, as `tau=0.5`, laid over the defaults; not together with `rewiring`.
+        **options: Options of the backbone, as `hidden_channels=64` (see `gm.GCN` and `gm.GAT`), and single rewiring
+            settings, as `tau=0.5`, laid over the defaults; these not together with `rewiring`.
     """
 
     rewires: ClassVar[bool] = True
@@ -44,38 +44,26 @@ class GumbelMPNN(ReplicaModule):
     def __init__(
         self,
         in_channels: int,
+        *,
         out_channels: int,
         backbone: str = "gcn",
-        hidden_channels: int = 256,
-        num_layers: int = 2,
-        dropout: float = 0.5,
-        norm: str = "none",
-        residual: bool = False,
-        input_layer: bool = False,
-        input_dropout: float = 0.0,
-        heads: int = 1,
-        *,
         replicas: int | None = None,
         seeds: Sequence[int] | None = None,
         rewiring: RewiringSettings | None = None,
-        **changes: Any,
+        **options: Any,
     ) -> None:
         super().__init__()
+        known, of_all = backbones.defaults(backbone), backbones.all_defaults()
+        changes = {name: value for name, value in options.items() if name not in of_all}
+        if rewiring is not None and changes:
+            raise UserError(f"give {', '.join(changes)} within rewiring, or no rewiring but single settings")
         self.settings = rewiring if rewiring is not None else rewiring_settings(changes)
-        options: dict[str, Any] = {"heads": heads} if backbones.canonical(backbone) == "gat" else {}
         self.backbone = backbones[backbone](
             in_channels,
-            out_channels,
-            hidden_channels,
-            num_layers,
-            dropout,
-            norm,
-            residual,
-            input_layer,
-            input_dropout,
+            out_channels=out_channels,
             replicas=replicas,
             seeds=seeds,
-            **options,
+            **{name: value for name, value in options.items() if name in known},
         )
         count = replicas or 1
         self.rewirer = Rewirer(in_channels, out_channels, count, self.settings)
@@ -92,9 +80,8 @@ class GumbelMPNN(ReplicaModule):
         self.backbone.reset_parameters()
         streams = Streams(self.backbone.seeds, "init rewiring")
         for part in (self.rewirer, self.belief_head):
-            for module in part.modules() if part is not None else ():
-                if isinstance(module, ReplicaModule):
-                    module.draw(streams)
+            if part is not None:
+                part.draw_all(streams)
 
     @property
     def streams(self) -> Streams:

@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 from gumbel_mpnn.config import RewiringSettings, Settings
 from gumbel_mpnn.errors import UserError
 from gumbel_mpnn.rewiring import GumbelMPNN
-from gumbel_mpnn.rewiring.candidates import candidates
+from gumbel_mpnn.rewiring.candidates import Cached, candidates
 from gumbel_mpnn.rewiring.rewired import as_data
 from gumbel_mpnn.runs.record import Record, Summary
 from gumbel_mpnn.runs.store import SettingFolder
@@ -142,7 +142,7 @@ def with_candidates(data: Data, rewiring: RewiringSettings | None) -> Data:
         return data
     known = candidates.defaults(rewiring.candidates)
     options = {name: getattr(rewiring, name) for name in ("per_node", "pairs", "similarity") if name in known}
-    with_them: Data = candidates[rewiring.candidates](**options)(data)
+    with_them: Data = Cached(candidates[rewiring.candidates](**options))(data)
     return with_them
 
 
