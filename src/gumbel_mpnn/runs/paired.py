@@ -11,6 +11,8 @@ from gumbel_mpnn.errors import UserError
 from gumbel_mpnn.runs.record import Record
 
 RESAMPLES = 10_000
+FEWEST_SPLITS = 3
+"""With fewer splits nothing is said: the interval is all that a difference of shares can be."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,9 @@ def compare(ours: Iterable[Record], theirs: Iterable[Record]) -> Paired:
     if not by_split:
         raise UserError("the two settings have no split and seed in common: train both on the same ones")
     values = [value for values in by_split.values() for value in values]
-    low, high = np.quantile(_resampled_means([np.array(values) for values in by_split.values()]), [0.025, 0.975])
+    low, high = -1.0, 1.0
+    if len(by_split) >= FEWEST_SPLITS:
+        low, high = np.quantile(_resampled_means([np.array(values) for values in by_split.values()]), [0.025, 0.975])
     return Paired(mean=float(np.mean(values)), low=float(low), high=float(high), n=len(values))
 
 
