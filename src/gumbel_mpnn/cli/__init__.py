@@ -17,8 +17,10 @@ from gumbel_mpnn.cli.rewire import rewire
 from gumbel_mpnn.cli.runs import runs
 from gumbel_mpnn.cli.train import train
 from gumbel_mpnn.cli.tune import tune
+from gumbel_mpnn.cli.usage import OneSentenceGroup
 
 app = typer.Typer(
+    cls=OneSentenceGroup,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

@@ -125,6 +125,7 @@ def _labels_of_run(run: Path, given: Data | None, pairs: Data, root: Path | None
     from torch_geometric.data import Data
 
     from gumbel_mpnn.data import demo_graph, specs
+    from gumbel_mpnn.experiments import GENERATED
     from gumbel_mpnn.measures import undirected_edges
     from gumbel_mpnn.runs import find_records
 
@@ -132,8 +133,9 @@ def _labels_of_run(run: Path, given: Data | None, pairs: Data, root: Path | None
     if len(names) != 1:
         raise UserError(f"the runs under {run} are of {len(names)} data sets: give the folder of one setting")
     (name,) = names
-    if given is None and name == "demo":
-        given = demo_graph()
+    generated = {"demo": demo_graph, **GENERATED}
+    if given is None and name in generated:
+        given = generated[name]()
     elif given is None and name in specs:
         given = _load(name, root, EdgeConvention.coalesced)
     elif given is None:

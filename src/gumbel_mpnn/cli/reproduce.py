@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @in_one_sentence
 def reproduce(
-    name: Annotated[str, typer.Argument(help="Name of the table: backbones, decomposition, measures or mixtures.")],
+    name: Annotated[str, typer.Argument(help="Name of the table, like backbones or measures.")],
     only: Annotated[str | None, typer.Option(help="Data sets or models to do, separated by commas.")] = None,
     splits: Annotated[str | None, typer.Option(help="Which splits, like 0-9; all by default.")] = None,
     seeds: Annotated[int, typer.Option(help="How many seeds for each split.", min=1)] = 3,
@@ -40,9 +40,9 @@ def reproduce(
 ) -> None:
     """Run one table, doing only what is missing, and print our numbers beside the paper's."""
     from gumbel_mpnn.cli.progress import ProgressMonitor
+    from gumbel_mpnn.data.atomic import write_atomically
     from gumbel_mpnn.experiments import analyses, experiments, run_jobs
     from gumbel_mpnn.report import document, rows_table
-    from gumbel_mpnn.training.checkpoint import write_atomically
 
     if name in analyses:
         if splits is not None or overrides:
@@ -81,8 +81,8 @@ def reproduce(
 
 def _analyse(analysis: Analysis, only: str | None, out: Path | None, root: Path | None, format: OutputFormat) -> None:
     """The table of an analysis, data set by data set."""
+    from gumbel_mpnn.data.atomic import write_atomically
     from gumbel_mpnn.report import document, rows_table
-    from gumbel_mpnn.training.checkpoint import write_atomically
 
     datasets = analysis.datasets()
     words = datasets if only is None else [word.strip() for word in only.split(",")]

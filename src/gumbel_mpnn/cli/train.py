@@ -112,7 +112,7 @@ def _write_predictions(run: Run, path: Path) -> None:
     import csv
     import io
 
-    from gumbel_mpnn.training.checkpoint import write_atomically
+    from gumbel_mpnn.data.atomic import write_atomically
 
     ids = run.data.get("node_ids") or range(int(run.data.num_nodes or 0))
     confidence = run.predict_proba().max(-1).values.tolist()

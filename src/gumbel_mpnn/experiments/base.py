@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any, Protocol
 
+from torch_geometric.data import Data
+
+from gumbel_mpnn.data.tasks import bottleneck, leaf_count
 from gumbel_mpnn.errors import MissingDataError
 from gumbel_mpnn.runs import Monitor, Run, Transform, fit
 
@@ -22,8 +25,19 @@ class Job:
     dataset: str
     model: str
     preset: str = "tuned"
+    experiment: str = ""
+    """The experiment among whose runs it is kept; experiments that share a job name the same one."""
+    overrides: tuple[str, ...] = ()
+    """Settings laid over the preset, as `model.num_layers=4`."""
     transform: Transform | None = None
     """What is done to the data before training."""
+
+
+GENERATED: Mapping[str, Callable[[], Data]] = {
+    "leaf-count": lambda: leaf_count(depth=4, max_trees=2_100, num_splits=10),
+    "bottleneck": lambda: bottleneck(nodes_per_side=20, num_classes=5, num_graphs=20, num_splits=10),
+}
+"""Data sets that are made and not read."""
 
 
 class Experiment(Protocol):
@@ -73,14 +87,14 @@ def run_jobs(
     for job in jobs:
         try:
             results[job] = fit(
-                job.dataset,
+                GENERATED[job.dataset]() if job.dataset in GENERATED else job.dataset,
                 job.model,
                 splits=chosen,
                 seeds=seeds,
                 preset=job.preset,
-                overrides=changes,
+                overrides=[*job.overrides, *changes],
                 runs=runs,
-                experiment=experiment,
+                experiment=job.experiment or experiment,
                 transform=job.transform,
                 root=root,
                 device=device,
@@ -89,6 +103,11 @@ def run_jobs(
         except MissingDataError:
             results[job] = None
     return results
+
+
+def figures(run: Run) -> Row:
+    """Mean test figure in per cent, its spread, and the number of runs."""
+    return {"test": 100 * run.test.mean, "std": 100 * run.test.std, "stderr": 100 * run.test.stderr, "n": run.n}
 
 
 def published(table: str) -> dict[str, dict[str, Any]]:

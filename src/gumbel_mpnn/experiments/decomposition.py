@@ -10,7 +10,7 @@ from gumbel_mpnn.experiments.backbones import DATASETS
 from gumbel_mpnn.experiments.base import Job, Row
 from gumbel_mpnn.measures import label_by_components
 from gumbel_mpnn.measures.component_labels import Known
-from gumbel_mpnn.runs import Run, Summary
+from gumbel_mpnn.runs import Run, compare
 
 MODELS = ("gcn", "sage", "gat")
 
@@ -41,14 +41,20 @@ class DecompositionTable:
         "test": "test %",
         "val": "val %",
         "difference": "difference to classes",
-        "stderr": "its std error",
+        "low": "95 % from",
+        "high": "to",
         "n": "runs",
     }
 
     def plan(self) -> list[Job]:
-        """Every model on every data set, three times."""
-        kinds = (None, ByComponents("training"), ByComponents("all"))
-        return [Job(data, model, transform=kind) for data in DATASETS for model in MODELS for kind in kinds]
+        """Every model on every data set: on classes, as in the table of plain models, and on components."""
+        kinds = (ByComponents("training"), ByComponents("all"))
+        jobs = []
+        for dataset in DATASETS:
+            for model in MODELS:
+                jobs.append(Job(dataset, model, experiment="backbones"))
+                jobs += [Job(dataset, model, experiment=self.name, transform=kind) for kind in kinds]
+        return jobs
 
     def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
         """One row for each training, with its difference to the one on classes, run by run."""
@@ -57,19 +63,24 @@ class DecompositionTable:
 
 
 def _row(job: Job, run: Run | None, plain: Run | None) -> Row:
-    difference = None
-    if run is not None and plain is not None and job.transform is not None:
-        difference = Summary.of(b.test - a.test for a, b in zip(plain.records, run.records, strict=True))
-    return {
+    names = ("outputs", "test", "val", "difference", "low", "high", "n", "verdict")
+    row: dict[str, str | int | float | None] = {
         "dataset": job.dataset,
         "model": job.model,
         "labels": _name(job),
-        "outputs": None if run is None else _num_labels(run.data),
-        "test": None if run is None else 100 * run.test.mean,
-        "val": None if run is None else 100 * run.val.mean,
-        "difference": None if difference is None else 100 * difference.mean,
-        "stderr": None if difference is None else 100 * difference.stderr,
-        "n": None if run is None else run.n,
+        **dict.fromkeys(names),
+    }
+    if run is None:
+        return row | {"verdict": "no data"}
+    row |= {"outputs": _num_labels(run.data), "test": 100 * run.test.mean, "val": 100 * run.val.mean, "n": run.n}
+    if plain is None or job.transform is None:
+        return row
+    paired = compare(run.records, plain.records)
+    return row | {
+        "difference": 100 * paired.mean,
+        "low": 100 * paired.low,
+        "high": 100 * paired.high,
+        "verdict": paired.verdict,
     }
 
 

@@ -74,7 +74,7 @@ class TheoremBound:
     def remark(self) -> str:
         """What the bound is worth on this layer, in a sentence or two."""
         out_channels, in_channels = self.weight.shape
-        pairs = f"in the mean over {len(self.distance)} pairs, whose embeddings are {_mean(self.image)} apart"
+        pairs = f"in the mean over {len(self.distance)} pairs, whose expected embeddings are {_mean(self.image)} apart"
         if not self.is_vacuous:
             return f"the theorem's bound is {_mean(self.bound)} {pairs}"
         why = f"W has not full rank as a map of {in_channels} features"

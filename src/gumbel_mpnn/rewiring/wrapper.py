@@ -12,7 +12,6 @@ from gumbel_mpnn.config import rewiring_settings
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import Streams
 from gumbel_mpnn.nn.loss import cross_entropy
-from gumbel_mpnn.nn.modules import ReplicaModule
 from gumbel_mpnn.rewiring.beliefs import BeliefHead
 from gumbel_mpnn.rewiring.rewired import RewiredGraph, as_data
 from gumbel_mpnn.rewiring.rewirer import Rewirer
@@ -49,9 +48,8 @@ class Rewired(nn.Module):
         """Draw the rewirer's parameters anew; those of the model are its own."""
         streams = Streams([self.seed], "init rewiring")
         for part in (self.rewirer, self.belief_head):
-            for module in part.modules() if part is not None else ():
-                if isinstance(module, ReplicaModule):
-                    module.draw(streams)
+            if part is not None:
+                part.draw_all(streams)
 
     def forward(self, data: Data) -> tuple[Tensor, RewiredGraph]:
         """The model's output, and the graph it was made on, for regularizers: one draw in training."""
@@ -83,10 +81,11 @@ class Rewired(nn.Module):
         return as_data(graph, probability, data, threshold)
 
     def _view(self, data: Data) -> NodeView:
+        given = PairGraph.of(data).is_original.to(data.x.dtype)
         if self.belief_head is None:
-            return NodeView(data.x, data.x.new_empty(1, len(data.x), 0))
+            return NodeView(data.x, data.x.new_empty(1, len(data.x), 0), given)
         logits = self.belief_head(data.x, self._training_streams(data.x.device))
-        return NodeView(data.x, logits.detach().softmax(-1))
+        return NodeView(data.x, logits.detach().softmax(-1), given)
 
     def _training_streams(self, device: torch.device) -> Streams:
         if self._streams is None or self._streams.device != device:

@@ -26,7 +26,7 @@ from gumbel_mpnn.errors import DataError, UserError
 from gumbel_mpnn.runs.record import Record
 from gumbel_mpnn.runs.run import Run, with_candidates
 from gumbel_mpnn.runs.store import SettingFolder
-from gumbel_mpnn.training import Replica, Task, data_hash, models, train
+from gumbel_mpnn.training import Replica, Task, data_hash, models, pick_device, train
 from gumbel_mpnn.training.memory import available_bytes, bytes_per_replica, chunks, group_size
 
 OWN_PROTOCOL = "random-60-20-20"
@@ -92,7 +92,7 @@ def fit(
     data = _read(dataset, resolved.data, root)
     if transform is not None:
         data = transform(data)
-    where = _pick_device(device)
+    where = pick_device(device)
     rewires = resolved.rewiring is not None
     task = Task.of(with_candidates(data, resolved.rewiring), resolved.data, where, candidates=rewires)
     replicas = _replicas(splits, seeds, task.num_splits)
@@ -213,17 +213,3 @@ def _replicas(splits: Iterable[int] | None, seeds: int | Iterable[int], num_spli
     if not chosen or not each:
         raise UserError("there is nothing to train: give at least one split and one seed")
     return [Replica(split, seed) for split in dict.fromkeys(chosen) for seed in dict.fromkeys(each)]
-
-
-def _pick_device(name: str) -> torch.device:
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        raise UserError(f"there is no device {name!r}: use 'auto', 'cpu' or 'cuda'") from None
-    if device.type not in ("cpu", "cuda"):
-        raise UserError(f"the device {name!r} is not supported: use 'auto', 'cpu' or 'cuda'")
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise UserError("there is no CUDA device here: use device 'cpu' or 'auto'")
-    return device

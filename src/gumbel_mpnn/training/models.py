@@ -16,7 +16,7 @@ Model = Backbone | GumbelMPNN
 
 models: Registry[Model] = Registry("model", reserved=("replicas", "seeds", "rewiring"))
 models.include(backbones)
-models.register("gumbel-mpnn")(GumbelMPNN)
+models.register("gumbel-mpnn", hands_on=backbones.all_defaults())(GumbelMPNN)
 
 
 def build_model(settings: Settings, task: Task, replicas: Sequence[Replica]) -> Model:
@@ -26,7 +26,7 @@ def build_model(settings: Settings, task: Task, replicas: Sequence[Replica]) -> 
     extra: dict[str, Any] = {} if settings.rewiring is None else {"rewiring": settings.rewiring}
     model = models[settings.model](
         task.num_features,
-        task.num_outputs,
+        out_channels=task.num_outputs,
         **settings.options,
         **extra,
         replicas=len(replicas),

@@ -103,6 +103,7 @@ class TestDecompositionTable:
         kinds = [getattr(job.transform, "known", None) for job in plan[:3]]
         assert kinds == [None, "training", "all"]
         assert {job.model for job in plan} == {"gcn", "sage", "gat"}
+        assert [job.experiment for job in plan[:3]] == ["backbones", "decomposition", "decomposition"]
 
     def test_differences_are_taken_run_by_run(self, run):
         finer = replace(run, data=changed(run.data, class_of=torch.tensor([0, 0, 1, 1, 2])))
@@ -116,8 +117,8 @@ class TestDecompositionTable:
         assert [row["labels"] for row in rows] == ["classes", "components", "components (oracle)"]
         assert [row["outputs"] for row in rows] == [3, 5, None]
         assert [row["difference"] for row in rows] == [None, pytest.approx(0), None]
-        assert rows[1]["stderr"] == pytest.approx(10)
-        assert rows[1]["test"] == pytest.approx(60)
+        assert [row["verdict"] for row in rows] == [None, "same", "no data"]
+        assert (rows[1]["test"], rows[1]["n"]) == (pytest.approx(60), 2)
         assert (rows[2]["test"], rows[2]["n"]) == (None, None)
         assert set(DecompositionTable().headings) <= set(rows[0])
 

@@ -31,7 +31,8 @@ def test_the_bound_by_hand():
     assert bound.bound.tolist() == pytest.approx([2 * 3.25**0.5])
     assert bound.image.tolist() == pytest.approx([18**0.5])
     assert not bound.is_vacuous
-    assert str(bound) == "the theorem's bound is 3.606 in the mean over 1 pairs, whose embeddings are 4.243 apart"
+    remark = "the theorem's bound is 3.606 in the mean over 1 pairs, whose expected embeddings are 4.243 apart"
+    assert str(bound) == bound.remark == remark
 
 
 def test_a_layer_that_takes_the_node_itself_too():

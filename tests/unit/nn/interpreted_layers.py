@@ -178,6 +178,6 @@ def test_moments(nodes, monkeypatch):
 @pytest.mark.parametrize("norm", ["none", "layer", "batch"])
 def test_a_model_trains_with_the_fused_layers(norm, monkeypatch):
     monkeypatch.setattr(activation, "_gpu_kernels", lambda x: triton_kernels)
-    model = backbones["gcn"](4, 3, hidden_channels=6, dropout=0.5, norm=norm, replicas=2)
+    model = backbones["gcn"](4, out_channels=3, hidden_channels=6, dropout=0.5, norm=norm, replicas=2)
     model(normal(8, 4, dtype=torch.float32), both_ways(edges((0, 1), (1, 2)))).sum().backward()
     assert all(torch.isfinite(parameter.grad).all() for parameter in model.parameters())

@@ -1,8 +1,9 @@
 """Candidate strategies: which pairs of nodes a rewiring may join, each a PyG transform."""
 
 from gumbel_mpnn.rewiring.candidates.base import CandidateStrategy, candidates
+from gumbel_mpnn.rewiring.candidates.cache import Cached
 from gumbel_mpnn.rewiring.candidates.global_ import Global
 from gumbel_mpnn.rewiring.candidates.local import Local
 from gumbel_mpnn.rewiring.candidates.two_hop import TwoHop
 
-__all__ = ["CandidateStrategy", "Global", "Local", "TwoHop", "candidates"]
+__all__ = ["Cached", "CandidateStrategy", "Global", "Local", "TwoHop", "candidates"]
