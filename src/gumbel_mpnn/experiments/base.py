@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from torch_geometric.data import Data
 
@@ -52,6 +52,21 @@ class Experiment(Protocol):
         """The rows of the table; None stands for a data set whose files are not here."""
 
 
+class Analysis(Protocol):
+    """A table that no model is trained for: rows that each data set gives by itself."""
+
+    name: str
+    title: str
+    headings: Mapping[str, str]
+    digits: int
+
+    def datasets(self) -> list[str]:
+        """The data sets of the table."""
+
+    def rows(self, dataset: str, root: Path | None = None) -> list[Row]:
+        """What is to be said of one data set, whose files are looked for in `root` first; they may be missing."""
+
+
 def run_jobs(
     jobs: Iterable[Job],
     *,
@@ -92,7 +107,7 @@ def figures(run: Run) -> Row:
     return {"test": 100 * run.test.mean, "std": 100 * run.test.std, "stderr": 100 * run.test.stderr, "n": run.n}
 
 
-def published(table: str) -> dict[str, dict[str, list[float]]]:
-    """The paper's numbers of one table: data set → model → [value, ±], in per cent."""
+def published(table: str) -> dict[str, dict[str, Any]]:
+    """The paper's numbers of one table: data set → row or column → number, or [value, ±] in per cent for accuracies."""
     file = resources.files("gumbel_mpnn") / "experiments" / "published" / f"{table}.toml"
     return tomllib.loads(file.read_text(encoding="utf-8"))

@@ -134,7 +134,7 @@ def _read(dataset: str | Data, settings: DataSettings, root: str | Path | None) 
     """
     protocol = settings.protocol
     if isinstance(dataset, str):
-        directed = not settings.undirected and any(form.directed for form in get_spec(dataset).forms)
+        directed = not settings.undirected and get_spec(dataset).has_directions
         return load(dataset, protocol=protocol or None, root=root, directed=directed)
     if dataset.get("y") is None:
         raise DataError("this graph has no labels: give it data.y")
