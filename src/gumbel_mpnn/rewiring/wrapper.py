@@ -18,7 +18,6 @@ from gumbel_mpnn.rewiring.rewired import RewiredGraph, as_data
 from gumbel_mpnn.rewiring.rewirer import Rewirer
 from gumbel_mpnn.rewiring.scorers import NodeView
 
-
 OF_THE_REWIRER = ("scorer", "channels", "origin", "keep", "add", "tau", "tau_end", "hard", "evaluation")
 """Settings that mean something here; the others are those of `fit`, and of what is added to a loss."""
 
