@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @in_one_sentence
 def reproduce(
     name: Annotated[str, typer.Argument(help="Name of the table, like backbones or measures.")],
-    only: Annotated[str | None, typer.Option(help="Data sets or models to do, separated by commas.")] = None,
+    only: Annotated[str | None, typer.Option(help="Data sets, models or presets to do, separated by commas.")] = None,
     splits: Annotated[str | None, typer.Option(help="Which splits, like 0-9; all by default.")] = None,
     seeds: Annotated[int, typer.Option(help="How many seeds for each split.", min=1)] = 3,
     out: Annotated[Path | None, typer.Option(help="Write the result as a Markdown page to this file.")] = None,
@@ -101,12 +101,12 @@ def _analyse(analysis: Analysis, only: str | None, out: Path | None, root: Path 
 
 
 def _select(jobs: list[Job], only: str | None) -> list[Job]:
-    """The jobs whose data set and model are both named, or of which one is named and the other left open."""
+    """The jobs whose data set, model and preset are named, where each that is not named at all is left open."""
     if only is None:
         return jobs
-    datasets, models = {job.dataset for job in jobs}, {job.model for job in jobs}
     words = {word.strip() for word in only.split(",")}
-    for word in sorted(words - datasets - models):
-        raise unknown_name("data set or model here", word, datasets | models)
-    datasets, models = words & datasets or datasets, words & models or models
-    return [job for job in jobs if job.dataset in datasets and job.model in models]
+    known = [{getattr(job, kind) for job in jobs} for kind in ("dataset", "model", "preset")]
+    for word in sorted(words.difference(*known)):
+        raise unknown_name("data set, model or preset here", word, set().union(*known))
+    datasets, models, presets = (words & names or names for names in known)
+    return [job for job in jobs if job.dataset in datasets and job.model in models and job.preset in presets]
