@@ -50,7 +50,7 @@ FORMULAS = {"paper": paper, "reference": reference}
 
 def edges_of(a: Matrix) -> list[Pair]:
     """Pairs `i < j`, sorted."""
-    return [(int(i), int(j)) for i, j in zip(*np.triu(a).nonzero(), strict=True)]
+    return [(int(i), int(j)) for i, j in zip(*np.triu(a, 1).nonzero(), strict=True)]
 
 
 def with_edge(a: Matrix, pair: Pair, there: int) -> Matrix:

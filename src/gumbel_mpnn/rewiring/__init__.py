@@ -4,6 +4,7 @@ from gumbel_mpnn.rewiring import candidates, regularizers
 from gumbel_mpnn.rewiring.gumbel_mpnn import GumbelMPNN
 from gumbel_mpnn.rewiring.rewired import RewiredGraph
 from gumbel_mpnn.rewiring.rewirer import Rewirer
+from gumbel_mpnn.rewiring.sdrf import SDRF
 from gumbel_mpnn.rewiring.wrapper import Rewired
 
-__all__ = ["GumbelMPNN", "Rewired", "RewiredGraph", "Rewirer", "candidates", "regularizers"]
+__all__ = ["SDRF", "GumbelMPNN", "Rewired", "RewiredGraph", "Rewirer", "candidates", "regularizers"]

@@ -1,8 +1,8 @@
 """Drawing the edge to add: all candidates around one edge are weighed without looking at each, compiled.
 
-The candidates of `x ~ y` are the pairs of a node of N(x) ∪ {x} with one of N(y) ∪ {y} that are no edges, in the order of
-their numbers. What adding `i ~ j` does to the curvature of `x ~ y` depends, unless `i` is `x` or `j` is `y`, on one of
-five kinds of `i` and one of five kinds of `j` alone: so it is enough to count kinds.
+The candidates of `x ~ y` are the pairs of a node of N(x) ∪ {x} with one of N(y) ∪ {y} that are no edges, by number.
+What adding `i ~ j` does to the curvature of `x ~ y` depends, unless `i` is `x` or `j` is `y`, on one of five kinds of
+`i` and one of five kinds of `j` alone: so it is enough to count kinds.
 """
 
 from __future__ import annotations
@@ -37,10 +37,7 @@ def draw(state: State, around: Around, mode: int, edge: int, tau: float, uniform
     """A candidate of `edge`, drawn with probability softmax(τ · curvature of `edge` after it); −1 if there is none."""
     x, y = wide(state.ends[0, edge]), wide(state.ends[1, edge])
     rows, columns = with_neighbors(state, x), with_neighbors(state, y)
-    if mode == PAPER:
-        table = kinds_paper(state, around, edge)
-    else:
-        table = kinds_reference(state, around, edge)
+    table = kinds_paper(state, around, edge) if mode == PAPER else kinds_reference(state, around, edge)
     counts, best = count_kinds(state, around, x, rows, columns, table)
     out = -1, -1
     if best > -np.inf:
