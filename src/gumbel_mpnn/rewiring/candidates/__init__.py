@@ -3,6 +3,7 @@
 from gumbel_mpnn.rewiring.candidates.base import CandidateStrategy, candidates
 from gumbel_mpnn.rewiring.candidates.global_ import Global
 from gumbel_mpnn.rewiring.candidates.local import Local
+from gumbel_mpnn.rewiring.candidates.ricci import Ricci
 from gumbel_mpnn.rewiring.candidates.two_hop import TwoHop
 
-__all__ = ["CandidateStrategy", "Global", "Local", "TwoHop", "candidates"]
+__all__ = ["CandidateStrategy", "Global", "Local", "Ricci", "TwoHop", "candidates"]
