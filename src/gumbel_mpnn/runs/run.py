@@ -18,7 +18,7 @@ from gumbel_mpnn.rewiring.candidates import candidates
 from gumbel_mpnn.rewiring.rewired import as_data
 from gumbel_mpnn.runs.record import Record, Summary
 from gumbel_mpnn.runs.store import SettingFolder
-from gumbel_mpnn.training import Model, Replica, Task, build_model
+from gumbel_mpnn.training import Model, Replica, Task, build_model, prepare
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,8 @@ class Run:
         return as_data(task.graph, probability, self.data if data is None else data, threshold)
 
     def _task(self, data: Data | None) -> Task:
-        data = with_candidates(self.data if data is None else data, self.settings.rewiring)
+        data = prepare(self.data if data is None else data, self.settings)
+        data = with_candidates(data, self.settings.rewiring)
         task = Task.of(_with_masks(data), self.settings.data, candidates=self.settings.rewiring is not None)
         features = int(self.data.x.shape[1])
         if task.num_features != features:

@@ -2,7 +2,7 @@
 
 from gumbel_mpnn.training.loop import Watcher, train
 from gumbel_mpnn.training.metrics import accuracy, metrics, roc_auc
-from gumbel_mpnn.training.models import Model, build_model, models
+from gumbel_mpnn.training.models import Model, build_model, models, prepare
 from gumbel_mpnn.training.task import Replica, Task, data_hash
 from gumbel_mpnn.training.trainer import Outcome
 
@@ -17,6 +17,7 @@ __all__ = [
     "data_hash",
     "metrics",
     "models",
+    "prepare",
     "roc_auc",
     "train",
 ]

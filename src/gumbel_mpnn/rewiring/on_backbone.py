@@ -1,0 +1,86 @@
+"""What models share that are a plain backbone on a graph of their own making."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from torch import Tensor
+from torch_geometric.data import Data
+
+from gumbel_mpnn.graph import PairGraph
+from gumbel_mpnn.nn import SparseFeatures, Streams, backbones
+from gumbel_mpnn.nn.modules import ReplicaModule
+
+
+class OnBackbone(ReplicaModule):
+    """A backbone, trained and evaluated as it is; subclasses change the graph.
+
+    Args:
+        in_channels: Number of features of a node.
+        out_channels: Number of classes.
+        backbone: `gcn`, `sage`, `gat` or `mlp`; the next arguments are its own.
+        heads: Of a `gat` backbone.
+        replicas: Train R models at once: the output is [R, N, out]; None is one model with output [N, out].
+        seeds: One for each replica; drawn from torch's global generator when not given.
+    """
+
+    rewires: ClassVar[bool] = False
+    default_backbone: ClassVar[str] = "gcn"
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        backbone: str = default_backbone,
+        hidden_channels: int = 256,
+        num_layers: int = 2,
+        dropout: float = 0.5,
+        norm: str = "none",
+        residual: bool = False,
+        input_layer: bool = False,
+        input_dropout: float = 0.0,
+        heads: int = 1,
+        *,
+        replicas: int | None = None,
+        seeds: Sequence[int] | None = None,
+    ) -> None:
+        super().__init__()
+        options: dict[str, Any] = {"heads": heads} if backbones.canonical(backbone) == "gat" else {}
+        self.backbone = backbones[backbone](
+            in_channels,
+            out_channels,
+            hidden_channels,
+            num_layers,
+            dropout,
+            norm,
+            residual,
+            input_layer,
+            input_dropout,
+            replicas=replicas,
+            seeds=seeds,
+            **options,
+        )
+
+    def reset_parameters(self) -> None:
+        """Draw all parameters anew from the replicas' seeds."""
+        self.backbone.reset_parameters()
+
+    @property
+    def streams(self) -> Streams:
+        """The random streams of training."""
+        return self.backbone.streams
+
+    def forward(self, x: Tensor | SparseFeatures | Data, graph: PairGraph | Tensor | None = None) -> Tensor:
+        """Logits of every node; the arguments are those of the backbone."""
+        logits: Tensor = self.backbone(x, graph)
+        return logits
+
+    def training_loss(
+        self, x: Tensor | SparseFeatures, graph: PairGraph, y: Tensor, train_mask: Tensor, progress: Tensor
+    ) -> Tensor:
+        """What training makes small, for each replica, [R]."""
+        return self.backbone.training_loss(x, graph, y, train_mask, progress)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.backbone})"
