@@ -66,7 +66,7 @@ def main() -> None:
     name, data = problem(options.toy)
     classes = int(data.y.max()) + 1
     plain = PlainGCN(data.num_features, classes)
-    ours = gm.GCN(data.num_features, classes, hidden_channels=WIDTH, num_layers=2, dropout=DROPOUT)
+    ours = gm.GCN(data.num_features, out_channels=classes, hidden_channels=WIDTH, num_layers=2, dropout=DROPOUT)
     features, graph = as_features(data.x), gm.PairGraph.of(data)
 
     def step(model: nn.Module, *inputs: object) -> None:

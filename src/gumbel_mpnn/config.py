@@ -85,6 +85,16 @@ class RewiringSettings:
     """Weight of the pull towards the starting graph."""
     agreement: float = 0.0
     """Weight of the agreement between the predictions on several drawn graphs; needs `samples` of 2 or more."""
+    agreement_ramp: float = 0.0
+    """Share of the epochs over which that weight grows from 0: agreeing too early is agreeing on one class."""
+    lr: float = 0.01
+    """Learning rate of the scorer and the bias by origin, apart from the model's."""
+    weight_decay: float = 0.0
+    """Weight decay of the same."""
+    decoys: float = 0.0
+    """Random pairs mixed in as if they were given, up to this many for each edge: the scorer learns to tell them."""
+    decoy_weight: float = 1.0
+    """Weight of that lesson."""
 
 
 @dataclass(frozen=True)
@@ -168,12 +178,22 @@ def rewiring_settings(values: Mapping[str, Any]) -> RewiringSettings:
 
 
 def read_preset(family: str, dataset: str, model: str) -> dict[str, Any] | None:
-    """Tables of `presets/<family>/<dataset>/<model>.toml`, or None where there is no such file."""
+    """Tables of `presets/<family>/<dataset>/<model>.toml`, or None where there is no such file.
+
+    A preset that is `like` another of the same data set, named as `family/model`, is laid over it.
+    """
     folder = resources.files("gumbel_mpnn") / "presets" / family
     if family not in preset_families():
         raise unknown_name("family of presets", family, preset_families())
     file = folder / dataset / f"{model}.toml"
-    return _parse(file) if file.is_file() else None
+    if not file.is_file():
+        return None
+    tables = _parse(file)
+    base = tables.pop("like", None)
+    if base is None:
+        return tables
+    base_family, _, base_model = base.partition("/")
+    return merge(read_preset(base_family, dataset, base_model), tables)
 
 
 def preset_families() -> list[str]:
@@ -291,4 +311,9 @@ _REWIRING_RULES = {
     "regularizer_weight": _AT_LEAST_0,
     "prior": _AT_LEAST_0,
     "agreement": _AT_LEAST_0,
+    "agreement_ramp": (lambda value: 0 <= value <= 1, "between 0 and 1"),
+    "lr": _ABOVE_0,
+    "weight_decay": _AT_LEAST_0,
+    "decoys": _AT_LEAST_0,
+    "decoy_weight": _AT_LEAST_0,
 }

@@ -22,6 +22,10 @@ class MissingDataError(DataError):
     """Files of a data set that lie nowhere we looked and could not be downloaded."""
 
 
+class DataWarning(UserWarning):
+    """Something of a person's data that was taken otherwise than they may think; one sentence."""
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A closing half-sentence with the nearest known names, or all of them when none is near."""
     known = sorted(known)

@@ -23,9 +23,15 @@ class Registry(Generic[T]):
         self.reserved = frozenset(reserved)
         self._components: dict[str, type[T]] = {}
         self._aliases: dict[str, str] = {}
+        self._handed_on: dict[str, Mapping[str, Any]] = {}
 
-    def register(self, name: str, *aliases: str) -> Callable[[type[T]], type[T]]:
-        """Class decorator that makes the class known as `name` and under each alias."""
+    def register(
+        self, name: str, *aliases: str, hands_on: Mapping[str, Any] | None = None
+    ) -> Callable[[type[T]], type[T]]:
+        """Class decorator that makes the class known as `name` and under each alias.
+
+        `hands_on` are options, with their defaults, that its constructor takes without naming them, for a part of it.
+        """
 
         def add(component: type[T]) -> type[T]:
             for key in (name, *aliases):
@@ -33,6 +39,7 @@ class Registry(Generic[T]):
                     raise ValueError(f"a {self.kind} called {key!r} is registered already")
             self._aliases |= {_normal(key): name for key in (name, *aliases)}
             self._components[name] = component
+            self._handed_on[name] = hands_on or {}
             return component
 
         return add
@@ -41,6 +48,7 @@ class Registry(Generic[T]):
         """Make everything known that `other` knows, under the same names."""
         self._components |= other._components
         self._aliases |= other._aliases
+        self._handed_on |= other._handed_on
 
     def canonical(self, name: str) -> str:
         """The registered spelling of `name`."""
@@ -64,7 +72,12 @@ class Registry(Generic[T]):
             if "__init__" in cls.__dict__:
                 parameters = inspect.signature(cls.__dict__["__init__"]).parameters.values()
                 options |= {p.name: p.default for p in parameters if p.default is not p.empty}
+        options |= self._handed_on[self.canonical(name)]
         return {key: default for key, default in options.items() if key not in self.reserved}
+
+    def all_defaults(self) -> dict[str, Any]:
+        """The options of all components together, with their defaults."""
+        return {key: default for name in self for key, default in self.defaults(name).items()}
 
     def complete(self, name: str, options: Mapping[str, Any]) -> dict[str, Any]:
         """`options` checked against the component's signature and filled up with its defaults."""

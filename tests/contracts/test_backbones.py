@@ -43,7 +43,7 @@ each_direction = pytest.mark.parametrize("undirected", [True, False], ids=["undi
 def make(name, **options):
     """A model in float64 and evaluation mode whose every parameter is random."""
     options = {"hidden_channels": WIDTH, **options}
-    return randomized(backbones[name](FEATURES, CLASSES, **options)).eval()
+    return randomized(backbones[name](FEATURES, out_channels=CLASSES, **options)).eval()
 
 
 def mlp_layer(conv, replica):
@@ -211,7 +211,7 @@ def test_evaluation_is_deterministic_and_training_is_not(name):
 def test_torchs_seed_decides_where_no_seeds_are_given(name):
     def start(seed):
         torch.manual_seed(seed)
-        model = backbones[name](FEATURES, CLASSES, hidden_channels=WIDTH, replicas=2)
+        model = backbones[name](FEATURES, out_channels=CLASSES, hidden_channels=WIDTH, replicas=2)
         out = model(normal(NODES, FEATURES, dtype=torch.float32), PairGraph.build(EDGES, NODES))
         return [*model.state_dict().values(), out]
 
@@ -266,7 +266,7 @@ def test_a_neighbors_seed_changes_nothing(name, task):
 def test_a_step_makes_nothing_as_large_as_arcs_times_width(name, options):
     nodes, width = 40, 32
     graph = PairGraph.build(torch.ones(nodes, nodes).nonzero().T, nodes)
-    model = backbones[name](FEATURES, CLASSES, hidden_channels=width, norm="batch", replicas=2, **options)
+    model = backbones[name](FEATURES, out_channels=CLASSES, hidden_channels=width, norm="batch", replicas=2, **options)
     weight = torch.ones(2, graph.num_pairs, requires_grad=True)
     with LargestOutput() as spy:
         model(normal(nodes, FEATURES, dtype=torch.float32), graph, weight).sum().backward()

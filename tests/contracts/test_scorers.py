@@ -25,10 +25,13 @@ def make(name, seeds=(1,), features=FEATURES, classes=CLASSES, channels=CHANNELS
     return scorer
 
 
+def look(features, beliefs, graph):
+    return NodeView(features, beliefs, graph.is_original.float())
+
+
 def view(replicas=1, seed=0):
-    return NodeView(
-        normal(NODES, FEATURES, seed=seed).float(), normal(replicas, NODES, CLASSES, seed=seed + 1).softmax(-1).float()
-    )
+    beliefs = normal(replicas, NODES, CLASSES, seed=seed + 1).softmax(-1).float()
+    return look(normal(NODES, FEATURES, seed=seed).float(), beliefs, GRAPH)
 
 
 @each_scorer
@@ -46,7 +49,7 @@ def test_replicas_together_equal_replicas_alone(name):
     nodes = view(3)
     together = make(name, seeds=(1, 2, 3))(nodes, GRAPH)
     for r, seed in enumerate((1, 2, 3)):
-        alone = make(name, seeds=(seed,))(NodeView(nodes.features, nodes.beliefs[r : r + 1]), GRAPH)
+        alone = make(name, seeds=(seed,))(look(nodes.features, nodes.beliefs[r : r + 1], GRAPH), GRAPH)
         torch.testing.assert_close(together[r : r + 1], alone)
 
 
@@ -57,7 +60,7 @@ def test_the_order_of_the_nodes_does_not_matter(name):
     place = torch.argsort(order)
     given, candidates = GRAPH.pair_index[:, GRAPH.is_original], GRAPH.pair_index[:, ~GRAPH.is_original]
     permuted = PairGraph.build(place[given], NODES, candidate_index=place[candidates])
-    theta = scorer(NodeView(nodes.features[order], nodes.beliefs[:, order]), permuted)[0]
+    theta = scorer(look(nodes.features[order], nodes.beliefs[:, order], permuted), permuted)[0]
     wanted = dict(zip(map(frozenset, GRAPH.pair_index.T.tolist()), scorer(nodes, GRAPH)[0].tolist(), strict=True))
     for pair, value in zip(order[permuted.pair_index].T.tolist(), theta.tolist(), strict=True):
         assert value == pytest.approx(wanted[frozenset(pair)], abs=1e-5)
@@ -68,8 +71,14 @@ def test_a_graph_it_never_saw_is_scored(name):
     scorer = make(name)
     scorer(view(), GRAPH)
     other = PairGraph.build(edges((0, 1), (1, 2)), 5)
-    nodes = NodeView(normal(5, FEATURES).float(), torch.full((1, 5, CLASSES), 1 / CLASSES))
+    nodes = look(normal(5, FEATURES).float(), torch.full((1, 5, CLASSES), 1 / CLASSES), other)
     assert torch.isfinite(scorer(nodes, other)).all()
+
+
+def test_a_pair_that_is_shown_as_given_counts_in_its_neighborhood():
+    scorer, nodes = make("neighborhood"), view()
+    shown = NodeView(nodes.features, nodes.beliefs, torch.ones(1, GRAPH.num_pairs))
+    assert not torch.equal(scorer(nodes, GRAPH), scorer(shown, GRAPH))
 
 
 PAIR = PairGraph.build(edges((0, 1)), 2)
@@ -80,7 +89,7 @@ UNIT = torch.tensor([[1.0, 0.0], [0.6, 0.8]])  # cosine 0.6
 def bilinear_by_hand(scorer):
     """The encoder turned into the identity: θ is the cosine, then W doubles the first channel."""
     scorer.encoder.weight.data[0] = torch.eye(2)
-    assert scorer(NodeView(UNIT, BELIEFS), PAIR).item() == pytest.approx(0.6)
+    assert scorer(look(UNIT, BELIEFS, PAIR), PAIR).item() == pytest.approx(0.6)
     scorer.form.matrix.data[0] = torch.tensor([[2.0, 1.0], [0.0, 1.0]])
     scorer.bias.data.fill_(0.25)
     # W = [[2, ½], [½, 1]], so (1, 0) W (0.6, 0.8)ᵀ = 1.2 + 0.4, plus the bias.
@@ -89,7 +98,7 @@ def bilinear_by_hand(scorer):
 
 def class_space_by_hand(scorer):
     """The identity gives the agreement; then only the first class counts."""
-    assert scorer(NodeView(UNIT, BELIEFS), PAIR).item() == pytest.approx(0.5)
+    assert scorer(look(UNIT, BELIEFS, PAIR), PAIR).item() == pytest.approx(0.5)
     scorer.form.matrix.data[0] = torch.tensor([[1.0, 0.0], [0.0, 0.0]])
     return 0.8 * 0.5
 
@@ -97,19 +106,19 @@ def class_space_by_hand(scorer):
 def mixed_by_hand(scorer):
     """Bilinear form off: cosine 0.6 and agreement 0.5 weigh 1 each, degrees (1 and 1) weigh nothing, then 2 and 3."""
     scorer.form.matrix.data.zero_()
-    assert scorer(NodeView(UNIT, BELIEFS), PAIR).item() == pytest.approx(1.1)
+    assert scorer(look(UNIT, BELIEFS, PAIR), PAIR).item() == pytest.approx(1.1)
     scorer.of_facts.data[0] = torch.tensor([1.0, 5.0, 2.0, 3.0])
     return 0.6 + 0.5 + 5 * math.log(1) + (2 + 3) * math.log(2)
 
 
 def neighborhood_by_hand(scorer):
-    """The perceptron made to add its four inputs: agreement ½, trust ½ + ½, no difference, log 2 + log 2."""
+    """The perceptron made to add its inputs: agreement 0.5, cosine 0.6, trust 0.5 twice, log 2 twice."""
     scorer.hidden.weight.data.zero_()
     scorer.hidden.bias.data.zero_()
     scorer.out.weight.data.fill_(1.0)
     scorer.out.bias.data.zero_()
     scorer.hidden.weight.data[0, :, 0] = 1.0
-    return 0.5 + 1.0 + 0.0 + 2 * math.log(2)
+    return 0.5 + 0.6 + 2 * 0.5 + 2 * math.log(2)
 
 
 BY_HAND = {
@@ -128,4 +137,4 @@ def test_every_scorer_has_an_example_by_hand():
 def test_a_value_by_hand(name):
     scorer = make(name, features=2, classes=2, channels=2)
     wanted = BY_HAND[name](scorer)
-    assert scorer(NodeView(UNIT, BELIEFS), PAIR).item() == pytest.approx(wanted, abs=1e-6)
+    assert scorer(look(UNIT, BELIEFS, PAIR), PAIR).item() == pytest.approx(wanted, abs=1e-6)

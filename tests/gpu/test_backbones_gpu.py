@@ -70,7 +70,7 @@ def test_replicas_together_end_like_each_alone(name, options, norm):
 @each_kind
 def test_output_and_gradients_are_finite(name, options, present, scale):
     graph = PairGraph.build(random_edges(50, 120), 50).to("cuda")
-    model = backbones[name](6, 3, hidden_channels=8, replicas=2, seeds=[0, 1], **options).cuda().eval()
+    model = backbones[name](6, out_channels=3, hidden_channels=8, replicas=2, seeds=[0, 1], **options).cuda().eval()
     weight = (torch.rand(2, graph.num_pairs, device="cuda") < present).float().requires_grad_()
     out = model(scale * normal(50, 6, dtype=torch.float32).cuda(), graph, weight)
     out.square().mean().backward()
@@ -82,7 +82,8 @@ def test_output_and_gradients_are_finite(name, options, present, scale):
 @pytest.mark.parametrize("undirected", [True, False], ids=["undirected", "directed"])
 @each_kind
 def test_weight_zero_is_the_edge_removed(name, options, undirected):
-    model = randomized(backbones[name](6, 3, hidden_channels=8, norm="batch", replicas=2, **options)).cuda().eval()
+    model = backbones[name](6, out_channels=3, hidden_channels=8, norm="batch", replicas=2, **options)
+    model = randomized(model).cuda().eval()
     graph = PairGraph.build(random_edges(50, 120), 50, undirected=undirected)
     kept = torch.arange(graph.num_pairs) % 3 > 0
     smaller = PairGraph.build(graph.pair_index[:, kept], 50, undirected=undirected)

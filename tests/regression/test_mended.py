@@ -8,12 +8,12 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
+from gumbel_mpnn.data.atomic import write_atomically
 from gumbel_mpnn.errors import DataError, UserError
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import GCN, Streams, as_features, backbones
 from gumbel_mpnn.registry import Registry
 from gumbel_mpnn.training import loop, roc_auc, train
-from gumbel_mpnn.training.checkpoint import write_atomically
 from helpers import changed, edges, make_settings, make_task, replicas, small_data
 
 SEEDS = [3, 5, 8]
@@ -51,7 +51,7 @@ def test_a_graph_without_pairs(given, undirected):
 @pytest.mark.parametrize("weighted", [True, False])
 @pytest.mark.parametrize("name", list(backbones))
 def test_a_model_on_a_graph_without_pairs(name, weighted):
-    model = backbones[name](5, 3, hidden_channels=8, replicas=2)
+    model = backbones[name](5, out_channels=3, hidden_channels=8, replicas=2)
     weight = torch.ones(2, 0, requires_grad=True) if weighted else None
     out = model(torch.randn(4, 5), PairGraph.build(edges(), 4), weight)
     out.sum().backward()
@@ -77,7 +77,7 @@ def test_an_edge_to_nowhere_is_refused(bad, as_candidates):
 
 
 def test_sparse_features_with_an_edge_index():
-    x, model = torch.eye(8), GCN(8, 3, 8).eval()
+    x, model = torch.eye(8), GCN(8, out_channels=3, hidden_channels=8).eval()
     torch.testing.assert_close(model(as_features(x), edges((0, 1))), model(x, edges((0, 1))))
 
 
@@ -100,7 +100,7 @@ def test_a_checkpoint_of_another_model_is_refused(tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", list(backbones))
 def test_gradients_are_finite_for_tiny_weights(name):
     graph = PairGraph.build(edges((0, 1), (1, 2)), 4)
-    model = backbones[name](5, 3, hidden_channels=8)
+    model = backbones[name](5, out_channels=3, hidden_channels=8)
     weight = torch.full((2,), 1e-40, requires_grad=True)
     model(torch.randn(4, 5), graph, weight).sum().backward()
     assert all(torch.isfinite(p.grad).all() for p in model.parameters())
@@ -123,7 +123,7 @@ def test_a_task_without_labels_edges_or_metric_is_a_data_error(change):
 
 def test_edges_made_in_inference_mode():
     with torch.inference_mode():
-        assert GCN(5, 3, 8)(torch.randn(3, 5), edges((0, 1))).shape == (3, 3)
+        assert GCN(5, out_channels=3, hidden_channels=8)(torch.randn(3, 5), edges((0, 1))).shape == (3, 3)
 
 
 def test_roc_auc_is_exact_for_many_pairs():
@@ -174,7 +174,7 @@ def test_keep_is_exact_at_the_ends():
 
 
 def test_training_after_a_look_in_inference_mode():
-    graph, model = PairGraph.build(edges((0, 1), (1, 2)), 3), GCN(5, 3, 8)
+    graph, model = PairGraph.build(edges((0, 1), (1, 2)), 3), GCN(5, out_channels=3, hidden_channels=8)
     with torch.inference_mode():
         model(torch.randn(3, 5), graph)
     model(torch.randn(3, 5), graph).sum().backward()
@@ -182,6 +182,6 @@ def test_training_after_a_look_in_inference_mode():
 
 def test_learned_edge_weights_of_data():
     data = Data(x=torch.randn(3, 5), edge_index=edges((0, 1), (1, 2)), edge_weight=torch.ones(2, requires_grad=True))
-    model = GCN(5, 3, 8)
+    model = GCN(5, out_channels=3, hidden_channels=8)
     for _ in range(2):
         model(data).sum().backward()

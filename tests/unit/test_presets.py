@@ -7,6 +7,7 @@ import pytest
 
 from gumbel_mpnn.config import list_presets, preset_families
 from gumbel_mpnn.data import specs
+from gumbel_mpnn.experiments.base import GENERATED
 from gumbel_mpnn.nn import backbones
 from gumbel_mpnn.runs import make_settings
 from gumbel_mpnn.training import build_model
@@ -25,6 +26,7 @@ def raw(family, dataset, model):
 def test_it_resolves_against_its_model_which_can_be_built(family, dataset, model):
     tables = raw(family, dataset, model)
     del tables["source"]
+    tables.pop("like", None)
     settings = make_settings(changed(small_data(), name=dataset), model, preset=family)
     assert (settings.dataset, settings.model) == (dataset, model)
     resolved = settings.to_dict()
@@ -43,14 +45,21 @@ def test_it_says_where_it_comes_from(family, dataset, model):
 
 @each_preset
 def test_it_names_a_known_data_set_and_model(family, dataset, model):
-    assert dataset in specs or dataset == "demo"
+    assert dataset in {*specs, *GENERATED, "demo"}
     assert model == model.lower()
     protocol = raw(family, dataset, model).get("data", {}).get("protocol")
     assert protocol is None or protocol in specs[dataset].protocols
 
 
-def test_both_families_are_there():
-    assert preset_families() == ["paper", "tuned"]
+def test_a_preset_like_another_has_all_that_it_does_not_change():
+    backbone, rewired = (make_settings("cora", model) for model in ("gcn", "gumbel-mpnn"))
+    assert rewired.train == backbone.train
+    assert rewired.data == backbone.data
+    assert backbone.options.items() <= rewired.options.items()
+
+
+def test_all_families_are_there():
+    assert preset_families() == ["few-labels", "paper", "robust", "tuned"]
     assert len(set(PRESETS)) == len(PRESETS)
 
 

@@ -34,6 +34,20 @@ def test_register_returns_the_class_and_keeps_the_order(registry):
     assert list(registry) == ["plain", "special-one", "a-third"]
 
 
+def test_options_that_a_component_hands_on(registry):
+    class Whole:
+        def __init__(self, channels, part="plain", **options):
+            pass
+
+    registry.register("whole", "all", hands_on=registry.all_defaults())(Whole)
+    of_parts = {"width": 8, "rate": 0.25, "norm": "none", "residual": False, "heads": 2}
+    assert registry.defaults("all") == {"part": "plain", **of_parts}
+    assert registry.complete("whole", {"heads": 3})["heads"] == 3
+    other = Registry("layer")
+    other.include(registry)
+    assert other.defaults("whole") == registry.defaults("whole")
+
+
 @pytest.mark.parametrize("name", ["special-one", "special_one", "Special_One", "SPECIAL", "other"])
 def test_names_and_aliases_lead_to_the_component(registry, name):
     assert registry[name] is Special

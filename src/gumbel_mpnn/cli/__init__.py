@@ -10,14 +10,17 @@ from gumbel_mpnn.cli.common import show_version
 from gumbel_mpnn.cli.data import app as data
 from gumbel_mpnn.cli.demo import demo
 from gumbel_mpnn.cli.doctor import doctor
+from gumbel_mpnn.cli.measure import measure
 from gumbel_mpnn.cli.presets import app as presets
 from gumbel_mpnn.cli.reproduce import reproduce
 from gumbel_mpnn.cli.rewire import rewire
 from gumbel_mpnn.cli.runs import runs
 from gumbel_mpnn.cli.train import train
 from gumbel_mpnn.cli.tune import tune
+from gumbel_mpnn.cli.usage import OneSentenceGroup
 
 app = typer.Typer(
+    cls=OneSentenceGroup,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -25,7 +28,7 @@ app = typer.Typer(
     help="Learnable graph rewiring for node classification on PyTorch Geometric.",
 )
 app.callback()(show_version)
-for verb in (demo, train, rewire, tune, reproduce, runs, doctor):
+for verb in (demo, train, rewire, measure, tune, reproduce, runs, doctor):
     app.command()(verb)
 app.add_typer(data, name="data")
 app.add_typer(presets, name="presets")

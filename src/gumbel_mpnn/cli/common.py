@@ -5,14 +5,16 @@ from __future__ import annotations
 import functools
 import json
 import re
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, ParamSpec, TypeVar
 
 import typer
 
-from gumbel_mpnn.errors import UserError
+from gumbel_mpnn.errors import DataWarning, UserError
 
 if TYPE_CHECKING:
     from gumbel_mpnn.report import Table
@@ -52,7 +54,8 @@ def in_one_sentence(verb: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(verb)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            return verb(*args, **kwargs)
+            with _warnings_as_notes():
+                return verb(*args, **kwargs)
         except UserError as error:
             _stop(f"error: {error}", 2)
         except OSError as error:
@@ -61,6 +64,23 @@ def in_one_sentence(verb: Callable[P, R]) -> Callable[P, R]:
             _stop("interrupted: what was finished is kept, and the same command goes on from there", 130)
 
     return guarded
+
+
+@contextmanager
+def _warnings_as_notes() -> Iterator[None]:
+    """What is odd in a person's data is told in one line, without a place in our code."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", DataWarning)
+        show = warnings.showwarning
+
+        def tell(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+            if issubclass(category, DataWarning):
+                note(f"note: {message}")
+            else:
+                show(message, category, *place, **more)
+
+        warnings.showwarning = tell
+        yield
 
 
 def _stop(message: str, code: int) -> NoReturn:

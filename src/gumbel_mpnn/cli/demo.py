@@ -18,9 +18,9 @@ def demo(
 ) -> None:
     """Train and compare models on a generated graph whose good edges lie under many random ones."""
     from gumbel_mpnn.cli.progress import ProgressMonitor
+    from gumbel_mpnn.data.atomic import write_atomically
     from gumbel_mpnn.experiments import run_demo
     from gumbel_mpnn.report import demo_figure, run_table
-    from gumbel_mpnn.training.checkpoint import write_atomically
 
     monitor = ProgressMonitor()
     try:

@@ -18,16 +18,14 @@ def rewire(
     format: FormatOption = OutputFormat.text,
 ) -> None:
     """Write the learned graph, with the probability of every edge and whether it was given."""
-    from gumbel_mpnn.data.export import check_suffix, graph_file
+    from gumbel_mpnn.data.export import check_suffix, is_directed, save_graph
     from gumbel_mpnn.report import Table
     from gumbel_mpnn.runs import learned_graph
-    from gumbel_mpnn.training.checkpoint import write_atomically
 
     check_suffix(out.suffix)
     data = learned_graph(run, threshold)
-    write_atomically(out, graph_file(data, out.suffix))
-    once = data.edge_index[0] < data.edge_index[1]
-    given = data.edge_origin[once]
+    save_graph(data, out)
+    given = data.edge_origin if is_directed(data) else data.edge_origin[data.edge_index[0] < data.edge_index[1]]
     counts = {"nodes": data.num_nodes, "edges": len(given), "given": int(given.sum()), "added": int((~given).sum())}
     emit(Table(list(counts), [list(counts.values())]), format, counts)
     note(f"the graph is in {out}")

@@ -19,6 +19,14 @@ from gumbel_mpnn.cli.common import (
     note,
     parse_range,
 )
+from gumbel_mpnn.cli.own_data import (
+    EdgesOption,
+    FeaturesOption,
+    GraphOption,
+    LabelOption,
+    NodesOption,
+    chosen_data,
+)
 from gumbel_mpnn.errors import UserError
 
 if TYPE_CHECKING:
@@ -35,11 +43,11 @@ def train(
     seeds: Annotated[int, typer.Option(help="How many seeds for each split.", min=1)] = 1,
     preset: Annotated[str, typer.Option(help="tuned, paper, none, or a TOML file.")] = "tuned",
     overrides: OverrideOption = None,
-    nodes: Annotated[Path | None, typer.Option(help="Own data: CSV of nodes.")] = None,
-    edges: Annotated[Path | None, typer.Option(help="Own data: CSV of edges.")] = None,
-    graph: Annotated[Path | None, typer.Option(help="Own data: a .npz or .graphml file instead of CSV.")] = None,
-    label: Annotated[str | None, typer.Option(help="Own data: name of the label column.")] = None,
-    features: Annotated[str | None, typer.Option(help="Own data: feature columns, separated by commas.")] = None,
+    nodes: NodesOption = None,
+    edges: EdgesOption = None,
+    graph: GraphOption = None,
+    label: LabelOption = None,
+    features: FeaturesOption = None,
     predictions: Annotated[Path | None, typer.Option(help="Write every node's predicted class to this CSV.")] = None,
     experiment: Annotated[str, typer.Option(help="Name of the folder within the runs.")] = "train",
     data_root: DataRootOption = None,
@@ -57,7 +65,7 @@ def train(
         raise UserError(f"--predictions {predictions} is a folder: name a file in it")
     changes = parse_overrides(overrides or ())
     undirected = bool(changes.get("data", {}).get("undirected", True))
-    source = _source(dataset, nodes, edges, graph, label, features, undirected)
+    source = chosen_data(dataset, nodes, edges, graph, label, features, undirected)
     monitor = ProgressMonitor(preface=_what_was_read(source, model, preset))
     try:
         run = fit(
@@ -82,28 +90,6 @@ def train(
     note(f"runs are in {run.folder.path}")
 
 
-def _source(
-    dataset: str | None,
-    nodes: Path | None,
-    edges: Path | None,
-    graph: Path | None,
-    label: str | None,
-    features: str | None,
-    undirected: bool,
-) -> str | Data:
-    """What to train on: a data set by name, or a person's own files."""
-    match dataset is not None, nodes is not None or edges is not None, graph is not None:
-        case True, False, False:
-            if label is not None or features is not None:
-                raise UserError("--label and --features are for own data, not for a data set by name")
-            return str(dataset)
-        case False, True, False if nodes is not None and edges is not None:
-            return _read_csv(nodes, edges, label, features, undirected)
-        case False, False, True:
-            return _read_graph(Path(graph or ""), label, features, undirected)
-    raise UserError("give either the name of a data set, or own data as --nodes with --edges, or as --graph")
-
-
 def _what_was_read(source: str | Data, model: str, preset: str) -> str:
     """A sentence that would show a column taken for another, or settings that nobody chose."""
     from gumbel_mpnn.config import list_presets
@@ -125,33 +111,11 @@ def _what_was_read(source: str | Data, model: str, preset: str) -> str:
     return f"there is no {preset} preset for {model} on {source}: {instead} used"
 
 
-def _read_csv(nodes: Path, edges: Path, label: str | None, features: str | None, undirected: bool) -> Data:
-    from gumbel_mpnn.data import from_csv
-
-    if label is None:
-        raise UserError("own data need --label, the name of the label column")
-    return from_csv(nodes, edges, label=label, features=_columns(features), undirected=undirected)
-
-
-def _read_graph(path: Path, label: str | None, features: str | None, undirected: bool) -> Data:
-    from gumbel_mpnn.data import from_graphml, from_npz
-
-    if path.suffix == ".npz":
-        return from_npz(path, undirected=undirected)
-    if label is None:
-        raise UserError("own data need --label, the name of the label attribute")
-    return from_graphml(path, label=label, features=_columns(features))
-
-
-def _columns(features: str | None) -> list[str] | None:
-    return None if features is None else [name.strip() for name in features.split(",")]
-
-
 def _write_predictions(run: Run, path: Path) -> None:
     import csv
     import io
 
-    from gumbel_mpnn.training.checkpoint import write_atomically
+    from gumbel_mpnn.data.atomic import write_atomically
 
     ids = run.data.get("node_ids") or range(int(run.data.num_nodes or 0))
     confidence = run.predict_proba().max(-1).values.tolist()

@@ -1,7 +1,7 @@
 """Graphs to learn on: benchmarks by name, one's own files, and a generated one for the demo."""
 
 from gumbel_mpnn.data.benchmarks import get_spec, specs
-from gumbel_mpnn.data.export import graph_file
+from gumbel_mpnn.data.export import graph_file, save_graph
 from gumbel_mpnn.data.files import Presence, locate
 from gumbel_mpnn.data.load import choose_split, load
 from gumbel_mpnn.data.networks import from_graphml, from_networkx
@@ -34,5 +34,6 @@ __all__ = [
     "load",
     "locate",
     "mixture_neighborhoods",
+    "save_graph",
     "specs",
 ]

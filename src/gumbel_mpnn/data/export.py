@@ -1,34 +1,52 @@
-"""Writing a graph to a file that other programs read."""
+"""Writing a graph to a file that other programs, and the readers of this package, read."""
 
 from __future__ import annotations
 
+import copy
 import csv
 import io
+import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
+from numpy.typing import NDArray
 from torch_geometric.data import Data
+from torch_geometric.utils import is_undirected
 
-from gumbel_mpnn.errors import UserError, did_you_mean
+from gumbel_mpnn.data.atomic import write_atomically
+from gumbel_mpnn.data.own import SPLIT
+from gumbel_mpnn.errors import DataWarning, UserError, did_you_mean
 
 SUFFIXES = (".npz", ".csv", ".graphml")
+MOST_FEATURES = 100
+"""More features than this are left out of GraphML, where each number of each node is a line of its own."""
+PARTS = ("train", "val", "test")
+
+Columns = dict[str, NDArray[Any]]
+
+
+def save_graph(data: Data, path: str | Path) -> None:
+    """Write a graph such as `run.rewire()` gives, to be read by `from_npz`, `from_csv` or `from_graphml` again.
+
+    Edges are written once each unless their direction matters, with `edge_weight` and `edge_origin` (as `given`) where
+    there are any. A CSV file has the edges alone; npz and GraphML have nodes without edges too, and features, labels
+    and splits (of GraphML only a single one). The label is called `label` in GraphML.
+
+    Args:
+        data: Any graph; `node_ids` and `class_names` are used where it has them.
+        path: A file called `.npz`, `.csv` or `.graphml`; written whole or not at all.
+    """
+    path = Path(path)
+    write_atomically(path, graph_file(data, path.suffix))
 
 
 def graph_file(data: Data, suffix: str) -> bytes:
-    """The edges of an undirected graph, each once, with weight and origin where there are any, as a file's content.
-
-    Args:
-        data: `edge_index`, and per edge `edge_weight` and `edge_origin`, both optional; `node_ids` are used as names.
-        suffix: `.npz`, `.csv` or `.graphml`.
-    """
+    """The content of the file that `save_graph` writes."""
     check_suffix(suffix)
-    once = (data.edge_index[0] <= data.edge_index[1]).numpy()
-    edges = data.edge_index.numpy().T[once]
-    columns = {
-        name: data[key].numpy()[once]
-        for name, key in (("weight", "edge_weight"), ("given", "edge_origin"))
-        if data.get(key) is not None
-    }
+    data = copy.copy(data).cpu()
+    edges, columns = _edges(data)
     match suffix:
         case ".npz":
             return _npz(data, edges, columns)
@@ -45,14 +63,36 @@ def check_suffix(suffix: str) -> None:
         )
 
 
-def _npz(data: Data, edges: np.ndarray, columns: dict[str, np.ndarray]) -> bytes:
-    out = io.BytesIO()
+def is_directed(data: Data) -> bool:
+    """Whether some edge has no reverse, or one of another weight or origin."""
+    attributes = [data[key] for key in _EDGE_COLUMNS.values() if data.get(key) is not None]
+    return not is_undirected(data.edge_index, attributes, num_nodes=data.num_nodes)
+
+
+def _edges(data: Data) -> tuple[NDArray[Any], Columns]:
+    """The edges [E, 2], both directions as one where they are the same, and what is known of each."""
+    index = data.edge_index.numpy()
+    once = np.ones(index.shape[1], dtype=bool) if is_directed(data) else index[0] <= index[1]
+    found = {name: data.get(key) for name, key in _EDGE_COLUMNS.items()}
+    return index.T[once], {name: value.detach().numpy()[once] for name, value in found.items() if value is not None}
+
+
+def _npz(data: Data, edges: NDArray[Any], columns: Columns) -> bytes:
     arrays: dict[str, Any] = {"edges": edges, "num_nodes": np.int64(data.num_nodes), **columns}
+    if data.get("x") is not None:
+        arrays["node_features"] = _dense(data)
+    if data.get("y") is not None:
+        arrays["node_labels"] = data.y.numpy()
+    if data.get("class_names"):
+        arrays["class_names"] = np.array([str(name) for name in data.class_names])
+    if all(data.get(f"{part}_mask") is not None for part in PARTS):
+        arrays |= {f"{part}_masks": np.atleast_2d(data[f"{part}_mask"].numpy().T) for part in PARTS}
+    out = io.BytesIO()
     np.savez_compressed(out, **arrays)
     return out.getvalue()
 
 
-def _csv(names: list[str], edges: np.ndarray, columns: dict[str, np.ndarray]) -> bytes:
+def _csv(names: list[str], edges: NDArray[Any], columns: Columns) -> bytes:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(["source", "target", *columns])
@@ -61,23 +101,53 @@ def _csv(names: list[str], edges: np.ndarray, columns: dict[str, np.ndarray]) ->
     return out.getvalue().encode()
 
 
-def _graphml(data: Data, edges: np.ndarray, columns: dict[str, np.ndarray]) -> bytes:
+def _graphml(data: Data, edges: NDArray[Any], columns: Columns) -> bytes:
     try:
         import networkx as nx
     except ImportError:
         raise UserError("writing GraphML needs the package networkx: install it, or write .csv or .npz") from None
     names = _names(data)
-    graph = nx.Graph()
-    labels = data.y.tolist() if data.get("y") is not None else [None] * len(names)
-    classes = data.get("class_names")
-    for name, label in zip(names, labels, strict=True):
-        known = label is not None and label >= 0
-        graph.add_node(name, **({"label": classes[label] if classes else label} if known else {}))
+    graph = nx.DiGraph() if is_directed(data) else nx.Graph()
+    for name, attributes in zip(names, _node_attributes(data), strict=True):
+        graph.add_node(name, **attributes)
     for (source, target), *values in zip(edges.tolist(), *(c.tolist() for c in columns.values()), strict=True):
         graph.add_edge(names[source], names[target], **dict(zip(columns, values, strict=True)))
     out = io.BytesIO()
     nx.write_graphml(graph, out)
     return out.getvalue()
+
+
+def _node_attributes(data: Data) -> list[dict[str, Any]]:
+    """Label, split and features of every node, where there are any."""
+    nodes: list[dict[str, Any]] = [{} for _ in range(int(data.num_nodes or 0))]
+    if data.get("y") is not None:
+        classes = data.get("class_names")
+        for node, label in zip(nodes, data.y.tolist(), strict=True):
+            if label >= 0:
+                node["label"] = str(classes[label]) if classes else label
+    for part in PARTS:
+        mask = data.get(f"{part}_mask")
+        if mask is not None and mask.dim() == 1:
+            for chosen in mask.nonzero().flatten().tolist():
+                nodes[chosen][SPLIT] = part
+    if data.get("x") is not None:
+        if data.x.shape[1] > MOST_FEATURES:
+            warnings.warn(
+                f"the {data.x.shape[1]} features are left out of the GraphML file, which would be very large: "
+                "write .npz to keep them",
+                DataWarning,
+                stacklevel=5,
+            )
+            return nodes
+        for node, values in zip(nodes, _dense(data).tolist(), strict=True):
+            node.update({f"x{column}": value for column, value in enumerate(values)})
+    return nodes
+
+
+def _dense(data: Data) -> NDArray[Any]:
+    x = data.x.detach()
+    features: NDArray[Any] = (x if x.layout is torch.strided else x.to_dense()).float().numpy()
+    return features
 
 
 def _names(data: Data) -> list[str]:
@@ -87,3 +157,6 @@ def _names(data: Data) -> list[str]:
 
 def _text(value: object) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value).lower()
+
+
+_EDGE_COLUMNS = {"weight": "edge_weight", "given": "edge_origin"}

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
-from gumbel_mpnn.data.own import SPLIT, assemble
+from gumbel_mpnn.data.own import SPLIT, assemble, warn_of_mixed
 from gumbel_mpnn.errors import DataError, UserError, did_you_mean
 
 
@@ -65,7 +65,9 @@ def _convert(graph: Any, label: str, features: Sequence[str] | None, where: str)
         raise DataError(f"the attribute {label!r} of {where} is the label, so it cannot be a feature")
     chosen = features
     if chosen is None:
-        chosen = [name for name in known if name not in (label, SPLIT) and _is_numeric(nodes, name)]
+        free = [name for name in known if name not in (label, SPLIT)]
+        chosen = [name for name in free if _first_other(nodes, name) is None]
+        warn_of_mixed("attribute", where, [found for name in free if (found := _mixed(nodes, name))])
     if not chosen:
         raise DataError(f"{where} has no numeric node attribute to take as feature: add one")
 
@@ -88,9 +90,21 @@ def _text(value: Any) -> str:
     return "" if value is None or value != value else str(value).strip()  # NaN is the number that is not itself
 
 
-def _is_numeric(nodes: Mapping[Hashable, Mapping[str, Any]], name: str) -> bool:
-    values = [attributes[name] for attributes in nodes.values() if name in attributes]
-    return all(np.asarray(value).dtype.kind in "biuf" for value in values)
+def _first_other(nodes: Mapping[Hashable, Mapping[str, Any]], name: str) -> Hashable | None:
+    """The first node whose attribute is neither a number nor a vector of them."""
+    return next((node for node, has in nodes.items() if name in has and not _is_numeric(has[name])), None)
+
+
+def _mixed(nodes: Mapping[Hashable, Mapping[str, Any]], name: str) -> tuple[str, str, object] | None:
+    """For an attribute that is a number at some nodes only: its name, the first other node and what it has."""
+    other = _first_other(nodes, name)
+    if other is None or not any(name in has and _is_numeric(has[name]) for has in nodes.values()):
+        return None
+    return name, f"node {other!r}", nodes[other][name]
+
+
+def _is_numeric(value: object) -> bool:
+    return np.asarray(value).dtype.kind in "biuf"
 
 
 def _feature(nodes: Mapping[Hashable, Mapping[str, Any]], name: str, where: str) -> NDArray[np.float32]:
@@ -100,7 +114,7 @@ def _feature(nodes: Mapping[Hashable, Mapping[str, Any]], name: str, where: str)
         if name not in attributes:
             raise DataError(f"node {node!r} of {where} has no feature {name!r}")
         value = np.ravel(attributes[name])
-        if value.dtype.kind not in "biuf":
+        if not _is_numeric(value):
             raise DataError(f"feature {name!r} of node {node!r} of {where} is not a number but {attributes[name]!r}")
         if columns and len(value) != len(columns[0]):
             raise DataError(f"feature {name!r} of node {node!r} of {where} is not as long as that of other nodes")

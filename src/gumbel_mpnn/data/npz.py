@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbel_mpnn.data.raw import Masks, RawGraph, mask_of
+from gumbel_mpnn.data.raw import Masks, RawGraph, label_hint, mask_of
 from gumbel_mpnn.errors import DataError
 
 Arrays = dict[str, NDArray[Any]]
@@ -47,6 +47,8 @@ def read_graph(paths: Sequence[Path]) -> RawGraph:
     """The graph in one npz of the layout that from_npz documents."""
     (path,) = paths
     arrays = read_npz(path, required=("edges", "node_labels"))
+    if arrays["node_labels"].dtype.kind == "f":
+        raise DataError(f"array 'node_labels' of {path} holds decimals: {label_hint(arrays['node_labels'])}")
     edges, labels = integers(arrays, "edges", path), integers(arrays, "node_labels", path)
     if edges.ndim != 2 or edges.shape[1] != 2:
         raise DataError(f"array 'edges' of {path} must have the shape [E, 2], not {list(edges.shape)}")
@@ -58,6 +60,7 @@ def read_graph(paths: Sequence[Path]) -> RawGraph:
         x=_features(arrays, path),
         masks=read_masks(arrays, len(labels), path),
         class_names=[str(name) for name in arrays["class_names"]] if "class_names" in arrays else None,
+        weight=_weight(arrays, path),
     )
 
 
@@ -85,6 +88,14 @@ def read_masks(arrays: Arrays, num_nodes: int, path: Path) -> Masks | None:
     if found and (len(found) < 3 or len({mask.shape for mask in found}) > 1):
         raise DataError(f"{path} must have train, validation and test masks for the same number of splits, or none")
     return Masks(*found) if found else None
+
+
+def _weight(arrays: Arrays, path: Path) -> NDArray[np.float32] | None:
+    if "weight" not in arrays:
+        return None
+    if arrays["weight"].dtype.kind not in "iuf":
+        raise DataError(f"array 'weight' of {path} must hold numbers, not {arrays['weight'].dtype}")
+    return arrays["weight"].astype(np.float32)
 
 
 def _features(arrays: Arrays, path: Path) -> NDArray[np.float32] | None:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import math
+import re
+import warnings
 from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
 from gumbel_mpnn.data.npz import read_graph
 from gumbel_mpnn.data.raw import BoolArray, IntArray, Masks, RawGraph, set_edges
 from gumbel_mpnn.data.validate import check
-from gumbel_mpnn.errors import DataError
+from gumbel_mpnn.errors import DataError, DataWarning
 
 SPLIT = "split"  # the column or attribute that says train, val or test
+MOST_CLASSES_OF_DECIMALS = 20
+"""More different decimals than this, and than half of the labelled nodes, are no classes but a quantity."""
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 def from_npz(path: str | Path, undirected: bool = True) -> Data:
@@ -25,7 +30,7 @@ def from_npz(path: str | Path, undirected: bool = True) -> Data:
     Arrays: `edges` integer [E, 2]; `node_labels` integer [N], -1 for unlabelled; features either as `node_features`
     [N, F] or in CSR form as `features_shape`, `features_indptr`, `features_indices` and, unless all stored values are
     1, `features_data`. Optional: `train_masks`, `val_masks`, `test_masks` bool [S, N], or `train_idx`, `valid_idx`,
-    `test_idx`; `class_names`.
+    `test_idx`; `class_names`; `weight`, a number for each edge.
 
     Args:
         path: of the file.
@@ -50,10 +55,8 @@ def assemble(
     """A checked `Data` that remembers its ids (`node_ids`) and labels (`class_names`), to map predictions back."""
     y, class_names = encode_labels(labels, ids, where)
     masks = None if split is None else _split_masks(split, ids, where)
-    data = RawGraph(edges=edges, y=y, x=x, masks=masks, class_names=class_names).to_data()
+    data = RawGraph(edges, y, x, masks, class_names, weight).to_data()
     data.node_ids = list(ids)
-    if weight is not None:
-        data.edge_weight = torch.from_numpy(weight)
     return finish(data, undirected, where)
 
 
@@ -70,23 +73,65 @@ def finish(data: Data, undirected: bool, where: str) -> Data:
 def encode_labels(labels: Sequence[str], ids: Sequence[Hashable], where: str) -> tuple[IntArray, list[str]]:
     """A class number per label, and the name of each class; empty labels become -1."""
     names = set(labels) - {""}
-    if all(map(_is_integer, names)):
-        negative = next((k for k, label in enumerate(labels) if label.startswith("-")), None)
-        if negative is not None:
-            # -1 may mean "unlabelled" or a class of that name: guessing wrong would spoil the training unnoticed.
-            raise DataError(
-                f"{where}: node {ids[negative]!r} has the label {labels[negative]}: leave the label of an unlabelled "
-                "node empty and number classes from 0"
-            )
-        class_names = sorted(names, key=lambda name: (int(name), name))
+    if all(map(_is_number, names)):
+        if all(float(name).is_integer() for name in names):
+            _check_sign(labels, ids, where)
+        if not all(map(_is_integer, names)):
+            _check_decimals(names, labels, where)
+        class_names = sorted(names, key=lambda name: (int(name) if _is_integer(name) else float(name), name))
     else:
         class_names = sorted(names)
     number = {name: k for k, name in enumerate(class_names)} | {"": -1}
     return np.array([number[label] for label in labels], dtype=np.int64), class_names
 
 
+def warn_of_mixed(what: str, where: str, found: Sequence[tuple[str, str, object]]) -> None:
+    """Say that what looks like features was not taken for them: (name, place, value that is no number) of each."""
+    if found:
+        name, place, value = found[0]
+        more = f", and {len(found) - 1} more likewise" if len(found) > 1 else ""
+        warnings.warn(
+            f"the {what} {name!r} of {where} is not taken as a feature, since {place} has {value!r}, "
+            f"which is no number{more}",
+            DataWarning,
+            stacklevel=4,
+        )
+
+
+def _check_sign(labels: Sequence[str], ids: Sequence[Hashable], where: str) -> None:
+    negative = next((k for k, label in enumerate(labels) if label.startswith("-")), None)
+    if negative is not None:
+        # -1 may mean "unlabelled" or a class of that name: guessing wrong would spoil the training unnoticed.
+        raise DataError(
+            f"{where}: node {ids[negative]!r} has the label {labels[negative]}: leave the label of an unlabelled "
+            "node empty and number classes from 0"
+        )
+
+
+def _check_decimals(names: set[str], labels: Sequence[str], where: str) -> None:
+    """A quantity is refused, decimals that can be classes are remarked on."""
+    first, last = min(names, key=float), max(names, key=float)
+    labelled = sum(label != "" for label in labels)
+    if len(names) > max(MOST_CLASSES_OF_DECIMALS, labelled / 2):
+        raise DataError(
+            f"{where}: the labels are {len(names)} different numbers from {first} to {last}, a quantity and no class: "
+            "put them into classes first, such as low, middle and high"
+        )
+    if len(set(map(float, names))) < len(names):
+        raise DataError(f"{where}: some label is written in two ways, as 1 and 1.0: write each class one way")
+    warnings.warn(
+        f"the labels of {where} are decimals, as {first}: each of them is taken as a class, {len(names)} in all",
+        DataWarning,
+        stacklevel=5,
+    )
+
+
 def _is_integer(label: str) -> bool:
     return label.removeprefix("-").isdecimal()
+
+
+def _is_number(label: str) -> bool:
+    return _NUMBER.fullmatch(label) is not None and math.isfinite(float(label))
 
 
 def _split_masks(split: Sequence[str], ids: Sequence[Hashable], where: str) -> Masks:

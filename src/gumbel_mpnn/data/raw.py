@@ -35,6 +35,7 @@ class RawGraph:
         x: float32 features [N, F], or None if the files have none.
         masks: the splits that come with the files.
         class_names: a name per class, where known.
+        weight: of every edge, float32 [E], where they have any.
     """
 
     edges: IntArray
@@ -42,6 +43,7 @@ class RawGraph:
     x: NDArray[np.float32] | None = None
     masks: Masks | None = None
     class_names: list[str] | None = None
+    weight: NDArray[np.float32] | None = None
 
     def to_data(self) -> Data:
         """A `Data` with the edges as listed; `set_edges` merges and mirrors them."""
@@ -52,6 +54,8 @@ class RawGraph:
         )
         if self.x is None:
             data.num_nodes = len(self.y)
+        if self.weight is not None:
+            data.edge_weight = torch.from_numpy(self.weight)
         if self.masks is not None:
             set_masks(data, self.masks)
         if self.class_names is not None:
@@ -90,6 +94,16 @@ def count_edges(edges: NDArray[Any], num_nodes: int) -> int:
     low, high = edges.min(axis=1), edges.max(axis=1)
     keys = torch.from_numpy(low * num_nodes + high)[torch.from_numpy(low != high)]
     return len(torch.unique(keys))  # numpy's unique is many times slower
+
+
+def label_hint(labels: NDArray[Any]) -> str:
+    """What to do about labels that are no integers, to end a message with."""
+    if labels.dtype.kind != "f":
+        return "number the classes from 0"
+    known = labels[np.isfinite(labels)]
+    if (known == np.round(known)).all():
+        return "these are whole numbers, so make them integers, with -1 where a label is unknown"
+    return "a quantity is no class, so put it into classes first, such as low, middle and high"
 
 
 def check_ends(edges: NDArray[Any], num_nodes: int) -> None:

@@ -78,6 +78,11 @@ class DatasetSpec:
     forms: tuple[Form, ...]
     split_files: tuple[File, ...] = ()
 
+    @property
+    def has_directions(self) -> bool:
+        """Whether the direction of the edges is known, so that `load(..., directed=True)` can keep it."""
+        return any(form.directed for form in self.forms)
+
     def protocol(self, name: str | None) -> str:
         """The protocol called `name`, or the default."""
         if name is None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
-from gumbel_mpnn.data.own import SPLIT, assemble
+from gumbel_mpnn.data.own import SPLIT, assemble, warn_of_mixed
 from gumbel_mpnn.errors import DataError, did_you_mean
 
 if TYPE_CHECKING:
@@ -123,11 +123,27 @@ def _features(path: str | Path, table: pd.DataFrame, wanted: Sequence[str] | Non
     for name in wanted or ():
         if name not in numeric:
             raise DataError(f"feature column {name!r} of {path} does not hold numbers only")
+    if wanted is None:
+        warn_of_mixed("column", str(path), _mixed(table.drop(columns=numeric)))
     chosen = numeric if wanted is None else list(wanted)
     if not chosen:
         raise DataError(f"{path} has no numeric column to take as feature: add one, or name them with features=")
     x: NDArray[np.float32] = table[chosen].to_numpy(dtype=np.float32, copy=True)
     return x
+
+
+def _mixed(table: pd.DataFrame) -> list[tuple[str, str, object]]:
+    """Columns that hold numbers as well as other things: their name, and the line and content of the first other."""
+    import pandas as pd
+
+    found: list[tuple[str, str, object]] = []
+    for name, column in table.items():
+        filled = column[column.notna()]
+        wrong = pd.to_numeric(filled, errors="coerce").isna()
+        if wrong.any() and not wrong.all():
+            line = filled.index[wrong][0]
+            found.append((str(name), f"line {_line(line)}", filled[line]))
+    return found
 
 
 def _edges(

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import coalesce
 
-from gumbel_mpnn.data.raw import check_ends
+from gumbel_mpnn.data.raw import check_ends, label_hint
 from gumbel_mpnn.data.splits import check_masks
 from gumbel_mpnn.errors import DataError
 
@@ -48,7 +49,8 @@ def _check_labels(data: Data) -> None:
     if y is None:
         raise DataError("the graph has no labels y: give an integer per node, -1 where it is unknown")
     if y.is_floating_point() or y.is_complex() or y.dtype == torch.bool or y.dim() != 1:
-        raise DataError(f"the labels y must be integers of shape [N], not {y.dtype} {list(y.shape)}")
+        form = f"{y.dtype} {list(y.shape)}"
+        raise DataError(f"the labels y must be integers of shape [N], not {form}: {_label_hint(y)}")
     if len(y) == 0:
         raise DataError("the graph has no nodes")
     class_names = data.get("class_names")
@@ -61,6 +63,12 @@ def _check_labels(data: Data) -> None:
         )
     if (y < 0).all():
         raise DataError("no node of the graph has a label")
+
+
+def _label_hint(y: Tensor) -> str:
+    if y.dim() == 2 and 1 in y.shape and not y.is_floating_point():
+        return "data.y.view(-1) has that shape"
+    return label_hint((y.double() if y.is_floating_point() else y).detach().cpu().numpy())
 
 
 def _check_features(data: Data) -> None:

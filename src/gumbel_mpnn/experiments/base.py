@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
+from torch_geometric.data import Data
+
+from gumbel_mpnn.data.tasks import bottleneck, leaf_count
 from gumbel_mpnn.errors import MissingDataError
 from gumbel_mpnn.runs import Monitor, Run, fit
 
@@ -22,6 +25,17 @@ class Job:
     dataset: str
     model: str
     preset: str = "tuned"
+    experiment: str = ""
+    """The experiment among whose runs it is kept; experiments that share a job name the same one."""
+    overrides: tuple[str, ...] = ()
+    """Settings laid over the preset, as `model.num_layers=4`."""
+
+
+GENERATED: Mapping[str, Callable[[], Data]] = {
+    "leaf-count": lambda: leaf_count(depth=4, max_trees=2_100, num_splits=10),
+    "bottleneck": lambda: bottleneck(nodes_per_side=20, num_classes=5, num_graphs=20, num_splits=10),
+}
+"""Data sets that are made and not read."""
 
 
 class Experiment(Protocol):
@@ -36,6 +50,21 @@ class Experiment(Protocol):
 
     def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
         """The rows of the table; None stands for a data set whose files are not here."""
+
+
+class Analysis(Protocol):
+    """A table that no model is trained for: rows that each data set gives by itself."""
+
+    name: str
+    title: str
+    headings: Mapping[str, str]
+    digits: int
+
+    def datasets(self) -> list[str]:
+        """The data sets of the table."""
+
+    def rows(self, dataset: str, root: Path | None = None) -> list[Row]:
+        """What is to be said of one data set, whose files are looked for in `root` first; they may be missing."""
 
 
 def run_jobs(
@@ -56,14 +85,14 @@ def run_jobs(
     for job in jobs:
         try:
             results[job] = fit(
-                job.dataset,
+                GENERATED[job.dataset]() if job.dataset in GENERATED else job.dataset,
                 job.model,
                 splits=chosen,
                 seeds=seeds,
                 preset=job.preset,
-                overrides=changes,
+                overrides=[*job.overrides, *changes],
                 runs=runs,
-                experiment=experiment,
+                experiment=job.experiment or experiment,
                 root=root,
                 device=device,
                 monitor=monitor,
@@ -73,7 +102,12 @@ def run_jobs(
     return results
 
 
-def published(table: str) -> dict[str, dict[str, list[float]]]:
-    """The paper's numbers of one table: data set → model → [value, ±], in per cent."""
+def figures(run: Run) -> Row:
+    """Mean test figure in per cent, its spread, and the number of runs."""
+    return {"test": 100 * run.test.mean, "std": 100 * run.test.std, "stderr": 100 * run.test.stderr, "n": run.n}
+
+
+def published(table: str) -> dict[str, dict[str, Any]]:
+    """The paper's numbers of one table: data set → row or column → number, or [value, ±] in per cent for accuracies."""
     file = resources.files("gumbel_mpnn") / "experiments" / "published" / f"{table}.toml"
     return tomllib.loads(file.read_text(encoding="utf-8"))

@@ -59,6 +59,7 @@ class PairGraph:
         weight = None if edge_weight is None else _mean_by_group(edge_weight, *merged)
         original = torch.ones_like(key, dtype=torch.bool)
         if candidate_index is not None:
+            check_candidates(candidate_index, num_nodes)
             new_key, _ = _distinct_pairs(candidate_index, num_nodes, undirected)
             new_key = new_key[~torch.isin(new_key, key)]
             key, order = torch.cat([key, new_key]).sort()
@@ -223,6 +224,20 @@ def _distinct_pairs(index: Tensor, num_nodes: int, undirected: bool) -> tuple[Te
     proper = source != target
     key, group = torch.unique(source[proper] * num_nodes + target[proper], return_inverse=True)
     return key, (proper, group, key.numel())
+
+
+def check_candidates(candidate_index: Tensor, num_nodes: int) -> None:
+    """Raise a `DataError` unless `candidate_index` [2, M] has whole numbers of nodes that the graph has."""
+    if candidate_index.dim() != 2 or len(candidate_index) != 2 or candidate_index.is_floating_point():
+        form = f"{candidate_index.dtype} {list(candidate_index.shape)}"
+        raise DataError(f"candidate_index must be int64 of shape [2, M], not {form}")
+    outside = ((candidate_index < 0) | (candidate_index >= num_nodes)).any(0)
+    if bool(outside.any()):
+        first, second = candidate_index[:, int(outside.nonzero()[0])].tolist()
+        raise DataError(
+            f"candidate_index joins nodes {first} and {second}, but the nodes are 0 to {num_nodes - 1}: "
+            "data.subgraph does not renumber candidates, so delete them and make them anew"
+        )
 
 
 def _version(tensor: Tensor) -> int:

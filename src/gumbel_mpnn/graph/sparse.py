@@ -104,14 +104,26 @@ class SparseLayout:
 
 def matmul(layout: SparseLayout, values: Tensor, x: Tensor) -> Tensor:
     """Sparse matrix times dense: values [B, nnz] or [nnz], x [B, cols, D] → [B, rows, D]."""
+    values, x, dtype = _computable(values, x)
     out: Tensor = _Matmul.apply(values.expand(x.shape[0], -1), x, layout)  # type: ignore[no-untyped-call]
-    return out
+    return out.to(dtype)
 
 
 def sampled_product(layout: SparseLayout, a: Tensor, b: Tensor) -> Tensor:
     """Dot products at the layout's positions: a [B, rows, D], b [B, cols, D] → [B, nnz]."""
+    a, b, dtype = _computable(a, b)
     out: Tensor = _SampledProduct.apply(a, b, layout)  # type: ignore[no-untyped-call]
-    return out
+    return out.to(dtype)
+
+
+def _computable(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor, torch.dtype]:
+    """Both as one type that can be computed with, and the type of the result.
+
+    Torch's sparse products on a CPU know no 16-bit floats: those are computed in 32 bits, which is more exact besides.
+    """
+    dtype = torch.promote_types(a.dtype, b.dtype)
+    wide = dtype if a.is_cuda else torch.promote_types(dtype, torch.float32)
+    return a.to(wide), b.to(wide), dtype
 
 
 class _Matmul(torch.autograd.Function):
@@ -168,7 +180,8 @@ def _csr_product(rowptr: Tensor, col: Tensor, values: Tensor, x: Tensor, rows: i
     if col.numel() == 0 or width == 0:
         return x.new_zeros(batch, rows, width)
     matrix = _csr(rowptr, col, values.reshape(-1), batch * rows, batch * cols)
-    return (matrix @ x.reshape(batch * cols, width)).view(batch, rows, width)
+    with torch.autocast(x.device.type, enabled=False):
+        return (matrix @ x.reshape(batch * cols, width)).view(batch, rows, width)
 
 
 def _sample(layout: SparseLayout, a: Tensor, b: Tensor) -> Tensor:

@@ -1,5 +1,56 @@
-"""What can be said of a graph and its labels: homophily, neighborhoods, mixtures, curvature, spectra, degrees."""
+"""What can be said of a graph and its labels: homophily, neighborhoods, mixtures, curvature, spectra, degrees.
+
+Every measure takes a `Data` and reads it as undirected, each edge once, without self-loops, unless its edge convention
+says otherwise. Edge weights are not looked at. A node with the label -1 has none: it counts as a node and neighbor, but
+not where labels are compared. Everything is computed on the CPU.
+"""
 
 from gumbel_mpnn.measures.curvature import balanced_forman
+from gumbel_mpnn.measures.degrees import (
+    degree_max,
+    degree_mean,
+    degree_min,
+    largest_component,
+    node_degrees,
+    num_components,
+    num_edges,
+    num_nodes,
+)
+from gumbel_mpnn.measures.edges import CONVENTIONS, Convention, undirected_edges
+from gumbel_mpnn.measures.homophily import adjusted_homophily, edge_homophily, edge_label_shares, label_informativeness
+from gumbel_mpnn.measures.neighborhoods import neighborhood_distributions, std_per_class
+from gumbel_mpnn.measures.resistance import effective_resistance, random_pairs
+from gumbel_mpnn.measures.spectra import SpectrumEnds, spectral_gap, spectrum_ends
+from gumbel_mpnn.measures.table import MEASURES, Measure, measure
+from gumbel_mpnn.measures.theorem import TheoremBound, theorem_bound
 
-__all__ = ["balanced_forman"]
+__all__ = [
+    "CONVENTIONS",
+    "MEASURES",
+    "Convention",
+    "Measure",
+    "SpectrumEnds",
+    "TheoremBound",
+    "adjusted_homophily",
+    "balanced_forman",
+    "degree_max",
+    "degree_mean",
+    "degree_min",
+    "edge_homophily",
+    "edge_label_shares",
+    "effective_resistance",
+    "label_informativeness",
+    "largest_component",
+    "measure",
+    "neighborhood_distributions",
+    "node_degrees",
+    "num_components",
+    "num_edges",
+    "num_nodes",
+    "random_pairs",
+    "spectral_gap",
+    "spectrum_ends",
+    "std_per_class",
+    "theorem_bound",
+    "undirected_edges",
+]

@@ -25,6 +25,8 @@ from gumbel_mpnn.registry import Registry
 class Backbone(ReplicaModule, ABC):
     """`num_layers` times layer → norm → ReLU → dropout, then a linear head.
 
+    All arguments but the first go by name: PyG's models, with which the names are shared, have them in another order.
+
     Args:
         in_channels: Number of features of a node.
         out_channels: Number of classes.
@@ -44,6 +46,7 @@ class Backbone(ReplicaModule, ABC):
     def __init__(
         self,
         in_channels: int,
+        *,
         out_channels: int,
         hidden_channels: int = 256,
         num_layers: int = 2,
@@ -52,7 +55,6 @@ class Backbone(ReplicaModule, ABC):
         residual: bool = False,
         input_layer: bool = False,
         input_dropout: float = 0.0,
-        *,
         replicas: int | None = None,
         seeds: Sequence[int] | None = None,
     ) -> None:
@@ -84,11 +86,7 @@ class Backbone(ReplicaModule, ABC):
 
     def reset_parameters(self) -> None:
         """Draw all parameters anew from the replicas' seeds."""
-        streams = Streams(self.seeds, "init")
-        for module in self.modules():
-            assert isinstance(module, ReplicaModule | nn.ModuleList)
-            if isinstance(module, ReplicaModule):
-                module.draw(streams)
+        self.draw_all(Streams(self.seeds, "init"))
 
     @property
     def streams(self) -> Streams:
@@ -185,9 +183,9 @@ class GraphSAGE(Backbone):
 class GAT(Backbone):
     """The graph attention network; `hidden_channels` is shared out among `heads`."""
 
-    def __init__(self, in_channels: int, out_channels: int, *args: Any, heads: int = 1, **options: Any) -> None:
+    def __init__(self, in_channels: int, *, heads: int = 1, **options: Any) -> None:
         self.heads = heads
-        super().__init__(in_channels, out_channels, *args, **options)
+        super().__init__(in_channels, **options)
 
     def make_conv(self, replicas: int, in_channels: int, out_channels: int) -> ReplicaModule:
         """A graph attention layer."""

@@ -21,6 +21,12 @@ class ReplicaModule(nn.Module):
     def draw(self, streams: Streams) -> None:
         """Draw the parameters that are this module's own, not those of modules within it."""
 
+    def draw_all(self, streams: Streams) -> None:
+        """Draw the parameters of this module and of all modules within it, in their order."""
+        for module in self.modules():
+            if isinstance(module, ReplicaModule):
+                module.draw(streams)
+
 
 class Linear(ReplicaModule):
     """x W + b for every replica, on [R, N, in] or on features [N, in] that all replicas share."""
@@ -101,6 +107,7 @@ class BatchNorm(ReplicaModule):
 
     def forward(self, x: Tensor) -> Tensor:
         """[R, N, D] → [R, N, D]."""
+        x = x.to(self.weight.dtype)  # under autocast a layer gives 16 bits, too few for sums over all nodes
         if not self.training:
             scale = self.weight * (self.running_var + self.eps).rsqrt()
             return torch.addcmul(self.bias - self.running_mean * scale, x, scale)

@@ -154,6 +154,7 @@ def _backward(
 
 def batch_moments(x: Tensor) -> tuple[Tensor, Tensor]:
     """Mean and biased variance over the nodes of x [R, N, D], each [R, 1, D]."""
+    x = x.contiguous()
     replicas, nodes, width = x.shape
     chunks = triton.cdiv(nodes, CHUNK)
     means, squares = x.new_empty(2, replicas, chunks, width)

@@ -18,13 +18,15 @@ FORMATS: tuple[Format, ...] = ("text", "json", "csv", "markdown", "latex")
 class Table:
     """Named columns and rows of plain values; numbers stand right, everything else left.
 
-    `headings` are what people read above a column; JSON and CSV keep the column's own name.
+    `headings` are what people read above a column; JSON and CSV keep the column's own name and all digits. With
+    `keep_small`, a number that `digits` would round to 0 is written like 2.6e-08.
     """
 
     columns: Sequence[str]
     rows: Sequence[Sequence[Cell]]
     headings: Mapping[str, str] | None = None
     digits: int = 2
+    keep_small: bool = False
 
     def render(self, format: Format) -> str:
         """The table as text in one of `FORMATS`, without a newline at its end."""
@@ -75,7 +77,11 @@ class Table:
     def _show(self, cell: Cell) -> str:
         if cell is None:
             return "–"
-        return f"{cell:.{self.digits}f}" if isinstance(cell, float) else str(cell)
+        if not isinstance(cell, float):
+            return str(cell)
+        if self.keep_small and cell != 0 and abs(cell) < 0.5 * 10**-self.digits:
+            return f"{cell:.1e}"
+        return f"{cell:.{self.digits}f}"
 
     def _is_numeric(self, column: int) -> bool:
         cells = [row[column] for row in self.rows if row[column] is not None]

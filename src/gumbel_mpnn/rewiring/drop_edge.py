@@ -22,23 +22,13 @@ class DropEdge(OnBackbone):
 
     Args:
         in_channels: Number of features of a node.
-        out_channels: Number of classes.
-        *args: As of `OnBackbone`: `backbone` and its options.
         edge_dropout: Probability that an edge is dropped.
         per_layer: Every layer drops other edges; else all layers of a step have the same.
-        **options: As of `OnBackbone`.
+        **options: As of `OnBackbone`: `out_channels`, `backbone` and its options.
     """
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        *args: Any,
-        edge_dropout: float = 0.3,
-        per_layer: bool = False,
-        **options: Any,
-    ) -> None:
-        super().__init__(in_channels, out_channels, *args, **options)
+    def __init__(self, in_channels: int, *, edge_dropout: float = 0.3, per_layer: bool = False, **options: Any) -> None:
+        super().__init__(in_channels, **options)
         if not 0 <= edge_dropout <= 1:
             raise UserError(f"edge_dropout must lie between 0 and 1, but is {edge_dropout}")
         self.edge_dropout, self.per_layer = edge_dropout, per_layer

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Literal, overload
 
 import torch
 from torch import Tensor
+from torch.utils.weak import WeakIdKeyDictionary
 from torch_geometric.data import Data
 
 from gumbel_mpnn.config import RewiringSettings, rewiring_settings
@@ -16,6 +18,7 @@ from gumbel_mpnn.nn import SparseFeatures, Streams, backbones
 from gumbel_mpnn.nn.loss import cross_entropy
 from gumbel_mpnn.nn.modules import ReplicaModule
 from gumbel_mpnn.rewiring.beliefs import BeliefHead
+from gumbel_mpnn.rewiring.decoys import Decoys, Flood
 from gumbel_mpnn.rewiring.regularizers import Agreement, Prior, Regularizer, regularizers
 from gumbel_mpnn.rewiring.rewired import RewiredGraph, as_data
 from gumbel_mpnn.rewiring.rewirer import Rewirer
@@ -23,17 +26,17 @@ from gumbel_mpnn.rewiring.scorers import NodeView
 
 
 class GumbelMPNN(ReplicaModule):
-    """A backbone and the rewirer that chooses its edges, trained together.
+    """A backbone and the rewirer that chooses its edges, trained together; all arguments but the first go by name.
 
     Args:
         in_channels: Number of features of a node.
         out_channels: Number of classes.
-        backbone: `gcn`, `sage`, `gat` or `mlp`; the next arguments are its own.
-        heads: Of a `gat` backbone.
+        backbone: `gcn`, `sage`, `gat` or `mlp`.
         replicas: Train R models at once: the output is [R, N, out]; None is one model with output [N, out].
         seeds: One for each replica; drawn from torch's global generator when not given.
         rewiring: How the graph is rewired.
-        **changes: Single rewiring settings, as `tau=0.5`, laid over the defaults; not together with `rewiring`.
+        **options: Options of the backbone, as `hidden_channels=64` (see `gm.GCN` and `gm.GAT`), and single rewiring
+            settings, as `tau=0.5`, laid over the defaults; these not together with `rewiring`.
     """
 
     rewires: ClassVar[bool] = True
@@ -41,38 +44,26 @@ class GumbelMPNN(ReplicaModule):
     def __init__(
         self,
         in_channels: int,
+        *,
         out_channels: int,
         backbone: str = "gcn",
-        hidden_channels: int = 256,
-        num_layers: int = 2,
-        dropout: float = 0.5,
-        norm: str = "none",
-        residual: bool = False,
-        input_layer: bool = False,
-        input_dropout: float = 0.0,
-        heads: int = 1,
-        *,
         replicas: int | None = None,
         seeds: Sequence[int] | None = None,
         rewiring: RewiringSettings | None = None,
-        **changes: Any,
+        **options: Any,
     ) -> None:
         super().__init__()
+        known, of_all = backbones.defaults(backbone), backbones.all_defaults()
+        changes = {name: value for name, value in options.items() if name not in of_all}
+        if rewiring is not None and changes:
+            raise UserError(f"give {', '.join(changes)} within rewiring, or no rewiring but single settings")
         self.settings = rewiring if rewiring is not None else rewiring_settings(changes)
-        options: dict[str, Any] = {"heads": heads} if backbones.canonical(backbone) == "gat" else {}
         self.backbone = backbones[backbone](
             in_channels,
-            out_channels,
-            hidden_channels,
-            num_layers,
-            dropout,
-            norm,
-            residual,
-            input_layer,
-            input_dropout,
+            out_channels=out_channels,
             replicas=replicas,
             seeds=seeds,
-            **options,
+            **{name: value for name, value in options.items() if name in known},
         )
         count = replicas or 1
         self.rewirer = Rewirer(in_channels, out_channels, count, self.settings)
@@ -81,6 +72,7 @@ class GumbelMPNN(ReplicaModule):
         self.regularizers = _make_regularizers(self.settings)
         self.agreement = Agreement(self.settings.agreement)
         self._evaluation_streams: Streams | None = None
+        self._decoyed: WeakIdKeyDictionary = WeakIdKeyDictionary()
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -88,9 +80,8 @@ class GumbelMPNN(ReplicaModule):
         self.backbone.reset_parameters()
         streams = Streams(self.backbone.seeds, "init rewiring")
         for part in (self.rewirer, self.belief_head):
-            for module in part.modules() if part is not None else ():
-                if isinstance(module, ReplicaModule):
-                    module.draw(streams)
+            if part is not None:
+                part.draw_all(streams)
 
     @property
     def streams(self) -> Streams:
@@ -139,14 +130,20 @@ class GumbelMPNN(ReplicaModule):
         self, x: Tensor | SparseFeatures, graph: PairGraph, y: Tensor, train_mask: Tensor, progress: Tensor
     ) -> Tensor:
         """Cross-entropy on drawn graphs plus the weighted penalties, for each replica, [R]."""
-        nodes, belief_logits = self._view(x, graph)
+        flood = self._decoys(graph).draw(self.streams) if self.settings.decoys else None
+        graph = graph if flood is None else flood.decoys.graph
+        nodes, belief_logits = self._view(x, graph, flood)
         theta = self.rewirer(nodes, graph)
         loss: Tensor = theta.new_zeros(len(theta))
         if belief_logits is not None:
             loss = loss + cross_entropy(belief_logits, y, train_mask)
+        if flood is not None:
+            loss = loss + self.settings.decoy_weight * flood.loss(theta)
         outputs = []
         for _ in range(self.settings.samples):
             drawn = self.rewirer.sampled(theta, graph, self.streams, progress)
+            if flood is not None:
+                drawn = replace(drawn, weight=drawn.weight * flood.present)
             logits = self._on(x, drawn)
             outputs.append(logits)
             each = cross_entropy(logits, y, train_mask)
@@ -154,7 +151,9 @@ class GumbelMPNN(ReplicaModule):
                 each = each + regularizer.weighted(logits, drawn, y, train_mask)
             loss = loss + each / self.settings.samples
         if self.agreement.weight and len(outputs) > 1:
-            loss = loss + self.agreement.weighted(torch.stack(outputs), drawn, y, train_mask)
+            ramp = self.settings.agreement_ramp
+            grown = (progress / ramp).clamp(max=1) if ramp else 1.0
+            loss = loss + grown * self.agreement.weighted(torch.stack(outputs), drawn, y, train_mask)
         return loss
 
     @torch.no_grad()
@@ -176,21 +175,31 @@ class GumbelMPNN(ReplicaModule):
         graph = PairGraph.of(data)
         return as_data(graph, self.pair_probability(data.x, graph).mean(0), data, threshold)
 
-    def _view(self, x: Tensor | SparseFeatures, graph: PairGraph) -> tuple[NodeView, Tensor | None]:
+    def _decoys(self, graph: PairGraph) -> Decoys:
+        """The graph with decoys, laid out once."""
+        if graph not in self._decoyed:
+            self._decoyed[graph] = Decoys.among(graph, self.settings.decoys)
+        kept: Decoys = self._decoyed[graph]
+        return kept
+
+    def _view(
+        self, x: Tensor | SparseFeatures, graph: PairGraph, flood: Flood | None = None
+    ) -> tuple[NodeView, Tensor | None]:
         """What the scorer may look at, and the logits of the belief head where there is one."""
+        given = (graph.is_original if flood is None else flood.given).to(x.dtype)
         if self.belief_head is not None:
             logits: Tensor = self.belief_head(x, self.streams)
-            return NodeView(x, logits.detach().softmax(-1)), logits
+            return NodeView(x, logits.detach().softmax(-1), given), logits
         if self.rewirer.scorer.uses_beliefs:
-            return NodeView(x, self._beliefs_of_backbone(x, graph)), None
-        return NodeView(x, torch.empty(len(self.backbone.seeds), x.shape[0], 0, dtype=x.dtype, device=x.device)), None
+            return NodeView(x, self._beliefs_of_backbone(x, graph, given), given), None
+        nothing = torch.empty(len(self.backbone.seeds), x.shape[0], 0, dtype=x.dtype, device=x.device)
+        return NodeView(x, nothing, given), None
 
     @torch.no_grad()
-    def _beliefs_of_backbone(self, x: Tensor | SparseFeatures, graph: PairGraph) -> Tensor:
+    def _beliefs_of_backbone(self, x: Tensor | SparseFeatures, graph: PairGraph, given: Tensor) -> Tensor:
         """Class probabilities of the backbone on the given edges."""
         was_training = self.backbone.training
         self.backbone.eval()
-        given = graph.is_original.to(x.dtype)
         beliefs = self.backbone.compute(x, WeightedGraph(graph, given, x.dtype)).softmax(-1)
         self.backbone.train(was_training)
         return beliefs

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from torch import Tensor
 from torch_geometric.data import Data
 
+from gumbel_mpnn.errors import UserError, did_you_mean
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import SparseFeatures, Streams, backbones
 from gumbel_mpnn.nn.modules import ReplicaModule
@@ -16,13 +17,16 @@ from gumbel_mpnn.nn.modules import ReplicaModule
 class OnBackbone(ReplicaModule):
     """A backbone, trained and evaluated as it is; subclasses change the graph.
 
+    All arguments but the first go by name.
+
     Args:
         in_channels: Number of features of a node.
         out_channels: Number of classes.
-        backbone: `gcn`, `sage`, `gat` or `mlp`; the next arguments are its own.
-        heads: Of a `gat` backbone.
+        backbone: `gcn`, `sage`, `gat` or `mlp`.
         replicas: Train R models at once: the output is [R, N, out]; None is one model with output [N, out].
         seeds: One for each replica; drawn from torch's global generator when not given.
+        **options: Options of the backbone, as `hidden_channels=64` (see `gm.GCN` and `gm.GAT`); those that other
+            backbones have are passed over.
     """
 
     rewires: ClassVar[bool] = False
@@ -31,35 +35,24 @@ class OnBackbone(ReplicaModule):
     def __init__(
         self,
         in_channels: int,
+        *,
         out_channels: int,
         backbone: str = default_backbone,
-        hidden_channels: int = 256,
-        num_layers: int = 2,
-        dropout: float = 0.5,
-        norm: str = "none",
-        residual: bool = False,
-        input_layer: bool = False,
-        input_dropout: float = 0.0,
-        heads: int = 1,
-        *,
         replicas: int | None = None,
         seeds: Sequence[int] | None = None,
+        **options: Any,
     ) -> None:
         super().__init__()
-        options: dict[str, Any] = {"heads": heads} if backbones.canonical(backbone) == "gat" else {}
+        known, of_all = backbones.defaults(backbone), backbones.all_defaults()
+        for name in options:
+            if name not in of_all:
+                raise UserError(f"{type(self).__name__} has no option {name!r}: {did_you_mean(name, of_all)}")
         self.backbone = backbones[backbone](
             in_channels,
-            out_channels,
-            hidden_channels,
-            num_layers,
-            dropout,
-            norm,
-            residual,
-            input_layer,
-            input_dropout,
+            out_channels=out_channels,
             replicas=replicas,
             seeds=seeds,
-            **options,
+            **{name: value for name, value in options.items() if name in known},
         )
 
     def reset_parameters(self) -> None:

@@ -45,9 +45,8 @@ class Rewirer(ReplicaModule):
 
     def forward(self, nodes: NodeView, graph: PairGraph) -> Tensor:
         """θ of every pair, [R, P]."""
-        given = graph.is_original.to(self.origin.dtype)
         candidate_bias, given_bias = self.origin.unsqueeze(-1).unbind(1)
-        theta: Tensor = self.scorer(nodes, graph) + candidate_bias + (given_bias - candidate_bias) * given
+        theta: Tensor = self.scorer(nodes, graph) + candidate_bias + (given_bias - candidate_bias) * nodes.given
         return theta
 
     def temperature(self, progress: Tensor | float) -> Tensor | float:

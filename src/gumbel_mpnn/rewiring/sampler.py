@@ -31,10 +31,10 @@ def sample(theta: Tensor, tau: Tensor | float, streams: Streams, *, hard: bool =
         check_temperature(tau)
     uniform = streams.noise(theta.shape[1]).clamp_(SMALLEST, 1 - SMALLEST)
     noisy = theta + (torch.log(uniform) - torch.log1p(-uniform))
-    soft = torch.sigmoid(noisy / tau)
+    soft = torch.sigmoid(noisy / tau).to(theta.dtype)  # the noise has 32 bits, logits may have 16
     if not hard:
         return soft
-    drawn = (noisy > 0).to(soft.dtype)
+    drawn = (noisy > 0).to(theta.dtype)
     return drawn + (soft - soft.detach())
 
 

@@ -18,22 +18,19 @@ class SDRFModel(OnBackbone):
 
     Args:
         in_channels: Number of features of a node.
-        out_channels: Number of classes.
-        *args: As of `OnBackbone`: `backbone` and its options.
         iterations: Of `SDRF`, as are the next.
         tau: How strongly the best candidate is preferred.
         remove: Whether edges are removed at all.
         removal_bound: Edges above this curvature may be.
         curvature: `paper` or `reference`.
         sdrf_seed: Of SDRF's draws: all replicas train on one rewired graph.
-        **options: As of `OnBackbone`.
+        **options: As of `OnBackbone`: `out_channels`, `backbone` and its options.
     """
 
     def __init__(
         self,
         in_channels: int,
-        out_channels: int,
-        *args: Any,
+        *,
         iterations: int = 100,
         tau: float = 1.0,
         remove: bool = True,
@@ -42,7 +39,7 @@ class SDRFModel(OnBackbone):
         sdrf_seed: int = 0,
         **options: Any,
     ) -> None:
-        super().__init__(in_channels, out_channels, *args, **options)
+        super().__init__(in_channels, **options)
         self.transform = SDRF(iterations, tau, removal_bound if remove else None, mode=curvature, seed=sdrf_seed)
 
     @staticmethod

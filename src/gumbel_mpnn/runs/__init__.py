@@ -1,16 +1,19 @@
 """Runs: records, their folders, and `fit`, which makes them."""
 
 from gumbel_mpnn.runs.fit import Monitor, fit, make_settings
+from gumbel_mpnn.runs.paired import Paired, compare
 from gumbel_mpnn.runs.record import Record, Summary
 from gumbel_mpnn.runs.run import Run
 from gumbel_mpnn.runs.store import SettingFolder, find_records, learned_graph, read_record
 
 __all__ = [
     "Monitor",
+    "Paired",
     "Record",
     "Run",
     "SettingFolder",
     "Summary",
+    "compare",
     "find_records",
     "fit",
     "learned_graph",

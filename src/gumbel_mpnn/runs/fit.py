@@ -28,7 +28,7 @@ from gumbel_mpnn.rewiring import OnBackbone
 from gumbel_mpnn.runs.record import Record
 from gumbel_mpnn.runs.run import Run, with_candidates
 from gumbel_mpnn.runs.store import SettingFolder
-from gumbel_mpnn.training import Replica, Task, data_hash, models, prepare, train
+from gumbel_mpnn.training import Replica, Task, data_hash, models, pick_device, prepare, train
 from gumbel_mpnn.training.memory import available_bytes, bytes_per_replica, chunks, group_size
 
 OWN_PROTOCOL = "random-60-20-20"
@@ -87,7 +87,7 @@ def fit(
     """
     resolved = make_settings(dataset, model, preset=preset, settings=settings, overrides=overrides)
     data = _read(dataset, resolved.data, root)
-    where = _pick_device(device)
+    where = pick_device(device)
     rewires = resolved.rewiring is not None
     prepared = with_candidates(prepare(data, resolved), resolved.rewiring)
     task = Task.of(prepared, resolved.data, where, candidates=rewires)
@@ -146,7 +146,7 @@ def _read(dataset: str | Data, settings: DataSettings, root: str | Path | None) 
     """
     protocol = settings.protocol
     if isinstance(dataset, str):
-        directed = not settings.undirected and any(form.directed for form in get_spec(dataset).forms)
+        directed = not settings.undirected and get_spec(dataset).has_directions
         return load(dataset, protocol=protocol or None, root=root, directed=directed)
     if dataset.get("y") is None:
         raise DataError("this graph has no labels: give it data.y")
@@ -218,17 +218,3 @@ def _replicas(splits: Iterable[int] | None, seeds: int | Iterable[int], num_spli
     if not chosen or not each:
         raise UserError("there is nothing to train: give at least one split and one seed")
     return [Replica(split, seed) for split in dict.fromkeys(chosen) for seed in dict.fromkeys(each)]
-
-
-def _pick_device(name: str) -> torch.device:
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        raise UserError(f"there is no device {name!r}: use 'auto', 'cpu' or 'cuda'") from None
-    if device.type not in ("cpu", "cuda"):
-        raise UserError(f"the device {name!r} is not supported: use 'auto', 'cpu' or 'cuda'")
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise UserError("there is no CUDA device here: use device 'cpu' or 'auto'")
-    return device

@@ -14,11 +14,11 @@ from torch_geometric.data import Data
 from gumbel_mpnn.config import RewiringSettings, Settings
 from gumbel_mpnn.errors import UserError
 from gumbel_mpnn.rewiring import GumbelMPNN
-from gumbel_mpnn.rewiring.candidates import candidates
+from gumbel_mpnn.rewiring.candidates import Cached, candidates
 from gumbel_mpnn.rewiring.rewired import as_data
 from gumbel_mpnn.runs.record import Record, Summary
 from gumbel_mpnn.runs.store import SettingFolder
-from gumbel_mpnn.training import Model, Replica, Task, build_model, prepare
+from gumbel_mpnn.training import Model, Replica, Task, build_model, metrics, pick_device, prepare
 
 
 @dataclass(frozen=True)
@@ -80,18 +80,35 @@ class Run:
         )
         return as_data(task.graph, probability, self.data if data is None else data, threshold)
 
-    def _task(self, data: Data | None) -> Task:
+    @torch.no_grad()
+    def scores(self, data: Data, records: Iterable[Record] | None = None, device: str = "auto") -> list[float]:
+        """The test metric of every run on a graph with the same nodes, such as a noisier one.
+
+        Args:
+            data: The graph, with the labels and masks of the training graph.
+            records: Of which runs; all by default.
+            device: `cpu`, `cuda`, or `auto` for a GPU if there is one.
+        """
+        records = self.records if records is None else tuple(records)
+        task = self._task(data, pick_device(device))
+        found = []
+        for record, model in zip(records, self._models(task, records), strict=True):
+            test_mask = task.masks([Replica(record.split, record.seed)])[2]
+            found.append(float(metrics[task.metric](model(task.features, task.graph), task.y, test_mask)[0]))
+        return found
+
+    def _task(self, data: Data | None, device: torch.device | str = "cpu") -> Task:
         data = prepare(self.data if data is None else data, self.settings)
         data = with_candidates(data, self.settings.rewiring)
-        task = Task.of(_with_masks(data), self.settings.data, candidates=self.settings.rewiring is not None)
+        task = Task.of(_with_masks(data), self.settings.data, device, candidates=self.settings.rewiring is not None)
         features = int(self.data.x.shape[1])
         if task.num_features != features:
             raise UserError(f"the runs were trained on {features} features, but this graph has {task.num_features}")
         return replace(task, num_classes=int(self.data.y.max()) + 1)
 
-    def _models(self, task: Task) -> Iterator[Model]:
+    def _models(self, task: Task, records: Iterable[Record] | None = None) -> Iterator[Model]:
         """The trained models, one after the other, ready for evaluation."""
-        for record in self.records:
+        for record in self.records if records is None else records:
             replica = Replica(record.split, record.seed)
             model = build_model(self.settings, task, [replica])
             model.load_state_dict(self.folder.state(replica))
@@ -126,7 +143,7 @@ def with_candidates(data: Data, rewiring: RewiringSettings | None) -> Data:
         return data
     known = candidates.defaults(rewiring.candidates)
     options = {name: getattr(rewiring, name) for name in ("per_node", "pairs", "similarity") if name in known}
-    with_them: Data = candidates[rewiring.candidates](**options)(data)
+    with_them: Data = Cached(candidates[rewiring.candidates](**options))(data)
     return with_them
 
 

@@ -16,12 +16,13 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gumbel_mpnn.config import Settings
+from gumbel_mpnn.data.atomic import write_atomically
 from gumbel_mpnn.errors import DataError
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.rewiring.rewired import as_data
 from gumbel_mpnn.runs.record import Record
 from gumbel_mpnn.training import Outcome, Replica
-from gumbel_mpnn.training.checkpoint import load_tensors, save_tensors, write_atomically
+from gumbel_mpnn.training.checkpoint import load_tensors, save_tensors
 
 RECORD, HISTORY, MODEL, GRAPH = "record.json", "history.jsonl", "model.safetensors", "graph.npz"
 

@@ -1,5 +1,6 @@
 """Training: tasks, metrics, the loop, checkpoints."""
 
+from gumbel_mpnn.training.device import pick_device
 from gumbel_mpnn.training.loop import Watcher, train
 from gumbel_mpnn.training.metrics import accuracy, metrics, roc_auc
 from gumbel_mpnn.training.models import Model, build_model, models, prepare
@@ -17,6 +18,7 @@ __all__ = [
     "data_hash",
     "metrics",
     "models",
+    "pick_device",
     "prepare",
     "roc_auc",
     "train",

@@ -2,34 +2,15 @@
 
 from __future__ import annotations
 
-import errno
 import json
-import os
-import secrets
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
+from gumbel_mpnn.data.atomic import write_atomically
 from gumbel_mpnn.errors import DataError
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file so that it is there with all its content or not at all, even after a power cut."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if path.is_dir():
-        raise IsADirectoryError(errno.EISDIR, "this is a folder, not a file", str(path))
-    temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}")
-    try:
-        with temporary.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 def save_tensors(path: Path, tensors: Mapping[str, Tensor], note: Mapping[str, Any] | None = None) -> None:

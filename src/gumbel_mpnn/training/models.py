@@ -17,9 +17,9 @@ Model = Backbone | GumbelMPNN | OnBackbone
 
 models: Registry[Model] = Registry("model", reserved=("replicas", "seeds", "rewiring"))
 models.include(backbones)
-models.register("gumbel-mpnn")(GumbelMPNN)
-models.register("drop-edge", "dropedge")(DropEdge)
-models.register("sdrf")(SDRFModel)
+models.register("gumbel-mpnn", hands_on=backbones.all_defaults())(GumbelMPNN)
+models.register("drop-edge", "dropedge", hands_on=backbones.all_defaults())(DropEdge)
+models.register("sdrf", hands_on=backbones.all_defaults())(SDRFModel)
 
 
 def prepare(data: Data, settings: Settings) -> Data:
@@ -33,7 +33,7 @@ def build_model(settings: Settings, task: Task, replicas: Sequence[Replica]) -> 
     extra: dict[str, Any] = {} if settings.rewiring is None else {"rewiring": settings.rewiring}
     model = models[settings.model](
         task.num_features,
-        task.num_classes,
+        out_channels=task.num_classes,
         **settings.options,
         **extra,
         replicas=len(replicas),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import torch
 
@@ -36,6 +38,19 @@ class Replay:
             return
         if self.graph is None:
             self.graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(self.graph, stream=self.stream):
+            with _no_garbage_collection(), torch.cuda.graph(self.graph, stream=self.stream):
                 self.body()
         self.graph.replay()
+
+
+@contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    """Collect now and not within: freeing an old graph or event while another is captured breaks the capture."""
+    gc.collect()
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

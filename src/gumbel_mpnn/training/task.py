@@ -11,6 +11,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gumbel_mpnn.config import DataSettings
+from gumbel_mpnn.data.digest import add_tensor
 from gumbel_mpnn.errors import DataError, unknown_name
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import SparseFeatures, as_features
@@ -99,8 +100,7 @@ def data_hash(data: Data) -> str:
     for name in names:
         value = data.get(name)
         if isinstance(value, Tensor):
-            digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
-            digest.update(value.detach().cpu().contiguous().numpy().tobytes())
+            add_tensor(digest, name, value)
     digest.update(str(data.get("metric") or "accuracy").encode())
     return digest.hexdigest()[:16]
 

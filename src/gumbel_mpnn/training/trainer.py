@@ -16,7 +16,7 @@ from gumbel_mpnn.nn.loss import cross_entropy
 from gumbel_mpnn.rewiring import GumbelMPNN
 from gumbel_mpnn.training.checkpoint import load_tensors, save_tensors
 from gumbel_mpnn.training.metrics import metrics
-from gumbel_mpnn.training.models import build_model
+from gumbel_mpnn.training.models import Model, build_model
 from gumbel_mpnn.training.replay import Replay
 from gumbel_mpnn.training.task import Replica, Task
 
@@ -51,9 +51,7 @@ class Trainer:
         on_gpu = device.type == "cuda"
         self.model = build_model(settings, task, replicas)
         self.optimizer = torch.optim.Adam(
-            self.model.parameters(),
-            lr=settings.train.lr,
-            weight_decay=settings.train.weight_decay,
+            _parameter_groups(self.model, settings),
             fused=on_gpu,
             foreach=not on_gpu,
             capturable=on_gpu,
@@ -201,6 +199,19 @@ class Trainer:
         self.history = list(tensors["history"].to(device)) if "history" in tensors else []
         self.epoch = note["epoch"]
         return float(note["seconds"])
+
+
+def _parameter_groups(model: Model, settings: Settings) -> list[dict[str, Any]]:
+    """The parameters with their learning rates and weight decays: those of a rewirer have their own."""
+    rewirer = list(model.rewirer.parameters()) if isinstance(model, GumbelMPNN) else []
+    apart = set(map(id, rewirer))
+    others = [parameter for parameter in model.parameters() if id(parameter) not in apart]
+    groups = [(others, settings.train), (rewirer, settings.rewiring)]
+    return [
+        {"params": parameters, "lr": of.lr, "weight_decay": of.weight_decay}
+        for parameters, of in groups
+        if parameters and of is not None
+    ]
 
 
 _PROGRESS = ("best_val", "best_loss", "best_epoch", "last_epoch", "running", "train_loss", "epochs_done")

@@ -1,6 +1,6 @@
 """Random search over settings, judged on validation alone.
 
-A search space is a settings file in which a value may be a list of choices:
+A search space is a settings file in which a value may be a list of choices, laid over a preset:
 
     [model]
     hidden_channels = [256, 512]
@@ -72,6 +72,7 @@ def search(
     *,
     trials: int,
     seed: int = 0,
+    preset: str | None = "tuned",
     splits: Iterable[int] | None = None,
     seeds: int = 1,
     runs: Path | None = None,
@@ -79,7 +80,10 @@ def search(
     device: str = "auto",
     monitor: Monitor | None = None,
 ) -> list[Trial]:
-    """`trials` settings of the space, the best mean validation value first; test figures are not looked at."""
+    """`trials` settings of the space, the best mean validation value first; test figures are not looked at.
+
+    What the space does not name is as in the `preset`, or plain defaults where there is none.
+    """
     chosen_splits = None if splits is None else list(splits)
     done = []
     for (chosen, tables), _ in zip(draws(space, seed), range(trials), strict=False):
@@ -88,7 +92,7 @@ def search(
             model,
             splits=chosen_splits,
             seeds=seeds,
-            preset=None,
+            preset=preset,
             settings=tables,
             runs=runs,
             experiment="tune",

@@ -66,6 +66,26 @@ def test_without_data(refused, arguments, message):
     refused(*arguments.split(), message=message)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("trian", "no such command 'trian': did you mean 'train'? (see "),
+        ("train --modle gcn", "no such option: --modle (Possible options: --model"),
+        ("train cora --model", "--model' requires an argument"),
+        ("train cora --seeds many", "invalid value for '--seeds': "),
+        ("train cora --seeds 0", "invalid value for '--seeds': "),
+        ("train cora pubmed", "got unexpected extra argument"),
+        ("train cora --format jsn", "invalid value for '--format': "),
+        ("data show", "missing argument 'name' (see "),
+        ("data sohw cora", "no such command 'sohw'"),
+        ("rewire runs", "missing option '--out' (see "),
+        ("--versoin", "no such option: --versoin "),
+    ],
+)
+def test_wrong_usage(refused, arguments, message):
+    refused(*arguments.split(), message=message)
+
+
 @pytest.mark.usefixtures("tiny")
 @pytest.mark.parametrize(
     ("arguments", "message"),
@@ -161,6 +181,14 @@ def test_a_damaged_record(command, here):
         result = command(*arguments)
         assert (result.exit_code, result.stdout) == (2, "")
         assert result.stderr.splitlines()[-1].startswith("error: cannot read the run record runs/")
+
+
+def test_wrong_usage_in_a_real_process(environment, here):
+    done = subprocess.run(
+        [sys.executable, "-m", "gumbel_mpnn", "train", "cora", "--seedz", "3"],
+        env=environment, cwd=here, capture_output=True, text=True,
+    )  # fmt: skip
+    check_one_sentence(done.returncode, done.stdout, done.stderr, "no such option: --seedz")
 
 
 def test_in_a_real_process(environment, here):

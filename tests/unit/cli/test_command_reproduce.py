@@ -5,12 +5,13 @@ import json
 import pytest
 from quick_options import QUICK
 
-from gumbel_mpnn.experiments import backbones
+from gumbel_mpnn.experiments import backbones, measures
 
 
 @pytest.fixture(autouse=True)
 def two_data_sets(tiny, monkeypatch):
     monkeypatch.setattr(backbones, "DATASETS", ("tiny", "cora"))
+    monkeypatch.setattr(measures, "DATASETS", ("tiny", "cora"))
 
 
 def test_our_numbers_beside_the_papers(command):
@@ -58,3 +59,33 @@ def test_the_text_table(command):
     lines = command("reproduce", "backbones", "--only", "cora,gcn").stdout.splitlines()
     assert lines[0].split("  ")[0] == "data set"
     assert lines[2].split() == ["cora", "gcn", "–", "–", "–", "–", "–", "87.47", "0.12", "–", "no", "data"]
+
+
+class TestMeasures:
+    def test_ours_and_the_papers(self, command):
+        result = command("reproduce", "measures", "--format", "json")
+        assert result.exit_code == 0
+        tiny, cora = json.loads(result.stdout)
+        assert (tiny["dataset"], tiny["source"], tiny["degree_min"]) == ("tiny", "ours", 0)
+        assert (cora["source"], cora["std_per_class"], cora["apart"]) == ("paper", 0.0957, "no data")
+        assert result.stderr.splitlines() == ["measures: tiny", "measures: cora"]
+
+    def test_the_page(self, command, here):
+        result = command("reproduce", "measures", "--only", "cora", "--out", "page.md")
+        assert "the page is in page.md" in result.stderr
+        page = (here / "page.md").read_text()
+        assert page.startswith("# Measures of the data sets\n")
+        assert "gumbel-mpnn reproduce measures --only cora --out page.md\n" in page
+        assert "| cora | paper | 0.8100 |" in page
+        assert "tiny" not in page
+
+    def test_a_data_set_that_is_not_in_it(self, command):
+        result = command("reproduce", "measures", "--only", "texas")
+        assert result.exit_code == 2
+        assert result.stderr.startswith("error: there is no data set here called 'texas'")
+
+    @pytest.mark.parametrize("option", [("--splits", "0"), ("--set", "train.epochs=1")])
+    def test_nothing_is_trained(self, command, option):
+        result = command("reproduce", "measures", *option)
+        assert result.exit_code == 2
+        assert "measures trains no model" in result.stderr

@@ -32,6 +32,23 @@ def check_object(shown, runs):
         ]
 
 
+def test_a_column_that_is_no_feature_is_noted_on_standard_error(command, own, csv):
+    table = (own / "nodes.csv").read_text().splitlines()
+    first = table[5].split(",")
+    table[5] = ",".join([first[0], "tall", *first[2:]])
+    (own / "nodes.csv").write_text("\n".join(table))
+    for _ in range(2):
+        result = command("train", *csv, *QUICK, "--splits", "0", "--format", "json")
+        assert result.exit_code == 0
+        assert json.loads(result.stdout)["n"] == 1
+        told, preface, *_ = result.stderr.splitlines()
+        assert told == (
+            f"note: the column 'height' of {own / 'nodes.csv'} is not taken as a feature, "
+            "since line 6 has 'tall', which is no number"
+        )
+        assert preface.startswith("read 20 nodes (1 without a label), 40 edges, 1 features")
+
+
 def test_own_csv_files_in_a_real_process(own, csv, here, environment):
     arguments = ["train", *csv, *QUICK, "--splits", "0-1", "--seeds", "2", "--format", "json"]
     arguments += ["--predictions", "out/predicted.csv", "--runs", "kept"]

@@ -5,7 +5,7 @@ import networkx
 import pytest
 
 from gumbel_mpnn.data import check, from_graphml, from_networkx
-from gumbel_mpnn.errors import DataError, UserError
+from gumbel_mpnn.errors import DataError, DataWarning, UserError
 
 
 @pytest.fixture
@@ -72,6 +72,18 @@ def test_graphml_there_and_back(graph, tmp_path):
 def test_attributes_that_cannot_be_taken(graph, options, message):
     with pytest.raises(DataError, match=message):
         from_networkx(graph, **options)
+
+
+def test_an_attribute_that_is_a_number_at_some_nodes_only_is_remarked_on(graph):
+    graph.nodes["b"]["size"] = "large"
+    with pytest.warns(DataWarning) as told:
+        data = from_networkx(graph, label="kind")
+    (message,) = (str(warning.message) for warning in told)
+    assert message == (
+        "the attribute 'size' of the NetworkX graph is not taken as a feature, "
+        "since node 'b' has 'large', which is no number"
+    )
+    assert data.x.tolist() == [[1], [0], [0]]
 
 
 def test_a_feature_that_only_some_nodes_have(graph):

@@ -5,7 +5,7 @@ from graph_files import write_npz
 
 from gumbel_mpnn.data import check, from_npz
 from gumbel_mpnn.data.own import encode_labels
-from gumbel_mpnn.errors import DataError
+from gumbel_mpnn.errors import DataError, DataWarning
 
 
 def test_a_graph_from_npz(tmp_path):
@@ -38,6 +38,11 @@ def test_merged_duplicates_are_still_counted(tmp_path):
         ({"node_features": np.full((6, 1), np.nan)}, "feature 0 of node 0 is NaN"),
         ({"node_features": np.ones((5, 1))}, "features x for 5 nodes, but labels y for 6"),
         ({"edges": np.array([[0, 6]])}, "edge 0 goes from node 0 to node 6"),
+        (
+            {"node_labels": np.array([0, 1.0, 0, 1, 0, 1])},
+            "holds decimals: these are whole numbers, so make them integers",
+        ),
+        ({"node_labels": np.array([0, 1.5, 0, 1, 0, 1])}, "holds decimals: a quantity is no class"),
         ({"node_labels": np.array([0, 1, 0, -3, 0, 1])}, "node 3 has the label -3"),
         ({"node_labels": np.array([0, 1, 0, 1, 0, 9])}, "node 5 has the label 9"),
         ({"val_masks": np.ones((2, 6), dtype=bool)}, "4 nodes are in more than one of .* split 0"),
@@ -55,6 +60,23 @@ def test_labels_are_numbered_in_their_natural_order():
     y, names = encode_labels(["b", "", "a", "10", "b"], "abcde", "f")
     assert names == ["10", "a", "b"]
     assert y.tolist() == [2, -1, 1, 0, 2]
+
+
+def test_large_whole_numbers_keep_their_order():
+    assert encode_labels([str(10**17 + 1), str(10**17)], "ab", "f")[1] == [str(10**17), str(10**17 + 1)]
+
+
+def test_what_looks_like_a_number_but_is_text():
+    for labels in (["1_0", "2"], ["nan", "1"], ["inf", "1"], ["1.0.0", "2.0"], ["", "x"]):
+        assert encode_labels(labels, "ab", "f")[1] == sorted(set(labels) - {""})
+
+
+def test_a_few_decimals_are_classes():
+    with pytest.warns(
+        DataWarning, match=r"labels of f are decimals, as \.5: each of them is taken as a class, 3 in all"
+    ):
+        y, names = encode_labels(["1.5", ".5", "2"], "abc", "f")
+    assert (y.tolist(), names) == ([1, 0, 2], [".5", "1.5", "2"])
 
 
 def test_a_negative_number_is_no_label():

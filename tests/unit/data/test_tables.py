@@ -1,7 +1,9 @@
+import warnings
+
 import pytest
 
 from gumbel_mpnn.data import check, from_csv
-from gumbel_mpnn.errors import DataError
+from gumbel_mpnn.errors import DataError, DataWarning
 
 NODES = """paper,year,class,length,note
 p1,2001,yes,0.5,a
@@ -83,6 +85,43 @@ def test_a_feature_that_is_no_number_is_told_by_node(read):
         read(NODES.replace("1.5", "inf"))
 
 
+def test_a_column_that_holds_numbers_and_other_things_is_remarked_on(read):
+    nodes = NODES.replace("2.5", "long").replace("3.5", "short")
+    with pytest.warns(DataWarning) as told:
+        data = read(nodes)
+    (message,) = (str(warning.message) for warning in told)
+    assert message.startswith("the column 'length' of ")
+    assert message.endswith("nodes.csv is not taken as a feature, since line 4 has 'long', which is no number")
+    assert data.x.tolist() == [[2001], [2002], [2003], [2004]]
+
+
+def test_several_such_columns_are_counted(read):
+    nodes = "id,class,f,a,b,c\np,x,1,2,3,?\n\nq,y,2,?,?,?\nr,y,3,4,5,6\n"
+    with pytest.warns(DataWarning, match=r"column 'a' of .* line 4 has '\?', which is no number, and 2 more likewise"):
+        read(nodes, "s,t\np,q\n")
+
+
+def test_columns_of_text_and_gaps_are_not_remarked_on(read):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read()
+        read(NODES.replace("2.5", "long"), features=["year"])
+
+
+def test_decimals_as_labels_are_remarked_on_and_ordered_as_numbers(read):
+    nodes = "id,class,f\np,10.0,1\nq,2.0,2\nr,,3\n"
+    with pytest.warns(DataWarning, match=r"labels of .*nodes\.csv are decimals, as 2\.0: each .* a class, 2 in all"):
+        data = read(nodes, "s,t\np,q\n")
+    assert data.class_names == ["2.0", "10.0"]
+    assert data.y.tolist() == [1, 0, -1]
+
+
+def test_a_quantity_is_no_label(read):
+    rows = [f"n{k},{k / 7:.3f},{k}" for k in range(30)]
+    with pytest.raises(DataError, match=r"labels are 30 different numbers from 0\.000 to 4\.143, a quantity and no"):
+        read("\n".join(["id,class,f", *rows]), "s,t\nn1,n2\n")
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -110,6 +149,8 @@ def test_columns_that_cannot_be_taken(read, options, message):
         ("id,class,f\n", r"nodes\.csv has no nodes"),
         ("id,class,f\na,,1\nb,,2\n", "no node of the graph has a label"),
         ("id,class,f\na,0,1\nb,-1,2\n", "node 'b' has the label -1"),
+        ("id,class,f\na,0.0,1\nb,-1.0,2\n", r"node 'b' has the label -1\.0"),
+        ("id,class,f\na,1,1\nb,1.0,2\n", "some label is written in two ways, as 1 and 1.0"),
         ("id,class,f,split\na,0,1,train\nb,0,2,dev\n", "node 'b' is in the split 'dev': write train, val, test"),
         ("id,class,f,split\na,0,1,val\nb,0,2,test\n", "training mask of the split is empty"),
         ("id,class,f,split\na,0,1,train\nb,1,2,test\n", r"class 1 \('1'\) is to be predicted in the split"),

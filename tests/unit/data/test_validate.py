@@ -65,10 +65,20 @@ def test_a_label_without_a_class_name(data):
         check(data)
 
 
-@pytest.mark.parametrize("y", [torch.zeros(4), torch.zeros(4, 1, dtype=torch.int64), torch.zeros(4, dtype=torch.bool)])
-def test_labels_that_are_not_integers(data, y):
+@pytest.mark.parametrize(
+    ("y", "hint"),
+    [
+        (torch.zeros(4), "these are whole numbers, so make them integers"),
+        (torch.zeros(4, dtype=torch.bfloat16), "these are whole numbers"),
+        (torch.tensor([1.0, torch.nan, 2, 0]), "these are whole numbers, so make them integers, with -1 where"),
+        (torch.tensor([1.0, 0.5, 2, 0]), "a quantity is no class, so put it into classes first"),
+        (torch.zeros(4, 1, dtype=torch.int64), r"data.y.view\(-1\) has that shape"),
+        (torch.zeros(4, dtype=torch.bool), "number the classes from 0"),
+    ],
+)
+def test_labels_that_are_not_integers(data, y, hint):
     data.y = y
-    with pytest.raises(DataError, match=r"labels y must be integers of shape \[N\]"):
+    with pytest.raises(DataError, match=rf"labels y must be integers of shape \[N\], not .*: {hint}"):
         check(data)
 
 

@@ -117,7 +117,7 @@ def test_nothing_gives_nothing():
 @pytest.mark.parametrize("name", list(backbones))
 def test_models_give_the_logits_of_the_cpu(name, monkeypatch):
     graph = PairGraph.build(edges((0, 1), (1, 2), (2, 3), (0, 3)), 5)
-    model = backbones[name](4, 3, hidden_channels=4, replicas=2).eval()
+    model = backbones[name](4, out_channels=3, hidden_channels=4, replicas=2).eval()
     x, weight = normal(5, 4, dtype=torch.float32), torch.rand(2, graph.num_pairs)
     expected = model(x, graph, weight)
     monkeypatch.setattr(sparse, "_gpu_kernels", lambda x: triton_kernels)

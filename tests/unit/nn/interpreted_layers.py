@@ -175,9 +175,14 @@ def test_moments(nodes, monkeypatch):
     torch.testing.assert_close(var.double(), exact_var, rtol=1e-4, atol=1e-5)
 
 
+def test_moments_of_a_tensor_that_is_laid_out_otherwise():
+    x = normal(30, 2, 4, dtype=torch.float32).transpose(0, 1)
+    torch.testing.assert_close(triton_kernels.batch_moments(x), triton_kernels.batch_moments(x.contiguous()))
+
+
 @pytest.mark.parametrize("norm", ["none", "layer", "batch"])
 def test_a_model_trains_with_the_fused_layers(norm, monkeypatch):
     monkeypatch.setattr(activation, "_gpu_kernels", lambda x: triton_kernels)
-    model = backbones["gcn"](4, 3, hidden_channels=6, dropout=0.5, norm=norm, replicas=2)
+    model = backbones["gcn"](4, out_channels=3, hidden_channels=6, dropout=0.5, norm=norm, replicas=2)
     model(normal(8, 4, dtype=torch.float32), both_ways(edges((0, 1), (1, 2)))).sum().backward()
     assert all(torch.isfinite(parameter.grad).all() for parameter in model.parameters())

@@ -5,6 +5,7 @@ from torch_geometric.data import Data
 from gumbel_mpnn.errors import UserError
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import GAT, GCN, MLP, Backbone, GraphSAGE, as_features, backbones
+from gumbel_mpnn.rewiring import GumbelMPNN
 from helpers import both_ways, edges, normal, randomized, small_data
 
 DATA = small_data()
@@ -35,9 +36,15 @@ def test_options_of_a_model_are_its_signature():
 @pytest.mark.parametrize(
     ("model", "text"),
     [
-        (GCN(5, 3), "GCN(256 wide, 2 layers, 3 classes)"),
-        (GAT(5, 3, 16, 4, heads=2, replicas=7), "GAT(16 wide, 4 layers, 3 classes, replicas=7)"),
-        (MLP(5, 3, hidden_channels=8, num_layers=1, replicas=1), "MLP(8 wide, 1 layers, 3 classes, replicas=1)"),
+        (GCN(5, out_channels=3), "GCN(256 wide, 2 layers, 3 classes)"),
+        (
+            GAT(5, out_channels=3, hidden_channels=16, num_layers=4, heads=2, replicas=7),
+            "GAT(16 wide, 4 layers, 3 classes, replicas=7)",
+        ),
+        (
+            MLP(5, out_channels=3, hidden_channels=8, num_layers=1, replicas=1),
+            "MLP(8 wide, 1 layers, 3 classes, replicas=1)",
+        ),
     ],
 )
 def test_str_says_the_sizes(model, text):
@@ -45,7 +52,7 @@ def test_str_says_the_sizes(model, text):
 
 
 def test_forward_takes_a_graph_edges_or_data():
-    model = GCN(6, 3, 8).eval()
+    model = GCN(6, out_channels=3, hidden_channels=8).eval()
     expected = model(DATA.x, PairGraph.build(DATA.edge_index, 24))
     assert expected.shape == (24, 3)
     assert torch.equal(model(DATA.x, DATA.edge_index), expected)
@@ -53,14 +60,14 @@ def test_forward_takes_a_graph_edges_or_data():
 
 
 def test_a_graph_beside_data_wins():
-    model = GCN(6, 3, 8).eval()
+    model = GCN(6, out_channels=3, hidden_channels=8).eval()
     graph = PairGraph.build(DATA.edge_index, 24, undirected=False)
     assert torch.equal(model(DATA, graph), model(DATA.x, graph))
     assert not torch.equal(model(DATA, graph), model(DATA))
 
 
 def test_data_bring_their_edge_weights():
-    model = GCN(6, 3, 8).eval()
+    model = GCN(6, out_channels=3, hidden_channels=8).eval()
     weight = torch.rand(DATA.edge_index.shape[1])
     out = model(Data(x=DATA.x, edge_index=DATA.edge_index, edge_weight=weight))
     graph = PairGraph.build(DATA.edge_index, 24)
@@ -70,16 +77,18 @@ def test_data_bring_their_edge_weights():
 
 def test_forward_needs_a_graph():
     with pytest.raises(TypeError, match="a graph is needed"):
-        GCN(6, 3, 8)(DATA.x)
+        GCN(6, out_channels=3, hidden_channels=8)(DATA.x)
 
 
 @pytest.mark.parametrize(("replicas", "shape"), [(None, (24, 3)), (1, (1, 24, 3)), (4, (4, 24, 3))])
 def test_output_has_a_replica_axis_where_one_was_asked_for(replicas, shape):
-    assert GCN(6, 3, 8, replicas=replicas)(DATA).shape == shape
+    assert GCN(6, out_channels=3, hidden_channels=8, replicas=replicas)(DATA).shape == shape
 
 
 def test_parameters_have_a_replica_axis():
-    model = GAT(6, 3, 8, norm="batch", residual=True, input_layer=True, heads=2, replicas=4)
+    model = GAT(
+        6, out_channels=3, hidden_channels=8, norm="batch", residual=True, input_layer=True, heads=2, replicas=4
+    )
     assert {len(value) for value in model.state_dict().values()} == {4}
 
 
@@ -98,29 +107,29 @@ def test_parameters_have_a_replica_axis():
 @pytest.mark.parametrize("name", list(backbones))
 def test_a_wrong_option_is_one_sentence(name, options, message):
     with pytest.raises(UserError, match=f"^{message}"):
-        backbones[name](6, 3, **{"hidden_channels": 8, **options})
+        backbones[name](6, out_channels=3, **{"hidden_channels": 8, **options})
 
 
 @pytest.mark.parametrize("heads", [0, -1, 3, 16])
 def test_heads_share_the_channels_out(heads):
     with pytest.raises(UserError, match=f"^hidden_channels=8 cannot be shared out among heads={heads}$"):
-        GAT(6, 3, 8, heads=heads)
+        GAT(6, out_channels=3, hidden_channels=8, heads=heads)
 
 
 @pytest.mark.parametrize(("replicas", "seeds"), [(2, [1]), (2, [1, 2, 3]), (None, [1, 2]), (None, [])])
 def test_every_replica_needs_a_seed(replicas, seeds):
     with pytest.raises(ValueError, match="replicas need as many seeds"):
-        GCN(6, 3, 8, replicas=replicas, seeds=seeds)
+        GCN(6, out_channels=3, hidden_channels=8, replicas=replicas, seeds=seeds)
 
 
 def test_seeds_decide_the_start():
-    first, again, other = (GCN(6, 3, 8, seeds=[seed]) for seed in (4, 4, 5))
+    first, again, other = (GCN(6, out_channels=3, hidden_channels=8, seeds=[seed]) for seed in (4, 4, 5))
     assert torch.equal(first.head.weight, again.head.weight)
     assert not torch.equal(first.head.weight, other.head.weight)
 
 
 def test_reset_parameters_returns_to_the_start():
-    model = GAT(6, 3, 8, norm="batch", residual=True, input_layer=True, seeds=[3])
+    model = GAT(6, out_channels=3, hidden_channels=8, norm="batch", residual=True, input_layer=True, seeds=[3])
     start = {name: value.clone() for name, value in model.state_dict().items()}
     randomized(model).reset_parameters()
     for name, value in model.float().state_dict().items():
@@ -128,17 +137,17 @@ def test_reset_parameters_returns_to_the_start():
 
 
 def test_depth_and_residuals_make_the_layers():
-    model = GCN(6, 3, 8, num_layers=3, residual=True, input_layer=True)
+    model = GCN(6, out_channels=3, hidden_channels=8, num_layers=3, residual=True, input_layer=True)
     assert (len(model.convs), len(model.shortcuts), len(model.norms)) == (3, 3, 3)
     assert model.input.weight.shape == (1, 6, 8)
     assert [shortcut.weight.shape[1] for shortcut in model.shortcuts] == [8, 8, 8]
-    plain = GCN(6, 3, 8, num_layers=3, residual=True)
+    plain = GCN(6, out_channels=3, hidden_channels=8, num_layers=3, residual=True)
     assert plain.input is None
     assert [shortcut.weight.shape[1] for shortcut in plain.shortcuts] == [6, 8, 8]
 
 
 def test_the_stack_worked_by_hand():
-    model = MLP(2, 1, hidden_channels=2, num_layers=1, residual=True, input_layer=True).eval()
+    model = MLP(2, out_channels=1, hidden_channels=2, num_layers=1, residual=True, input_layer=True).eval()
     values = {
         "input.weight": [[[1.0, 0.0], [0.0, 2.0]]],
         "input.bias": [[[0.0, 1.0]]],
@@ -155,14 +164,14 @@ def test_the_stack_worked_by_hand():
 
 
 def test_the_norm_comes_before_relu():
-    model = randomized(MLP(5, 3, 8, num_layers=1, norm="layer", dropout=0.0))
+    model = randomized(MLP(5, out_channels=3, hidden_channels=8, num_layers=1, norm="layer", dropout=0.0))
     x = normal(4, 5)
     hidden = model.norms[0](model.convs[0](x, None))
     torch.testing.assert_close(model(x, edges((0, 1))), model.head(torch.relu(hidden)).squeeze(0))
 
 
 def test_streams_of_training_follow_the_seeds():
-    model = GCN(6, 3, 8, replicas=2, seeds=[1, 2])
+    model = GCN(6, out_channels=3, hidden_channels=8, replicas=2, seeds=[1, 2])
     assert model.streams is model.streams
     assert len(model.streams) == 2
     assert model.train()(as_features(DATA.x), PairGraph.of(DATA)).shape == (2, 24, 3)
@@ -171,3 +180,12 @@ def test_streams_of_training_follow_the_seeds():
 def test_a_new_kind_of_layer_needs_make_conv():
     with pytest.raises(TypeError):
         Backbone(6, 3)
+
+
+@pytest.mark.parametrize("model", [*map(backbones.__getitem__, backbones), GumbelMPNN], ids=str)
+def test_a_call_in_the_order_of_pyg_is_refused(model):
+    with pytest.raises(TypeError, match="positional argument"):
+        model(5, 64, 2, 3)  # PyG: in_channels, hidden_channels, num_layers, out_channels
+    with pytest.raises(TypeError, match="positional argument"):
+        model(5, 64, num_layers=2)  # PyG: no linear head
+    assert model(5, hidden_channels=64, num_layers=2, out_channels=3) is not None

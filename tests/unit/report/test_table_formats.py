@@ -111,3 +111,18 @@ def test_no_format_ends_with_a_newline(form):
 def test_a_row_of_another_length_is_a_mistake():
     with pytest.raises(ValueError, match="zip"):
         Table(["a", "b"], [[1]]).render("json")
+
+
+def test_small_numbers_are_kept_where_they_are_asked_for():
+    rows = [[2.6e-8], [-4e-5], [0.0], [6e-5], [None], [3]]
+    kept = Table(["gap"], rows, digits=4, keep_small=True)
+    assert kept.render("csv").splitlines()[1] == "2.6e-08"
+    assert [line.strip() for line in kept.render("text").splitlines()[2:]] == [
+        "2.6e-08",
+        "-4.0e-05",
+        "0.0000",
+        "0.0001",
+        "–",
+        "3",
+    ]
+    assert Table(["gap"], rows, digits=4).render("text").splitlines()[2].strip() == "0.0000"

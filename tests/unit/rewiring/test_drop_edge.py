@@ -17,7 +17,7 @@ X = normal(NODES, 5, dtype=torch.float32)
 
 
 def make(**options):
-    return DropEdge(5, 3, hidden_channels=8, dropout=0.0, seeds=[4], **options)
+    return DropEdge(5, out_channels=3, hidden_channels=8, dropout=0.0, seeds=[4], **options)
 
 
 def drawn(model, calls=1):
@@ -79,7 +79,7 @@ def test_all_or_nothing():
     torch.testing.assert_close(everything(X, GRAPH), everything.backbone(X, alone))
     nothing = make(edge_dropout=0.0).train()
     assert torch.equal(nothing(X, GRAPH), nothing.backbone(X, GRAPH))
-    plain = GCN(5, 3, hidden_channels=8, dropout=0.0, seeds=[4]).train()
+    plain = GCN(5, out_channels=3, hidden_channels=8, dropout=0.0, seeds=[4]).train()
     assert torch.equal(nothing(X, GRAPH), plain(X, GRAPH))
 
 
@@ -117,7 +117,7 @@ def test_nothing_dropped_is_the_plain_model():
 
 
 def test_layers_may_have_graphs_of_their_own():
-    model = GCN(5, 3, hidden_channels=8, dropout=0.0, seeds=[1], num_layers=2).eval()
+    model = GCN(5, out_channels=3, hidden_channels=8, dropout=0.0, seeds=[1], num_layers=2).eval()
     alone = PairGraph.build(torch.empty(2, 0, dtype=torch.int64), NODES)
     whole, none = (WeightedGraph(graph, None, X.dtype) for graph in (GRAPH, alone))
     hidden = torch.relu(model.convs[0](X, whole))

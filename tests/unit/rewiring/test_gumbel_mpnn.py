@@ -26,7 +26,7 @@ def data_with_candidates(seed=0):
 
 def model_for(data, **options):
     torch.manual_seed(0)
-    return GumbelMPNN(data.num_features, int(data.y.max()) + 1, hidden_channels=8, **options)
+    return GumbelMPNN(data.num_features, out_channels=int(data.y.max()) + 1, hidden_channels=8, **options)
 
 
 def settings_of(train_table=None, **rewiring):
@@ -171,13 +171,31 @@ def test_as_data_by_hand():
 
 def test_wrong_options_are_answered_with_a_suggestion():
     with pytest.raises(UserError, match="did you mean 'scorer'"):
-        GumbelMPNN(3, 2, scorers="mixed")
+        GumbelMPNN(3, out_channels=2, scorers="mixed")
     with pytest.raises(UserError, match="tau"):
-        GumbelMPNN(3, 2, tau=0.0)
+        GumbelMPNN(3, out_channels=2, tau=0.0)
     with pytest.raises(UserError, match="there is no scorer called 'bilinaer'"):
-        GumbelMPNN(3, 2, scorer="bilinaer")
+        GumbelMPNN(3, out_channels=2, scorer="bilinaer")
     with pytest.raises(UserError, match="'gcn' does not rewire the graph"):
         gm.fit(small_data(), "gcn", settings={"rewiring": {"tau": 1.0}})
+
+
+def test_settings_and_keywords_at_once_are_refused():
+    with pytest.raises(UserError, match="give tau within rewiring, or no rewiring but single settings"):
+        GumbelMPNN(3, out_channels=2, rewiring=RewiringSettings(), tau=0.3)
+
+
+def test_options_reach_the_backbone():
+    model = GumbelMPNN(3, out_channels=2, backbone="gat", hidden_channels=6, num_layers=3, heads=2, norm="layer")
+    assert str(model.backbone) == "GAT(6 wide, 3 layers, 2 classes)"
+    assert model.backbone.heads == 2
+    assert str(GumbelMPNN(3, out_channels=2, backbone="mlp", heads=4).backbone) == "MLP(256 wide, 2 layers, 2 classes)"
+    with pytest.raises(UserError, match="dropout must lie between 0 and 1"):
+        GumbelMPNN(3, out_channels=2, dropout=2.0)
+
+
+def test_the_model_by_name_has_the_options_of_every_backbone():
+    assert models.defaults("gumbel-mpnn") == {"backbone": "gcn", **models.defaults("gcn"), "heads": 1}
 
 
 def test_settings_make_the_same_model_as_keywords():
@@ -192,4 +210,4 @@ def test_settings_make_the_same_model_as_keywords():
 @pytest.mark.parametrize("name", ["prior", "agreement"])
 def test_penalties_with_a_weight_of_their_own_are_not_named_as_the_regularizer(name):
     with pytest.raises(UserError, match=rf"set rewiring\.{name}"):
-        GumbelMPNN(3, 2, regularizer=name, regularizer_weight=1.0)
+        GumbelMPNN(3, out_channels=2, regularizer=name, regularizer_weight=1.0)

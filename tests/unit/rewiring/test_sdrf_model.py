@@ -80,7 +80,7 @@ def test_without_a_preset_of_its_own_a_model_takes_its_backbones(model, family):
 
 
 def test_it_shows_what_it_is():
-    assert str(SDRFModel(5, 3, hidden_channels=8)) == (
+    assert str(SDRFModel(5, out_channels=3, hidden_channels=8)) == (
         "SDRFModel(GCN(8 wide, 2 layers, 3 classes), SDRF(iterations=100, tau=1.0, removal_bound=0.5, undirected=True,"
         " mode='paper', seed=0))"
     )

@@ -4,8 +4,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from gumbel_mpnn.data.atomic import write_atomically
 from gumbel_mpnn.errors import DataError
-from gumbel_mpnn.training.checkpoint import load_tensors, save_tensors, write_atomically
+from gumbel_mpnn.training.checkpoint import load_tensors, save_tensors
 
 
 @pytest.fixture

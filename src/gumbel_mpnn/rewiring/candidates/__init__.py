@@ -1,9 +1,10 @@
 """Candidate strategies: which pairs of nodes a rewiring may join, each a PyG transform."""
 
 from gumbel_mpnn.rewiring.candidates.base import CandidateStrategy, candidates
+from gumbel_mpnn.rewiring.candidates.cache import Cached
 from gumbel_mpnn.rewiring.candidates.global_ import Global
 from gumbel_mpnn.rewiring.candidates.local import Local
 from gumbel_mpnn.rewiring.candidates.ricci import Ricci
 from gumbel_mpnn.rewiring.candidates.two_hop import TwoHop
 
-__all__ = ["CandidateStrategy", "Global", "Local", "Ricci", "TwoHop", "candidates"]
+__all__ = ["Cached", "CandidateStrategy", "Global", "Local", "Ricci", "TwoHop", "candidates"]

@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 
 from gumbel_mpnn.errors import UserError
-from gumbel_mpnn.graph import PairGraph
+from gumbel_mpnn.graph import PairGraph, check_candidates
 from gumbel_mpnn.registry import Registry
 from gumbel_mpnn.rewiring.candidates.blocks import check_batch
 from gumbel_mpnn.rewiring.candidates.pairs import clean, largest_count
@@ -21,6 +21,7 @@ class CandidateStrategy(BaseTransform):  # type: ignore[misc]
     """Adds `candidate_index` int64 [2, M] to a graph: pairs that are no edges and that a rewiring may make edges.
 
     Pairs are `i < j`, sorted, each once; none is an edge in either direction, and none joins two graphs of a batch.
+    Strategies in a row add up: `TwoHop()(Local()(data))` has the pairs of both.
     `max_candidates_per_node` is the largest number of candidates at one node: large where the strategy makes hubs.
     A subclass says in `propose` which pairs it would have, and keeps its arguments under their names.
     """
@@ -34,14 +35,24 @@ class CandidateStrategy(BaseTransform):  # type: ignore[misc]
             graph: Its edges, undirected, each once, without self-loops.
         """
 
+    @property
+    def reads(self) -> tuple[str, ...] | None:
+        """The attributes that the pairs depend on, beside edges, batch and arguments; None, not cached, if unknown."""
+        return None
+
     def forward(self, data: Data) -> Data:
-        """The same graph with `candidate_index` and `max_candidates_per_node`; candidates it had are replaced."""
+        """The same graph with `candidate_index` and `max_candidates_per_node`; candidates it had stay unless edges."""
         edge_index = data.get("edge_index")
         if edge_index is None:
             edge_index = torch.empty(2, 0, dtype=torch.int64)
+        earlier = data.get("candidate_index")
         graph = PairGraph.build(edge_index, int(data.num_nodes or 0))
-        check_batch(data, graph)
+        check_batch(data, graph.pair_index, "an edge")
         pairs = self.propose(data, graph) if graph.num_nodes > 1 else graph.pair_index
+        if earlier is not None:
+            check_candidates(earlier, graph.num_nodes)
+            check_batch(data, earlier, "a candidate")
+            pairs = torch.cat([earlier.to(pairs), pairs], dim=1)
         data.candidate_index = clean(pairs, graph)
         data.max_candidates_per_node = largest_count(data.candidate_index)
         return data

@@ -10,7 +10,6 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gumbel_mpnn.errors import DataError
-from gumbel_mpnn.graph import PairGraph
 
 SMALL = 512
 """Graphs are put together up to this number of nodes: what is computed between them is thrown away."""
@@ -60,16 +59,22 @@ def blocks_of(data: Data) -> list[Block]:
     return [Block(start, stop, first, batch[start:stop] if count > 1 else None) for start, stop, first, count in groups]
 
 
-def check_batch(data: Data, graph: PairGraph) -> None:
-    """Raise a `DataError` unless `data.batch`, if it is there, numbers whole graphs one after the other."""
-    batch = data.get("batch")
+def check_batch(data: Data, pairs: Tensor, what: str) -> None:
+    """Raise a `DataError` unless `data.batch`, if it is there, numbers whole graphs one after the other.
+
+    Args:
+        data: The batch.
+        pairs: Pairs of its nodes, int64 [2, K], none of which may join two graphs.
+        what: What one of them is called in the message.
+    """
+    batch, nodes = data.get("batch"), int(data.num_nodes or 0)
     if batch is None:
         return
-    if batch.shape != (graph.num_nodes,):
-        raise DataError(f"batch must have the shape [{graph.num_nodes}], a number for each node, not {[*batch.shape]}")
+    if batch.shape != (nodes,):
+        raise DataError(f"batch must have the shape [{nodes}], a number for each node, not {[*batch.shape]}")
     if bool((batch[1:] < batch[:-1]).any()):
         raise DataError("batch must be sorted: the nodes of a graph stand together")
-    crossing = (batch[graph.pair_index[0]] != batch[graph.pair_index[1]]).nonzero()
+    crossing = (batch[pairs[0]] != batch[pairs[1]]).nonzero()
     if crossing.numel():
-        first, second = graph.pair_index[:, int(crossing[0])].tolist()
-        raise DataError(f"an edge joins nodes {first} and {second}, but batch says they are in different graphs")
+        first, second = pairs[:, int(crossing[0])].tolist()
+        raise DataError(f"{what} joins nodes {first} and {second}, but batch says they are in different graphs")

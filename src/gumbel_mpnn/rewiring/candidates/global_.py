@@ -7,14 +7,14 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gumbel_mpnn.graph import PairGraph
-from gumbel_mpnn.rewiring.candidates.base import CandidateStrategy, candidates, check_at_least
+from gumbel_mpnn.rewiring.candidates.base import candidates, check_at_least
 from gumbel_mpnn.rewiring.candidates.blocks import blocks_of
+from gumbel_mpnn.rewiring.candidates.by_similarity import BySimilarity
 from gumbel_mpnn.rewiring.candidates.closest_pairs import closest_pairs
-from gumbel_mpnn.rewiring.candidates.similarity import check_similarity, embeddings
 
 
 @candidates.register("global")
-class Global(CandidateStrategy):
+class Global(BySimilarity):
     """The most similar pairs of the whole graph; of a batch, those of each graph.
 
     Args:
@@ -25,8 +25,8 @@ class Global(CandidateStrategy):
 
     def __init__(self, pairs: int = 0, similarity: str = "cosine", on: str = "x") -> None:
         check_at_least(0, pairs=pairs)
-        check_similarity(similarity)
-        self.pairs, self.similarity, self.on = pairs, similarity, on
+        super().__init__(similarity, on)
+        self.pairs = pairs
 
     def propose(self, data: Data, graph: PairGraph) -> Tensor:
         """The chosen pairs, int64 [2, K]."""
@@ -37,4 +37,4 @@ class Global(CandidateStrategy):
         else:
             edges = torch.bincount(batch[first], minlength=int(batch[-1]) + 1)
         quota = torch.full_like(edges, self.pairs) if self.pairs else 2 * edges
-        return closest_pairs(embeddings(data, self.on, self.similarity), graph, blocks_of(data), quota)
+        return closest_pairs(self.embeddings(data), graph, blocks_of(data), quota)

@@ -7,14 +7,14 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gumbel_mpnn.graph import PairGraph
-from gumbel_mpnn.rewiring.candidates.base import CandidateStrategy, candidates, check_at_least
+from gumbel_mpnn.rewiring.candidates.base import candidates, check_at_least
 from gumbel_mpnn.rewiring.candidates.blocks import blocks_of
+from gumbel_mpnn.rewiring.candidates.by_similarity import BySimilarity
 from gumbel_mpnn.rewiring.candidates.nearest import nearest
-from gumbel_mpnn.rewiring.candidates.similarity import check_similarity, embeddings
 
 
 @candidates.register("local")
-class Local(CandidateStrategy):
+class Local(BySimilarity):
     """For each node the `per_node` most similar nodes that are not its neighbors.
 
     A node can be among the most similar ones of many others, far more often by dot product than by cosine. Of equally
@@ -28,11 +28,11 @@ class Local(CandidateStrategy):
 
     def __init__(self, per_node: int = 5, similarity: str = "cosine", on: str = "x") -> None:
         check_at_least(1, per_node=per_node)
-        check_similarity(similarity)
-        self.per_node, self.similarity, self.on = per_node, similarity, on
+        super().__init__(similarity, on)
+        self.per_node = per_node
 
     def propose(self, data: Data, graph: PairGraph) -> Tensor:
         """Each node with the nodes it chose, int64 [2, K]."""
-        chosen = nearest(embeddings(data, self.on, self.similarity), graph, blocks_of(data), self.per_node)
+        chosen = nearest(self.embeddings(data), graph, blocks_of(data), self.per_node)
         node, place = (chosen >= 0).nonzero().T
         return torch.stack([node, chosen[node, place]])

@@ -35,6 +35,11 @@ class Ricci(CandidateStrategy):
         mode_number(mode)
         self.pairs, self.per_edge, self.mode, self.seed = pairs, per_edge, mode, seed
 
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Nothing but the edges."""
+        return ()
+
     def propose(self, data: Data, graph: PairGraph) -> Tensor:
         """The chosen pairs, int64 [2, K]."""
         key = draw(graph, self.pairs or 2 * graph.num_pairs, self.per_edge, self.mode, self.seed)

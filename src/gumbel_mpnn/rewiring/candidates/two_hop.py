@@ -22,31 +22,55 @@ class TwoHop(CandidateStrategy):
 
     Args:
         per_node: How many nodes each node draws, without replacement; a pair that both ends draw counts once.
-        seed: The same seed draws the same nodes of the same graph, on every machine.
+        seed: The same seed draws the same nodes of the same graph, on every machine and in every batch.
     """
 
     def __init__(self, per_node: int = 3, seed: int = 0) -> None:
         check_at_least(1, per_node=per_node)
         self.per_node, self.seed = per_node, seed
 
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Nothing but the edges."""
+        return ()
+
     def propose(self, data: Data, graph: PairGraph) -> Tensor:
         """Each node with the nodes it drew, int64 [2, K]."""
-        drawn = torch.from_numpy(draw(graph, self.per_node, self.seed)).to(graph.pair_index.device)
+        batch = data.get("batch")
+        drawn = torch.from_numpy(draw(graph, self.per_node, self.seed, batch)).to(graph.pair_index.device)
         node, place = (drawn >= 0).nonzero().T
         return torch.stack([node, drawn[node, place]])
 
 
-def draw(graph: PairGraph, per_node: int, seed: int) -> NDArray[np.int64]:
-    """Random nodes at distance two of each node, [N, per_node], −1 where there are no more."""
+def draw(graph: PairGraph, per_node: int, seed: int, batch: Tensor | None = None) -> NDArray[np.int64]:
+    """Random nodes at distance two of each node, [N, per_node], −1 where there are no more.
+
+    Where `batch` [N] says which graph a node is in, nodes are numbered within it: what is drawn does not depend on the
+    graphs before.
+    """
     rowptr, col = (index.cpu().numpy() for index in (graph.arcs.rowptr, graph.arcs.col))
-    streams = _scramble(np.arange(graph.num_nodes, dtype=np.uint64) + np.uint64(derive_seed(seed, "two_hop")))
+    first = _first_of_graph(graph.num_nodes, batch)
+    number = np.arange(graph.num_nodes, dtype=np.uint64) - first
+    streams = _scramble(number + np.uint64(derive_seed(seed, "two_hop")))
     drawn = np.full((graph.num_nodes, per_node), -1, dtype=np.int64)
-    _compiled()(rowptr, col, streams, drawn)
+    _compiled()(rowptr, col, first, streams, drawn)
     return drawn
 
 
+def _first_of_graph(num_nodes: int, batch: Tensor | None) -> NDArray[np.uint64]:
+    """The first node of the graph that each node is in, [N]."""
+    if batch is None:
+        return np.zeros(num_nodes, dtype=np.uint64)
+    numbers = batch.cpu().numpy()
+    return np.searchsorted(numbers, numbers).astype(np.uint64)
+
+
 def _draw(
-    rowptr: NDArray[np.int32], col: NDArray[np.int32], streams: NDArray[np.uint64], drawn: NDArray[np.int64]
+    rowptr: NDArray[np.int32],
+    col: NDArray[np.int32],
+    first: NDArray[np.uint64],
+    streams: NDArray[np.uint64],
+    drawn: NDArray[np.int64],
 ) -> None:
     """Fill each row of `drawn` [N, per_node] with the nodes at distance two whose hashes in its stream are smallest.
 
@@ -61,7 +85,7 @@ def _draw(
         for middle in neighbors:
             for other in col[rowptr[middle] : rowptr[middle + 1]]:
                 # `_scramble`, written out: numba does not cache what calls a function that is compiled only now.
-                value = streams[node] ^ np.uint64(other)
+                value = streams[node] ^ (np.uint64(other) - first[node])
                 value = (value ^ (value >> _SHIFTS[0])) * _FACTORS[0]
                 value = (value ^ (value >> _SHIFTS[1])) * _FACTORS[1]
                 value = value ^ (value >> _SHIFTS[2])

@@ -14,7 +14,27 @@ import math
 import torch
 from torch import Tensor
 
+from gumbel_mpnn.rewiring.regularizers.base import Regularizer
 from gumbel_mpnn.rewiring.rewired import RewiredGraph
+
+
+class BeliefRegularizer(Regularizer):
+    """A regularizer that looks at beliefs, and lets its gradient through them or not.
+
+    Args:
+        weight: λ.
+        detach: Keep the gradient from the predictions, so that only edges are moved.
+    """
+
+    uses_labels = True
+
+    def __init__(self, weight: float = 1.0, *, detach: bool = True) -> None:
+        super().__init__(weight)
+        self.detach = detach
+
+    def beliefs(self, logits: Tensor, graph: RewiredGraph, y: Tensor, train_mask: Tensor) -> Tensor:
+        """ỹ of every node, [R, N, C]."""
+        return class_beliefs(logits, y, train_mask, graph.weight.dtype, detach=self.detach)
 
 
 def class_beliefs(logits: Tensor, y: Tensor, train_mask: Tensor, dtype: torch.dtype, *, detach: bool = True) -> Tensor:

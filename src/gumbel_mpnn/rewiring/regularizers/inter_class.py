@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 
 from gumbel_mpnn.errors import UserError
-from gumbel_mpnn.rewiring.regularizers.base import Regularizer, regularizers
+from gumbel_mpnn.rewiring.regularizers.base import regularizers
 from gumbel_mpnn.rewiring.regularizers.beliefs import (
-    class_beliefs,
+    BeliefRegularizer,
     confidence,
     is_there,
     neighborhood_beliefs,
@@ -19,7 +19,7 @@ from gumbel_mpnn.rewiring.rewired import RewiredGraph
 
 
 @regularizers.register("inter-class")
-class InterClass(Regularizer):
+class InterClass(BeliefRegularizer):
     """L_inter: mean over pairs of classes of ReLU(m − ‖r_c − r_c'‖₂), r_c the mean neighborhood p̃ in class c.
 
     A node counts for class c by its belief ỹ_c, by how certain that belief is (1 − H(ỹ) / log C) and by its degree:
@@ -34,20 +34,24 @@ class InterClass(Regularizer):
         detach: Keep the gradient from the predictions, so that only edges are moved; see `beliefs`.
     """
 
-    uses_labels = True
-
     def __init__(self, weight: float = 1.0, *, margin: float = 1.0, detach: bool = True) -> None:
-        super().__init__(weight)
-        check_margin(margin)
+        if not margin > 0:
+            raise UserError(f"the margin between classes must be above 0, but is {margin}")
         self.margin = margin
-        self.detach = detach
+        super().__init__(weight, detach=detach)
 
     def penalty(self, logits: Tensor, graph: RewiredGraph, y: Tensor, train_mask: Tensor) -> Tensor:
         """L_inter of every replica, [R]."""
-        dtype = graph.weight.dtype
-        beliefs = class_beliefs(logits, y, train_mask, dtype, detach=self.detach)
-        certain = confidence(logits, train_mask, dtype, detach=self.detach)
-        return closeness(beliefs, certain, neighborhood_beliefs(beliefs, graph), graph, self.margin)
+        return self.with_neighborhoods(logits, graph, y, train_mask)[0]
+
+    def with_neighborhoods(
+        self, logits: Tensor, graph: RewiredGraph, y: Tensor, train_mask: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """L_inter of every replica, [R], and the neighborhoods p̃ that it was made from, [R, N, C]."""
+        beliefs = self.beliefs(logits, graph, y, train_mask)
+        certain = confidence(logits, train_mask, graph.weight.dtype, detach=self.detach)
+        neighborhoods = neighborhood_beliefs(beliefs, graph)
+        return closeness(beliefs, certain, neighborhoods, graph, self.margin), neighborhoods
 
 
 def closeness(beliefs: Tensor, certain: Tensor, neighborhoods: Tensor, graph: RewiredGraph, margin: float) -> Tensor:
@@ -60,9 +64,3 @@ def closeness(beliefs: Tensor, certain: Tensor, neighborhoods: Tensor, graph: Re
     pairs = (present[:, :, None] & present[:, None, :]).triu(1)
     close = (margin - distance).relu().masked_fill(~pairs, 0.0)
     return close.sum((1, 2)) / pairs.sum((1, 2)).clamp(min=1)
-
-
-def check_margin(margin: float) -> None:
-    """Raise a `UserError` unless the margin is above 0."""
-    if not margin > 0:
-        raise UserError(f"the margin between classes must be above 0, but is {margin}")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from gumbel_mpnn.rewiring.regularizers.base import Regularizer, regularizers
-from gumbel_mpnn.rewiring.regularizers.beliefs import class_beliefs, disagreement, neighborhood_beliefs
+from gumbel_mpnn.rewiring.regularizers.base import regularizers
+from gumbel_mpnn.rewiring.regularizers.beliefs import BeliefRegularizer, disagreement, neighborhood_beliefs
 from gumbel_mpnn.rewiring.rewired import RewiredGraph
 
 
 @regularizers.register("neighborhood-consistency", "pc")
-class NeighborhoodConsistency(Regularizer):
+class NeighborhoodConsistency(BeliefRegularizer):
     """L_Ncon = Σ w_ij (1 − p̃_i · p̃_j) / Σ w_ij with p̃ the mean of ỹ over a node's neighbors and itself.
 
     Nodes with the same distribution of labels around them are joined, whether these are their own label or not. The
@@ -21,13 +21,6 @@ class NeighborhoodConsistency(Regularizer):
         detach: Keep the gradient from the predictions, so that only edges are moved; see `beliefs`.
     """
 
-    uses_labels = True
-
-    def __init__(self, weight: float = 1.0, *, detach: bool = True) -> None:
-        super().__init__(weight)
-        self.detach = detach
-
     def penalty(self, logits: Tensor, graph: RewiredGraph, y: Tensor, train_mask: Tensor) -> Tensor:
         """L_Ncon of every replica, [R]."""
-        beliefs = class_beliefs(logits, y, train_mask, graph.weight.dtype, detach=self.detach)
-        return disagreement(neighborhood_beliefs(beliefs, graph), graph)
+        return disagreement(neighborhood_beliefs(self.beliefs(logits, graph, y, train_mask), graph), graph)

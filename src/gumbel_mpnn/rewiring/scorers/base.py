@@ -23,6 +23,8 @@ class NodeView:
     beliefs: Tensor
     """Class probabilities of every node as the model itself believes them, without gradient, [R, N, C]; [R, N, 0] for
     scorers that do not use them."""
+    given: Tensor
+    """Which pairs are shown as edges of the given graph, 0 or 1, [P] or [R, P]."""
 
 
 class Scorer(ReplicaModule, ABC):

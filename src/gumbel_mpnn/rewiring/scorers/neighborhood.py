@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.utils.weak import WeakIdKeyDictionary
 
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn.modules import Linear
 from gumbel_mpnn.rewiring.scorers.base import NodeView, Scorer, scorers
+from gumbel_mpnn.rewiring.scorers.facts import cosine
 
-WIDTH = 16
+WIDTH = 32
 
 
 @scorers.register("neighborhood")
@@ -22,17 +24,35 @@ class Neighborhood(Scorer):
 
     def __init__(self, replicas: int, num_features: int, num_classes: int, channels: int) -> None:
         super().__init__(replicas, num_features, num_classes, channels)
-        self.hidden = Linear(replicas, 4, WIDTH)
+        self.hidden = Linear(replicas, 6, WIDTH)
         self.out = Linear(replicas, WIDTH, 1)
+        self._known: WeakIdKeyDictionary = WeakIdKeyDictionary()
 
     def forward(self, nodes: NodeView, graph: PairGraph) -> Tensor:
         """θ of every pair, [R, P]."""
         agreement = graph.pair_scores(nodes.beliefs, nodes.beliefs)
-        given = graph.is_original.to(agreement.dtype)
-        degree = graph.degree(given, given)
-        trust = graph.degree(agreement * given, agreement) / degree.clamp(min=1)
-        ends = trust[:, graph.pair_index]
-        size = degree[:, graph.pair_index].log1p().sum(1).expand_as(agreement)
-        seen = torch.stack([agreement, ends.sum(1), (ends[:, 0] - ends[:, 1]).abs(), size], dim=-1)
+        degree = graph.degree(nodes.given, nodes.given)
+        trust = graph.degree(agreement * nodes.given, agreement) / degree.clamp(min=1)
+        first, second = trust[:, graph.pair_index].unbind(1)
+        here, there = degree[:, graph.pair_index].log1p().expand(len(trust), -1, -1).unbind(1)
+        similarity = self._cosine(nodes, graph).expand_as(agreement)
+        seen = torch.stack(
+            [
+                agreement,
+                similarity,
+                torch.minimum(first, second),
+                torch.maximum(first, second),
+                torch.minimum(here, there),
+                torch.maximum(here, there),
+            ],
+            dim=-1,
+        )
         scores: Tensor = self.out(torch.relu(self.hidden(seen))).squeeze(-1)
         return scores
+
+    def _cosine(self, nodes: NodeView, graph: PairGraph) -> Tensor:
+        """Cosine of the features of every pair, [P], computed once for a graph and its features."""
+        if graph not in self._known or self._known[graph][0] is not nodes.features:
+            self._known[graph] = (nodes.features, cosine(nodes.features, graph))
+        known: Tensor = self._known[graph][1]
+        return known

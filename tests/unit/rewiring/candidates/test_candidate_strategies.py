@@ -7,6 +7,7 @@ import torch
 from torch_geometric.data import Batch, Data
 from torch_geometric.transforms import Compose
 
+import gumbel_mpnn as gm
 from gumbel_mpnn.errors import DataError, UserError
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.rewiring.candidates import CandidateStrategy, Global, Local, Ricci, TwoHop, candidates
@@ -108,9 +109,59 @@ def test_a_strategy_composes_and_leaves_its_input_alone(name):
 
 
 @each_strategy
-def test_candidates_that_were_there_are_replaced_not_avoided(name):
+def test_a_strategy_finds_the_same_where_its_candidates_are_there_already(name):
     once = make(name)(PLANE)
     assert torch.equal(make(name)(once).candidate_index, once.candidate_index)
+
+
+def test_strategies_in_a_row_add_up():
+    # As above: Global has (0, 4), (1, 3), (1, 4) and Local has (0, 2), (0, 3), (0, 4), (1, 4).
+    both = Compose([Global(pairs=3), Local(per_node=1)])(PLANE)
+    assert as_list(both) == [(0, 2), (0, 3), (0, 4), (1, 3), (1, 4)]
+    assert both.max_candidates_per_node == 3
+    by_hand = copy.copy(PLANE)
+    by_hand.candidate_index = edges((4, 2), (4, 2), (3, 3), (1, 0))  # reversed, twice, a self-pair, an edge
+    assert as_list(Global(pairs=1)(by_hand)) == [(1, 4), (2, 4)]
+
+
+def test_a_candidate_that_has_become_an_edge_is_none_any_more():
+    data = Global(pairs=2)(PLANE)
+    data.edge_index = torch.cat([data.edge_index, edges((4, 0))], dim=1)
+    assert as_list(Global(pairs=1, similarity="dot")(data)) == [(1, 4)]
+
+
+@each_strategy
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            edges((0, 1), (2, 9)),
+            "candidate_index joins nodes 2 and 9, but the nodes are 0 to 4: data.subgraph does not",
+        ),
+        (edges((0, -1)), "candidate_index joins nodes 0 and -1, but"),
+        (torch.zeros(2), r"candidate_index must be int64 of shape \[2, M\], not torch.float32 \[2\]"),
+    ],
+)
+def test_candidates_of_another_graph_are_refused(name, given, message):
+    with pytest.raises(DataError, match=message):
+        make(name)(Data(**PLANE.to_dict(), candidate_index=given))
+
+
+def test_earlier_candidates_between_two_graphs_of_a_batch_are_refused():
+    data = Data(x=torch.eye(4), edge_index=edges((0, 1)), batch=torch.tensor([0, 0, 1, 1]))
+    data.candidate_index = edges((2, 3), (1, 2))
+    with pytest.raises(DataError, match="a candidate joins nodes 1 and 2, but batch says"):
+        Local()(data)
+
+
+def test_a_subgraph_with_its_old_candidates_is_refused_in_one_sentence():
+    data = Data(x=torch.eye(40), edge_index=edges(*((node, node + 1) for node in range(39))))
+    part = Local(2)(data).subgraph(torch.arange(10))
+    for use in (PairGraph.of, Local(2), lambda data: gm.GumbelMPNN(40, out_channels=2)(data)):
+        with pytest.raises(gm.UserError, match="does not renumber candidates"):
+            use(part)
+    del part.candidate_index
+    assert Local(2)(part).candidate_index.max() == 9
 
 
 @each_strategy

@@ -1,0 +1,174 @@
+"""`gumbel-mpnn measure`: the measures of a graph, of every data set, or of a graph before and after rewiring."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gumbel_mpnn.cli.common import DataRootOption, FormatOption, OutputFormat, emit, in_one_sentence, note
+from gumbel_mpnn.cli.own_data import (
+    EdgesOption,
+    FeaturesOption,
+    GraphOption,
+    LabelOption,
+    NodesOption,
+    chosen_data,
+)
+from gumbel_mpnn.errors import UserError
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+Values = dict[str, int | float | None]
+
+
+class EdgeConvention(StrEnum):
+    """Which edges are counted; `gumbel_mpnn.measures.undirected_edges` says what the names mean."""
+
+    coalesced = "coalesced"
+    as_listed = "as_listed"
+
+
+@in_one_sentence
+def measure(
+    dataset: Annotated[str | None, typer.Argument(help="Name of a data set (see `gumbel-mpnn data`).")] = None,
+    every: Annotated[bool, typer.Option("--all", help="Every data set whose files are here.")] = False,
+    run: Annotated[
+        Path | None, typer.Option(help="Folder of runs that rewire: the graph before and after. With own data, too.")
+    ] = None,
+    threshold: Annotated[
+        float, typer.Option(help="With --run: leave out pairs less likely than this.", min=0, max=1)
+    ] = 0.5,
+    convention: Annotated[
+        EdgeConvention, typer.Option(help="Count each edge once, or as often as the files list it, self-loops too.")
+    ] = EdgeConvention.coalesced,
+    largest_component: Annotated[bool, typer.Option(help="Measure the largest connected component alone.")] = False,
+    nodes: NodesOption = None,
+    edges: EdgesOption = None,
+    graph: GraphOption = None,
+    label: LabelOption = None,
+    features: FeaturesOption = None,
+    data_root: DataRootOption = None,
+    format: FormatOption = OutputFormat.text,
+) -> None:
+    """Homophily, label informativeness, neighborhoods, degrees, components and spectral gap of a graph."""
+    own = any(option is not None for option in (nodes, edges, graph, label, features))
+    if every and (own or dataset is not None or run is not None):
+        raise UserError("--all measures every data set that is here: leave out the name, --run and own data")
+    if every:
+        _measure_all(data_root, convention, largest_component, format)
+        return
+    source: str | Data | None = None
+    if dataset is not None or own or run is None:
+        source = chosen_data(
+            dataset, nodes, edges, graph, label, features, undirected=convention is EdgeConvention.coalesced
+        )
+    if isinstance(source, str):
+        source = _load(source, data_root, convention)
+    if run is not None:
+        _compare(run, source, threshold, data_root, convention, largest_component, format)
+    elif source is not None:
+        values = _measured(source, convention, largest_component)
+        _emit_columns({"value": values}, format, values)
+
+
+def _measure_all(root: Path | None, convention: EdgeConvention, largest: bool, format: OutputFormat) -> None:
+    """One row for each data set that is here, even if only without its features."""
+    from gumbel_mpnn.data import locate, specs
+    from gumbel_mpnn.measures import MEASURES
+    from gumbel_mpnn.report import Table
+
+    here: list[str] = []
+    missing: list[str] = []
+    for name, spec in specs.items():
+        presence = locate(spec, root)
+        (here if presence.complete or presence.without_features else missing).append(name)
+    rows = []
+    for name in here:
+        note(f"measuring {name}")
+        rows.append([name, *_measured(_load(name, root, convention), convention, largest).values()])
+    if missing:
+        note(f"not here: {', '.join(missing)}")
+    headings = {"dataset": "data set"} | {name: measure.heading for name, measure in MEASURES.items()}
+    emit(Table(["dataset", *MEASURES], rows, headings, digits=4, keep_small=True), format)
+
+
+def _compare(
+    run: Path,
+    given: Data | None,
+    threshold: float,
+    root: Path | None,
+    convention: EdgeConvention,
+    largest: bool,
+    format: OutputFormat,
+) -> None:
+    """The graph that runs were trained on beside the one they learned."""
+    from torch_geometric.data import Data
+
+    from gumbel_mpnn.runs import learned_graph
+
+    pairs = learned_graph(run, threshold=-1.0)  # all of them, whatever their probability
+    labels = _labels_of_run(run, given, pairs, root)
+    compared = {}
+    for name, chosen in (("before", pairs.edge_origin), ("after", pairs.edge_weight > threshold)):
+        part = Data(edge_index=pairs.edge_index[:, chosen], y=labels, num_nodes=pairs.num_nodes)
+        compared[name] = _measured(part, convention, largest)
+    _emit_columns(compared, format, compared)
+
+
+def _labels_of_run(run: Path, given: Data | None, pairs: Data, root: Path | None) -> object:
+    """The labels y [N] of the graph that the runs under `run` were trained on, read again and compared with it."""
+    import torch
+    from torch_geometric.data import Data
+
+    from gumbel_mpnn.data import demo_graph, specs
+    from gumbel_mpnn.experiments import GENERATED
+    from gumbel_mpnn.measures import undirected_edges
+    from gumbel_mpnn.runs import find_records
+
+    names = {record.settings["dataset"] for _, record in find_records(run)}
+    if len(names) != 1:
+        raise UserError(f"the runs under {run} are of {len(names)} data sets: give the folder of one setting")
+    (name,) = names
+    generated = {"demo": demo_graph, **GENERATED}
+    if given is None and name in generated:
+        given = generated[name]()
+    elif given is None and name in specs:
+        given = _load(name, root, EdgeConvention.coalesced)
+    elif given is None:
+        raise UserError(f"the runs under {run} are of own data: name its files too (--nodes, --edges, --label)")
+    before = Data(edge_index=pairs.edge_index[:, pairs.edge_origin], num_nodes=pairs.num_nodes)
+    if given.num_nodes != pairs.num_nodes or not torch.equal(undirected_edges(given), undirected_edges(before)):
+        raise UserError(f"the runs under {run} were trained on another graph than the one given, of {name!r}")
+    return given.y
+
+
+def _load(name: str, root: Path | None, convention: EdgeConvention) -> Data:
+    """The structure of a data set, with the direction of its edges if they are counted as listed."""
+    from gumbel_mpnn.data import get_spec, load
+
+    directed = convention is EdgeConvention.as_listed and get_spec(name).has_directions
+    return load(name, root=root, features=False, directed=directed)
+
+
+def _measured(data: Data, convention: EdgeConvention, largest: bool) -> Values:
+    from gumbel_mpnn import measures
+
+    data = measures.largest_component(data) if largest else data
+    return measures.measure(data, convention=convention.value)
+
+
+def _emit_columns(columns: dict[str, Values], format: OutputFormat, payload: object) -> None:
+    """A row for each measure, a column for each graph."""
+    from gumbel_mpnn.measures import MEASURES
+    from gumbel_mpnn.report import Table
+
+    readable = format not in (OutputFormat.json, OutputFormat.csv)
+    rows = [
+        [measure.heading if readable else name, *(values[name] for values in columns.values())]
+        for name, measure in MEASURES.items()
+    ]
+    emit(Table(["measure", *columns], rows, digits=4, keep_small=True), format, payload)

@@ -1,0 +1,40 @@
+"""Mistakes in how the command was called, in one sentence like all others."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+# Newer versions of typer bring their own copy of click, older ones use the package: this is the class of both.
+_UsageError: Any = typer.BadParameter.__mro__[1]
+
+
+class OneSentenceGroup(TyperGroup):
+    """The verbs; a wrong option ends in one line that says so and where to look, not in a usage text."""
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        """Run the command and end the program, unless `standalone_mode` is false."""
+        if not options.get("standalone_mode", True):
+            return super().main(*args, **options)
+        try:
+            code = super().main(*args, **{**options, "standalone_mode": False})
+        except _UsageError as error:
+            if type(error).show is not _UsageError.show:  # without a verb it is no mistake: the help is shown
+                error.show()
+            else:
+                typer.echo(f"error: {_sentence(error)}", err=True)
+            sys.exit(error.exit_code)
+        except typer.Abort:
+            sys.exit(1)
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def _sentence(error: Any) -> str:
+    """`No such command 'trian'. Did you mean 'train'?` → `no such command 'trian': did you mean 'train'? (see …)`."""
+    text = " ".join(error.format_message().split()).removesuffix(".")
+    text = re.sub(r"(^|\. )([A-Z])", lambda match: (match[1] and ": ") + match[2].lower(), text)
+    return f"{text} (see {error.ctx.command_path} --help)" if error.ctx is not None else text

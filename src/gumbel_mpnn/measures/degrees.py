@@ -1,0 +1,62 @@
+"""Counts of a graph: nodes, edges, degrees, components."""
+
+from __future__ import annotations
+
+import copy
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from gumbel_mpnn.measures.edges import Convention, node_count, undirected_edges
+from gumbel_mpnn.measures.matrices import adjacency, component_of
+
+
+def num_nodes(data: Data) -> int:
+    """Number of nodes, labelled or not."""
+    return node_count(data)
+
+
+def num_edges(data: Data, convention: Convention = "coalesced") -> int:
+    """Number of undirected edges; `as_listed`, the number of columns of `edge_index`."""
+    return undirected_edges(data, convention).shape[1]
+
+
+def node_degrees(data: Data) -> Tensor:
+    """Number of different neighbors of every node, int64 [N]; a self-loop makes no neighbor."""
+    return undirected_edges(data).flatten().bincount(minlength=node_count(data))
+
+
+def degree_min(data: Data) -> int:
+    """The smallest degree."""
+    return int(node_degrees(data).min())
+
+
+def degree_mean(data: Data) -> float:
+    """The mean degree."""
+    return float(node_degrees(data).double().mean())
+
+
+def degree_max(data: Data) -> int:
+    """The largest degree."""
+    return int(node_degrees(data).max())
+
+
+def num_components(data: Data) -> int:
+    """Number of connected components; an isolated node is one."""
+    return int(component_of(adjacency(data)).max()) + 1
+
+
+def largest_component(data: Data) -> Data:
+    """The part of `data` on its largest connected component, the first of several equally large ones.
+
+    Node attributes and masks are cut to its nodes, edge attributes to its edges; candidates are left out.
+    """
+    component = torch.from_numpy(component_of(adjacency(data)))
+    nodes = component == component.bincount().argmax()
+    bare = copy.copy(data)
+    for name in ("candidate_index", "max_candidates_per_node"):
+        if name in bare:
+            del bare[name]
+    part: Data = bare.subgraph(nodes.to(data.edge_index.device))
+    return part

@@ -1,0 +1,77 @@
+"""What every measure reads of a graph: its undirected edges under a convention, and its labels."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from gumbel_mpnn.errors import DataError, unknown_name
+
+Convention = Literal["coalesced", "as_listed"]
+CONVENTIONS: tuple[Convention, ...] = get_args(Convention)
+
+
+def undirected_edges(data: Data, convention: Convention = "coalesced") -> Tensor:
+    """The edges that are counted, [2, E]; each stands for both of its directions.
+
+    Args:
+        data: A graph; its edge weights are not looked at.
+        convention: `coalesced` takes every pair of different nodes once, however often and in whichever direction it is
+            listed. `as_listed` takes every column of `edge_index` as an edge of its own, self-loops among them.
+    """
+    if convention not in CONVENTIONS:
+        raise unknown_name("edge convention", convention, CONVENTIONS)
+    edge_index, num_nodes = _edge_index(data), node_count(data)
+    if convention == "as_listed":
+        return edge_index
+    source, target = edge_index
+    low, high = torch.minimum(source, target), torch.maximum(source, target)
+    key = torch.unique((low * num_nodes + high)[low != high])
+    return torch.stack([key // num_nodes, key % num_nodes])
+
+
+def node_count(data: Data) -> int:
+    """Number of nodes, N, which is at least one: `num_nodes` or the rows of `x` or `y`, else as the edges have it."""
+    y = data.get("y")
+    said = "num_nodes" in data or data.get("x") is not None
+    count = data.num_nodes if said or y is None or y.dim() == 0 else len(y)
+    if not count:
+        raise DataError("the graph has no nodes: give it labels or features, or set data.num_nodes")
+    return int(count)
+
+
+def labels_of(data: Data) -> Tensor:
+    """The labels, int64 [N] on the CPU; a node without one has a negative number."""
+    y = data.get("y")
+    if y is None:
+        raise DataError("the graph has no labels y: give an integer per node, -1 where it is unknown")
+    if y.is_floating_point() or y.is_complex() or y.dtype == torch.bool or y.shape != (node_count(data),):
+        raise DataError(f"the labels y must be integers of shape [{node_count(data)}], not {y.dtype} {list(y.shape)}")
+    labels: Tensor = y.detach().cpu().long()
+    return labels
+
+
+def class_count(y: Tensor) -> int:
+    """Number of classes of the labels `y`, C: one more than the highest label."""
+    return int(y.max()) + 1 if (y >= 0).any() else 0
+
+
+def _edge_index(data: Data) -> Tensor:
+    edge_index = data.get("edge_index")
+    if edge_index is None:
+        raise DataError("the graph has no edge_index")
+    if edge_index.dim() != 2 or len(edge_index) != 2 or edge_index.is_floating_point():
+        raise DataError(f"edge_index must be integers of shape [2, E], not {edge_index.dtype} {list(edge_index.shape)}")
+    # PyG's EdgeIndex checks itself after every operation: a plain tensor is what is counted with.
+    ends: Tensor = torch.as_tensor(edge_index).as_subclass(Tensor).detach().cpu().long()
+    outside = ((ends < 0) | (ends >= node_count(data))).any(0)
+    if outside.any():
+        edge = int(outside.nonzero()[0])
+        source, target = ends[:, edge].tolist()
+        raise DataError(
+            f"edge {edge} goes from node {source} to node {target}, but nodes are 0 to {node_count(data) - 1}"
+        )
+    return ends

@@ -1,0 +1,53 @@
+"""The labels around each node, and how much they differ within a class."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from gumbel_mpnn.measures.edges import class_count, labels_of, node_count, undirected_edges
+
+
+def neighborhood_distributions(data: Data, own_label: bool = True) -> Tensor:
+    """Share of each class among the neighbors of each node, float64 [N, C]: the paper's p̂ of N(v).
+
+    The graph is taken as undirected, each neighbor once. Neighbors without a label (y = -1) are not counted; a node
+    with nothing to count has a row of zeros, every other row sums to 1.
+
+    Args:
+        data: A graph with labels `y` [N].
+        own_label: Count the node itself as one of its neighbors; a node without a label is not counted there either.
+    """
+    y, num_nodes = labels_of(data), node_count(data)
+    counts = neighbor_label_counts(undirected_edges(data), y, num_nodes).double()
+    if own_label:
+        labelled = (y >= 0).nonzero().squeeze(1)
+        counts[labelled, y[labelled]] += 1
+    return counts / counts.sum(1, keepdim=True).clamp(min=1)
+
+
+def neighbor_label_counts(edges: Tensor, y: Tensor, num_nodes: int) -> Tensor:
+    """How many neighbors of each class a node has over the undirected `edges` [2, E]: int64 [N, C]."""
+    num_classes = class_count(y)
+    node, neighbor = torch.cat([edges, edges.flip(0)], dim=1)
+    known = y[neighbor] >= 0
+    key = node[known] * num_classes + y[neighbor[known]]
+    return torch.bincount(key, minlength=num_nodes * num_classes).view(num_nodes, num_classes)
+
+
+def std_per_class(data: Data, own_label: bool = True) -> float:
+    """Spread of the neighborhood distributions within a class, averaged over all classes: the paper's "std per class".
+
+    The sample standard deviation of every class and dimension, then the mean of these. Left out are nodes without a
+    label, nodes with nothing around them to count, and classes with fewer than two nodes; NaN where nothing is left.
+
+    Args:
+        data: A graph with labels `y` [N], -1 for unknown.
+        own_label: That of `neighborhood_distributions`; the paper's figures count it.
+    """
+    y, rows = labels_of(data), neighborhood_distributions(data, own_label)
+    usable = (y >= 0) & (rows.sum(1) > 0)
+    members = [rows[usable & (y == label)] for label in range(class_count(y))]
+    spreads = [group.std(0, correction=1) for group in members if len(group) > 1]
+    return float(torch.stack(spreads).mean()) if spreads else float("nan")

@@ -1,0 +1,150 @@
+"""Ends of the normalized Laplacian's spectrum, and effective resistances, by sparse solvers.
+
+The normalized Laplacian is I - D^-½ A D^-½ of the undirected graph without self-loops, with a row of zeros for an
+isolated node. Its eigenvalues lie between 0 (once for every component) and 2 (once for every bipartite one). Everything
+is done component by component: no iteration has to tell equal eigenvalues of different components apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch_geometric.data import Data
+
+from gumbel_mpnn.errors import UserError
+from gumbel_mpnn.measures.edges import node_count
+from gumbel_mpnn.measures.matrices import Sparse, adjacency, component_of, connected_blocks, factorize, normalized
+
+DENSE_NODES = 300
+"""Components up to this size are solved densely: exact, and quicker than iterating."""
+RESTARTS = 100
+"""Of the Lanczos iteration, before the matrix is factorized instead."""
+SHIFT = 1e-6
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+Multiply = Callable[[Vector], Vector]
+
+
+class SpectrumEnds(NamedTuple):
+    """The outermost eigenvalues of the normalized Laplacian, as often as they occur."""
+
+    smallest: Tensor
+    """float64 [k], rising."""
+    largest: Tensor
+    """float64 [k], falling."""
+
+
+def spectral_gap(data: Data) -> float:
+    """The second smallest eigenvalue of the normalized Laplacian: 0 unless the graph is connected.
+
+    NaN for a single node. To look at the main part of a graph in pieces, give `largest_component(data)`.
+    """
+    if node_count(data) == 1:
+        return float("nan")
+    matrix = adjacency(data)
+    if component_of(matrix).any():
+        return 0.0
+    return float(_smallest(matrix, 2)[1])
+
+
+def spectrum_ends(data: Data, k: int = 2) -> SpectrumEnds:
+    """The k smallest and the k largest eigenvalues of the normalized Laplacian, all of them if there are fewer."""
+    if k < 1:
+        raise UserError(f"the number of eigenvalues k must be 1 or more, not {k}")
+    blocks = connected_blocks(adjacency(data))
+    isolated = np.zeros(node_count(data) - sum(len(nodes) for nodes, _ in blocks))
+    smallest = np.sort(np.concatenate([isolated, *(_smallest(block, k) for _, block in blocks)]))[:k]
+    largest = np.sort(np.concatenate([isolated, *(_largest(block, k) for _, block in blocks)]))[::-1][:k]
+    return SpectrumEnds(torch.from_numpy(smallest), torch.from_numpy(largest.copy()))
+
+
+def _smallest(block: Sparse, k: int) -> Vector:
+    """The k smallest eigenvalues of a connected graph, rising: 0, and those below 2 of I + D^-½ A D^-½ without it."""
+    from scipy.sparse import eye_array
+
+    if block.shape[0] <= max(DENSE_NODES, 2 * k):
+        return _dense_eigenvalues(block)[:k]
+    matrix, degree = normalized(block)
+    null = np.sqrt(degree / degree.sum())[:, None]
+    return np.concatenate([[0.0], _below_two(eye_array(len(degree)) + matrix, k - 1, null)])
+
+
+def _largest(block: Sparse, k: int) -> Vector:
+    """The k largest eigenvalues of a connected graph, falling."""
+    from scipy.sparse import eye_array
+
+    if block.shape[0] <= max(DENSE_NODES, 2 * k):
+        return _dense_eigenvalues(block)[::-1][:k]
+    matrix, degree = normalized(block)
+    return 2 - _below_two(eye_array(len(degree)) - matrix, k, np.zeros((len(degree), 0)))
+
+
+def _dense_eigenvalues(block: Sparse) -> Vector:
+    matrix = np.eye(block.shape[0]) - normalized(block)[0].toarray()
+    values: Vector = np.linalg.eigvalsh(matrix).clip(0, 2)
+    return values
+
+
+def _below_two(matrix: Sparse, k: int, null: Matrix) -> Vector:
+    """By how much the k largest eigenvalues of `matrix` are below 2, rising; eigenvectors `null` [N, M] are left out.
+
+    `matrix` is symmetric with eigenvalues from 0 to 2. The Lanczos iteration does not end where the eigenvalues crowd
+    at 2, that is on long and thin graphs. These are the ones whose factors stay sparse, so there it goes on with the
+    inverse of 2 - `matrix`, which spreads them out.
+    """
+    from scipy.sparse import eye_array
+    from scipy.sparse.linalg import ArpackNoConvergence
+
+    if k == 0:
+        return np.zeros(0)
+    try:
+        below: Vector = 2 - _top_eigenvalues(lambda x: matrix @ x, k, null, RESTARTS)
+    except ArpackNoConvergence:
+        inverse = factorize((2 + SHIFT) * eye_array(len(null)) - matrix)
+        below = 1 / _top_eigenvalues(inverse.solve, k, null, 100 * RESTARTS) - SHIFT
+    return below.clip(0, 2)
+
+
+def _top_eigenvalues(multiply: Multiply, k: int, null: Matrix, restarts: int) -> Vector:
+    """The k largest eigenvalues, falling, of a symmetric operator on the vectors orthogonal to `null` [N, M].
+
+    A Lanczos iteration can pass over the second of two equal eigenvalues. So those that were found are set aside, and
+    it is asked for the largest of the rest until that one is no larger.
+    """
+    values, found = _lanczos(multiply, k, null, restarts)
+    while 1 < k < len(null) - null.shape[1]:
+        null = np.concatenate([null, found], axis=1)
+        more, found = _lanczos(multiply, 1, null, restarts)
+        if more[0] <= np.sort(values)[-k] * (1 + 1e-8):
+            break
+        values = np.concatenate([values, more])
+    return np.sort(values)[::-1][:k]
+
+
+def _lanczos(multiply: Multiply, k: int, null: Matrix, restarts: int) -> tuple[Vector, Matrix]:
+    """The k largest eigenvalues and their eigenvectors [N, k] on the vectors orthogonal to `null` [N, M]."""
+    from scipy.sparse.linalg import LinearOperator, eigsh
+    from threadpoolctl import threadpool_limits
+
+    def without_null(x: Vector) -> Vector:
+        rest: Vector = x - null @ (null.T @ x)
+        return rest
+
+    def projected(x: Vector) -> Vector:
+        return without_null(multiply(without_null(x.ravel())))
+
+    size = len(null)
+    start = without_null(np.random.default_rng(0).normal(size=size))
+    operator = LinearOperator((size, size), matvec=projected, dtype=np.float64)
+    # Threads only wait for each other on vectors, and stand still where another program has a core.
+    with threadpool_limits(1, user_api="blas"):
+        values, vectors = eigsh(
+            operator, k=k, which="LA", v0=start, ncv=min(max(2 * k + 1, 20), size), maxiter=restarts, tol=1e-10
+        )
+    return values, vectors

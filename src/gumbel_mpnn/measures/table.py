@@ -1,0 +1,83 @@
+"""The measures by name, as the command and the experiments print them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from torch_geometric.data import Data
+
+from gumbel_mpnn.errors import unknown_name
+from gumbel_mpnn.measures.degrees import degree_max, degree_mean, degree_min, num_components, num_edges, num_nodes
+from gumbel_mpnn.measures.edges import Convention, node_count, undirected_edges
+from gumbel_mpnn.measures.homophily import adjusted_homophily, edge_homophily, label_informativeness
+from gumbel_mpnn.measures.neighborhoods import std_per_class
+from gumbel_mpnn.measures.spectra import spectral_gap
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One number of a graph.
+
+    Attributes:
+        function: From a `Data` to the number.
+        heading: What people read above it.
+        needs_labels: Whether it looks at `y`.
+        by_convention: Whether the function takes an edge convention as its second argument.
+    """
+
+    function: Callable[..., int | float]
+    heading: str
+    needs_labels: bool = False
+    by_convention: bool = False
+
+
+MEASURES: dict[str, Measure] = {
+    "edge_homophily": Measure(edge_homophily, "edge homophily", needs_labels=True, by_convention=True),
+    "adjusted_homophily": Measure(adjusted_homophily, "adjusted homophily", needs_labels=True, by_convention=True),
+    "label_informativeness": Measure(
+        label_informativeness, "label informativeness", needs_labels=True, by_convention=True
+    ),
+    "std_per_class": Measure(std_per_class, "std per class", needs_labels=True),
+    "num_nodes": Measure(num_nodes, "nodes"),
+    "num_edges": Measure(num_edges, "edges", by_convention=True),
+    "degree_min": Measure(degree_min, "min degree"),
+    "degree_mean": Measure(degree_mean, "mean degree"),
+    "degree_max": Measure(degree_max, "max degree"),
+    "num_components": Measure(num_components, "components"),
+    "spectral_gap": Measure(spectral_gap, "spectral gap"),
+}
+
+
+def measure(
+    data: Data, names: Iterable[str] | None = None, convention: Convention = "coalesced"
+) -> dict[str, int | float | None]:
+    """The measures of a graph by name, all of `MEASURES` unless `names` are given.
+
+    None stands where a measure is not defined: without labels, or without an edge between labelled nodes.
+
+    Args:
+        data: A graph; `y` [N] has -1 for nodes without a label.
+        names: Which measures.
+        convention: Which edges `edge_homophily`, `adjusted_homophily`, `label_informativeness` and `num_edges` count;
+            see `undirected_edges`. The others always take each edge once.
+    """
+    chosen = list(MEASURES if names is None else names)
+    for name in chosen:
+        if name not in MEASURES:
+            raise unknown_name("measure", name, MEASURES)
+    # Merged once here, the edges need not be merged again from scratch in every measure.
+    simple = Data(edge_index=undirected_edges(data), y=data.get("y"), num_nodes=node_count(data))
+    return {name: _value(MEASURES[name], data, simple, convention) for name in chosen}
+
+
+def _value(measure: Measure, data: Data, simple: Data, convention: Convention) -> int | float | None:
+    if measure.needs_labels and data.get("y") is None:
+        return None
+    arguments: tuple[Any, ...] = (simple,)
+    if measure.by_convention and convention != "coalesced":
+        arguments = (data, convention)
+    value = measure.function(*arguments)
+    return None if math.isnan(value) else value

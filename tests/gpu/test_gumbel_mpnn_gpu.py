@@ -1,0 +1,53 @@
+"""The rewired model on a CUDA device: captured steps are the plain ones, runs repeat, replicas are apart."""
+
+import pytest
+import torch
+
+from gumbel_mpnn.config import resolve
+from gumbel_mpnn.rewiring.regularizers import regularizers
+from gumbel_mpnn.rewiring.scorers import scorers
+from gumbel_mpnn.training import models, replay, train
+from helpers import assert_close_curves, make_task, numbers, random_edges, replicas, small_data
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device here"),
+]
+
+GROUP = replicas((0, 0), (1, 0), (0, 7))
+KINDS = [
+    *({"scorer": name} for name in scorers),
+    {"scorer": "class-space", "samples": 2, "agreement": 1.0, "prior": 1.0},
+    {"scorer": "class-space", "evaluation": "mean_of_samples", "beliefs": "graph"},
+    {"scorer": "neighborhood", "decoys": 3.0},
+    *({"regularizer": name, "regularizer_weight": 0.5} for name in regularizers if name not in ("prior", "agreement")),
+]
+each_kind = pytest.mark.parametrize("rewiring", KINDS, ids=str)
+
+
+def task_on_gpu():
+    data = small_data(nodes=300, features=100)
+    data.candidate_index = random_edges(300, 400, seed=5)
+    return make_task(data, "cuda")
+
+
+def settings_of(rewiring):
+    model = {"hidden_channels": 16, "dropout": 0.4, "norm": "layer"}
+    tables = {"model": model, "train": {"epochs": 10, "lr": 0.01, "tf32": False}, "rewiring": rewiring}
+    return resolve("own", "gumbel-mpnn", tables, models.complete, rewires=True)
+
+
+@each_kind
+def test_captured_steps_are_the_plain_ones_and_repeat(rewiring, monkeypatch):
+    task, settings = task_on_gpu(), settings_of(rewiring)
+    first, again = train(task, settings, GROUP), train(task, settings, GROUP)
+    assert numbers(first) == numbers(again)
+    monkeypatch.setattr(replay, "WARM_UP", 10**6)
+    assert numbers(train(task, settings, GROUP)) == numbers(first)
+
+
+@each_kind
+def test_replicas_together_end_like_each_alone(rewiring):
+    task, settings = task_on_gpu(), settings_of({**rewiring, "hard": False})
+    together = train(task, settings, GROUP)
+    assert_close_curves(together, [train(task, settings, [replica])[0] for replica in GROUP], "layer")

@@ -1,0 +1,162 @@
+"""`gumbel-mpnn measure`: a data set, all of them, own data, and a graph before and after rewiring."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from quick_options import QUICK
+
+from gumbel_mpnn import measures
+from gumbel_mpnn.data import demo_graph, from_csv, load, specs
+from gumbel_mpnn.runs import fit
+from helpers import small_data
+
+NAMES = list(measures.MEASURES)
+REWIRE = ("--model", "gumbel-mpnn", "--set", "rewiring.candidates=two_hop", *QUICK)
+
+
+def as_json(result):
+    assert result.exit_code == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+@pytest.mark.usefixtures("tiny")
+class TestOneDataSet:
+    def test_json_has_the_measures_and_nothing_else(self, command):
+        shown = as_json(command("measure", "TINY", "--format", "json"))
+        assert list(shown) == NAMES
+        assert shown == pytest.approx(measures.measure(load("tiny")))
+        assert isinstance(shown["num_edges"], int)
+
+    def test_text(self, command):
+        lines = command("measure", "tiny").stdout.splitlines()
+        assert lines[0].split() == ["measure", "value"]
+        shown = dict(line.rsplit(maxsplit=1) for line in lines[2:])
+        assert shown["edge homophily"] == f"{measures.edge_homophily(load('tiny')):.4f}"
+        assert shown["nodes"] == "24"
+        assert len(shown) == len(NAMES)
+
+    def test_csv_keeps_names_and_digits(self, command):
+        lines = command("measure", "tiny", "--format", "csv").stdout.splitlines()
+        shown = dict(line.split(",") for line in lines)
+        assert list(shown) == ["measure", *NAMES]
+        assert float(shown["std_per_class"]) == measures.std_per_class(load("tiny"))
+
+    @pytest.mark.parametrize(("format", "line"), [("latex", r"nodes & 24 \\"), ("markdown", "| nodes | 24 |")])
+    def test_other_formats(self, command, format, line):
+        assert line in command("measure", "tiny", "--format", format).stdout.splitlines()
+
+    def test_the_largest_component_alone(self, command):
+        shown = as_json(command("measure", "tiny", "--largest-component", "--format", "json"))
+        assert shown == pytest.approx(measures.measure(measures.largest_component(load("tiny"))))
+        assert shown["num_nodes"] < 24
+
+
+def test_directed_edges_are_counted_as_listed(command, tiny, monkeypatch):
+    directed = replace(tiny.forms[0], directed=True)
+    monkeypatch.setitem(specs, "tiny", replace(tiny, forms=(*tiny.forms, directed)))
+    listed = {tuple(edge) for edge in small_data().edge_index.T.tolist()}
+    shown = as_json(command("measure", "tiny", "--convention", "as_listed", "--format", "json"))
+    assert shown["num_edges"] == len(listed) > tiny.num_edges
+    assert shown["edge_homophily"] == pytest.approx(sum(a % 3 == b % 3 for a, b in listed) / len(listed))
+    assert shown["degree_mean"] == pytest.approx(2 * tiny.num_edges / 24)
+
+
+@pytest.mark.usefixtures("tiny")
+class TestAll:
+    def test_every_data_set_that_is_here(self, command):
+        result = command("measure", "--all", "--format", "json")
+        (row,) = as_json(result)
+        assert list(row) == ["dataset", *NAMES]
+        assert row == pytest.approx({"dataset": "tiny", **measures.measure(load("tiny"))})
+        assert "measuring tiny" in result.stderr
+        assert "not here: cora, citeseer" in result.stderr
+
+    def test_text_has_a_row_each(self, command):
+        lines = command("measure", "--all").stdout.splitlines()
+        assert lines[0].startswith("data set  edge homophily  adjusted homophily")
+        assert lines[2].startswith("tiny ")
+
+    @pytest.mark.parametrize("more", [("tiny",), ("--run", "runs"), ("--label", "kind")])
+    def test_all_goes_with_nothing_else(self, command, more):
+        result = command("measure", "--all", *more)
+        assert result.exit_code == 2
+        assert "leave out the name, --run and own data" in result.stderr
+
+
+class TestOwnData:
+    def test_csv_files(self, command, csv, own):
+        shown = as_json(command("measure", *csv, "--format", "json"))
+        assert shown == pytest.approx(measures.measure(from_csv(own / "nodes.csv", own / "edges.csv", label="kind")))
+        assert shown["num_nodes"] == 20
+
+    @pytest.mark.parametrize("arguments", [("graph.npz",), ("graph.graphml", "--label", "kind")])
+    def test_graph_files(self, command, csv, own, arguments):
+        file, *more = arguments
+        shown = as_json(command("measure", "--graph", own / file, *more, "--format", "json"))
+        assert shown == pytest.approx(as_json(command("measure", *csv, "--format", "json")))
+
+    @pytest.mark.parametrize("arguments", [(), ("cora", "--label", "kind"), ("--nodes", "nodes.csv")])
+    def test_neither_or_both(self, command, arguments):
+        result = command("measure", *arguments)
+        assert result.exit_code == 2
+        assert result.stderr.startswith("error: ")
+        assert len(result.stderr.splitlines()) == 1
+
+
+class TestRun:
+    def test_before_and_after(self, command, tiny):
+        command("train", "tiny", "--splits", "0", *REWIRE)
+        shown = as_json(command("measure", "--run", "runs", "--format", "json"))
+        assert list(shown) == ["before", "after"]
+        assert shown["before"] == pytest.approx(measures.measure(load("tiny")))
+        assert list(shown["after"]) == NAMES
+        written = as_json(command("rewire", "runs", "--out", "graph.npz", "--format", "json"))
+        assert shown["after"]["num_edges"] == written["edges"]
+        assert shown["after"]["num_nodes"] == 24
+
+    @pytest.mark.usefixtures("tiny")
+    def test_the_threshold_and_one_run_of_several(self, command, here):
+        command("train", "tiny", *REWIRE)
+        (folder,) = here.glob("runs/train/tiny/gumbel-mpnn/*/split1-seed0")
+        strict, loose = (
+            as_json(command("measure", "--run", folder, "--threshold", value, "--format", "json"))
+            for value in ("1", "0")
+        )
+        assert strict["after"]["num_edges"] == 0
+        assert strict["after"]["edge_homophily"] is None
+        assert loose["after"]["num_edges"] > loose["before"]["num_edges"]
+
+    @pytest.mark.usefixtures("tiny")
+    def test_text(self, command):
+        command("train", "tiny", "--splits", "0", *REWIRE)
+        lines = command("measure", "--run", "runs").stdout.splitlines()
+        assert lines[0].split() == ["measure", "before", "after"]
+        assert len(lines) == 2 + len(NAMES)
+
+    def test_own_data_are_named_again(self, command, csv):
+        command("train", *csv, "--splits", "0", *REWIRE)
+        refused = command("measure", "--run", "runs")
+        assert refused.exit_code == 2
+        assert "own data: name its files too" in refused.stderr
+        shown = as_json(command("measure", "--run", "runs", *csv, "--format", "json"))
+        assert shown["before"] == pytest.approx(as_json(command("measure", *csv, "--format", "json")))
+
+    def test_the_demo_graph_is_known(self, command):
+        options = {"model": {"hidden_channels": 4}, "train": {"epochs": 1}}
+        fit(demo_graph(), "gumbel-mpnn", splits=[0], settings=options, runs="runs", device="cpu")
+        shown = as_json(command("measure", "--run", "runs", "--format", "json"))
+        assert shown["before"] == pytest.approx(measures.measure(demo_graph()))
+
+    def test_another_graph_is_refused(self, command, csv, tiny):
+        command("train", "tiny", "--splits", "0", *REWIRE)
+        result = command("measure", "--run", "runs", *csv)
+        assert result.exit_code == 2
+        assert "trained on another graph" in result.stderr
+
+    @pytest.mark.usefixtures("tiny")
+    def test_runs_that_do_not_rewire(self, command):
+        command("train", "tiny", "--splits", "0", *QUICK)
+        result = command("measure", "--run", "runs")
+        assert result.exit_code == 2
+        assert "there is no learned graph under runs" in result.stderr

@@ -1,0 +1,134 @@
+"""Graphs written to files: what is in them, and what comes back when they are read."""
+
+import csv
+import warnings
+
+import networkx
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Data
+
+import gumbel_mpnn as gm
+from gumbel_mpnn.data import from_csv, from_graphml, from_npz, save_graph
+from gumbel_mpnn.data.export import MOST_FEATURES, is_directed
+from gumbel_mpnn.errors import DataWarning, UserError
+from helpers import edges
+
+#     a – b – c    d (alone)      a – c was added; c has no label
+GRAPH = Data(
+    x=torch.tensor([[1.0, 0.5], [2, -1.25], [3, 1 / 3], [4, 0]]),
+    y=torch.tensor([1, 0, -1, 1]),
+    edge_index=edges((0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)),
+    edge_weight=torch.tensor([0.9, 0.6, 0.9, 0.7, 0.6, 0.7]),
+    edge_origin=torch.tensor([True, False, True, True, False, True]),
+    train_mask=torch.tensor([True, True, False, False]),
+    val_mask=torch.tensor([False, False, False, True]),
+    test_mask=torch.tensor([False, False, False, False]),
+    node_ids=["a", "b", "c", "d"],
+    class_names=["cat", "dog"],
+)
+ARROWS = Data(edge_index=edges((0, 1), (2, 0), (2, 1)), edge_weight=torch.tensor([0.5, 0.75, 1.0]), num_nodes=3)
+
+
+def equal(one, other, *names):
+    for name in names:
+        assert torch.equal(one[name], other[name]), name
+
+
+def test_graphml_there_and_back(tmp_path):
+    save_graph(GRAPH, tmp_path / "g.graphml")
+    back = from_graphml(tmp_path / "g.graphml", label="label")
+    equal(back, GRAPH, "x", "y", "edge_index", "edge_weight", "train_mask", "val_mask", "test_mask")
+    assert (back.node_ids, back.class_names) == (GRAPH.node_ids, GRAPH.class_names)
+    stored = networkx.read_graphml(tmp_path / "g.graphml")
+    assert stored.edges["a", "c"]["given"] is False
+    assert stored.edges["b", "c"]["given"] is True
+    assert not stored.is_directed()
+
+
+def test_npz_there_and_back(tmp_path):
+    save_graph(GRAPH, tmp_path / "g.npz")
+    back = from_npz(tmp_path / "g.npz")
+    equal(back, GRAPH, "x", "y", "edge_index", "edge_weight")
+    assert torch.equal(back.train_mask[:, 0], GRAPH.train_mask)
+    assert back.class_names == GRAPH.class_names
+    with np.load(tmp_path / "g.npz") as file:
+        assert file["given"].tolist() == [True, False, True]
+
+
+def test_csv_edges_go_with_the_file_of_nodes(tmp_path):
+    (tmp_path / "nodes.csv").write_text("id,kind,f\na,dog,1\nb,cat,2\nc,,3\nd,dog,4\n")
+    save_graph(GRAPH, str(tmp_path / "edges.csv"))
+    back = from_csv(tmp_path / "nodes.csv", tmp_path / "edges.csv", label="kind")
+    equal(back, GRAPH, "y", "edge_index", "edge_weight")
+    with (tmp_path / "edges.csv").open() as file:
+        assert next(csv.DictReader(file)) == {"source": "a", "target": "b", "weight": "0.9", "given": "true"}
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".csv", ".graphml"])
+def test_direction_is_kept(tmp_path, suffix):
+    path = tmp_path / f"arrows{suffix}"
+    save_graph(ARROWS, path)
+    match suffix:
+        case ".npz":
+            with np.load(path) as file:
+                found = dict(zip(map(tuple, file["edges"].tolist()), file["weight"].tolist(), strict=True))
+        case ".csv":
+            with path.open() as file:
+                found = {(int(row["source"]), int(row["target"])): float(row["weight"]) for row in csv.DictReader(file)}
+        case _:
+            graph = networkx.read_graphml(path, node_type=int)
+            assert graph.is_directed()
+            found = {(source, target): weight for source, target, weight in graph.edges(data="weight")}
+    assert found == {(0, 1): 0.5, (2, 0): 0.75, (2, 1): 1.0}
+
+
+def test_two_directions_of_different_weight_are_two_edges(tmp_path):
+    data = Data(edge_index=edges((0, 1), (1, 0)), edge_weight=torch.tensor([0.5, 0.75]), num_nodes=2)
+    assert is_directed(data)
+    assert not is_directed(GRAPH)
+    assert not is_directed(Data(edge_index=edges(), num_nodes=2))
+    save_graph(data, tmp_path / "g.csv")
+    assert (tmp_path / "g.csv").read_text().splitlines()[1:] == ["0,1,0.5", "1,0,0.75"]
+
+
+def test_many_features_are_left_out_of_graphml_with_a_word(tmp_path):
+    data = Data(x=torch.ones(2, MOST_FEATURES + 1), edge_index=edges((0, 1), (1, 0)), y=torch.tensor([0, 1]))
+    with pytest.warns(DataWarning, match=r"the 101 features are left out of the GraphML file, .* write \.npz to keep"):
+        save_graph(data, tmp_path / "g.graphml")
+    assert networkx.read_graphml(tmp_path / "g.graphml").nodes["0"] == {"label": 0}
+    save_graph(data, tmp_path / "g.npz")
+    assert from_npz(tmp_path / "g.npz").num_features == MOST_FEATURES + 1
+
+
+def test_other_files_are_refused(tmp_path):
+    with pytest.raises(UserError, match=r"cannot write a graph as '\.gml': did you mean '\.graphml'"):
+        save_graph(GRAPH, tmp_path / "g.gml")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("weight", [np.array(["a"]), np.array([1.0, 2.0])], ids=["text", "too many"])
+def test_weights_of_an_npz_file_are_checked(tmp_path, weight):
+    arrays = {"edges": np.array([[0, 1]]), "node_labels": np.array([0, 1]), "node_features": np.ones((2, 1))}
+    np.savez(tmp_path / "g.npz", weight=weight, **arrays)
+    with pytest.raises(gm.UserError, match="weight"):
+        from_npz(tmp_path / "g.npz")
+
+
+@pytest.mark.parametrize(
+    ("suffix", "read"), [(".npz", from_npz), (".graphml", lambda path: from_graphml(path, "label"))]
+)
+def test_what_a_run_learned_can_be_trained_on(tmp_path, suffix, read):
+    data = gm.data.demo_graph()
+    tables = {"model": {"hidden_channels": 8}, "train": {"epochs": 2}}
+    rewired = gm.fit(data, "gumbel-mpnn", splits=[0], settings=tables, device="cpu").rewire()
+    path = tmp_path / f"learned{suffix}"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DataWarning)
+        save_graph(rewired, path)
+        back = read(path)
+    equal(back, rewired, "x", "y", "edge_index", "edge_weight")
+    assert back.num_nodes == 1000
+    run = gm.fit(back, "gcn", splits=[0], settings=tables, device="cpu")
+    assert 0 <= run.test.mean <= 1

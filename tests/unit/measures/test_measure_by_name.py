@@ -1,0 +1,61 @@
+"""All measures at once: their names, and what stands where one is not defined."""
+
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from gumbel_mpnn import measures
+from gumbel_mpnn.errors import UserError
+from helpers import edges, small_data
+
+NAMES = [
+    "edge_homophily",
+    "adjusted_homophily",
+    "label_informativeness",
+    "std_per_class",
+    "num_nodes",
+    "num_edges",
+    "degree_min",
+    "degree_mean",
+    "degree_max",
+    "num_components",
+    "spectral_gap",
+]
+
+
+def test_the_names():
+    assert list(measures.measure(small_data())) == list(measures.MEASURES) == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_is_the_function_of_its_name(name):
+    data = small_data()
+    function = getattr(measures, name)
+    assert measures.MEASURES[name].function is function
+    assert measures.measure(data, [name]) == {name: function(data)}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_convention_reaches_those_that_take_one(name):
+    data = small_data()  # lists some edges twice and some both ways
+    function, takes_one = getattr(measures, name), measures.MEASURES[name].by_convention
+    expected = function(data, "as_listed") if takes_one else function(data)
+    assert measures.measure(data, [name], convention="as_listed") == {name: expected}
+    assert (expected != function(data)) == takes_one
+
+
+def test_without_labels_the_rest_is_measured():
+    values = measures.measure(Data(edge_index=edges((0, 1), (1, 2)), num_nodes=3))
+    assert [name for name, value in values.items() if value is None] == NAMES[:4]
+    assert (values["num_edges"], values["spectral_gap"]) == (2, pytest.approx(1))
+
+
+def test_none_where_a_measure_is_not_defined():
+    values = measures.measure(Data(edge_index=edges(), y=torch.tensor([0])))
+    assert [name for name, value in values.items() if value is None] == [*NAMES[:4], "spectral_gap"]
+    assert (values["num_nodes"], values["num_components"]) == (1, 1)
+
+
+def test_an_unknown_name():
+    with pytest.raises(UserError, match="did you mean 'degree_mean'"):
+        measures.measure(small_data(), ["degree_average"])

@@ -1,0 +1,67 @@
+"""Effective resistance where it is known: series, parallel, trees, complete graphs, pieces."""
+
+import networkx
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from gumbel_mpnn.errors import UserError
+from gumbel_mpnn.measures import effective_resistance, random_pairs, resistance
+from helpers import edges, random_edges
+
+
+@pytest.fixture(params=["iterated", "factorized"])
+def solver(request, monkeypatch):
+    if request.param == "factorized":
+        monkeypatch.setattr(resistance, "ITERATIONS", 0)
+
+
+@pytest.mark.usefixtures("solver")
+class TestKnownResistances:
+    def test_in_series_in_parallel_and_in_pieces(self):
+        # A square 0 1 2 3, a tail 3 4, and an edge 5 6 of its own.
+        data = Data(edge_index=edges((0, 1), (1, 2), (2, 3), (3, 0), (3, 4), (3, 4), (4, 4), (5, 6)), num_nodes=8)
+        pairs = edges((0, 1), (0, 2), (4, 3), (1, 4), (5, 6), (0, 5), (7, 0), (7, 7))
+        infinite = float("inf")
+        expected = [3 / 4, 1, 1, 2, 1, infinite, infinite, 0]
+        assert effective_resistance(data, pairs).tolist() == pytest.approx(expected)
+
+    def test_a_complete_graph(self):
+        data = Data(edge_index=torch.combinations(torch.arange(30)).T, num_nodes=30)
+        assert effective_resistance(data, samples=40).tolist() == pytest.approx([2 / 30] * 40)
+
+    def test_a_random_graph_against_networkx(self):
+        data = Data(edge_index=random_edges(41, 90), num_nodes=40)
+        graph = networkx.Graph(data.edge_index.T.tolist())
+        graph.remove_edges_from(networkx.selfloop_edges(graph))
+        part = graph.subgraph(max(networkx.connected_components(graph), key=len))
+        pairs = [(a, b) for a in list(part)[:6] for b in list(part)[6:12]]
+        expected = [networkx.resistance_distance(part, a, b) for a, b in pairs]
+        assert effective_resistance(data, edges(*pairs)).tolist() == pytest.approx(expected, rel=1e-7)
+
+
+def test_a_path_that_iterating_does_not_get_to_the_end_of():
+    nodes = 3000
+    path = Data(edge_index=torch.stack([torch.arange(nodes - 1), torch.arange(1, nodes)]), num_nodes=nodes)
+    pairs = torch.stack([torch.zeros(40, dtype=torch.long), torch.arange(1, 41) * 70])
+    assert effective_resistance(path, pairs).tolist() == pytest.approx((torch.arange(1, 41) * 70).tolist(), rel=1e-6)
+
+
+def test_random_pairs_are_of_different_nodes_and_the_same_again():
+    data = Data(edge_index=edges((0, 1)), num_nodes=3)
+    pairs = random_pairs(data, samples=200, seed=4)
+    assert (pairs[0] != pairs[1]).all()
+    assert set(map(tuple, pairs.T.tolist())) == {(a, b) for a in range(3) for b in range(3) if a != b}
+    assert torch.equal(pairs, random_pairs(data, samples=200, seed=4))
+    assert not torch.equal(pairs, random_pairs(data, samples=200, seed=5))
+
+
+@pytest.mark.parametrize("pairs", [edges((0, 3)), edges((-1, 0)), torch.tensor([0, 1]), torch.ones(2, 2)])
+def test_pairs_that_are_none(pairs):
+    with pytest.raises(UserError, match="pairs"):
+        effective_resistance(Data(edge_index=edges((0, 1)), num_nodes=3), pairs)
+
+
+def test_no_pairs_from_a_single_node():
+    with pytest.raises(UserError, match="cannot be drawn from 1 nodes"):
+        effective_resistance(Data(edge_index=edges(), num_nodes=1))

@@ -1,0 +1,100 @@
+"""Decoys: random pairs that a scorer learns to tell from edges."""
+
+import math
+
+import pytest
+import torch
+
+from gumbel_mpnn.graph import PairGraph
+from gumbel_mpnn.nn import Streams
+from gumbel_mpnn.rewiring.decoys import FLOODED, Decoys, Flood, _keys
+from gumbel_mpnn.training import build_model, train
+from helpers import changed, edges, make_task, numbers, random_edges, replicas, small_data
+from unit.rewiring.test_gumbel_mpnn import data_with_candidates, settings_of
+
+NODES = 40
+GRAPH = PairGraph.build(random_edges(NODES, 60), NODES, candidate_index=random_edges(NODES, 30, seed=1))
+
+
+def test_edges_and_candidates_stay_and_decoys_are_neither():
+    decoys = Decoys.among(GRAPH, 3.0)
+    known = ~decoys.is_decoy
+    assert torch.equal(decoys.graph.pair_index[:, known], GRAPH.pair_index)
+    assert torch.equal(decoys.graph.is_original[known], GRAPH.is_original)
+    assert not decoys.graph.is_original[decoys.is_decoy].any()
+    assert 0 < int(decoys.is_decoy.sum()) <= 3 * int(GRAPH.is_original.sum())
+
+
+def test_decoys_crowd_at_a_few_nodes():
+    decoys = Decoys.among(GRAPH, 3.0)
+    ends = decoys.graph.pair_index[:, decoys.is_decoy]
+    busiest = torch.bincount(ends.flatten(), minlength=NODES).sort(descending=True).values
+    assert busiest[: round(FLOODED * NODES)].sum() >= ends.shape[1]
+
+
+def test_the_weights_of_the_given_graph_stay():
+    graph = PairGraph.build(edges((0, 1), (2, 3)), 8, edge_weight=torch.tensor([0.5, 2.0]))
+    decoys = Decoys.among(graph, 4.0)
+    assert torch.equal(decoys.graph.pair_weight[~decoys.is_decoy], graph.pair_weight)
+
+
+@pytest.mark.parametrize(
+    "graph", [PairGraph.build(edges(), 0), PairGraph.build(edges(), 3), PairGraph.build(edges((0, 1)), 2)]
+)
+def test_a_graph_with_no_room_for_decoys_gets_none(graph):
+    assert not Decoys.among(graph, 5.0).is_decoy.any()
+
+
+def test_half_of_the_steps_are_clean_and_replicas_have_their_own():
+    decoys, streams = Decoys.among(GRAPH, 3.0), Streams([0, 1], "train")
+    shown = torch.stack([decoys.draw(streams).shown for _ in range(400)])
+    counts = shown.sum(-1)
+    assert not shown[..., ~decoys.is_decoy].any()
+    assert (counts == 0).float().mean().item() == pytest.approx(0.5, abs=0.1)
+    assert counts.max() > 0.8 * decoys.is_decoy.sum()
+    assert not torch.equal(counts[:, 0], counts[:, 1])
+
+
+def test_the_lesson_by_hand():
+    """One edge at θ = 0, one decoy shown at θ = log 3, one candidate and one hidden decoy that do not count."""
+    graph = PairGraph.build(edges((0, 1)), 4, candidate_index=edges((0, 2), (0, 3), (1, 2)))
+    decoys = Decoys(graph, torch.tensor([False, False, True, True]))
+    flood = Flood(decoys, torch.tensor([[False, False, True, False]]))
+    theta = torch.tensor([[0.0, 9.0, math.log(3), -5.0]])
+    assert flood.given.tolist() == [[True, False, True, False]]
+    assert flood.present.tolist() == [[True, True, True, False]]
+    assert flood.loss(theta).item() == pytest.approx((math.log(2) + math.log(4)) / 2)
+
+
+def test_training_with_decoys_repeats_and_leaves_evaluation_its_graph():
+    task = make_task(data_with_candidates())
+    settings = settings_of(scorer="neighborhood", decoys=3.0)
+    group = replicas((0, 0), (1, 0))
+    first = train(task, settings, group)
+    assert numbers(first) == numbers(train(task, settings, group))
+    assert first[0].probability.shape == (task.graph.num_pairs,)
+
+
+def test_decoys_teach_a_scorer_to_tell_edges_of_a_flooded_graph():
+    data = homophilous_data()
+    noisy = changed(data, edge_index=torch.cat([data.edge_index, random_edges(120, 600, seed=9)], dim=1))
+    apart = {}
+    for amount in (0.0, 8.0):
+        settings = settings_of({"epochs": 80}, scorer="neighborhood", decoys=amount, lr=0.05)
+        outcome = train(make_task(data), settings, replicas((0, 0)))[0]
+        task = make_task(noisy)
+        model = build_model(settings, task, replicas((0, 0)))
+        model.load_state_dict(outcome.state)
+        probability = model.pair_probability(task.features, task.graph)[0]
+        real = torch.isin(_keys(task.graph), _keys(make_task(data).graph))
+        apart[amount] = float(probability[real].mean() - probability[~real].mean())
+    assert apart[8.0] > 0.2
+    assert apart[8.0] > apart[0.0] + 0.1
+
+
+def homophilous_data():
+    """Four edges for each node, all within its class."""
+    data = small_data(nodes=120, features=16)
+    step = 3 * torch.randint(1, 40, (480,), generator=torch.Generator().manual_seed(4))
+    source = torch.arange(120).repeat(4)
+    return changed(data, edge_index=torch.stack([source, (source + step) % 120]))
