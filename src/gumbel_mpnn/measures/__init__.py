@@ -5,6 +5,7 @@ says otherwise. Edge weights are not looked at. A node with the label -1 has non
 not where labels are compared. Everything is computed on the CPU.
 """
 
+from gumbel_mpnn.measures.curvature import balanced_forman
 from gumbel_mpnn.measures.degrees import (
     degree_max,
     degree_mean,
@@ -31,6 +32,7 @@ __all__ = [
     "SpectrumEnds",
     "TheoremBound",
     "adjusted_homophily",
+    "balanced_forman",
     "degree_max",
     "degree_mean",
     "degree_min",
