@@ -46,3 +46,10 @@ def test_sdrf_against_a_dense_version(tmp_path):
         cells = dict(zip(columns, (cell.strip() for cell in row.split("|")), strict=True))
         assert (cells["graph"], cells["mode"], cells["nodes"], cells["steps"]) == ("toy", mode, "60", "20")
         assert int(cells["times faster"].replace(",", "")) > 0
+
+
+def test_mixtures_against_scikit_learn(tmp_path):
+    assert any(
+        re.search(r"ours \d+\.\d\d s, scikit-learn \d+\.\d\d s, \d+\.\d times", line)
+        for line in run_toy("mixtures.py", tmp_path)
+    )

@@ -1,6 +1,6 @@
 """Runs: records, their folders, and `fit`, which makes them."""
 
-from gumbel_mpnn.runs.fit import Monitor, fit, make_settings
+from gumbel_mpnn.runs.fit import Monitor, Transform, fit, make_settings
 from gumbel_mpnn.runs.paired import Paired, compare
 from gumbel_mpnn.runs.record import Record, Summary
 from gumbel_mpnn.runs.run import Run
@@ -13,6 +13,7 @@ __all__ = [
     "Run",
     "SettingFolder",
     "Summary",
+    "Transform",
     "compare",
     "find_records",
     "fit",

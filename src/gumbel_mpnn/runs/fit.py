@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import re
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -35,6 +35,9 @@ OWN_PROTOCOL = "random-60-20-20"
 """How a graph that comes without masks is split."""
 
 
+Transform = Callable[[Data], Data]
+
+
 class Monitor(Protocol):
     """Told how a setting's runs come along."""
 
@@ -62,6 +65,7 @@ def fit(
     overrides: Iterable[str] = (),
     runs: str | Path | None = None,
     experiment: str = "train",
+    transform: Transform | None = None,
     root: str | Path | None = None,
     device: str = "auto",
     memory: int | None = None,
@@ -80,6 +84,7 @@ def fit(
         runs: Folder that keeps the runs; what is finished there is not done again, what was interrupted goes on.
             None keeps them in a temporary folder as long as the result lives.
         experiment: Folder within `runs`.
+        transform: Applied to the data once they are read and split; what it gives is trained on.
         root: Where the data sets' files lie.
         device: `cpu`, `cuda`, or `auto` for a GPU if there is one.
         memory: Bytes that training may take; what is free by default.
@@ -87,6 +92,8 @@ def fit(
     """
     resolved = make_settings(dataset, model, preset=preset, settings=settings, overrides=overrides)
     data = _read(dataset, resolved.data, root)
+    if transform is not None:
+        data = transform(data)
     where = pick_device(device)
     rewires = resolved.rewiring is not None
     prepared = with_candidates(prepare(data, resolved), resolved.rewiring)

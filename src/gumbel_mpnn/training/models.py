@@ -8,6 +8,7 @@ from typing import Any
 from torch_geometric.data import Data
 
 from gumbel_mpnn.config import Settings
+from gumbel_mpnn.errors import DataError
 from gumbel_mpnn.nn import Backbone, backbones
 from gumbel_mpnn.registry import Registry
 from gumbel_mpnn.rewiring import DropEdge, GumbelMPNN, OnBackbone, SDRFModel
@@ -30,10 +31,12 @@ def prepare(data: Data, settings: Settings) -> Data:
 
 def build_model(settings: Settings, task: Task, replicas: Sequence[Replica]) -> Model:
     """The model of `settings` with the replicas' own starts."""
+    if settings.rewiring is not None and task.train_y is not None:
+        raise DataError("a model that rewires trains on classes: leave out data.train_y")
     extra: dict[str, Any] = {} if settings.rewiring is None else {"rewiring": settings.rewiring}
     model = models[settings.model](
         task.num_features,
-        out_channels=task.num_classes,
+        out_channels=task.num_outputs,
         **settings.options,
         **extra,
         replicas=len(replicas),
