@@ -100,19 +100,19 @@ def compile_seconds() -> float:
         return float(child("--compile", NUMBA_CACHE_DIR=folder))
 
 
-def page(rows: list[dict[str, Any]], compiling: float, load: float, machine: dict[str, str]) -> str:
+def page(rows: list[dict[str, Any]], compiling: float, machine: dict[str, str]) -> str:
     """The tables as Markdown."""
     lines = [
         "# Curvature and SDRF",
         "",
         "Made by `python benchmarks/sdrf.py`; the figures are in `benchmarks/results/sdrf.json`.",
         f"{machine['processor']}, {machine['threads']} threads, torch {machine['torch']}; τ = {TAU:g}, removal bound"
-        f" {BOUND:g}, seed {SEED}. The load of the machine at the end was {load:.1f}; alone it is faster.",
+        f" {BOUND:g}, seed {SEED}.",
         "",
         "Curvature is counted once, for all edges, on all threads; steps run on one. Memory is the peak of the whole",
         "process, Python, torch and the data included. The dense version (`benchmarks/dense_sdrf.py`) is correct and",
-        "makes the same steps, but counts everything anew in each and judges the candidates one by one, as the published",
-        "code does; it stands where a step takes less than ten minutes.",
+        "makes the same steps, but counts everything anew in each and judges the candidates one by one, as the code",
+        "published with the paper does; it stands where a step takes less than ten minutes.",
         f"The first use after an installation compiles for {compiling:.0f} s; then that is kept on disk.",
         "",
         "| graph | mode | nodes | edges | largest degree | curvature s | steps | ms per step | peak GiB | dense ms per"
@@ -145,14 +145,13 @@ def main() -> None:
         print(time.perf_counter() - start)
         return
     if options.toy:
-        print(page([measure("toy", mode) for mode in MODES], 0.0, 0.0, harness.machine()))
+        print(page([measure("toy", mode) for mode in MODES], 0.0, harness.machine()))
         return
     rows = [json.loads(child("--one", name, mode)) for name in STEPS if name != "toy" for mode in MODES]
     compiling = compile_seconds()
-    load = os.getloadavg()[2]
-    text = page(rows, compiling, load, harness.machine())
+    text = page(rows, compiling, harness.machine())
     print(text)
-    result = {"benchmark": "sdrf", "compile_s": compiling, "load": load, "rows": rows, "machine": harness.machine()}
+    result = {"benchmark": "sdrf", "compile_s": compiling, "rows": rows, "machine": harness.machine()}
     harness.RESULTS.mkdir(exist_ok=True)
     (harness.RESULTS / "sdrf.json").write_text(json.dumps(result, indent=1) + "\n")
     PAGE.write_text(text)
