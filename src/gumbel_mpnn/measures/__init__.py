@@ -6,6 +6,7 @@ not where labels are compared. Everything is computed on the CPU.
 """
 
 from gumbel_mpnn.measures.component_labels import label_by_components
+from gumbel_mpnn.measures.curvature import balanced_forman
 from gumbel_mpnn.measures.degrees import (
     degree_max,
     degree_mean,
@@ -36,6 +37,7 @@ __all__ = [
     "SpectrumEnds",
     "TheoremBound",
     "adjusted_homophily",
+    "balanced_forman",
     "decompose",
     "degree_max",
     "degree_mean",

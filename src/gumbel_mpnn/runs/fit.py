@@ -23,10 +23,12 @@ from gumbel_mpnn.config import (
 )
 from gumbel_mpnn.data import add_splits, check, get_spec, load
 from gumbel_mpnn.errors import DataError, UserError
+from gumbel_mpnn.nn import backbones
+from gumbel_mpnn.rewiring import OnBackbone
 from gumbel_mpnn.runs.record import Record
 from gumbel_mpnn.runs.run import Run, with_candidates
 from gumbel_mpnn.runs.store import SettingFolder
-from gumbel_mpnn.training import Replica, Task, data_hash, models, pick_device, train
+from gumbel_mpnn.training import Replica, Task, data_hash, models, pick_device, prepare, train
 from gumbel_mpnn.training.memory import available_bytes, bytes_per_replica, chunks, group_size
 
 OWN_PROTOCOL = "random-60-20-20"
@@ -94,7 +96,8 @@ def fit(
         data = transform(data)
     where = pick_device(device)
     rewires = resolved.rewiring is not None
-    task = Task.of(with_candidates(data, resolved.rewiring), resolved.data, where, candidates=rewires)
+    prepared = with_candidates(prepare(data, resolved), resolved.rewiring)
+    task = Task.of(prepared, resolved.data, where, candidates=rewires)
     replicas = _replicas(splits, seeds, task.num_splits)
     keep = tempfile.TemporaryDirectory(prefix="gumbel-mpnn-") if runs is None else None
     base = Path(keep.name) if keep else Path(runs or "")
@@ -125,8 +128,17 @@ def make_settings(
     if isinstance(preset, Path) or (preset or "").endswith(".toml"):
         layers.insert(0, read_settings_file(Path(preset or "")))
     elif preset is not None:
-        layers.insert(0, read_preset(str(preset), name, model))
+        layers.insert(0, _read_preset(str(preset), name, model, merge(*layers)))
     return resolve(name, model, merge(*layers), models.complete, rewires=models[model].rewires)
+
+
+def _read_preset(family: str, dataset: str, model: str, changes: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The preset of a model; a backbone on another graph that has none of its own takes the backbone's."""
+    tables, kind = read_preset(family, dataset, model), models[model]
+    if tables is None and issubclass(kind, OnBackbone):
+        backbone = changes.get("model", {}).get("backbone", kind.default_backbone)
+        tables = read_preset(family, dataset, backbones.canonical(str(backbone)))
+    return tables
 
 
 def _folder_name(name: object) -> str:

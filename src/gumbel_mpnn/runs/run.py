@@ -18,7 +18,7 @@ from gumbel_mpnn.rewiring.candidates import Cached, candidates
 from gumbel_mpnn.rewiring.rewired import as_data
 from gumbel_mpnn.runs.record import Record, Summary
 from gumbel_mpnn.runs.store import SettingFolder
-from gumbel_mpnn.training import Model, Replica, Task, build_model, metrics, pick_device
+from gumbel_mpnn.training import Model, Replica, Task, build_model, metrics, pick_device, prepare
 from gumbel_mpnn.training.task import labels_per_class
 
 
@@ -102,7 +102,8 @@ class Run:
         return found
 
     def _task(self, data: Data | None, device: torch.device | str = "cpu") -> Task:
-        data = with_candidates(self.data if data is None else data, self.settings.rewiring)
+        data = prepare(self.data if data is None else data, self.settings)
+        data = with_candidates(data, self.settings.rewiring)
         task = Task.of(_with_masks(data), self.settings.data, device, candidates=self.settings.rewiring is not None)
         features = int(self.data.x.shape[1])
         if task.num_features != features:
