@@ -11,7 +11,7 @@ from gumbel_mpnn import UserError, load
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.measures import balanced_forman
 from gumbel_mpnn.rewiring import SDRF, sdrf
-from gumbel_mpnn.rewiring.flow import Flow
+from gumbel_mpnn.rewiring.flow import Flow, steps
 from helpers import both_ways, edges
 
 MODES = ["paper", "reference"]
@@ -234,6 +234,22 @@ def test_control_c_gives_the_graph_so_far():
     assert 7 <= stopped.sdrf_steps < 100
     # Fewer steps are the first of more.
     assert torch.equal(stopped.edge_index, SDRF(iterations=stopped.sdrf_steps, seed=2)(data).edge_index)
+
+
+def test_control_c_as_compiled_steps_return_does_not_lose_count_of_them(monkeypatch):
+    whole = steps.advance
+
+    def interrupted(*arguments):
+        whole(*arguments)
+        raise KeyboardInterrupt
+
+    data = graph(nx.karate_club_graph())
+    monkeypatch.setattr(steps, "advance", interrupted)
+    with pytest.warns(UserWarning, match="SDRF was stopped after 1 of 100 steps"):
+        stopped = SDRF(iterations=100, seed=2)(data)
+    monkeypatch.undo()
+    assert stopped.sdrf_steps == 1
+    assert torch.equal(stopped.edge_index, SDRF(iterations=1, seed=2)(data).edge_index)
 
 
 def test_control_c_before_the_first_step_gives_the_graph_as_it_was(monkeypatch):

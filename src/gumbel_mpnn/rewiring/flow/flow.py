@@ -39,8 +39,8 @@ class Flow:
         self.tau, self.mode = tau, mode_number(mode)
         self.bound = math.inf if removal_bound is None else removal_bound
         self.uniforms = np.random.default_rng(derive_seed(seed, "sdrf")).random(steps)
-        self.done, self.finished = 0, steps == 0
-        """Steps done, and whether there is nothing left to do."""
+        self.finished = steps == 0
+        """Whether there is nothing left to do."""
         self._log = np.full((steps, 4), -1, np.int64)
         self._state = _first_state(graph, steps, mode)
         nodes = self.num_nodes
@@ -52,13 +52,20 @@ class Flow:
 
         before, last = self.done, min(self.done + count, len(self.uniforms))
         while not self.finished and self.done < last:
-            self.done, how = advance(
-                self._state, self._around, self.mode, self.tau, self.bound, self.uniforms, self._log, self.done, last
+            how = advance(
+                self._state, self._around, self.mode, self.tau, self.bound, self.uniforms, self._log, last
             )
             if how == FULL:
                 self._state = _enlarged(self._state)
             self.finished = how == FINISHED or self.done == len(self.uniforms)
         return self.done - before
+
+    @property
+    def done(self) -> int:
+        """Steps done."""
+        from gumbel_mpnn.rewiring.flow.state import DONE
+
+        return int(self._state.sizes[DONE])
 
     @property
     def log(self) -> NDArray[np.int64]:
@@ -116,7 +123,7 @@ def _first_state(graph: PairGraph, steps: int, mode: str) -> State:
         free=np.arange(size, dtype=np.int32)[::-1].copy(),
         touched=np.zeros(size, np.int32),
         is_touched=np.zeros(size, np.uint8),
-        sizes=np.array([neighbors.neighbor.size, steps, 0, largest], np.int64),
+        sizes=np.array([neighbors.neighbor.size, steps, 0, largest, 0], np.int64),
         scratch=Scratch(np.zeros(nodes, np.uint8), np.zeros(nodes, np.int32)),
         way=np.zeros(nodes, np.int32),
     )

@@ -12,7 +12,7 @@ from gumbel_mpnn.measures.jit import compiled
 
 BLOCK = 256
 """Edges whose least and largest curvature are kept together."""
-POOL_USED, FREE, TOUCHED, LARGEST_CAPACITY = 0, 1, 2, 3
+POOL_USED, FREE, TOUCHED, LARGEST_CAPACITY, DONE = 0, 1, 2, 3, 4
 """Places in `State.sizes`."""
 
 
@@ -40,7 +40,7 @@ class State(NamedTuple):
     is_touched: NDArray[np.uint8]
     """[S]."""
     sizes: NDArray[np.int64]
-    """Neighbors' places in use, free numbers, touched edges, largest capacity of a node."""
+    """Neighbors' places in use, free numbers, touched edges, largest capacity of a node, steps done."""
     scratch: Scratch
     way: NDArray[np.int32]
     """[N], work space: 0 between calls."""

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from gumbel_mpnn.measures.jit import compiled
 from gumbel_mpnn.rewiring.flow.draw import Around, draw
-from gumbel_mpnn.rewiring.flow.state import State, extremes, has_room
+from gumbel_mpnn.rewiring.flow.state import DONE, State, extremes, has_room
 from gumbel_mpnn.rewiring.flow.update import add, remove
 
 GOING, FULL, FINISHED = 0, 1, 2
@@ -23,19 +23,18 @@ def advance(
     bound: float,
     uniforms: NDArray[np.float64],
     log: NDArray[np.int64],
-    first: int,
     last: int,
-) -> tuple[int, int]:
-    """Do the steps `first` to `last - 1`: how many are done in all, and whether there can be more.
+) -> int:
+    """Do steps until `last` are done in all; whether there can be more.
 
-    `log` [steps, 4] gets the ends of the edge added and of the edge removed, −1 for none.
+    How many are done stands in the state itself, so that the two never differ, whoever is interrupted. `log` [steps, 4] gets the ends of the edge added and of the edge removed, −1 for none.
     """
-    for step in range(first, last):
+    for step in range(state.sizes[DONE], last):
         if not has_room(state):
-            return step, FULL
+            return FULL
         least, most = extremes(state)
         if least < 0:
-            return step, FINISHED
+            return FINISHED
         removing = state.curvature[most] > bound
         i, j = draw(state, around, mode, least, tau, uniforms[step])
         if i >= 0:
@@ -45,5 +44,6 @@ def advance(
             log[step, 2], log[step, 3] = state.ends[0, most], state.ends[1, most]
             remove(state, mode, most)
         if i < 0 and not removing:
-            return step, FINISHED
-    return last, GOING
+            return FINISHED
+        state.sizes[DONE] = step + 1
+    return GOING
