@@ -55,6 +55,7 @@ class PairGraph:
     ) -> PairGraph:
         """Lay out edges and candidates; duplicates become one pair (weights averaged), self-loops are left out."""
         edge_index = torch.as_tensor(edge_index).as_subclass(Tensor)
+        _check_edges(edge_index, edge_weight)
         key, merged = _distinct_pairs(edge_index, num_nodes, undirected)
         weight = None if edge_weight is None else _mean_by_group(edge_weight, *merged)
         original = torch.ones_like(key, dtype=torch.bool)
@@ -224,6 +225,15 @@ def _distinct_pairs(index: Tensor, num_nodes: int, undirected: bool) -> tuple[Te
     proper = source != target
     key, group = torch.unique(source[proper] * num_nodes + target[proper], return_inverse=True)
     return key, (proper, group, key.numel())
+
+
+def _check_edges(edge_index: Tensor, edge_weight: Tensor | None) -> None:
+    """Raise a `DataError` unless `edge_index` is [2, E] of whole numbers and `edge_weight` [E] of numbers."""
+    whole = not (edge_index.is_floating_point() or edge_index.is_complex() or edge_index.dtype == torch.bool)
+    if edge_index.dim() != 2 or len(edge_index) != 2 or not (whole or edge_index.numel() == 0):
+        raise DataError(f"edge_index must be integers of shape [2, E], not {edge_index.dtype} {list(edge_index.shape)}")
+    if edge_weight is not None and edge_weight.shape != edge_index.shape[1:]:
+        raise DataError(f"edge_weight must have shape [{edge_index.shape[1]}], not {list(edge_weight.shape)}")
 
 
 def check_candidates(candidate_index: Tensor, num_nodes: int) -> None:

@@ -35,12 +35,14 @@ def balanced_forman(data: Data, mode: Mode = "paper") -> Tensor:
             clique, 0 at a node of degree 1. `reference` is the formula of the code they published, which differs: it
             counts the ends of the edge among the nodes on four-cycles, and four-cycles with diagonals.
     """
+    mode_number(mode)
     edge_index = data.get("edge_index")
     if edge_index is None or edge_index.numel() == 0:
         return torch.zeros(0, dtype=torch.float64)
     graph = PairGraph.build(edge_index, int(data.num_nodes or 0))
     curvature = torch.from_numpy(pair_curvature(graph, mode)).to(edge_index.device)
-    low, high = edge_index.min(0).values, edge_index.max(0).values
+    ends = torch.as_tensor(edge_index).as_subclass(Tensor).long()
+    low, high = ends.min(0).values, ends.max(0).values
     keys = graph.pair_index[0] * graph.num_nodes + graph.pair_index[1]
     if keys.numel() == 0:
         return torch.zeros(edge_index.shape[1], dtype=torch.float64, device=edge_index.device)

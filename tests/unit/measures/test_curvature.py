@@ -6,6 +6,7 @@ import torch
 from torch_geometric.data import Data
 
 from gumbel_mpnn import UserError, load
+from gumbel_mpnn.errors import DataError
 from gumbel_mpnn.measures import balanced_forman
 from helpers import both_ways, edges
 
@@ -123,3 +124,21 @@ def test_threads_change_nothing():
 def test_cora(data_root, mode, least, most, mean):
     values = balanced_forman(load("cora", root=data_root), mode=mode)
     assert [values.min(), values.max(), values.mean()] == pytest.approx([least, most, mean], abs=1e-6)
+
+
+@pytest.mark.parametrize("index", [edges((0, 1), (1, 2), (2, 0)).T, edges((0, 1)).float()])
+def test_edges_of_another_shape_or_kind(index):
+    with pytest.raises(DataError, match=r"edge_index must be integers of shape \[2, E\]"):
+        balanced_forman(Data(edge_index=index, num_nodes=3))
+
+
+def test_an_unknown_mode_on_a_graph_without_edges():
+    with pytest.raises(UserError, match="no mode of curvature called 'nope'"):
+        balanced_forman(Data(edge_index=edges(), num_nodes=3), mode="nope")
+
+
+def test_large_graphs_of_short_numbers():
+    last = 50_000  # its square does not fit into 32 bits
+    index = edges((0, 1), (last - 2, last - 1), (last - 1, last), (last, last - 2))
+    found = balanced_forman(Data(edge_index=index.int(), num_nodes=last + 1))
+    assert found.tolist() == [0, 1.5, 1.5, 1.5]

@@ -73,3 +73,8 @@ def test_mistakes():
     ):
         with pytest.raises(UserError, match=message):
             Ricci(**options)
+
+
+def test_edges_of_another_shape():
+    with pytest.raises(UserError, match=r"edge_index must be integers of shape \[2, E\]"):
+        Ricci()(Data(edge_index=edges((0, 1), (1, 2), (2, 0)).T, num_nodes=3))
