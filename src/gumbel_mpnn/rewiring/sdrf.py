@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
+from torch_geometric.data import Batch, Data
 from torch_geometric.transforms import BaseTransform
 
 from gumbel_mpnn.errors import UserError
@@ -39,7 +39,7 @@ class SDRF(BaseTransform):  # type: ignore[misc]
         tau: τ, how strongly the candidate that helps most is preferred; 0 takes any.
         removal_bound: Edges above this curvature may be removed; None removes none.
         undirected: Whether every edge gets both directions. Curvature is always that of the undirected graph, it knows
-            no other; False leaves the directions of the given edges as they are, and new edges have both.
+            no other; False leaves the directions and weights of the given edges as they are, new edges have both.
         mode: How curvature is counted, `paper` or `reference` (see `gm.measures.balanced_forman`).
         seed: The same seed makes the same draws on every machine.
         progress: Called with the steps done and all steps now and then; by default a line on standard error.
@@ -78,7 +78,7 @@ class SDRF(BaseTransform):  # type: ignore[misc]
         edge_index = data.get("edge_index")
         if edge_index is None:
             edge_index = torch.empty(2, 0, dtype=torch.int64)
-        graph = PairGraph.build(edge_index, int(data.num_nodes or 0), edge_weight=data.get("edge_weight"))
+        graph = PairGraph.build(edge_index, _num_nodes(data), edge_weight=data.get("edge_weight"))
         flow: Flow | None = None
         try:
             flow = Flow(graph, self.iterations, self.tau, self.removal_bound, self.mode, self.seed)
@@ -89,7 +89,12 @@ class SDRF(BaseTransform):  # type: ignore[misc]
             done = flow.done if flow is not None else 0
             warnings.warn(f"SDRF was stopped after {done} of {self.iterations} steps", stacklevel=3)
         pairs = graph.pair_index if flow is None else torch.from_numpy(flow.pairs).to(graph.pair_index.device)
-        out = _with_pairs(data, graph, pairs, None if self.undirected else edge_index)
+        given = graph
+        if not self.undirected:
+            given = PairGraph.build(
+                edge_index, graph.num_nodes, undirected=False, edge_weight=data.get("edge_weight")
+            )
+        out = _with_pairs(data, given, pairs)
         out.sdrf_steps = 0 if flow is None else flow.done
         return out
 
@@ -118,29 +123,48 @@ class SDRF(BaseTransform):  # type: ignore[misc]
         return f"SDRF({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
 
 
-def _with_pairs(data: Data, graph: PairGraph, pairs: Tensor, arcs: Tensor | None) -> Data:
-    """A copy of `data` with the edges `pairs` [2, P] in place of its own, in the directions of `arcs` where given."""
-    nodes = max(graph.num_nodes, 1)
-    key, old = pairs[0] * nodes + pairs[1], graph.pair_index[0] * nodes + graph.pair_index[1]
+def _num_nodes(data: Data) -> int:
+    """Number of nodes, N: what the graph says or the rows of `x`, else as many as edges and labels `y` need."""
+    count, y = int(data.num_nodes or 0), data.get("y")
+    if "num_nodes" in data or data.get("x") is not None or y is None or y.dim() == 0:
+        return count
+    return max(count, len(y))
+
+
+def _with_pairs(data: Data, given: PairGraph, pairs: Tensor) -> Data:
+    """A copy of `data` with the edges `pairs` [2, P] in place of its own.
+
+    A pair of which `given` has an arc keeps the arcs that it has there, with their weights; others get both arcs.
+    """
+    nodes = max(given.num_nodes, 1)
+    index = torch.cat([pairs, pairs.flip(0)], dim=1)
+    key, old = index[1] * nodes + index[0], given.edge_index[1] * nodes + given.edge_index[0]
     origin = torch.isin(key, old)
-    index, pair = torch.cat([pairs, pairs.flip(0)], dim=1), torch.arange(len(key), device=key.device).repeat(2)
-    if arcs is not None:
-        given = torch.isin(index[0] * nodes + index[1], arcs[0] * nodes + arcs[1])
-        kept = given | ~origin[pair]
-        index, pair = index[:, kept], pair[kept]
+    kept = origin | ~origin.view(2, -1).any(0).repeat(2)
     order = torch.argsort(index[0] * nodes + index[1])
-    index, pair = index[:, order], pair[order]
+    order = order[kept[order]]
+    index, key, origin = index[:, order], key[order], origin[order]
     out = copy.copy(data)
-    for name in data.to_dict():
-        if data.is_edge_attr(name) or name in _ABOUT_PAIRS:
+    out.num_nodes = given.num_nodes
+    for name in list(data.keys()):
+        if out.is_edge_attr(name) or name in _ABOUT_PAIRS:
             del out[name]
-    out.edge_index, out.edge_origin, out.num_nodes = index, origin[pair], graph.num_nodes
-    if graph.pair_weight is not None:
-        place = torch.searchsorted(old, key).clamp_(max=max(old.numel() - 1, 0))
-        weight = torch.ones_like(key, dtype=graph.pair_weight.dtype)
-        weight[origin] = graph.pair_weight[place[origin]]
-        out.edge_weight = weight[pair]
+    out.edge_index, out.edge_origin = index, origin
+    if given.pair_weight is not None:
+        weight = torch.ones_like(key, dtype=given.pair_weight.dtype)
+        weight[origin] = given.pair_weight[given.arc_pair[torch.searchsorted(old, key[origin])]]
+        out.edge_weight = weight
+    if isinstance(out, Batch):
+        _renew_slices(out)
     return out
+
+
+def _renew_slices(batch: Batch) -> None:
+    """Say where the edges of each graph of a batch begin, so that it can be taken apart again."""
+    starts, first_nodes = torch.searchsorted(batch.edge_index[0].contiguous(), batch.ptr).cpu(), batch.ptr[:-1].cpu()
+    about_edges = {name: starts for name in ("edge_index", "edge_origin", "edge_weight") if name in batch}
+    batch._slice_dict = {**batch._slice_dict, **about_edges}
+    batch._inc_dict = {**batch._inc_dict, "edge_index": first_nodes, "edge_origin": torch.zeros_like(first_nodes)}
 
 
 _ABOUT_PAIRS = ("edge_index", "candidate_index", "max_candidates_per_node")

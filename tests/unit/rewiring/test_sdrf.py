@@ -3,11 +3,12 @@
 import networkx as nx
 import pytest
 import torch
-from torch_geometric.data import Data
+from torch_geometric.data import Batch, Data
 from torch_geometric.transforms import BaseTransform, Compose
 
 import gumbel_mpnn as gm
 from gumbel_mpnn import UserError, load
+from gumbel_mpnn.errors import DataError
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.measures import balanced_forman
 from gumbel_mpnn.rewiring import SDRF, sdrf
@@ -176,6 +177,75 @@ def test_directions_can_be_left_as_they_are():
     assert len(new) == 2 * 2 == (~after.edge_origin).sum()
     assert new == {(j, i) for i, j in new}
     assert not any((j, i) in given for i, j in new)
+
+
+def test_each_direction_keeps_its_own_weight():
+    data = Data(edge_index=edges((0, 1), (1, 0), (2, 1), (2, 3)), edge_weight=torch.tensor([0.2, 0.8, 3.0, 5.0]))
+    after = SDRF(iterations=1, removal_bound=None, undirected=False)(data)
+    given = dict(zip(map(tuple, data.edge_index.T.tolist()), data.edge_weight.tolist(), strict=True))
+    found = dict(zip(map(tuple, after.edge_index.T.tolist()), after.edge_weight.tolist(), strict=True))
+    assert len(found) == 4 + 2
+    assert given.items() <= found.items()
+    assert {weight for arc, weight in found.items() if arc not in given} == {1.0}
+
+
+def test_directions_are_found_in_large_graphs_of_short_numbers():
+    last = 50_000  # its square does not fit into 32 bits
+    data = Data(edge_index=edges((last, last - 1), (last - 1, last - 2), (1, 0)).int(), num_nodes=last + 1)
+    after = SDRF(iterations=0, undirected=False)(data)
+    assert set(map(tuple, after.edge_index.T.tolist())) == set(map(tuple, data.edge_index.T.tolist()))
+    assert after.edge_origin.all()
+
+
+@pytest.mark.parametrize("index", [edges((0, 1), (1, 2), (2, 0)), edges(), edges(*nx.path_graph(6).edges)])
+def test_labels_tell_of_nodes_that_no_edge_has(index):
+    data = Data(edge_index=index, y=torch.arange(6))
+    after = SDRF(iterations=1)(data)
+    assert after.num_nodes == 6
+    assert after.y is data.y
+
+
+def test_the_label_of_a_whole_graph_says_nothing_of_its_nodes():
+    assert SDRF(iterations=1)(Data(edge_index=edges((0, 1), (1, 2)), y=torch.tensor([1]))).num_nodes == 3
+
+
+def test_labels_as_many_as_edges_stay():
+    data = Data(edge_index=edges((0, 1), (1, 2), (2, 0), (0, 2), (2, 1)), y=torch.arange(5))
+    assert SDRF(iterations=1)(data).y is data.y
+
+
+@pytest.mark.parametrize("features", [True, False])
+def test_a_batch_is_rewired_and_can_be_taken_apart(features):
+    single = Data(edge_index=both_ways(edges(*BARBELL.edges)), **({"x": torch.eye(6)} if features else {"num_nodes": 6}))
+    single.edge_weight = torch.ones(single.num_edges)
+    single.edge_attr = torch.ones(single.num_edges, 2)
+    after = SDRF(iterations=5, removal_bound=None)(Batch.from_data_list([single, single]))
+    assert after.num_graphs == 2
+    parts = after.to_data_list()
+    assert sum(part.num_edges for part in parts) == after.num_edges > 2 * single.num_edges
+    for part in parts:
+        assert part.num_nodes == 6
+        assert 0 <= part.edge_index.min()
+        assert part.edge_index.max() < 6
+        assert pairs(part) >= pairs(single)
+        assert part.edge_origin.sum() == single.num_edges
+        assert part.edge_weight.shape == part.edge_origin.shape
+        assert "edge_attr" not in part
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"edge_index": edges((0, 1), (1, 2), (2, 0)).T}, r"edge_index must be integers of shape \[2, E\]"),
+        ({"edge_index": edges((0, 1), (1, 2)).float()}, "edge_index must be integers"),
+        ({"edge_weight": torch.ones(2, 1)}, r"edge_weight must have shape \[2\], not \[2, 1\]"),
+        ({"edge_weight": torch.ones(3)}, r"edge_weight must have shape \[2\], not \[3\]"),
+    ],
+)
+def test_mistakes_in_the_graph(changes, message):
+    data = Data(**{"edge_index": edges((0, 1), (1, 2)), "num_nodes": 3, **changes})
+    with pytest.raises(DataError, match=message):
+        SDRF(iterations=1)(data)
 
 
 def test_the_seed_decides():
