@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from numbers import Integral
 
 
 class UserError(ValueError):
@@ -38,3 +39,18 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UnknownNameError:
     """The error for a `kind` called `name` that does not exist."""
     return UnknownNameError(f"there is no {kind} called {name!r}: {did_you_mean(name, known)}")
+
+
+def check_whole(**arguments: object) -> None:
+    """Raise a `UserError` that names the first argument that is no whole number."""
+    for name, value in arguments.items():
+        if not isinstance(value, Integral) or isinstance(value, bool):
+            raise UserError(f"{name} must be a whole number, but is {value!r}")
+
+
+def check_at_least(least: int, **arguments: int) -> None:
+    """Raise a `UserError` that names the first argument that is no whole number or below `least`."""
+    check_whole(**arguments)
+    for name, value in arguments.items():
+        if value < least:
+            raise UserError(f"{name} must be at least {least}, but is {value}")

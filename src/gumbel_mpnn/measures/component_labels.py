@@ -32,19 +32,42 @@ def label_by_components(data: Data, known: Known = "training", **options: Any) -
     """
     if known not in get_args(Known):
         raise unknown_name("set of known labels", known, get_args(Known))
-    mask: Tensor | None = data.get("train_mask")
-    if mask is None:
-        raise DataError("this graph has no train_mask: components are labels to train on")
-    y, masks = labels_of(data), mask.cpu().reshape(len(mask), -1).T
+    y = labels_of(data)
+    masks = _train_masks(data, len(y))
     if known == "all":
         found = [decompose(data, **options)] * len(masks)
     else:
+        _check_labelled(y, masks)
         found = [decompose(_with_labels(data, torch.where(training, y, -1)), **options) for training in masks]
     labelled = copy.copy(data)
     sizes = _largest_sizes(found, class_count(y))
-    labelled.train_y = torch.stack([_renumbered(one, y, sizes) for one in found], dim=1).to(data.y.device)
+    labels = torch.stack([_renumbered(one, y, sizes) for one in found])
+    labelled.train_y = torch.where(masks, labels, -1).T.contiguous().to(data.y.device)
     labelled.class_of = torch.repeat_interleave(sizes).to(data.y.device)
     return labelled
+
+
+def _train_masks(data: Data, num_nodes: int) -> Tensor:
+    """The training nodes of each split, bool [S, N] on the CPU."""
+    mask: Tensor | None = data.get("train_mask")
+    if mask is None:
+        raise DataError("this graph has no train_mask: components are labels to train on")
+    if mask.dtype != torch.bool or mask.dim() not in (1, 2) or len(mask) != num_nodes:
+        form = f"{mask.dtype} {list(mask.shape)}"
+        raise DataError(
+            f"train_mask must be true or false for each node, [{num_nodes}] or [{num_nodes}, S], not {form}"
+        )
+    return mask.cpu().reshape(num_nodes, -1).T
+
+
+def _check_labelled(y: Tensor, masks: Tensor) -> None:
+    """Raise a `DataError` that names the first split without a label to see."""
+    empty = ~(masks & (y >= 0)).any(1)
+    if empty.any():
+        raise DataError(
+            f"split {int(empty.nonzero()[0])} of {len(masks)}, counted from 0, has no labelled training nodes:"
+            " there is no class to decompose"
+        )
 
 
 def _with_labels(data: Data, y: Tensor) -> Data:

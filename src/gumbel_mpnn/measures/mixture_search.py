@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gumbel_mpnn.errors import UserError
+from gumbel_mpnn.errors import UserError, check_at_least
 from gumbel_mpnn.measures.expectation import Fit, FloatArray, IntArray, Points, expectation_maximization, moments
 
 SMALLEST_REGULARIZATION = 1e-8
@@ -44,13 +44,11 @@ class SearchOptions:
     patience: int = 8
 
     def __post_init__(self) -> None:
-        for name in ("max_components", "starts", "patience"):
-            if getattr(self, name) < 1:
-                raise UserError(f"{name} must be 1 or more, but is {getattr(self, name)}")
-        if not self.reg_covar >= SMALLEST_REGULARIZATION:
-            raise UserError(f"reg_covar must be {SMALLEST_REGULARIZATION} or more, but is {self.reg_covar}")
-        if not self.tol > 0:
-            raise UserError(f"tol must be above 0, but is {self.tol}")
+        check_at_least(1, max_components=self.max_components, starts=self.starts, patience=self.patience)
+        if not SMALLEST_REGULARIZATION <= self.reg_covar < np.inf:
+            raise UserError(f"reg_covar must be finite, {SMALLEST_REGULARIZATION} or more, but is {self.reg_covar}")
+        if not 0 < self.tol < np.inf:
+            raise UserError(f"tol must be finite and above 0, but is {self.tol}")
 
 
 @dataclass(frozen=True)

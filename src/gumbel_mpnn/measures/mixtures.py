@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gumbel_mpnn.errors import DataError, UserError
+from gumbel_mpnn.errors import DataError, UserError, check_whole
 from gumbel_mpnn.measures.edges import class_count, labels_of
 from gumbel_mpnn.measures.mixture_search import Mixture, SearchOptions, best_mixture
 from gumbel_mpnn.measures.neighborhoods import neighborhood_distributions
@@ -100,9 +100,7 @@ def decompose(
     """
     from threadpoolctl import threadpool_limits
 
-    chosen = tuple(range(seeds) if isinstance(seeds, int) else (int(seed) for seed in seeds))
-    if not chosen or min(chosen) < 0:
-        raise UserError(f"decomposing needs at least one seed, 0 or more, not {seeds!r}")
+    chosen = _seeds(seeds)
     options = SearchOptions(max_components, starts, reg_covar, tol, patience)
     y, rows = labels_of(data), neighborhood_distributions(data, own_label)
     if not class_count(y):
@@ -119,6 +117,20 @@ def decompose(
         components_by_seed=torch.tensor([[_size(mixture) for mixture in row] for row in found]),
         bic_by_seed=torch.tensor([[_bic(mixture) for mixture in row] for row in found], dtype=torch.float64),
     )
+
+
+def _seeds(seeds: int | Iterable[int]) -> tuple[int, ...]:
+    """The seeds that `decompose` was asked for by number or by name."""
+    if isinstance(seeds, Iterable):
+        chosen = tuple(seeds)
+        for seed in chosen:
+            check_whole(seeds=seed)
+    else:
+        check_whole(seeds=seeds)
+        chosen = tuple(range(seeds))
+    if not chosen or min(chosen) < 0:
+        raise UserError(f"decomposing needs at least one seed, 0 or more, not {seeds!r}")
+    return tuple(int(seed) for seed in chosen)
 
 
 def _mixture(rows: Tensor, seed: int, options: SearchOptions) -> Mixture | None:

@@ -201,7 +201,17 @@ class TestSearch:
 
     @pytest.mark.parametrize(
         ("option", "value"),
-        [("max_components", 0), ("starts", 0), ("patience", 0), ("reg_covar", 0.0), ("reg_covar", 1e-9), ("tol", 0.0)],
+        [
+            ("max_components", 0),
+            ("max_components", 2.5),
+            ("starts", 0),
+            ("patience", 0),
+            ("reg_covar", 0.0),
+            ("reg_covar", 1e-9),
+            ("reg_covar", float("inf")),
+            ("tol", 0.0),
+            ("tol", float("inf")),
+        ],
     )
     def test_bad_options_are_named(self, option, value):
         with pytest.raises(UserError, match=option):

@@ -97,7 +97,7 @@ class TestDecompose:
         with pytest.raises(DataError, match="24 nodes"):
             decompose(pairs).relabel(small_data())
 
-    @pytest.mark.parametrize("seeds", [0, [], [-1]])
+    @pytest.mark.parametrize("seeds", [0, [], [-1], 2.0, [1.5], "12"])
     def test_seeds_are_needed(self, pairs, seeds):
         with pytest.raises(UserError, match="seed"):
             decompose(pairs, seeds=seeds)
@@ -126,8 +126,8 @@ class TestLabelByComponents:
 
     def test_an_oracle_sees_all(self, split_pairs):
         labelled = label_by_components(split_pairs, "all")
-        expected = [0] * 24 + [1] * 12 + [2] * 12
-        assert labelled.train_y.T.tolist() == [expected, expected]
+        components = [0] * 24 + [1] * 12
+        assert labelled.train_y.T.tolist() == [components + [-1] * 12, components + [2] * 12]
 
     def test_labels_outside_the_training_nodes_change_nothing(self):
         data = small_data(nodes=120)
@@ -152,3 +152,13 @@ class TestLabelByComponents:
             label_by_components(pairs)
         with pytest.raises(UserError, match="'training'"):
             label_by_components(split_pairs, "train")
+
+    @pytest.mark.parametrize("mask", [torch.arange(10), torch.ones(48).long(), torch.ones(40).bool()])
+    def test_a_mask_is_true_or_false_for_each_node(self, pairs, mask):
+        with pytest.raises(DataError, match=r"train_mask must be true or false for each node, \[48\] or \[48, S\]"):
+            label_by_components(changed(pairs, train_mask=mask))
+
+    def test_a_split_without_labels_is_named(self, split_pairs):
+        split_pairs.train_mask[:, 1] = False
+        with pytest.raises(DataError, match="split 1 of 2, counted from 0, has no labelled training nodes"):
+            label_by_components(split_pairs)

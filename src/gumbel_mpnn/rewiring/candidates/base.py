@@ -10,7 +10,6 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 
-from gumbel_mpnn.errors import UserError
 from gumbel_mpnn.graph import PairGraph, check_candidates
 from gumbel_mpnn.registry import Registry
 from gumbel_mpnn.rewiring.candidates.blocks import check_batch
@@ -63,10 +62,3 @@ class CandidateStrategy(BaseTransform):  # type: ignore[misc]
 
 
 candidates: Registry[CandidateStrategy] = Registry("candidate strategy")
-
-
-def check_at_least(least: int, **arguments: int) -> None:
-    """Raise a `UserError` that names the first argument below `least`."""
-    for name, value in arguments.items():
-        if value < least:
-            raise UserError(f"{name} must be at least {least}, but is {value}")

@@ -6,8 +6,9 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from gumbel_mpnn.errors import check_at_least
 from gumbel_mpnn.graph import PairGraph
-from gumbel_mpnn.rewiring.candidates.base import candidates, check_at_least
+from gumbel_mpnn.rewiring.candidates.base import candidates
 from gumbel_mpnn.rewiring.candidates.blocks import blocks_of
 from gumbel_mpnn.rewiring.candidates.by_similarity import BySimilarity
 from gumbel_mpnn.rewiring.candidates.closest_pairs import closest_pairs

@@ -8,10 +8,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
+from gumbel_mpnn.errors import check_at_least, check_whole
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.measures.curvature import adjacency, mode_number, pair_curvature
 from gumbel_mpnn.nn.streams import derive_seed
-from gumbel_mpnn.rewiring.candidates.base import CandidateStrategy, candidates, check_at_least
+from gumbel_mpnn.rewiring.candidates.base import CandidateStrategy, candidates
 
 
 @candidates.register("ricci")
@@ -32,6 +33,7 @@ class Ricci(CandidateStrategy):
     def __init__(self, pairs: int = 0, per_edge: int = 10, mode: str = "paper", seed: int = 0) -> None:
         check_at_least(0, pairs=pairs)
         check_at_least(1, per_edge=per_edge)
+        check_whole(seed=seed)
         mode_number(mode)
         self.pairs, self.per_edge, self.mode, self.seed = pairs, per_edge, mode, seed
 

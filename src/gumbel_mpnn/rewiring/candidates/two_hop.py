@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
+from gumbel_mpnn.errors import check_at_least
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn.streams import derive_seed
-from gumbel_mpnn.rewiring.candidates.base import CandidateStrategy, candidates, check_at_least
+from gumbel_mpnn.rewiring.candidates.base import CandidateStrategy, candidates
 
 
 @candidates.register("two_hop", "2-hop")

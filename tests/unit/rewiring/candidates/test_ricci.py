@@ -69,6 +69,9 @@ def test_mistakes():
     for options, message in (
         ({"pairs": -1}, "pairs must be at least 0, but is -1"),
         ({"per_edge": 0}, "per_edge must be at least 1, but is 0"),
+        ({"pairs": 2.5}, "pairs must be a whole number, but is 2.5"),
+        ({"per_edge": 1.5}, "per_edge must be a whole number, but is 1.5"),
+        ({"seed": "a"}, "seed must be a whole number, but is 'a'"),
         ({"mode": "paperr"}, "mode of curvature"),
     ):
         with pytest.raises(UserError, match=message):
