@@ -13,7 +13,7 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data
 from torch_geometric.transforms import BaseTransform
 
-from gumbel_mpnn.errors import UserError
+from gumbel_mpnn.errors import UserError, check_at_least, check_whole
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.measures.curvature import mode_number
 from gumbel_mpnn.rewiring.flow import Flow
@@ -21,6 +21,9 @@ from gumbel_mpnn.rewiring.progress import StepLine
 
 REPORT_SECONDS = 0.2
 """Steps are done in groups that take about so long: then progress is shown, and Ctrl-C is heard."""
+
+MOST_ITERATIONS = 10_000_000
+"""Room for a step takes about 150 bytes."""
 
 
 class SDRF(BaseTransform):  # type: ignore[misc]
@@ -35,7 +38,7 @@ class SDRF(BaseTransform):  # type: ignore[misc]
     paper approximates. Self-loops are left out and duplicates are one edge. Ctrl-C gives the graph so far.
 
     Args:
-        iterations: How many steps.
+        iterations: How many steps, at most ten million: memory is set aside for all of them.
         tau: τ, how strongly the candidate that helps most is preferred; 0 takes any.
         removal_bound: Edges above this curvature may be removed; None removes none.
         undirected: Whether every edge gets both directions. Curvature is always that of the undirected graph, it knows
@@ -55,11 +58,13 @@ class SDRF(BaseTransform):  # type: ignore[misc]
         seed: int = 0,
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
-        if iterations < 0:
-            raise UserError(f"iterations must be 0 or more, but is {iterations}")
-        if not (math.isfinite(tau) and tau >= 0):
-            raise UserError(f"tau must be a finite number, 0 or more, but is {tau}")
-        if removal_bound is not None and math.isnan(removal_bound):
+        check_at_least(0, iterations=iterations)
+        if iterations > MOST_ITERATIONS:
+            raise UserError(f"iterations must be at most {MOST_ITERATIONS}, but is {iterations}")
+        check_whole(seed=seed)
+        if not (isinstance(tau, float | int) and math.isfinite(tau) and tau >= 0):
+            raise UserError(f"tau must be a finite number, 0 or more, but is {tau!r}")
+        if removal_bound is not None and (not isinstance(removal_bound, float | int) or math.isnan(removal_bound)):
             raise UserError("removal_bound must be a number, or None to remove no edge")
         mode_number(mode)
         self.iterations, self.tau, self.removal_bound = iterations, tau, removal_bound
@@ -91,9 +96,7 @@ class SDRF(BaseTransform):  # type: ignore[misc]
         pairs = graph.pair_index if flow is None else torch.from_numpy(flow.pairs).to(graph.pair_index.device)
         given = graph
         if not self.undirected:
-            given = PairGraph.build(
-                edge_index, graph.num_nodes, undirected=False, edge_weight=data.get("edge_weight")
-            )
+            given = PairGraph.build(edge_index, graph.num_nodes, undirected=False, edge_weight=data.get("edge_weight"))
         out = _with_pairs(data, given, pairs)
         out.sdrf_steps = 0 if flow is None else flow.done
         return out

@@ -216,7 +216,9 @@ def test_labels_as_many_as_edges_stay():
 
 @pytest.mark.parametrize("features", [True, False])
 def test_a_batch_is_rewired_and_can_be_taken_apart(features):
-    single = Data(edge_index=both_ways(edges(*BARBELL.edges)), **({"x": torch.eye(6)} if features else {"num_nodes": 6}))
+    single = Data(
+        edge_index=both_ways(edges(*BARBELL.edges)), **({"x": torch.eye(6)} if features else {"num_nodes": 6})
+    )
     single.edge_weight = torch.ones(single.num_edges)
     single.edge_attr = torch.ones(single.num_edges, 2)
     after = SDRF(iterations=5, removal_bound=None)(Batch.from_data_list([single, single]))
@@ -225,7 +227,7 @@ def test_a_batch_is_rewired_and_can_be_taken_apart(features):
     assert sum(part.num_edges for part in parts) == after.num_edges > 2 * single.num_edges
     for part in parts:
         assert part.num_nodes == 6
-        assert 0 <= part.edge_index.min()
+        assert part.edge_index.min() >= 0
         assert part.edge_index.max() < 6
         assert pairs(part) >= pairs(single)
         assert part.edge_origin.sum() == single.num_edges
@@ -266,7 +268,12 @@ def test_it_is_a_transform():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"iterations": -1}, "iterations must be 0 or more, but is -1"),
+        ({"iterations": -1}, "iterations must be at least 0, but is -1"),
+        ({"iterations": 2.5}, "iterations must be a whole number, but is 2.5"),
+        ({"iterations": "5"}, "iterations must be a whole number, but is '5'"),
+        ({"iterations": 10**10}, "iterations must be at most 10000000"),
+        ({"seed": "a"}, "seed must be a whole number"),
+        ({"tau": "1"}, "tau must be a finite number"),
         ({"tau": -1.0}, "tau must be a finite number, 0 or more"),
         ({"tau": float("inf")}, "tau must be a finite number"),
         ({"removal_bound": float("nan")}, "removal_bound must be a number"),

@@ -52,9 +52,7 @@ class Flow:
 
         before, last = self.done, min(self.done + count, len(self.uniforms))
         while not self.finished and self.done < last:
-            how = advance(
-                self._state, self._around, self.mode, self.tau, self.bound, self.uniforms, self._log, last
-            )
+            how = advance(self._state, self._around, self.mode, self.tau, self.bound, self.uniforms, self._log, last)
             if how == FULL:
                 self._state = _enlarged(self._state)
             self.finished = how == FINISHED or self.done == len(self.uniforms)

@@ -27,7 +27,8 @@ def advance(
 ) -> int:
     """Do steps until `last` are done in all; whether there can be more.
 
-    How many are done stands in the state itself, so that the two never differ, whoever is interrupted. `log` [steps, 4] gets the ends of the edge added and of the edge removed, −1 for none.
+    How many are done stands in the state itself: an interrupt after the call cannot part the two. `log` [steps, 4] gets
+    the ends of the edge added and of the edge removed, −1 for none.
     """
     for step in range(state.sizes[DONE], last):
         if not has_room(state):
