@@ -69,12 +69,19 @@ class Run:
     def rewire(self, data: Data | None = None, threshold: float = 0.5) -> Data:
         """The learned graph, averaged over all runs: `edge_index`, `edge_weight` (probability) and `edge_origin`.
 
+        Of the model `sdrf` it is the graph that all runs trained on, which knows no probabilities: `edge_weight` is
+        there only if the graph came with it, and `threshold` decides nothing.
+
         Args:
             data: Any graph with the same features, seen in training or not; the training graph by default.
             threshold: Pairs less likely than this are left out; 0 keeps all.
         """
         if self.settings.rewiring is None:
-            raise UserError(f"model {self.settings.model!r} does not rewire the graph")
+            given = self.data if data is None else data
+            rewired = prepare(given, self.settings)
+            if rewired is given:
+                raise UserError(f"model {self.settings.model!r} does not rewire the graph")
+            return rewired
         task = self._task(data)
         probability = self._mean(
             model.pair_probability(task.features, task.graph)[0]

@@ -111,7 +111,10 @@ def learned_graph(folder: Path, threshold: float = 0.5) -> Data:
     """The graph that the runs under `folder` learned, averaged over them; pairs below `threshold` are left out."""
     files = sorted(folder.glob(f"**/{GRAPH}"))
     if not files:
-        raise DataError(f"there is no learned graph under {folder}: give the folder of a finished run that rewires")
+        raise DataError(
+            f"there is no learned graph under {folder}: give the folder of a finished run of gumbel-mpnn"
+            " (that of sdrf is made before training and not kept: Run.rewire makes it again)"
+        )
     contents = [_unpack(file) for file in files]
     first = contents[0]
     if any(not np.array_equal(first["pairs"], content["pairs"]) for content in contents):

@@ -67,4 +67,5 @@ def test_a_folder_without_a_learned_graph(command, csv, here):
     result = command("rewire", folder, "--out", "graph.csv")
     assert result.exit_code == 2
     assert result.stderr.startswith("error: there is no learned graph under ")
+    assert "Run.rewire makes it again" in result.stderr
     assert not (here / "graph.csv").exists()

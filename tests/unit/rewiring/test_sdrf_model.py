@@ -27,6 +27,18 @@ def test_it_is_the_backbone_on_the_rewired_graph():
     torch.testing.assert_close(run.predict_proba(), same.predict_proba())
 
 
+def test_a_run_gives_the_graph_it_trained_on():
+    data = small_data()
+    run = gm.fit(data, "sdrf", preset=None, settings=QUICK)
+    expected = SDRF(12)(data)
+    rewired = run.rewire()
+    assert torch.equal(rewired.edge_index, expected.edge_index)
+    assert torch.equal(rewired.edge_origin, expected.edge_origin)
+    assert not rewired.edge_origin.all()
+    other = small_data(nodes=31)
+    assert torch.equal(run.rewire(other).edge_index, SDRF(12)(other).edge_index)
+
+
 def test_its_options_reach_the_transform(monkeypatch):
     seen = []
 
