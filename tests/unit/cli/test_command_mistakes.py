@@ -54,6 +54,10 @@ def refused(command, tmp_path):
             "presets show corra gcn",
             "there is no data set with a preset 'tuned' for 'gcn' called 'corra': did you mean 'cora'",
         ),
+        (
+            "presets show corra sdrf",
+            "there is no data set with a preset 'tuned' for 'sdrf' called 'corra': did you mean 'cora'",
+        ),
         ("presets show cora gnc", "there is no model called 'gnc': did you mean 'gcn'?"),
         ("presets show cora gcn --preset tund", "there is no family of presets called 'tund': did you mean 'tuned'?"),
         ("reproduce backbons", "there is no experiment called 'backbons': did you mean 'backbones'?"),

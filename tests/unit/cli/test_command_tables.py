@@ -89,6 +89,12 @@ class TestPresets:
         shown = json.loads(command("presets", "show", "cora", "gat", "--preset", family, "--format", "json").stdout)
         assert shown == make_settings("cora", "gat", preset=family).to_dict()
 
+    @pytest.mark.parametrize("model", ["sdrf", "drop-edge"])
+    def test_one_that_is_borrowed_from_the_backbone(self, command, model):
+        result = command("presets", "show", "cora", model, "--format", "json")
+        assert json.loads(result.stdout) == make_settings("cora", model).to_dict()
+        assert result.stderr == f"there is no tuned preset for {model} on cora: that of its backbone is used\n"
+
     def test_one_as_text(self, command):
         settings = make_settings("cora", "gcn")
         lines = command("presets", "show", "cora", "gcn").stdout.splitlines()
