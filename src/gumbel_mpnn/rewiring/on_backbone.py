@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -46,7 +47,8 @@ class OnBackbone(ReplicaModule):
         known, of_all = backbones.defaults(backbone), backbones.all_defaults()
         for name in options:
             if name not in of_all:
-                raise UserError(f"{type(self).__name__} has no option {name!r}: {did_you_mean(name, of_all)}")
+                near = did_you_mean(name, {*of_all, *inspect.signature(type(self)).parameters} - {"options"})
+                raise UserError(f"{type(self).__name__} has no option {name!r}: {near}")
         self.backbone = backbones[backbone](
             in_channels,
             out_channels=out_channels,

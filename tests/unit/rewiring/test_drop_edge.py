@@ -89,6 +89,11 @@ def test_a_share_is_between_0_and_1(edge_dropout):
         make(edge_dropout=edge_dropout)
 
 
+def test_its_own_options_are_suggested():
+    with pytest.raises(UserError, match="DropEdge has no option 'edge_dropot': did you mean 'edge_dropout'"):
+        DropEdge(5, out_channels=3, edge_dropot=0.1)
+
+
 def test_it_shows_what_it_is():
     assert str(make()) == "DropEdge(GCN(8 wide, 2 layers, 3 classes), edge_dropout=0.3, per_layer=False)"
 
