@@ -17,7 +17,9 @@ class StepLine:
 
         self.title = title
         self.console = Console(stderr=True, highlight=False)
-        self.started = self.printed = time.monotonic()
+        self.printed = time.monotonic()
+        self.first: tuple[float, int] | None = None
+        """When steps were first told of, and how many: before that, functions may have been compiled."""
         self.live: Progress | None = None
         if sys.stderr.isatty():
             columns = (TextColumn("{task.description} {task.completed}/{task.total} steps"), BarColumn())
@@ -27,12 +29,16 @@ class StepLine:
 
     def __call__(self, done: int, total: int) -> None:
         """Show that `done` of `total` steps are done."""
+        now = time.monotonic()
+        if self.first is None:
+            self.first = now, done
         if self.live is not None:
             self.live.update(self.task, completed=done, total=total)
-        elif time.monotonic() - self.printed > PLAIN_LINE_SECONDS:
-            self.printed = time.monotonic()
-            left = (self.printed - self.started) * (total - done) / max(done, 1)
-            self.console.print(f"{self.title}: {done}/{total} steps, about {left:.0f} s left", soft_wrap=True)
+        elif now - self.printed > PLAIN_LINE_SECONDS:
+            self.printed = now
+            start, before = self.first
+            left = f", about {(now - start) * (total - done) / (done - before):.0f} s left" if done > before else ""
+            self.console.print(f"{self.title}: {done}/{total} steps{left}", soft_wrap=True)
 
     def close(self) -> None:
         """Take the live line away."""

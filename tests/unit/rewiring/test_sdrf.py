@@ -13,6 +13,7 @@ from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.measures import balanced_forman
 from gumbel_mpnn.rewiring import SDRF, sdrf
 from gumbel_mpnn.rewiring.flow import Flow, steps
+from gumbel_mpnn.rewiring.progress import StepLine
 from helpers import both_ways, edges
 
 MODES = ["paper", "reference"]
@@ -298,6 +299,21 @@ def test_plain_lines_where_there_is_no_terminal(monkeypatch, capsys):
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.splitlines()[-1].startswith("SDRF: 2/2 steps, about 0 s left")
+
+
+def test_no_time_is_foretold_before_there_is_a_step_to_go_by(monkeypatch, capsys):
+    now = [0.0]
+    monkeypatch.setattr("gumbel_mpnn.rewiring.progress.time.monotonic", lambda: now[0])
+    line = StepLine("SDRF")
+    for seconds, done in ((20, 0), (40, 0), (60, 10), (80, 20)):
+        now[0] = seconds
+        line(done, 100)
+    assert capsys.readouterr().err.splitlines() == [
+        "SDRF: 0/100 steps",
+        "SDRF: 0/100 steps",
+        "SDRF: 10/100 steps, about 360 s left",
+        "SDRF: 20/100 steps, about 240 s left",
+    ]
 
 
 def test_control_c_gives_the_graph_so_far():
