@@ -1,5 +1,6 @@
 """Runs: records, their folders, and `fit`, which makes them."""
 
+from gumbel_mpnn.runs.claims import BusyError
 from gumbel_mpnn.runs.fit import Monitor, fit, make_settings
 from gumbel_mpnn.runs.paired import Paired, compare
 from gumbel_mpnn.runs.record import Record, Summary
@@ -7,6 +8,7 @@ from gumbel_mpnn.runs.run import Run
 from gumbel_mpnn.runs.store import SettingFolder, find_records, learned_graph, read_record
 
 __all__ = [
+    "BusyError",
     "Monitor",
     "Paired",
     "Record",
