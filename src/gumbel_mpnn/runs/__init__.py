@@ -2,7 +2,7 @@
 
 from gumbel_mpnn.runs.claims import BusyError
 from gumbel_mpnn.runs.fit import Monitor, fit, make_settings
-from gumbel_mpnn.runs.paired import Paired, compare
+from gumbel_mpnn.runs.paired import Paired, compare, corrected, holm
 from gumbel_mpnn.runs.record import Record, Summary
 from gumbel_mpnn.runs.run import Run
 from gumbel_mpnn.runs.store import SettingFolder, find_records, learned_graph, read_record
@@ -16,8 +16,10 @@ __all__ = [
     "SettingFolder",
     "Summary",
     "compare",
+    "corrected",
     "find_records",
     "fit",
+    "holm",
     "learned_graph",
     "make_settings",
     "read_record",
