@@ -55,7 +55,9 @@ def test_a_verdict_needs_the_test_too(low, high):
     assert Paired(0.0, low, high, 10, p=0.05).verdict == "same"
 
 
-@pytest.mark.parametrize(("splits", "p", "verdict"), [(5, 2 / 32, "same"), (6, 2 / 64, "better"), (10, 2 / 1024, "better")])
+@pytest.mark.parametrize(
+    ("splits", "p", "verdict"), [(5, 2 / 32, "same"), (6, 2 / 64, "better"), (10, 2 / 1024, "better")]
+)
 def test_every_split_better(splits, p, verdict):
     """Of the 2^n signs, only those of the sample and their opposite are as far out."""
     ours = records({(split, seed): 0.6 + 0.01 * split for split in range(splits) for seed in range(2)})
