@@ -43,9 +43,10 @@ def to_csv(runs: Sequence[Mapping[str, Any]], out: Path) -> int:
 def to_tensorboard(runs: Sequence[Mapping[str, Any]], out: Path) -> int:
     """A folder of event files for each run: its curves, and its settings with what it ended in."""
     _need("tensorboard")
+    _check_new(out)
     writer_of = import_module("torch.utils.tensorboard").SummaryWriter
     for run in runs:
-        with writer_of(log_dir=str(_empty(out / _name(run)))) as writer:
+        with writer_of(log_dir=str(out / _name(run))) as writer:
             for epoch, curve, value in _curves(run):
                 writer.add_scalar(curve, value, epoch)
             results = {name: run[name] for name in ("val", "test")}
@@ -56,7 +57,8 @@ def to_tensorboard(runs: Sequence[Mapping[str, Any]], out: Path) -> int:
 def to_mlflow(runs: Sequence[Mapping[str, Any]], out: Path) -> int:
     """A tracking folder: MLflow's experiments are `<experiment>/<data set>`."""
     mlflow, entities = _need("mlflow"), import_module("mlflow.entities")
-    client = mlflow.MlflowClient(tracking_uri=_empty(out).absolute().as_uri())
+    _check_new(out)
+    client = mlflow.MlflowClient(tracking_uri=out.absolute().as_uri())
     experiments: dict[str, str] = {}
     for run in runs:
         experiment = f"{run['experiment']}/{run['dataset']}"
@@ -88,11 +90,10 @@ def _need(package: str) -> Any:
         raise UserError(f"the package {package} is not installed: pip install {package}") from None
 
 
-def _empty(folder: Path) -> Path:
-    """A folder with nothing in it: both programs would take what is there for more of the same run."""
+def _check_new(folder: Path) -> None:
+    """Raise an error where something is there: both programs would take it for more of the same runs."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UserError(f"{folder} is there already: name a folder that is not")
-    return folder
 
 
 def _name(run: Mapping[str, Any]) -> str:
@@ -101,7 +102,8 @@ def _name(run: Mapping[str, Any]) -> str:
 
 
 def _settings(run: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in run.items() if "." in name}
+    plain = bool | int | float | str
+    return {name: value if isinstance(value, plain) else str(value) for name, value in run.items() if "." in name}
 
 
 def _curves(run: Mapping[str, Any]) -> Iterator[tuple[int, str, float]]:
