@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -49,13 +50,17 @@ def to_tensorboard(runs: Sequence[Mapping[str, Any]], out: Path) -> int:
         with writer_of(log_dir=str(out / _name(run))) as writer:
             for epoch, curve, value in _curves(run):
                 writer.add_scalar(curve, value, epoch)
-            results = {name: run[name] for name in ("val", "test")}
+            results = {f"final_{name}": run[name] for name in ("val", "test")}
             writer.add_hparams(_settings(run), results, run_name=".", global_step=run["best_epoch"])
     return len(runs)
 
 
 def to_mlflow(runs: Sequence[Mapping[str, Any]], out: Path) -> int:
-    """A tracking folder: MLflow's experiments are `<experiment>/<data set>`."""
+    """A tracking folder: MLflow's experiments are `<experiment>/<data set>`.
+
+    Newer versions of MLflow open such a folder only where `MLFLOW_ALLOW_FILE_STORE=true` is set, as it is here.
+    """
+    os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")
     mlflow, entities = _need("mlflow"), import_module("mlflow.entities")
     _check_new(out)
     client = mlflow.MlflowClient(tracking_uri=out.absolute().as_uri())

@@ -158,11 +158,12 @@ class TestExport:
         assert first.scalars == [
             (curve, row[curve], row["epoch"]) for row in history for curve in ("train_loss", "val", "val_loss")
         ]
-        assert first.hparams[1:] == ({"val": record.val, "test": record.test}, ".")
+        assert first.hparams[1:] == ({"final_val": record.val, "final_test": record.test}, ".")
         assert first.hparams[0]["model.name"] == "mlp"
         assert second.log_dir.endswith("split1-seed0")
 
     def test_mlflow(self, command, trained, here, monkeypatch):
+        monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
         calls = []
 
         class Client:
