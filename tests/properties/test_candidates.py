@@ -41,6 +41,7 @@ def strategies(draw: st.DrawFn) -> CandidateStrategy:
         "local": {"per_node": count, "similarity": draw(KINDS)},
         "global": {"pairs": count - 1, "similarity": draw(KINDS)},
         "two_hop": {"per_node": count, "seed": draw(st.integers(-5, 5))},
+        "ricci": {"pairs": count - 1, "per_edge": draw(st.integers(1, 5)), "seed": draw(st.integers(-5, 5))},
     }
     return candidates[name](**options.get(name, {}))
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 @in_one_sentence
 def train(
     dataset: Annotated[str | None, typer.Argument(help="Name of a data set (see `gumbel-mpnn data`).")] = None,
-    model: Annotated[str, typer.Option(help="mlp, gcn, sage, gat or gumbel-mpnn.")] = "gcn",
+    model: Annotated[str, typer.Option(help="mlp, gcn, sage, gat, drop-edge, sdrf or gumbel-mpnn.")] = "gcn",
     splits: Annotated[str | None, typer.Option(help="Which splits, like 0-9 or 0,3; all by default.")] = None,
     seeds: Annotated[int, typer.Option(help="How many seeds for each split.", min=1)] = 1,
     preset: Annotated[str, typer.Option(help="tuned, paper, none, or a TOML file.")] = "tuned",
@@ -94,6 +94,7 @@ def _what_was_read(source: str | Data, model: str, preset: str) -> str:
     """A sentence that would show a column taken for another, or settings that nobody chose."""
     from gumbel_mpnn.config import list_presets
     from gumbel_mpnn.data import check, get_spec
+    from gumbel_mpnn.rewiring import OnBackbone
     from gumbel_mpnn.training import models
 
     if not isinstance(source, str):
@@ -102,10 +103,12 @@ def _what_was_read(source: str | Data, model: str, preset: str) -> str:
             f"read {facts.num_nodes} nodes ({facts.num_unlabelled} without a label), {facts.num_edges} edges,"
             f" {source.num_features} features, {facts.num_classes} classes"
         )
-    wanted = (preset, get_spec(source).name, models.canonical(model))
-    if preset in ("tuned", "paper") and wanted not in list_presets():
-        return f"there is no {preset} preset for {model} on {source}: plain defaults are used"
-    return ""
+    name, kind, known = get_spec(source).name, models[model], list_presets()
+    if preset not in ("tuned", "paper") or (preset, name, models.canonical(model)) in known:
+        return ""
+    borrows = issubclass(kind, OnBackbone) and (preset, name, kind.default_backbone) in known
+    instead = "that of its backbone is" if borrows else "plain defaults are"
+    return f"there is no {preset} preset for {model} on {source}: {instead} used"
 
 
 def _write_predictions(run: Run, path: Path) -> None:

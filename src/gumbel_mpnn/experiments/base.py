@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn.data.tasks import bottleneck, leaf_count
 from gumbel_mpnn.errors import MissingDataError
-from gumbel_mpnn.runs import BusyError, Monitor, Run, fit
+from gumbel_mpnn.runs import BusyError, Monitor, Run, Transform, fit
 
 Row = Mapping[str, str | int | float | None]
 
@@ -30,6 +30,8 @@ class Job:
     """The experiment among whose runs it is kept; experiments that share a job name the same one."""
     overrides: tuple[str, ...] = ()
     """Settings laid over the preset, as `model.num_layers=4`."""
+    transform: Transform | None = None
+    """What is done to the data before training."""
 
 
 GENERATED: Mapping[str, Callable[[], Data]] = {
@@ -97,6 +99,7 @@ def run_jobs(
                 overrides=[*job.overrides, *changes],
                 runs=runs,
                 experiment=job.experiment or experiment,
+                transform=job.transform,
                 root=root,
                 device=device,
                 monitor=monitor,

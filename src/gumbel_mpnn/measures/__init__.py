@@ -5,6 +5,8 @@ says otherwise. Edge weights are not looked at. A node with the label -1 has non
 not where labels are compared. Everything is computed on the CPU.
 """
 
+from gumbel_mpnn.measures.component_labels import label_by_components
+from gumbel_mpnn.measures.curvature import balanced_forman
 from gumbel_mpnn.measures.degrees import (
     degree_max,
     degree_mean,
@@ -17,6 +19,8 @@ from gumbel_mpnn.measures.degrees import (
 )
 from gumbel_mpnn.measures.edges import CONVENTIONS, Convention, undirected_edges
 from gumbel_mpnn.measures.homophily import adjusted_homophily, edge_homophily, edge_label_shares, label_informativeness
+from gumbel_mpnn.measures.mixture_search import Mixture
+from gumbel_mpnn.measures.mixtures import Decomposition, decompose
 from gumbel_mpnn.measures.neighborhoods import neighborhood_distributions, std_per_class
 from gumbel_mpnn.measures.resistance import effective_resistance, random_pairs
 from gumbel_mpnn.measures.spectra import SpectrumEnds, spectral_gap, spectrum_ends
@@ -27,16 +31,21 @@ __all__ = [
     "CONVENTIONS",
     "MEASURES",
     "Convention",
+    "Decomposition",
     "Measure",
+    "Mixture",
     "SpectrumEnds",
     "TheoremBound",
     "adjusted_homophily",
+    "balanced_forman",
+    "decompose",
     "degree_max",
     "degree_mean",
     "degree_min",
     "edge_homophily",
     "edge_label_shares",
     "effective_resistance",
+    "label_by_components",
     "label_informativeness",
     "largest_component",
     "measure",

@@ -124,13 +124,14 @@ class Backbone(ReplicaModule, ABC):
         """What training makes small, for each replica, [R]; `progress` is the share of the epochs done."""
         return cross_entropy(self.compute(x, WeightedGraph.of(graph, None, x.dtype)), y, train_mask)
 
-    def compute(self, x: Tensor | SparseFeatures, graph: WeightedGraph) -> Tensor:
-        """Logits [R, N, out] of the stack."""
+    def compute(self, x: Tensor | SparseFeatures, graph: WeightedGraph | Sequence[WeightedGraph]) -> Tensor:
+        """Logits [R, N, out] of the stack, on one graph or on one for each layer."""
+        graphs = [graph] * len(self.convs) if isinstance(graph, WeightedGraph) else graph
         if self.training:
             x = dropout_features(x, self.input_dropout, self.streams)
         hidden = x if self.input is None else dropout(self.input(x), self.dropout * self.training, self.streams)
         for layer, (conv, norm) in enumerate(zip(self.convs, self.norms, strict=True)):
-            out = conv(hidden, graph)
+            out = conv(hidden, graphs[layer])
             if self.shortcuts:
                 out = out + self.shortcuts[layer](hidden)
             hidden = activate(out, norm, self.dropout, self.streams)

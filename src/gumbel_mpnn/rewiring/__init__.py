@@ -1,9 +1,24 @@
 """Rewiring: which pairs of nodes may be edges, how likely each is, and drawing them."""
 
 from gumbel_mpnn.rewiring import candidates, regularizers
+from gumbel_mpnn.rewiring.drop_edge import DropEdge
 from gumbel_mpnn.rewiring.gumbel_mpnn import GumbelMPNN
+from gumbel_mpnn.rewiring.on_backbone import OnBackbone
 from gumbel_mpnn.rewiring.rewired import RewiredGraph
 from gumbel_mpnn.rewiring.rewirer import Rewirer
+from gumbel_mpnn.rewiring.sdrf import SDRF
+from gumbel_mpnn.rewiring.sdrf_model import SDRFModel
 from gumbel_mpnn.rewiring.wrapper import Rewired
 
-__all__ = ["GumbelMPNN", "Rewired", "RewiredGraph", "Rewirer", "candidates", "regularizers"]
+__all__ = [
+    "SDRF",
+    "DropEdge",
+    "GumbelMPNN",
+    "OnBackbone",
+    "Rewired",
+    "RewiredGraph",
+    "Rewirer",
+    "SDRFModel",
+    "candidates",
+    "regularizers",
+]

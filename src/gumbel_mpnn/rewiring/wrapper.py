@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from gumbel_mpnn.config import rewiring_settings
+from gumbel_mpnn.errors import UserError
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import Streams
 from gumbel_mpnn.nn.loss import cross_entropy
@@ -16,6 +17,9 @@ from gumbel_mpnn.rewiring.beliefs import BeliefHead
 from gumbel_mpnn.rewiring.rewired import RewiredGraph, as_data
 from gumbel_mpnn.rewiring.rewirer import Rewirer
 from gumbel_mpnn.rewiring.scorers import NodeView
+
+OF_THE_REWIRER = ("scorer", "channels", "origin", "keep", "add", "tau", "tau_end", "hard", "evaluation")
+"""Settings that mean something here; the others are those of `fit`, and of what is added to a loss."""
 
 
 class Rewired(nn.Module):
@@ -28,12 +32,19 @@ class Rewired(nn.Module):
         model: Called as `model(x, edge_index, edge_weight)`.
         in_channels: Number of features of a node.
         out_channels: Number of classes.
-        **changes: Rewiring settings, as `scorer="mixed"`, laid over the defaults.
+        **changes: Rewiring settings, as `scorer="mixed"`, laid over the defaults: those named in `OF_THE_REWIRER`.
+            Candidates are the data's, regularizers are added to your loss.
     """
 
     def __init__(self, model: nn.Module, in_channels: int, out_channels: int, **changes: Any) -> None:
         super().__init__()
         self.settings = rewiring_settings(changes)
+        if foreign := [name for name in changes if name not in OF_THE_REWIRER]:
+            raise UserError(
+                f"{foreign[0]} has no effect in a loop of your own; known here: {', '.join(OF_THE_REWIRER)}"
+            )
+        if self.settings.evaluation == "mean_of_samples":
+            raise UserError("Rewired evaluates on the 'threshold' or the 'expected' graph, not on a 'mean_of_samples'")
         self.model = model
         self.rewirer = Rewirer(in_channels, out_channels, 1, self.settings)
         uses_beliefs = self.rewirer.scorer.uses_beliefs

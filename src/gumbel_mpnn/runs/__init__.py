@@ -1,7 +1,7 @@
 """Runs: records, their folders, and `fit`, which makes them."""
 
 from gumbel_mpnn.runs.claims import BusyError
-from gumbel_mpnn.runs.fit import Monitor, fit, make_settings
+from gumbel_mpnn.runs.fit import Monitor, Transform, fit, make_settings
 from gumbel_mpnn.runs.paired import Paired, compare, corrected, holm
 from gumbel_mpnn.runs.record import Record, Summary
 from gumbel_mpnn.runs.run import Run
@@ -15,6 +15,7 @@ __all__ = [
     "Run",
     "SettingFolder",
     "Summary",
+    "Transform",
     "compare",
     "corrected",
     "find_records",

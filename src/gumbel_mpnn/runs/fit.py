@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import re
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
@@ -24,15 +24,20 @@ from gumbel_mpnn.config import (
 )
 from gumbel_mpnn.data import add_splits, check, get_spec, load
 from gumbel_mpnn.errors import DataError, UserError
+from gumbel_mpnn.nn import backbones
+from gumbel_mpnn.rewiring import OnBackbone
 from gumbel_mpnn.runs.claims import BusyError, Claims
 from gumbel_mpnn.runs.record import Record
 from gumbel_mpnn.runs.run import Run, with_candidates
 from gumbel_mpnn.runs.store import SettingFolder
-from gumbel_mpnn.training import Replica, Task, data_hash, models, pick_device, train
+from gumbel_mpnn.training import Replica, Task, data_hash, models, pick_device, prepare, train
 from gumbel_mpnn.training.memory import available_bytes, bytes_per_replica, group_size
 
 OWN_PROTOCOL = "random-60-20-20"
 """How a graph that comes without masks is split."""
+
+
+Transform = Callable[[Data], Data]
 
 
 class Monitor(Protocol):
@@ -65,6 +70,7 @@ def fit(
     overrides: Iterable[str] = (),
     runs: str | Path | None = None,
     experiment: str = "train",
+    transform: Transform | None = None,
     root: str | Path | None = None,
     device: str = "auto",
     memory: int | None = None,
@@ -84,6 +90,7 @@ def fit(
         runs: Folder that keeps the runs; what is finished there is not done again, what was interrupted goes on.
             None keeps them in a temporary folder as long as the result lives.
         experiment: Folder within `runs`.
+        transform: Applied to the data once they are read and split; what it gives is trained on.
         root: Where the data sets' files lie.
         device: `cpu`, `cuda`, or `auto` for a GPU if there is one.
         memory: Bytes that training may take; what is free by default.
@@ -92,9 +99,12 @@ def fit(
     """
     resolved = make_settings(dataset, model, preset=preset, settings=settings, overrides=overrides)
     data = _read(dataset, resolved.data, root)
+    if transform is not None:
+        data = transform(data)
     where = pick_device(device)
     rewires = resolved.rewiring is not None
-    task = Task.of(with_candidates(data, resolved.rewiring), resolved.data, where, candidates=rewires)
+    prepared = with_candidates(prepare(data, resolved), resolved.rewiring)
+    task = Task.of(prepared, resolved.data, where, candidates=rewires)
     replicas = _replicas(splits, seeds, task.num_splits)
     keep = tempfile.TemporaryDirectory(prefix="gumbel-mpnn-") if runs is None else None
     base = Path(keep.name) if keep else Path(runs or "")
@@ -126,8 +136,17 @@ def make_settings(
     if isinstance(preset, Path) or (preset or "").endswith(".toml"):
         layers.insert(0, read_settings_file(Path(preset or "")))
     elif preset is not None:
-        layers.insert(0, read_preset(str(preset), name, model))
+        layers.insert(0, _read_preset(str(preset), name, model, merge(*layers)))
     return resolve(name, model, merge(*layers), models.complete, rewires=models[model].rewires)
+
+
+def _read_preset(family: str, dataset: str, model: str, changes: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The preset of a model; a backbone on another graph that has none of its own takes the backbone's."""
+    tables, kind = read_preset(family, dataset, model), models[model]
+    if tables is None and issubclass(kind, OnBackbone):
+        backbone = changes.get("model", {}).get("backbone", kind.default_backbone)
+        tables = read_preset(family, dataset, backbones.canonical(str(backbone)))
+    return tables
 
 
 def _folder_name(name: object) -> str:

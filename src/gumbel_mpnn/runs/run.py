@@ -18,7 +18,8 @@ from gumbel_mpnn.rewiring.candidates import Cached, candidates
 from gumbel_mpnn.rewiring.rewired import as_data
 from gumbel_mpnn.runs.record import Record, Summary
 from gumbel_mpnn.runs.store import SettingFolder
-from gumbel_mpnn.training import Model, Replica, Task, build_model, metrics, pick_device
+from gumbel_mpnn.training import Model, Replica, Task, build_model, metrics, pick_device, prepare
+from gumbel_mpnn.training.task import labels_per_class
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,9 @@ class Run:
     def predict_proba(self, data: Data | None = None) -> Tensor:
         """Class probabilities [N, C], averaged over all runs; on the training graph unless another is given."""
         task = self._task(data)
-        return self._mean(model(task.features, task.graph)[0].softmax(-1) for model in self._models(task))
+        return self._mean(
+            task.class_scores(model(task.features, task.graph)[0]).softmax(-1) for model in self._models(task)
+        )
 
     def rewire(self, data: Data | None = None, threshold: float = 0.5) -> Data:
         """The learned graph, averaged over all runs: `edge_index`, `edge_weight` (probability) and `edge_origin`.
@@ -94,16 +97,18 @@ class Run:
         found = []
         for record, model in zip(records, self._models(task, records), strict=True):
             test_mask = task.masks([Replica(record.split, record.seed)])[2]
-            found.append(float(metrics[task.metric](model(task.features, task.graph), task.y, test_mask)[0]))
+            scores = task.class_scores(model(task.features, task.graph))
+            found.append(float(metrics[task.metric](scores, task.y, test_mask)[0]))
         return found
 
     def _task(self, data: Data | None, device: torch.device | str = "cpu") -> Task:
-        data = with_candidates(self.data if data is None else data, self.settings.rewiring)
+        data = prepare(self.data if data is None else data, self.settings)
+        data = with_candidates(data, self.settings.rewiring)
         task = Task.of(_with_masks(data), self.settings.data, device, candidates=self.settings.rewiring is not None)
         features = int(self.data.x.shape[1])
         if task.num_features != features:
             raise UserError(f"the runs were trained on {features} features, but this graph has {task.num_features}")
-        return replace(task, num_classes=int(self.data.y.max()) + 1)
+        return replace(task, labels_per_class=labels_per_class(self.data))
 
     def _models(self, task: Task, records: Iterable[Record] | None = None) -> Iterator[Model]:
         """The trained models, one after the other, ready for evaluation."""

@@ -34,9 +34,11 @@ def bytes_per_replica(settings: Settings, task: Task) -> int:
     shortcut = int(bool(settings.options["residual"]))
     # Scores and shares of every arc in every layer for each attention head; the tiled indices once.
     per_arc = 8 * heads * layers + 6 * max(heads, 1)
+    if "edge_dropout" in settings.options:  # the weights that a draw gives every arc, plain and normalized
+        per_arc += 6 * (layers if settings.options["per_layer"] else 1)
     inputs = task.features.values.numel() if isinstance(task.features, SparseFeatures) else task.features.numel()
     dropped = 4 * inputs if settings.options["input_dropout"] else 0
-    activations = nodes * width * layers * (COPIES_OF_A_LAYER + shortcut) + nodes * task.num_classes * 8
+    activations = nodes * width * layers * (COPIES_OF_A_LAYER + shortcut) + nodes * task.num_outputs * 8
     if settings.rewiring is not None:
         pairs = task.graph.num_pairs
         activations *= settings.rewiring.samples

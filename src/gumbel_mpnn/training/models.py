@@ -5,25 +5,38 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from torch_geometric.data import Data
+
 from gumbel_mpnn.config import Settings
+from gumbel_mpnn.errors import DataError
 from gumbel_mpnn.nn import Backbone, backbones
 from gumbel_mpnn.registry import Registry
-from gumbel_mpnn.rewiring import GumbelMPNN
+from gumbel_mpnn.rewiring import DropEdge, GumbelMPNN, OnBackbone, SDRFModel
 from gumbel_mpnn.training.task import Replica, Task
 
-Model = Backbone | GumbelMPNN
+Model = Backbone | GumbelMPNN | OnBackbone
 
 models: Registry[Model] = Registry("model", reserved=("replicas", "seeds", "rewiring"))
 models.include(backbones)
 models.register("gumbel-mpnn", hands_on=backbones.all_defaults())(GumbelMPNN)
+models.register("drop-edge", "dropedge", hands_on=backbones.all_defaults())(DropEdge)
+models.register("sdrf", hands_on=backbones.all_defaults())(SDRFModel)
+
+
+def prepare(data: Data, settings: Settings) -> Data:
+    """The data as the model of `settings` trains on them: with another graph where it makes one beforehand."""
+    model = models[settings.model]
+    return model.prepare(data, settings) if issubclass(model, SDRFModel) else data
 
 
 def build_model(settings: Settings, task: Task, replicas: Sequence[Replica]) -> Model:
     """The model of `settings` with the replicas' own starts."""
+    if settings.rewiring is not None and task.train_y is not None:
+        raise DataError("a model that rewires trains on classes: leave out data.train_y")
     extra: dict[str, Any] = {} if settings.rewiring is None else {"rewiring": settings.rewiring}
     model = models[settings.model](
         task.num_features,
-        out_channels=task.num_classes,
+        out_channels=task.num_outputs,
         **settings.options,
         **extra,
         replicas=len(replicas),

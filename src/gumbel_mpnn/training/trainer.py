@@ -57,6 +57,7 @@ class Trainer:
             capturable=on_gpu,
         )
         self.metric = metrics[task.metric]
+        self.targets = task.targets(replicas)
         self.train_mask, self.val_mask, self.test_mask = task.masks(replicas)
         self.best_val = torch.full((count,), -torch.inf, dtype=torch.float64, device=device)
         self.best_loss = torch.full((count,), torch.inf, device=device)
@@ -88,7 +89,7 @@ class Trainer:
         self.model.train()
         self.optimizer.zero_grad(set_to_none=True)
         progress = self.epochs_done / self.settings.train.epochs
-        loss = self.model.training_loss(self.task.features, self.task.graph, self.task.y, self.train_mask, progress)
+        loss = self.model.training_loss(self.task.features, self.task.graph, self.targets, self.train_mask, progress)
         loss.sum().backward()
         self.optimizer.step()
         self.train_loss.copy_(loss.detach())
@@ -97,8 +98,8 @@ class Trainer:
     @torch.no_grad()
     def _evaluate(self) -> None:
         self.model.eval()
-        logits = self.model(self.task.features, self.task.graph)
-        val, loss = self.metric(logits, self.task.y, self.val_mask), cross_entropy(logits, self.task.y, self.val_mask)
+        scores = self.task.class_scores(self.model(self.task.features, self.task.graph))
+        val, loss = self.metric(scores, self.task.y, self.val_mask), cross_entropy(scores, self.task.y, self.val_mask)
         better = (val > self.best_val) | ((val == self.best_val) & (loss < self.best_loss))
         better &= self.running & torch.isfinite(loss)
         self.last_epoch.copy_(torch.where(self.running, self.epochs_done, self.last_epoch))
@@ -128,8 +129,8 @@ class Trainer:
             raise UserError("training diverged (no finite validation value): try a smaller train.lr")
         self.model.load_state_dict(self.best_state)
         self.model.eval()
-        logits = self.model(self.task.features, self.task.graph)
-        test = self.metric(logits, self.task.y, self.test_mask).tolist()
+        scores = self.task.class_scores(self.model(self.task.features, self.task.graph))
+        test = self.metric(scores, self.task.y, self.test_mask).tolist()
         learned = self._pair_probability()
         last, history = self.last_epoch.tolist(), torch.stack(self.history).cpu()
         return [

@@ -62,3 +62,16 @@ def test_the_learned_graph(data):
     rewired = wrapped(data, scorer="mixed").rewire(data, threshold=0.0)
     assert rewired.edge_index.shape[1] == 2 * gm.PairGraph.of(data).num_pairs
     assert ((rewired.edge_weight > 0) & (rewired.edge_weight < 1)).all()
+
+
+@pytest.mark.parametrize(
+    "change", [{"decoys": 3.0}, {"agreement": 1.0}, {"candidates": "two_hop"}, {"lr": 0.1}], ids=str
+)
+def test_settings_that_would_have_no_effect_are_refused(data, change):
+    with pytest.raises(gm.UserError, match=f"^{next(iter(change))} has no effect"):
+        wrapped(data, **change)
+
+
+def test_a_mean_of_samples_is_refused(data):
+    with pytest.raises(gm.UserError, match="expected"):
+        wrapped(data, evaluation="mean_of_samples")

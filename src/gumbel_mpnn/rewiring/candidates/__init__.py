@@ -4,6 +4,7 @@ from gumbel_mpnn.rewiring.candidates.base import CandidateStrategy, candidates
 from gumbel_mpnn.rewiring.candidates.cache import Cached
 from gumbel_mpnn.rewiring.candidates.global_ import Global
 from gumbel_mpnn.rewiring.candidates.local import Local
+from gumbel_mpnn.rewiring.candidates.ricci import Ricci
 from gumbel_mpnn.rewiring.candidates.two_hop import TwoHop
 
-__all__ = ["Cached", "CandidateStrategy", "Global", "Local", "TwoHop", "candidates"]
+__all__ = ["Cached", "CandidateStrategy", "Global", "Local", "Ricci", "TwoHop", "candidates"]

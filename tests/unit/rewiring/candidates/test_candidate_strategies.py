@@ -10,7 +10,7 @@ from torch_geometric.transforms import Compose
 import gumbel_mpnn as gm
 from gumbel_mpnn.errors import DataError, UserError
 from gumbel_mpnn.graph import PairGraph
-from gumbel_mpnn.rewiring.candidates import CandidateStrategy, Global, Local, TwoHop, candidates
+from gumbel_mpnn.rewiring.candidates import CandidateStrategy, Global, Local, Ricci, TwoHop, candidates
 from helpers import both_ways, edges
 
 NAMES = list(candidates)
@@ -27,6 +27,9 @@ PLANE = Data(x=torch.tensor([[1.0, 0], [2, 0], [0, 1], [1, 3], [3, -1]]), edge_i
 
 #     0 – 1 – 2 – 3       4 – 5 – 6, 4 – 6 (a triangle: no node at distance two)
 HOPS = Data(edge_index=both_ways(edges((0, 1), (1, 2), (2, 3), (4, 5), (5, 6), (4, 6))), num_nodes=8)
+
+#     Two triangles and a bridge, 2 – 3, which is most negatively curved; around it are {0, 1, 2} × {3, 4, 5}.
+BRIDGE = Data(edge_index=edges((0, 1), (1, 2), (0, 2), (2, 3), (3, 4), (4, 5), (3, 5)), num_nodes=7)
 
 BY_HAND = {
     "local": [
@@ -47,6 +50,13 @@ BY_HAND = {
         (TwoHop(per_node=1), HOPS, [(0, 2), (1, 3)], 1),
         (TwoHop(per_node=3, seed=7), HOPS, [(0, 2), (1, 3)], 1),
         (TwoHop(), Data(edge_index=edges((0, 1), (0, 2), (3, 0)), num_nodes=4), [(1, 2), (1, 3), (2, 3)], 2),
+    ],
+    "ricci": [
+        (Ricci(pairs=8), BRIDGE, [(0, 3), (0, 4), (0, 5), (1, 3), (1, 4), (1, 5), (2, 4), (2, 5)], 3),
+        # On the path all edges are flat, and taken in their order: 0 – 1 has one pair, 1 – 2 has three.
+        (Ricci(pairs=1), HOPS, [(0, 2)], 1),
+        (Ricci(), HOPS, [(0, 2), (0, 3), (1, 3)], 2),
+        (Ricci(mode="reference", per_edge=1), Data(edge_index=edges((0, 1), (2, 1))), [(0, 2)], 1),
     ],
 }
 
@@ -75,11 +85,12 @@ def test_the_examples(strategy, data, expected, most):
 
 
 def test_names_and_aliases():
-    assert {"global", "local", "two_hop"} <= set(NAMES)
+    assert {"global", "local", "ricci", "two_hop"} <= set(NAMES)
     assert candidates["two-hop"] is candidates["2-hop"] is candidates["2_HOP"] is TwoHop
     assert candidates.defaults("local") == {"per_node": 5, "similarity": "cosine", "on": "x"}
     assert candidates.defaults("global") == {"pairs": 0, "similarity": "cosine", "on": "x"}
     assert candidates.defaults("two_hop") == {"per_node": 3, "seed": 0}
+    assert candidates.defaults("ricci") == {"pairs": 0, "per_edge": 10, "mode": "paper", "seed": 0}
 
 
 def test_a_strategy_shows_its_arguments():

@@ -1,0 +1,95 @@
+"""Models trained to tell the components of the classes apart and judged by classes: the paper's negative result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from torch_geometric.data import Data
+
+from gumbel_mpnn.experiments.backbones import DATASETS
+from gumbel_mpnn.experiments.base import Job, Row
+from gumbel_mpnn.measures import label_by_components
+from gumbel_mpnn.measures.component_labels import Known
+from gumbel_mpnn.runs import Run, compare
+
+MODELS = ("gcn", "sage", "gat")
+
+
+class ByComponents:
+    """Gives a data set the components of its classes to train on, found once for each data set."""
+
+    def __init__(self, known: Known) -> None:
+        self.known = known
+        self._found: dict[str, Data] = {}
+
+    def __call__(self, data: Data) -> Data:
+        """The data with `train_y` and `class_of`."""
+        if data.name not in self._found:
+            self._found[data.name] = label_by_components(data, self.known, seeds=1)
+        return self._found[data.name]
+
+
+class DecompositionTable:
+    """Each model on classes, on components found from training labels, and on those that an oracle knows."""
+
+    name = "decomposition"
+    title = "Models trained on the components of classes"
+    headings: Mapping[str, str] = {
+        "dataset": "data set",
+        "labels": "trained on",
+        "outputs": "labels",
+        "test": "test %",
+        "val": "val %",
+        "difference": "difference to classes",
+        "low": "95 % from",
+        "high": "to",
+        "n": "runs",
+    }
+
+    def plan(self) -> list[Job]:
+        """Every model on every data set: on classes, as in the table of plain models, and on components."""
+        kinds = (ByComponents("training"), ByComponents("all"))
+        jobs = []
+        for dataset in DATASETS:
+            for model in MODELS:
+                jobs.append(Job(dataset, model, experiment="backbones"))
+                jobs += [Job(dataset, model, experiment=self.name, transform=kind) for kind in kinds]
+        return jobs
+
+    def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
+        """One row for each training, with its difference to the one on classes, run by run."""
+        plain = {(job.dataset, job.model): run for job, run in results.items() if job.transform is None}
+        return [_row(job, run, plain.get((job.dataset, job.model))) for job, run in results.items()]
+
+
+def _row(job: Job, run: Run | None, plain: Run | None) -> Row:
+    names = ("outputs", "test", "val", "difference", "low", "high", "n", "verdict")
+    row: dict[str, str | int | float | None] = {
+        "dataset": job.dataset,
+        "model": job.model,
+        "labels": _name(job),
+        **dict.fromkeys(names),
+    }
+    if run is None:
+        return row | {"verdict": "no data"}
+    row |= {"outputs": _num_labels(run.data), "test": 100 * run.test.mean, "val": 100 * run.val.mean, "n": run.n}
+    if plain is None or job.transform is None:
+        return row
+    paired = compare(run.records, plain.records)
+    return row | {
+        "difference": 100 * paired.mean,
+        "low": 100 * paired.low,
+        "high": 100 * paired.high,
+        "verdict": paired.verdict,
+    }
+
+
+def _name(job: Job) -> str:
+    if isinstance(job.transform, ByComponents):
+        return "components (oracle)" if job.transform.known == "all" else "components"
+    return "classes"
+
+
+def _num_labels(data: Data) -> int:
+    class_of = data.get("class_of")
+    return int(data.y.max()) + 1 if class_of is None else len(class_of)

@@ -1,0 +1,72 @@
+"""Components of classes as labels to train on: known to an oracle, or found from training labels alone."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, Literal, get_args
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from gumbel_mpnn.errors import DataError, unknown_name
+from gumbel_mpnn.measures.edges import class_count, labels_of
+from gumbel_mpnn.measures.mixtures import Decomposition, decompose
+
+Known = Literal["training", "all"]
+
+
+def label_by_components(data: Data, known: Known = "training", **options: Any) -> Data:
+    """A copy of `data` to train on the components of its classes; predictions are still judged by the classes `y`.
+
+    Args:
+        data: A graph with labels and `train_mask` [N] or [N, S].
+        known: Which labels the decomposition may see. `training` decomposes anew for each split, from the labels of its
+            training nodes alone. `all` is what the paper does: an oracle's analysis, no method, because the component
+            of a training node then tells the labels of the test nodes around it.
+        options: Those of `decompose`.
+
+    Returns:
+        With `train_y` [N, S], the component of each training node, -1 where it has none, and `class_of` [Q], the class
+        of every component. All splits have the same numbering: a class has as many labels as its richest split needs.
+    """
+    if known not in get_args(Known):
+        raise unknown_name("set of known labels", known, get_args(Known))
+    mask: Tensor | None = data.get("train_mask")
+    if mask is None:
+        raise DataError("this graph has no train_mask: components are labels to train on")
+    y, masks = labels_of(data), mask.cpu().reshape(len(mask), -1).T
+    if known == "all":
+        found = [decompose(data, **options)] * len(masks)
+    else:
+        found = [decompose(_with_labels(data, torch.where(training, y, -1)), **options) for training in masks]
+    labelled = copy.copy(data)
+    sizes = _largest_sizes(found, class_count(y))
+    labelled.train_y = torch.stack([_renumbered(one, y, sizes) for one in found], dim=1).to(data.y.device)
+    labelled.class_of = torch.repeat_interleave(sizes).to(data.y.device)
+    return labelled
+
+
+def _with_labels(data: Data, y: Tensor) -> Data:
+    masked = copy.copy(data)
+    masked.y = y
+    return masked
+
+
+def _largest_sizes(found: list[Decomposition], num_classes: int) -> Tensor:
+    """Labels that each class needs, [C]; one for a class that no decomposition has seen."""
+    sizes = torch.ones(num_classes, dtype=torch.int64)
+    for one in found:
+        counts = torch.tensor(one.num_components)
+        sizes[: len(counts)] = torch.maximum(sizes[: len(counts)], counts)
+    return sizes
+
+
+def _renumbered(found: Decomposition, y: Tensor, sizes: Tensor) -> Tensor:
+    """Pseudo labels [N] in the numbering where class c has `sizes[c]` labels."""
+    own = torch.tensor(found.num_components)
+    gap = (sizes.cumsum(0) - sizes)[: len(own)] - (own.cumsum(0) - own)
+    known = found.pseudo_labels >= 0
+    labels = found.pseudo_labels.clone()
+    labels[known] += gap[y[known]]
+    return labels

@@ -1,0 +1,178 @@
+"""What balanced Forman curvature counts around an edge, compiled.
+
+For an edge `i ~ j` let `only_i` be the neighbors of `i` that are neither `j` nor neighbors of `j`, and `only_j` the
+other way round. The four-cycles through the edge that have no diagonal are the edges between `only_i` and `only_j`,
+a bipartite graph: the paper's #□ are its nodes of degree 1 or more, and γ is its largest degree.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gumbel_mpnn.measures.jit import compiled
+
+PAPER, REFERENCE = 0, 1
+
+
+class Adjacency(NamedTuple):
+    """Neighbors of every node in one array, both directions of an edge with the same number."""
+
+    start: NDArray[np.int64]
+    """[N], where the neighbors of each node begin."""
+    degree: NDArray[np.int64]
+    """[N]."""
+    neighbor: NDArray[np.int32]
+    """[A]."""
+    edge: NDArray[np.int32]
+    """[A], number of the edge that leads there."""
+
+
+class Terms(NamedTuple):
+    """What is counted for every edge, int32 [E] each; `largest` and `ties` are of the mode `paper` alone."""
+
+    triangles: NDArray[np.int32]
+    cycles: NDArray[np.int32]
+    """`paper`: nodes on four-cycles without diagonal, of both sides. `reference`: for each triangle of the edge, how
+    many of its two other edges lie in two triangles or more."""
+    largest: NDArray[np.int32]
+    """The largest number of such four-cycles through one of those nodes."""
+    ties: NDArray[np.int32]
+    """How many nodes have that number."""
+
+
+class Scratch(NamedTuple):
+    """Work space of one thread, all 0 between calls."""
+
+    mark: NDArray[np.uint8]
+    """[N]."""
+    number: NDArray[np.int32]
+    """[N]."""
+
+
+@compiled
+def value(mode: int, first: int, second: int, triangles: int, cycles: int, largest: int) -> float:
+    """Curvature of an edge whose ends have the degrees `first` and `second`."""
+    small, big = min(first, second), max(first, second)
+    if mode == PAPER:
+        if small == 1:
+            return 0.0
+        out = 2 / big + 2 / small - 2 + 2 * triangles / big + triangles / small
+        return out + cycles / (largest * big) if cycles > 0 else out
+    # The reference counts each end among its own neighbors' neighbors, so that its largest number is always the larger
+    # degree, and a neighbor of one end counts unless the edge's triangle there is the only one.
+    nodes = small + big - 2 * triangles + cycles
+    return 2 / big + 2 / small - 2 + (2 / big + 1 / small) * triangles + nodes / (big * big)
+
+
+@compiled
+def cycle_terms(graph: Adjacency, i: int, j: int, scratch: Scratch) -> tuple[int, int, int, int]:
+    """Triangles, nodes on four-cycles, largest number of four-cycles at one, and ties of that, for `i ~ j`."""
+    mark, number = scratch
+    triangles = cost_i = cost_j = 0
+    for place in range(graph.start[i], graph.start[i] + graph.degree[i]):
+        mark[graph.neighbor[place]] = 1
+        cost_i += graph.degree[graph.neighbor[place]]
+    for place in range(graph.start[j], graph.start[j] + graph.degree[j]):
+        mark[graph.neighbor[place]] += 2
+        cost_j += graph.degree[graph.neighbor[place]]
+        triangles += mark[graph.neighbor[place]] == 3
+    mark[i] = mark[j] = 0
+    # Walk the edges from the side that has fewer.
+    near, far, near_mark, far_mark = (i, j, 1, 2) if cost_i <= cost_j else (j, i, 2, 1)
+    nodes = largest = ties = 0
+    for place in range(graph.start[near], graph.start[near] + graph.degree[near]):
+        node = graph.neighbor[place]
+        if mark[node] != near_mark:
+            continue
+        here = 0
+        for beyond in range(graph.start[node], graph.start[node] + graph.degree[node]):
+            other = graph.neighbor[beyond]
+            if mark[other] == far_mark:
+                here += 1
+                number[other] += 1
+        if here > 0:
+            nodes += 1
+            ties = 1 if here > largest else ties + (here == largest)
+            largest = max(largest, here)
+    for place in range(graph.start[far], graph.start[far] + graph.degree[far]):
+        node = graph.neighbor[place]
+        here, number[node] = number[node], 0
+        if here > 0:
+            nodes += 1
+            ties = 1 if here > largest else ties + (here == largest)
+            largest = max(largest, here)
+    for end in (i, j):
+        for place in range(graph.start[end], graph.start[end] + graph.degree[end]):
+            mark[graph.neighbor[place]] = 0
+    return triangles, nodes, largest, ties
+
+
+@compiled
+def count_cycles(graph: Adjacency, pairs: NDArray[np.int64], first: int, last: int, terms: Terms) -> None:
+    """Fill `terms` for the mode `paper`, for the edges `first` to `last - 1` of `pairs` [2, E]."""
+    num_nodes = graph.start.size
+    scratch = Scratch(np.zeros(num_nodes, np.uint8), np.zeros(num_nodes, np.int32))
+    for edge in range(first, last):
+        triangles, nodes, largest, ties = cycle_terms(graph, pairs[0, edge], pairs[1, edge], scratch)
+        terms.triangles[edge], terms.cycles[edge] = triangles, nodes
+        terms.largest[edge], terms.ties[edge] = largest, ties
+
+
+@compiled
+def count_triangles(graph: Adjacency, pairs: NDArray[np.int64], first: int, last: int, terms: Terms) -> None:
+    """Fill the triangles of the edges `first` to `last - 1` of `pairs` [2, E], sorted by their first nodes."""
+    mark = np.zeros(graph.start.size, np.uint8)
+    marked = -1
+    for edge in range(first, last):
+        i, j = pairs[0, edge], pairs[1, edge]
+        if marked != i:
+            if marked >= 0:
+                for place in range(graph.start[marked], graph.start[marked] + graph.degree[marked]):
+                    mark[graph.neighbor[place]] = 0
+            for place in range(graph.start[i], graph.start[i] + graph.degree[i]):
+                mark[graph.neighbor[place]] = 1
+            marked = i
+        found = 0
+        for place in range(graph.start[j], graph.start[j] + graph.degree[j]):
+            found += mark[graph.neighbor[place]]
+        terms.triangles[edge] = found
+
+
+@compiled
+def count_shared(graph: Adjacency, pairs: NDArray[np.int64], first: int, last: int, terms: Terms) -> None:
+    """Fill the cycles of the mode `reference`, for the edges `first` to `last - 1`; all triangles are counted."""
+    way = np.zeros(graph.start.size, np.int32)
+    """1 + number of the edge to `marked`, of each of its neighbors."""
+    marked = -1
+    for edge in range(first, last):
+        i, j = pairs[0, edge], pairs[1, edge]
+        if marked != i:
+            if marked >= 0:
+                for place in range(graph.start[marked], graph.start[marked] + graph.degree[marked]):
+                    way[graph.neighbor[place]] = 0
+            for place in range(graph.start[i], graph.start[i] + graph.degree[i]):
+                way[graph.neighbor[place]] = 1 + graph.edge[place]
+            marked = i
+        found = 0
+        for place in range(graph.start[j], graph.start[j] + graph.degree[j]):
+            to_i = way[graph.neighbor[place]]
+            if to_i:
+                found += (terms.triangles[to_i - 1] > 1) + (terms.triangles[graph.edge[place]] > 1)
+        terms.cycles[edge] = found
+
+
+@compiled
+def fill_values(mode: int, graph: Adjacency, pairs: NDArray[np.int64], terms: Terms, out: NDArray[np.float64]) -> None:
+    """The curvature of every edge, from its terms."""
+    for edge in range(out.size):
+        out[edge] = value(
+            mode,
+            graph.degree[pairs[0, edge]],
+            graph.degree[pairs[1, edge]],
+            terms.triangles[edge],
+            terms.cycles[edge],
+            terms.largest[edge],
+        )

@@ -1,0 +1,79 @@
+"""What models share that are a plain backbone on a graph of their own making."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from torch import Tensor
+from torch_geometric.data import Data
+
+from gumbel_mpnn.errors import UserError, did_you_mean
+from gumbel_mpnn.graph import PairGraph
+from gumbel_mpnn.nn import SparseFeatures, Streams, backbones
+from gumbel_mpnn.nn.modules import ReplicaModule
+
+
+class OnBackbone(ReplicaModule):
+    """A backbone, trained and evaluated as it is; subclasses change the graph.
+
+    All arguments but the first go by name.
+
+    Args:
+        in_channels: Number of features of a node.
+        out_channels: Number of classes.
+        backbone: `gcn`, `sage`, `gat` or `mlp`.
+        replicas: Train R models at once: the output is [R, N, out]; None is one model with output [N, out].
+        seeds: One for each replica; drawn from torch's global generator when not given.
+        **options: Options of the backbone, as `hidden_channels=64` (see `gm.GCN` and `gm.GAT`); those that other
+            backbones have are passed over.
+    """
+
+    rewires: ClassVar[bool] = False
+    default_backbone: ClassVar[str] = "gcn"
+
+    def __init__(
+        self,
+        in_channels: int,
+        *,
+        out_channels: int,
+        backbone: str = default_backbone,
+        replicas: int | None = None,
+        seeds: Sequence[int] | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__()
+        known, of_all = backbones.defaults(backbone), backbones.all_defaults()
+        for name in options:
+            if name not in of_all:
+                raise UserError(f"{type(self).__name__} has no option {name!r}: {did_you_mean(name, of_all)}")
+        self.backbone = backbones[backbone](
+            in_channels,
+            out_channels=out_channels,
+            replicas=replicas,
+            seeds=seeds,
+            **{name: value for name, value in options.items() if name in known},
+        )
+
+    def reset_parameters(self) -> None:
+        """Draw all parameters anew from the replicas' seeds."""
+        self.backbone.reset_parameters()
+
+    @property
+    def streams(self) -> Streams:
+        """The random streams of training."""
+        return self.backbone.streams
+
+    def forward(self, x: Tensor | SparseFeatures | Data, graph: PairGraph | Tensor | None = None) -> Tensor:
+        """Logits of every node; the arguments are those of the backbone."""
+        logits: Tensor = self.backbone(x, graph)
+        return logits
+
+    def training_loss(
+        self, x: Tensor | SparseFeatures, graph: PairGraph, y: Tensor, train_mask: Tensor, progress: Tensor
+    ) -> Tensor:
+        """What training makes small, for each replica, [R]."""
+        return self.backbone.training_loss(x, graph, y, train_mask, progress)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.backbone})"

@@ -1,0 +1,73 @@
+"""SDRF against a version that knows nothing but the definition, step by step, with the same random numbers."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import brute_curvature as brute
+from gumbel_mpnn.graph import PairGraph
+from gumbel_mpnn.rewiring.flow import Flow
+from helpers import edges
+
+STEPS = 8
+
+
+@st.composite
+def graphs(draw):
+    """The number of nodes and pairs: few, with self-loops and duplicates, or a share of all."""
+    nodes = draw(st.integers(2, 13))
+    node = st.integers(0, nodes - 1)
+    if draw(st.booleans()):
+        return nodes, draw(st.lists(st.tuples(node, node), max_size=3 * nodes))
+    share, seed = draw(st.floats(0, 1)), draw(st.integers(0, 2**32))
+    return nodes, brute.edges_of(np.random.default_rng(seed).random((nodes, nodes)) < share)
+
+
+def pair(ends):
+    return None if ends[0] < 0 else (int(ends[0]), int(ends[1]))
+
+
+@pytest.mark.parametrize("mode", brute.FORMULAS)
+@given(
+    graph=graphs(),
+    tau=st.sampled_from([0.0, 1.0, 20.0, 1000.0]),
+    bound=st.sampled_from([None, 0.5, 0.0, -1.0]),
+    seed=st.integers(0, 2**32),
+)
+@settings(max_examples=150, deadline=None)
+def test_equal_to_the_definition_step_by_step(mode, graph, tau, bound, seed):
+    nodes, pairs = graph
+    flow = Flow(PairGraph.build(edges(*pairs), nodes), STEPS, tau, bound, mode, seed)
+    a = brute.matrix(pairs, nodes)
+    expected = brute.sdrf(a, flow.uniforms, tau, bound, mode)
+    for step, (added, removed) in enumerate(expected):
+        assert flow.advance(1) == 1
+        assert (pair(flow.log[step, :2]), pair(flow.log[step, 2:])) == (added, removed)
+        for changed, there in ((added, 1), (removed, 0)):
+            a = a if changed is None else brute.with_edge(a, changed, there)
+        assert [(int(i), int(j)) for i, j in flow.pairs.T] == brute.edges_of(a)
+        curvature = [brute.FORMULAS[mode](a, *ends) for ends in brute.edges_of(a)]
+        np.testing.assert_allclose(flow.curvature, curvature, atol=1e-12)
+    assert flow.advance(STEPS) == 0
+    assert flow.finished
+
+
+@pytest.mark.parametrize("mode", brute.FORMULAS)
+@given(nodes=st.integers(20, 40), density=st.floats(0.05, 0.6), seed=st.integers(0, 2**32))
+@settings(max_examples=30, deadline=None)
+def test_the_curvature_kept_is_that_of_the_graph_so_far(mode, nodes, density, seed):
+    a = np.triu(np.random.default_rng(seed).random((nodes, nodes)) < density, 1).astype(np.int64)
+    flow = Flow(PairGraph.build(edges(*brute.edges_of(a)), nodes), 40, 5.0, 0.0, mode, seed)
+    flow.advance(40)
+    so_far = Flow(PairGraph.build(edges(*flow.pairs.T.tolist()), nodes), 0, 1.0, None, mode, 0)
+    assert (flow.curvature == so_far.curvature).all()
+    for got, counted in zip(kept_terms(flow), kept_terms(so_far), strict=True):
+        assert (got == counted).all()
+
+
+def kept_terms(flow):
+    state = flow._state
+    used = np.flatnonzero(state.ends[0] >= 0)
+    order = used[np.lexsort(state.ends[::-1, used])]
+    return [term[order] for term in state.terms[: 4 if flow.mode == 0 else 2]]
