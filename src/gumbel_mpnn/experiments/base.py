@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -13,7 +14,7 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn.data.tasks import bottleneck, leaf_count
 from gumbel_mpnn.errors import MissingDataError
-from gumbel_mpnn.runs import Monitor, Run, Transform, fit
+from gumbel_mpnn.runs import BusyError, Monitor, Run, Transform, fit
 
 Row = Mapping[str, str | int | float | None]
 
@@ -81,12 +82,15 @@ def run_jobs(
     overrides: Iterable[str] = (),
     monitor: Monitor | None = None,
 ) -> dict[Job, Run | None]:
-    """Do what is missing of the jobs; a job without data gives None."""
+    """Do what is missing of the jobs; a job without data gives None.
+
+    What another process is training is left for the end, so that several share the work.
+    """
     chosen, changes = None if splits is None else list(splits), list(overrides)
-    results: dict[Job, Run | None] = {}
-    for job in jobs:
+
+    def do(job: Job, wait: bool) -> Run | None:
         try:
-            results[job] = fit(
+            return fit(
                 GENERATED[job.dataset]() if job.dataset in GENERATED else job.dataset,
                 job.model,
                 splits=chosen,
@@ -99,10 +103,16 @@ def run_jobs(
                 root=root,
                 device=device,
                 monitor=monitor,
+                wait=wait,
             )
         except MissingDataError:
-            results[job] = None
-    return results
+            return None
+
+    jobs, results = list(jobs), dict[Job, Run | None]()
+    for job in jobs:
+        with suppress(BusyError):
+            results[job] = do(job, wait=False)
+    return {job: results[job] if job in results else do(job, wait=True) for job in jobs}
 
 
 def figures(run: Run) -> Row:
