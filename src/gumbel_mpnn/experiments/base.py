@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn.data.tasks import bottleneck, leaf_count
 from gumbel_mpnn.errors import MissingDataError
-from gumbel_mpnn.runs import Monitor, Run, Transform, fit
+from gumbel_mpnn.runs import Monitor, Run, Transform, compare, fit
 
 Row = Mapping[str, str | int | float | None]
 
@@ -33,15 +33,26 @@ class Job:
     """What is done to the data before training."""
 
 
+def _bottleneck(nodes: int) -> Data:
+    return bottleneck(nodes_per_side=nodes, num_classes=5, num_graphs=20, num_splits=10)
+
+
 GENERATED: Mapping[str, Callable[[], Data]] = {
     "leaf-count": lambda: leaf_count(depth=4, max_trees=2_100, num_splits=10),
-    "bottleneck": lambda: bottleneck(nodes_per_side=20, num_classes=5, num_graphs=20, num_splits=10),
+    "bottleneck": lambda: _bottleneck(20),
+    "bottleneck-10": lambda: _bottleneck(10),
+    "bottleneck-50": lambda: _bottleneck(50),
+    "bottleneck-100": lambda: _bottleneck(100),
 }
-"""Data sets that are made and not read."""
+"""Data sets that are made and not read; those of one task share its presets."""
 
 
 class Experiment(Protocol):
-    """A table or figure: what to run, and how the figures are put together."""
+    """A table or figure: what to run, and how the figures are put together.
+
+    It may also have `charts` (see `Chart`), a `grid` (see `Grid`), `digits` for its numbers, `remarks(results)`,
+    Markdown for its page, and `on(dataset)`, the same experiment on another data set.
+    """
 
     name: str
     title: str
@@ -108,6 +119,15 @@ def run_jobs(
 def figures(run: Run) -> Row:
     """Mean test figure in per cent, its spread, and the number of runs."""
     return {"test": 100 * run.test.mean, "std": 100 * run.test.std, "stderr": 100 * run.test.stderr, "n": run.n}
+
+
+def difference(run: Run, other: Run | None) -> dict[str, str | int | float | None]:
+    """The paired difference of two runs in per cent, its interval and what it says; nothing without the other."""
+    if other is None:
+        return dict.fromkeys(("difference", "low", "high", "verdict"))
+    paired = compare(run.records, other.records)
+    values = {"difference": paired.mean, "low": paired.low, "high": paired.high}
+    return {**{name: 100 * value for name, value in values.items()}, "verdict": paired.verdict}
 
 
 def published(table: str) -> dict[str, dict[str, Any]]:
