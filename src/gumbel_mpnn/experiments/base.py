@@ -47,6 +47,12 @@ GENERATED: Mapping[str, Callable[[], Data]] = {
 """Data sets that are made and not read; those of one task share its presets."""
 
 
+QUICK_DATASETS = ("cora", "chameleon", "chameleon-unfiltered", "leaf-count", "bottleneck", "bottleneck-10")
+QUICK_SPLITS = (0, 1)
+QUICK_OVERRIDES = ("train.epochs=5", "model.hidden_channels=8")
+"""An experiment in small, to see that all of it works: small data sets, two splits, few epochs, narrow models."""
+
+
 class Experiment(Protocol):
     """A table or figure: what to run, and how the figures are put together.
 
@@ -90,10 +96,26 @@ def run_jobs(
     root: Path | None = None,
     device: str = "auto",
     overrides: Iterable[str] = (),
+    quick: bool = False,
     monitor: Monitor | None = None,
 ) -> dict[Job, Run | None]:
-    """Do what is missing of the jobs; a job without data gives None."""
+    """Do what is missing of the jobs; a job without data gives None.
+
+    Args:
+        jobs: What to do.
+        seeds: How many for each split.
+        runs: Folder that keeps the runs.
+        experiment: Folder within it, for jobs that name none.
+        splits: Which; all by default, two of them if `quick`.
+        root: Where the data sets' files lie.
+        device: `cpu`, `cuda`, or `auto`.
+        overrides: Settings laid over those of every job.
+        quick: Lay `QUICK_OVERRIDES` under the jobs' own settings.
+        monitor: Told how it goes.
+    """
+    splits = QUICK_SPLITS if quick and splits is None else splits
     chosen, changes = None if splits is None else list(splits), list(overrides)
+    small = QUICK_OVERRIDES if quick else ()
     results: dict[Job, Run | None] = {}
     for job in jobs:
         try:
@@ -103,7 +125,7 @@ def run_jobs(
                 splits=chosen,
                 seeds=seeds,
                 preset=job.preset,
-                overrides=[*job.overrides, *changes],
+                overrides=[*small, *job.overrides, *changes],
                 runs=runs,
                 experiment=job.experiment or experiment,
                 transform=job.transform,
@@ -114,6 +136,12 @@ def run_jobs(
         except MissingDataError:
             results[job] = None
     return results
+
+
+def quick_jobs(jobs: Iterable[Job]) -> list[Job]:
+    """The jobs on data sets that are soon done; all of them where there is none."""
+    jobs = list(jobs)
+    return [job for job in jobs if job.dataset in QUICK_DATASETS] or jobs
 
 
 def figures(run: Run) -> Row:

@@ -11,7 +11,7 @@ from gumbel_mpnn.runs import Run
 MODELS = ("gcn", "sdrf", "gumbel-mpnn")
 SIZES = ("bottleneck-10", "bottleneck-50", "bottleneck-100")
 """Beside the 20 nodes a side of `bottleneck`."""
-WIDTHS = (8, 16, 32, 128)
+WIDTHS = (16, 32, 128, 256)
 """Beside the 64 of the presets."""
 
 
