@@ -41,8 +41,8 @@ class Bottleneck:
             log_x=True,
         )
         for x, varied, label, title in (
-            ("nodes", "nodes", "nodes on each side of the bottleneck", "Larger sides"),
-            ("hidden", "width", "hidden channels", "Wider models"),
+            ("nodes", "nodes", "nodes on each side of the bottleneck", "Labels beyond a bottleneck: larger sides"),
+            ("hidden", "width", "hidden channels", "Labels beyond a bottleneck: wider models"),
         )
     )
 
