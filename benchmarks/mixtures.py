@@ -4,7 +4,8 @@ python benchmarks/mixtures.py           # cora beside scikit-learn, then all ten
 python benchmarks/mixtures.py --toy     # seconds, for the tests; nothing is written
 
 Needs the data sets' files (GUMBEL_MPNN_DATA). Both have the same number of starts, tolerance and regularization, and
-take turns in one process. BIC is compared at the number of components that ours chooses and at scikit-learn's own best.
+take turns in one process, on one thread: problems this small only wait for a second one. BIC is compared at the number
+of components that ours chooses and at scikit-learn's own best.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import harness  # before torch: it sets how threads wait
 import numpy as np
 import torch
 from sklearn.mixture import GaussianMixture
+from threadpoolctl import threadpool_limits
 from torch_geometric.data import Data
 
 from gumbel_mpnn.data import load
@@ -40,7 +42,7 @@ def double_loop(data: Data, reg_covar: float, seed: int, max_components: int) ->
     """The BIC of scikit-learn's mixture for every class and number of components, [C, k]."""
     rows, y = neighborhood_distributions(data).numpy(), data.y.numpy()
     options = {"n_init": STARTS, "tol": TOL, "reg_covar": reg_covar, "random_state": seed}
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), threadpool_limits(1):
         warnings.simplefilter("ignore")
         return np.array(
             [

@@ -57,8 +57,11 @@ def refused(command, tmp_path):
         ("presets show cora gnc", "there is no model called 'gnc': did you mean 'gcn'?"),
         ("presets show cora gcn --preset tund", "there is no family of presets called 'tund': did you mean 'tuned'?"),
         ("reproduce backbons", "there is no experiment called 'backbons': did you mean 'backbones'?"),
-        ("reproduce backbones --only corra", "there is no data set or model here called 'corra': did you mean 'cora'"),
-        ("reproduce backbones --only cora,gnc", "there is no data set or model here called 'gnc'"),
+        (
+            "reproduce backbones --only corra",
+            "there is no data set, model or preset here called 'corra': did you mean 'cora'",
+        ),
+        ("reproduce backbones --only cora,gnc", "there is no data set, model or preset here called 'gnc'"),
         ("reproduce backbones --splits a", "cannot read the range 'a'"),
     ],
 )
