@@ -121,6 +121,9 @@ def test_generated_tasks_are_trained_and_shown(experiment, tmp_path, monkeypatch
     rows = experiment.collect(results)
     assert [row["model"] for row in rows] == [job.model for job in jobs]
     assert all(row["n"] == 1 and set(experiment.headings) <= set(row) for row in rows)
+    if experiment.name == "long-range":
+        assert [row["paper"] for row in rows] == [14.29, 100, 100]
+        assert rows[0]["to_paper"] == pytest.approx(rows[0]["test"] - 14.29)
     layers = [row["layers"] for row in rows]
     assert layers == ([2, 4, 2] if experiment.name == "long-range" else [3] * 6)
 

@@ -67,6 +67,10 @@ def test_the_papers_twelve_data_sets(table):
 
 
 class TestAblation:
+    @pytest.mark.parametrize("dataset", published("ablation"))
+    def test_the_paper_repeats_its_main_figures(self, dataset):
+        assert published("ablation")[dataset]["with"] == published("accuracy")[dataset]["gumbel-mpnn"]
+
     def test_the_weight_is_all_that_differs(self):
         with_, without = (
             make_settings(job.dataset, job.model, preset=job.preset, overrides=job.overrides).to_dict()
