@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gumbel_mpnn.experiments.base import Job, Row, difference, figures, published
+from gumbel_mpnn.experiments.base import PAIRED, Columns, Job, Row, differences, figures, published
 from gumbel_mpnn.runs import Run
 
 DATASETS = (
@@ -41,6 +41,7 @@ class Ablation:
         "difference": "with − without",
         "low": "95 % from",
         "high": "to",
+        "p": "corrected p",
         "paper_without": "paper without %",
         "paper_with": "paper with %",
         "paper_difference": "paper's difference",
@@ -57,16 +58,18 @@ class Ablation:
     def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
         """One row for each data set."""
         without = {job.dataset: run for job, run in results.items() if job.overrides}
-        return [_row(job, run, without.get(job.dataset)) for job, run in results.items() if not job.overrides]
+        with_ = {job.dataset: run for job, run in results.items() if not job.overrides}
+        paired = differences({dataset: (run, without.get(dataset)) for dataset, run in with_.items()})
+        return [_row(dataset, run, without.get(dataset), paired[dataset]) for dataset, run in with_.items()]
 
 
-def _row(job: Job, run: Run | None, without: Run | None) -> Row:
-    paper = published("ablation").get(job.dataset, {})
+def _row(dataset: str, run: Run | None, without: Run | None, paired: Columns) -> Row:
+    paper = published("ablation").get(dataset, {})
     (with_, _), (left_out, _) = paper.get("with", [None, None]), paper.get("without", [None, None])
-    names = ("regularizer", "weight", "without", "without_stderr", "test", "stderr", "n", "difference", "low", "high")
-    row: dict[str, str | int | float | None] = {
-        "dataset": job.dataset,
-        **dict.fromkeys((*names, "verdict")),
+    names = ("regularizer", "weight", "without", "without_stderr", "test", "stderr", "n")
+    row: Columns = {
+        "dataset": dataset,
+        **dict.fromkeys((*names, *PAIRED)),
         "paper_without": left_out,
         "paper_with": with_,
         "paper_difference": None if with_ is None or left_out is None else with_ - left_out,
@@ -80,5 +83,5 @@ def _row(job: Job, run: Run | None, without: Run | None) -> Row:
         "without": 100 * without.test.mean,
         "without_stderr": 100 * without.test.stderr,
         **{name: values[name] for name in ("test", "stderr", "n")},
-        **difference(run, without),
+        **paired,
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gumbel_mpnn.config import preset_source
-from gumbel_mpnn.experiments.base import Job, Row, difference, figures, published
+from gumbel_mpnn.experiments.base import PAIRED, Columns, Job, Row, differences, figures, published
 from gumbel_mpnn.experiments.views import Grid
 from gumbel_mpnn.runs import Run, compare
 
@@ -47,6 +47,7 @@ class Accuracy:
         "difference": "ours − GCN",
         "low": "95 % from",
         "high": "to",
+        "p": "corrected p",
         "top": "against the best",
     }
     grid = Grid(
@@ -75,11 +76,19 @@ class Accuracy:
     def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
         """One row for each model and data set."""
         paper = published("accuracy")
-        rows = []
+        found: dict[str, dict[str, Run | None]] = {}
         for job, run in results.items():
-            others = {other.model: found for other, found in results.items() if other.dataset == job.dataset}
-            rows.append(_row(job, run, others, paper.get(job.dataset, {}).get(job.model, [None, None])))
-        return rows
+            found.setdefault(job.dataset, {})[job.model] = run
+        paired = {
+            model: differences({name: (runs.get(model), runs.get(BACKBONE)) for name, runs in found.items()})
+            for model in MODELS
+            if model != BACKBONE
+        }
+        return [
+            _row(job, run, found[job.dataset], paper.get(job.dataset, {}).get(job.model, [None, None]))
+            | ({} if run is None or job.model == BACKBONE else paired[job.model][job.dataset])
+            for job, run in results.items()
+        ]
 
     def remarks(self, results: Mapping[Job, Run | None]) -> str:
         """The budget: where every model's settings come from, and so how many were tried."""
@@ -105,20 +114,16 @@ class AccuracyUnfiltered(Accuracy):
         return UNFILTERED
 
 
-def _row(job: Job, run: Run | None, others: Mapping[str, Run | None], paper: list[float | None]) -> Row:
-    names = ("test", "std", "stderr", "n", "val", "epochs", "paper", "paper_pm", "to_paper", *_PAIRED, "top")
-    row: dict[str, str | int | float | None] = {"dataset": job.dataset, "model": job.model, **dict.fromkeys(names)}
+def _row(job: Job, run: Run | None, others: Mapping[str, Run | None], paper: list[float | None]) -> Columns:
+    names = ("test", "std", "stderr", "n", "val", "epochs", "paper", "paper_pm", "to_paper", *PAIRED, "top")
+    row: Columns = {"dataset": job.dataset, "model": job.model, **dict.fromkeys(names)}
     row |= {"paper": paper[0], "paper_pm": paper[1]}
     if run is None:
         return row | {"verdict": "no data", "top": ""}
     row |= {**figures(run), "val": 100 * run.val.mean, "epochs": run.settings.train.epochs, "top": _top(run, others)}
     if paper[0] is not None:
         row["to_paper"] = 100 * run.test.mean - paper[0]
-    backbone = others.get(BACKBONE)
-    return row if job.model == BACKBONE else row | difference(run, backbone)
-
-
-_PAIRED = ("difference", "low", "high", "verdict")
+    return row
 
 
 def _top(run: Run, others: Mapping[str, Run | None]) -> str:

@@ -14,9 +14,12 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn.data.tasks import bottleneck, leaf_count
 from gumbel_mpnn.errors import MissingDataError
-from gumbel_mpnn.runs import BusyError, Monitor, Run, Transform, compare, fit
+from gumbel_mpnn.runs import BusyError, Monitor, Paired, Run, Transform, compare, corrected, fit
 
 Row = Mapping[str, str | int | float | None]
+Columns = dict[str, str | int | float | None]
+PAIRED = ("difference", "low", "high", "p", "verdict")
+"""The columns of a paired difference."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,7 @@ GENERATED: Mapping[str, Callable[[], Data]] = {
 
 QUICK_DATASETS = ("cora", "chameleon", "chameleon-unfiltered", "leaf-count", "bottleneck", "bottleneck-10")
 QUICK_SPLITS = (0, 1)
-QUICK_OVERRIDES = ("train.epochs=5", "model.hidden_channels=8")
+QUICK_OVERRIDES = ("train.epochs=5", "train.lr=0.02", "model.hidden_channels=8")
 """An experiment in small, to see that all of it works: small data sets, two splits, few epochs, narrow models."""
 
 
@@ -158,13 +161,28 @@ def figures(run: Run) -> Row:
     return {"test": 100 * run.test.mean, "std": 100 * run.test.std, "stderr": 100 * run.test.stderr, "n": run.n}
 
 
-def difference(run: Run, other: Run | None) -> dict[str, str | int | float | None]:
-    """The paired difference of two runs in per cent, its interval and what it says; nothing without the other."""
-    if other is None:
-        return dict.fromkeys(("difference", "low", "high", "verdict"))
-    paired = compare(run.records, other.records)
-    values = {"difference": paired.mean, "low": paired.low, "high": paired.high}
-    return {**{name: 100 * value for name, value in values.items()}, "verdict": paired.verdict}
+def difference(run: Run, other: Run | None) -> Columns:
+    """The paired difference of two runs in per cent, its interval, p-value and what they say; empty without a run."""
+    return _columns(None if other is None else compare(run.records, other.records))
+
+
+def differences(pairs: Mapping[str, tuple[Run | None, Run | None]]) -> dict[str, Columns]:
+    """The same for several data sets by name, p-values and so verdicts corrected for how many they are."""
+    compared = corrected(
+        {
+            dataset: compare(run.records, other.records)
+            for dataset, (run, other) in pairs.items()
+            if run is not None and other is not None
+        }
+    )
+    return {dataset: _columns(compared.get(dataset)) for dataset in pairs}
+
+
+def _columns(paired: Paired | None) -> Columns:
+    if paired is None:
+        return dict.fromkeys(PAIRED)
+    shares = {"difference": paired.mean, "low": paired.low, "high": paired.high}
+    return {**{name: 100 * share for name, share in shares.items()}, "p": paired.p, "verdict": paired.verdict}
 
 
 def published(table: str) -> dict[str, dict[str, Any]]:

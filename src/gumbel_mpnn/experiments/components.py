@@ -9,7 +9,7 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn.data import get_spec
 from gumbel_mpnn.data.tasks import mixture_neighborhoods
-from gumbel_mpnn.experiments.base import Job, Row, difference, figures
+from gumbel_mpnn.experiments.base import PAIRED, Job, Row, difference, figures
 from gumbel_mpnn.experiments.views import Chart
 from gumbel_mpnn.runs import Run
 
@@ -76,7 +76,7 @@ class Components:
 
 
 def _row(job: Job, run: Run | None, plain: Run | None) -> Row:
-    names = ("test", "std", "stderr", "n", "difference", "low", "high", "verdict")
+    names = ("test", "std", "stderr", "n", *PAIRED)
     row: dict[str, str | int | float | None] = {
         "dataset": job.dataset,
         "components": job.transform.components if isinstance(job.transform, MixtureNeighborhoods) else None,

@@ -84,6 +84,16 @@ class TestRows:
         assert {model: row["top"] for model, row in rows.items()} == {"gcn": "worse", "sage": "best", "gat": "worse"}
         assert [row["top"] for row in Accuracy().collect(results)] == ["best", "same"]
 
+    def test_p_values_are_corrected_for_the_number_of_data_sets(self, run):
+        """All eight splits are better: p is 2 / 2^8 for one data set, and twice that for each of two."""
+        better = with_tests(run, [value + 0.02 for value in EVEN])
+        results = {}
+        for dataset in ("cora", "actor"):
+            results |= {Job(dataset, "gcn"): with_tests(run, EVEN), Job(dataset, "sage"): better}
+            rows = [row for row in Accuracy().collect(results) if row["model"] == "sage"]
+            assert [row["p"] for row in rows] == [pytest.approx(len(rows) / 2**7)] * len(rows)
+            assert {row["verdict"] for row in rows} == {"better"}
+
     def test_each_data_set_has_its_own_best(self, run):
         results = {Job("cora", "gcn"): with_tests(run, EVEN), Job("actor", "mlp"): with_tests(run, [0.1] * SPLITS)}
         assert [row["top"] for row in Accuracy().collect(results)] == ["best", "best"]
