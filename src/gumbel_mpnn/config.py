@@ -138,8 +138,15 @@ class Settings:
         )
 
     def fingerprint(self, data_hash: str) -> str:
-        """16 hex digits that identify these settings on this data."""
-        text = json.dumps([SCHEMA, self.to_dict(), data_hash], sort_keys=True)
+        """16 hex digits that identify these settings on this data.
+
+        Rewiring settings at their defaults are left out: one that is new does not orphan the runs made without it.
+        """
+        values = self.to_dict()
+        if self.rewiring is not None:
+            usual = dataclasses.asdict(RewiringSettings())
+            values["rewiring"] = {name: value for name, value in values["rewiring"].items() if value != usual[name]}
+        text = json.dumps([SCHEMA, values, data_hash], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

@@ -111,7 +111,7 @@ class RunIndex:
         if not found:
             raise UserError(
                 f"there is no finished run {name!r} in {self.root}: give its folder or the beginning of its"
-                " fingerprint, as `gumbel-mpnn runs` lists them"
+                " fingerprint, as `gumbel-mpnn runs` lists them; --runs names another folder of runs"
             )
         return found[0]
 
