@@ -45,11 +45,12 @@ class Table:
     def _text(self) -> str:
         heads, cells = self._heads(), self._cells()
         widths = [max(map(len, column)) for column in zip(heads, *cells, strict=True)]
-        lines = ["  ".join(self._pad(text, k, widths[k]) for k, text in enumerate(row)) for row in [heads, *cells]]
+        pads = [str.rjust if self._is_numeric(k) else str.ljust for k in range(len(widths))]
+        lines = [
+            "  ".join(pad(text, width) for pad, text, width in zip(pads, row, widths, strict=True))
+            for row in [heads, *cells]
+        ]
         return "\n".join(line.rstrip() for line in [lines[0], "  ".join("─" * width for width in widths), *lines[1:]])
-
-    def _pad(self, text: str, column: int, width: int) -> str:
-        return text.rjust(width) if self._is_numeric(column) else text.ljust(width)
 
     def _markdown(self) -> str:
         rule = ["--:" if self._is_numeric(k) else "---" for k in range(len(self.columns))]

@@ -126,3 +126,11 @@ def test_small_numbers_are_kept_where_they_are_asked_for():
         "3",
     ]
     assert Table(["gap"], rows, digits=4).render("text").splitlines()[2].strip() == "0.0000"
+
+
+@pytest.mark.parametrize("format", ["text", "markdown", "latex"])
+def test_a_column_is_looked_through_once_however_long_it_is(monkeypatch, format):
+    looks, is_numeric = [], Table._is_numeric
+    monkeypatch.setattr(Table, "_is_numeric", lambda self, column: looks.append(column) or is_numeric(self, column))
+    Table(["a", "b"], [[k, str(k)] for k in range(20)]).render(format)
+    assert looks == [0, 1]
