@@ -31,6 +31,14 @@ def test_merged_duplicates_are_still_counted(tmp_path):
     assert (facts.num_edges, facts.num_duplicate_edges, facts.num_self_loops, facts.num_isolated) == (1, 1, 1, 4)
 
 
+def test_edges_can_stay_as_listed_and_features_be_left_out(tmp_path):
+    path = write_npz(tmp_path / "g.npz", edges=np.array([[0, 1], [0, 1], [1, 0], [2, 2]]), node_features=None)
+    data = from_npz(path, features=False, as_listed=True)
+    assert data.edge_index.T.tolist() == [[0, 1], [0, 1], [1, 0], [2, 2]]
+    assert (data.x, data.num_nodes) == (None, 6)
+    assert check(data).num_duplicate_edges == 1
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
