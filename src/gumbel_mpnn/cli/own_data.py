@@ -61,7 +61,7 @@ def measured_data(
 
     columns: list[str] | Literal[False] = _columns(features) or False
     if graph is not None and graph.suffix == ".npz":
-        return from_npz(graph, features=False, as_listed=as_listed)
+        return from_npz(graph, features=False, as_listed=as_listed, labels=False)
     if graph is not None:
         return from_graphml(graph, label, columns, as_listed)
     return from_csv(Path(nodes or ""), Path(edges or ""), label, columns, as_listed=as_listed)

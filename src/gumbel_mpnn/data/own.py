@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch_geometric.data import Data
 
 from gumbel_mpnn.data.npz import read_graph
-from gumbel_mpnn.data.raw import BoolArray, IntArray, Masks, RawGraph, set_edges
+from gumbel_mpnn.data.raw import BoolArray, IntArray, Masks, RawGraph, check_ends, set_edges
 from gumbel_mpnn.data.validate import check
 from gumbel_mpnn.errors import DataError, DataWarning
 
@@ -25,7 +25,13 @@ MOST_CLASSES_OF_DECIMALS = 20
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
-def from_npz(path: str | Path, undirected: bool = True, features: bool = True, as_listed: bool = False) -> Data:
+def from_npz(
+    path: str | Path,
+    undirected: bool = True,
+    features: bool = True,
+    as_listed: bool = False,
+    labels: bool = True,
+) -> Data:
     """A graph from one npz file, which is never unpickled.
 
     Arrays: `edges` integer [E, 2]; `node_labels` integer [N], -1 for unlabelled; features either as `node_features`
@@ -38,13 +44,15 @@ def from_npz(path: str | Path, undirected: bool = True, features: bool = True, a
         undirected: whether every edge goes both ways.
         features: False leaves `x` out, which the file then need not have.
         as_listed: keep every edge as often as the file lists it, in its direction, whatever `undirected` says.
+        labels: False takes a graph to measure, whose file may have no labels but then a number `num_nodes`.
     """
-    graph = read_graph([Path(path)])
+    graph = read_graph([Path(path)], labels)
     if not features:
         graph = replace(graph, x=None)
     elif graph.x is None:
         raise DataError(f"{path} has no features: add an array 'node_features' of shape [N, F]")
-    return finish(graph.to_data(), undirected, as_listed, where=str(path))
+    unlabelled = not labels and (graph.y == -1).all()
+    return finish(_without_labels(graph) if unlabelled else graph.to_data(), undirected, as_listed, where=str(path))
 
 
 def assemble(
@@ -60,10 +68,11 @@ def assemble(
 ) -> Data:
     """A checked `Data` that remembers its ids (`node_ids`) and labels (`class_names`), to map predictions back."""
     if labels is None:
-        return _without_labels(ids, x, edges, weight, undirected, as_listed)
-    y, class_names = encode_labels(labels, ids, where)
-    masks = None if split is None else _split_masks(split, ids, where)
-    data = RawGraph(edges, y, x, masks, class_names, weight).to_data()
+        data = _without_labels(RawGraph(edges, np.full(len(ids), -1), x, weight=weight))
+    else:
+        y, class_names = encode_labels(labels, ids, where)
+        masks = None if split is None else _split_masks(split, ids, where)
+        data = RawGraph(edges, y, x, masks, class_names, weight).to_data()
     data.node_ids = list(ids)
     return finish(data, undirected, as_listed, where)
 
@@ -71,28 +80,22 @@ def assemble(
 def finish(data: Data, undirected: bool, as_listed: bool, where: str) -> Data:
     """Check the graph as it was listed, then merge and mirror its edges unless they stay so."""
     try:
-        facts = check(data)
+        if data.y is None:
+            check_ends(data.edge_index.numpy().T, int(data.num_nodes or 0))
+        else:
+            facts = check(data)
+            data.num_merged_edges = 0 if as_listed else facts.num_duplicate_edges
     except DataError as error:
         raise DataError(f"{where}: {error}") from error
     if not as_listed:
-        data.num_merged_edges = facts.num_duplicate_edges
         set_edges(data, undirected)
     return data
 
 
-def _without_labels(
-    ids: Sequence[Hashable],
-    x: NDArray[np.float32] | None,
-    edges: IntArray,
-    weight: NDArray[np.float32] | None,
-    undirected: bool,
-    as_listed: bool,
-) -> Data:
+def _without_labels(graph: RawGraph) -> Data:
     """A graph that can be measured, but not trained on: it has no `y` and no masks."""
-    data = RawGraph(edges, np.full(len(ids), -1), x, weight=weight).to_data()
-    data.num_nodes, data.y, data.node_ids = len(ids), None, list(ids)
-    if not as_listed:
-        set_edges(data, undirected)
+    data = replace(graph, masks=None, class_names=None).to_data()
+    data.num_nodes, data.y = len(graph.y), None
     return data
 
 

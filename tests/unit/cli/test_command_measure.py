@@ -118,7 +118,9 @@ class TestOwnData:
     def test_labels_are_not_needed(self, command, own, csv):
         labelled = as_json(command("measure", *csv, "--format", "json"))
         of_labels = [name for name, measure in measures.MEASURES.items() if measure.needs_labels]
-        for files in (csv[:4], ("--graph", own / "graph.graphml")):
+        arrays = dict(np.load(own / "graph.npz"))
+        np.savez(own / "bare.npz", edges=arrays["edges"], num_nodes=20)
+        for files in (csv[:4], ("--graph", own / "graph.graphml"), ("--graph", own / "bare.npz")):
             shown = as_json(command("measure", *files, "--format", "json"))
             assert shown == pytest.approx({**labelled, **dict.fromkeys(of_labels)})
 
