@@ -81,6 +81,8 @@ class RewiringSettings:
     evaluation_samples: int = 8
     regularizer: str = "none"
     regularizer_weight: float = 0.0
+    target_degree: float = 5.0
+    """The degree that the regularizer `degree` (`dc`) asks of every node; 0 for 5 above the given graph's mean."""
     prior: float = 0.0
     """Weight of the pull towards the starting graph."""
     agreement: float = 0.0
@@ -136,8 +138,15 @@ class Settings:
         )
 
     def fingerprint(self, data_hash: str) -> str:
-        """16 hex digits that identify these settings on this data."""
-        text = json.dumps([SCHEMA, self.to_dict(), data_hash], sort_keys=True)
+        """16 hex digits that identify these settings on this data.
+
+        Rewiring settings at their defaults are left out: one that is new does not orphan the runs made without it.
+        """
+        values = self.to_dict()
+        if self.rewiring is not None:
+            usual = dataclasses.asdict(RewiringSettings())
+            values["rewiring"] = {name: value for name, value in values["rewiring"].items() if value != usual[name]}
+        text = json.dumps([SCHEMA, values, data_hash], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -194,6 +203,12 @@ def read_preset(family: str, dataset: str, model: str) -> dict[str, Any] | None:
         return tables
     base_family, _, base_model = base.partition("/")
     return merge(read_preset(base_family, dataset, base_model), tables)
+
+
+def preset_source(family: str, dataset: str, model: str) -> str | None:
+    """Where the values of a preset come from, in its own words; None where there is no such preset."""
+    file = resources.files("gumbel_mpnn") / "presets" / family / dataset / f"{model}.toml"
+    return str(tomllib.loads(file.read_text(encoding="utf-8")).get("source", "")) if file.is_file() else None
 
 
 def preset_families() -> list[str]:
@@ -309,6 +324,7 @@ _REWIRING_RULES = {
     "evaluation": _one_of("threshold", "expected", "mean_of_samples"),
     "evaluation_samples": _AT_LEAST_1,
     "regularizer_weight": _AT_LEAST_0,
+    "target_degree": _AT_LEAST_0,
     "prior": _AT_LEAST_0,
     "agreement": _AT_LEAST_0,
     "agreement_ramp": (lambda value: 0 <= value <= 1, "between 0 and 1"),

@@ -53,3 +53,10 @@ def test_mixtures_against_scikit_learn(tmp_path):
         re.search(r"ours \d+\.\d\d s, scikit-learn \d+\.\d\d s, \d+\.\d times", line)
         for line in run_toy("mixtures.py", tmp_path)
     )
+
+
+def test_listing_runs(tmp_path):
+    title, *rows = run_toy("list_runs.py", tmp_path)
+    assert title == "list_runs: runs 300, settings 10"
+    names = [re.split(r"  +", row.strip())[0] for row in rows]
+    assert names == ["every record read", "listed, no index yet", "listed", "filtered"]

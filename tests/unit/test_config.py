@@ -6,6 +6,7 @@ import pytest
 from gumbel_mpnn import config
 from gumbel_mpnn.config import (
     DataSettings,
+    RewiringSettings,
     Settings,
     TrainSettings,
     merge,
@@ -260,3 +261,13 @@ def test_presets_are_found_by_family_data_set_and_model(tmp_path, monkeypatch):
     assert config.list_presets() == [("tuned", "cora", "gcn")]
     with pytest.raises(UnknownNameError, match=r"family of presets called 'tunde': did you mean 'tuned'\?"):
         read_preset("tunde", "cora", "gcn")
+
+
+def test_a_rewiring_setting_at_its_default_does_not_change_the_fingerprint():
+    def fingerprint(**rewiring):
+        return dataclasses.replace(SETTINGS, rewiring=RewiringSettings(**rewiring)).fingerprint("0")
+
+    usual = RewiringSettings()
+    assert fingerprint(tau=usual.tau) == fingerprint()
+    assert fingerprint(tau=2 * usual.tau) != fingerprint()
+    assert dataclasses.replace(SETTINGS, rewiring=None).fingerprint("0") != fingerprint()

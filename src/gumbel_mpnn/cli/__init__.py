@@ -14,7 +14,7 @@ from gumbel_mpnn.cli.measure import measure
 from gumbel_mpnn.cli.presets import app as presets
 from gumbel_mpnn.cli.reproduce import reproduce
 from gumbel_mpnn.cli.rewire import rewire
-from gumbel_mpnn.cli.runs import runs
+from gumbel_mpnn.cli.runs import app as runs
 from gumbel_mpnn.cli.train import train
 from gumbel_mpnn.cli.tune import tune
 from gumbel_mpnn.cli.usage import OneSentenceGroup
@@ -28,10 +28,11 @@ app = typer.Typer(
     help="Learnable graph rewiring for node classification on PyTorch Geometric.",
 )
 app.callback()(show_version)
-for verb in (demo, train, rewire, measure, tune, reproduce, runs, doctor):
+for verb in (demo, train, rewire, measure, tune, reproduce, doctor):
     app.command()(verb)
 app.add_typer(data, name="data")
 app.add_typer(presets, name="presets")
+app.add_typer(runs, name="runs")
 
 
 def main() -> None:

@@ -22,11 +22,11 @@ class ProgressMonitor:
         self.console = Console(stderr=True, highlight=False)
         self.live: Progress | None = None
         self.done_epochs = self.total_epochs = self.group_epochs = 0
-        self.title = ""
+        self.title, self.waited = "", False
 
     def begin(self, settings: Settings, replicas: int, finished: int, groups: int, bytes_needed: int) -> None:
         """Training of one setting begins."""
-        self.title = f"{settings.model} on {settings.dataset}"
+        self.title, self.waited = f"{settings.model} on {settings.dataset}", False
         if self.preface:
             self._say(self.preface)
             self.preface = ""
@@ -37,7 +37,8 @@ class ProgressMonitor:
         parts = [f"{self.title}: {missing} runs"]
         if finished:
             parts.append(f"{finished} more found finished")
-        parts.append(f"{groups} group{'s' if groups > 1 else ''}, about {_size(bytes_needed)} of memory")
+        if groups:
+            parts.append(f"{groups} group{'s' if groups > 1 else ''}, about {_size(bytes_needed)} of memory")
         self._say(", ".join(parts))
         self.done_epochs = self.group_epochs = 0
         self.total_epochs = groups * settings.train.epochs
@@ -71,6 +72,12 @@ class ProgressMonitor:
             self._say(
                 f"{self.title}: {done}/{self.total_epochs} epochs, best val {100 * best:.2f}, about {left:.0f} s left"
             )
+
+    def wait(self) -> None:
+        """Say that another process is at work."""
+        if not self.waited:
+            self._say(f"{self.title}: another process trains the rest, waiting for it")
+            self.waited = True
 
     def end(self, run: Run) -> None:
         """All replicas are done."""

@@ -1,32 +1,192 @@
-"""`gumbel-mpnn runs`: what was trained."""
+"""`gumbel-mpnn runs`: what was trained, one setting in full, two compared, all for other programs."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
-from gumbel_mpnn.cli.common import FormatOption, OutputFormat, RunsOption, emit, in_one_sentence
+import typer
+
+from gumbel_mpnn.cli.common import FormatOption, OutputFormat, RunsOption, emit, in_one_sentence, note
+from gumbel_mpnn.errors import UserError
+
+if TYPE_CHECKING:
+    from gumbel_mpnn.runs.filters import Filter
+    from gumbel_mpnn.runs.index import RunIndex
+
+app = typer.Typer(help="What was trained: list, show, compare, export.", invoke_without_command=True)
+DatasetOption = Annotated[str | None, typer.Option("--dataset", help="Only these data sets, separated by commas.")]
+ModelOption = Annotated[str | None, typer.Option("--model", help="Only these models, separated by commas.")]
+ExperimentOption = Annotated[
+    str | None, typer.Option("--experiment", help="Only these experiments, separated by commas.")
+]
+WhereOption = Annotated[
+    list[str] | None,
+    typer.Option("--where", metavar="CONDITION", help="Like 'test>=80', 'n>=10', 'train.lr=0.01'; may be repeated."),
+]
+RunArgument = Annotated[str, typer.Argument(help="Folder of a setting, or how its fingerprint begins.")]
 
 
+@app.callback()
 @in_one_sentence
-def runs(runs: RunsOption = Path("runs"), format: FormatOption = OutputFormat.text) -> None:
+def runs(
+    context: typer.Context,
+    dataset: DatasetOption = None,
+    model: ModelOption = None,
+    experiment: ExperimentOption = None,
+    where: WhereOption = None,
+    runs: RunsOption = Path("runs"),
+    format: FormatOption = OutputFormat.text,
+) -> None:
     """List the finished runs, one row for each setting."""
+    if context.invoked_subcommand is not None:
+        _reject_early_options(context, context.invoked_subcommand)
+        return
     from gumbel_mpnn.report import Table
-    from gumbel_mpnn.runs import Record, Summary, find_records
 
-    settings: dict[Path, list[Record]] = {}
-    for folder, record in find_records(runs):
-        settings.setdefault(folder.parent, []).append(record)
-    rows = [
-        [
-            records[0].settings["dataset"],
-            records[0].settings["model"]["name"],
-            records[0].metric,
-            len(records),
-            100 * (test := Summary.of(record.test for record in records)).mean,
-            100 * test.std,
-            str(folder),
-        ]
-        for folder, records in settings.items()
+    with _index(runs) as index:
+        found = index.settings(_filters(dataset, model, experiment, where))
+    rows: list[list[str | int | float | None]] = [
+        [row.dataset, row.model, row.metric, row.n, 100 * row.test, 100 * row.std, 100 * row.val, str(row.path)]
+        for row in found
     ]
-    columns = ["dataset", "model", "metric", "n", "test", "std", "folder"]
+    columns = ["dataset", "model", "metric", "n", "test", "std", "val", "folder"]
     emit(Table(columns, rows, headings={"dataset": "data set", "n": "runs"}), format)
+
+
+@app.command()
+@in_one_sentence
+def show(run: RunArgument, runs: RunsOption = Path("runs"), format: FormatOption = OutputFormat.text) -> None:
+    """Show the settings of one setting's runs and what each of them ended in."""
+    from gumbel_mpnn.report import Table
+    from gumbel_mpnn.runs import Summary, find_records
+    from gumbel_mpnn.runs.filters import flat
+
+    with _index(runs) as index:
+        folder = index.find(run).path
+    records = [record for _, record in find_records(folder)]
+    settings, test = records[0].settings, Summary.of(record.test for record in records)
+    columns = ["split", "seed", "val", "test", "best_epoch", "epochs", "seconds"]
+    rows = [[r.split, r.seed, 100 * r.val, 100 * r.test, r.best_epoch, r.epochs, r.seconds] for r in records]
+    payload = {
+        "folder": str(folder),
+        "fingerprint": records[0].fingerprint,
+        "metric": records[0].metric,
+        "test": {"mean": test.mean, "std": test.std, "stderr": test.stderr, "n": test.n},
+        "settings": settings,
+        "runs": [record.to_dict() for record in records],
+    }
+    if format not in (OutputFormat.json, OutputFormat.csv):
+        machines = {record.machine.get("device", "unknown") for record in records}
+        facts = {"data set": settings["dataset"], **flat(settings), "device": ", ".join(sorted(machines))}
+        emit(Table(["setting", "value"], [[name, str(value)] for name, value in facts.items()]), format)
+        typer.echo("")
+    emit(Table(columns, rows, headings={"val": "val %", "test": "test %", "best_epoch": "best epoch"}), format, payload)
+    note(f"{records[0].metric} {test}")
+
+
+@app.command()
+@in_one_sentence
+def compare(
+    a: RunArgument,
+    b: RunArgument,
+    runs: RunsOption = Path("runs"),
+    format: FormatOption = OutputFormat.text,
+) -> None:
+    """Show the settings in which A and B differ, and how much better A is, run by run."""
+    from gumbel_mpnn.report import Table
+    from gumbel_mpnn.runs import compare as compare_records
+    from gumbel_mpnn.runs import find_records
+
+    with _index(runs) as index:
+        folders = [index.find(name).path for name in (a, b)]
+    ours, theirs = ([record for _, record in find_records(folder)] for folder in folders)
+    if (ours[0].data_hash, ours[0].metric) != (theirs[0].data_hash, theirs[0].metric):
+        raise UserError(f"{a} and {b} are of different data: only runs on the same splits are compared")
+    paired = compare_records(ours, theirs)
+    differing = _differing(ours[0].settings, theirs[0].settings)
+    result: dict[str, str | int | float | None] = {
+        "difference": 100 * paired.mean,
+        "low": 100 * paired.low,
+        "high": 100 * paired.high,
+        "n": paired.n,
+        "p": paired.p,
+        "verdict": paired.verdict,
+    }
+    if format not in (OutputFormat.json, OutputFormat.csv):
+        rows = [[name, *("–" if value is None else str(value) for value in pair)] for name, pair in differing.items()]
+        emit(Table(["setting", "a", "b"], rows, headings={"a": "A", "b": "B"}), format)
+        typer.echo("")
+    headings = {"difference": f"A − B, {ours[0].metric} %", "low": "95 % from", "high": "to", "n": "runs"}
+    table = Table(list(result), [list(result.values())], headings={**headings, "p": "p (Wilcoxon)"}, digits=3)
+    emit(table, format, {"a": str(folders[0]), "b": str(folders[1]), "settings": differing, **result})
+
+
+def _differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """The settings that are not the same, by `table.name`; None where there is none."""
+    from gumbel_mpnn.runs.filters import flat
+
+    ours, theirs = flat(one), flat(other)
+    pairs = {name: [ours.get(name), theirs.get(name)] for name in dict.fromkeys([*ours, *theirs])}
+    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+
+
+@app.command()
+@in_one_sentence
+def export(
+    out: Annotated[Path, typer.Argument(help="File (csv) or folder (tensorboard, mlflow) to write.")],
+    to: Annotated[str, typer.Option(help="csv, tensorboard or mlflow.")] = "csv",
+    dataset: DatasetOption = None,
+    model: ModelOption = None,
+    experiment: ExperimentOption = None,
+    where: WhereOption = None,
+    runs: RunsOption = Path("runs"),
+) -> None:
+    """Write every run, or those that are chosen, for other programs."""
+    from gumbel_mpnn.runs.export import export as write
+
+    with _index(runs) as index:
+        count = write(index, index.settings(_filters(dataset, model, experiment, where)), to, out)
+    note(f"{count} runs are in {out}")
+
+
+@app.command()
+@in_one_sentence
+def reindex(runs: RunsOption = Path("runs")) -> None:
+    """Read every record anew; needed only after one was changed by hand."""
+    with _index(runs) as index:
+        index.rebuild()
+        found = index.settings()
+    note(f"{sum(row.n for row in found)} runs of {len(found)} settings are in {runs}")
+
+
+@contextmanager
+def _index(runs: Path) -> Iterator[RunIndex]:
+    """The index of a runs folder; records that cannot be read are named."""
+    from gumbel_mpnn.runs.index import RunIndex
+
+    index = RunIndex(runs)
+    try:
+        yield index
+    finally:
+        for sentence in index.damaged:
+            note(f"note: {sentence}")
+        index.close()
+
+
+def _filters(dataset: str | None, model: str | None, experiment: str | None, where: list[str] | None) -> list[Filter]:
+    from gumbel_mpnn.runs.filters import Filter
+
+    named = {"dataset": dataset, "model": model, "experiment": experiment}
+    chosen = [one for column, names in named.items() for one in Filter.named(column, names)]
+    return chosen + [Filter.parse(condition) for condition in where or ()]
+
+
+def _reject_early_options(context: typer.Context, subcommand: str) -> None:
+    """Options belong behind the subcommand: before it, they would be of no effect."""
+    for name in context.params:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            raise UserError(f"write --{name} after {subcommand!r}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -13,9 +14,12 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn.data.tasks import bottleneck, leaf_count
 from gumbel_mpnn.errors import MissingDataError
-from gumbel_mpnn.runs import Monitor, Run, Transform, fit
+from gumbel_mpnn.runs import BusyError, Monitor, Paired, Run, Transform, compare, corrected, fit
 
 Row = Mapping[str, str | int | float | None]
+Columns = dict[str, str | int | float | None]
+PAIRED = ("difference", "low", "high", "p", "verdict")
+"""The columns of a paired difference."""
 
 
 @dataclass(frozen=True)
@@ -33,15 +37,32 @@ class Job:
     """What is done to the data before training."""
 
 
+def _bottleneck(nodes: int) -> Data:
+    return bottleneck(nodes_per_side=nodes, num_classes=5, num_graphs=20, num_splits=10)
+
+
 GENERATED: Mapping[str, Callable[[], Data]] = {
     "leaf-count": lambda: leaf_count(depth=4, max_trees=2_100, num_splits=10),
-    "bottleneck": lambda: bottleneck(nodes_per_side=20, num_classes=5, num_graphs=20, num_splits=10),
+    "bottleneck": lambda: _bottleneck(20),
+    "bottleneck-10": lambda: _bottleneck(10),
+    "bottleneck-50": lambda: _bottleneck(50),
+    "bottleneck-100": lambda: _bottleneck(100),
 }
-"""Data sets that are made and not read."""
+"""Data sets that are made and not read; those of one task share its presets."""
+
+
+QUICK_DATASETS = ("cora", "chameleon", "chameleon-unfiltered", "leaf-count", "bottleneck", "bottleneck-10")
+QUICK_SPLITS = (0, 1)
+QUICK_OVERRIDES = ("train.epochs=5", "train.lr=0.02", "model.hidden_channels=8")
+"""An experiment in small, to see that all of it works: small data sets, two splits, few epochs, narrow models."""
 
 
 class Experiment(Protocol):
-    """A table or figure: what to run, and how the figures are put together."""
+    """A table or figure: what to run, and how the figures are put together.
+
+    It may also have `charts` (see `Chart`), a `grid` (see `Grid`), `digits` for its numbers, `remarks(results)`,
+    Markdown for its page, and `on(dataset)`, the same experiment on another data set.
+    """
 
     name: str
     title: str
@@ -79,35 +100,89 @@ def run_jobs(
     root: Path | None = None,
     device: str = "auto",
     overrides: Iterable[str] = (),
+    quick: bool = False,
     monitor: Monitor | None = None,
 ) -> dict[Job, Run | None]:
-    """Do what is missing of the jobs; a job without data gives None."""
+    """Do what is missing of the jobs; a job without data gives None.
+
+    What another process is training is left for the end, so that several share the work.
+
+    Args:
+        jobs: What to do.
+        seeds: How many for each split.
+        runs: Folder that keeps the runs.
+        experiment: Folder within it, for jobs that name none.
+        splits: Which; all by default, two of them if `quick`.
+        root: Where the data sets' files lie.
+        device: `cpu`, `cuda`, or `auto`.
+        overrides: Settings laid over those of every job.
+        quick: Lay `QUICK_OVERRIDES` under the jobs' own settings.
+        monitor: Told how it goes.
+    """
+    splits = QUICK_SPLITS if quick and splits is None else splits
     chosen, changes = None if splits is None else list(splits), list(overrides)
-    results: dict[Job, Run | None] = {}
-    for job in jobs:
+    small = QUICK_OVERRIDES if quick else ()
+
+    def do(job: Job, wait: bool) -> Run | None:
         try:
-            results[job] = fit(
+            return fit(
                 GENERATED[job.dataset]() if job.dataset in GENERATED else job.dataset,
                 job.model,
                 splits=chosen,
                 seeds=seeds,
                 preset=job.preset,
-                overrides=[*job.overrides, *changes],
+                overrides=[*small, *job.overrides, *changes],
                 runs=runs,
                 experiment=job.experiment or experiment,
                 transform=job.transform,
                 root=root,
                 device=device,
                 monitor=monitor,
+                wait=wait,
             )
         except MissingDataError:
-            results[job] = None
-    return results
+            return None
+
+    jobs, results = list(jobs), dict[Job, Run | None]()
+    for job in jobs:
+        with suppress(BusyError):
+            results[job] = do(job, wait=False)
+    return {job: results[job] if job in results else do(job, wait=True) for job in jobs}
+
+
+def quick_jobs(jobs: Iterable[Job]) -> list[Job]:
+    """The jobs on data sets that are soon done; all of them where there is none."""
+    jobs = list(jobs)
+    return [job for job in jobs if job.dataset in QUICK_DATASETS] or jobs
 
 
 def figures(run: Run) -> Row:
     """Mean test figure in per cent, its spread, and the number of runs."""
     return {"test": 100 * run.test.mean, "std": 100 * run.test.std, "stderr": 100 * run.test.stderr, "n": run.n}
+
+
+def difference(run: Run, other: Run | None) -> Columns:
+    """The paired difference of two runs in per cent, its interval, p-value and what they say; empty without a run."""
+    return _columns(None if other is None else compare(run.records, other.records))
+
+
+def differences(pairs: Mapping[str, tuple[Run | None, Run | None]]) -> dict[str, Columns]:
+    """The same for several data sets by name, p-values and so verdicts corrected for how many they are."""
+    compared = corrected(
+        {
+            dataset: compare(run.records, other.records)
+            for dataset, (run, other) in pairs.items()
+            if run is not None and other is not None
+        }
+    )
+    return {dataset: _columns(compared.get(dataset)) for dataset in pairs}
+
+
+def _columns(paired: Paired | None) -> Columns:
+    if paired is None:
+        return dict.fromkeys(PAIRED)
+    shares = {"difference": paired.mean, "low": paired.low, "high": paired.high}
+    return {**{name: 100 * share for name, share in shares.items()}, "p": paired.p, "verdict": paired.verdict}
 
 
 def published(table: str) -> dict[str, dict[str, Any]]:

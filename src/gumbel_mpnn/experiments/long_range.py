@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gumbel_mpnn.experiments.base import Job, Row, figures
+from gumbel_mpnn.experiments.base import Job, Row, figures, published
 from gumbel_mpnn.runs import Run
 
 
@@ -13,7 +13,14 @@ class LongRange:
 
     name = "long-range"
     title = "LeafCount, depth 4"
-    headings: Mapping[str, str] = {"layers": "layers", "test": "test %", "stderr": "std error", "n": "runs"}
+    headings: Mapping[str, str] = {
+        "layers": "layers",
+        "test": "test %",
+        "stderr": "std error",
+        "n": "runs",
+        "paper": "paper %",
+        "to_paper": "ours − paper",
+    }
 
     def plan(self) -> list[Job]:
         """The root is four hops from the leaves."""
@@ -22,8 +29,11 @@ class LongRange:
 
     def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
         """One row for each model."""
-        return [
-            {"model": job.model, "layers": run.settings.options["num_layers"], **figures(run)}
-            for job, run in results.items()
-            if run is not None
-        ]
+        return [_row(job.model, run) for job, run in results.items() if run is not None]
+
+
+def _row(model: str, run: Run) -> Row:
+    layers = run.settings.options["num_layers"]
+    paper = published("long-range")[model].get(str(layers))
+    to_paper = None if paper is None else 100 * run.test.mean - paper
+    return {"model": model, "layers": layers, **figures(run), "paper": paper, "to_paper": to_paper}

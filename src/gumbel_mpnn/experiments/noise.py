@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from gumbel_mpnn.data.tasks import add_noise_edges
 from gumbel_mpnn.experiments.base import Job, Row
+from gumbel_mpnn.experiments.views import Chart
 from gumbel_mpnn.runs import Run, Summary
 
 COUNTS = (0, 100, 500, 1_000, 10_000, 50_000)
@@ -18,36 +19,76 @@ class Noise:
     name = "noise"
     title = "Edge noise at test time"
     headings: Mapping[str, str] = {
-        "preset": "preset",
+        "dataset": "data set",
+        "edges": "noise edges",
+        "test": "test %",
+        "stderr": "std error",
+        "kept": "% kept",
+        "kept_stderr": "std error",
         "n": "runs",
-        **{f"at_{count}": f"{count:,} edges" for count in COUNTS},
-        "kept": f"% kept at {COUNTS[-1]:,}",
     }
+    charts = tuple(
+        Chart(
+            x="edges",
+            y=y,
+            series=("model", "preset"),
+            x_label="random edges added at test nodes",
+            y_label=label,
+            title=title,
+            error=error,
+            log_x=True,
+        )
+        for y, error, label, title in (
+            ("test", "stderr", "test accuracy, %", "Accuracy on cora with noise edges"),
+            ("kept", "kept_stderr", "% of the accuracy without noise", "The same, relative to no noise"),
+        )
+    )
 
     def plan(self) -> list[Job]:
         """Plain models, the rewired model with its tuned preset, and the one that was taught to tell noise."""
         plain = [Job("cora", model, experiment="backbones") for model in ("gcn", "sage", "gat")]
+        dropping = Job("cora", "drop-edge", experiment="accuracy")
         tuned = Job("cora", "gumbel-mpnn", experiment="rewiring")
-        return [*plain, tuned, Job("cora", "gumbel-mpnn", "robust", experiment=self.name)]
+        return [*plain, dropping, tuned, Job("cora", "gumbel-mpnn", "robust", experiment=self.name)]
 
     def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
-        """The mean accuracy on the test nodes of each run's own split, in per cent, one column for each count."""
+        """The mean accuracy on the test nodes of each run's own split, in per cent, for each count."""
         rows: list[Row] = []
         for job, run in results.items():
-            row: dict[str, str | int | float | None] = {"model": job.model, "preset": job.preset}
+            row: dict[str, str | int | float | None] = {
+                "dataset": job.dataset,
+                "model": job.model,
+                "preset": job.preset,
+            }
             if run is None:
-                rows.append(row | dict.fromkeys(list(self.headings)[1:]))
+                names = ("edges", "test", "stderr", "kept", "kept_stderr", "n")
+                rows.append(row | dict.fromkeys(names) | {"verdict": "no data"})
                 continue
-            means = {count: 100 * Summary.of(_scores(run, count)).mean for count in COUNTS}
-            row |= {"n": run.n, **{f"at_{count}": mean for count, mean in means.items()}}
-            rows.append(row | {"kept": 100 * means[COUNTS[-1]] / means[0]})
+            clean = [record.test for record in run.records]
+            for count in COUNTS:
+                scores = list(_scores(run, count)) if count else clean
+                rows.append(row | {"edges": count, **_figures(scores, clean), "n": run.n, "verdict": ""})
         return rows
 
 
+def _figures(scores: list[float], clean: list[float]) -> dict[str, float]:
+    """Mean and standard error in per cent, of the scores and of what they are of those without noise, run by run."""
+    test = Summary.of(scores)
+    kept = Summary.of(score / before if before else 0.0 for score, before in zip(scores, clean, strict=True))
+    return {
+        "test": 100 * test.mean,
+        "stderr": 100 * test.stderr,
+        "kept": 100 * kept.mean,
+        "kept_stderr": 100 * kept.stderr,
+    }
+
+
 def _scores(run: Run, count: int) -> Iterator[float]:
-    """The test metric of every run on its own noisy graph; all seeds of a split see the same one."""
-    splits = sorted({record.split for record in run.records})
-    for split in splits:
+    """The test metric of every run on its own noisy graph, in the order of the records; a split's seeds share one."""
+    by_split: dict[int, list[float]] = {}
+    for split in dict.fromkeys(record.split for record in run.records):
         test_mask = run.data.test_mask if run.data.test_mask.dim() == 1 else run.data.test_mask[:, split]
         noisy = add_noise_edges(run.data, count, seed=split, nodes=test_mask)
-        yield from run.scores(noisy, [record for record in run.records if record.split == split])
+        by_split[split] = run.scores(noisy, [record for record in run.records if record.split == split])
+    for record in run.records:
+        yield by_split[record.split].pop(0)

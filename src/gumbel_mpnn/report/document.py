@@ -1,12 +1,16 @@
-"""A result as a Markdown page: the command that made it, the machine, the table, what to make of it."""
+"""A result as a Markdown page: the command that made it, the machine, figure and table, what to make of it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import resources
+from pathlib import Path
 
+from gumbel_mpnn.data.atomic import write_atomically
 from gumbel_mpnn.experiments import Analysis, Experiment
 from gumbel_mpnn.experiments.base import Row
+from gumbel_mpnn.report.chart import draw_charts
+from gumbel_mpnn.report.grid import grid_table
 from gumbel_mpnn.report.table import Table
 from gumbel_mpnn.runs import Run
 
@@ -18,17 +22,58 @@ def rows_table(experiment: Experiment | Analysis, rows: Sequence[Row]) -> Table:
     return Table(columns, [list(row.values()) for row in rows], experiment.headings, digits)
 
 
-def document(experiment: Experiment | Analysis, rows: Sequence[Row], runs: Sequence[Run], command: str) -> str:
-    """The page of an experiment, Markdown; `runs` are those it was made of, if it trained any."""
+def document(
+    experiment: Experiment | Analysis,
+    rows: Sequence[Row],
+    runs: Sequence[Run],
+    command: str,
+    *,
+    remarks: str = "",
+    figure: str = "",
+) -> str:
+    """The page of an experiment, Markdown.
+
+    Args:
+        experiment: What was done.
+        rows: Its result.
+        runs: Those it was made of, if it trained any.
+        command: What makes it again.
+        remarks: What the experiment says of its runs, Markdown.
+        figure: The file name of its figure, if it has one.
+    """
     machines = sorted({record.machine["device"] for run in runs for record in run.records})
     versions = sorted({f"torch {record.machine['torch']}" for run in runs for record in run.records})
     parts = [
         f"# {experiment.title}",
         f"Made by\n\n```\n{command}\n```"
         + (f"\n\non {', '.join(machines)} with {', '.join(versions)}." if runs else ""),
-        rows_table(experiment, rows).render("markdown"),
     ]
+    if figure:
+        parts.append(f"![{experiment.title}]({figure})")
+    grid = getattr(experiment, "grid", None)
+    if grid is not None and rows:
+        parts += [grid.caption, grid_table(grid, rows, experiment.headings).render("markdown")]
+    parts.append(rows_table(experiment, rows).render("markdown"))
+    parts += [remarks] if remarks else []
     notes = resources.files("gumbel_mpnn") / "experiments" / "notes" / f"{experiment.name}.md"
     if notes.is_file():
         parts.append(notes.read_text(encoding="utf-8").strip())
     return "\n\n".join(parts) + "\n"
+
+
+def write_page(
+    path: Path,
+    experiment: Experiment | Analysis,
+    rows: Sequence[Row],
+    runs: Sequence[Run],
+    command: str,
+    remarks: str = "",
+) -> list[Path]:
+    """Write the page of an experiment, its rows as CSV and its figure as PNG and PDF beside it; what was written."""
+    written = [path.with_suffix(".csv")]
+    write_atomically(written[0], (rows_table(experiment, rows).render("csv") + "\n").encode())
+    pictures = [path.with_suffix(".png"), path.with_suffix(".pdf")]
+    drawn = draw_charts(getattr(experiment, "charts", ()), rows, pictures)
+    page = document(experiment, rows, runs, command, remarks=remarks, figure=pictures[0].name if drawn else "")
+    write_atomically(path, page.encode())
+    return [path, *written, *(pictures if drawn else [])]

@@ -19,7 +19,7 @@ from gumbel_mpnn.nn.loss import cross_entropy
 from gumbel_mpnn.nn.modules import ReplicaModule
 from gumbel_mpnn.rewiring.beliefs import BeliefHead
 from gumbel_mpnn.rewiring.decoys import Decoys, Flood
-from gumbel_mpnn.rewiring.regularizers import Agreement, Prior, Regularizer, regularizers
+from gumbel_mpnn.rewiring.regularizers import Agreement, Degree, Prior, Regularizer, regularizers
 from gumbel_mpnn.rewiring.rewired import RewiredGraph, as_data
 from gumbel_mpnn.rewiring.rewirer import Rewirer
 from gumbel_mpnn.rewiring.scorers import NodeView
@@ -229,7 +229,15 @@ def _make_regularizers(settings: RewiringSettings) -> list[Regularizer]:
         if regularizers.canonical(settings.regularizer) in ("prior", "agreement"):
             raise UserError(f"set rewiring.{settings.regularizer} to its weight rather than naming it as regularizer")
         if settings.regularizer_weight:
-            chosen.append(regularizers[settings.regularizer](settings.regularizer_weight))
+            chosen.append(_named(settings))
     if settings.prior:
         chosen.append(Prior(settings.prior, keep=settings.keep, add=settings.add))
     return chosen
+
+
+def _named(settings: RewiringSettings) -> Regularizer:
+    """The regularizer that the settings name."""
+    kind = regularizers[settings.regularizer]
+    if issubclass(kind, Degree):
+        return kind(settings.regularizer_weight, target=settings.target_degree)
+    return kind(settings.regularizer_weight)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import re
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -25,11 +26,12 @@ from gumbel_mpnn.data import add_splits, check, get_spec, load
 from gumbel_mpnn.errors import DataError, UserError
 from gumbel_mpnn.nn import backbones
 from gumbel_mpnn.rewiring import OnBackbone
+from gumbel_mpnn.runs.claims import BusyError, Claims
 from gumbel_mpnn.runs.record import Record
 from gumbel_mpnn.runs.run import Run, with_candidates
 from gumbel_mpnn.runs.store import SettingFolder
 from gumbel_mpnn.training import Replica, Task, data_hash, models, pick_device, prepare, train
-from gumbel_mpnn.training.memory import available_bytes, bytes_per_replica, chunks, group_size
+from gumbel_mpnn.training.memory import available_bytes, bytes_per_replica, group_size
 
 OWN_PROTOCOL = "random-60-20-20"
 """How a graph that comes without masks is split."""
@@ -49,6 +51,9 @@ class Monitor(Protocol):
 
     def progress(self, epoch: int, best: float) -> None:
         """The group has done `epoch` epochs; `best` is its mean best validation value."""
+
+    def wait(self) -> None:
+        """Another process trains what is missing; its end is waited for."""
 
     def end(self, run: Run) -> None:
         """All replicas are done."""
@@ -70,6 +75,7 @@ def fit(
     device: str = "auto",
     memory: int | None = None,
     monitor: Monitor | None = None,
+    wait: bool = True,
 ) -> Run:
     """Train a model on some splits and seeds of a data set, all of them at once where they fit in memory.
 
@@ -89,6 +95,7 @@ def fit(
         device: `cpu`, `cuda`, or `auto` for a GPU if there is one.
         memory: Bytes that training may take; what is free by default.
         monitor: Told how it goes.
+        wait: Whether to wait for runs that another process is training; a `BusyError` otherwise.
     """
     resolved = make_settings(dataset, model, preset=preset, settings=settings, overrides=overrides)
     data = _read(dataset, resolved.data, root)
@@ -103,7 +110,8 @@ def fit(
     base = Path(keep.name) if keep else Path(runs or "")
     digest = data_hash(data)
     folder = SettingFolder.of(base, experiment, resolved, digest)
-    _train_missing(task, resolved, replicas, folder, digest, data.get("node_ids"), memory, monitor)
+    with _told(folder.path):
+        _train_missing(task, resolved, replicas, folder, digest, data.get("node_ids"), memory, monitor, wait)
     records = tuple(folder.record(replica) for replica in replicas)
     run = Run(resolved, task.metric, records, data, folder, keep)
     if monitor is not None:
@@ -181,39 +189,71 @@ def _train_missing(
     node_ids: Sequence[str] | None,
     memory: int | None,
     monitor: Monitor | None,
+    wait: bool,
 ) -> None:
     device = task.y.device
-    missing = [replica for replica in replicas if not folder.is_finished(replica)]
     each = bytes_per_replica(settings, task)
-    folder.path.mkdir(parents=True, exist_ok=True)
-    groups: list[Sequence[Replica]] = list(folder.interrupted(missing))
-    begun = {replica for group in groups for replica in group}
     size = group_size(each, available_bytes(device) if memory is None else memory)
-    groups += chunks([replica for replica in missing if replica not in begun], size)
+    missing = [replica for replica in replicas if not folder.is_finished(replica)]
+    claims = Claims(folder)
+    groups = claims.plan(missing, size).free if missing else []
     if monitor is not None:
         largest = max(map(len, groups), default=0)
         monitor.begin(settings, len(replicas), len(replicas) - len(missing), len(groups), largest * each)
-    while groups:
-        group = groups.pop(0)
-        if monitor is not None:
-            monitor.group(len(group), settings.train.epochs)
-        checkpoint = folder.checkpoint(group)
-        watch = monitor.progress if monitor is not None else None
-        try:
-            outcomes = train(task, settings, group, checkpoint=checkpoint, watch=watch)
-        except torch.OutOfMemoryError:
-            if len(group) == 1:
-                raise UserError(
-                    f"one run of {settings.model} on {settings.dataset} does not fit into the memory of {device}:"
-                    " try a smaller model.hidden_channels or model.num_layers, or --device cpu"
-                ) from None
-            checkpoint.unlink(missing_ok=True)
-            groups[:0] = chunks(group, -(-len(group) // 2))
+    while any(not folder.is_finished(replica) for replica in missing):
+        claim = claims.next(missing, size)
+        if claim is None:
+            _wait_for_others(claims, missing, size, settings, wait, monitor)
             continue
-        for outcome in outcomes:
-            record = Record.of(outcome, settings, digest, task.metric, device)
-            folder.write(outcome, record, task.graph, node_ids)
-        checkpoint.unlink(missing_ok=True)
+        with claim:
+            group = claim.group
+            if monitor is not None:
+                monitor.group(len(group), settings.train.epochs)
+            watch = monitor.progress if monitor is not None else None
+            try:
+                outcomes = train(task, settings, group, checkpoint=folder.checkpoint(group), watch=watch)
+            except torch.OutOfMemoryError:
+                if len(group) == 1:
+                    raise UserError(
+                        f"one run of {settings.model} on {settings.dataset} does not fit into the memory of {device}:"
+                        " try a smaller model.hidden_channels or model.num_layers, or --device cpu"
+                    ) from None
+                size = -(-len(group) // 2)
+            else:
+                for outcome in outcomes:
+                    if not folder.is_finished(outcome.replica):
+                        record = Record.of(outcome, settings, digest, task.metric, device)
+                        folder.write(outcome, record, task.graph, node_ids)
+            claim.close()
+
+
+def _wait_for_others(
+    claims: Claims,
+    missing: Sequence[Replica],
+    size: int,
+    settings: Settings,
+    wait: bool,
+    monitor: Monitor | None,
+) -> None:
+    if not wait:
+        raise BusyError(f"another process is training {settings.model} on {settings.dataset}: wait until it has ended")
+    if monitor is not None:
+        monitor.wait()
+    claims.wait(missing, size)
+
+
+@contextmanager
+def _told(folder: Path) -> Iterator[None]:
+    """What the disk refuses is told in one sentence."""
+    try:
+        yield
+    except BrokenPipeError:  # nobody reads what a monitor says
+        raise
+    except OSError as error:
+        raise UserError(
+            f"cannot write the runs in {error.filename or folder}: {error.strerror or error}; what is finished is kept,"
+            " and the same command goes on from there once that is mended"
+        ) from error
 
 
 def _replicas(splits: Iterable[int] | None, seeds: int | Iterable[int], num_splits: int) -> list[Replica]:

@@ -54,6 +54,8 @@ class SettingFolder:
         `graph` are the pairs that a rewiring model has learned about, `node_ids` the names of their nodes.
         """
         folder = self.folder(outcome.replica)
+        for left_over in folder.glob(".*"):  # half-written by a process that was killed
+            left_over.unlink(missing_ok=True)
         if outcome.probability is not None and graph is not None:
             write_atomically(folder / GRAPH, _pack(graph, outcome.probability, node_ids))
         save_tensors(folder / MODEL, outcome.state)
@@ -72,23 +74,15 @@ class SettingFolder:
 
     def checkpoint(self, group: Sequence[Replica]) -> Path:
         """Where the state of a group under way is kept."""
-        key = hashlib.sha256(" ".join(map(str, group)).encode()).hexdigest()[:12]
-        return self.path / f"checkpoint-{key}.safetensors"
+        return self.path / f"checkpoint-{_key(group)}.safetensors"
 
-    def interrupted(self, missing: Sequence[Replica]) -> list[list[Replica]]:
-        """Groups that have a checkpoint and hold some of the `missing` replicas; each of those is in one at the most.
+    def group_file(self, group: Sequence[Replica]) -> Path:
+        """The file that says which replicas a group has, there as long as it is not finished."""
+        return self.path / f"group-{_key(group)}.json"
 
-        A group's other replicas must be finished: it died while its records were written, and writes them again.
-        """
-        open_ = set(missing)
-        groups = []
-        for path in sorted(self.path.glob("checkpoint-*.safetensors")):
-            _, note = load_tensors(path)
-            group = [Replica.parse(name) for name in note.get("replicas", [])]
-            if open_ & set(group) and all(replica in open_ or self.is_finished(replica) for replica in group):
-                groups.append(group)
-                open_ -= set(group)
-        return groups
+
+def _key(group: Sequence[Replica]) -> str:
+    return hashlib.sha256(" ".join(map(str, group)).encode()).hexdigest()[:12]
 
 
 def _pack(graph: PairGraph, probability: Tensor, node_ids: Sequence[str] | None) -> bytes:

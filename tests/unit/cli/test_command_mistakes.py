@@ -180,10 +180,15 @@ def test_a_damaged_record(command, here):
     command("train", "tiny", *QUICK)
     record = next(here.rglob("record.json"))
     record.write_text("{")
-    for arguments in (("train", "tiny", *QUICK), ("runs",)):
-        result = command(*arguments)
-        assert (result.exit_code, result.stdout) == (2, "")
-        assert result.stderr.splitlines()[-1].startswith("error: cannot read the run record runs/")
+    result = command("train", "tiny", *QUICK)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.splitlines()[-1].startswith("error: cannot read the run record runs/")
+    result = command("runs", "--format", "csv")
+    assert result.exit_code == 0
+    assert [line.split(",")[3] for line in result.stdout.splitlines()] == ["n", "1"]
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("note: cannot read the run record runs/")
+    assert line.endswith("delete its folder to do the run again")
 
 
 def test_wrong_usage_in_a_real_process(environment, here):

@@ -64,6 +64,8 @@ class TestPublished:
             ("minesweeper", "sage", [93.58, 0.05]),
             ("cora", "gumbel-mpnn", [87.95, 0.10]),
             ("actor", "mlp", [36.50, 0.13]),
+            ("chameleon", "sdrf", [35.88, 0.15]),
+            ("chameleon-unfiltered", "sdrf", [63.82, 0.06]),
         ],
     )
     def test_values_of_the_papers_table(self, dataset, model, value):
@@ -152,6 +154,19 @@ class TestRunJobs:
     def test_overrides_reach_every_job(self, calls, tmp_path):
         run_jobs(self.JOBS, seeds=1, runs=tmp_path, experiment="try", overrides=iter(["train.epochs=1"]))
         assert [keywords["overrides"] for _, _, keywords in calls] == [["train.epochs=1"]] * 2
+
+    def test_a_quick_job_keeps_its_own_settings_and_a_person_has_the_last_word(self, calls, tmp_path):
+        jobs = [Job("cora", "gcn", overrides=("model.hidden_channels=32",))]
+        run_jobs(jobs, seeds=1, runs=tmp_path, experiment="try", overrides=["train.epochs=7"], quick=True)
+        run_jobs(jobs, seeds=1, runs=tmp_path, experiment="try", splits=[3], quick=True)
+        overrides = [*base.QUICK_OVERRIDES, "model.hidden_channels=32"]
+        assert [keywords["overrides"] for _, _, keywords in calls] == [[*overrides, "train.epochs=7"], overrides]
+        assert [keywords["splits"] for _, _, keywords in calls] == [[0, 1], [3]]
+
+    def test_quick_leaves_out_large_data_sets_unless_there_are_no_others(self):
+        small, large = Job("cora", "gcn"), Job("pubmed", "gcn")
+        assert base.quick_jobs([small, large]) == [small]
+        assert base.quick_jobs([large]) == [large]
 
     def test_missing_files_give_none_and_the_rest_goes_on(self, monkeypatch, run, tmp_path):
         def one_is_missing(dataset, model, **keywords):

@@ -32,7 +32,9 @@ def test_every_job_has_a_data_set_and_a_preset(experiment):
     assert experiments[experiment.name].name == experiment.name
     for job in experiment.plan():
         assert job.dataset in specs or job.dataset in GENERATED
-        assert read_preset(job.preset, job.dataset, job.model) is not None
+        task = "bottleneck" if job.dataset.startswith("bottleneck") else job.dataset
+        model = "gcn" if job.model in ("drop-edge", "sdrf") else job.model
+        assert read_preset(job.preset, task, model) is not None
 
 
 class TestRewiring:
@@ -55,7 +57,7 @@ class TestRewiring:
         (row,) = Rewiring().collect(results)
         assert (row["backbone"], row["test"], row["paper"]) == (pytest.approx(25), pytest.approx(35), 87.95)
         assert [row[name] for name in ("difference", "low", "high")] == [pytest.approx(10)] * 3
-        assert (row["verdict"], row["n"], row["labels"]) == ("better", 4, "full")
+        assert (row["verdict"], row["n"], row["labels"]) == ("same", 4, "full")  # no test calls four splits enough
         assert set(Rewiring().headings) <= set(row)
 
     def test_no_data(self):
@@ -64,12 +66,31 @@ class TestRewiring:
 
 
 class TestNoise:
-    def test_without_noise_the_figure_is_that_of_the_record(self, run, monkeypatch):
+    def test_a_row_for_each_number_of_edges(self, run, monkeypatch):
         monkeypatch.setattr(noise_experiment, "COUNTS", (0, 20))
-        (row,) = Noise().collect({Job("cora", "gcn"): run})
-        assert row["at_0"] == pytest.approx(100 * run.test.mean)
-        assert row["kept"] == pytest.approx(100 * row["at_20"] / row["at_0"])
-        assert row["n"] == 4
+        clean, noisy = Noise().collect({Job("cora", "gcn"): run})
+        assert (clean["edges"], noisy["edges"], noisy["n"]) == (0, 20, 4)
+        assert clean["test"] == pytest.approx(100 * run.test.mean)
+        assert clean["kept"] == pytest.approx(100)
+        assert set(Noise().headings) <= set(noisy)
+
+    def test_what_is_kept_is_taken_run_by_run(self, run, monkeypatch):
+        """Records of 0.4 and 0.8, scores of 0.2 and 0.8: a half and all of it."""
+        two = replace(run, records=run.records[:2])
+        two = with_tests(two, 0.4, 0.8)
+        monkeypatch.setattr(noise_experiment, "COUNTS", (7,))
+        monkeypatch.setattr(
+            type(run), "scores", lambda _, data, records: [0.2 if r.split == 0 else 0.8 for r in records]
+        )
+        (row,) = Noise().collect({Job("cora", "gcn"): two})
+        assert (row["test"], row["kept"]) == (pytest.approx(50), pytest.approx(75))
+        assert (row["stderr"], row["kept_stderr"]) == (pytest.approx(30), pytest.approx(25))
+
+    def test_scores_stand_in_the_order_of_the_records(self, run, monkeypatch):
+        mixed = [replace(run.records[0], split=split, seed=seed) for split, seed in ((1, 0), (0, 0), (1, 5), (0, 5))]
+        monkeypatch.setattr(type(run), "scores", lambda _, data, records: [r.split + r.seed / 10 for r in records])
+        scores = list(noise_experiment._scores(replace(run, records=tuple(mixed)), 3))
+        assert scores == [1.0, 0.0, 1.5, 0.5]
 
     def test_scores_are_of_the_noisy_graph_and_of_each_runs_own_split(self, run):
         noisy = add_noise_edges(run.data, 60, seed=1, nodes=torch.arange(24))
@@ -84,17 +105,15 @@ class TestNoise:
 
     def test_no_data(self):
         (row,) = Noise().collect({Job("cora", "gcn"): None})
-        assert (row["model"], row["at_0"], row["kept"]) == ("gcn", None, None)
+        assert (row["model"], row["test"], row["kept"], row["verdict"]) == ("gcn", None, None, "no data")
 
 
 @pytest.mark.parametrize("experiment", [LongRange(), Bottleneck()], ids=lambda e: e.name)
 def test_generated_tasks_are_trained_and_shown(experiment, tmp_path, monkeypatch):
-    makers = {
-        "leaf-count": lambda: leaf_count(3, num_trees=100),
-        "bottleneck": lambda: bottleneck(5, 2, num_graphs=3, num_splits=1),
-    }
+    makers = {"leaf-count": lambda: leaf_count(3, num_trees=100)}
+    makers |= {name: lambda: bottleneck(5, 2, num_graphs=3, num_splits=1) for name in GENERATED if name not in makers}
     monkeypatch.setattr("gumbel_mpnn.experiments.base.GENERATED", makers)
-    jobs = experiment.plan()
+    jobs = experiment.plan()[:6]
     changes = ["train.epochs=1", "model.hidden_channels=4"]
     results = run_jobs(
         jobs, seeds=1, splits=[0], runs=tmp_path, experiment=experiment.name, device="cpu", overrides=changes
@@ -102,5 +121,19 @@ def test_generated_tasks_are_trained_and_shown(experiment, tmp_path, monkeypatch
     rows = experiment.collect(results)
     assert [row["model"] for row in rows] == [job.model for job in jobs]
     assert all(row["n"] == 1 and set(experiment.headings) <= set(row) for row in rows)
+    if experiment.name == "long-range":
+        assert [row["paper"] for row in rows] == [14.29, 100, 100]
+        assert rows[0]["to_paper"] == pytest.approx(rows[0]["test"] - 14.29)
     layers = [row["layers"] for row in rows]
-    assert layers == ([2, 4, 2] if experiment.name == "long-range" else [3, 3])
+    assert layers == ([2, 4, 2] if experiment.name == "long-range" else [3] * 6)
+
+
+def test_the_default_size_of_the_bottleneck_comes_first_and_is_in_both_charts():
+    sizes, widths = Bottleneck().charts
+    assert sizes.where == {"varied": ("", "nodes")}
+    assert widths.where == {"varied": ("", "width")}
+    plan = Bottleneck().plan()
+    assert [(job.dataset, job.model, job.overrides) for job in plan[:3]] == [
+        ("bottleneck", model, ()) for model in ("gcn", "sdrf", "gumbel-mpnn")
+    ]
+    assert {GENERATED[name]().num_nodes for name in ("bottleneck", "bottleneck-10")} == {20 * 2 * 20, 20 * 2 * 10}

@@ -211,3 +211,12 @@ def test_settings_make_the_same_model_as_keywords():
 def test_penalties_with_a_weight_of_their_own_are_not_named_as_the_regularizer(name):
     with pytest.raises(UserError, match=rf"set rewiring\.{name}"):
         GumbelMPNN(3, out_channels=2, regularizer=name, regularizer_weight=1.0)
+
+
+@pytest.mark.parametrize(
+    ("settings", "target"), [({}, 5.0), ({"target_degree": 0}, 0.0), ({"target_degree": 8.5}, 8.5)]
+)
+def test_the_degree_that_is_asked_for(settings, target):
+    model = GumbelMPNN(3, out_channels=2, regularizer="dc", regularizer_weight=2.0, **settings)
+    (degree,) = model.regularizers
+    assert (degree.weight, degree.target) == (2.0, target)

@@ -9,7 +9,6 @@ import torch
 from gumbel_mpnn.errors import DataError
 from gumbel_mpnn.runs import Record, SettingFolder, find_records, read_record
 from gumbel_mpnn.training import Replica, train
-from gumbel_mpnn.training.checkpoint import save_tensors
 from helpers import make_settings, make_task, replicas
 
 SETTINGS = make_settings(epochs=3)
@@ -135,53 +134,18 @@ def test_a_folder_that_is_not_there_has_no_runs(tmp_path):
     assert list(find_records(tmp_path / "nothing")) == []
 
 
-class TestInterrupted:
-    @pytest.fixture
-    def begin(self, folder):
-        def leave_checkpoint(*group):
-            path = folder.checkpoint(group)
-            save_tensors(path, {"epochs_done": torch.zeros(1)}, {"replicas": [str(replica) for replica in group]})
-            return path
-
-        return leave_checkpoint
-
-    def test_nothing_begun(self, folder):
-        assert folder.interrupted([A, B]) == []
-
-    def test_a_checkpoint_belongs_to_one_group_in_one_order(self, folder):
-        paths = {folder.checkpoint(group) for group in ([A], [A, B], [B, A], [A, B, C])}
+def test_a_checkpoint_belongs_to_one_group_in_one_order(folder):
+    groups = ([A], [A, B], [B, A], [A, B, C])
+    for paths in ({folder.checkpoint(group) for group in groups}, {folder.group_file(group) for group in groups}):
         assert len(paths) == 4
         assert {path.parent for path in paths} == {folder.path}
 
-    def test_groups_are_found_with_their_order(self, folder, begin):
-        begin(C, A)
-        begin(B)
-        assert sorted(folder.interrupted([A, B, C, D])) == sorted([[C, A], [B]])
 
-    def test_a_group_of_which_nothing_is_missing_stays(self, folder, begin):
-        begin(A, B)
-        assert folder.interrupted([C]) == []
-
-    def test_a_group_with_replicas_that_nobody_asked_for_stays(self, folder, begin):
-        begin(A, D)
-        assert folder.interrupted([A, B]) == []
-
-    def test_a_group_that_died_while_its_records_were_written_goes_on(self, folder, begin, outcomes):
-        begin(A, C)
-        write(folder, outcomes[0])
-        assert folder.interrupted([C]) == [[A, C]]
-
-    def test_a_replica_is_in_one_group_at_the_most(self, folder, begin):
-        begin(A, B)
-        begin(B, C)
-        groups = folder.interrupted([A, B, C])
-        assert groups in ([[A, B]], [[B, C]])
-
-    def test_a_damaged_checkpoint_is_a_data_error(self, folder, begin):
-        path = begin(A)
-        path.write_bytes(path.read_bytes()[:20])
-        with pytest.raises(DataError, match=r"cannot read .*checkpoint-.*delete it"):
-            folder.interrupted([A])
+def test_what_a_killed_process_left_half_written_is_swept(folder, outcomes):
+    folder.folder(A).mkdir(parents=True)
+    (folder.folder(A) / ".model.safetensors.1234-abcd").write_bytes(b"half")
+    write(folder, outcomes[0])
+    assert tree(folder.folder(A)) == ["history.jsonl", "model.safetensors", "record.json"]
 
 
 @pytest.mark.parametrize("replica", [A, D, Replica(12, 345)], ids=str)

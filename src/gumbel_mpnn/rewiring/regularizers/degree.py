@@ -8,6 +8,9 @@ from gumbel_mpnn.rewiring.regularizers.base import Regularizer, regularizers
 from gumbel_mpnn.rewiring.regularizers.beliefs import weighted_degree
 from gumbel_mpnn.rewiring.rewired import RewiredGraph
 
+ABOVE_MEAN = 5.0
+"""By how much the paper's degree experiment raises the mean."""
+
 
 @regularizers.register("degree", "dc")
 class Degree(Regularizer):
@@ -15,8 +18,8 @@ class Degree(Regularizer):
 
     Args:
         weight: λ.
-        target: d*, the degree every node should reach. The paper learns the mean degree of the graph plus 5 in one
-            experiment and names no value otherwise; 5 by itself lifts the nodes that have few neighbors.
+        target: d*, the degree every node should reach; 0 for the mean degree of the given graph plus 5, which the
+            paper learns in one experiment. It names no value otherwise: 5 lifts the nodes that have few neighbors.
         tolerance: δ; as the paper has it, it raises the degree at which a node is left alone to d* + δ.
         two_sided: Leave out the ReLU, so that degrees above d* + δ are drawn down to it as well.
     """
@@ -31,5 +34,15 @@ class Degree(Regularizer):
 
     def penalty(self, logits: Tensor, graph: RewiredGraph, y: Tensor, train_mask: Tensor) -> Tensor:
         """L_deg of every replica, [R]."""
-        missing = self.target + self.tolerance - weighted_degree(graph)
+        target = self.target or given_degree(graph) + ABOVE_MEAN
+        missing = target + self.tolerance - weighted_degree(graph)
         return (missing if self.two_sided else missing.relu()).square().mean(-1)
+
+
+def given_degree(graph: RewiredGraph) -> Tensor:
+    """The mean degree of the graph before it was rewired, a scalar that stays on its device."""
+    pairs = graph.graph
+    weight = pairs.is_original.to(graph.weight.dtype)
+    if pairs.pair_weight is not None:
+        weight = weight * pairs.pair_weight.to(weight.dtype)
+    return weight.sum() * (len(pairs.pair_arcs) / pairs.num_nodes)

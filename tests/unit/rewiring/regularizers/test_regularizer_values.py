@@ -48,6 +48,9 @@ EXAMPLES = [
     ("degree", {"target": 2.0, "tolerance": 0.5}, {"weight": UNEVEN}, (1**2 + 1.5**2 + 0.5**2) / 4),
     ("degree", {"target": 2.0, "two_sided": True}, {"weight": UNEVEN}, (0.5**2 + 1**2 + 0.5**2) / 4),
     ("degree", {}, {}, 3.5**2),
+    # 0 is five more than the mean of the three given edges, 1.5, whatever their weights in the draw:
+    ("degree", {"target": 0.0}, {}, 5**2),
+    ("degree", {"target": 0.0}, {"weight": UNEVEN}, (5**2 + 5.5**2 + 4.5**2 + 4**2) / 4),
     # KL(½ ‖ ¾), KL(½ ‖ ¼), KL(¾ ‖ ¾), KL(¼ ‖ ¾):
     ("prior", {"keep": 0.75, "add": 0.25}, {}, (log(4 / 3) / 2 + log(4 / 3) / 2 + 0 + log(3) / 2) / 4),
     ("prior", {}, {"theta": (log(19), -log(19), log(19), log(19))}, 0.0),
@@ -124,3 +127,5 @@ def test_a_directed_graph_is_counted_along_its_arcs():
     assert value("label-consistency") == pytest.approx(1 / 2)
     assert value("neighborhood-consistency") == pytest.approx((1 / 3 + 2 / 3) / 2)
     assert value("degree", target=1.0) == pytest.approx(2 / 3)
+    goal = 2 / 3 + 5  # an arc is an edge of its target alone
+    assert value("degree", target=0.0) == pytest.approx((2 * goal**2 + (goal - 2) ** 2) / 3)

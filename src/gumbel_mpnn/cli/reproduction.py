@@ -1,0 +1,135 @@
+"""What `gumbel-mpnn reproduce` does for one name: the rows of a table, and its page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gumbel_mpnn.cli.common import note, parse_range
+from gumbel_mpnn.errors import UserError, unknown_name
+
+if TYPE_CHECKING:
+    from gumbel_mpnn.experiments import Analysis, Experiment, Job
+    from gumbel_mpnn.experiments.base import Row
+    from gumbel_mpnn.runs import Run
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a person asked for, apart from the name of the table; each is an option of the command."""
+
+    only: str | None
+    dataset: str | None
+    splits: str | None
+    seeds: int
+    quick: bool
+    overrides: Sequence[str]
+    data_root: Path | None
+    runs: Path
+    device: str
+
+    def command(self, name: str, out: Path, trains: bool = True) -> str:
+        """The command line that makes the page again."""
+        values = (("--only", self.only), ("--dataset", self.dataset), ("--splits", self.splits))
+        options = "".join(f" {flag} {value}" for flag, value in values if value)
+        options += "".join(f" --set {override}" for override in self.overrides)
+        options += f" --seeds {self.seeds}" if trains else ""
+        return f"gumbel-mpnn reproduce {name}{options}{' --quick' if self.quick else ''} --out {out}"
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """A table that is done."""
+
+    experiment: Experiment | Analysis
+    rows: list[Row]
+    runs: list[Run]
+    remarks: str
+    trains: bool
+
+    def write(self, out: Path, request: Request) -> None:
+        """Write the page and what belongs beside it."""
+        from gumbel_mpnn.report import write_page
+
+        command = request.command(self.experiment.name, out, self.trains)
+        page, *beside = write_page(out, self.experiment, self.rows, self.runs, command, self.remarks)
+        note(f"the page is in {page}, beside it {', '.join(path.name for path in beside)}")
+
+
+def reproduction(name: str, request: Request) -> Reproduction:
+    """Do what is missing of one table, and give its rows."""
+    from gumbel_mpnn.experiments import analyses, experiments
+
+    if name in analyses:
+        return _analyse(analyses[name], request)
+    if name not in experiments:
+        raise unknown_name("experiment", name, [*experiments, *analyses, "all"])
+    return _train(experiments[name], request)
+
+
+def _train(experiment: Experiment, request: Request) -> Reproduction:
+    from gumbel_mpnn.cli.progress import ProgressMonitor
+    from gumbel_mpnn.experiments.base import quick_jobs, run_jobs
+
+    if request.dataset is not None:
+        if not hasattr(experiment, "on"):
+            raise UserError(f"the data sets of {experiment.name} are its own: choose among them with --only")
+        experiment = experiment.on(request.dataset)
+    jobs = _select(experiment.plan(), request.only)
+    if request.quick and request.only is None and request.dataset is None:
+        jobs = quick_jobs(jobs)
+    monitor = ProgressMonitor()
+    try:
+        results = run_jobs(
+            jobs,
+            seeds=request.seeds,
+            runs=request.runs,
+            experiment=experiment.name,
+            splits=None if request.splits is None else parse_range(request.splits),
+            root=request.data_root,
+            device=request.device,
+            overrides=request.overrides,
+            quick=request.quick,
+            monitor=monitor,
+        )
+    finally:
+        monitor.close()
+    remarks = experiment.remarks(results) if hasattr(experiment, "remarks") else ""
+    found = [run for run in results.values() if run is not None]
+    return Reproduction(experiment, experiment.collect(results), found, remarks, trains=True)
+
+
+def _analyse(analysis: Analysis, request: Request) -> Reproduction:
+    """The table of an analysis, data set by data set."""
+    from gumbel_mpnn.experiments.base import QUICK_DATASETS
+
+    if request.splits is not None or request.overrides:
+        raise UserError(f"{analysis.name} trains no model: leave out --splits and --set")
+    if request.dataset is not None:
+        raise UserError(f"the data sets of {analysis.name} are its own: choose among them with --only")
+    datasets = analysis.datasets()
+    words = datasets if request.only is None else [word.strip() for word in request.only.split(",")]
+    for word in words:
+        if word not in datasets:
+            raise unknown_name("data set here", word, datasets)
+    if request.quick and request.only is None:
+        words = [word for word in words if word in QUICK_DATASETS]
+    rows: list[Row] = []
+    for dataset in (dataset for dataset in datasets if dataset in words):
+        note(f"{analysis.name}: {dataset}")
+        rows += analysis.rows(dataset, request.data_root)
+    return Reproduction(analysis, rows, [], "", trains=False)
+
+
+def _select(jobs: list[Job], only: str | None) -> list[Job]:
+    """The jobs whose data set, model and preset are named, where each that is not named at all is left open."""
+    if only is None:
+        return jobs
+    words = {word.strip() for word in only.split(",")}
+    known = [{getattr(job, kind) for job in jobs} for kind in ("dataset", "model", "preset")]
+    for word in sorted(words.difference(*known)):
+        raise unknown_name("data set, model or preset here", word, set().union(*known))
+    datasets, models, presets = (words & names or names for names in known)
+    return [job for job in jobs if job.dataset in datasets and job.model in models and job.preset in presets]

@@ -1,0 +1,29 @@
+"""Rows set out in two directions, what is best in bold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from gumbel_mpnn.experiments import Grid
+from gumbel_mpnn.experiments.base import Row
+from gumbel_mpnn.report.table import Table
+
+
+def grid_table(grid: Grid, rows: Sequence[Row], headings: Mapping[str, str], digits: int = 2) -> Table:
+    """The grid as a table for a Markdown page; a dash where there is no value."""
+    cells = {(str(row[grid.down]), str(row[grid.across])): row for row in rows}
+    lines, columns = (list(dict.fromkeys(names)) for names in zip(*cells, strict=True)) if cells else ([], [])
+    return Table(
+        [grid.down, *columns],
+        [[line, *(_cell(grid, cells.get((line, column), {}), digits) for column in columns)] for line in lines],
+        headings,
+    )
+
+
+def _cell(grid: Grid, row: Row, digits: int) -> str:
+    value = row.get(grid.value)
+    if value is None:
+        return "–"
+    text = f"{float(value):.{digits}f}"
+    text = f"**{text}**" if row.get(grid.bold) in grid.bold_for else text
+    return f"{text} ± {float(row.get(grid.error) or 0):.{digits}f}"

@@ -1,0 +1,132 @@
+"""`gumbel-mpnn reproduce all --quick` on small stand-ins for the data sets that it takes."""
+
+import csv
+
+import numpy as np
+import pytest
+
+from gumbel_mpnn.data import specs
+from gumbel_mpnn.data.npz import read_graph
+from gumbel_mpnn.data.raw import count_edges
+from gumbel_mpnn.data.spec import DatasetSpec, File, Form
+from gumbel_mpnn.data.tasks import bottleneck, leaf_count
+from gumbel_mpnn.experiments import analyses, base, experiments, mixtures
+from gumbel_mpnn.experiments.base import QUICK_DATASETS
+from helpers import small_data
+
+STAND_INS = ("cora", "chameleon", "actor")
+FIGURES = {"noise", "bottleneck", "components", "temperature"}
+NODES, CLASSES = 300, 5
+
+
+@pytest.fixture
+def stand_ins(tmp_path, monkeypatch):
+    """Graphs of 300 nodes in the place of three data sets, and smaller generated ones."""
+    data = small_data(nodes=NODES, classes=CLASSES, splits=2)
+    arrays = {
+        "node_features": data.x.numpy(),
+        "node_labels": data.y.numpy(),
+        "edges": data.edge_index.T.numpy(),
+        **{f"{part}_masks": data[f"{part}_mask"].T.numpy() for part in ("train", "val", "test")},
+    }
+    (tmp_path / "data").mkdir()
+    np.savez(tmp_path / "data" / "small.npz", **arrays)
+    for name in STAND_INS:
+        spec = DatasetSpec(
+            name=name,
+            metric="accuracy",
+            protocols=("heterophilous", "per-class-20-30"),
+            num_nodes=NODES,
+            num_edges=count_edges(arrays["edges"], NODES),
+            num_features=data.x.shape[1],
+            num_classes=CLASSES,
+            source="this test",
+            licence="none",
+            forms=(Form((File("small.npz"),), read_graph),),
+        )
+        monkeypatch.setitem(specs, name, spec)
+    makers = {
+        "leaf-count": lambda: leaf_count(3, num_trees=100, num_splits=2),
+        **dict.fromkeys(("bottleneck", "bottleneck-10"), lambda: bottleneck(5, 2, num_graphs=3, num_splits=2)),
+    }
+    monkeypatch.setattr(base, "GENERATED", makers)
+    monkeypatch.setattr(base, "QUICK_OVERRIDES", ("train.epochs=1", "model.hidden_channels=8"))
+    monkeypatch.setattr("gumbel_mpnn.experiments.noise.COUNTS", (0, 10))
+    monkeypatch.setattr("gumbel_mpnn.experiments.consistency.SEEDS", 1)
+    monkeypatch.setattr(mixtures, "SEEDS", 1)
+
+
+def test_a_page_for_every_table_and_a_picture_for_every_figure(command, here, stand_ins):
+    result = command("reproduce", "all", "--quick", "--device", "cpu", "--out", "pages")
+    assert result.exit_code == 0, result.stderr
+    names = {*experiments, *analyses}
+    assert {path.stem for path in here.glob("pages/*.md")} == names
+    assert {path.stem for path in here.glob("pages/*.csv")} == names
+    assert {path.stem for path in here.glob("pages/*.png")} == FIGURES
+    assert {path.stem for path in here.glob("pages/*.pdf")} == FIGURES
+    assert result.stdout == f"{len(names)} tables are in pages\n"
+    assert (
+        "gumbel-mpnn reproduce noise --seeds 1 --quick --out pages/noise.md\n" in (here / "pages/noise.md").read_text()
+    )
+    with (here / "pages/accuracy.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert {row["dataset"] for row in rows} == {"cora", "chameleon"}
+    assert {row["n"] for row in rows} == {"2"}
+    with (here / "pages/accuracy-unfiltered.csv").open() as file:
+        assert {(row["test"], row["verdict"]) for row in csv.DictReader(file)} == {("", "no data")}
+    with (here / "pages/components.csv").open() as file:
+        assert len(list(csv.DictReader(file))) == 14
+
+
+def test_quick_takes_few_data_sets_splits_and_epochs(command, here, stand_ins):
+    command("reproduce", "rewiring", "--quick", "--device", "cpu")
+    folders = sorted({path.parent.name for path in here.rglob("record.json")})
+    assert folders == ["split0-seed0", "split1-seed0"]
+    assert {path.name for path in (here / "runs/rewiring").iterdir()} <= set(QUICK_DATASETS)
+
+
+def test_one_that_fails_does_not_keep_the_others_from_being_made(command, here, monkeypatch):
+    class Fine:
+        name, title, headings = "fine", "Fine", {}
+
+        def plan(self):
+            return []
+
+        def collect(self, results):
+            return [{"a": 1}]
+
+    class Broken(Fine):
+        name = "broken"
+
+        def collect(self, results):
+            raise ValueError("a bug")
+
+    monkeypatch.setattr("gumbel_mpnn.experiments.experiments", {"broken": Broken(), "fine": Fine()})
+    monkeypatch.setattr("gumbel_mpnn.experiments.analyses", {})
+    result = command("reproduce", "all")
+    assert result.exit_code == 1
+    assert result.stderr.splitlines()[-1] == "failed: broken: ValueError: a bug"
+    assert result.stdout == "1 tables are in results\n"
+    assert [path.name for path in (here / "results").glob("*.md")] == ["fine.md"]
+
+
+@pytest.mark.parametrize("option", [("--only", "cora"), ("--dataset", "cora"), ("--format", "json")])
+def test_all_takes_no_choice(command, option):
+    result = command("reproduce", "all", *option)
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: all writes every table to a page of its own")
+
+
+def test_another_data_set(command, stand_ins):
+    call = ("reproduce", "components", "--dataset", "chameleon", "--only", "gcn", "--quick", "--device", "cpu")
+    result = command(*call, "--format", "csv")
+    assert [line.split(",")[:3] for line in result.stdout.splitlines()[1:]] == [
+        ["chameleon", str(k), "gcn"] for k in range(1, 8)
+    ]
+
+
+@pytest.mark.parametrize("name", ["accuracy", "measures"])
+def test_another_data_set_where_there_is_no_choice(command, name):
+    result = command("reproduce", name, "--dataset", "cora")
+    assert result.exit_code == 2
+    assert f"the data sets of {name} are its own: choose among them with --only" in result.stderr

@@ -1,0 +1,223 @@
+"""`gumbel-mpnn runs`: listing with conditions, show, compare, export, reindex."""
+
+import csv
+import json
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import pytest
+from quick_options import QUICK
+
+from gumbel_mpnn.runs import Record, find_records
+from gumbel_mpnn.runs import compare as compare_records
+
+pytestmark = pytest.mark.usefixtures("tiny")
+
+
+@pytest.fixture
+def trained(command, here):
+    """Three settings: gcn and mlp on two splits, and gcn with another rate; their fingerprints."""
+    for options in ((), ("--model", "mlp"), ("--set", "train.lr=0.05", "--experiment", "rates")):
+        assert command("train", "tiny", *QUICK, *options).exit_code == 0
+    rows = json.loads(command("runs", "--format", "json").stdout)
+    assert [row["model"] for row in rows] == ["gcn", "gcn", "mlp"]
+    rates, gcn, mlp = (row["folder"] for row in rows)
+    return SimpleNamespace(rates=rates, gcn=gcn, mlp=mlp)
+
+
+class TestList:
+    @pytest.mark.parametrize(
+        ("options", "count"),
+        [
+            ("--model mlp", 1),
+            ("--dataset tiny --experiment train", 2),
+            ("--where train.lr=0.05", 1),
+            ("--where n>=2 --where test<=100", 3),
+            ("--where test>100", 0),
+        ],
+    )
+    def test_conditions(self, command, trained, options, count):
+        result = command("runs", *options.split(), "--format", "json")
+        assert len(json.loads(result.stdout)) == count
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ("--model gatt", "there is no model among the runs called 'gatt'"),
+            ("--where test", "cannot read the condition 'test'"),
+            ("--format json show x", "write --format after 'show'"),
+            ("--runs elsewhere reindex", "write --runs after 'reindex'"),
+            ("show zzz", "there is no finished run 'zzz' in runs"),
+            ("export out.csv --to xls", "there is no form of export called 'xls'"),
+        ],
+    )
+    def test_mistakes(self, command, trained, options, message):
+        result = command("runs", *options.split())
+        assert (result.exit_code, result.stdout) == (2, "")
+        (line,) = result.stderr.splitlines()
+        assert line.startswith("error: ")
+        assert message in line
+
+
+class TestShow:
+    def test_as_json(self, command, trained):
+        fingerprint = trained.gcn.rpartition("/")[2]
+        shown = json.loads(command("runs", "show", fingerprint[:9], "--format", "json").stdout)
+        records = [record for _, record in find_records_of(trained.gcn)]
+        assert [Record(**run) for run in shown["runs"]] == records
+        assert (shown["folder"], shown["fingerprint"]) == (trained.gcn, fingerprint)
+        assert shown["settings"] == records[0].settings
+        assert shown["test"]["n"] == 2
+
+    def test_as_text_settings_and_runs(self, command, trained):
+        result = command("runs", "show", trained.rates)
+        settings, runs = result.stdout.split("\n\n")
+        assert "train.lr" in settings
+        assert "0.05" in settings
+        assert [line.split()[:2] for line in runs.splitlines()[2:]] == [["0", "0"], ["1", "0"]]
+
+    def test_as_csv_runs_alone(self, command, trained):
+        rows = list(csv.DictReader(command("runs", "show", trained.gcn, "--format", "csv").stdout.splitlines()))
+        assert [row["split"] for row in rows] == ["0", "1"]
+
+
+def find_records_of(folder):
+    return list(find_records(Path(folder)))
+
+
+class TestCompare:
+    def test_settings_that_differ_and_the_paired_difference(self, command, trained):
+        shown = json.loads(command("runs", "compare", trained.gcn, trained.rates, "--format", "json").stdout)
+        assert list(shown["settings"]) == ["train.lr"]
+        assert shown["settings"]["train.lr"][1] == 0.05
+        ours, theirs = ([record for _, record in find_records_of(folder)] for folder in (trained.gcn, trained.rates))
+        paired = compare_records(ours, theirs)
+        assert shown["difference"] == pytest.approx(100 * paired.mean)
+        assert [shown[name] for name in ("low", "high", "n", "p", "verdict")] == [-100, 100, 2, paired.p, "same"]
+
+    def test_as_text(self, command, trained):
+        settings, result = command("runs", "compare", trained.gcn, trained.mlp).stdout.split("\n\n")
+        assert "model.name" in settings
+        assert "p (Wilcoxon)" in result
+
+    def test_different_data(self, command, trained, csv):
+        command("train", *csv, *QUICK)
+        own = json.loads(command("runs", "--dataset", "own", "--format", "json").stdout)[0]["folder"]
+        result = command("runs", "compare", trained.gcn, own)
+        assert result.exit_code == 2
+        assert "are of different data" in result.stderr
+
+
+class TestExport:
+    def test_csv(self, command, trained):
+        result = command("runs", "export", "out.csv", "--experiment", "train")
+        assert result.stderr == "4 runs are in out.csv\n"
+        rows = list(csv.DictReader(Path("out.csv").read_text().splitlines()))
+        expected = [r for folder in (trained.gcn, trained.mlp) for _, r in find_records_of(folder)]
+        assert [(row["model"], int(row["split"]), float(row["test"])) for row in rows] == [
+            (record.settings["model"]["name"], record.split, record.test) for record in expected
+        ]
+        assert [float(row["train.lr"]) for row in rows] == [record.settings["train"]["lr"] for record in expected]
+
+    @pytest.mark.parametrize("package", ["tensorboard", "mlflow"])
+    def test_a_package_that_is_not_installed(self, command, trained, here, monkeypatch, package):
+        monkeypatch.setitem(sys.modules, package, None)
+        result = command("runs", "export", "out", "--to", package)
+        assert result.exit_code == 2
+        assert result.stderr == f"error: the package {package} is not installed: pip install {package}\n"
+        assert not (here / "out").exists()
+
+    def test_tensorboard(self, command, trained, monkeypatch):
+        writers = []
+
+        class Writer:
+            def __init__(self, log_dir):
+                self.log_dir, self.scalars, self.hparams = log_dir, [], None
+                writers.append(self)
+
+            def __enter__(self):
+                return self
+
+            def __exit__(self, *_):
+                pass
+
+            def add_scalar(self, tag, value, step):
+                self.scalars.append((tag, value, step))
+
+            def add_hparams(self, settings, results, run_name, global_step):
+                self.hparams = (settings, results, run_name)
+
+        monkeypatch.setitem(sys.modules, "tensorboard", ModuleType("tensorboard"))
+        monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", SimpleNamespace(SummaryWriter=Writer))
+        assert command("runs", "export", "out", "--to", "tensorboard", "--model", "mlp").exit_code == 0
+        (folder, record), *_ = find_records_of(trained.mlp)
+        first, second = writers
+        assert first.log_dir == f"out/train/tiny/mlp/{record.fingerprint}/split0-seed0"
+        history = [json.loads(line) for line in (folder / "history.jsonl").read_text().splitlines()]
+        assert first.scalars == [
+            (curve, row[curve], row["epoch"]) for row in history for curve in ("train_loss", "val", "val_loss")
+        ]
+        assert first.hparams[1:] == ({"final_val": record.val, "final_test": record.test}, ".")
+        assert first.hparams[0]["model.name"] == "mlp"
+        assert second.log_dir.endswith("split1-seed0")
+
+    def test_mlflow(self, command, trained, here, monkeypatch):
+        monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+        calls = []
+
+        class Client:
+            def __init__(self, tracking_uri):
+                self.tracking_uri = tracking_uri
+                calls.append(self)
+                self.experiments, self.runs, self.ended = [], [], []
+                self.metrics, self.params = {}, {}
+
+            def create_experiment(self, name):
+                self.experiments.append(name)
+                return str(len(self.experiments))
+
+            def create_run(self, experiment, run_name):
+                self.runs.append((experiment, run_name))
+                return SimpleNamespace(info=SimpleNamespace(run_id=run_name))
+
+            def log_batch(self, run, metrics=(), params=()):
+                assert len(metrics) + len(params) <= 100
+                self.metrics.setdefault(run, []).extend(metrics)
+                self.params.setdefault(run, []).extend(params)
+
+            def set_terminated(self, run):
+                self.ended.append(run)
+
+        entities = SimpleNamespace(Metric=lambda *values: values, Param=lambda *values: values)
+        monkeypatch.setitem(sys.modules, "mlflow", SimpleNamespace(MlflowClient=Client, entities=entities))
+        monkeypatch.setitem(sys.modules, "mlflow.entities", entities)
+        assert command("runs", "export", "out", "--to", "mlflow").exit_code == 0
+        (client,) = calls
+        assert client.tracking_uri == (here / "out").as_uri()
+        assert client.experiments == ["rates/tiny", "train/tiny"]
+        assert [experiment for experiment, _ in client.runs] == ["1", "1", "2", "2", "2", "2"]
+        assert client.ended == [name for _, name in client.runs]
+        _, record = find_records_of(trained.rates)[0]
+        name = client.runs[0][1]
+        assert ("train.lr", "0.05") in client.params[name]
+        assert ("final_test", record.test, 0, 0) in client.metrics[name]
+
+    def test_a_folder_that_is_there_is_not_added_to(self, command, trained, here, monkeypatch):
+        monkeypatch.setitem(sys.modules, "mlflow", SimpleNamespace())
+        monkeypatch.setitem(sys.modules, "mlflow.entities", SimpleNamespace())
+        (here / "out").mkdir()
+        (here / "out/meta.yaml").touch()
+        result = command("runs", "export", "out", "--to", "mlflow")
+        assert result.exit_code == 2
+        assert "out is there already" in result.stderr
+
+
+def test_reindex_sees_what_was_changed_by_hand(command, trained, here):
+    record = next(here.glob("runs/rates/tiny/gcn/*/split0-seed0/record.json"))
+    text = json.loads(record.read_text())
+    record.write_text(json.dumps({**text, "test": 1.0}))
+    assert command("runs", "reindex").stderr == "6 runs of 3 settings are in runs\n"
+    (row,) = json.loads(command("runs", "--experiment", "rates", "--format", "json").stdout)
+    other = next(here.glob("runs/rates/tiny/gcn/*/split1-seed0/record.json"))
+    assert row["test"] == pytest.approx(50 * (1 + json.loads(other.read_text())["test"]))

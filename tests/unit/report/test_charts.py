@@ -1,0 +1,131 @@
+"""Line charts from rows: which rows become points, lines and markers."""
+
+import matplotlib.pyplot as plt
+import pytest
+
+from gumbel_mpnn.experiments import Chart
+from gumbel_mpnn.report import chart as module
+from gumbel_mpnn.report import draw_charts, write_page
+
+CHART = Chart(
+    x="k", y="test", series=("model",), x_label="number", y_label="accuracy, %", title="By number", paper="paper"
+)
+ROWS = [
+    {"model": "a", "k": 2, "test": 20.0, "stderr": 2.0, "paper": None},
+    {"model": "a", "k": 1, "test": 10.0, "stderr": 1.0, "paper": 15.0},
+    {"model": "b", "k": 1, "test": 30.0, "stderr": 3.0, "paper": None},
+    {"model": "b", "k": 2, "test": None, "stderr": None, "paper": None},
+    {"model": "level", "k": None, "test": 12.0, "stderr": 1.0, "paper": None},
+]
+
+
+@pytest.fixture
+def drawn():
+    """The axes after drawing."""
+    figures = []
+
+    def draw(chart, rows=ROWS):
+        figure, axes = plt.subplots()
+        figures.append(figure)
+        shown = module._rows_of(chart, rows)
+        module._draw(axes, chart, shown, list(dict.fromkeys(module._name(chart, row) for row in shown)))
+        return axes
+
+    yield draw
+    for figure in figures:
+        plt.close(figure)
+
+
+def curves(axes):
+    """The points of every curve by its name."""
+    return {box.get_label(): [list(map(float, xy)) for xy in box.lines[0].get_xydata()] for box in axes.containers}
+
+
+def test_a_curve_for_each_series_in_the_order_of_x(drawn):
+    assert curves(drawn(CHART)) == {"a": [[1, 10], [2, 20]], "b": [[1, 30]]}
+
+
+def test_bars_are_the_standard_error(drawn):
+    (bars,) = drawn(CHART).containers[0].lines[2]
+    assert [list(map(float, segment[:, 1])) for segment in bars.get_segments()] == [[9, 11], [18, 22]]
+
+
+def test_a_row_without_x_is_a_horizontal_line(drawn):
+    (level,) = [line for line in drawn(CHART).lines if line.get_label() == "level"]
+    assert list(level.get_ydata()) == [12, 12]
+
+
+def test_the_papers_values_are_where_they_were_printed(drawn):
+    (paper,) = [line for line in drawn(CHART).lines if line.get_label() == "the paper"]
+    assert paper.get_xydata().tolist() == [[1, 15]]
+
+
+def test_titles_and_axes_say_what_is_shown(drawn):
+    axes = drawn(CHART)
+    assert (axes.get_title(), axes.get_xlabel(), axes.get_ylabel()) == ("By number", "number", "accuracy, %")
+
+
+def test_a_logarithmic_axis_has_room_for_zero(drawn):
+    log = Chart(x="k", y="test", series=("model",), x_label="", y_label="", title="", log_x=True)
+    rows = [{"model": "a", "k": k, "test": 1.0, "stderr": 0.0} for k in (0, 10, 1_000)]
+    axes = drawn(log, rows)
+    place = axes.transData.transform([(0, 1), (10, 1), (100, 1), (1_000, 1)])[:, 0]
+    assert place[0] < place[1]
+    assert place[2] - place[1] == pytest.approx(place[3] - place[2])
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["0", "10", "1,000"]
+
+
+def test_only_the_rows_that_are_asked_for(drawn):
+    only_b = Chart(x="k", y="test", series=("model",), x_label="", y_label="", title="", where={"model": ("b",)})
+    assert curves(drawn(only_b)) == {"b": [[1, 30]]}
+
+
+def test_a_series_keeps_its_color_in_every_panel(tmp_path, monkeypatch):
+    only_b = Chart(x="k", y="test", series=("model",), x_label="", y_label="", title="", where={"model": ("b",)})
+    seen = []
+    monkeypatch.setattr(module, "_draw_curve", lambda axes, chart, points, look: seen.append((look["label"], look)))
+    assert draw_charts([CHART, only_b], ROWS, [tmp_path / "figure.png"])
+    colors = {(label, look["color"], look["marker"]) for label, look in seen}
+    assert len(seen) == 3
+    assert len(colors) == 2
+
+
+def test_nothing_to_draw(tmp_path):
+    assert not draw_charts([CHART], ROWS[3:4], [tmp_path / "figure.png"])
+    assert not draw_charts([], ROWS, [tmp_path / "figure.png"])
+    assert list(tmp_path.iterdir()) == []
+
+
+class Toy:
+    """An experiment with a chart."""
+
+    name, title, headings, charts = "toy", "A toy", {"k": "number"}, (CHART,)
+
+
+def test_a_page_has_its_figure_and_its_data_beside_it(tmp_path):
+    written = write_page(tmp_path / "deep" / "toy.md", Toy(), ROWS, [], "gumbel-mpnn reproduce toy", "A remark.")
+    assert sorted(path.name for path in written) == ["toy.csv", "toy.md", "toy.pdf", "toy.png"]
+    assert all(path.stat().st_size > 50 for path in written)
+    page = (tmp_path / "deep" / "toy.md").read_text()
+    assert "![A toy](toy.png)" in page
+    assert "A remark." in page
+    lines = (tmp_path / "deep" / "toy.csv").read_text().splitlines()
+    assert lines[:2] == ["model,k,test,stderr,paper", "a,2,20.0,2.0,"]
+
+
+def test_the_same_rows_give_the_same_files(tmp_path):
+    contents = []
+    for name in ("one", "two"):
+        paths = [tmp_path / f"{name}.png", tmp_path / f"{name}.pdf"]
+        draw_charts([CHART], ROWS, paths)
+        contents.append([path.read_bytes() for path in paths])
+    assert contents[0] == contents[1]
+
+
+def test_no_figure_without_a_chart(tmp_path):
+    class Bare:
+        name, title, headings = "bare", "Bare", {}
+
+    written = write_page(tmp_path / "bare.md", Bare(), ROWS, [], "x")
+    assert [path.name for path in written] == ["bare.md", "bare.csv"]
+    assert "![" not in written[0].read_text()

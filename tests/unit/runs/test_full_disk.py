@@ -1,0 +1,87 @@
+"""A disk that is full or may not be written to: one sentence, and nothing that was finished is lost."""
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+from quick_fit import figures, kept, quick
+
+from gumbel_mpnn.errors import UserError
+from gumbel_mpnn.runs import find_records
+from gumbel_mpnn.training import loop
+
+FOUR = {"splits": [0, 1], "seeds": 2}
+
+
+def sentence(error):
+    text = str(error.value)
+    assert "\n" not in text
+    assert "what is finished is kept, and the same command goes on from there" in text
+    return text
+
+
+@pytest.fixture
+def full_after(monkeypatch):
+    """A disk on which so many files can be written, and no more."""
+
+    def fill(count):
+        fsync, written = os.fsync, []
+
+        def write(handle):
+            if len(written) == count:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            written.append(handle)
+            fsync(handle)
+
+        monkeypatch.setattr(os, "fsync", write)
+
+    return fill
+
+
+@pytest.mark.parametrize("files", range(0, 13, 2))
+def test_a_full_disk_whenever_it_happens(tmp_path, monkeypatch, full_after, files):
+    """A plan and then model, history and record of four runs: thirteen files."""
+    whole = quick(**FOUR)
+    full_after(files)
+    with pytest.raises(UserError) as error:
+        quick(**FOUR, runs=tmp_path)
+    monkeypatch.undo()
+    assert f"cannot write the runs in {tmp_path}" in sentence(error)
+    assert "No space left on device" in str(error.value)
+    finished = list(find_records(tmp_path))
+    assert len(finished) == max(0, files - 1) // 3
+    ended = quick(**FOUR, runs=tmp_path)
+    assert (figures(ended), kept(ended)) == (figures(whole), kept(whole))
+    assert ended.records[: len(finished)] == tuple(record for _, record in finished)
+    setting = ended.folder.path
+    assert sorted(path.name for path in setting.iterdir()) == sorted(Path(folder).name for folder in ended.folders)
+
+
+def test_no_room_for_a_checkpoint(tmp_path, monkeypatch, full_after):
+    monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0)
+    monkeypatch.setattr(loop, "CHECKPOINT_SHARE", float("inf"))
+    full_after(4)
+    with pytest.raises(UserError, match="No space left on device"):
+        quick(**FOUR, runs=tmp_path)
+    assert len(list(tmp_path.rglob("checkpoint-*.safetensors"))) == 1
+
+
+def test_a_folder_that_may_not_be_written_to(tmp_path, monkeypatch):
+    def refuse(self, *_, **__):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(self))
+
+    first = quick(**FOUR, runs=tmp_path)
+    monkeypatch.setattr(Path, "touch", refuse)
+    with pytest.raises(UserError) as error:
+        quick(splits=[0, 1], seeds=3, runs=tmp_path)
+    assert "Permission denied" in sentence(error)
+    assert len(list(find_records(tmp_path))) == 4
+    assert quick(**FOUR, runs=tmp_path).records == first.records
+
+
+def test_a_file_where_a_folder_should_be(tmp_path):
+    (tmp_path / "train").touch()
+    with pytest.raises(UserError) as error:
+        quick(**FOUR, runs=tmp_path)
+    assert str(tmp_path / "train") in sentence(error)
