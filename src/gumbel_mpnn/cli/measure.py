@@ -15,7 +15,7 @@ from gumbel_mpnn.cli.own_data import (
     GraphOption,
     LabelOption,
     NodesOption,
-    chosen_data,
+    measured_data,
 )
 from gumbel_mpnn.errors import UserError
 
@@ -40,10 +40,15 @@ def measure(
         Path | None, typer.Option(help="Folder of runs that rewire: the graph before and after. With own data, too.")
     ] = None,
     threshold: Annotated[
-        float, typer.Option(help="With --run: leave out pairs less likely than this.", min=0, max=1)
-    ] = 0.5,
+        float | None,
+        typer.Option(help="With --run: leave out pairs less likely than this (0.5 by default).", min=0, max=1),
+    ] = None,
     convention: Annotated[
-        EdgeConvention, typer.Option(help="Count each edge once, or as often as the files list it, self-loops too.")
+        EdgeConvention,
+        typer.Option(
+            help="Count each pair of different nodes once, or every line of the files: both directions where they list "
+            "both, repeats and self-loops. Not with --run."
+        ),
     ] = EdgeConvention.coalesced,
     largest_component: Annotated[bool, typer.Option(help="Measure the largest connected component alone.")] = False,
     nodes: NodesOption = None,
@@ -58,18 +63,21 @@ def measure(
     own = any(option is not None for option in (nodes, edges, graph, label, features))
     if every and (own or dataset is not None or run is not None):
         raise UserError("--all measures every data set that is here: leave out the name, --run and own data")
+    if threshold is not None and run is None:
+        raise UserError("--threshold is of a learned graph: give the folder of its runs as --run")
+    if run is not None and convention is EdgeConvention.as_listed:
+        raise UserError("--convention as_listed is of files: a learned graph lists every pair once, so leave it out")
     if every:
         _measure_all(data_root, convention, largest_component, format)
         return
     source: str | Data | None = None
     if dataset is not None or own or run is None:
-        source = chosen_data(
-            dataset, nodes, edges, graph, label, features, undirected=convention is EdgeConvention.coalesced
-        )
+        as_listed = convention is EdgeConvention.as_listed
+        source = measured_data(dataset, nodes, edges, graph, label, features, as_listed)
     if isinstance(source, str):
         source = _load(source, data_root, convention)
     if run is not None:
-        _compare(run, source, threshold, data_root, convention, largest_component, format)
+        _compare(run, source, 0.5 if threshold is None else threshold, data_root, largest_component, format)
     elif source is not None:
         values = _measured(source, convention, largest_component)
         _emit_columns({"value": values}, format, values)
@@ -101,7 +109,6 @@ def _compare(
     given: Data | None,
     threshold: float,
     root: Path | None,
-    convention: EdgeConvention,
     largest: bool,
     format: OutputFormat,
 ) -> None:
@@ -110,12 +117,12 @@ def _compare(
 
     from gumbel_mpnn.runs import learned_graph
 
-    pairs = learned_graph(run, threshold=-1.0)  # all of them, whatever their probability
+    pairs = learned_graph(run, threshold=0.0)  # all of them
     labels = _labels_of_run(run, given, pairs, root)
     compared = {}
-    for name, chosen in (("before", pairs.edge_origin), ("after", pairs.edge_weight > threshold)):
+    for name, chosen in (("before", pairs.edge_origin), ("after", pairs.edge_weight >= threshold)):
         part = Data(edge_index=pairs.edge_index[:, chosen], y=labels, num_nodes=pairs.num_nodes)
-        compared[name] = _measured(part, convention, largest)
+        compared[name] = _measured(part, EdgeConvention.coalesced, largest)
     _emit_columns(compared, format, compared)
 
 
@@ -143,15 +150,16 @@ def _labels_of_run(run: Path, given: Data | None, pairs: Data, root: Path | None
     before = Data(edge_index=pairs.edge_index[:, pairs.edge_origin], num_nodes=pairs.num_nodes)
     if given.num_nodes != pairs.num_nodes or not torch.equal(undirected_edges(given), undirected_edges(before)):
         raise UserError(f"the runs under {run} were trained on another graph than the one given, of {name!r}")
-    return given.y
+    return given.get("y")
 
 
 def _load(name: str, root: Path | None, convention: EdgeConvention) -> Data:
-    """The structure of a data set, with the direction of its edges if they are counted as listed."""
+    """The structure of a data set, by the files with the direction of its edges if they are counted as listed."""
     from gumbel_mpnn.data import get_spec, load
 
-    directed = convention is EdgeConvention.as_listed and get_spec(name).has_directions
-    return load(name, root=root, features=False, directed=directed)
+    as_listed = convention is EdgeConvention.as_listed
+    directed = as_listed and get_spec(name).has_directions
+    return load(name, root=root, features=False, directed=directed, as_listed=as_listed)
 
 
 def _measured(data: Data, convention: EdgeConvention, largest: bool) -> Values:

@@ -27,6 +27,7 @@ def load(
     seed: int = 0,
     num_splits: int = 10,
     progress: Progress | None = None,
+    as_listed: bool = False,
 ) -> Data:
     """A benchmark as a plain `Data`, from the first folder that has its files, downloaded if none has.
 
@@ -42,6 +43,7 @@ def load(
         seed: of a random protocol.
         num_splits: how many splits a random protocol makes.
         progress: called with bytes done and bytes expected during a download.
+        as_listed: True keeps every edge as often and in the direction in which the files list it.
 
     Returns:
         `x` float32 [N, F], `edge_index` int64 [2, E] sorted with every edge once per direction, `y` int64 [N] with
@@ -56,7 +58,8 @@ def load(
     data = graph.to_data()
     if not features:
         data.x, data.num_nodes = None, spec.num_nodes
-    set_edges(data, undirected=not directed)
+    if not as_listed:
+        set_edges(data, undirected=not directed)
     set_masks(data, _masks(graph, protocol, paths[len(form.files) :], seed, num_splits))
     if split is not None:
         choose_split(data, split)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal
 from xml.etree.ElementTree import ParseError
 
 import numpy as np
@@ -16,8 +16,13 @@ from gumbel_mpnn.data.own import SPLIT, assemble, warn_of_mixed
 from gumbel_mpnn.errors import DataError, UserError, did_you_mean
 
 
-def from_graphml(path: str | Path, label: str, features: Sequence[str] | None = None) -> Data:
-    """A graph from a GraphML file; `label` and `features` are those of `from_networkx`."""
+def from_graphml(
+    path: str | Path,
+    label: str | None = None,
+    features: Sequence[str] | Literal[False] | None = None,
+    as_listed: bool = False,
+) -> Data:
+    """A graph from a GraphML file; the other arguments are those of `from_networkx`."""
     networkx = _networkx()
     try:
         graph = networkx.read_graphml(path)
@@ -25,10 +30,15 @@ def from_graphml(path: str | Path, label: str, features: Sequence[str] | None = 
         raise DataError(f"there is no file {path}") from None
     except (ParseError, networkx.NetworkXError, ValueError, KeyError, OSError) as error:
         raise DataError(f"{path} is not a readable GraphML file ({error})") from error
-    return _convert(graph, label, features, where=str(path))
+    return _convert(graph, label, features, as_listed, where=str(path))
 
 
-def from_networkx(graph: Any, label: str, features: Sequence[str] | None = None) -> Data:
+def from_networkx(
+    graph: Any,
+    label: str | None = None,
+    features: Sequence[str] | Literal[False] | None = None,
+    as_listed: bool = False,
+) -> Data:
     """A graph from a NetworkX graph, with both directions of each edge unless it is a directed one.
 
     Nodes and labels may be anything; `data.node_ids` and `data.class_names` map predictions back to them. A node
@@ -37,11 +47,12 @@ def from_networkx(graph: Any, label: str, features: Sequence[str] | None = None)
 
     Args:
         graph: any NetworkX graph.
-        label: the node attribute that is to be predicted.
+        label: the node attribute that is to be predicted; None reads a graph to measure, without labels.
         features: node attributes to learn from, numbers or vectors of them; None takes all such ones other than label
-            and split.
+            and split; False leaves `x` out.
+        as_listed: keep every edge as often as the graph has it, in the direction in which it lists it.
     """
-    return _convert(graph, label, features, where="the NetworkX graph")
+    return _convert(graph, label, features, as_listed, where="the NetworkX graph")
 
 
 def _networkx() -> ModuleType:
@@ -53,12 +64,14 @@ def _networkx() -> ModuleType:
     return module
 
 
-def _convert(graph: Any, label: str, features: Sequence[str] | None, where: str) -> Data:
+def _convert(
+    graph: Any, label: str | None, features: Sequence[str] | Literal[False] | None, as_listed: bool, where: str
+) -> Data:
     nodes: dict[Hashable, Mapping[str, Any]] = dict(graph.nodes(data=True))
     if not nodes:
         raise DataError(f"{where} has no nodes")
     known = list(dict.fromkeys(name for attributes in nodes.values() for name in attributes))
-    for name in (label, *(features or ())):
+    for name in (*([] if label is None else [label]), *(features or ())):
         if name not in known:
             raise DataError(f"no node of {where} has the attribute {name!r}: {did_you_mean(name, known)}")
     if label in (features or ()):
@@ -68,7 +81,7 @@ def _convert(graph: Any, label: str, features: Sequence[str] | None, where: str)
         free = [name for name in known if name not in (label, SPLIT)]
         chosen = [name for name in free if _first_other(nodes, name) is None]
         warn_of_mixed("attribute", where, [found for name in free if (found := _mixed(nodes, name))])
-    if not chosen:
+    if not chosen and features is not False:
         raise DataError(f"{where} has no numeric node attribute to take as feature: add one")
 
     row = {node: k for k, node in enumerate(nodes)}
@@ -77,12 +90,13 @@ def _convert(graph: Any, label: str, features: Sequence[str] | None, where: str)
     return assemble(
         where=where,
         ids=list(nodes),
-        labels=[_text(attributes.get(label)) for attributes in nodes.values()],
-        x=np.concatenate([_feature(nodes, name, where) for name in chosen], axis=1),
+        labels=None if label is None else [_text(has.get(label)) for has in nodes.values()],
+        x=np.concatenate([_feature(nodes, name, where) for name in chosen], axis=1) if chosen else None,
         edges=edges,
         weight=_weight(links, where),
         split=[_text(attributes.get(SPLIT)).lower() for attributes in nodes.values()] if SPLIT in known else None,
         undirected=not graph.is_directed(),
+        as_listed=as_listed,
     )
 
 

@@ -43,10 +43,12 @@ def read_npz(path: Path, required: Sequence[str] = ()) -> Arrays:
     return arrays
 
 
-def read_graph(paths: Sequence[Path]) -> RawGraph:
-    """The graph in one npz of the layout that from_npz documents."""
+def read_graph(paths: Sequence[Path], need_labels: bool = True) -> RawGraph:
+    """The graph in one npz of the layout that from_npz documents; `y` is -1 where it has and needs none."""
     (path,) = paths
-    arrays = read_npz(path, required=("edges", "node_labels"))
+    arrays = read_npz(path, required=("edges", "node_labels") if need_labels else ("edges",))
+    if "node_labels" not in arrays:
+        arrays["node_labels"] = np.full(_count_nodes(arrays, path), -1)
     if arrays["node_labels"].dtype.kind == "f":
         raise DataError(f"array 'node_labels' of {path} holds decimals: {label_hint(arrays['node_labels'])}")
     edges, labels = integers(arrays, "edges", path), integers(arrays, "node_labels", path)
@@ -62,6 +64,13 @@ def read_graph(paths: Sequence[Path]) -> RawGraph:
         class_names=[str(name) for name in arrays["class_names"]] if "class_names" in arrays else None,
         weight=_weight(arrays, path),
     )
+
+
+def _count_nodes(arrays: Arrays, path: Path) -> int:
+    for name in ("num_nodes", "node_features", "features_shape"):
+        if name in arrays:
+            return len(arrays[name]) if name == "node_features" else int(arrays[name].flat[0])
+    raise DataError(f"{path} does not say how many nodes there are: add an array 'node_labels' or a number 'num_nodes'")
 
 
 def integers(arrays: Arrays, name: str, path: Path) -> NDArray[np.int64]:

@@ -6,6 +6,7 @@ import math
 import re
 import warnings
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from torch_geometric.data import Data
 
 from gumbel_mpnn.data.npz import read_graph
-from gumbel_mpnn.data.raw import BoolArray, IntArray, Masks, RawGraph, set_edges
+from gumbel_mpnn.data.raw import BoolArray, IntArray, Masks, RawGraph, check_ends, set_edges
 from gumbel_mpnn.data.validate import check
 from gumbel_mpnn.errors import DataError, DataWarning
 
@@ -24,7 +25,13 @@ MOST_CLASSES_OF_DECIMALS = 20
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
-def from_npz(path: str | Path, undirected: bool = True) -> Data:
+def from_npz(
+    path: str | Path,
+    undirected: bool = True,
+    features: bool = True,
+    as_listed: bool = False,
+    labels: bool = True,
+) -> Data:
     """A graph from one npz file, which is never unpickled.
 
     Arrays: `edges` integer [E, 2]; `node_labels` integer [N], -1 for unlabelled; features either as `node_features`
@@ -35,38 +42,60 @@ def from_npz(path: str | Path, undirected: bool = True) -> Data:
     Args:
         path: of the file.
         undirected: whether every edge goes both ways.
+        features: False leaves `x` out, which the file then need not have.
+        as_listed: keep every edge as often as the file lists it, in its direction, whatever `undirected` says.
+        labels: False takes a graph to measure, whose file may have no labels but then a number `num_nodes`.
     """
-    graph = read_graph([Path(path)])
-    if graph.x is None:
+    graph = read_graph([Path(path)], labels)
+    if not features:
+        graph = replace(graph, x=None)
+    elif graph.x is None:
         raise DataError(f"{path} has no features: add an array 'node_features' of shape [N, F]")
-    return finish(graph.to_data(), undirected, where=str(path))
+    unlabelled = not labels and (graph.y == -1).all()
+    return finish(_without_labels(graph) if unlabelled else graph.to_data(), undirected, as_listed, where=str(path))
 
 
 def assemble(
     where: str,
     ids: Sequence[Hashable],
-    labels: Sequence[str],
-    x: NDArray[np.float32],
+    labels: Sequence[str] | None,
+    x: NDArray[np.float32] | None,
     edges: IntArray,
     weight: NDArray[np.float32] | None,
     split: Sequence[str] | None,
     undirected: bool,
+    as_listed: bool,
 ) -> Data:
     """A checked `Data` that remembers its ids (`node_ids`) and labels (`class_names`), to map predictions back."""
-    y, class_names = encode_labels(labels, ids, where)
-    masks = None if split is None else _split_masks(split, ids, where)
-    data = RawGraph(edges, y, x, masks, class_names, weight).to_data()
+    if labels is None:
+        data = _without_labels(RawGraph(edges, np.full(len(ids), -1), x, weight=weight))
+    else:
+        y, class_names = encode_labels(labels, ids, where)
+        masks = None if split is None else _split_masks(split, ids, where)
+        data = RawGraph(edges, y, x, masks, class_names, weight).to_data()
     data.node_ids = list(ids)
-    return finish(data, undirected, where)
+    return finish(data, undirected, as_listed, where)
 
 
-def finish(data: Data, undirected: bool, where: str) -> Data:
-    """Check the graph as it was listed, then merge and mirror its edges."""
+def finish(data: Data, undirected: bool, as_listed: bool, where: str) -> Data:
+    """Check the graph as it was listed, then merge and mirror its edges unless they stay so."""
     try:
-        data.num_merged_edges = check(data).num_duplicate_edges
+        if data.y is None:
+            check_ends(data.edge_index.numpy().T, int(data.num_nodes or 0))
+        else:
+            facts = check(data)
+            data.num_merged_edges = 0 if as_listed else facts.num_duplicate_edges
     except DataError as error:
         raise DataError(f"{where}: {error}") from error
-    set_edges(data, undirected)
+    if not as_listed:
+        set_edges(data, undirected)
+    return data
+
+
+def _without_labels(graph: RawGraph) -> Data:
+    """A graph that can be measured, but not trained on: it has no `y` and no masks."""
+    data = replace(graph, masks=None, class_names=None).to_data()
+    data.num_nodes, data.y = len(graph.y), None
     return data
 
 

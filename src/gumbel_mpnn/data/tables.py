@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,12 +23,13 @@ _HEADER_LINES = 1
 def from_csv(
     nodes: str | Path,
     edges: str | Path,
-    label: str,
-    features: Sequence[str] | None = None,
+    label: str | None = None,
+    features: Sequence[str] | Literal[False] | None = None,
     id: str | None = None,
     source: str | None = None,
     target: str | None = None,
     undirected: bool = True,
+    as_listed: bool = False,
 ) -> Data:
     """A graph from two CSV files with a header line each.
 
@@ -39,17 +40,18 @@ def from_csv(
     Args:
         nodes: the file with a line per node.
         edges: the file with a line per edge.
-        label: the column of the nodes that is to be predicted.
-        features: columns to learn from; None takes all numeric ones other than id, label and split.
+        label: the column of the nodes that is to be predicted; None reads a graph to measure, without labels.
+        features: columns to learn from; None takes all numeric ones other than id, label and split; False leaves
+            `x` out.
         id: the column that names the node; None takes the one called `id`, or else the first.
         source: the column of the edges with the id of one end; None takes the one called `source`, or else the first.
         target: the column with the other end; None takes the one called `target`, or else the second.
         undirected: whether every edge goes both ways.
+        as_listed: keep every edge as often as the file lists it, in its direction, whatever `undirected` says.
     """
     header = _header(nodes)
     id = _column(nodes, header, id or ("id" if "id" in header else header[0]))
-    label = _column(nodes, header, label)
-    text = [id, label, *([SPLIT] if SPLIT in header else [])]
+    text = [id, *([] if label is None else [_column(nodes, header, label)]), *([SPLIT] if SPLIT in header else [])]
     for name in features or ():
         if _column(nodes, header, name) in text:
             raise DataError(f"column {name!r} of {nodes} is the id, label or split, so it cannot be a feature")
@@ -61,12 +63,13 @@ def from_csv(
     return assemble(
         where=str(nodes),
         ids=ids.tolist(),
-        labels=table[label].str.strip().tolist(),
-        x=_features(nodes, table.drop(columns=text), features),
+        labels=None if label is None else table[label].str.strip().tolist(),
+        x=None if features is False else _features(nodes, table.drop(columns=text), features),
         edges=ends,
         weight=weight,
         split=table[SPLIT].str.strip().str.lower().tolist() if SPLIT in header else None,
         undirected=undirected,
+        as_listed=as_listed,
     )
 
 

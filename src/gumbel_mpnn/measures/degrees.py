@@ -55,6 +55,8 @@ def largest_component(data: Data) -> Data:
     component = torch.from_numpy(component_of(adjacency(data)))
     nodes = component == component.bincount().argmax()
     bare = copy.copy(data)
+    bare.num_nodes = node_count(data)  # PyG would guess it from the edges where there are only labels
+    bare.edge_index = data.edge_index.long()
     for name in ("candidate_index", "max_candidates_per_node"):
         if name in bare:
             del bare[name]

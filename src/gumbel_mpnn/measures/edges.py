@@ -11,6 +11,8 @@ from torch_geometric.data import Data
 from gumbel_mpnn.errors import DataError, unknown_name
 
 Convention = Literal["coalesced", "as_listed"]
+MOST_CLASSES = 10_000
+"""Several measures have a row or a column for each."""
 CONVENTIONS: tuple[Convention, ...] = get_args(Convention)
 
 
@@ -55,15 +57,19 @@ def labels_of(data: Data) -> Tensor:
 
 
 def class_count(y: Tensor) -> int:
-    """Number of classes of the labels `y`, C: one more than the highest label."""
-    return int(y.max()) + 1 if (y >= 0).any() else 0
+    """Number of classes of the labels `y` [N], C: one more than the highest label."""
+    highest = int(y.max()) if len(y) else -1
+    if highest >= MOST_CLASSES:
+        raise DataError(f"the highest label is {highest}, but classes are numbered from 0 and {MOST_CLASSES} at most")
+    return max(highest + 1, 0)
 
 
 def _edge_index(data: Data) -> Tensor:
     edge_index = data.get("edge_index")
     if edge_index is None:
         raise DataError("the graph has no edge_index")
-    if edge_index.dim() != 2 or len(edge_index) != 2 or edge_index.is_floating_point():
+    is_integer = not (edge_index.is_floating_point() or edge_index.is_complex() or edge_index.dtype == torch.bool)
+    if edge_index.dim() != 2 or len(edge_index) != 2 or not is_integer:
         raise DataError(f"edge_index must be integers of shape [2, E], not {edge_index.dtype} {list(edge_index.shape)}")
     # PyG's EdgeIndex checks itself after every operation: a plain tensor is what is counted with.
     ends: Tensor = torch.as_tensor(edge_index).as_subclass(Tensor).detach().cpu().long()

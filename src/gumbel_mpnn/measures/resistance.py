@@ -111,7 +111,8 @@ def _conjugate_gradients(matrix: Sparse, b: Tensor) -> Tensor | None:
         before, squares = squares, residual.square().sum(0)
         if bool((squares <= goal).all()):
             return x
-        direction.mul_(squares / before).add_(residual)
+        # One whose residual is exactly 0, as between two leaves of a node, has no ratio either.
+        direction.mul_(torch.where(squares > goal, squares / before, 0.0)).add_(residual)
     return None
 
 

@@ -8,6 +8,7 @@ is done component by component: no iteration has to tell equal eigenvalues of di
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Integral
 from typing import NamedTuple
 
 import numpy as np
@@ -55,8 +56,9 @@ def spectral_gap(data: Data) -> float:
 
 def spectrum_ends(data: Data, k: int = 2) -> SpectrumEnds:
     """The k smallest and the k largest eigenvalues of the normalized Laplacian, all of them if there are fewer."""
-    if k < 1:
-        raise UserError(f"the number of eigenvalues k must be 1 or more, not {k}")
+    if not isinstance(k, Integral) or k < 1:
+        raise UserError(f"the number of eigenvalues k must be a whole number of 1 or more, not {k!r}")
+    k = int(k)
     blocks = connected_blocks(adjacency(data))
     isolated = np.zeros(node_count(data) - sum(len(nodes) for nodes, _ in blocks))
     smallest = np.sort(np.concatenate([isolated, *(_smallest(block, k) for _, block in blocks)]))[:k]
@@ -114,20 +116,24 @@ def _below_two(matrix: Sparse, k: int, null: Matrix) -> Vector:
 def _top_eigenvalues(multiply: Multiply, k: int, null: Matrix, restarts: int) -> Vector:
     """The k largest eigenvalues, falling, of a symmetric operator on the vectors orthogonal to `null` [N, M].
 
-    A Lanczos iteration can pass over the second of two equal eigenvalues. So those that were found are set aside, and
-    it is asked for the largest of the rest until that one is no larger.
+    A Lanczos iteration sees one direction of the eigenspace of a repeated eigenvalue, that of its start vector. So what
+    was found is set aside, and from a new start, which has the other directions too, it is asked for the largest of the
+    rest until that one is no larger than the k-th.
     """
-    values, found = _lanczos(multiply, k, null, restarts)
-    while 1 < k < len(null) - null.shape[1]:
+    rng = np.random.default_rng(0)
+    values, found = _lanczos(multiply, k, null, rng, restarts)
+    while k > 1 and null.shape[1] + found.shape[1] < len(null):
         null = np.concatenate([null, found], axis=1)
-        more, found = _lanczos(multiply, 1, null, restarts)
-        if more[0] <= np.sort(values)[-k] * (1 + 1e-8):
+        more, found = _lanczos(multiply, 1, null, rng, restarts)
+        if more[0] <= np.sort(values)[-k] * (1 + 1e-9):
             break
         values = np.concatenate([values, more])
     return np.sort(values)[::-1][:k]
 
 
-def _lanczos(multiply: Multiply, k: int, null: Matrix, restarts: int) -> tuple[Vector, Matrix]:
+def _lanczos(
+    multiply: Multiply, k: int, null: Matrix, rng: np.random.Generator, restarts: int
+) -> tuple[Vector, Matrix]:
     """The k largest eigenvalues and their eigenvectors [N, k] on the vectors orthogonal to `null` [N, M]."""
     from scipy.sparse.linalg import LinearOperator, eigsh
     from threadpoolctl import threadpool_limits
@@ -140,7 +146,7 @@ def _lanczos(multiply: Multiply, k: int, null: Matrix, restarts: int) -> tuple[V
         return without_null(multiply(without_null(x.ravel())))
 
     size = len(null)
-    start = without_null(np.random.default_rng(0).normal(size=size))
+    start = without_null(rng.normal(size=size))
     operator = LinearOperator((size, size), matvec=projected, dtype=np.float64)
     # Threads only wait for each other on vectors, and stand still where another program has a core.
     with threadpool_limits(1, user_api="blas"):

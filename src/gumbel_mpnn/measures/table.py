@@ -52,7 +52,7 @@ MEASURES: dict[str, Measure] = {
 
 
 def measure(
-    data: Data, names: Iterable[str] | None = None, convention: Convention = "coalesced"
+    data: Data, names: str | Iterable[str] | None = None, convention: Convention = "coalesced"
 ) -> dict[str, int | float | None]:
     """The measures of a graph by name, all of `MEASURES` unless `names` are given.
 
@@ -60,11 +60,11 @@ def measure(
 
     Args:
         data: A graph; `y` [N] has -1 for nodes without a label.
-        names: Which measures.
+        names: Which measures, or which one.
         convention: Which edges `edge_homophily`, `adjusted_homophily`, `label_informativeness` and `num_edges` count;
             see `undirected_edges`. The others always take each edge once.
     """
-    chosen = list(MEASURES if names is None else names)
+    chosen = [names] if isinstance(names, str) else list(MEASURES if names is None else names)
     for name in chosen:
         if name not in MEASURES:
             raise unknown_name("measure", name, MEASURES)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -92,10 +95,10 @@ class TheoremBound:
 
 def theorem_bound(
     data: Data,
-    weight: Tensor | torch.nn.Linear,
+    weight: Tensor | NDArray[np.floating[Any]] | torch.nn.Module,
     pairs: Tensor | None = None,
     own_label: bool = False,
-    class_means: Tensor | None = None,
+    class_means: Tensor | NDArray[np.floating[Any]] | None = None,
     samples: int = 1000,
     seed: int = 0,
 ) -> TheoremBound:
@@ -117,11 +120,11 @@ def theorem_bound(
     """
     y = labels_of(data)
     rows = neighborhood_distributions(data, own_label)
-    means = _class_means(data, y) if class_means is None else class_means.detach().cpu().double()
-    matrix = (weight.weight if isinstance(weight, torch.nn.Linear) else weight).detach().cpu().double()
-    if matrix.dim() != 2 or means.shape != (rows.shape[1], matrix.shape[1]):
+    means = _class_means(data, y) if class_means is None else _matrix(class_means)
+    matrix = _matrix(_weight_of(weight) if isinstance(weight, torch.nn.Module) else weight)
+    if matrix.dim() != 2 or means.dim() != 2 or means.shape != (rows.shape[1], matrix.shape[1]):
         raise UserError(
-            f"a weight [h, {means.shape[1]}] and class means [{rows.shape[1]}, d] belong to this graph, not "
+            f"a weight [h, {means.shape[-1]}] and class means [{rows.shape[1]}, d] belong to this graph, not "
             f"{list(matrix.shape)} and {list(means.shape)}"
         )
     with_neighbors = (y >= 0) & (rows.sum(1) > 0)
@@ -129,6 +132,17 @@ def theorem_bound(
     _check_pairs(chosen, y, with_neighbors)
     first, second = chosen
     return TheoremBound(chosen, matrix, (rows[first] - rows[second]) @ means, means - means.mean(0))
+
+
+def _weight_of(layer: torch.nn.Module) -> Tensor:
+    weight = getattr(layer, "weight", None)
+    if not isinstance(weight, Tensor):
+        raise UserError(f"{type(layer).__name__} has no weight matrix: give W, or a linear layer such as its .lin")
+    return weight
+
+
+def _matrix(values: object) -> Tensor:
+    return torch.as_tensor(values).detach().cpu().double()
 
 
 def _class_means(data: Data, y: Tensor) -> Tensor:
@@ -144,7 +158,7 @@ def _class_means(data: Data, y: Tensor) -> Tensor:
 
 def _same_class_pairs(y: Tensor, usable: Tensor, samples: int, seed: int) -> Tensor:
     """`samples` pairs of different usable nodes of one class: the first uniform, the second uniform in its class."""
-    size = y[usable].bincount(minlength=class_count(y))
+    size = y[usable].bincount(minlength=max(class_count(y), 1))
     usable = usable & (size[y.clamp(min=0)] > 1)
     nodes = usable.nonzero().squeeze(1)[y[usable].argsort(stable=True)]
     if len(nodes) == 0 or samples < 1:

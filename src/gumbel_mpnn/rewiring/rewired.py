@@ -28,12 +28,12 @@ class RewiredGraph:
 
 
 def as_data(graph: PairGraph, probability: Tensor, data: Data, threshold: float = 0.5) -> Data:
-    """A plain `Data` with the pairs of `probability` [P] above `threshold`.
+    """A plain `Data` with the pairs of `probability` [P] of at least `threshold`.
 
     `edge_index` has both directions of every undirected pair; `edge_weight` is the probability and `edge_origin` is
     true for edges that `data` had. Everything else of `data` that is not about edges is kept.
     """
-    chosen = probability > threshold
+    chosen = probability >= threshold
     index, weight, origin = graph.pair_index[:, chosen], probability[chosen], graph.is_original[chosen]
     if graph.undirected:
         index = torch.cat([index, index.flip(0)], dim=1)

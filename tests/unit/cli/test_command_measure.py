@@ -3,6 +3,8 @@
 import json
 from dataclasses import replace
 
+import networkx
+import numpy as np
 import pytest
 from quick_options import QUICK
 
@@ -55,11 +57,17 @@ class TestOneDataSet:
 def test_directed_edges_are_counted_as_listed(command, tiny, monkeypatch):
     directed = replace(tiny.forms[0], directed=True)
     monkeypatch.setitem(specs, "tiny", replace(tiny, forms=(*tiny.forms, directed)))
-    listed = {tuple(edge) for edge in small_data().edge_index.T.tolist()}
+    listed = small_data().edge_index.T.tolist()
     shown = as_json(command("measure", "tiny", "--convention", "as_listed", "--format", "json"))
     assert shown["num_edges"] == len(listed) > tiny.num_edges
     assert shown["edge_homophily"] == pytest.approx(sum(a % 3 == b % 3 for a, b in listed) / len(listed))
     assert shown["degree_mean"] == pytest.approx(2 * tiny.num_edges / 24)
+
+
+@pytest.mark.usefixtures("tiny")
+def test_files_without_directions_are_counted_line_by_line_too(command):
+    shown = as_json(command("measure", "tiny", "--convention", "as_listed", "--format", "json"))
+    assert shown == pytest.approx(measures.measure(small_data(), convention="as_listed"))
 
 
 @pytest.mark.usefixtures("tiny")
@@ -95,6 +103,46 @@ class TestOwnData:
         file, *more = arguments
         shown = as_json(command("measure", "--graph", own / file, *more, "--format", "json"))
         assert shown == pytest.approx(as_json(command("measure", *csv, "--format", "json")))
+
+    def test_features_are_not_needed(self, command, here, csv):
+        (here / "bare.csv").write_text("id,kind\n" + "".join(f"n{k},{'cat' if k % 2 else 'dog'}\n" for k in range(20)))
+        shown = as_json(
+            command("measure", "--nodes", "bare.csv", *csv[2:], "--format", "json"),
+        )
+        assert shown["num_edges"] == 40
+        assert shown["edge_homophily"] == pytest.approx(1 / 2)
+        np.savez(here / "bare.npz", node_labels=np.array([0, 0, 1]), edges=np.array([[0, 1], [1, 2]]))
+        shown = as_json(command("measure", "--graph", "bare.npz", "--format", "json"))
+        assert (shown["num_nodes"], shown["edge_homophily"]) == (3, pytest.approx(1 / 2))
+
+    def test_labels_are_not_needed(self, command, own, csv):
+        labelled = as_json(command("measure", *csv, "--format", "json"))
+        of_labels = [name for name, measure in measures.MEASURES.items() if measure.needs_labels]
+        arrays = dict(np.load(own / "graph.npz"))
+        np.savez(own / "bare.npz", edges=arrays["edges"], num_nodes=20)
+        for files in (csv[:4], ("--graph", own / "graph.graphml"), ("--graph", own / "bare.npz")):
+            shown = as_json(command("measure", *files, "--format", "json"))
+            assert shown == pytest.approx({**labelled, **dict.fromkeys(of_labels)})
+
+    @pytest.mark.parametrize("kind", ["csv", "npz", "graphml"])
+    def test_as_listed_counts_every_line_of_the_files(self, command, here, kind):
+        # Six lines, five of them between labelled nodes and four of these within a class.
+        links = [(0, 1), (1, 0), (0, 1), (1, 2), (2, 2), (3, 0)]
+        files = ("--graph", f"graph.{kind}", *([] if kind == "npz" else ["--label", "kind"]))
+        if kind == "csv":
+            (here / "nodes.csv").write_text("id,kind\na,x\nb,x\nc,y\nd,\n")
+            (here / "edges.csv").write_text("from,to\n" + "".join(f"{'abcd'[a]},{'abcd'[b]}\n" for a, b in links))
+            files = ("--nodes", "nodes.csv", "--edges", "edges.csv", "--label", "kind")
+        elif kind == "npz":
+            np.savez(here / "graph.npz", node_labels=np.array([0, 0, 1, -1]), edges=np.array(links))
+        else:
+            graph = networkx.MultiDiGraph()
+            graph.add_nodes_from([(0, {"kind": "x"}), (1, {"kind": "x"}), (2, {"kind": "y"}), 3])
+            graph.add_edges_from(links)
+            networkx.write_graphml(graph, here / "graph.graphml")
+        shown = as_json(command("measure", *files, "--convention", "as_listed", "--format", "json"))
+        assert (shown["num_edges"], shown["edge_homophily"]) == (6, pytest.approx(4 / 5))
+        assert (shown["degree_max"], as_json(command("measure", *files, "--format", "json"))["num_edges"]) == (2, 3)
 
     @pytest.mark.parametrize("arguments", [(), ("cora", "--label", "kind"), ("--nodes", "nodes.csv")])
     def test_neither_or_both(self, command, arguments):
@@ -153,6 +201,28 @@ class TestRun:
         result = command("measure", "--run", "runs", *csv)
         assert result.exit_code == 2
         assert "trained on another graph" in result.stderr
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (("tiny", "--threshold", "0.9"), "--threshold is of a learned graph"),
+            (("--run", "runs", "--convention", "as_listed"), "as_listed is of files"),
+        ],
+    )
+    def test_options_that_do_not_go_together(self, command, arguments, message):
+        result = command("measure", *arguments)
+        assert result.exit_code == 2
+        assert message in result.stderr
+
+    @pytest.mark.usefixtures("tiny")
+    def test_a_pair_as_likely_as_the_threshold_is_kept(self, command, here):
+        command("train", "tiny", "--splits", "0", *REWIRE)
+        (file,) = here.glob("runs/**/graph.npz")
+        arrays = dict(np.load(file))
+        arrays["probability"] = np.full_like(arrays["probability"], 0.75)
+        np.savez(file, **arrays)
+        shown = as_json(command("measure", "--run", "runs", "--threshold", "0.75", "--format", "json"))
+        assert shown["after"]["num_edges"] == len(arrays["pairs"])
 
     @pytest.mark.usefixtures("tiny")
     def test_runs_that_do_not_rewire(self, command):

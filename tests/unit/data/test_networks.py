@@ -51,6 +51,14 @@ def test_parallel_edges_are_merged_and_counted(graph):
     assert check(data).num_duplicate_edges == 1
 
 
+def test_a_graph_to_measure_needs_no_labels_or_features(graph):
+    multi = networkx.MultiGraph([("a", "b"), ("b", "a"), ("c", "c")])
+    data = from_networkx(multi, features=False, as_listed=True)
+    assert (data.x, data.y, data.num_nodes) == (None, None, 3)
+    assert data.edge_index.T.tolist() == [[0, 1], [0, 1], [2, 2]]
+    assert from_networkx(graph, features=False).edge_index.tolist() == from_networkx(graph, "kind").edge_index.tolist()
+
+
 def test_graphml_there_and_back(graph, tmp_path):
     networkx.write_graphml(graph, tmp_path / "g.graphml")
     direct, stored = from_networkx(graph, label="kind"), from_graphml(tmp_path / "g.graphml", label="kind")

@@ -31,6 +31,32 @@ def test_merged_duplicates_are_still_counted(tmp_path):
     assert (facts.num_edges, facts.num_duplicate_edges, facts.num_self_loops, facts.num_isolated) == (1, 1, 1, 4)
 
 
+def test_edges_can_stay_as_listed_and_features_be_left_out(tmp_path):
+    path = write_npz(tmp_path / "g.npz", edges=np.array([[0, 1], [0, 1], [1, 0], [2, 2]]), node_features=None)
+    data = from_npz(path, features=False, as_listed=True)
+    assert data.edge_index.T.tolist() == [[0, 1], [0, 1], [1, 0], [2, 2]]
+    assert (data.x, data.num_nodes) == (None, 6)
+    assert check(data).num_duplicate_edges == 1
+
+
+@pytest.mark.parametrize("changes", [{"num_nodes": np.int64(6), "node_features": None}, {}, {"node_labels": [-1] * 6}])
+def test_a_graph_to_measure_needs_no_labels(tmp_path, changes):
+    path = write_npz(tmp_path / "g.npz", **{"node_labels": None, **changes})
+    data = from_npz(path, features=False, labels=False)
+    assert (data.y, data.num_nodes, data.edge_index.shape) == (None, 6, (2, 10))
+    with pytest.raises(DataError, match="label"):
+        from_npz(path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [({"node_features": None}, "how many nodes"), ({"edges": np.array([[0, 6]])}, "edge 0 goes from node 0 to node 6")],
+)
+def test_what_is_wrong_with_a_graph_without_labels(tmp_path, changes, message):
+    with pytest.raises(DataError, match=message):
+        from_npz(write_npz(tmp_path / "g.npz", node_labels=None, **changes), features=False, labels=False)
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

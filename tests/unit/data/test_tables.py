@@ -41,6 +41,13 @@ def test_text_ids_and_labels_are_mapped_and_kept(read):
     assert check(data).num_unlabelled == 1
 
 
+def test_a_graph_to_measure_needs_no_labels_or_features(read):
+    data = read(nodes="id\na\nb\nc\n", edges="from,to\na,b\nb,a\na,b\n", label=None, features=False, as_listed=True)
+    assert (data.x, data.y, data.num_nodes, data.node_ids) == (None, None, 3, ["a", "b", "c"])
+    assert data.edge_index.T.tolist() == [[0, 1], [1, 0], [0, 1]]
+    assert read(label=None, features=False).edge_index.tolist() == read().edge_index.tolist()
+
+
 def test_columns_by_name(read):
     nodes = "class,size,id\nx,1,a\ny,2,b\n"
     edges = "kind,dst,src\nk,a,b\n"

@@ -41,6 +41,20 @@ def test_the_same_counts_as_the_check_of_data():
     assert degree_mean(data) == pytest.approx(facts.degree_mean)
 
 
+def test_the_largest_component_where_labels_alone_tell_the_number_of_nodes():
+    part = largest_component(Data(edge_index=edges((0, 1), (1, 2), (2, 0)), y=torch.arange(5)))
+    assert part.y.tolist() == [0, 1, 2]
+    assert num_nodes(part) == part.num_nodes == 3
+    alone = largest_component(Data(edge_index=edges(), y=torch.arange(5)))
+    assert (alone.y.tolist(), alone.num_nodes) == ([0], 1)
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int32])
+def test_the_largest_component_of_small_integers(dtype):
+    part = largest_component(Data(edge_index=GRAPH.edge_index.to(dtype), num_nodes=6))
+    assert part.edge_index.T.tolist() == [[0, 1], [1, 2], [2, 0], [0, 2]]
+
+
 def test_the_largest_component_keeps_what_belongs_to_its_nodes_and_edges():
     data = Data(
         x=torch.arange(6.0)[:, None],

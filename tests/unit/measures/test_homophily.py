@@ -94,6 +94,8 @@ def test_an_edge_index_of_pyg_is_taken():
         (Data(edge_index=torch.zeros(3, 2, dtype=torch.long), y=torch.tensor([0, 1])), r"shape \[2, E\]"),
         (Data(y=torch.tensor([0, 1])), "no edge_index"),
         (Data(edge_index=edges(), y=torch.tensor([], dtype=torch.long)), "no nodes"),
+        (Data(edge_index=edges((0, 1)), y=torch.tensor([0, 10**6])), "the highest label is 1000000"),
+        (Data(edge_index=edges((0, 1)).bool(), y=torch.tensor([0, 1])), r"integers of shape \[2, E\], not torch.bool"),
     ],
 )
 def test_what_cannot_be_measured_is_said(data, message):

@@ -56,6 +56,13 @@ def test_none_where_a_measure_is_not_defined():
     assert (values["num_nodes"], values["num_components"]) == (1, 1)
 
 
+def test_one_name_by_itself():
+    data = small_data()
+    assert measures.measure(data, "edge_homophily") == measures.measure(data, ["edge_homophily"])
+    with pytest.raises(UserError, match="no measure called 'edge_homophilly'"):
+        measures.measure(data, "edge_homophilly")
+
+
 def test_an_unknown_name():
     with pytest.raises(UserError, match="did you mean 'degree_mean'"):
         measures.measure(small_data(), ["degree_average"])

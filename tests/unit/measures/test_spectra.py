@@ -69,6 +69,27 @@ class TestKnownSpectra:
         assert ends.largest.numpy() == pytest.approx(known[::-1][:25], abs=1e-8)
 
 
+REPEATED = {
+    "ring": networkx.cycle_graph(301),
+    "torus": networkx.grid_2d_graph(18, 18, periodic=True),
+    "tree": networkx.balanced_tree(2, 8),
+    "grid": networkx.grid_2d_graph(18, 18),
+    "wheel": networkx.wheel_graph(321),
+    "caves": networkx.connected_caveman_graph(55, 6),
+}
+
+
+@pytest.mark.parametrize("name", REPEATED)
+def test_repeated_eigenvalues_of_graphs_too_large_to_solve_densely(name):
+    graph = networkx.convert_node_labels_to_integers(REPEATED[name])
+    assert len(graph) > spectra.DENSE_NODES
+    known = np.linalg.eigvalsh(networkx.normalized_laplacian_matrix(graph).toarray())
+    for k in (2, 3, 8, 15):
+        ends = spectrum_ends(graph_of(graph), k)
+        assert ends.smallest.numpy() == pytest.approx(known[:k], abs=1e-8)
+        assert ends.largest.numpy() == pytest.approx(known[::-1][:k], abs=1e-8)
+
+
 class TestSpectralGap:
     def test_a_disconnected_graph_has_none(self):
         assert spectral_gap(Data(edge_index=edges((0, 1), (1, 2)), num_nodes=4)) == 0
@@ -97,6 +118,7 @@ def test_fewer_eigenvalues_than_asked_for():
     assert ends.largest.tolist() == pytest.approx([2, 0, 0])
 
 
-def test_no_eigenvalues_cannot_be_asked_for():
-    with pytest.raises(UserError, match="k must be 1 or more"):
-        spectrum_ends(path(3), k=0)
+@pytest.mark.parametrize("k", [0, 1.5, "2"])
+def test_a_number_of_eigenvalues_that_is_none(k):
+    with pytest.raises(UserError, match="k must be a whole number of 1 or more"):
+        spectrum_ends(path(3), k=k)

@@ -7,6 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch_geometric.data import Data
+from torch_geometric.nn import GCNConv
 from torch_geometric.utils import to_undirected
 
 from gumbel_mpnn.data import mixture_neighborhoods
@@ -39,6 +40,19 @@ def test_a_layer_that_takes_the_node_itself_too():
     # Around 0: two of class 0, one of class 1; around 1: one of class 0, two of class 1.
     bound = theorem_bound(GRAPH, torch.eye(2), PAIR, own_label=True)
     assert bound.difference.flatten().tolist() == pytest.approx([2 / 3, -1])
+
+
+def test_layers_of_pyg_and_arrays_of_numpy_are_taken():
+    layer = GCNConv(2, 3).lin
+    means = torch.tensor([[2.0, 0], [0, 3]])
+    bound = theorem_bound(GRAPH, layer, PAIR, class_means=means.numpy())
+    assert torch.equal(bound.bound, theorem_bound(GRAPH, layer.weight, PAIR).bound)
+    assert torch.equal(bound.bound, theorem_bound(GRAPH, layer.weight.detach().numpy(), PAIR).bound)
+
+
+def test_a_layer_without_a_weight_is_said():
+    with pytest.raises(UserError, match="GCNConv has no weight matrix"):
+        theorem_bound(GRAPH, GCNConv(2, 3), PAIR)
 
 
 def test_fewer_channels_than_features_make_it_vacuous():
@@ -168,3 +182,6 @@ def test_a_graph_without_features_or_pairs():
         theorem_bound(Data(edge_index=GRAPH.edge_index, y=GRAPH.y), torch.eye(2), PAIR)
     with pytest.raises(DataError, match="no 1000 pairs"):
         theorem_bound(Data(edge_index=edges(), y=GRAPH.y, x=GRAPH.x), torch.eye(2))
+    unlabelled = Data(edge_index=GRAPH.edge_index, y=torch.full((5,), -1), x=GRAPH.x)
+    with pytest.raises(DataError, match="no 1000 pairs"):
+        theorem_bound(unlabelled, torch.eye(2))

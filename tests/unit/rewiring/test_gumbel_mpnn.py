@@ -162,9 +162,9 @@ def test_rewire_serves_a_graph_it_never_saw():
 
 def test_as_data_by_hand():
     graph = PairGraph.build(edges((0, 1)), 3, candidate_index=edges((1, 2), (0, 2)))
-    out = as_data(graph, torch.tensor([0.8, 0.3, 0.7]), Data(y=torch.tensor([0, 1, 0]), num_nodes=3))
+    out = as_data(graph, torch.tensor([0.8, 0.3, 0.5]), Data(y=torch.tensor([0, 1, 0]), num_nodes=3))
     assert out.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
-    assert out.edge_weight.tolist() == pytest.approx([0.8, 0.8, 0.7, 0.7])
+    assert out.edge_weight.tolist() == pytest.approx([0.8, 0.8, 0.5, 0.5])
     assert out.edge_origin.tolist() == [True, True, False, False]
     assert out.y.tolist() == [0, 1, 0]
 
