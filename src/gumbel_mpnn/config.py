@@ -8,12 +8,11 @@ import json
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
-from gumbel_mpnn.errors import UserError, did_you_mean, unknown_name
+from gumbel_mpnn.errors import UserError, did_you_mean
 from gumbel_mpnn.registry import like
 
 SCHEMA = 1
@@ -186,52 +185,11 @@ def rewiring_settings(values: Mapping[str, Any]) -> RewiringSettings:
     return settings
 
 
-def read_preset(family: str, dataset: str, model: str) -> dict[str, Any] | None:
-    """Tables of `presets/<family>/<dataset>/<model>.toml`, or None where there is no such file.
-
-    A preset that is `like` another of the same data set, named as `family/model`, is laid over it.
-    """
-    folder = resources.files("gumbel_mpnn") / "presets" / family
-    if family not in preset_families():
-        raise unknown_name("family of presets", family, preset_families())
-    file = folder / dataset / f"{model}.toml"
-    if not file.is_file():
-        return None
-    tables = _parse(file)
-    base = tables.pop("like", None)
-    if base is None:
-        return tables
-    base_family, _, base_model = base.partition("/")
-    return merge(read_preset(base_family, dataset, base_model), tables)
-
-
-def preset_source(family: str, dataset: str, model: str) -> str | None:
-    """Where the values of a preset come from, in its own words; None where there is no such preset."""
-    file = resources.files("gumbel_mpnn") / "presets" / family / dataset / f"{model}.toml"
-    return str(tomllib.loads(file.read_text(encoding="utf-8")).get("source", "")) if file.is_file() else None
-
-
-def preset_families() -> list[str]:
-    """Names of the families of presets that come with the package."""
-    return sorted(entry.name for entry in (resources.files("gumbel_mpnn") / "presets").iterdir() if entry.is_dir())
-
-
-def list_presets() -> list[tuple[str, str, str]]:
-    """(family, data set, model) of every preset that comes with the package."""
-    root = resources.files("gumbel_mpnn") / "presets"
-    return [
-        (family, dataset.name, Path(file.name).stem)
-        for family in preset_families()
-        for dataset in sorted((root / family).iterdir(), key=lambda entry: entry.name)
-        for file in sorted(dataset.iterdir(), key=lambda entry: entry.name)
-    ]
-
-
 def read_settings_file(path: Path) -> dict[str, Any]:
     """Tables of a person's own TOML file."""
     if not path.is_file():
         raise UserError(f"there is no settings file {path}")
-    return _parse(path)
+    return parse_settings(path)
 
 
 def parse_overrides(overrides: Iterable[str]) -> dict[str, Any]:
@@ -257,7 +215,8 @@ def merge(*layers: Mapping[str, Any] | None) -> dict[str, Any]:
     return merged
 
 
-def _parse(file: Traversable) -> dict[str, Any]:
+def parse_settings(file: Traversable) -> dict[str, Any]:
+    """Tables of a settings file, without the words on its source."""
     try:
         tables = tomllib.loads(file.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -11,11 +11,10 @@ from gumbel_mpnn.config import (
     TrainSettings,
     merge,
     parse_overrides,
-    read_preset,
     read_settings_file,
     resolve,
 )
-from gumbel_mpnn.errors import UnknownNameError, UserError
+from gumbel_mpnn.errors import UserError
 
 
 def complete(model, options):
@@ -246,21 +245,6 @@ def test_a_settings_file_without_tables_is_refused_when_it_is_merged(tmp_path):
     path.write_text("lr = 0.1\n", encoding="utf-8")
     with pytest.raises(UserError, match=r"^setting 'lr' must be a table, but is 0.1$"):
         merge(read_settings_file(path))
-
-
-def test_presets_are_found_by_family_data_set_and_model(tmp_path, monkeypatch):
-    folder = tmp_path / "presets" / "tuned" / "cora"
-    folder.mkdir(parents=True)
-    (folder / "gcn.toml").write_text("[train]\nlr = 0.5\n", encoding="utf-8")
-    (tmp_path / "presets" / "paper").mkdir()
-    monkeypatch.setattr(config.resources, "files", lambda package: tmp_path)
-    assert read_preset("tuned", "cora", "gcn") == {"train": {"lr": 0.5}}
-    assert read_preset("tuned", "cora", "gat") is None
-    assert read_preset("paper", "cora", "gcn") is None
-    assert config.preset_families() == ["paper", "tuned"]
-    assert config.list_presets() == [("tuned", "cora", "gcn")]
-    with pytest.raises(UnknownNameError, match=r"family of presets called 'tunde': did you mean 'tuned'\?"):
-        read_preset("tunde", "cora", "gcn")
 
 
 def test_a_rewiring_setting_at_its_default_does_not_change_the_fingerprint():

@@ -5,10 +5,12 @@ from importlib import resources
 
 import pytest
 
-from gumbel_mpnn.config import list_presets, preset_families
+from gumbel_mpnn import presets
 from gumbel_mpnn.data import specs
+from gumbel_mpnn.errors import UnknownNameError
 from gumbel_mpnn.experiments.base import GENERATED
 from gumbel_mpnn.nn import backbones
+from gumbel_mpnn.presets import list_presets, preset_families, read_preset
 from gumbel_mpnn.runs import make_settings
 from gumbel_mpnn.training import build_model
 from helpers import changed, make_task, replicas, small_data
@@ -73,3 +75,18 @@ def test_the_paper_has_every_model_on_each_of_its_data_sets():
 
 def test_every_model_of_the_demo_has_a_preset():
     assert {model for family, dataset, model in PRESETS if (family, dataset) == ("tuned", "demo")} >= {"mlp", "gcn"}
+
+
+def test_presets_are_found_by_family_data_set_and_model(tmp_path, monkeypatch):
+    folder = tmp_path / "presets" / "tuned" / "cora"
+    folder.mkdir(parents=True)
+    (folder / "gcn.toml").write_text("[train]\nlr = 0.5\n", encoding="utf-8")
+    (tmp_path / "presets" / "paper").mkdir()
+    monkeypatch.setattr(presets.resources, "files", lambda package: tmp_path)
+    assert read_preset("tuned", "cora", "gcn") == {"train": {"lr": 0.5}}
+    assert read_preset("tuned", "cora", "gat") is None
+    assert read_preset("paper", "cora", "gcn") is None
+    assert preset_families() == ["paper", "tuned"]
+    assert list_presets() == [("tuned", "cora", "gcn")]
+    with pytest.raises(UnknownNameError, match=r"family of presets called 'tunde': did you mean 'tuned'\?"):
+        read_preset("tunde", "cora", "gcn")

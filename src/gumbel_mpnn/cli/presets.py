@@ -19,7 +19,7 @@ def presets(context: typer.Context, format: FormatOption = OutputFormat.text) ->
     if context.invoked_subcommand is not None:
         reject_early_format(format, context.invoked_subcommand)
         return
-    from gumbel_mpnn.config import list_presets
+    from gumbel_mpnn.presets import list_presets
     from gumbel_mpnn.report import Table
 
     emit(Table(["family", "dataset", "model"], [list(row) for row in list_presets()]), format)
@@ -36,7 +36,7 @@ def show(
     """Show the complete settings of one preset; of a model that has none and borrows its backbone's, those."""
     from torch_geometric.data import Data
 
-    from gumbel_mpnn.config import list_presets, preset_families
+    from gumbel_mpnn.presets import list_presets, preset_families
     from gumbel_mpnn.report import Table
     from gumbel_mpnn.rewiring import OnBackbone
     from gumbel_mpnn.runs import make_settings

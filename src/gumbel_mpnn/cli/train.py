@@ -92,8 +92,8 @@ def train(
 
 def _what_was_read(source: str | Data, model: str, preset: str) -> str:
     """A sentence that would show a column taken for another, or settings that nobody chose."""
-    from gumbel_mpnn.config import list_presets
     from gumbel_mpnn.data import check, get_spec
+    from gumbel_mpnn.presets import list_presets
     from gumbel_mpnn.rewiring import OnBackbone
     from gumbel_mpnn.training import models
 

@@ -4,24 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gumbel_mpnn.experiments.base import PAIRED, Columns, Job, Row, differences, figures, published
+from gumbel_mpnn.experiments.base import PAIRED, STRUCTURE_DATASETS, Columns, Job, Row, differences, figures, published
 from gumbel_mpnn.runs import Run
 
-DATASETS = (
-    "cora",
-    "citeseer",
-    "pubmed",
-    "ogbn-arxiv",
-    "squirrel-unfiltered",
-    "chameleon-unfiltered",
-    "actor",
-    "roman-empire",
-    "questions",
-    "minesweeper",
-    "tolokers",
-    "amazon-ratings",
-)
-"""The paper's twelve; its tables of structure and its ablation are on the unfiltered Squirrel and Chameleon."""
 WITHOUT = ("rewiring.regularizer_weight=0",)
 
 
@@ -51,7 +36,7 @@ class Ablation:
         """The paper's preset as it is and with the weight of the regularizer at 0."""
         return [
             Job(dataset, "gumbel-mpnn", "paper", experiment=self.name, overrides=overrides)
-            for dataset in DATASETS
+            for dataset in STRUCTURE_DATASETS
             for overrides in ((), WITHOUT)
         ]
 

@@ -4,27 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gumbel_mpnn.config import preset_source
-from gumbel_mpnn.experiments.base import PAIRED, Columns, Job, Row, differences, figures, published
+from gumbel_mpnn.experiments.base import (
+    PAIRED,
+    PAPER_DATASETS,
+    UNFILTERED,
+    Columns,
+    Job,
+    Row,
+    differences,
+    figures,
+    published,
+)
 from gumbel_mpnn.experiments.views import Grid
+from gumbel_mpnn.presets import preset_source
 from gumbel_mpnn.runs import Run, compare
 
 MODELS = ("mlp", "gcn", "sage", "gat", "drop-edge", "sdrf", "gumbel-mpnn")
-DATASETS = (
-    "cora",
-    "citeseer",
-    "pubmed",
-    "ogbn-arxiv",
-    "squirrel",
-    "chameleon",
-    "actor",
-    "roman-empire",
-    "questions",
-    "minesweeper",
-    "tolokers",
-    "amazon-ratings",
-)
-UNFILTERED = ("squirrel-unfiltered", "chameleon-unfiltered")
 BACKBONE = "gcn"
 KEPT_WITH = {**dict.fromkeys(("mlp", "gcn", "sage", "gat"), "backbones"), "gumbel-mpnn": "rewiring"}
 """The experiments that share these models' runs."""
@@ -63,7 +58,7 @@ class Accuracy:
 
     def datasets(self) -> tuple[str, ...]:
         """The data sets of the table."""
-        return DATASETS
+        return PAPER_DATASETS
 
     def plan(self) -> list[Job]:
         """Every model on every data set; plain models and Gumbel-MPNN share their runs with those experiments."""

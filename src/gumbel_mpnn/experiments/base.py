@@ -18,6 +18,24 @@ from gumbel_mpnn.runs import BusyError, Monitor, Paired, Run, Transform, compare
 
 Row = Mapping[str, str | int | float | None]
 Columns = dict[str, str | int | float | None]
+PAPER_DATASETS = (
+    "cora",
+    "citeseer",
+    "pubmed",
+    "ogbn-arxiv",
+    "squirrel",
+    "chameleon",
+    "actor",
+    "roman-empire",
+    "questions",
+    "minesweeper",
+    "tolokers",
+    "amazon-ratings",
+)
+"""Those of the main table."""
+UNFILTERED = ("squirrel-unfiltered", "chameleon-unfiltered")
+STRUCTURE_DATASETS = tuple(name + "-unfiltered" * (name in ("squirrel", "chameleon")) for name in PAPER_DATASETS)
+"""Those of the paper's tables of structure and of its ablation: Squirrel and Chameleon are the unfiltered ones."""
 PAIRED = ("difference", "low", "high", "p", "verdict")
 """The columns of a paired difference."""
 

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 
 from torch_geometric.data import Data
 
-from gumbel_mpnn.experiments.accuracy import DATASETS, UNFILTERED
-from gumbel_mpnn.experiments.base import Job, Row, published
+from gumbel_mpnn.experiments.base import PAPER_DATASETS, UNFILTERED, Job, Row, published
 from gumbel_mpnn.measures import decompose, std_per_class
 from gumbel_mpnn.runs import Run
 
@@ -31,7 +30,7 @@ class Consistency:
 
     def plan(self) -> list[Job]:
         """The runs of the table of Gumbel-MPNN; the paper's Squirrel and Chameleon are the unfiltered ones."""
-        return [Job(dataset, "gumbel-mpnn", experiment="rewiring") for dataset in (*DATASETS, *UNFILTERED)]
+        return [Job(dataset, "gumbel-mpnn", experiment="rewiring") for dataset in (*PAPER_DATASETS, *UNFILTERED)]
 
     def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
         """Two rows for each data set."""

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from torch_geometric.data import Data
 
 from gumbel_mpnn.experiments.backbones import DATASETS
-from gumbel_mpnn.experiments.base import Job, Row
+from gumbel_mpnn.experiments.base import PAIRED, Columns, Job, Row, differences
 from gumbel_mpnn.measures import label_by_components
 from gumbel_mpnn.measures.component_labels import Known
-from gumbel_mpnn.runs import Run, compare
+from gumbel_mpnn.runs import Run
 
 MODELS = ("gcn", "sage", "gat")
 
@@ -43,6 +43,7 @@ class DecompositionTable:
         "difference": "difference to classes",
         "low": "95 % from",
         "high": "to",
+        "p": "corrected p",
         "n": "runs",
     }
 
@@ -59,29 +60,33 @@ class DecompositionTable:
     def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
         """One row for each training, with its difference to the one on classes, run by run."""
         plain = {(job.dataset, job.model): run for job, run in results.items() if job.transform is None}
-        return [_row(job, run, plain.get((job.dataset, job.model))) for job, run in results.items()]
+        paired = differences(
+            {
+                _key(job): (run, plain.get((job.dataset, job.model)))
+                for job, run in results.items()
+                if job.transform is not None
+            }
+        )
+        return [
+            _row(job, run) | (paired[_key(job)] if run is not None and job.transform else {})
+            for job, run in results.items()
+        ]
 
 
-def _row(job: Job, run: Run | None, plain: Run | None) -> Row:
-    names = ("outputs", "test", "val", "difference", "low", "high", "n", "verdict")
-    row: dict[str, str | int | float | None] = {
+def _key(job: Job) -> str:
+    return f"{job.dataset}/{job.model}/{_name(job)}"
+
+
+def _row(job: Job, run: Run | None) -> Columns:
+    row: Columns = {
         "dataset": job.dataset,
         "model": job.model,
         "labels": _name(job),
-        **dict.fromkeys(names),
+        **dict.fromkeys(("outputs", "test", "val", "n", *PAIRED)),
     }
     if run is None:
         return row | {"verdict": "no data"}
-    row |= {"outputs": _num_labels(run.data), "test": 100 * run.test.mean, "val": 100 * run.val.mean, "n": run.n}
-    if plain is None or job.transform is None:
-        return row
-    paired = compare(run.records, plain.records)
-    return row | {
-        "difference": 100 * paired.mean,
-        "low": 100 * paired.low,
-        "high": 100 * paired.high,
-        "verdict": paired.verdict,
-    }
+    return row | {"outputs": _num_labels(run.data), "test": 100 * run.test.mean, "val": 100 * run.val.mean, "n": run.n}
 
 
 def _name(job: Job) -> str:

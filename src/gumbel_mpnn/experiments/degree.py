@@ -7,8 +7,7 @@ from collections.abc import Mapping
 import torch
 from torch_geometric.data import Data
 
-from gumbel_mpnn.experiments.ablation import DATASETS
-from gumbel_mpnn.experiments.base import Job, Row, published
+from gumbel_mpnn.experiments.base import STRUCTURE_DATASETS, Job, Row, published
 from gumbel_mpnn.measures import measure
 from gumbel_mpnn.rewiring.regularizers.degree import ABOVE_MEAN
 from gumbel_mpnn.runs import Run
@@ -35,7 +34,9 @@ class DegreeGoal:
 
     def plan(self) -> list[Job]:
         """The paper's preset with the degree in place of its own regularizer."""
-        return [Job(dataset, "gumbel-mpnn", "paper", experiment=self.name, overrides=GOAL) for dataset in DATASETS]
+        return [
+            Job(dataset, "gumbel-mpnn", "paper", experiment=self.name, overrides=GOAL) for dataset in STRUCTURE_DATASETS
+        ]
 
     def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
         """As given, as learned (edges likelier than not), as expected (sums of probabilities), and the paper's two."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gumbel_mpnn.experiments.base import Job, Row, published
-from gumbel_mpnn.runs import Paired, Run, compare, corrected
+from gumbel_mpnn.experiments.base import PAIRED, Columns, Job, Row, differences, figures, published
+from gumbel_mpnn.runs import Run
 
 DATASETS = ("cora", "citeseer", "pubmed", "squirrel", "chameleon", "actor", "minesweeper", "tolokers")
 FEW_LABELS = ("cora", "citeseer")
@@ -46,39 +46,25 @@ class Rewiring:
 
     def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
         """One row for each data set and number of labels, the p-values corrected for how many rows there are."""
-        backbones = {(job.dataset, job.preset): run for job, run in results.items() if job.model == "gcn"}
+        backbones = {_key(job): run for job, run in results.items() if job.model == "gcn"}
         rewired = {job: run for job, run in results.items() if job.model == "gumbel-mpnn"}
-        there = {
-            job: (run, backbone)
-            for job, run in rewired.items()
-            if run is not None and (backbone := backbones.get((job.dataset, job.preset))) is not None
-        }
-        paired = corrected({job: compare(run.records, backbone.records) for job, (run, backbone) in there.items()})
-        return [
-            {**_head(job), **(_figures(*there[job], paired[job]) if job in there else {"verdict": "no data"})}
-            for job in rewired
-        ]
+        paired = differences({_key(job): (run, backbones.get(_key(job))) for job, run in rewired.items()})
+        return [_row(job, run, backbones.get(_key(job)), paired[_key(job)]) for job, run in rewired.items()]
 
 
-def _head(job: Job) -> dict[str, str | int | float | None]:
-    """The columns in their order, with what is known without a run."""
-    return {
+def _key(job: Job) -> str:
+    return f"{job.preset}/{job.dataset}"
+
+
+def _row(job: Job, run: Run | None, backbone: Run | None, paired: Columns) -> Row:
+    row: Columns = {
         "dataset": job.dataset,
         "labels": "few" if job.preset == "few-labels" else "full",
-        **dict.fromkeys(("backbone", "test", "stderr", "n", "difference", "low", "high", "p", "verdict")),
+        **dict.fromkeys(("backbone", "test", "stderr", "n", *PAIRED)),
         "paper": published("accuracy")[job.dataset]["gumbel-mpnn"][0] if job.preset == "tuned" else None,
     }
-
-
-def _figures(run: Run, backbone: Run, paired: Paired) -> Row:
-    return {
-        "backbone": 100 * backbone.test.mean,
-        "test": 100 * run.test.mean,
-        "stderr": 100 * run.test.stderr,
-        "n": paired.n,
-        "difference": 100 * paired.mean,
-        "low": 100 * paired.low,
-        "high": 100 * paired.high,
-        "p": paired.p,
-        "verdict": paired.verdict,
-    }
+    if run is None or backbone is None:
+        return row | {"verdict": "no data"}
+    values = figures(run)
+    ours = {name: values[name] for name in ("test", "stderr", "n")}
+    return row | {"backbone": 100 * backbone.test.mean} | ours | paired

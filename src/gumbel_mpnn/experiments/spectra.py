@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gumbel_mpnn.experiments.accuracy import DATASETS
-from gumbel_mpnn.experiments.base import Job, Row
+from gumbel_mpnn.experiments.base import PAPER_DATASETS, Job, Row
 from gumbel_mpnn.measures import effective_resistance, largest_component, num_components, num_edges, spectral_gap
 from gumbel_mpnn.runs import Run
 
@@ -34,7 +33,7 @@ class Spectra:
 
     def plan(self) -> list[Job]:
         """The runs of the table of Gumbel-MPNN."""
-        return [Job(dataset, "gumbel-mpnn", experiment="rewiring") for dataset in DATASETS]
+        return [Job(dataset, "gumbel-mpnn", experiment="rewiring") for dataset in PAPER_DATASETS]
 
     def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
         """Two rows for each data set."""

@@ -18,13 +18,13 @@ from gumbel_mpnn.config import (
     Settings,
     merge,
     parse_overrides,
-    read_preset,
     read_settings_file,
     resolve,
 )
 from gumbel_mpnn.data import add_splits, check, get_spec, load
 from gumbel_mpnn.errors import DataError, UserError
 from gumbel_mpnn.nn import backbones
+from gumbel_mpnn.presets import read_preset
 from gumbel_mpnn.rewiring import OnBackbone
 from gumbel_mpnn.runs.claims import BusyError, Claims
 from gumbel_mpnn.runs.record import Record

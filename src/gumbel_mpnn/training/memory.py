@@ -40,7 +40,8 @@ def bytes_per_replica(settings: Settings, task: Task) -> int:
     dropped = 4 * inputs if settings.options["input_dropout"] else 0
     activations = nodes * width * layers * (COPIES_OF_A_LAYER + shortcut) + nodes * task.num_outputs * 8
     if settings.rewiring is not None:
-        pairs = task.graph.num_pairs
+        decoys = round(settings.rewiring.decoys * int(task.graph.is_original.sum()))
+        pairs, arcs = task.graph.num_pairs + decoys, arcs + 2 * decoys
         activations *= settings.rewiring.samples
         per_arc += 4 * layers * settings.rewiring.samples
         dropped += pairs * (12 + 8 * settings.rewiring.samples) + nodes * settings.rewiring.channels * 6

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from gumbel_mpnn.config import read_preset
 from gumbel_mpnn.data import specs
 from gumbel_mpnn.errors import DataError, MissingDataError
 from gumbel_mpnn.experiments import Backbones, Job, base, experiments, published, run_demo, run_jobs
 from gumbel_mpnn.experiments import demo as demo_experiment
+from gumbel_mpnn.presets import read_preset
 from gumbel_mpnn.runs import fit
 from helpers import small_data
 

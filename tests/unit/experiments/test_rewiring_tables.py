@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 import torch
 
-from gumbel_mpnn.config import read_preset
 from gumbel_mpnn.data import specs
 from gumbel_mpnn.data.tasks import add_noise_edges, bottleneck, leaf_count
 from gumbel_mpnn.experiments import Bottleneck, Job, LongRange, Noise, Rewiring, experiments, run_jobs
 from gumbel_mpnn.experiments import noise as noise_experiment
 from gumbel_mpnn.experiments.base import GENERATED
+from gumbel_mpnn.presets import read_preset
 from gumbel_mpnn.runs import fit
 from helpers import small_data
 

@@ -6,7 +6,6 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from gumbel_mpnn.config import read_preset
 from gumbel_mpnn.data import specs
 from gumbel_mpnn.data.tasks import neighborhood_supports
 from gumbel_mpnn.errors import UserError
@@ -23,6 +22,7 @@ from gumbel_mpnn.experiments import (
 )
 from gumbel_mpnn.experiments.components import MixtureNeighborhoods
 from gumbel_mpnn.experiments.degree import GOAL
+from gumbel_mpnn.presets import read_preset
 from gumbel_mpnn.runs import fit, make_settings
 from helpers import changed, small_data
 

@@ -5,7 +5,7 @@ import torch
 
 import gumbel_mpnn as gm
 from gumbel_mpnn import UserError
-from gumbel_mpnn.config import read_preset
+from gumbel_mpnn.presets import read_preset
 from gumbel_mpnn.rewiring import SDRF, SDRFModel, sdrf_model
 from gumbel_mpnn.runs import make_settings
 from gumbel_mpnn.training import prepare

@@ -3,9 +3,10 @@
 import pytest
 from quick_fit import quick
 
-from gumbel_mpnn.config import TrainSettings, read_preset
+from gumbel_mpnn.config import TrainSettings
 from gumbel_mpnn.errors import UserError
 from gumbel_mpnn.nn import backbones
+from gumbel_mpnn.presets import read_preset
 from gumbel_mpnn.runs import make_settings
 from helpers import changed, small_data
 
