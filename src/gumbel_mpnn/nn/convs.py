@@ -61,7 +61,8 @@ class GCNConv(ReplicaModule):
 
     def forward(self, x: Tensor | SparseFeatures, graph: WeightedGraph) -> Tensor:
         """[R, N, in] → [R, N, out]."""
-        return narrow_first(graph, graph.symmetric, self.linear, x) + self.bias
+        out = narrow_first(graph, graph.symmetric, self.linear, x)
+        return out + self.bias.to(out.dtype)
 
 
 class SAGEConv(ReplicaModule):
