@@ -115,7 +115,11 @@ def _layers(s: Sizes) -> list[Term]:
         terms += [
             _matmul(name + "times its matrix", s, wide, s.width, gradient_of_input=layer > 0),
             Term(name + "sum along the arcs", _gathered(s, s.arcs, s.width) + 2 * rows, 2 * s.arcs * s.width),
-            Term(name + "gradients along the arcs", _gathered(s, s.arcs, s.width, values=2) + 3 * rows, 4 * s.arcs * s.width),
+            Term(
+                name + "gradients along the arcs",
+                _gathered(s, s.arcs, s.width, values=2) + 3 * rows,
+                4 * s.arcs * s.width,
+            ),
             Term(name + "bias, ReLU, dropout", 5 * rows, 6 * s.nodes * s.width),
         ]
     return terms

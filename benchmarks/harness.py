@@ -26,7 +26,7 @@ RESULTS = Path(__file__).parent / "results"
 def arguments(doc: str | None, *, rounds: int) -> argparse.ArgumentParser:
     """The options that every benchmark has."""
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--toy", action="store_true", help="seconds, for the tests; writes nothing unless --out is given")
+    parser.add_argument("--toy", action="store_true", help="seconds, for the tests; writes only with --out")
     parser.add_argument("--rounds", type=int, default=rounds, help="samples of each program")
     parser.add_argument("--out", type=Path, help="folder for the JSON file in place of benchmarks/results")
     return parser

@@ -13,6 +13,8 @@ from torch_geometric.data import Data
 from gumbel_mpnn.config import RewiringSettings
 
 DROPOUT = 0.5
+IGNORED = -100
+"""The label of nodes that are not trained on."""
 
 
 class PlainGCN(nn.Module):
@@ -81,8 +83,8 @@ def all_pairs(data: Data) -> tuple[Tensor, Tensor]:
 class Training:
     """Full-batch training of one run by hand, with nothing that waits for the device.
 
-    Masks are turned to indices once, the optimizer is fused on a GPU, and the value on validation stays there. Unlike
-    our `Trainer`, it keeps no best state.
+    Nodes outside the training set are ignored by their label, the optimizer is fused on a GPU, and the value on
+    validation stays there. Unlike our `Trainer`, it keeps no best state.
     """
 
     def __init__(self, model: nn.Module, data: Data, *inputs: Tensor, split: int = 0, capturable: bool = False) -> None:
@@ -91,22 +93,22 @@ class Training:
         self.optimizer = torch.optim.Adam(
             model.parameters(), lr=1e-3, fused=on_gpu, foreach=not on_gpu, capturable=capturable
         )
-        self.train_index, self.val_index = (
-            (mask if mask.dim() == 1 else mask[:, split]).nonzero()[:, 0] for mask in (data.train_mask, data.val_mask)
+        train, self.val_mask = (
+            mask if mask.dim() == 1 else mask[:, split].contiguous() for mask in (data.train_mask, data.val_mask)
         )
+        self.target = torch.where(train, data.y, IGNORED)
         self.val = torch.zeros((), device=data.x.device)
 
     def step(self) -> None:
         """Forward, backward, Adam."""
         self.model.train()
         self.optimizer.zero_grad()
-        logits = self.model(*self.inputs)
-        F.cross_entropy(logits[self.train_index], self.y[self.train_index]).backward()
+        F.cross_entropy(self.model(*self.inputs), self.target, ignore_index=IGNORED).backward()
         self.optimizer.step()
 
     @torch.no_grad()
     def evaluate(self) -> None:
         """Accuracy on validation."""
         self.model.eval()
-        predicted = self.model(*self.inputs)[self.val_index].argmax(-1)
-        self.val.copy_((predicted == self.y[self.val_index]).float().mean())
+        correct = (self.model(*self.inputs).argmax(-1) == self.y) & self.val_mask
+        self.val.copy_(correct.sum() / self.val_mask.sum())

@@ -1,7 +1,7 @@
 """Gumbel-MPNN steps from 1 to 200 million arcs on one GPU: time and memory, and both for each million arcs.
 
-Generated graphs with a power law, 25 arcs to a node, half of the pairs edges and half candidates; 128 features, 2 layers
-of 128, float32. The last row is the last that fits.
+Generated graphs with a power law, 25 arcs to a node, half of the pairs edges and half candidates; 128 features, 2
+layers of 128, float32. The last row is the last that fits.
 
 python benchmarks/scale_gpu.py           # about a minute on an H200
 python benchmarks/scale_gpu.py --toy     # seconds, on a CPU too; nothing is written

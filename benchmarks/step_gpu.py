@@ -28,9 +28,7 @@ from gumbel_mpnn.runs import make_settings
 from gumbel_mpnn.training import Replica, Task
 from gumbel_mpnn.training.trainer import Trainer
 
-SIZES = cost.Sizes(
-    nodes=169_343, pairs=2_315_598, features=128, width=256, layers=3, classes=40, channels=128
-)
+SIZES = cost.Sizes(nodes=169_343, pairs=2_315_598, features=128, width=256, layers=3, classes=40, channels=128)
 TOY = cost.Sizes(nodes=300, pairs=1000, features=16, width=32, layers=3, classes=4, channels=16)
 BFLOAT16 = "train.storage=bfloat16"
 """The setting that stores activations in 16 bits; the row is left out where there is none."""
@@ -57,9 +55,14 @@ def plain_gumbel(data: Data, size: cost.Sizes, *, factorised: bool) -> Program:
 
 def ours(data: Data, size: cost.Sizes, model: str, *overrides: str, tf32: bool = False) -> Program:
     """A step of our trainer; a model that does not rewire gets all arcs as edges."""
-    stack = (f"model.hidden_channels={size.width}", f"model.num_layers={size.layers}", f"train.tf32={str(tf32).lower()}")
-    scorer = (f"rewiring.channels={size.channels}", "rewiring.scorer=bilinear") if model == "gumbel-mpnn" else ()
-    settings = make_settings(data, model, preset=None, overrides=[*stack, *scorer, *overrides])
+    chosen = [
+        f"model.hidden_channels={size.width}",
+        f"model.num_layers={size.layers}",
+        f"train.tf32={str(tf32).lower()}",
+    ]
+    if model == "gumbel-mpnn":
+        chosen += [f"rewiring.channels={size.channels}", "rewiring.scorer=bilinear"]
+    settings = make_settings(data, model, preset=None, overrides=[*chosen, *overrides])
     if settings.rewiring is None:
         data = data.clone()
         data.edge_index = peers.all_pairs(data)[0]
@@ -172,9 +175,7 @@ def main() -> None:
         "layers": f"{size.layers} x {size.width}",
     }
     median = harness.medians(times)
-    shares = {
-        name: share_of_ceiling(name, median[name], size, limits) for name in median if name.startswith(REWIRED)
-    }
+    shares = {name: share_of_ceiling(name, median[name], size, limits) for name in median if name.startswith(REWIRED)}
     harness.report(
         "step_gpu",
         times,
