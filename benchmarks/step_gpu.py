@@ -55,11 +55,8 @@ def plain_gumbel(data: Data, size: cost.Sizes, *, factorised: bool) -> Program:
 
 def ours(data: Data, size: cost.Sizes, model: str, *overrides: str, tf32: bool = False) -> Program:
     """A step of our trainer; a model that does not rewire gets all arcs as edges."""
-    chosen = [
-        f"model.hidden_channels={size.width}",
-        f"model.num_layers={size.layers}",
-        f"train.tf32={str(tf32).lower()}",
-    ]
+    chosen = [f"model.hidden_channels={size.width}", f"model.num_layers={size.layers}"]
+    chosen += [f"model.dropout={peers.DROPOUT}", f"train.tf32={str(tf32).lower()}"]
     if model == "gumbel-mpnn":
         chosen += [f"rewiring.channels={size.channels}", "rewiring.scorer=bilinear"]
     settings = make_settings(data, model, preset=None, overrides=[*chosen, *overrides])
