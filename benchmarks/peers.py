@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import warnings
 
 import torch
 import torch.nn.functional as F
 import torch_geometric.nn as pyg
 from torch import Tensor, nn
 from torch_geometric.data import Data
+from torch_geometric.utils import to_torch_csr_tensor
 
 from gumbel_mpnn.config import RewiringSettings
 
@@ -72,6 +74,13 @@ class PlainGumbel(nn.Module):
 def both_ways(pairs: Tensor) -> Tensor:
     """The arcs [2, 2 P] of pairs [2, P]."""
     return torch.cat([pairs, pairs.flip(0)], 1)
+
+
+def as_matrix(arcs: Tensor, nodes: int) -> Tensor:
+    """The arcs as the sparse CSR matrix (rows are targets) that PyG's layers multiply with as a whole."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch says that its CSR tensors are in beta
+        return to_torch_csr_tensor(arcs.flip(0), size=(nodes, nodes))
 
 
 def all_pairs(data: Data) -> tuple[Tensor, Tensor]:

@@ -12,6 +12,7 @@ python benchmarks/replicas_gpu.py --toy   # seconds, on a CPU too; nothing is wr
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import harness  # before torch: it says how torch's threads wait
@@ -186,7 +187,7 @@ def main() -> None:
     many = counts[-1]
     ratios = {}
     for title in MODELS.values():
-        best = per_epoch[name_of(title, many)]
+        best = per_epoch.get(name_of(title, many), math.nan)
         against = [f"PyG {title}", f"PyG {title}, CUDA graph", name_of(title, 1)]
         ratios[title] = {peer: per_epoch[peer] / best for peer in against if peer in per_epoch}
     print(f"replicas_gpu: graph {name}, {many} runs, {LAYERS} x {width}, epochs with evaluation")

@@ -39,11 +39,11 @@ STEPS_ALONE = 5
 Program = Callable[[], None]
 
 
-def pyg_gcn(data: Data, size: cost.Sizes, *, candidates: bool, tf32: bool = False) -> Program:
-    """A step of PyG's GCN on the edges, or on all arcs."""
-    pairs = peers.all_pairs(data)[0] if candidates else data.edge_index
+def pyg_gcn(data: Data, size: cost.Sizes, *, candidates: bool, matrix: bool = False, tf32: bool = False) -> Program:
+    """A step of PyG's GCN on the edges or on all arcs, given as a list or as a sparse matrix."""
+    arcs = peers.both_ways(peers.all_pairs(data)[0] if candidates else data.edge_index)
     model = peers.PlainGCN(size.features, size.width, size.classes, size.layers)
-    return with_precision(peers.Training(model, data, peers.both_ways(pairs)).step, tf32)
+    return with_precision(peers.Training(model, data, peers.as_matrix(arcs, size.nodes) if matrix else arcs).step, tf32)
 
 
 def plain_gumbel(data: Data, size: cost.Sizes, *, factorised: bool) -> Program:
@@ -82,6 +82,8 @@ def programs(data: Data, size: cost.Sizes) -> dict[str, Callable[[], Program]]:
     builders: dict[str, Callable[[], Program]] = {
         "PyG GCNConv, edges only": lambda: pyg_gcn(data, size, candidates=False),
         PLAIN: lambda: pyg_gcn(data, size, candidates=True),
+        "PyG GCNConv, edges only, CSR": lambda: pyg_gcn(data, size, candidates=False, matrix=True),
+        f"{PLAIN}, CSR": lambda: pyg_gcn(data, size, candidates=True, matrix=True),
         f"{PLAIN}, TF32": lambda: pyg_gcn(data, size, candidates=True, tf32=True),
         "Gumbel rewiring, plainly": lambda: plain_gumbel(data, size, factorised=False),
         "Gumbel rewiring, factorised": lambda: plain_gumbel(data, size, factorised=True),
