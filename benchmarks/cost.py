@@ -44,6 +44,10 @@ class Sizes:
         return scorer + stack + self.width * self.classes + self.classes
 
 
+ARXIV = Sizes(nodes=169_343, pairs=2_315_598, features=128, width=256, layers=3, classes=40, channels=128)
+"""ogbn-arxiv's counts, with as many candidates as it has edges."""
+
+
 @dataclass(frozen=True)
 class Term:
     """A part of the step."""

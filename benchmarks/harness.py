@@ -54,12 +54,12 @@ def gpu(options: argparse.Namespace) -> torch.device:
 
 def seconds(program: Callable[[], object], device: torch.device | None = None) -> float:
     """Seconds of one call; on a GPU from an event before it to one after it, when the work is done."""
-    import torch
-
     if device is None or device.type != "cuda":
         start = time.perf_counter()
         program()
         return time.perf_counter() - start
+    import torch
+
     before, after = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     torch.cuda.synchronize(device)
     before.record()
