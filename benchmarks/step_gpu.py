@@ -28,8 +28,6 @@ from gumbel_mpnn.training import Replica, Task
 from gumbel_mpnn.training.trainer import Trainer
 
 TOY = cost.Sizes(nodes=300, pairs=1000, features=16, width=32, layers=3, classes=4, channels=16)
-BFLOAT16 = "train.bfloat16=true"
-"""The setting that keeps activations in 16 bits."""
 REWIRED, PLAIN = "Gumbel-MPNN", "PyG GCNConv, all arcs"
 STEPS_ALONE = 5
 """Steps while memory is watched: plain ones, the capture, and replayed ones."""
@@ -88,7 +86,7 @@ def programs(data: Data, size: cost.Sizes) -> dict[str, Callable[[], Program]]:
         "our GCN, all arcs": lambda: ours(data, size, "gcn"),
         REWIRED: lambda: ours(data, size, "gumbel-mpnn"),
         f"{REWIRED}, TF32": lambda: ours(data, size, "gumbel-mpnn", tf32=True),
-        f"{REWIRED}, bfloat16": lambda: ours(data, size, "gumbel-mpnn", BFLOAT16, tf32=True),
+        f"{REWIRED}, bfloat16": lambda: ours(data, size, "gumbel-mpnn", "train.bfloat16=true", tf32=True),
     }
 
 

@@ -127,7 +127,7 @@ def test_a_training_step_on_a_gpu(toy_result):
     assert result["left_out"] == {}
     assert (result["facts"]["nodes"], result["facts"]["arcs"]) == (300, 2000)
     assert list(result["median_ms"])[:2] == ["PyG GCNConv, edges only", "PyG GCNConv, all arcs"]
-    assert {"Gumbel rewiring, plainly", "our GCN, all arcs", "Gumbel-MPNN", "Gumbel-MPNN, TF32"} < set(
+    assert {"Gumbel rewiring, plainly", "our GCN, all arcs", "Gumbel-MPNN", "Gumbel-MPNN, bfloat16"} < set(
         result["median_ms"]
     )
     assert set(result["peak_gib"]) == set(result["median_ms"])
