@@ -60,3 +60,10 @@ def test_listing_runs(tmp_path):
     assert title == "list_runs: runs 300, settings 10"
     names = [re.split(r"  +", row.strip())[0] for row in rows]
     assert names == ["every record read", "listed, no index yet", "listed", "filtered"]
+
+
+def test_the_start_of_the_command(tmp_path):
+    title, *rows = run_toy("start_up.py", tmp_path)
+    assert title == "start_up: graph a random graph"
+    names = [re.split(r"  +", row.strip())[0] for row in rows]
+    assert names == ["typer --help", "gumbel-mpnn --help", "train, one epoch"]

@@ -134,7 +134,7 @@ def _labels_of_run(run: Path, given: Data | None, pairs: Data, root: Path | None
     from gumbel_mpnn.data import demo_graph, specs
     from gumbel_mpnn.experiments import GENERATED
     from gumbel_mpnn.measures import undirected_edges
-    from gumbel_mpnn.runs import find_records
+    from gumbel_mpnn.records import find_records
 
     names = {record.settings["dataset"] for _, record in find_records(run)}
     if len(names) != 1:

@@ -58,7 +58,7 @@ def train(
     """Train a model on some splits and seeds, all at once; finished runs are not done again."""
     from gumbel_mpnn.cli.progress import ProgressMonitor
     from gumbel_mpnn.config import parse_overrides
-    from gumbel_mpnn.report import run_table
+    from gumbel_mpnn.report.run_table import run_table
     from gumbel_mpnn.runs import fit
 
     if predictions is not None and predictions.is_dir():
@@ -115,7 +115,7 @@ def _write_predictions(run: Run, path: Path) -> None:
     import csv
     import io
 
-    from gumbel_mpnn.data.atomic import write_atomically
+    from gumbel_mpnn.atomic import write_atomically
 
     ids = run.data.get("node_ids") or range(int(run.data.num_nodes or 0))
     confidence = run.predict_proba().max(-1).values.tolist()

@@ -12,7 +12,8 @@ from typing import Any, Protocol
 
 from gumbel_mpnn.errors import MissingDataError
 from gumbel_mpnn.experiments.generated import GENERATED
-from gumbel_mpnn.runs import BusyError, Monitor, Paired, Run, Transform, compare, corrected, fit
+from gumbel_mpnn.records import Paired, compare, corrected
+from gumbel_mpnn.runs import BusyError, Monitor, Run, Transform, fit
 
 Row = Mapping[str, str | int | float | None]
 Columns = dict[str, str | int | float | None]
