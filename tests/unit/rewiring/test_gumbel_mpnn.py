@@ -84,11 +84,23 @@ def test_evaluation_graphs(evaluation):
     out, graph = model(data, return_graph=True)
     assert torch.equal(model(data), out)
     if evaluation == "threshold":
-        assert torch.equal(graph.weight, (graph.theta > 0).float())
+        assert torch.equal(graph.weight, (graph.probability >= 0.5).float())
     else:
         torch.testing.assert_close(graph.weight, graph.probability)
     if evaluation == "mean_of_samples":
         torch.testing.assert_close(out.exp().sum(-1), torch.ones(data.num_nodes))
+
+
+def test_the_graph_of_evaluation_by_threshold_is_the_one_that_rewire_gives():
+    """Also of pairs exactly as likely as not: a scorer that says nothing, and no bias by origin."""
+    data = data_with_candidates()
+    model = model_for(data, evaluation="threshold", scorer="class-space", origin="none").eval()
+    with torch.no_grad():
+        model.rewirer.scorer.form.matrix.zero_()
+    _, graph = model(data, return_graph=True)
+    assert torch.equal(graph.probability, torch.full_like(graph.probability, 0.5))
+    assert graph.weight.all()
+    assert model.rewire(data).num_edges == 2 * graph.graph.num_pairs
 
 
 def test_evaluating_leaves_the_streams_of_training_alone():
