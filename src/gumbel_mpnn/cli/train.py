@@ -25,7 +25,7 @@ from gumbel_mpnn.cli.own_data import (
     GraphOption,
     LabelOption,
     NodesOption,
-    chosen_data,
+    Source,
 )
 from gumbel_mpnn.errors import UserError
 
@@ -65,7 +65,7 @@ def train(
         raise UserError(f"--predictions {predictions} is a folder: name a file in it")
     changes = parse_overrides(overrides or ())
     undirected = bool(changes.get("data", {}).get("undirected", True))
-    source = chosen_data(dataset, nodes, edges, graph, label, features, undirected)
+    source = Source(dataset, nodes, edges, graph, label, features).to_train_on(undirected)
     monitor = ProgressMonitor(preface=_what_was_read(source, model, preset))
     try:
         run = fit(
