@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from gumbel_mpnn.errors import UserError, did_you_mean
 from gumbel_mpnn.graph import matmul
 from gumbel_mpnn.nn.features import SparseFeatures
-from gumbel_mpnn.nn.streams import Streams
+from gumbel_mpnn.nn.streams import Streams, import_kernels
 
 
 class ReplicaModule(nn.Module):
@@ -53,6 +53,9 @@ class Linear(ReplicaModule):
         if isinstance(x, SparseFeatures):
             product = self._times_sparse(x)
             return product if self.bias is None else product + self.bias
+        if x.is_cuda and (kernels := import_kernels()) and kernels.is_narrow(x, self.weight):
+            out: Tensor = kernels.narrow_linear(x.expand(self.weight.shape[0], -1, -1), self.weight, self.bias)
+            return out
         if self.bias is None:
             return x @ self.weight
         return torch.baddbmm(self.bias, x.expand(self.weight.shape[0], -1, -1), self.weight)
