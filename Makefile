@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 # One thread for each test process: two of them already fill two cores.
 TESTS  ?= -n 2
 
-.PHONY: demo test lint format bench clean
+.PHONY: demo test lint format bench bench-gpu clean
 
 demo: $(VENV)/.demo-installed
 	$(BIN)/gumbel-mpnn demo
@@ -23,8 +23,14 @@ format: $(VENV)/.dev-installed
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# Each script writes a file to benchmarks/results; those that need a data set's files find them by GUMBEL_MPNN_DATA.
 bench: $(VENV)/.dev-installed
-	$(BIN)/python benchmarks/step_cpu.py
+	for name in step_cpu candidates start_up list_runs mixtures sdrf page; do \
+		$(BIN)/python benchmarks/$$name.py || exit 1; done
+
+bench-gpu: $(VENV)/.dev-installed
+	for name in step_gpu scale_gpu replicas_gpu candidates_gpu page; do \
+		$(BIN)/python benchmarks/$$name.py || exit 1; done
 
 clean:
 	rm -rf $(VENV)

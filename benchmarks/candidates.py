@@ -1,14 +1,12 @@
 """Each node's five most similar non-neighbors: ours against scikit-learn's brute-force search, in one process.
 
-python benchmarks/candidates.py          # 20,000 nodes × 128 features; a GPU, where there is one, with 169,343 more
+python benchmarks/candidates.py          # 20,000 nodes × 128 features
 python benchmarks/candidates.py --toy    # seconds, for the tests; nothing is written
 
 scikit-learn only searches: it does not leave out neighbors. The largest part of either is one product of all pairs.
 """
 
 from __future__ import annotations
-
-import argparse
 
 import harness  # before torch: it sets how threads wait
 
@@ -35,17 +33,10 @@ def scikit_learn(data: Data) -> object:
     return search.fit(data.x.numpy()).kneighbors(data.x.numpy(), return_distance=False)
 
 
-def on_gpu(data: Data) -> object:
-    """Our search, with the copy there and the wait for its end."""
-    return Local(PER_NODE)(data.clone().to("cuda")).candidate_index.cpu()
-
-
 def main() -> None:
     """Time all and print the ratios."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--toy", action="store_true")
+    parser = harness.arguments(__doc__, rounds=7)
     parser.add_argument("--nodes", type=int, default=20_000)
-    parser.add_argument("--rounds", type=int, default=7)
     options = parser.parse_args()
     data = problem(300 if options.toy else options.nodes)
     times = harness.alternate(
@@ -59,12 +50,7 @@ def main() -> None:
         warm_up=1,
     )
     facts = {"nodes": data.num_nodes, "features": FEATURES, "edges": data.num_edges, "per node": PER_NODE}
-    harness.report("candidates", times, "scikit-learn, brute force", facts, write=not options.toy)
-    if torch.cuda.is_available():
-        data = problem(300 if options.toy else 169_343)
-        times = harness.alternate({"Local on the GPU": lambda: on_gpu(data)}, rounds=5, warm_up=2)
-        facts |= {"nodes": data.num_nodes, "edges": data.num_edges}
-        harness.report("candidates_gpu", times, "Local on the GPU", facts, write=not options.toy)
+    harness.report("candidates", times, "scikit-learn, brute force", facts, harness.folder(options))
 
 
 if __name__ == "__main__":

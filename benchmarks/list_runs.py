@@ -9,7 +9,6 @@ python benchmarks/list_runs.py --toy    # seconds, for the tests; nothing is wri
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import subprocess
@@ -73,10 +72,8 @@ def timed(program: Callable[[], object]) -> float:
 
 def main() -> None:
     """Make the store, time all and print them."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--toy", action="store_true")
+    parser = harness.arguments(__doc__, rounds=7)
     parser.add_argument("--runs", type=int, default=100_000)
-    parser.add_argument("--rounds", type=int, default=7)
     options = parser.parse_args()
     runs = 300 if options.toy else options.runs
     with tempfile.TemporaryDirectory() as folder:
@@ -91,7 +88,7 @@ def main() -> None:
             commands = {"command, no runs": lambda: command(root / "none"), "command, all runs": lambda: command(root)}
             times |= harness.alternate(commands, rounds=3, warm_up=0)
         facts = {"runs": list_all(root), "settings": runs // (SPLITS * SEEDS)}
-    harness.report("list_runs", times, "every record read", facts, write=not options.toy)
+    harness.report("list_runs", times, "every record read", facts, harness.folder(options))
 
 
 if __name__ == "__main__":

@@ -1,76 +1,77 @@
-"""How long the command takes to start: its help against a bare program on typer, training against its imports.
+"""How long the command takes to start: its help, a list of no runs, and from nothing to the end of one epoch on Cora.
 
-Everything is a process of its own. "train, one epoch" is `gumbel-mpnn train cora` on one split, from the start of
-Python to the end of the first epoch, evaluation and record included; it needs the files of cora (GUMBEL_MPNN_DATA).
+Every sample is a process of its own, from its start to its end, with the files in the system's cache. Beside them stand
+a command that does nothing, written with typer, and the imports of torch and PyG alone, which training needs.
 
-python benchmarks/start_up.py          # about three minutes
-python benchmarks/start_up.py --toy    # seconds, for the tests, on a graph of their own; nothing is written
+python benchmarks/start_up.py          # Cora where its files are, else a generated graph of its size
+python benchmarks/start_up.py --toy    # seconds, for the tests; nothing is written
 """
 
 from __future__ import annotations
 
-import argparse
-import itertools
+import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
-
 import harness
 
-TYPER = """
-import typer
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
-@app.command()
-def one(): "A command."
-@app.command()
-def two(): "Another."
-app(["--help"])
-"""
-TRAIN = ("--splits", "0", "--set", "train.epochs=1", "--device", "cpu")
+BARE, HELP, TRAIN = "typer, --help", "gumbel-mpnn --help", "gumbel-mpnn train, one epoch"
+EMPTY_COMMAND = "import typer; app = typer.Typer(rich_markup_mode=None); app.command()(lambda: None); app()"
+IMPORTS = "import torch, torch_geometric.data, torch_geometric.transforms, torch_geometric.utils"
+COMMAND = ("-m", "gumbel_mpnn")
 
 
-def python(*arguments: str) -> Callable[[], object]:
-    """A call of Python with these arguments."""
-    return lambda: subprocess.run([sys.executable, *arguments], check=True, capture_output=True)
+def python(*arguments: str) -> None:
+    """A process of its own, which must end well."""
+    done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(arguments)} failed: {done.stderr}")
 
 
-def toy_graph(folder: Path) -> tuple[str, ...]:
-    """The options that name a small random graph."""
-    rng = np.random.default_rng(0)
-    path = folder / "graph.npz"
-    np.savez(
-        path,
-        node_features=rng.random((100, 8), dtype=np.float32),
-        node_labels=np.arange(100) % 4,
-        edges=rng.integers(100, size=(300, 2)),
-    )
-    return ("--graph", str(path))
+def write_graph(path: Path, nodes: int, edges: int, features: int, classes: int) -> None:
+    """A random graph as an npz of our own layout, for machines without Cora's files."""
+    import numpy as np
+
+    draw = np.random.default_rng(0)
+    x = (draw.random((nodes, features)) < 18 / features).astype(np.float32)
+    labels = np.arange(nodes) % classes
+    np.savez(path, edges=draw.integers(nodes, size=(edges, 2)), node_labels=labels, node_features=x)
+
+
+def graph_arguments(folder: Path, toy: bool) -> tuple[str, tuple[str, ...]]:
+    """What is trained on, and how to say it to the command."""
+    cora = (*COMMAND, "data", "show", "cora")
+    if not toy and subprocess.run([sys.executable, *cora], capture_output=True).returncode == 0:
+        return "cora", ("cora", "--splits", "0")
+    write_graph(folder / "graph.npz", *((40, 80, 18, 2) if toy else (2708, 5278, 1433, 7)))
+    return "generated", ("--graph", str(folder / "graph.npz"))
 
 
 def main() -> None:
-    """Time all in turn and print them."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--toy", action="store_true")
-    parser.add_argument("--rounds", type=int, default=7)
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        graph = toy_graph(Path(folder)) if options.toy else ("cora",)
-        fresh = (str(Path(folder) / f"runs{number}") for number in itertools.count())
-        programs = {
-            "typer --help": python("-c", TYPER),
-            "gumbel-mpnn --help": python("-m", "gumbel_mpnn", "--help"),
-            "train, one epoch": lambda: python("-m", "gumbel_mpnn", "train", *graph, *TRAIN, "--runs", next(fresh))(),
+    """Time all and print the ratios."""
+    options = harness.arguments(__doc__, rounds=7).parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        graph, arguments = graph_arguments(folder, options.toy)
+
+        def train() -> None:
+            shutil.rmtree(folder / "runs", ignore_errors=True)  # else the run is found finished
+            python(*COMMAND, "train", *arguments, "--set", "train.epochs=1", "--runs", str(folder / "runs"))
+
+        programs: dict[str, Callable[[], None]] = {
+            BARE: lambda: python("-c", EMPTY_COMMAND, "--help"),
+            HELP: lambda: python(*COMMAND, "--help"),
         }
         if not options.toy:
-            programs |= {name: python("-c", name) for name in ("import torch", "import torch_geometric")}
+            programs["import torch and PyG"] = lambda: python("-c", IMPORTS)
+            programs["gumbel-mpnn runs, none there"] = lambda: python(*COMMAND, "runs", "--runs", str(folder / "none"))
+        programs[TRAIN] = train
         rounds, warm_up = (1, 0) if options.toy else (options.rounds, 1)
         times = harness.alternate(programs, rounds=rounds, warm_up=warm_up)
-    facts = {"graph": "a random graph" if options.toy else "cora"}
-    harness.report("start_up", times, "typer --help", facts, write=not options.toy)
+    harness.report("start_up", times, BARE, {"graph": graph}, harness.folder(options))
 
 
 if __name__ == "__main__":

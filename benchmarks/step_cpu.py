@@ -1,7 +1,8 @@
 """A training step on PubMed (2 layers, 128 wide): our GCN and our Gumbel-MPNN against PyG's GCNConv on the given graph.
 
-The three alternate in one process. Gumbel-MPNN has five local candidates for each node: it scores and draws every pair,
-and propagates over three times as many.
+All alternate in one process. PyG's layers get the edges as a list, as its examples do, and as a sparse CSR matrix.
+Gumbel-MPNN has five local candidates for each node: it scores and draws every pair, and propagates over three times as
+many.
 
 python benchmarks/step_cpu.py            # PubMed where its files are, else a random graph of its size
 python benchmarks/step_cpu.py --toy      # seconds, for the tests; nothing is written
@@ -9,7 +10,6 @@ python benchmarks/step_cpu.py --toy      # seconds, for the tests; nothing is wr
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
 
 import harness  # before torch: it says how torch's threads wait
@@ -17,31 +17,14 @@ import harness  # before torch: it says how torch's threads wait
 # isort: split
 import torch
 import torch.nn.functional as F
-import torch_geometric.nn as pyg
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
 import gumbel_mpnn as gm
+import peers
 from gumbel_mpnn.nn import as_features
 
-WIDTH, DROPOUT = 128, 0.5
-
-
-class PlainGCN(nn.Module):
-    """The same stack written with PyG's layers, its normalisation cached."""
-
-    def __init__(self, in_channels: int, out_channels: int) -> None:
-        super().__init__()
-        self.convs = nn.ModuleList(
-            [pyg.GCNConv(in_channels, WIDTH, cached=True), pyg.GCNConv(WIDTH, WIDTH, cached=True)]
-        )
-        self.head = nn.Linear(WIDTH, out_channels)
-
-    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        """Logits [N, C]."""
-        for conv in self.convs:
-            x = F.dropout(conv(x, edge_index).relu(), DROPOUT, self.training)
-        return self.head(x)
+WIDTH, LAYERS = 128, 2
 
 
 def problem(toy: bool) -> tuple[str, Data]:
@@ -63,17 +46,14 @@ def problem(toy: bool) -> tuple[str, Data]:
 
 def main() -> None:
     """Time all and print the ratios."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--toy", action="store_true")
-    parser.add_argument("--rounds", type=int, default=30)
-    options = parser.parse_args()
+    options = harness.arguments(__doc__, rounds=30).parse_args()
     name, data = problem(options.toy)
     classes = int(data.y.max()) + 1
-    plain = PlainGCN(data.num_features, classes)
-    ours = gm.GCN(data.num_features, out_channels=classes, hidden_channels=WIDTH, num_layers=2, dropout=DROPOUT)
-    rewired = gm.GumbelMPNN(
-        data.num_features, out_channels=classes, hidden_channels=WIDTH, num_layers=2, dropout=DROPOUT
-    )
+    plain, by_matrix = (peers.PlainGCN(data.num_features, WIDTH, classes, LAYERS) for _ in range(2))
+    matrix = peers.as_matrix(data.edge_index, data.num_nodes)
+    stack = {"hidden_channels": WIDTH, "num_layers": LAYERS, "dropout": peers.DROPOUT}
+    ours = gm.GCN(data.num_features, out_channels=classes, **stack)
+    rewired = gm.GumbelMPNN(data.num_features, out_channels=classes, **stack)
     features, graph = as_features(data.x), gm.PairGraph.of(data)
     pairs = gm.PairGraph.of(gm.candidates.Local(per_node=5)(data.clone()))
 
@@ -89,10 +69,11 @@ def main() -> None:
     def rewired_loss() -> Tensor:
         return rewired.training_loss(features, pairs, data.y, data.train_mask[None], torch.tensor(0.5)).sum()
 
-    optimizers = {model: torch.optim.Adam(model.parameters(), lr=1e-3) for model in (plain, ours, rewired)}
+    optimizers = {model: torch.optim.Adam(model.parameters(), lr=1e-3) for model in (plain, by_matrix, ours, rewired)}
     times = harness.alternate(
         {
             "PyG GCNConv": lambda: step(plain, lambda: error(plain(data.x, data.edge_index))),
+            "PyG GCNConv, CSR": lambda: step(by_matrix, lambda: error(by_matrix(data.x, matrix))),
             "our GCN": lambda: step(ours, lambda: error(ours(features, graph))),
             "Gumbel-MPNN": lambda: step(rewired, rewired_loss),
         },
@@ -100,7 +81,7 @@ def main() -> None:
     )
     facts = {"graph": name, "nodes": data.num_nodes, "arcs": graph.num_arcs, "features": data.num_features}
     facts |= {"arcs with candidates": pairs.num_arcs}
-    harness.report("step_cpu", times, "PyG GCNConv", facts, write=not options.toy)
+    harness.report("step_cpu", times, "PyG GCNConv", facts, harness.folder(options))
 
 
 if __name__ == "__main__":

@@ -51,3 +51,18 @@ def test_replicas_together_end_like_each_alone(rewiring):
     task, settings = task_on_gpu(), settings_of({**rewiring, "hard": False})
     together = train(task, settings, GROUP)
     assert_close_curves(together, [train(task, settings, [replica])[0] for replica in GROUP], "layer")
+
+
+@pytest.mark.parametrize("name", ["gcn", "sage", "gat", "mlp", "gumbel-mpnn"])
+@pytest.mark.parametrize("norm", ["none", "layer", "batch"])
+def test_activations_in_16_bits_give_about_the_same_loss(name, norm):
+    losses = []
+    for short in (False, True):
+        tables = {
+            "model": {"hidden_channels": 16, "dropout": 0.0, "norm": norm},
+            "train": {"epochs": 12, "lr": 0.01, "tf32": False, "bfloat16": short},
+        }
+        settings = resolve("own", name, tables, models.complete, rewires=name == "gumbel-mpnn")
+        losses.append([outcome.history[-1]["train_loss"] for outcome in train(task_on_gpu(), settings, GROUP)])
+    assert losses[0] != losses[1]
+    assert losses[1] == pytest.approx(losses[0], rel=0.1)

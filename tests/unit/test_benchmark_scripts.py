@@ -1,9 +1,11 @@
-"""The benchmarks run, on a toy."""
+"""The benchmarks run, on a toy, and the page of their results says what the result files say."""
 
+import json
 import os
 import re
-import subprocess
+import runpy
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,29 +20,72 @@ def contents():
 pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="the benchmarks are not part of this copy")
 
 
-def run_toy(script, folder):
-    """The lines that a benchmark prints on a toy; it must write nothing."""
-    before = contents()
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(
-        [sys.executable, str(FOLDER / script), "--toy"], env=environment, cwd=folder, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    assert contents() == before
-    assert list(folder.iterdir()) == []
-    return done.stdout.splitlines()
+@pytest.fixture
+def run(tmp_path, monkeypatch, capsys):
+    """A function that runs a script as if it had been started in an empty folder, and gives the lines it prints."""
+    monkeypatch.syspath_prepend(str(FOLDER))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))  # for processes that it starts
+    monkeypatch.chdir(tmp_path)
+
+    def run_script(script, *arguments):
+        monkeypatch.setattr(sys, "argv", [script, *arguments])
+        runpy.run_path(str(FOLDER / script), run_name="__main__")
+        return capsys.readouterr().out.splitlines()
+
+    return run_script
 
 
-def test_a_training_step_against_pyg(tmp_path):
-    title, *rows = run_toy("step_cpu.py", tmp_path)
+@pytest.fixture
+def run_toy(run, tmp_path):
+    """A function that runs a script on a toy, which must leave nothing behind."""
+
+    def run_script(script):
+        before = contents()
+        lines = run(script, "--toy")
+        assert contents() == before
+        assert list(tmp_path.iterdir()) == []
+        return [line for line in lines if not line.startswith("no GPU")]
+
+    return run_script
+
+
+@pytest.fixture
+def toy_result(run, tmp_path):
+    """A function that runs a script on a toy and gives what it writes where it is told to."""
+
+    def result_of(script):
+        before = contents()
+        run(script, "--toy", "--out", str(tmp_path / "out"))
+        assert contents() == before
+        result = json.loads((tmp_path / "out" / script).with_suffix(".json").read_text())
+        assert result["benchmark"] == script.removesuffix(".py")
+        assert set(result["machine"]) >= {"processor", "gpu", "torch", "torch_geometric"}
+        return result
+
+    return result_of
+
+
+@pytest.fixture
+def module(monkeypatch):
+    """A function that imports one of the benchmarks' modules."""
+    monkeypatch.syspath_prepend(str(FOLDER))
+    return __import__
+
+
+def names(rows):
+    return [re.split(r"  +", row.strip())[0] for row in rows]
+
+
+def test_a_training_step_against_pyg(run_toy):
+    title, *rows = run_toy("step_cpu.py")
     assert title.startswith("step_cpu: graph a random graph, nodes 200, arcs ")
-    assert [re.split(r"  +", row.strip())[0] for row in rows] == ["PyG GCNConv", "our GCN", "Gumbel-MPNN"]
+    assert names(rows) == ["PyG GCNConv", "PyG GCNConv, CSR", "our GCN", "Gumbel-MPNN"]
     assert re.search(r"\d+\.\d\d ms   1\.000 of PyG GCNConv$", rows[0])
     assert all(re.search(r"\d+\.\d\d ms   \d+\.\d{3} of PyG GCNConv$", row) for row in rows[1:])
 
 
-def test_sdrf_against_a_dense_version(tmp_path):
-    *_, header, _, paper, reference, _ = run_toy("sdrf.py", tmp_path)
+def test_sdrf_against_a_dense_version(run_toy):
+    *_, header, _, paper, reference, _ = run_toy("sdrf.py")
     columns = [name.strip() for name in header.split("|")]
     for mode, row in (("paper", paper), ("reference", reference)):
         cells = dict(zip(columns, (cell.strip() for cell in row.split("|")), strict=True))
@@ -48,22 +93,127 @@ def test_sdrf_against_a_dense_version(tmp_path):
         assert int(cells["times faster"].replace(",", "")) > 0
 
 
-def test_mixtures_against_scikit_learn(tmp_path):
+def test_mixtures_against_scikit_learn(run_toy):
     assert any(
-        re.search(r"ours \d+\.\d\d s, scikit-learn \d+\.\d\d s, \d+\.\d times", line)
-        for line in run_toy("mixtures.py", tmp_path)
+        re.search(r"ours \d+\.\d\d s, scikit-learn \d+\.\d\d s, \d+\.\d times", line) for line in run_toy("mixtures.py")
     )
 
 
-def test_listing_runs(tmp_path):
-    title, *rows = run_toy("list_runs.py", tmp_path)
+def test_listing_runs(run_toy):
+    title, *rows = run_toy("list_runs.py")
     assert title == "list_runs: runs 300, settings 10"
-    names = [re.split(r"  +", row.strip())[0] for row in rows]
-    assert names == ["every record read", "listed, no index yet", "listed", "filtered"]
+    assert names(rows) == ["every record read", "listed, no index yet", "listed", "filtered"]
 
 
-def test_the_start_of_the_command(tmp_path):
-    title, *rows = run_toy("start_up.py", tmp_path)
-    assert title == "start_up: graph a random graph"
-    names = [re.split(r"  +", row.strip())[0] for row in rows]
-    assert names == ["typer --help", "gumbel-mpnn --help", "train, one epoch"]
+def test_candidates_against_scikit_learn(run_toy):
+    title, *rows = run_toy("candidates.py")
+    assert title == "candidates: nodes 300, features 128, edges 2100, per node 5"
+    assert names(rows) == ["scikit-learn, brute force", "Local", "Global, 2 |E| pairs", "TwoHop"]
+
+
+def test_candidates_on_a_gpu(run_toy):
+    _, *rows = run_toy("candidates_gpu.py")
+    assert names(rows) == ["plain matmul and topk", "Local", "Global, 5 N pairs", "Local, with copies"]
+
+
+def test_starting_the_command(run_toy):
+    title, *rows = run_toy("start_up.py")
+    assert title == "start_up: graph generated"
+    assert names(rows) == ["typer, --help", "gumbel-mpnn --help", "gumbel-mpnn train, one epoch"]
+
+
+def test_a_training_step_on_a_gpu(toy_result):
+    result = toy_result("step_gpu.py")
+    assert result["left_out"] == {}
+    assert (result["facts"]["nodes"], result["facts"]["arcs"]) == (300, 2000)
+    assert list(result["median_ms"])[:2] == ["PyG GCNConv, edges only", "PyG GCNConv, all arcs"]
+    assert {"Gumbel rewiring, plainly", "our GCN, all arcs", "Gumbel-MPNN", "Gumbel-MPNN, bfloat16"} < set(
+        result["median_ms"]
+    )
+    assert set(result["peak_gib"]) == set(result["median_ms"])
+    counted = result["counted"]["Gumbel-MPNN"]
+    assert counted["bytes"] == sum(term["bytes"] for term in result["terms"])
+    assert counted["share"] == pytest.approx(counted["ceiling_ms"] / result["median_ms"]["Gumbel-MPNN"])
+
+
+def test_growing_graphs_on_a_gpu(toy_result):
+    result = toy_result("scale_gpu.py")
+    assert [(row["arcs"], row["nodes"]) for row in result["rows"]] == [(1000, 40), (2000, 80)]
+    assert result["did_not_fit"] is None
+    for row in result["rows"]:
+        assert row["step_ms_per_million"] == pytest.approx(row["step_ms"] * 1e6 / row["arcs"])
+
+
+def test_many_runs_on_a_gpu(toy_result):
+    result = toy_result("replicas_gpu.py")
+    assert result["left_out"] == {}
+    each = result["ms_per_run_and_epoch"]
+    assert result["times_the_throughput_of"]["GCN"]["PyG GCN"] == pytest.approx(
+        each["PyG GCN"] / each["our GCN, 3 at once"]
+    )
+    assert result["at_once"]["our Gumbel-MPNN, 3 at once"] == 3
+    assert result["roc_auc"]["times_faster"] > 0
+
+
+def test_the_plain_rewiring_is_the_same_model_written_in_two_ways(module):
+    import torch
+
+    peers = module("peers")
+    x, pairs = torch.randn(6, 5), torch.tensor([[0, 0, 1, 3], [1, 2, 4, 5]])
+    given = torch.tensor([True, False, True, False])
+    plain = peers.PlainGumbel(5, 8, 3, 2, 4, factorised=False).eval()
+    factorised = peers.PlainGumbel(5, 8, 3, 2, 4, factorised=True).eval()
+    factorised.load_state_dict(plain.state_dict())
+    torch.testing.assert_close(plain(x, pairs, given), factorised(x, pairs, given))
+
+
+def test_the_generated_graph_has_the_counts_asked_for(module):
+    import torch
+
+    data = module("power_law").problem(400, 3001, 3, 5, torch.device("cpu"))
+    assert (data.edge_index.shape[1], data.candidate_index.shape[1]) == (1500, 1501)
+    pairs = torch.cat([data.edge_index, data.candidate_index], 1)
+    assert (pairs[0] < pairs[1]).all()
+    assert pairs.unique(dim=1).shape == pairs.shape
+    degree = torch.bincount(data.edge_index.reshape(-1), minlength=400)
+    assert degree.max() > 8 * degree.float().median()  # a heavy tail
+    assert int(data.y.max()) + 1 == 5
+
+
+def test_the_count_of_bytes_and_operations(module):
+    cost = module("cost")
+    size = cost.Sizes(nodes=10, pairs=20, features=3, width=4, layers=1, classes=2, channels=5)
+    terms = {term.name: term for term in cost.step_terms(size)}
+    assert terms["scores of the pairs"].flops == 2 * 20 * 5
+    # 20 rows of 5 numbers, with an index and the score of each; each node's own row once.
+    assert terms["scores of the pairs"].bytes == 20 * (5 * 4 + 4 + 4) + 10 * 5 * 4
+    # 40 arcs: a row of 4 numbers, an index, a weight; each node's own row is read and its sum written.
+    assert terms["layer 1: sum along the arcs"].bytes == 40 * (4 * 4 + 4 + 4) + 2 * 10 * 4 * 4
+    # The first layer has no gradient for its input: two products.
+    assert terms["layer 1: times its matrix"].flops == 2 * (2 * 10 * 3 * 4)
+    assert terms["head"].flops == 3 * (2 * 10 * 4 * 2)
+    parameters = (3 * 5 + 5 * 5 + 1) + (3 * 4 + 4) + (4 * 2 + 2)
+    assert terms["Adam"].bytes == 7 * 4 * parameters
+    twice = cost.step_terms(replace(size, nodes=20, pairs=40))
+    for one, two in zip(cost.step_terms(size), twice, strict=True):
+        times = 1 if one.name == "Adam" else 2
+        assert (two.bytes, two.flops) == (times * one.bytes, times * one.flops)
+    assert cost.seconds_at([cost.Term("a", 6, 1), cost.Term("b", 1, 8, matmul=True)], 2.0, 1.0, 4.0) == 3 + 2
+
+
+def test_the_page_says_what_the_files_say(run):
+    with pytest.raises(SystemExit) as end:
+        run("page.py", "--check")
+    assert end.value.code is None
+
+
+def test_a_page_is_filled_from_results(module, toy_result, tmp_path):
+    page = module("page")
+    text = "before\n<!-- table: replicas_gpu -->\nold\n<!-- end -->\nafter <!-- table: step_gpu -->\n<!-- end -->\n"
+    assert "Not measured yet (`python benchmarks/step_gpu.py`)." in page.fill(text, tmp_path)
+    result = toy_result("replicas_gpu.py")
+    filled = page.fill(text, tmp_path / "out")
+    assert filled.startswith("before\n")
+    assert "old" not in filled
+    assert f"| PyG GCN | 1 | {result['ms_per_run_and_epoch']['PyG GCN']:.3f} |" in filled
+    assert page.fill(filled, tmp_path / "out") == filled

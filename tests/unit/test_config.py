@@ -102,7 +102,15 @@ def test_to_dict_has_the_shape_of_a_settings_file():
         "dataset": "cora",
         "model": {"name": "gcn", "width": 16, "dropout": 0.25, "norm": "layer"},
         "data": {"protocol": "geom-gcn", "features": "row-normalized", "undirected": False},
-        "train": {"lr": 0.01, "weight_decay": 5e-4, "epochs": 200, "patience": 20, "eval_every": 2, "tf32": False},
+        "train": {
+            "lr": 0.01,
+            "weight_decay": 5e-4,
+            "epochs": 200,
+            "patience": 20,
+            "eval_every": 2,
+            "tf32": False,
+            "bfloat16": False,
+        },
     }
 
 
@@ -130,6 +138,7 @@ def test_fingerprint_does_not_tell_an_int_from_the_same_float():
 
 OTHER_DATA = {"protocol": "public", "features": "raw", "undirected": True}
 OTHER_TRAIN = {"lr": 0.02, "weight_decay": 0.0, "epochs": 201, "patience": 21, "eval_every": 1, "tf32": True}
+OTHER_TRAIN["bfloat16"] = True
 
 
 @pytest.mark.parametrize(

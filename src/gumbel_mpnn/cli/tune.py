@@ -61,7 +61,8 @@ def tune(
     finally:
         monitor.close()
     rows = [[100 * t.run.val.mean, 100 * t.run.val.std, t.run.n, *map(_cell, t.chosen.values())] for t in found]
-    emit(Table(["val", "std", "n", *choices(tables)], rows, headings={"val": "val %", "n": "runs"}), format)
+    chosen, headings = list(choices(tables)), {"val": "val %", "n": "runs"}
+    emit(Table(["val", "std", "n", *chosen], rows, headings=headings, exact=chosen), format)
     note(f"runs are in {runs / 'tune'}")
 
 

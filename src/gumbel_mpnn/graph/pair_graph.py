@@ -12,7 +12,8 @@ from torch.utils.weak import WeakIdKeyDictionary
 from torch_geometric.data import Data
 
 from gumbel_mpnn.errors import DataError
-from gumbel_mpnn.graph.sparse import SparseLayout, matmul, sampled_product
+from gumbel_mpnn.graph.layout import SparseLayout
+from gumbel_mpnn.graph.sparse import matmul, sampled_product
 
 if TYPE_CHECKING:
     from gumbel_mpnn.graph.weighted import WeightedGraph

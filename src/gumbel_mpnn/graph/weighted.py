@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from gumbel_mpnn.graph.pair_graph import PairGraph
+from gumbel_mpnn.graph.symmetric import symmetric_product
 
 
 class WeightedGraph:
@@ -26,6 +27,11 @@ class WeightedGraph:
         if dtype not in graph.plain:
             graph.plain[dtype] = cls(graph, None, dtype)
         return graph.plain[dtype]
+
+    @property
+    def batch(self) -> int:
+        """B; 1 where all share the weights."""
+        return 1 if self.arc_weight.dim() == 1 else self.arc_weight.shape[0]
 
     @cached_property
     def degree(self) -> Tensor:
@@ -52,11 +58,10 @@ class WeightedGraph:
         return self.arc_weight * root[:, self.graph.arc_target] * root[:, self.graph.arcs.col]
 
     def symmetric(self, x: Tensor) -> Tensor:
-        """GCN's D^-½ (A + I) D^-½ x."""
-        if self.arc_weight.requires_grad:
+        """GCN's D^-½ (A + I) D^-½ x, [B, N, D] → [B, N, D]."""
+        if x.is_cuda or self.arc_weight.requires_grad:
             # Through the nodes' roots, so that no gradient has to be gathered from arcs.
-            scaled = x * self.inverse_root_degree
-            return (self.sum(scaled) + scaled) * self.inverse_root_degree
+            return symmetric_product(self.graph.arcs, self.arc_weight, self.inverse_root_degree.squeeze(-1), x)
         neighbors = self.graph.propagate_arcs(x, self.symmetric_arc_weight)
         return torch.addcmul(neighbors, x, self.inverse_root_degree.square())
 

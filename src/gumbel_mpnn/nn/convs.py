@@ -7,6 +7,7 @@ that edge's weight is 0.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
@@ -31,6 +32,21 @@ class DenseConv(ReplicaModule):
         return out
 
 
+def narrow_first(
+    graph: WeightedGraph, aggregate: Callable[[Tensor], Tensor], linear: Linear, x: Tensor | SparseFeatures
+) -> Tensor:
+    """aggregate(x W), or aggregate(x) W where x is the narrower: the order does not matter, the width of messages does.
+
+    `linear` has no bias: a bias would be aggregated in one order and not in the other.
+    """
+    _, fan_in, fan_out = linear.weight.shape
+    if isinstance(x, SparseFeatures) or fan_in >= fan_out:
+        return aggregate(linear(x))
+    shared = x if x.dim() == 3 else x.expand(graph.batch, *x.shape)
+    out: Tensor = linear(aggregate(shared))
+    return out
+
+
 class GCNConv(ReplicaModule):
     """D^-½ (A + I) D^-½ x W + b."""
 
@@ -45,7 +61,8 @@ class GCNConv(ReplicaModule):
 
     def forward(self, x: Tensor | SparseFeatures, graph: WeightedGraph) -> Tensor:
         """[R, N, in] → [R, N, out]."""
-        return graph.symmetric(self.linear(x)) + self.bias
+        out = narrow_first(graph, graph.symmetric, self.linear, x)
+        return out + self.bias.to(out.dtype)
 
 
 class SAGEConv(ReplicaModule):
@@ -58,7 +75,7 @@ class SAGEConv(ReplicaModule):
 
     def forward(self, x: Tensor | SparseFeatures, graph: WeightedGraph) -> Tensor:
         """[R, N, in] → [R, N, out]."""
-        out: Tensor = graph.mean(self.neighbors(x)) + self.self_loop(x)
+        out: Tensor = narrow_first(graph, graph.mean, self.neighbors, x) + self.self_loop(x)
         return out
 
 

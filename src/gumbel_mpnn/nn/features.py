@@ -43,8 +43,7 @@ class SparseFeatures:
 
 def as_features(x: Tensor, device: torch.device | str = "cpu") -> Tensor | SparseFeatures:
     """`x` on `device`, in its sparse form where that makes the first layer faster there."""
-    nonzero = x.nonzero()
-    if len(nonzero) >= SPARSE_BELOW.get(torch.device(device).type, 0) * x.numel():
+    if int(torch.count_nonzero(x)) >= SPARSE_BELOW.get(torch.device(device).type, 0) * x.numel():
         return x.to(device)
-    row, col = nonzero.T
+    row, col = x.nonzero().T
     return SparseFeatures(SparseLayout.build(row, col, *x.shape), x[row, col]).to(device)

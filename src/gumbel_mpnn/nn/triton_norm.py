@@ -29,7 +29,9 @@ def _kept(y, seeds, calls, replica, row, channel, width, probability):
 
 @triton.jit
 def _tile(x, base, row, channel, width, inside):
-    return tl.load(x + base + row[:, None] * width + channel[None, :], mask=inside, other=0.0)
+    """A tile of nodes times channels; numbers kept in 16 bits are computed with in 32."""
+    value = tl.load(x + base + row[:, None] * width + channel[None, :], mask=inside, other=0.0)
+    return value.to(tl.float32) if value.dtype.primitive_bitwidth == 16 else value
 
 
 @triton.jit
@@ -157,7 +159,7 @@ def batch_moments(x: Tensor) -> tuple[Tensor, Tensor]:
     x = x.contiguous()
     replicas, nodes, width = x.shape
     chunks = triton.cdiv(nodes, CHUNK)
-    means, squares = x.new_empty(2, replicas, chunks, width)
+    means, squares = _sums_for(x, 2, replicas, chunks, width)
     _chunk_moments[(chunks, replicas)](x, means, squares, nodes, width, chunks, CHUNK=CHUNK, **_sizes(width))
     counts = torch.full((chunks, 1), float(CHUNK), device=x.device)
     counts[-1] = nodes - CHUNK * (chunks - 1)
@@ -175,7 +177,7 @@ class _NormReluDropout(torch.autograd.Function):
         x = x.contiguous()
         replicas, nodes, width = x.shape
         if norm == "layer":
-            mean, rstd = x.new_empty(2, replicas, nodes)
+            mean, rstd = _sums_for(x, 2, replicas, nodes)
         y = torch.empty_like(x)
         scale = 1 / (1 - probability) if probability < 1 else 0.0
         sizes = _sizes(width)
@@ -197,7 +199,7 @@ class _NormReluDropout(torch.autograd.Function):
         sizes = _sizes(width)
         if ctx.norm != "none":
             chunks = triton.cdiv(nodes, CHUNK)
-            sums = grad.new_empty(2, replicas, chunks, width)
+            sums = _sums_for(grad, 2, replicas, chunks, width)
             _chunk_grads[(chunks, replicas)](
                 x, y, grad, out, mean, rstd, weight, sums[0], sums[1], nodes, width, chunks, ctx.scale,
                 LAYER=ctx.norm == "layer", CHUNK=CHUNK, **sizes,
@@ -221,6 +223,11 @@ def norm_relu_dropout(
     """The fused layer; `mean` and `rstd` ([R, 1, D]) are given for batch norm only."""
     out: Tensor = _NormReluDropout.apply(x, weight, bias, mean, rstd, norm, eps, probability, seeds, call)
     return out
+
+
+def _sums_for(x: Tensor, *shape: int) -> Tensor:
+    """Room for sums of entries of x, in 32 bits at least."""
+    return x.new_empty(shape, dtype=torch.promote_types(x.dtype, torch.float32))
 
 
 def _sizes(width: int) -> dict[str, int]:

@@ -19,7 +19,7 @@ class Table:
     """Named columns and rows of plain values; numbers stand right, everything else left.
 
     `headings` are what people read above a column; JSON and CSV keep the column's own name and all digits. With
-    `keep_small`, a number that `digits` would round to 0 is written like 2.6e-08.
+    `keep_small`, a number that `digits` would round to 0 is written like 2.6e-08; the `exact` columns keep all digits.
     """
 
     columns: Sequence[str]
@@ -27,6 +27,7 @@ class Table:
     headings: Mapping[str, str] | None = None
     digits: int = 2
     keep_small: bool = False
+    exact: Sequence[str] = ()
 
     def render(self, format: Format) -> str:
         """The table as text in one of `FORMATS`, without a newline at its end."""
@@ -73,12 +74,13 @@ class Table:
         return [(self.headings or {}).get(column, column) for column in self.columns]
 
     def _cells(self) -> list[list[str]]:
-        return [[self._show(cell) for cell in row] for row in self.rows]
+        exact = [column in self.exact for column in self.columns]
+        return [[self._show(*cell) for cell in zip(row, exact, strict=True)] for row in self.rows]
 
-    def _show(self, cell: Cell) -> str:
+    def _show(self, cell: Cell, exact: bool) -> str:
         if cell is None:
             return "–"
-        if not isinstance(cell, float):
+        if exact or not isinstance(cell, float):
             return str(cell)
         if self.keep_small and cell != 0 and abs(cell) < 0.5 * 10**-self.digits:
             return f"{cell:.1e}"

@@ -89,7 +89,10 @@ class Trainer:
         self.model.train()
         self.optimizer.zero_grad(set_to_none=True)
         progress = self.epochs_done / self.settings.train.epochs
-        loss = self.model.training_loss(self.task.features, self.task.graph, self.targets, self.train_mask, progress)
+        with self._precision():
+            loss = self.model.training_loss(
+                self.task.features, self.task.graph, self.targets, self.train_mask, progress
+            )
         loss.sum().backward()
         self.optimizer.step()
         self.train_loss.copy_(loss.detach())
@@ -98,7 +101,7 @@ class Trainer:
     @torch.no_grad()
     def _evaluate(self) -> None:
         self.model.eval()
-        scores = self.task.class_scores(self.model(self.task.features, self.task.graph))
+        scores = self._scores()
         val, loss = self.metric(scores, self.task.y, self.val_mask), cross_entropy(scores, self.task.y, self.val_mask)
         better = (val > self.best_val) | ((val == self.best_val) & (loss < self.best_loss))
         better &= self.running & torch.isfinite(loss)
@@ -107,6 +110,17 @@ class Trainer:
         self.latest.copy_(torch.stack([self.train_loss, val, loss]))
         if self.settings.train.patience:
             self.running &= self.epochs_done - self.best_epoch < self.settings.train.patience
+
+    def _scores(self) -> Tensor:
+        """Scores of the classes for every node, [R, N, C]."""
+        with self._precision():
+            logits = self.model(self.task.features, self.task.graph)
+        return self.task.class_scores(logits.to(self.task.features.dtype))
+
+    def _precision(self) -> torch.autocast:
+        """Where activations are kept in 16 bits, if they are."""
+        wanted = self.settings.train.bfloat16
+        return torch.autocast(self.task.y.device.type, torch.bfloat16, enabled=wanted, cache_enabled=False)
 
     def _keep(self, better: Tensor, val: Tensor, loss: Tensor) -> None:
         if better.device.type == "cpu" and not better.any():
@@ -129,7 +143,7 @@ class Trainer:
             raise UserError("training diverged (no finite validation value): try a smaller train.lr")
         self.model.load_state_dict(self.best_state)
         self.model.eval()
-        scores = self.task.class_scores(self.model(self.task.features, self.task.graph))
+        scores = self._scores()
         test = self.metric(scores, self.task.y, self.test_mask).tolist()
         learned = self._pair_probability()
         last, history = self.last_epoch.tolist(), torch.stack(self.history).cpu()

@@ -3,7 +3,16 @@
 import pytest
 import torch
 
-from gumbel_mpnn.graph import PairGraph, SparseLayout, matmul, sampled_product, sparse, triton_kernels
+from gumbel_mpnn.graph import (
+    PairGraph,
+    SparseLayout,
+    backend,
+    chunks,
+    matmul,
+    sampled_product,
+    symmetric_product,
+    triton_kernels,
+)
 from gumbel_mpnn.nn import backbones
 from helpers import edges, normal
 
@@ -24,10 +33,24 @@ def dense(layout, values):
     return out
 
 
+def product(side, values, x):
+    return triton_kernels.walk(side, x, values=values).sums
+
+
+def samples(layout, a, b):
+    return triton_kernels.walk(layout.by_row, b, own=a).samples
+
+
+@pytest.fixture(params=[256, 3], ids=["one-chunk", "many-chunks"], autouse=True)
+def longest_chunk(request, monkeypatch):
+    """Everything with whole rows and with rows cut up."""
+    monkeypatch.setattr(chunks, "LONGEST", request.param)
+
+
 @pytest.fixture
 def on_cpu(monkeypatch):
     """The public operations use the kernels although the tensors lie on the CPU."""
-    monkeypatch.setattr(sparse, "_gpu_kernels", lambda x: triton_kernels)
+    monkeypatch.setattr(backend, "gpu_kernels", lambda x: triton_kernels)
 
 
 SHAPES = [(1, 1), (2, 3), (7, 1), (70, 3), (150, 1), (300, 3)]
@@ -44,7 +67,7 @@ class TestKernels:
     def test_product(self, width, batch, dtype):
         layout = pattern()
         values, x = normal(batch, layout.nnz, seed=1, dtype=dtype), normal(batch, COLS, width, seed=2, dtype=dtype)
-        out = triton_kernels.csr_product(layout.rowptr, layout.col, values, x)
+        out = product(layout.by_row, values, x)
         assert out.dtype == dtype
         torch.testing.assert_close(out, dense(layout, values) @ x, rtol=1e-4, atol=1e-5)
         assert not out[:, -1].any()
@@ -52,13 +75,13 @@ class TestKernels:
     def test_transposed_product(self, width, batch, dtype):
         layout = pattern(COLS, ROWS)
         values, x = normal(batch, layout.nnz, seed=1, dtype=dtype), normal(batch, COLS, width, seed=2, dtype=dtype)
-        out = triton_kernels.csr_product(layout.colptr, layout.row_by_col, values, x, layout.to_transposed)
+        out = product(layout.by_col, values, x)
         torch.testing.assert_close(out, dense(layout, values).transpose(1, 2) @ x, rtol=1e-4, atol=1e-5)
 
     def test_sampled_product(self, width, batch, dtype):
         layout = pattern()
         a, b = normal(batch, ROWS, width, seed=1, dtype=dtype), normal(batch, COLS, width, seed=2, dtype=dtype)
-        out = triton_kernels.sampled_product(layout.row, layout.col, a, b)
+        out = samples(layout, a, b)
         assert out.dtype == dtype
         expected = (a @ b.transpose(1, 2))[:, layout.row.long(), layout.col.long()]
         torch.testing.assert_close(out, expected, rtol=1e-4, atol=1e-4 if dtype is torch.float32 else 1e-10)
@@ -68,20 +91,16 @@ def test_values_that_the_batch_shares():
     layout = pattern()
     values, x = normal(1, layout.nnz, seed=1).expand(3, -1), normal(3, COLS, 5, seed=2)
     assert values.stride(0) == 0
-    torch.testing.assert_close(
-        triton_kernels.csr_product(layout.rowptr, layout.col, values, x), dense(layout, values) @ x
-    )
+    torch.testing.assert_close(product(layout.by_row, values, x), dense(layout, values) @ x)
 
 
 def test_operands_whose_last_axis_is_strided():
     layout = pattern()
     values, x = normal(layout.nnz, 2, seed=1).T, normal(5, COLS, 2, seed=2).permute(2, 1, 0)
-    torch.testing.assert_close(
-        triton_kernels.csr_product(layout.rowptr, layout.col, values, x), dense(layout, values.contiguous()) @ x
-    )
+    torch.testing.assert_close(product(layout.by_row, values, x), dense(layout, values.contiguous()) @ x)
     a = normal(5, ROWS, 2, seed=3).permute(2, 1, 0)
     torch.testing.assert_close(
-        triton_kernels.sampled_product(layout.row, layout.col, a, x),
+        samples(layout, a, x),
         (a @ x.transpose(1, 2))[:, layout.row.long(), layout.col.long()],
     )
 
@@ -89,21 +108,52 @@ def test_operands_whose_last_axis_is_strided():
 def test_operands_that_the_batch_shares():
     layout = pattern()
     values, x = normal(3, layout.nnz, seed=1), normal(1, COLS, 5, seed=2).expand(3, -1, -1)
-    torch.testing.assert_close(
-        triton_kernels.csr_product(layout.rowptr, layout.col, values, x), dense(layout, values) @ x
-    )
+    torch.testing.assert_close(product(layout.by_row, values, x), dense(layout, values) @ x)
 
 
 def test_gradients_are_those_of_the_cpu(monkeypatch):
     layout, results = pattern(6, 5), []
     for kernels in (None, triton_kernels):
-        monkeypatch.setattr(sparse, "_gpu_kernels", lambda x, kernels=kernels: kernels)
+        monkeypatch.setattr(backend, "gpu_kernels", lambda x, kernels=kernels: kernels)
         values = normal(2, layout.nnz, seed=1).requires_grad_()
         x, y = normal(2, 5, 3, seed=2).requires_grad_(), normal(2, 6, 3, seed=3).requires_grad_()
         out, scores = matmul(layout, values, x), sampled_product(layout, y, x)
         grads = torch.autograd.grad(out.square().sum() + scores.square().sum(), [values, x, y])
         results.append([out, scores, *grads])
     torch.testing.assert_close(results[1], results[0])
+
+
+@pytest.mark.parametrize("learned", [True, False])
+@pytest.mark.parametrize(("width", "batch"), [(1, 1), (5, 3), (33, 2)])
+def test_graph_convolution_is_that_of_plain_torch(width, batch, learned, monkeypatch):
+    layout, results = pattern(9, 9, seed=3), []
+    for kernels in (None, triton_kernels):
+        monkeypatch.setattr(backend, "gpu_kernels", lambda x, kernels=kernels: kernels)
+        values = normal(batch, layout.nnz, seed=1).requires_grad_(learned)
+        root = (1 + normal(batch, 9, seed=2).square()).requires_grad_(learned)
+        x = normal(batch, 9, width, seed=3).requires_grad_()
+        out = symmetric_product(layout, values, root, x)
+        inputs = [tensor for tensor in (values, root, x) if tensor.requires_grad]
+        results.append([out, *torch.autograd.grad((out * normal(batch, 9, width, seed=4)).sum(), inputs)])
+    torch.testing.assert_close(results[1], results[0])
+
+
+def test_wide_rows_are_worked_off_in_slices(monkeypatch):
+    layout = pattern(9, 9, seed=3)
+    values, root, x, grad = normal(2, layout.nnz, seed=1), normal(2, 9, seed=2).exp(), *normal(2, 2, 9, 40, seed=3)
+    arguments = {"values": values, "own": grad, "scale": root, "image": x}
+    whole = triton_kernels.walk(layout.by_col, x, **arguments)
+    monkeypatch.setattr(triton_kernels, "WIDEST", 16)
+    sliced = triton_kernels.walk(layout.by_col, x, **arguments)
+    for name in ("sums", "samples", "scale_grad"):
+        torch.testing.assert_close(getattr(sliced, name), getattr(whole, name))
+
+
+def test_sums_of_16_bit_numbers_are_made_in_32():
+    ones = torch.ones(1, 600, 1, dtype=torch.bfloat16)
+    layout = SparseLayout.build(torch.zeros(600, dtype=torch.int64), torch.arange(600), 1, 600)
+    assert product(layout.by_row, ones[..., 0], ones).item() == 600  # in bfloat16, 256 + 1 is 256
+    assert samples(layout, torch.ones(1, 1, 600, dtype=torch.bfloat16), ones.expand(1, 600, 600))[0, 0].item() == 600
 
 
 @pytest.mark.usefixtures("on_cpu")
@@ -120,5 +170,5 @@ def test_models_give_the_logits_of_the_cpu(name, monkeypatch):
     model = backbones[name](4, out_channels=3, hidden_channels=4, replicas=2).eval()
     x, weight = normal(5, 4, dtype=torch.float32), torch.rand(2, graph.num_pairs)
     expected = model(x, graph, weight)
-    monkeypatch.setattr(sparse, "_gpu_kernels", lambda x: triton_kernels)
+    monkeypatch.setattr(backend, "gpu_kernels", lambda x: triton_kernels)
     torch.testing.assert_close(model(x, graph, weight), expected, rtol=1e-4, atol=1e-5)

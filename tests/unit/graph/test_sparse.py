@@ -2,7 +2,8 @@ import pytest
 import torch
 from torch.autograd import gradcheck
 
-from gumbel_mpnn.graph import SparseLayout, matmul, sampled_product, sparse
+from gumbel_mpnn.graph import SparseLayout, matmul, sampled_product
+from gumbel_mpnn.graph import layout as layout_module
 from helpers import LargestOutput, normal
 
 ROW, COL = torch.tensor([0, 0, 2, 2, 2]), torch.tensor([1, 3, 0, 1, 3])
@@ -75,7 +76,7 @@ def test_tiles_of_an_empty_layout(empty, batch):
 
 @pytest.mark.parametrize(("batch", "fits"), [(2, True), (3, False)])
 def test_more_copies_than_32_bits_can_count_are_refused(layout, monkeypatch, batch, fits):
-    monkeypatch.setattr(sparse, "INT32_MAX", 14)
+    monkeypatch.setattr(layout_module, "INT32_MAX", 14)
     if fits:
         assert layout.tiled(batch).nnz == 10
     else:

@@ -118,6 +118,18 @@ class TestNormReluDropout:
         for grad, exact_grad in zip(grads, exact_grads, strict=True):
             torch.testing.assert_close(grad.double(), exact_grad, rtol=1e-4, atol=1e-4)
 
+    def test_numbers_kept_in_16_bits_are_computed_with_in_32(self, norm):
+        x, weight, bias = inputs(2 * CHUNK, 9)
+        short = x.detach().bfloat16().requires_grad_()
+        out, expected = fused(short, weight, bias, norm), fused(short.float(), weight, bias, norm)
+        assert out.dtype == torch.bfloat16
+        torch.testing.assert_close(
+            out.float(), expected, rtol=2**-7, atol=0
+        )  # the interpreter cuts off, does not round
+        probe = normal(*out.shape, seed=3, dtype=torch.float32).bfloat16()
+        grads = [torch.autograd.grad((y * probe).sum(), short)[0] for y in (out, expected)]
+        torch.testing.assert_close(*grads, rtol=2e-2, atol=2e-2)
+
     def test_dropout_keeps_or_doubles(self, norm):
         x, weight, bias = inputs(60, 24)
         whole, dropped = fused(x, weight, bias, norm), fused(x, weight, bias, norm, probability=0.5)

@@ -321,6 +321,16 @@ def test_tf32_is_allowed_as_set_and_afterwards_as_before(precision, monkeypatch,
     assert seen == [tf32] * 3
 
 
+@pytest.mark.parametrize("name", list(backbones))
+def test_activations_in_16_bits_give_about_the_same_curve(name):
+    curves = [
+        [row["val_loss"] for row in train(make_task(), make_settings(name, epochs=8, bfloat16=short), PAIR)[0].history]
+        for short in (False, True)
+    ]
+    assert curves[0] != curves[1]
+    assert curves[1] == pytest.approx(curves[0], rel=0.05)
+
+
 def test_a_metric_that_is_never_a_number_is_an_error(scripted):
     scripted([0.5], [float("nan")])
     with pytest.raises(UserError, match=r"^training diverged .*: try a smaller train\.lr$"):

@@ -1,0 +1,223 @@
+"""Write the tables of docs/performance.md from the files in benchmarks/results, between the page's markers.
+
+A table stands between `<!-- table: NAME -->` and `<!-- end -->`; what is there is replaced. Nothing else is touched.
+
+python benchmarks/page.py            # after a benchmark
+python benchmarks/page.py --check    # for the tests: fails if the page does not say what the files say
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import cost
+
+RESULTS = Path(__file__).parent / "results"
+PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
+MARKED = re.compile(r"(?P<open><!-- table: (?P<name>[\w-]+) -->\n).*?(?P<close><!-- end -->)", re.DOTALL)
+
+Result = dict[str, Any]
+
+
+def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Markdown; the first column is text, the others are figures."""
+    lines = [heads, ["---", *["--:"] * (len(heads) - 1)], *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def machine(result: Result) -> str:
+    """What it was measured on, in words."""
+    of = result["machine"]
+    where = of["gpu"] if "gpu" in result["benchmark"] else f"{of['processor']}, {of['threads']} threads"
+    script = f"`python benchmarks/{result['benchmark']}.py`"
+    return f"{script}: {where}, torch {of['torch']}, PyG {of['torch_geometric']}."
+
+
+def facts(result: Result) -> str:
+    """The size of the task, in words."""
+    return "; ".join(f"{key} {_count(value)}" for key, value in result["facts"].items()) + "."
+
+
+def timings(result: Result) -> str:
+    """Medians and ratios of programs that alternated."""
+    heads = ["program", "ms", f"of {result['ratio_to']}"]
+    rows = [[name, _ms(ms), f"{result['ratio'][name]:.2f}"] for name, ms in result["median_ms"].items()]
+    return "\n\n".join([table(heads, rows), f"{facts(result)} Median of {result['rounds']}. {machine(result)}"])
+
+
+def step_gpu(result: Result) -> str:
+    """Time, memory, and the share of the machine's ceilings."""
+    heads = ["program", "ms per step", f"of {result['ratio_to']}", "peak GiB", "reserved GiB"]
+    rows = [
+        [name, _ms(ms), f"{result['ratio'][name]:.2f}", *_memory(result["peak_gib"][name])]
+        for name, ms in result["median_ms"].items()
+    ]
+    counted = [
+        [name, f"{of['bytes'] / 1e9:.1f}", f"{of['flops'] / 1e9:.0f}", f"{of['ceiling_ms']:.1f}", f"{of['share']:.0%}"]
+        for name, of in result["counted"].items()
+    ]
+    limits = result["ceilings"]
+    missing = [f"{name} is left out: {why}" for name, why in result["left_out"].items()]
+    return "\n\n".join(
+        [
+            table(heads, rows),
+            *missing,
+            f"{facts(result)} Median of {result['rounds']}. {machine(result)}",
+            "What the machine can do, measured in the same process: it copies"
+            f" {limits['copy_bytes_per_s'] / 1e12:.2f} TB a second (read and written) and multiplies float32 matrices"
+            f" at {limits['float32_flops_per_s'] / 1e12:.1f} TFLOP/s, in TF32 at"
+            f" {limits['tf32_flops_per_s'] / 1e12:.1f}.",
+            table(["program", "GB counted", "G operations", "ms at the ceilings", "share reached"], counted),
+        ]
+    )
+
+
+def scale_gpu(result: Result) -> str:
+    """One row for each number of arcs."""
+    heads = ["arcs", "nodes", "largest degree", "ms per step", "per million arcs", "peak GiB", "per million arcs"]
+    rows = [
+        [
+            f"{row['arcs']:,}",
+            f"{row['nodes']:,}",
+            f"{row['largest_degree']:,}",
+            _ms(row["step_ms"]),
+            f"{row['step_ms_per_million']:.2f}",
+            *(
+                ["–", "–"]
+                if row["peak_gib"] is None
+                else [f"{row['peak_gib']:.2f}", f"{row['peak_gib_per_million']:.3f}"]
+            ),
+        ]
+        for row in result["rows"]
+    ]
+    end = result["did_not_fit"]
+    more = "All sizes that were tried fit." if end is None else f"{end['arcs']:,} arcs do not fit: {end['why']}"
+    return "\n\n".join([table([*heads], rows), f"{more} {facts(result)} {machine(result)}"])
+
+
+def replicas_gpu(result: Result) -> str:
+    """Milliseconds of a run's epoch by the number of runs at once, and the ratios."""
+    each, at_once = result["ms_per_run_and_epoch"], result["at_once"]
+    rows = [
+        [name, str(at_once[name]), f"{ms:.3f}", f"{1e3 / ms:,.0f}", f"{result['set_up_s'][name]:.1f}"]
+        for name, ms in each.items()
+    ]
+    heads = ["program", "runs at once", "ms of a run's epoch", "runs × epochs a second", "set-up s"]
+    many = max(at_once.values())
+    ratios = [
+        [f"our {title}, {many} at once", peer, f"{ratio:.1f}"]
+        for title, of in result["times_the_throughput_of"].items()
+        for peer, ratio in of.items()
+    ]
+    auc = result["roc_auc"]
+    return "\n\n".join(
+        [
+            table(heads, rows),
+            table(["throughput of", "against", "times"], ratios),
+            f"Exact ROC-AUC of {auc['runs']} runs on {auc['nodes']:,} nodes: {auc['ours_ms']:.2f} ms on the device,"
+            f" {auc['scikit_learn_ms']:.1f} ms by scikit-learn run after run ({auc['times_faster']:.0f} times).",
+            *[f"{name} is left out: {why}" for name, why in result["left_out"].items()],
+            f"{facts(result)} {machine(result)}",
+        ]
+    )
+
+
+def counted_terms(result: Result | None) -> str:
+    """What a step must move and compute, by the count in cost.py; the layers together."""
+    groups: dict[str, list[int]] = {}
+    for term in cost.step_terms(cost.ARXIV):
+        name = re.sub(r"^layer \d+: (.*)", rf"{cost.ARXIV.layers} layers: \1", term.name)
+        total = groups.setdefault(name, [0, 0])
+        total[0], total[1] = total[0] + term.bytes, total[1] + term.flops
+    groups["together"] = [sum(total[part] for total in groups.values()) for part in range(2)]
+    rows = [[name, f"{moved / 1e9:.2f}", f"{done / 1e9:.1f}"] for name, (moved, done) in groups.items()]
+    return table(["part of the step", "GB", "G operations"], rows)
+
+
+def growth(result: Result | None) -> str:
+    """By what the counted bytes and operations of that step grow when one size is doubled."""
+
+    def totals(size: cost.Sizes) -> tuple[int, int]:
+        terms = cost.step_terms(size)
+        return sum(term.bytes for term in terms), sum(term.flops for term in terms)
+
+    base = totals(cost.ARXIV)
+    changes = {
+        "nodes": {"nodes": 2 * cost.ARXIV.nodes},
+        "pairs": {"pairs": 2 * cost.ARXIV.pairs},
+        "nodes and pairs": {"nodes": 2 * cost.ARXIV.nodes, "pairs": 2 * cost.ARXIV.pairs},
+        "hidden width": {"width": 2 * cost.ARXIV.width},
+        "layers": {"layers": 2 * cost.ARXIV.layers},
+        "scorer's channels": {"channels": 2 * cost.ARXIV.channels},
+    }
+    rows = []
+    for name, change in changes.items():
+        grown = totals(replace(cost.ARXIV, **change))
+        rows.append([name, *(f"{new / old:.2f}" for new, old in zip(grown, base, strict=True))])
+    return table(["twice the", "bytes", "operations"], rows)
+
+
+TABLES: dict[str, Callable[[Any], str]] = {
+    "step_gpu": step_gpu,
+    "scale_gpu": scale_gpu,
+    "replicas_gpu": replicas_gpu,
+    "candidates_gpu": timings,
+    "step_cpu": timings,
+    "candidates": timings,
+    "start_up": timings,
+    "list_runs": timings,
+    "counted": counted_terms,
+    "growth": growth,
+}
+COMPUTED = ("counted", "growth")
+"""Tables that need no measurement."""
+
+
+def render(name: str, results: Path) -> str:
+    """The table called `name`, or the words that there is none yet."""
+    path = results / f"{name}.json"
+    if name in COMPUTED:
+        return TABLES[name](None)
+    if not path.exists():
+        return f"Not measured yet (`python benchmarks/{name}.py`)."
+    return TABLES[name](json.loads(path.read_text()))
+
+
+def fill(text: str, results: Path) -> str:
+    """The page with all its tables made anew."""
+    return MARKED.sub(lambda at: f"{at['open']}\n{render(at['name'], results)}\n\n{at['close']}", text)
+
+
+def main() -> None:
+    """Fill the page, or say whether it is filled."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true")
+    options = parser.parse_args()
+    before = PAGE.read_text(encoding="utf-8")
+    after = fill(before, RESULTS)
+    if options.check:
+        sys.exit(None if after == before else "docs/performance.md is not what the results say: run benchmarks/page.py")
+    PAGE.write_text(after, encoding="utf-8")
+
+
+def _ms(value: float) -> str:
+    return f"{value:,.2f}" if value < 100 else f"{value:,.0f}"
+
+
+def _count(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _memory(peak: dict[str, float] | None) -> list[str]:
+    return ["–", "–"] if peak is None else [f"{peak['allocated']:.2f}", f"{peak['reserved']:.2f}"]
+
+
+if __name__ == "__main__":
+    main()
