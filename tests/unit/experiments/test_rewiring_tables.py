@@ -113,7 +113,7 @@ class TestNoise:
 @pytest.mark.parametrize("experiment", [LongRange(), Bottleneck()], ids=lambda e: e.name)
 def test_generated_tasks_are_trained_and_shown(experiment, tmp_path, monkeypatch):
     makers = {
-        "leaf-count": lambda: leaf_count(3, num_trees=100),
+        "leaf-count": lambda: leaf_count(3, num_trees=256),
         "tree-neighbors-match": lambda: tree_neighbors_match(2),
     }
     makers |= {name: lambda: bottleneck(5, 2, num_graphs=3, num_splits=1) for name in GENERATED if name not in makers}
