@@ -20,7 +20,7 @@ CHUNK = 1024
 """Nodes that one program adds up."""
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["nodes", "chunks"])
 def _outer_sums(
     x, grad, out, nodes, width, height, chunks, x_batch, x_row, grad_batch, grad_row,
     CHUNK: tl.constexpr, BLOCK_N: tl.constexpr, WIDTH: tl.constexpr, HEIGHT: tl.constexpr, PRECISION: tl.constexpr,

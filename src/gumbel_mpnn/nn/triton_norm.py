@@ -34,7 +34,7 @@ def _tile(x, base, row, channel, width, inside):
     return value.to(tl.float32) if value.dtype.primitive_bitwidth == 16 else value
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["nodes"])
 def _forward(
     x, y, weight, bias, mean, rstd, seeds, calls, nodes, width, probability, scale, eps,
     NORM: tl.constexpr, DROP: tl.constexpr, ROWS: tl.constexpr, WIDTH: tl.constexpr,
@@ -66,7 +66,7 @@ def _forward(
     tl.store(y + base + row[:, None] * width + channel[None, :], value, mask=inside)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["nodes", "chunks"])
 def _chunk_moments(
     x, means, squares, nodes, width, chunks, CHUNK: tl.constexpr, ROWS: tl.constexpr, WIDTH: tl.constexpr
 ):
@@ -93,7 +93,7 @@ def _chunk_moments(
     tl.store(squares + place, square, mask=there)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["nodes", "chunks"])
 def _chunk_grads(
     x, y, grad, out, mean, rstd, weight, sum_one, sum_normal, nodes, width, chunks, scale,
     LAYER: tl.constexpr, CHUNK: tl.constexpr, ROWS: tl.constexpr, WIDTH: tl.constexpr,
@@ -130,7 +130,7 @@ def _chunk_grads(
     tl.store(sum_normal + place, along, mask=there)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["nodes"])
 def _backward(
     x, y, grad, out, mean, rstd, weight, along_one, along_normal, nodes, width, scale,
     BATCH: tl.constexpr, ROWS: tl.constexpr, WIDTH: tl.constexpr,
