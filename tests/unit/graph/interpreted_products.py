@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from graph_cases import GRAPHS, check_against_float64
+from graph_cases import check_against_float64
 from gumbel_mpnn.graph import (
     PairGraph,
     SparseLayout,
