@@ -2,10 +2,10 @@
 
 import pytest
 import torch
-from quick_fit import quick
 
 from gumbel_mpnn.training import Replica
 from helpers import changed, small_data
+from quick_fit import quick
 
 
 @pytest.fixture(scope="module")
