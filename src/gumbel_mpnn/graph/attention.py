@@ -25,8 +25,8 @@ def attention(
 
     Args:
         layout: The arcs, rows are targets.
-        weight: A weight for every arc, [B', A], which multiplies its share before the shares are made to sum to 1; every
-            B / B' rows of scores have the same.
+        weight: A weight for every arc, [B', A], which multiplies its share before the shares are made to sum to 1;
+            every B / B' rows of scores have the same.
         target: Part of the score by the node an arc points at, [B, N].
         source: Part by the node it comes from, [B, N]. The score is the leaky ReLU of the sum of both.
         negative_slope: Of the leaky ReLU.

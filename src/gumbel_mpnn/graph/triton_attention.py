@@ -1,7 +1,7 @@
 """Attention over the arcs of every node on a GPU: two kernels on numbers of arcs, no array of arcs times channels.
 
-A node's program walks over its arcs twice: for the largest score and for the shares. Its gradient likewise: for the mean
-of the gradients under the shares, and for the gradients of the scores.
+A node's program walks over its arcs for the largest score, then for the shares. Its gradient likewise: for the mean of
+the gradients under the shares, then for the gradients of the scores.
 """
 
 from __future__ import annotations
