@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
-from torch.utils.weak import WeakIdKeyDictionary
 from torch_geometric.data import Data
 
 from gumbel_mpnn.errors import DataError
 from gumbel_mpnn.graph.layout import SparseLayout
+from gumbel_mpnn.graph.memo import Memo, lasting_property
 from gumbel_mpnn.graph.sparse import matmul, sampled_product
 
 if TYPE_CHECKING:
@@ -41,8 +40,10 @@ class PairGraph:
     """int64 [A], the pair each arc belongs to."""
     pair_arcs: Tensor
     """int64 [2, P] or [1, P], the arcs of each pair."""
+    batch: Tensor | None = None
+    """int64 [N], the graph of a batch that each node belongs to; None where all belong to one."""
     plain: dict[torch.dtype, WeightedGraph] = field(default_factory=dict, repr=False)
-    """What layers share where no weights are learned, kept by `WeightedGraph.of`."""
+    """What layers share where no weights are learned, kept by `WeightedGraph.of`; made of a `twin`."""
 
     @classmethod
     def build(
@@ -76,19 +77,21 @@ class PairGraph:
 
         Without `candidates` it has the given edges only.
         """
-        edge_index = data.edge_index
-        weight, candidate_index = data.get("edge_weight"), data.get("candidate_index") if candidates else None
-        given = [tensor for tensor in (edge_index, weight, candidate_index) if tensor is not None]
-        stamp = [undirected, data.num_nodes, *((id(tensor), _version(tensor)) for tensor in given)]
-        if edge_index in _graphs and _graphs[edge_index][0] == stamp:
-            kept: PairGraph = _graphs[edge_index][1]
-            return kept
-        graph = cls.build(
-            edge_index, int(data.num_nodes), undirected=undirected, edge_weight=weight, candidate_index=candidate_index
-        )
-        if not any(tensor.requires_grad for tensor in given):  # else each pass needs a gradient graph of its own
-            _graphs[edge_index] = (stamp, graph, given[1:])
-        return graph
+        edge_index, weight, batch = data.edge_index, data.get("edge_weight"), data.get("batch")
+        candidate_index = data.get("candidate_index") if candidates else None
+
+        def lay_out() -> PairGraph:
+            graph = cls.build(
+                edge_index,
+                int(data.num_nodes),
+                undirected=undirected,
+                edge_weight=weight,
+                candidate_index=candidate_index,
+            )
+            return graph if batch is None else replace(graph, batch=batch)
+
+        sources = [edge_index, weight, candidate_index, batch]
+        return _graphs.get(edge_index, sources, lay_out, undirected, data.num_nodes)
 
     @classmethod
     def _lay_out(
@@ -125,17 +128,17 @@ class PairGraph:
         """A: twice P on an undirected graph, else P."""
         return self.arc_pair.numel()
 
-    @cached_property
+    @lasting_property
     def edge_index(self) -> Tensor:
         """int64 [2, A], source and target of every arc, as PyG's layers want it."""
         return torch.stack([self.arcs.col.long(), self.arc_target])
 
-    @cached_property
+    @lasting_property
     def arc_target(self) -> Tensor:
         """int64 [A], the node each arc points at."""
         return self.arcs.row.long()
 
-    @cached_property
+    @lasting_property
     def pairs(self) -> SparseLayout:
         """The pairs as positions of a matrix: rows are sources, columns targets."""
         return SparseLayout.build(self.pair_index[0], self.pair_index[1], self.num_nodes, self.num_nodes)
@@ -189,7 +192,12 @@ class PairGraph:
             arcs=self.arcs.to(device),
             arc_pair=self.arc_pair.to(device),
             pair_arcs=self.pair_arcs.to(device),
+            batch=None if self.batch is None else self.batch.to(device),
         )
+
+    def twin(self) -> PairGraph:
+        """The same tensors without what is kept in `plain`: it may be kept there itself, and no circle closes."""
+        return replace(self, plain={})
 
     def __repr__(self) -> str:
         kind = "undirected" if self.undirected else "directed"
@@ -251,14 +259,9 @@ def check_candidates(candidate_index: Tensor, num_nodes: int) -> None:
         )
 
 
-def _version(tensor: Tensor) -> int:
-    """A number that changes with the content; tensors made in inference mode have none."""
-    return -1 if tensor.is_inference() else tensor._version
-
-
 def _mean_by_group(values: Tensor, kept: Tensor, group: Tensor, groups: int) -> Tensor:
     total = values.new_zeros(groups).index_add_(0, group, values[kept])
     return total / torch.bincount(group, minlength=groups).clamp(min=1)
 
 
-_graphs: WeakIdKeyDictionary = WeakIdKeyDictionary()
+_graphs: Memo[PairGraph] = Memo()
