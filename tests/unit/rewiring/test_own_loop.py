@@ -64,7 +64,7 @@ def test_scorers_without_a_head_need_no_labels(make, data):
 def test_beliefs_without_labels_are_answered_in_one_sentence(make, data):
     model = make(data, scorer="class-space")
     del data.train_mask
-    with pytest.raises(gm.UserError, match="give it data.train_mask"):
+    with pytest.raises(gm.UserError, match=r"give it data\.train_mask"):
         model.auxiliary_loss(data)
 
 
