@@ -41,7 +41,8 @@ class GumbelMPNN(RewiringModel):
         input_dropout: Share of the features dropped.
         heads: Of `gat`, which shares out `hidden_channels` among them; the other backbones pass it over.
         replicas: Train R models at once: the output is [R, N, out]; None is one model with output [N, out].
-        seeds: One for each replica; drawn from torch's global generator when not given.
+        seeds: One for each replica; drawn from torch's global generator when not given. Of those the graphs of a
+            `mean_of_samples` are drawn, so that they are part of such a model's state.
         rewiring: How the graph is rewired, all settings at once as `fit` has them; what is about training in them
             (penalties, samples, decoys) acts through `training_loss`, not through `forward`.
         **settings: Single settings of `RewiringSettings` that act in a loop of your own, as `tau=0.5`, laid over its

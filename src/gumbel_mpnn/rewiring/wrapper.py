@@ -26,8 +26,9 @@ class Rewired(RewiringModel):
         model: Called as `model(x, edge_index, edge_weight)`.
         in_channels: Number of features of a node.
         out_channels: Number of classes.
-        **changes: Rewiring settings, as `scorer="mixed"`, laid over the defaults: those named in `OF_THE_REWIRER`.
-            Candidates are the data's, regularizers are added to your loss.
+        **changes: Rewiring settings, as `scorer="mixed"`, laid over the defaults: `scorer`, `channels`, `origin`,
+            `keep`, `add`, `tau` (constant without a `tau_end`), `tau_end`, `hard` and `evaluation`. Candidates are the
+            data's, regularizers are added to your loss.
     """
 
     def __init__(self, model: nn.Module, in_channels: int, out_channels: int, **changes: Any) -> None:
