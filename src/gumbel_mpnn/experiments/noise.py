@@ -28,6 +28,7 @@ class Noise:
         "kept_stderr": "std error",
         "n": "runs",
     }
+    reads_models = True
     charts = tuple(
         Chart(
             x="edges",
