@@ -42,7 +42,12 @@ class Bottleneck:
         )
         for x, varied, label, title in (
             ("nodes", "nodes", "nodes on each side; five classes", "Labels beyond a bottleneck: larger sides"),
-            ("hidden", "width", "hidden channels; 20 nodes on each side, five classes", "Labels beyond a bottleneck: wider models"),
+            (
+                "hidden",
+                "width",
+                "hidden channels; 20 nodes on each side, five classes",
+                "Labels beyond a bottleneck: wider models",
+            ),
         )
     )
 

@@ -31,6 +31,7 @@ class SummaryTable:
         "dataset": "data set or task",
         "paper_pm": "paper ±",
         "pm": "ours ±",
+        "n": "runs",
         "difference": "ours − paper",
     }
 
@@ -50,7 +51,7 @@ class SummaryTable:
         allowed, missing = len(rows) - total[NO_DATA], total[NO_DATA]
         known = ", ".join(f"{total[word]} {word}" for word in VERDICTS if total[word] and word != NO_DATA)
         return (
-            f"The paper prints {len(rows)} numbers in its tables. The data at hand allow {allowed} of them"
+            f"Listed are {len(rows)} numbers of the paper's tables. The data at hand allow {allowed} of them"
             f" ({missing} are of data sets that are not here): {known}."
         )
 

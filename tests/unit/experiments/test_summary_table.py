@@ -146,7 +146,7 @@ JUDGED = [
 class TestHead:
     def test_how_many(self):
         assert SummaryTable().lead(JUDGED) == (
-            "The paper prints 6 numbers in its tables. The data at hand allow 5 of them (1 are of data sets that are"
+            "Listed are 6 numbers of the paper's tables. The data at hand allow 5 of them (1 are of data sets that are"
             " not here): 2 same, 1 above, 1 differs, 1 not run."
         )
 
