@@ -112,8 +112,9 @@ def _layers(s: Sizes) -> list[Term]:
     """D^-1/2 (A + I) D^-1/2 x W, bias, ReLU and dropout, of all layers together.
 
     Along the arcs goes the narrower of a layer's input and output, before or after the product with its matrix. The
-    features themselves need no gradient, but what was sent of them does. The gradient of a product with the arcs needs, for x and for the weights, the same rows of the same nodes: they are
-    counted once. It reads each node's own row and gradient besides, and writes a gradient for each node and arc.
+    features themselves need no gradient, but what was sent of them does. The gradient of a product with the arcs needs,
+    for x and for the weights, the same rows of the same nodes: they are counted once. It reads each node's own row and
+    gradient besides, and writes a gradient for each node and arc.
     """
     terms = []
     for layer, wide in enumerate(s.inputs):
