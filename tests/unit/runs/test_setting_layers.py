@@ -1,7 +1,6 @@
 """Presets, own files, tables and overrides, laid over each other."""
 
 import pytest
-from quick_fit import quick
 
 from gumbel_mpnn.config import TrainSettings
 from gumbel_mpnn.errors import UserError
@@ -9,6 +8,7 @@ from gumbel_mpnn.nn import backbones
 from gumbel_mpnn.presets import read_preset
 from gumbel_mpnn.runs import make_settings
 from helpers import changed, small_data
+from quick_fit import quick
 
 
 @pytest.fixture
