@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
-from torch.utils.weak import WeakIdKeyDictionary
 from torch_geometric.data import Data
 
 from gumbel_mpnn.errors import DataError, UserError
 from gumbel_mpnn.graph.edge_list import ListedEdges, check_candidates, check_edges, check_weights, distinct_pairs
 from gumbel_mpnn.graph.layout import SparseLayout
+from gumbel_mpnn.graph.memo import Memo, lasting_property
 from gumbel_mpnn.graph.sparse import matmul, sampled_product
 
 if TYPE_CHECKING:
@@ -42,8 +41,10 @@ class PairGraph:
     """int64 [A], the pair each arc belongs to."""
     pair_arcs: Tensor
     """int64 [2, P] or [1, P], the arcs of each pair."""
+    batch: Tensor | None = None
+    """int64 [N], the graph of a batch that each node belongs to; None where all belong to one."""
     plain: dict[torch.dtype, WeightedGraph] = field(default_factory=dict, repr=False)
-    """What layers share where no weights are learned, kept by `WeightedGraph.of`."""
+    """What layers share where no weights are learned, kept by `WeightedGraph.of`; made of a `twin`."""
 
     @classmethod
     def build(
@@ -76,22 +77,32 @@ class PairGraph:
             undirected: Whether every edge goes both ways.
             candidates: Without them the graph has the given edges only.
         """
-        edge_index, edge_weight = data.get("edge_index"), data.get("edge_weight")
+        edge_index, edge_weight, batch = data.get("edge_index"), data.get("edge_weight"), data.get("batch")
         if edge_index is None:
             instead = " (adj_t is not read)" if data.get("adj_t") is not None else ""
             raise DataError(f"this graph has no edge_index{instead}: give it data.edge_index, integers of shape [2, E]")
         check_edges(edge_index, edge_weight)
         candidate_index = data.get("candidate_index") if candidates else None
-        stamp = (undirected, data.num_nodes, _stamp(edge_index), _stamp(candidate_index))
-        kept: _Kept | None = _graphs.get(edge_index)
-        if kept is None or kept.stamp != stamp or (edge_weight is not None and kept.listed is None):
-            with torch.inference_mode(False):  # what is made in inference mode is of no use in training
-                arcs = candidate_index if undirected or candidate_index is None else _both_ways(candidate_index)
-                plain = edge_index.as_subclass(Tensor)
-                graph, listed = cls._join(plain, int(data.num_nodes), undirected, arcs)
-            kept = _Kept(stamp, candidate_index, graph, None if edge_weight is None else listed)
-            _graphs[edge_index] = kept
-        return kept.graph if edge_weight is None else kept.under(edge_weight)
+        weighs = edge_weight is not None
+
+        def lay_out() -> tuple[PairGraph, ListedEdges | None]:
+            if edge_weight is not None:
+                check_weights(edge_weight)
+            arcs = candidate_index if undirected or candidate_index is None else _both_ways(candidate_index)
+            graph, listed = cls._join(edge_index.as_subclass(Tensor), int(data.num_nodes), undirected, arcs)
+            return replace(graph, batch=batch), listed if weighs else None
+
+        sources = [edge_index, candidate_index, batch]
+        graph, listed = _layouts.get(edge_index, sources, lay_out, undirected, data.num_nodes, weighs)
+        if edge_weight is None or listed is None:
+            return graph
+
+        def weigh() -> PairGraph:
+            if not edge_weight.requires_grad:  # learned ones change in every step: only the first are looked at
+                check_weights(edge_weight)
+            return graph._weighing(listed, edge_weight)
+
+        return _weighted.get(graph, [edge_weight], weigh)
 
     @classmethod
     def _join(
@@ -146,17 +157,17 @@ class PairGraph:
         """A: twice P on an undirected graph, else P."""
         return self.arc_pair.numel()
 
-    @cached_property
+    @lasting_property
     def edge_index(self) -> Tensor:
         """int64 [2, A], source and target of every arc, as PyG's layers want it."""
         return torch.stack([self.arcs.col.long(), self.arc_target])
 
-    @cached_property
+    @lasting_property
     def arc_target(self) -> Tensor:
         """int64 [A], the node each arc points at."""
         return self.arcs.row.long()
 
-    @cached_property
+    @lasting_property
     def pairs(self) -> SparseLayout:
         """The pairs as positions of a matrix: rows are sources, columns targets."""
         return SparseLayout.build(self.pair_index[0], self.pair_index[1], self.num_nodes, self.num_nodes)
@@ -222,7 +233,12 @@ class PairGraph:
             arcs=self.arcs.to(device),
             arc_pair=self.arc_pair.to(device),
             pair_arcs=self.pair_arcs.to(device),
+            batch=None if self.batch is None else self.batch.to(device),
         )
+
+    def twin(self) -> PairGraph:
+        """The same tensors without what is kept in `plain`: it may be kept there itself, and no circle closes."""
+        return replace(self, plain={})
 
     def __repr__(self) -> str:
         kind = "undirected" if self.undirected else "directed"
@@ -247,44 +263,10 @@ class _PairsToArcs(torch.autograd.Function):
         return total, None, None
 
 
-@dataclass(eq=False)
-class _Kept:
-    """What `PairGraph.of` keeps of an `edge_index`: its layout, and the graph under the weights seen last."""
-
-    stamp: tuple[object, ...]
-    candidate_index: Tensor | None
-    """Held so that no other tensor takes its place in memory, and its stamp."""
-    graph: PairGraph
-    listed: ListedEdges | None
-    """None as long as no edge had a weight."""
-    weighted: tuple[object, Tensor, PairGraph] | None = None
-    looked: bool = False
-
-    def under(self, edge_weight: Tensor) -> PairGraph:
-        """The graph with these weights; of learned ones, which change in every step, only the first are checked."""
-        assert self.listed is not None
-        stamp = _stamp(edge_weight)
-        if self.weighted is not None and self.weighted[0] == stamp:
-            return self.weighted[2]
-        if not (edge_weight.requires_grad and self.looked):
-            check_weights(edge_weight)
-            self.looked = True
-        if edge_weight.requires_grad:  # each pass needs a gradient graph of its own
-            return self.graph._weighing(self.listed, edge_weight)
-        with torch.inference_mode(False):
-            graph = self.graph._weighing(self.listed, edge_weight)
-        self.weighted = (stamp, edge_weight, graph)
-        return graph
-
-
 def _both_ways(index: Tensor) -> Tensor:
     """Every pair [2, M] and its reverse; what is wrong with it is told later."""
     return torch.cat([index, index.flip(0)], dim=1) if index.dim() == 2 else index
 
 
-def _stamp(tensor: Tensor | None) -> tuple[int, int] | None:
-    """What tells a tensor from others and changes with its content; that of tensors of inference mode does not."""
-    return None if tensor is None else (id(tensor), -1 if tensor.is_inference() else tensor._version)
-
-
-_graphs: WeakIdKeyDictionary = WeakIdKeyDictionary()
+_layouts: Memo[tuple[PairGraph, ListedEdges | None]] = Memo()
+_weighted: Memo[PairGraph] = Memo()

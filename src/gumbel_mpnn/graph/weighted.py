@@ -26,7 +26,7 @@ class WeightedGraph:
         if learned or torch.is_inference_mode_enabled():  # what is made there is of no use in training
             return cls(graph, weight, dtype)
         if dtype not in graph.plain:
-            graph.plain[dtype] = cls(graph, None, dtype)
+            graph.plain[dtype] = cls(graph.twin(), None, dtype)
         return graph.plain[dtype]
 
     @property

@@ -16,6 +16,7 @@ from torch_geometric.data import Data
 from gumbel_mpnn.config import (
     DataSettings,
     Settings,
+    constant_temperature,
     merge,
     parse_overrides,
     read_settings_file,
@@ -132,12 +133,15 @@ def make_settings(
         raise UserError(f"a data set is a name or a Data, not {dataset!r}")
     name = get_spec(dataset).name if isinstance(dataset, str) else _folder_name(dataset.get("name"))
     model = models.canonical(model)
-    layers: list[Mapping[str, Any] | None] = [settings, parse_overrides(overrides)]
+    changes = merge(settings, parse_overrides(overrides))
+    if "rewiring" in changes:  # else the preset's tau_end would go with a tau that is laid over it
+        changes["rewiring"] = constant_temperature(changes["rewiring"])
+    base: Mapping[str, Any] | None = None
     if isinstance(preset, Path) or (preset or "").endswith(".toml"):
-        layers.insert(0, read_settings_file(Path(preset or "")))
+        base = read_settings_file(Path(preset or ""))
     elif preset is not None:
-        layers.insert(0, _read_preset(str(preset), name, model, merge(*layers)))
-    return resolve(name, model, merge(*layers), models.complete, rewires=models[model].rewires)
+        base = _read_preset(str(preset), name, model, changes)
+    return resolve(name, model, merge(base, changes), models.complete, rewires=models[model].rewires)
 
 
 def _read_preset(family: str, dataset: str, model: str, changes: Mapping[str, Any]) -> Mapping[str, Any] | None:

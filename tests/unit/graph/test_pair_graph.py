@@ -5,6 +5,7 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
+import gumbel_mpnn as gm
 from gumbel_mpnn.errors import DataError, UserError
 from gumbel_mpnn.graph import PairGraph, SparseLayout
 from helpers import LargestOutput, both_ways, changed, edges, normal
@@ -234,6 +235,47 @@ def test_of_lets_the_graph_go_with_the_edges():
     del data
     gc.collect()
     assert graph() is None
+
+
+@pytest.mark.parametrize("model", [gm.GCN, gm.GraphSAGE, gm.GAT])
+def test_a_graph_that_layers_were_on_goes_without_the_garbage_collector(model):
+    data = Data(x=torch.ones(5, 2), edge_index=STAR.clone())
+    model(2, out_channels=2, hidden_channels=4)(data).sum().backward()
+    graph = weakref.ref(PairGraph.of(data))
+    gc.collect()
+    gc.disable()
+    try:
+        del data
+        assert graph() is None
+    finally:
+        gc.enable()
+
+
+def test_of_keeps_nothing_of_weights_that_came_to_be_learned():
+    data = Data(edge_index=STAR.clone(), num_nodes=5, edge_weight=torch.ones(STAR.shape[1]))
+    PairGraph.of(data)
+    data.edge_weight.requires_grad_()
+    PairGraph.of(data).pair_weight.sum().backward()
+    assert data.edge_weight.grad is not None
+
+
+@pytest.mark.parametrize("name", ["edge_index", "arc_target", "pairs"])
+def test_a_look_in_inference_mode_leaves_a_graph_to_train_with(name):
+    data = Data(edge_index=STAR.clone(), num_nodes=5)
+    with torch.inference_mode():
+        graph = PairGraph.of(data)
+        kept = getattr(graph, name)
+    assert PairGraph.of(data) is graph
+    tensors = [graph.pair_index, graph.arc_pair, graph.pair_arcs, getattr(kept, "col", kept)]
+    assert not any(tensor.is_inference() for tensor in tensors)
+
+
+def test_of_knows_the_graphs_of_a_batch():
+    data = Data(edge_index=STAR.clone(), num_nodes=5)
+    assert PairGraph.of(data).batch is None
+    data.batch = torch.tensor([0, 0, 0, 0, 1])
+    assert PairGraph.of(data).to("meta").batch.shape == (5,)
+    assert torch.equal(PairGraph.of(data).batch, data.batch)
 
 
 def test_to_moves_every_tensor():
