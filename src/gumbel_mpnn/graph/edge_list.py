@@ -15,14 +15,14 @@ from gumbel_mpnn.errors import DataError
 class ListedEdges:
     """Which pair of a graph each edge of a list [2, E] became."""
 
-    proper: Tensor
-    """bool [E], false for self-loops, which are no pairs."""
+    proper: Tensor | None
+    """int64, the edges that are no self-loops, since those are no pairs; None where all are."""
     pair: Tensor
     """int64, the pair of every proper edge."""
 
     def pair_weight(self, edge_weight: Tensor, is_original: Tensor) -> Tensor:
         """Weight of every pair [P]: the mean over its listed edges, differentiable, and 1 for a candidate."""
-        values = edge_weight[self.proper]
+        values = edge_weight if self.proper is None else edge_weight.index_select(0, self.proper)
         total = values.new_zeros(len(is_original)).index_add(0, self.pair, values)
         mean = total / torch.bincount(self.pair, minlength=len(is_original)).clamp(min=1)
         return torch.where(is_original, mean, 1)
@@ -39,7 +39,7 @@ def distinct_pairs(index: Tensor, num_nodes: int, undirected: bool) -> tuple[Ten
         source, target = torch.minimum(source, target), torch.maximum(source, target)
     proper = source != target
     key, pair = torch.unique(source[proper] * num_nodes + target[proper], return_inverse=True)
-    return key, ListedEdges(proper, pair)
+    return key, ListedEdges(None if len(pair) == len(proper) else proper.nonzero().flatten(), pair)
 
 
 def check_edges(edge_index: Tensor, edge_weight: Tensor | None) -> None:
