@@ -194,6 +194,13 @@ def test_as_data_by_hand():
     assert out.y.tolist() == [0, 1, 0]
 
 
+@pytest.mark.parametrize("threshold", [2, -0.1, float("nan"), "half"])
+def test_a_threshold_is_a_probability(threshold):
+    graph = PairGraph.build(edges((0, 1)), 2)
+    with pytest.raises(UserError, match="threshold must lie between 0 and 1, but is"):
+        as_data(graph, torch.ones(1), Data(num_nodes=2), threshold)
+
+
 def test_wrong_options_are_answered_with_a_suggestion():
     with pytest.raises(UserError, match="did you mean 'scorer'"):
         GumbelMPNN(3, out_channels=2, scorers="mixed")
