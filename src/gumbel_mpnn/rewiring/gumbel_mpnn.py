@@ -15,6 +15,7 @@ from gumbel_mpnn.errors import UserError
 from gumbel_mpnn.graph import PairGraph, WeightedGraph
 from gumbel_mpnn.graph.memo import Memo
 from gumbel_mpnn.nn import SparseFeatures, Streams, backbones
+from gumbel_mpnn.nn.inputs import model_input
 from gumbel_mpnn.nn.loss import cross_entropy
 from gumbel_mpnn.rewiring.decoys import Decoys
 from gumbel_mpnn.rewiring.evaluating import evaluating
@@ -117,14 +118,17 @@ class GumbelMPNN(RewiringModel):
 
     @overload
     def forward(
-        self, x: Tensor | SparseFeatures | Data, graph: PairGraph | None = ..., return_graph: Literal[False] = ...
+        self,
+        x: Tensor | SparseFeatures | Data,
+        graph: PairGraph | Tensor | None = ...,
+        return_graph: Literal[False] = ...,
     ) -> Tensor: ...
     @overload
     def forward(
-        self, x: Tensor | SparseFeatures | Data, graph: PairGraph | None = ..., *, return_graph: Literal[True]
+        self, x: Tensor | SparseFeatures | Data, graph: PairGraph | Tensor | None = ..., *, return_graph: Literal[True]
     ) -> tuple[Tensor, RewiredGraph]: ...
     def forward(
-        self, x: Tensor | SparseFeatures | Data, graph: PairGraph | None = None, return_graph: bool = False
+        self, x: Tensor | SparseFeatures | Data, graph: PairGraph | Tensor | None = None, return_graph: bool = False
     ) -> Tensor | tuple[Tensor, RewiredGraph]:
         """Logits of every node, and the graph they were made on if asked for.
 
@@ -133,14 +137,13 @@ class GumbelMPNN(RewiringModel):
 
         Args:
             x: Features [N, in] (dense or sparse), or a whole `Data` with candidates.
-            graph: The pairs; taken from the `Data` where one is given.
+            graph: The pairs, or an `edge_index` [2, E] to drop edges of; taken from the `Data` where one is given, as
+                undirected: for a directed graph give `PairGraph.of(data, undirected=False)`.
             return_graph: Whether to give the rewired graph too.
         """
-        if isinstance(x, Data):
-            graph = PairGraph.of(x) if graph is None else graph
-            x = x.x
-        if graph is None:
-            raise TypeError("a graph is needed: a PairGraph, or a Data in place of the features")
+        x, graph, _ = model_input(
+            x, graph, in_channels=self.backbone.in_channels, dtype=self.backbone.head.weight.dtype, candidates=True
+        )
         rewired = self._rewired(x, graph)
         if not self.training and self.settings.evaluation == "mean_of_samples":
             logits, rewired = self._mean_of_samples(x, rewired)

@@ -67,7 +67,7 @@ class RewiringModel(ReplicaModule, ABC):
             theta: Tensor = self.rewirer(self._view(x, graph)[0], graph)
         return theta.sigmoid()
 
-    def rewire(self, data: Data, threshold: float = 0.5) -> Data:
+    def rewire(self, data: Data, threshold: float = 0.5, graph: PairGraph | None = None) -> Data:
         """The learned graph: `edge_index`, `edge_weight` (probability) and `edge_origin`, also for unseen graphs.
 
         Of a `Batch` it is one `Data` with the edges of all graphs, and `batch` says which node is whose.
@@ -75,8 +75,9 @@ class RewiringModel(ReplicaModule, ABC):
         Args:
             data: A graph, with candidates if edges may be added.
             threshold: Pairs less likely than this are left out; 0 keeps all.
+            graph: Its pairs, where they are not the undirected ones: `PairGraph.of(data, undirected=False)`.
         """
-        graph = PairGraph.of(data)
+        graph = PairGraph.of(data) if graph is None else graph
         return as_data(graph, self.pair_probability(data.x, graph).mean(0), data, threshold)
 
     def _add_rewirer(self, in_channels: int, out_channels: int) -> None:

@@ -53,9 +53,14 @@ class Rewired(RewiringModel):
             self._streams = Streams([self.seed], "train", device)
         return self._streams
 
-    def forward(self, data: Data) -> tuple[Tensor, RewiredGraph]:
-        """The model's output, and the graph it was made on, for regularizers: one draw in training."""
-        graph = PairGraph.of(data)
+    def forward(self, data: Data, graph: PairGraph | None = None) -> tuple[Tensor, RewiredGraph]:
+        """The model's output, and the graph it was made on, for regularizers: one draw in training.
+
+        Args:
+            data: A graph with features, and with candidates if edges may be added.
+            graph: Its pairs, where they are not the undirected ones: `PairGraph.of(data, undirected=False)`.
+        """
+        graph = PairGraph.of(data) if graph is None else graph
         rewired = self._rewired(data.x, graph)
         weight = graph.arc_weight(rewired.weight[0], data.x)
         out: Tensor = self.model(data.x, graph.edge_index, weight)

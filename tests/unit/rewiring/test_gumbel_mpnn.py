@@ -15,7 +15,7 @@ from gumbel_mpnn.rewiring import GumbelMPNN
 from gumbel_mpnn.rewiring.rewired import as_data
 from gumbel_mpnn.rewiring.scorers import scorers
 from gumbel_mpnn.training import Task, models, train
-from helpers import edges, numbers, random_edges, replicas, small_data
+from helpers import edges, normal, numbers, random_edges, replicas, small_data
 
 each_scorer = pytest.mark.parametrize("scorer", list(scorers))
 EVALUATIONS = ("threshold", "expected", "mean_of_samples")
@@ -302,3 +302,41 @@ def test_a_failed_rewire_leaves_the_model_as_it_was(beliefs):
     assert [module.training for module in model.modules()] == modes
     model.rewire(data)
     assert [module.training for module in model.modules()] == modes
+
+
+def directed():
+    return Data(
+        x=normal(6, 5, dtype=torch.float32),
+        edge_index=edges((0, 1), (2, 1), (3, 4)),
+        candidate_index=edges((0, 5)),
+    )
+
+
+def test_a_directed_graph_is_given_as_such():
+    data = directed()
+    graph = PairGraph.of(data, undirected=False)
+    model = GumbelMPNN(5, out_channels=3, hidden_channels=4).eval()
+    learned = model.rewire(data, threshold=0, graph=graph)
+    assert sorted(learned.edge_index.T.tolist()) == [[0, 1], [0, 5], [2, 1], [3, 4], [5, 0]]
+    assert not torch.allclose(model(data, graph), model(data))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda model, data: model(data.x), "a graph is needed"),
+        (lambda model, data: model(Data(edge_index=data.edge_index, num_nodes=6)), "no features"),
+        (lambda model, data: model(data.x.double(), data.edge_index), "float64 where the model's parameters are"),
+        (lambda model, data: model(data.x[:, :3], data.edge_index), r"must have the shape \[N, 5\]"),
+    ],
+)
+def test_inputs_that_do_not_fit_are_told_in_a_sentence(call, message):
+    data = directed()
+    with pytest.raises(UserError, match=message):
+        call(GumbelMPNN(5, out_channels=3, hidden_channels=4), data)
+
+
+def test_an_edge_index_is_a_graph_without_candidates():
+    data = directed()
+    model = GumbelMPNN(5, out_channels=3, hidden_channels=4).eval()
+    torch.testing.assert_close(model(data.x, data.edge_index), model(data, PairGraph.of(data, candidates=False)))
