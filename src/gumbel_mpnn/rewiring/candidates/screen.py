@@ -61,7 +61,7 @@ class Screen:
         tiling = kernels.TILING
         nodes, width = x.shape[0], tiling.width(x.shape[1])
         exponent = math.frexp(float(x.abs().max()))[1]
-        x = x * math.ldexp(1.0, -min(max(exponent, -120), 120))
+        x = x.contiguous() * math.ldexp(1.0, -min(max(exponent, -126), 126))
         rows = torch.zeros(_whole(nodes, tiling.rows), width, dtype=torch.float16, device=x.device)
         cols = torch.zeros(_whole(nodes, tiling.cols), width, dtype=torch.float16, device=x.device)
         cols[:nodes, : x.shape[1]] = x

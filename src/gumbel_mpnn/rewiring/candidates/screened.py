@@ -34,7 +34,7 @@ GROUPS = 24
 EVERY = 1
 """The first walk looks at every so many-th tile of columns: with more it is quicker, and the second finds more."""
 SLOTS = 8
-"""Lanes that a row may find for each node that is wanted, before it is left to the chunked search."""
+"""Lanes that a row may find for each node that is wanted, and two more, before it is left to the chunked search."""
 SAMPLE = 2**22
 """Pairs from which the similarity of the last one wanted is estimated."""
 
@@ -65,7 +65,7 @@ def screened_nearest(x: Tensor, graph: PairGraph, start: int, found: Tensor) -> 
 
 def _nearest_of(view: Screen, graph: PairGraph, start: int, rows: range, found: Tensor) -> Tensor:
     """Fill `found` [rows, K] for some rows; those left, bool [rows]."""
-    nodes, wanted, capacity = view.x.shape[0], found.shape[1], SLOTS * EVERY * found.shape[1]
+    nodes, wanted, capacity = view.x.shape[0], found.shape[1], _capacity(found.shape[1])
     begin, end = graph.arcs.rowptr[[start + rows.start, start + rows.stop]].tolist()
     neighbors = torch.stack([graph.arcs.row[begin:end], graph.arcs.col[begin:end]]).long() - start
     best = _lower_bounds(view, rows, wanted, neighbors)
@@ -132,8 +132,9 @@ def screened_pairs(x: Tensor, graph: PairGraph, start: int, quota: int) -> Score
     inside = (first >= 0) & (second < nodes)
     edges = first[inside] * nodes + second[inside]
     floor, expected = _floor_of_pairs(view, edges, quota / pairs)
-    capacity = int(1.5 * expected * pairs) + edges.numel() + 2 * nodes
-    if floor == -math.inf or 8 * capacity > memory(x.device):
+    # Edges and self-pairs are found as well, and each row finds a whole tile where one column is far longer than others.
+    capacity = int(1.5 * expected * pairs) + edges.numel() + 2 * kernels.TILING.lanes * nodes
+    if floor == -math.inf or 64 * capacity > 2 * memory(x.device):
         return None
     lanes, count = view.lanes_above(range(nodes), (floor / view.norm).float(), capacity, pairs=True)
     if int(count) > capacity:
@@ -160,5 +161,9 @@ def _floor_of_pairs(view: Screen, edges: Tensor, share: float) -> tuple[float, f
     return floor, float(seeming.sum()) / SAMPLE
 
 
+def _capacity(wanted: int) -> int:
+    return SLOTS * (EVERY * wanted + 2)
+
+
 def _bytes_per_row(wanted: int) -> int:
-    return 8 * GROUPS * wanted + 64 * SLOTS * EVERY * wanted
+    return 8 * GROUPS * wanted + 16 * _capacity(wanted) + 256 * EVERY * (wanted + 2)

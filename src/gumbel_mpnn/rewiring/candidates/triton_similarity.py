@@ -34,7 +34,7 @@ class Tiling:
     whole: int = 128
     """Up to so many channels a program keeps its rows in shared memory."""
     warps: int = 4
-    stages: int = 3
+    stages: int = 2
 
     @property
     def members(self) -> int:
@@ -49,6 +49,10 @@ class Tiling:
 
 
 TILING = Tiling()
+PARTS = 16
+"""Programs that share the columns of a row in `lanes_above`: enough for an even load."""
+DOTS = 16
+"""Pairs of a program in `dots`."""
 
 
 @triton.jit
@@ -89,7 +93,7 @@ def _lane_maxima(
 
 @triton.jit
 def _lanes_above(
-    rows, cols, slack, floor, count, found, tiles, per_part, capacity,
+    rows, cols, slack, floor, found, tiles, per_part, capacity,
     PER_ROW: tl.constexpr, TRIANGLE: tl.constexpr,
     WIDTH: tl.constexpr, DEPTH: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr, LANES: tl.constexpr,
 ):  # fmt: skip
@@ -102,17 +106,19 @@ def _lanes_above(
     own = _first_channels(rows, row, WIDTH, DEPTH)
     least = tl.load(floor + row)
     code = row[:, None] * (tiles * LANES) + lane[None, :]
-    list_of = row[:, None] + tl.zeros_like(code) if PER_ROW else tl.zeros_like(code)
+    # A list begins with its length. (In an array of their own, lengths would be laid out over the threads in another way.)
+    length = found + (row[:, None] * (capacity + 1) if PER_ROW else 0) + tl.zeros_like(code)
     for tile in range(begin, end):
         here = _best_of_lanes(own, rows, cols, row, tile, WIDTH, DEPTH, ROWS, COLS, LANES)
         good = here + tl.load(slack + tile) >= least[:, None]
-        place = tl.atomic_add(count + list_of, 1, mask=good, sem="relaxed")
-        tl.store(found + list_of * capacity + place, code + tile * LANES, mask=good & (place < capacity))
+        place = tl.atomic_add(length, 1, mask=good, sem="relaxed")
+        tl.store(length + 1 + place, code + tile * LANES, mask=good & (place < capacity))
 
 
 @triton.jit
 def _dots(
-    x, row, col, out, entries, nodes, width, members, step, BLOCK_E: tl.constexpr, BLOCK_D: tl.constexpr,
+    x, row, col, out, entries, nodes, members, step,
+    WIDTH: tl.constexpr, BLOCK_E: tl.constexpr, BLOCK_D: tl.constexpr,
 ):  # fmt: skip
     entry = tl.program_id(0).to(tl.int64) * BLOCK_E + tl.arange(0, BLOCK_E)
     there = entry < entries
@@ -120,11 +126,11 @@ def _dots(
     second += entry % members * step
     there_too = there & (second < nodes)
     total = tl.zeros([BLOCK_E], dtype=tl.float64)
-    for start in range(0, width, BLOCK_D):
+    for start in range(0, WIDTH, BLOCK_D):
         channel = start + tl.arange(0, BLOCK_D)
-        inside = there_too[:, None] & (channel < width)[None, :]
-        a = tl.load(x + first[:, None] * width + channel[None, :], mask=inside, other=0).to(tl.float64)
-        b = tl.load(x + second[:, None] * width + channel[None, :], mask=inside, other=0).to(tl.float64)
+        inside = there_too[:, None] & (channel < WIDTH)[None, :]
+        a = tl.load(x + first[:, None] * WIDTH + channel[None, :], mask=inside, other=0).to(tl.float64)
+        b = tl.load(x + second[:, None] * WIDTH + channel[None, :], mask=inside, other=0).to(tl.float64)
         total += tl.sum(a * b, axis=1)
     tl.store(out + entry, tl.where(there_too, total.to(tl.float32), float("-inf")), mask=there)
 
@@ -177,14 +183,14 @@ def lanes_above(
         Lanes int64 [lists, capacity] and counts int64 [lists].
     """
     lists, tiles = rows.shape[0] if per_row else 1, slack.numel()
-    count = torch.zeros(lists, dtype=torch.int64, device=rows.device)
-    found = torch.empty(lists, capacity, dtype=torch.int64, device=rows.device)
+    found = torch.empty(lists, 1 + capacity, dtype=torch.int64, device=rows.device)
+    found[:, 0] = 0
     parts = min(PARTS, tiles)
     _lanes_above[(rows.shape[0] // TILING.rows, parts)](
-        rows, cols, slack, floor, count, found, tiles, triton.cdiv(tiles, parts), capacity,
+        rows, cols, slack, floor.contiguous(), found, tiles, triton.cdiv(tiles, parts), capacity,
         PER_ROW=per_row, TRIANGLE=triangle, **_sizes(rows),
     )  # fmt: skip
-    return found, count
+    return found[:, 1:], found[:, 0]
 
 
 def dots(x: Tensor, row: Tensor, col: Tensor, members: int = 1, step: int = 0) -> Tensor:
@@ -194,9 +200,10 @@ def dots(x: Tensor, row: Tensor, col: Tensor, members: int = 1, step: int = 0) -
     """
     out = torch.empty(row.numel(), members, device=x.device)
     if out.numel():
-        _dots[(triton.cdiv(out.numel(), 16),)](
-            x, row, col, out, out.numel(), *x.shape, members, step, BLOCK_E=16, BLOCK_D=64, num_warps=2
-        )
+        _dots[(triton.cdiv(out.numel(), DOTS),)](
+            x, row, col, out, out.numel(), x.shape[0], members, step,
+            WIDTH=x.shape[1], BLOCK_E=DOTS, BLOCK_D=64, num_warps=2,
+        )  # fmt: skip
     return out
 
 
@@ -208,5 +215,3 @@ def _sizes(rows: Tensor) -> dict[str, int | bool]:
     }  # fmt: skip
 
 
-PARTS = 16
-"""Programs that share the columns of a row in `lanes_above`: enough for an even load."""
