@@ -43,7 +43,9 @@ HARD = {
     "all alike": lambda: torch.full((1000, 128), 1 + 2.0**-11 + 2.0**-16),
     "many ones": lambda: torch.ones(1000, 700),
     "one large, many small": lambda: F.pad(torch.full((1000, 2047), 2.0**-11), (1, 0), value=1.0),
-    "cancelling": lambda: torch.cat([normal(1000, 64), normal(1000, 64) * torch.tensor([1.0, -1]).repeat(32)], 1).float(),
+    "cancelling": lambda: torch.cat(
+        [normal(1000, 64), normal(1000, 64) * torch.tensor([1.0, -1]).repeat(32)], 1
+    ).float(),
     "spread": lambda: (normal(1000, 300) * torch.logspace(-6, 0, 300)).float(),
     "subnormal halves": lambda: (normal(1000, 100) * torch.logspace(-9, 0, 1000)[:, None]).float(),
 }

@@ -1,24 +1,24 @@
-"""Similarities of all pairs as a GPU's tensor cores make them, with a proved bound of what they are wrong by.
+"""Similarities of all pairs as a GPU's tensor cores make them, with a bound of what they are wrong by.
 
-Tensor cores multiply 16-bit floats ten times as fast as a GPU multiplies 32-bit ones, and wrong in the fourth digit. That
-is enough to rule out nearly all pairs: those whose similarity plus the bound stays below what is known to be reached.
-Only the rest are looked at again, exactly. So the result is exact, and the approximation decides about the time alone.
+Tensor cores multiply 16-bit floats more than ten times as fast as a GPU multiplies 32-bit ones, and wrong in the fourth
+digit. That is enough to rule out nearly all pairs: those whose similarity plus the bound stays below what is known to be
+reached. Only the rest are looked at again, exactly. So the result is exact; the approximation decides about time alone.
 
-Exactly means here: by the dot product of the float32 embeddings, made in float64 and then rounded to float32. The chunked
-searches (`nearest`, `closest_pairs`) add up in float32, in an order that the library chooses. Both find the same unless
-two similarities differ by less than float32's rounding of such a sum, D · 2⁻²⁴ · |x_i| |x_j|; where every sum of
-products is a float32 number (counts, bags of words) always.
+Exactly means here: by the dot product of the float32 embeddings, made in float64 and then rounded to float32; equal
+numbers are ties. The chunked searches (`nearest`, `closest_pairs`) add up in float32, in an order that the library
+chooses, and may be wrong by D · 2⁻²⁴ · |x_i| |x_j|. Both find the same unless similarities differ by less than that;
+where every sum of products is a float32 number (counts, bags of words), they always do, ties and all.
 
 The bound. Let u = x_i / |x_i|, and let r and c be the 16-bit roundings of u and x_j. The tensor cores give s̃, and
 
     |u · x_j - s̃|  ≤  |u - r| |x_j|  +  |r| |x_j - c|  +  γ |r| |c|
 
 by the inequality of Cauchy and Schwarz. |u - r| and |x_j - c| are not estimated but measured, so features that 16 bits
-hold exactly have no rounding error at all. γ is for the sum of D products inside the tensor core: products are exact, and
-each summand is cut off at the last place of a float32 as large as the largest summand, the running sum included. With
-at least four products to a step, at most 5/4 · D numbers are cut off and D/4 sums rounded, which is below 2 D · 2⁻²³. That
-each costs no more than a unit in the last place is what has been measured on such devices; it is not in their manuals,
-and tests/gpu checks it. Eight more units pay for the roundings of the comparisons themselves.
+hold exactly have no rounding error at all. γ is for the sum of D products inside the tensor core. Products are exact, and
+no summand or running sum exceeds Σ |r_k c_k| ≤ |r| |c|. With at least four products to a step, 5/4 · D numbers are cut
+off and D/4 sums rounded at most. Each loses no more than 2⁻²³ |r| |c| if a core keeps the bits of a float32 below its
+largest summand: experiments with such devices say so, no manual does, and tests/gpu checks it. Together that is less
+than D · 2⁻²². Eight such units more pay for the roundings of the comparisons themselves.
 """
 
 from __future__ import annotations
@@ -88,9 +88,7 @@ class Screen:
         """More than the rounding to float32 of any similarity, in lengths of the row."""
         return 2.0**-20 * float(self.norm.max())
 
-    def lanes_above(
-        self, rows: range, floor: Tensor, capacity: int, *, pairs: bool = False
-    ) -> tuple[Tensor, Tensor]:
+    def lanes_above(self, rows: range, floor: Tensor, capacity: int, *, pairs: bool = False) -> tuple[Tensor, Tensor]:
         """The lanes of `rows` with a similarity that may reach `floor` float32 [rows], in lengths of the row.
 
         Either `capacity` for each row, or, for `pairs` (a row and a column after it), so many in all.
@@ -114,7 +112,10 @@ class Screen:
         tiling = self.kernels.TILING
         found = []
         for part in lanes.split(max(memory(self.x.device) // (64 + 8 * tiling.members), 1)):
-            row, place = part // (self.tile_slack.numel() * tiling.lanes), part % (self.tile_slack.numel() * tiling.lanes)
+            row, place = (
+                part // (self.tile_slack.numel() * tiling.lanes),
+                part % (self.tile_slack.numel() * tiling.lanes),
+            )
             col = place // tiling.lanes * tiling.cols + place % tiling.lanes
             score = self.kernels.dots(self.x, row + first_row, col, tiling.members, tiling.lanes)
             lane, member = (score >= floor[row, None]).nonzero().T

@@ -42,9 +42,9 @@ SAMPLE = 2**22
 def screened_nearest(x: Tensor, graph: PairGraph, start: int, found: Tensor) -> Tensor:
     """Fill rows of `found` int64 [n, K] with the nearest of each node, as `nearest` does; those left, bool [n].
 
-    The first walk finds, for each row, how similar the K best can at least be called: of every group of columns the best
-    is known, less the bound; groups whose best may be a neighbor do not count. The second lists where the bound admits as
-    much, which is little more than K. Left are rows with more than their list holds: many equals, mostly.
+    The first walk finds how similar the K best of each row are at least: of every group of columns it knows the best,
+    less the bound; groups whose best may be a neighbor do not count. The second walk lists where the bound admits as
+    much, little more than K places. Left are rows with more than their list holds: those with many equals, mostly.
 
     Args:
         x: Embeddings float32 [n, D] of one graph.
@@ -99,7 +99,9 @@ def _lower_bounds(view: Screen, rows: range, wanted: int, neighbors: Tensor) -> 
     tiles = -(-(view.x.shape[0] // tiling.cols) // EVERY)  # whole ones: zeros that fill up must not count
     parts = min(-(-GROUPS * wanted // tiling.lanes), tiles)
     stop = rows.start + -(-len(rows) // tiling.rows) * tiling.rows
-    best = kernels.lane_maxima(view.rows[rows.start : stop], view.cols, view.tile_slack, tiles, parts, EVERY)[: len(rows)]
+    best: Tensor = kernels.lane_maxima(view.rows[rows.start : stop], view.cols, view.tile_slack, tiles, parts, EVERY)[
+        : len(rows)
+    ]
     own = torch.arange(rows.start, rows.stop, device=best.device)
     row, col = torch.cat([neighbors, own.expand(2, -1)], dim=1)
     group, looked_at = kernels.group_of(col, tiles, parts, EVERY)
@@ -113,9 +115,9 @@ def _lower_bounds(view: Screen, rows: range, wanted: int, neighbors: Tensor) -> 
 def screened_pairs(x: Tensor, graph: PairGraph, start: int, quota: int) -> Scored | None:
     """The `quota` most similar pairs of one graph that are no edges, as `closest_pairs` finds them; None: not found.
 
-    A sample says which similarity a few more than `quota` pairs reach, whatever their distribution. One walk lists where
-    the bound admits as much. If then as many pairs as wanted do reach it, no others can be among the best. None where
-    a screen does not pay, where equals are too many, or, one time in ten thousand, where the sample was unlucky.
+    A sample says which similarity a few more than `quota` pairs reach, whatever their distribution. One walk lists
+    where the bound admits as much. If then as many pairs as wanted do reach it, no others can be among the best. None
+    where a screen does not pay, where equals are too many, or, less than once in ten thousand, the sample was unlucky.
 
     Args:
         x: Embeddings float32 [n, D] of one graph.
@@ -132,7 +134,7 @@ def screened_pairs(x: Tensor, graph: PairGraph, start: int, quota: int) -> Score
     inside = (first >= 0) & (second < nodes)
     edges = first[inside] * nodes + second[inside]
     floor, expected = _floor_of_pairs(view, edges, quota / pairs)
-    # Edges and self-pairs are found as well, and each row finds a whole tile where one column is far longer than others.
+    # Edges and self-pairs are found too, and each row finds a whole tile where one column is far longer than the rest.
     capacity = int(1.5 * expected * pairs) + edges.numel() + 2 * kernels.TILING.lanes * nodes
     if floor == -math.inf or 64 * capacity > 2 * memory(x.device):
         return None

@@ -1,8 +1,8 @@
 """Kernels that walk over all pairs of rows and columns on a GPU and keep next to nothing of them.
 
-A tile of scores, ROWS × COLS, is made by the tensor cores from 16-bit numbers and never leaves the registers. Its columns
-are taken together in LANES lanes, those with the same number modulo LANES, and only the largest score of each lane is
-looked at. A thread holds whole lanes of a row, so this is one operation for each score and no exchange between threads.
+A tile of scores, ROWS × COLS, is made by the tensor cores from 16-bit numbers and never leaves the registers. Its
+columns are taken together in LANES lanes, those with the same number modulo LANES, and only the largest score of each
+lane is looked at. A thread holds whole lanes of a row: one operation for each score, nothing exchanged between threads.
 
     lane_maxima   the largest of each lane over many tiles, [rows, groups]: how good the best columns are at least
     lanes_above   the lanes with a score that may reach the row's floor, as a list: where the best columns lie at most
@@ -44,8 +44,8 @@ class Tiling:
     def width(self, channels: int) -> int:
         """Channels with those that must be filled up with zeros."""
         if channels <= self.whole:
-            return max(triton.next_power_of_2(channels), 16)
-        return triton.cdiv(channels, self.depth) * self.depth
+            return max(int(triton.next_power_of_2(channels)), 16)
+        return -(-channels // self.depth) * self.depth
 
 
 TILING = Tiling()
@@ -106,7 +106,7 @@ def _lanes_above(
     own = _first_channels(rows, row, WIDTH, DEPTH)
     least = tl.load(floor + row)
     code = row[:, None] * (tiles * LANES) + lane[None, :]
-    # A list begins with its length. (In an array of their own, lengths would be laid out over the threads in another way.)
+    # A list begins with its length. In an array of their own, lengths would lie in other threads than the lists.
     length = found + (row[:, None] * (capacity + 1) if PER_ROW else 0) + tl.zeros_like(code)
     for tile in range(begin, end):
         here = _best_of_lanes(own, rows, cols, row, tile, WIDTH, DEPTH, ROWS, COLS, LANES)
@@ -213,5 +213,3 @@ def _sizes(rows: Tensor) -> dict[str, int | bool]:
         "WIDTH": width, "DEPTH": width if width <= TILING.whole else TILING.depth, "ROWS": TILING.rows,
         "COLS": TILING.cols, "LANES": TILING.lanes, "num_warps": TILING.warps, "num_stages": TILING.stages,
     }  # fmt: skip
-
-
