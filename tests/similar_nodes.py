@@ -9,9 +9,9 @@ from helpers import normal
 
 
 def words(nodes: int) -> Tensor:
-    """Eight of 40 words at each node: many equal similarities, all small integers."""
-    chosen = normal(nodes, 40).argsort(dim=1)[:, :8]
-    return torch.zeros(nodes, 40).scatter_(1, chosen, 1.0)
+    """Sixteen of 60 words at each node: many equal similarities; float32 holds dot products and cosines exactly."""
+    chosen = normal(nodes, 60).argsort(dim=1)[:, :16]
+    return torch.zeros(nodes, 60).scatter_(1, chosen, 1.0)
 
 
 def duplicates(nodes: int) -> Tensor:

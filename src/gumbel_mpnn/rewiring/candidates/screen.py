@@ -1,24 +1,24 @@
 """Similarities of all pairs as a GPU's tensor cores make them, with a bound of what they are wrong by.
 
 Tensor cores multiply 16-bit floats more than ten times as fast as a GPU multiplies 32-bit ones, and wrong in the fourth
-digit. That is enough to rule out nearly all pairs: those whose similarity plus the bound stays below what is known to be
-reached. Only the rest are looked at again, exactly. So the result is exact; the approximation decides about time alone.
+digit. That is enough to rule out nearly all pairs: those whose similarity plus the bound stays below what is known to
+be reached. Only the rest are looked at again, exactly. So the result is exact; the approximation decides about time.
 
 Exactly means here: by the dot product of the float32 embeddings, made in float64 and then rounded to float32; equal
 numbers are ties. The chunked searches (`nearest`, `closest_pairs`) add up in float32, in an order that the library
 chooses, and may be wrong by D · 2⁻²⁴ · |x_i| |x_j|. Both find the same unless similarities differ by less than that;
-where every sum of products is a float32 number (counts, bags of words), they always do, ties and all.
+where every sum of products is a float32 number (dot products of counts), they always do, ties and all.
 
 The bound. Let u = x_i / |x_i|, and let r and c be the 16-bit roundings of u and x_j. The tensor cores give s̃, and
 
     |u · x_j - s̃|  ≤  |u - r| |x_j|  +  |r| |x_j - c|  +  γ |r| |c|
 
 by the inequality of Cauchy and Schwarz. |u - r| and |x_j - c| are not estimated but measured, so features that 16 bits
-hold exactly have no rounding error at all. γ is for the sum of D products inside the tensor core. Products are exact, and
-no summand or running sum exceeds Σ |r_k c_k| ≤ |r| |c|. With at least four products to a step, 5/4 · D numbers are cut
-off and D/4 sums rounded at most. Each loses no more than 2⁻²³ |r| |c| if a core keeps the bits of a float32 below its
-largest summand: experiments with such devices say so, no manual does, and tests/gpu checks it. Together that is less
-than D · 2⁻²². Eight such units more pay for the roundings of the comparisons themselves.
+hold exactly have no rounding error at all. γ is for the sum of D products inside the tensor core. Products are exact,
+and no summand or running sum exceeds Σ |r_k c_k| ≤ |r| |c|. With at least four products to a step, at most 5/4 · D
+numbers are cut off and D/4 sums rounded. Each loses no more than 2⁻²³ |r| |c| if a core keeps the bits of a float32
+below its largest summand: experiments with such devices say so, no manual does, and tests/gpu checks it. Together that
+is less than D · 2⁻²². Eight such units more pay for the roundings of the comparisons themselves.
 """
 
 from __future__ import annotations
@@ -88,14 +88,17 @@ class Screen:
         """More than the rounding to float32 of any similarity, in lengths of the row."""
         return 2.0**-20 * float(self.norm.max())
 
+    def tiles_of(self, rows: range) -> Tensor:
+        """The 16-bit rows of some nodes, from the beginning of a tile on, with those that fill up the last tile."""
+        return self.rows[rows.start : rows.start + _whole(len(rows), self.kernels.TILING.rows)]
+
     def lanes_above(self, rows: range, floor: Tensor, capacity: int, *, pairs: bool = False) -> tuple[Tensor, Tensor]:
         """The lanes of `rows` with a similarity that may reach `floor` float32 [rows], in lengths of the row.
 
         Either `capacity` for each row, or, for `pairs` (a row and a column after it), so many in all.
         """
-        tall = _whole(len(rows), self.kernels.TILING.rows)
-        floor = torch.nn.functional.pad(floor, (0, tall - len(rows)), value=torch.inf)
-        some = self.rows[rows.start : rows.start + tall]
+        some = self.tiles_of(rows)
+        floor = torch.nn.functional.pad(floor, (0, some.shape[0] - len(rows)), value=torch.inf)
         lanes, count = self.kernels.lanes_above(
             some, self.cols, self.tile_slack, floor, capacity, per_row=not pairs, triangle=pairs
         )

@@ -76,18 +76,22 @@ def _nearest_of(view: Screen, graph: PairGraph, start: int, rows: range, found: 
     lanes, count = view.lanes_above(rows, floor, capacity)
     complete = (floor < torch.inf) & (count <= capacity)
     lanes = lanes[complete[:, None] & (torch.arange(capacity, device=floor.device) < count[:, None])]
-    norm = view.norm[rows.start : rows.stop]
-    exact_floor = ((floor - view.rounding) * norm).float()
+    exact_floor = ((floor - view.rounding) * view.norm[rows.start : rows.stop]).float()
     row, col, score = view.exact(lanes, exact_floor, rows.start)
     good = (row != col) & ~contains(neighbors[0] * nodes + neighbors[1], row * nodes + col)
-    row, col, score = row[good], col[good], score[good]
-    order = sortable(score, circle_steps(row, col, nodes)).argsort(descending=True)
-    order = order[row[order].argsort(stable=True)]
-    row, col = row[order] - rows.start, col[order]
-    place = torch.arange(row.numel(), device=row.device) - torch.searchsorted(row, row)
-    best_ones = place < wanted
-    found[row[best_ones], place[best_ones]] = col[best_ones] + start
+    row, col = row[good], col[good]
+    row, place, col = _ranked(row, col, sortable(score[good], circle_steps(row, col, nodes)))
+    found[row[place < wanted] - rows.start, place[place < wanted]] = col[place < wanted] + start
     return ~complete
+
+
+def _ranked(row: Tensor, col: Tensor, key: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Rows and columns [K] sorted by row, then best `key` first, and the place of each in its row."""
+    order = key.argsort(descending=True)
+    order = order[row[order].argsort(stable=True)]
+    row = row[order]
+    place = torch.arange(row.numel(), device=row.device) - torch.searchsorted(row, row)
+    return row, place, col[order]
 
 
 def _lower_bounds(view: Screen, rows: range, wanted: int, neighbors: Tensor) -> Tensor:
@@ -98,10 +102,8 @@ def _lower_bounds(view: Screen, rows: range, wanted: int, neighbors: Tensor) -> 
     kernels, tiling = view.kernels, view.kernels.TILING
     tiles = -(-(view.x.shape[0] // tiling.cols) // EVERY)  # whole ones: zeros that fill up must not count
     parts = min(-(-GROUPS * wanted // tiling.lanes), tiles)
-    stop = rows.start + -(-len(rows) // tiling.rows) * tiling.rows
-    best: Tensor = kernels.lane_maxima(view.rows[rows.start : stop], view.cols, view.tile_slack, tiles, parts, EVERY)[
-        : len(rows)
-    ]
+    best: Tensor = kernels.lane_maxima(view.tiles_of(rows), view.cols, view.tile_slack, tiles, parts, EVERY)
+    best = best[: len(rows)]
     own = torch.arange(rows.start, rows.stop, device=best.device)
     row, col = torch.cat([neighbors, own.expand(2, -1)], dim=1)
     group, looked_at = kernels.group_of(col, tiles, parts, EVERY)
