@@ -186,6 +186,16 @@ def test_whole_tiles_and_columns_that_lie_one_after_the_other():
 
 
 @pytest.mark.usefixtures("on_cpu")
+def test_zeros_that_fill_up_the_last_tile_are_no_nodes():
+    x = -1 - torch.arange(NODES)[:, None] / 100
+    x[9] = 1  # all others are less similar to it than nothing
+    graph = PairGraph.build(random_edges(NODES, 3 * NODES), NODES)
+    found, left = left_of(x, graph, 4)
+    assert not left[9]
+    assert torch.equal(found[~left], nearest_by_definition(x, graph, 4)[~left])
+
+
+@pytest.mark.usefixtures("on_cpu")
 def test_memory_changes_nothing(monkeypatch):
     x, graph = FEATURES["normal"](NODES), some_graph()
     expected = nearest_by_definition(x, graph, 3)
