@@ -1,7 +1,7 @@
 """Listing and filtering a store of 100,000 finished runs by its index, against reading every record.
 
-"listed" and "filtered" include the look at all folders of settings for changes; the command's time is that of starting
-Python and torch, which the same command on an empty folder shows.
+"listed" and "filtered" include the look at all folders of settings for changes; the command is a process of its own,
+and the same command on an empty folder shows what of its time is the start of Python.
 
 python benchmarks/list_runs.py          # 100,000 records are made in a temporary folder, which takes about a minute
 python benchmarks/list_runs.py --toy    # seconds, for the tests; nothing is written
@@ -21,9 +21,10 @@ from pathlib import Path
 import harness  # before torch: it sets how threads wait
 
 # isort: split
-from gumbel_mpnn.runs import Record, find_records, make_settings
-from gumbel_mpnn.runs.filters import Filter
-from gumbel_mpnn.runs.index import RunIndex
+from gumbel_mpnn.records import Record, find_records
+from gumbel_mpnn.records.filters import Filter
+from gumbel_mpnn.records.index import RunIndex
+from gumbel_mpnn.runs import make_settings
 
 SPLITS, SEEDS = 10, 3
 DATASETS = ("cora", "citeseer", "pubmed", "squirrel", "chameleon", "actor", "minesweeper", "tolokers")

@@ -64,7 +64,7 @@ def step_gpu(result: Result) -> str:
         for name, of in result["counted"].items()
     ]
     limits = result["ceilings"]
-    missing = [f"{name} is left out: {why}" for name, why in result["left_out"].items()]
+    missing = _left_out(result)
     return "\n\n".join(
         [
             table(heads, rows),
@@ -123,7 +123,7 @@ def replicas_gpu(result: Result) -> str:
             table(["throughput of", "against", "times"], ratios),
             f"Exact ROC-AUC of {auc['runs']} runs on {auc['nodes']:,} nodes: {auc['ours_ms']:.2f} ms on the device,"
             f" {auc['scikit_learn_ms']:.1f} ms by scikit-learn run after run ({auc['times_faster']:.0f} times).",
-            *[f"{name} is left out: {why}" for name, why in result["left_out"].items()],
+            *_left_out(result),
             f"{facts(result)} {machine(result)}",
         ]
     )
@@ -213,6 +213,11 @@ def _ms(value: float) -> str:
 
 def _count(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _left_out(result: dict[str, Any]) -> list[str]:
+    """A sentence for each program that could not run: the first of its error's."""
+    return [f"{name} is left out: {why.split('. ')[0]}." for name, why in result["left_out"].items()]
 
 
 def _memory(peak: dict[str, float] | None) -> list[str]:

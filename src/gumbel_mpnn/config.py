@@ -82,7 +82,7 @@ class RewiringSettings:
     samples: int = 1
     """Graphs drawn for each step."""
     evaluation: str = "expected"
-    """The graph of evaluation: `threshold`, `expected` or `mean_of_samples`."""
+    """The graph of evaluation: `threshold` (the pairs of probability ½ or more), `expected` or `mean_of_samples`."""
     evaluation_samples: int = 8
     regularizer: str = "none"
     regularizer_weight: float = 0.0

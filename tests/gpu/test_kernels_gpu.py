@@ -3,10 +3,12 @@
 import pytest
 import torch
 
-from gumbel_mpnn.graph import SparseLayout, matmul, sampled_product
+from graph_cases import GRAPHS, REPLICAS, WIDTHS, check_against_float64
+from gumbel_mpnn.graph import PairGraph, SparseLayout, matmul, sampled_product
 from gumbel_mpnn.nn import Streams, backbones
 from gumbel_mpnn.nn.activation import activate, dropout, dropout_features
 from gumbel_mpnn.nn.modules import make_norm
+from gumbel_mpnn.rewiring import GumbelMPNN
 from gumbel_mpnn.training import replay, train
 from helpers import make_settings, make_task, normal, numbers, randomized, replicas, small_data
 
@@ -41,6 +43,28 @@ def test_products_equal_the_dense_ones(batch, width):
         grads = torch.autograd.grad(out.square().sum() + scores.square().sum(), [v, a, b])
         results.append([out, scores, *grads])
     torch.testing.assert_close(*results)
+
+
+@pytest.mark.parametrize("replicas", REPLICAS)
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", GRAPHS)
+def test_products_are_those_of_float64_on_the_cpu(name, width, replicas):
+    check_against_float64(name, width, replicas, "cuda")
+
+
+def test_a_step_needs_no_memory_for_arcs_times_channels():
+    nodes, width = 2_000, 256
+    both = torch.triu_indices(nodes, nodes, 1, device="cuda")[:, ::2]
+    graph = PairGraph.build(both, nodes, candidate_index=both[:, :0])
+    model = GumbelMPNN(8, out_channels=3, hidden_channels=width, num_layers=2, replicas=1).cuda()
+    x, y = torch.randn(nodes, 8, device="cuda"), torch.arange(nodes, device="cuda") % 3
+    mask, start = torch.ones(1, nodes, dtype=torch.bool, device="cuda"), torch.zeros((), device="cuda")
+    for _ in range(2):  # the first lays out what the second only uses
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        model.training_loss(x, graph, y, mask, start).sum().backward()
+    peak = torch.cuda.max_memory_allocated() - before
+    assert peak < 4 * graph.num_arcs * width / 4  # a quarter of one such array
 
 
 def test_products_take_shared_values_and_strided_operands():

@@ -69,6 +69,14 @@ def distinct(score: Tensor) -> bool:
     return bool((possible.sort().values.diff() > 1e-5).all())
 
 
+def rounding_decides(data: Data, kind: str) -> bool:
+    """Whether some graph of a batch has two pairs so alike that the order of additions may say which is more so."""
+    if kind == "dot" and torch.equal(data.x, data.x.round()):
+        return False  # sums of whole numbers are exact
+    score = similarities(data, kind).masked_fill(~allowed(data).triu(), -torch.inf)
+    return not all(distinct(score[data.batch == graph]) for graph in data.batch.unique())
+
+
 def as_set(data: Data) -> set[tuple[int, int]]:
     return {(first, second) for first, second in data.candidate_index.T.tolist()}
 
@@ -144,8 +152,10 @@ def test_global_is_the_best_of_all_pairs_for_any_numbers(data, pairs, kind):
 
 
 @bounded
-@given(graphs(batched=True), st.integers(0, 30), KINDS, st.booleans())
-def test_each_graph_of_a_batch_is_searched_alone(data, count, kind, locally):
+@given(st.data(), st.integers(0, 30), KINDS, st.booleans())
+def test_each_graph_of_a_batch_is_searched_alone(draws, count, kind, locally):
+    data = draws.draw(graphs(whole_numbers=kind == "dot", batched=True))
+    assume(not rounding_decides(data, kind))
     strategy = Local(count + 1, kind) if locally else Global(count, kind)
     expected = set()
     for graph in data.batch.unique():
@@ -161,8 +171,11 @@ def test_each_graph_of_a_batch_is_searched_alone(data, count, kind, locally):
 
 
 @bounded
-@given(graphs(batched=True), strategies(), st.integers(1, 20_000))
-def test_memory_does_not_change_the_result(data, strategy, budget):
+@given(st.data(), strategies(), st.integers(1, 20_000))
+def test_memory_does_not_change_the_result(draws, strategy, budget):
+    kind = getattr(strategy, "similarity", "dot")
+    data = draws.draw(graphs(whole_numbers=kind == "dot", batched=True))
+    assume(not rounding_decides(data, kind))
     expected = strategy(data).candidate_index
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(similarity.MEMORY, "cpu", budget)

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from gumbel_mpnn.data.atomic import write_atomically
+from gumbel_mpnn.atomic import write_atomically
 from gumbel_mpnn.errors import DataError, UserError
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import GCN, Streams, as_features, backbones

@@ -200,7 +200,7 @@ def test_the_message_names_the_file_that_was_asked_for(tmp_path):
 
 def test_a_page_without_runs_is_a_sentence():
     from gumbel_mpnn.experiments import Backbones, Job
-    from gumbel_mpnn.report import document
+    from gumbel_mpnn.report.document import document
 
     assert "with ." not in document(Backbones(), Backbones().collect({Job("cora", "gcn"): None}), [], "x")
 

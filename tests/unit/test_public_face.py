@@ -71,3 +71,15 @@ def test_what_the_readme_shows_runs(block, tmp_path, monkeypatch, capsys):
     exec(compile(block, str(README), "exec"), {"__name__": "readme"})
     assert list(tmp_path.iterdir()) == []
     assert capsys.readouterr().err == ""
+
+
+ACCURACY = README.parent / "docs" / "results" / "accuracy.md"
+
+
+@pytest.mark.skipif(not (README.is_file() and ACCURACY.is_file()), reason="the documents are not here")
+def test_the_table_of_the_readme_is_that_of_the_page():
+    page = ACCURACY.read_text().splitlines()
+    section = README.read_text().split("## Results\n")[1].split("\n## ")[0]
+    rows = [line for line in section.splitlines() if line.startswith("|")]
+    assert len(rows) > 5
+    assert not set(rows) - set(page)

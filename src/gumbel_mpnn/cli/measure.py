@@ -15,12 +15,14 @@ from gumbel_mpnn.cli.own_data import (
     GraphOption,
     LabelOption,
     NodesOption,
-    measured_data,
+    Source,
 )
 from gumbel_mpnn.errors import UserError
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
+
+    from gumbel_mpnn.config import Settings
 
 Values = dict[str, int | float | None]
 
@@ -60,8 +62,8 @@ def measure(
     format: FormatOption = OutputFormat.text,
 ) -> None:
     """Homophily, label informativeness, neighborhoods, degrees, components and spectral gap of a graph."""
-    own = any(option is not None for option in (nodes, edges, graph, label, features))
-    if every and (own or dataset is not None or run is not None):
+    source = Source(dataset, nodes, edges, graph, label, features)
+    if every and (source.is_own or dataset is not None or run is not None):
         raise UserError("--all measures every data set that is here: leave out the name, --run and own data")
     if threshold is not None and run is None:
         raise UserError("--threshold is of a learned graph: give the folder of its runs as --run")
@@ -70,16 +72,15 @@ def measure(
     if every:
         _measure_all(data_root, convention, largest_component, format)
         return
-    source: str | Data | None = None
-    if dataset is not None or own or run is None:
-        as_listed = convention is EdgeConvention.as_listed
-        source = measured_data(dataset, nodes, edges, graph, label, features, as_listed)
-    if isinstance(source, str):
-        source = _load(source, data_root, convention)
+    data: str | Data | None = None
+    if dataset is not None or source.is_own or run is None:
+        data = source.to_measure(as_listed=convention is EdgeConvention.as_listed)
+    if isinstance(data, str):
+        data = _load(data, data_root, convention)
     if run is not None:
-        _compare(run, source, 0.5 if threshold is None else threshold, data_root, largest_component, format)
-    elif source is not None:
-        values = _measured(source, convention, largest_component)
+        _compare(run, data, threshold, data_root, largest_component, format)
+    elif data is not None:
+        values = _measured(data, convention, largest_component)
         _emit_columns({"value": values}, format, values)
 
 
@@ -107,50 +108,77 @@ def _measure_all(root: Path | None, convention: EdgeConvention, largest: bool, f
 def _compare(
     run: Path,
     given: Data | None,
-    threshold: float,
+    threshold: float | None,
     root: Path | None,
     largest: bool,
     format: OutputFormat,
 ) -> None:
-    """The graph that runs were trained on beside the one they learned."""
-    from torch_geometric.data import Data
+    """The graph that runs were trained on beside the one they learned, or that SDRF made for them."""
+    flow = _settings_of_sdrf(run)
+    if flow is None:
+        before, after = _learned(run, given, 0.5 if threshold is None else threshold, root)
+    elif threshold is not None:
+        raise UserError("--threshold is of a learned graph, and the one of sdrf is not: leave it out")
+    else:
+        from gumbel_mpnn.training import prepare
 
-    from gumbel_mpnn.runs import learned_graph
-
-    pairs = learned_graph(run, threshold=0.0)  # all of them
-    labels = _labels_of_run(run, given, pairs, root)
-    compared = {}
-    for name, chosen in (("before", pairs.edge_origin), ("after", pairs.edge_weight >= threshold)):
-        part = Data(edge_index=pairs.edge_index[:, chosen], y=labels, num_nodes=pairs.num_nodes)
-        compared[name] = _measured(part, EdgeConvention.coalesced, largest)
+        before = _training_graph(run, given, root)
+        after = prepare(before, flow)
+    graphs = {"before": before, "after": after}
+    compared = {name: _measured(graph, EdgeConvention.coalesced, largest) for name, graph in graphs.items()}
     _emit_columns(compared, format, compared)
 
 
-def _labels_of_run(run: Path, given: Data | None, pairs: Data, root: Path | None) -> object:
-    """The labels y [N] of the graph that the runs under `run` were trained on, read again and compared with it."""
+def _settings_of_sdrf(run: Path) -> Settings | None:
+    """The settings of the runs under `run` if they are of the model `sdrf`, whose graph is made anew and not kept."""
+    from gumbel_mpnn.config import Settings
+    from gumbel_mpnn.records import find_records
+
+    found = [record.settings for _, record in find_records(run)]
+    if not found or any(settings["model"]["name"] != "sdrf" for settings in found):
+        return None
+    if any(settings != found[0] for settings in found):
+        raise UserError(f"the runs under {run} are of different settings: give the folder of one setting")
+    return Settings.from_dict(found[0])
+
+
+def _learned(run: Path, given: Data | None, threshold: float, root: Path | None) -> tuple[Data, Data]:
+    """The graph that the runs under `run` were trained on and the one they learned, with its labels."""
     import torch
     from torch_geometric.data import Data
 
+    from gumbel_mpnn.measures import undirected_edges
+    from gumbel_mpnn.runs import learned_graph
+
+    pairs = learned_graph(run, threshold=0.0)  # all of them
+    given = _training_graph(run, given, root)
+    before, after = (
+        Data(edge_index=pairs.edge_index[:, chosen], y=given.get("y"), num_nodes=pairs.num_nodes)
+        for chosen in (pairs.edge_origin, pairs.edge_weight >= threshold)
+    )
+    if given.num_nodes != pairs.num_nodes or not torch.equal(undirected_edges(given), undirected_edges(before)):
+        raise UserError(f"the runs under {run} were trained on another graph than the one given")
+    return before, after
+
+
+def _training_graph(run: Path, given: Data | None, root: Path | None) -> Data:
+    """The graph that the runs under `run` were trained on: the one given, or else read again by its name."""
     from gumbel_mpnn.data import demo_graph, specs
     from gumbel_mpnn.experiments import GENERATED
-    from gumbel_mpnn.measures import undirected_edges
-    from gumbel_mpnn.runs import find_records
+    from gumbel_mpnn.records import find_records
 
     names = {record.settings["dataset"] for _, record in find_records(run)}
     if len(names) != 1:
         raise UserError(f"the runs under {run} are of {len(names)} data sets: give the folder of one setting")
+    if given is not None:
+        return given
     (name,) = names
     generated = {"demo": demo_graph, **GENERATED}
-    if given is None and name in generated:
-        given = generated[name]()
-    elif given is None and name in specs:
-        given = _load(name, root, EdgeConvention.coalesced)
-    elif given is None:
-        raise UserError(f"the runs under {run} are of own data: name its files too (--nodes, --edges, --label)")
-    before = Data(edge_index=pairs.edge_index[:, pairs.edge_origin], num_nodes=pairs.num_nodes)
-    if given.num_nodes != pairs.num_nodes or not torch.equal(undirected_edges(given), undirected_edges(before)):
-        raise UserError(f"the runs under {run} were trained on another graph than the one given, of {name!r}")
-    return given.get("y")
+    if name in generated:
+        return generated[name]()
+    if name in specs:
+        return _load(name, root, EdgeConvention.coalesced)
+    raise UserError(f"the runs under {run} are of own data: name its files too (--nodes, --edges, --label)")
 
 
 def _load(name: str, root: Path | None, convention: EdgeConvention) -> Data:

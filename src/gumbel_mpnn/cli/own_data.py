@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -21,72 +22,75 @@ FeaturesOption = Annotated[
 ]
 
 
-def chosen_data(
-    dataset: str | None,
-    nodes: Path | None,
-    edges: Path | None,
-    graph: Path | None,
-    label: str | None,
-    features: str | None,
-    undirected: bool,
-) -> str | Data:
-    """The graph to train on that the options name: a data set by its name, or a person's own files."""
-    if _is_by_name(dataset, nodes, edges, graph, label, features):
-        return str(dataset)
-    from gumbel_mpnn.data import from_csv, from_graphml, from_npz
+@dataclass(frozen=True)
+class Source:
+    """The graph that a person named, by a data set's name or by own files; each is an argument or option of a verb."""
 
-    columns = _columns(features)
-    if graph is not None and graph.suffix == ".npz":
-        return from_npz(graph, undirected=undirected)
-    if label is None:
-        raise UserError("own data need --label, the name of the label " + ("column" if graph is None else "attribute"))
-    if graph is not None:
-        return from_graphml(graph, label, columns)
-    return from_csv(Path(nodes or ""), Path(edges or ""), label, columns, undirected=undirected)
+    dataset: str | None
+    nodes: Path | None
+    edges: Path | None
+    graph: Path | None
+    label: str | None
+    features: str | None
 
+    @property
+    def is_own(self) -> bool:
+        """Whether anything of own data is named."""
+        own = (self.nodes, self.edges, self.graph, self.label, self.features)
+        return any(option is not None for option in own)
 
-def measured_data(
-    dataset: str | None,
-    nodes: Path | None,
-    edges: Path | None,
-    graph: Path | None,
-    label: str | None,
-    features: str | None,
-    as_listed: bool,
-) -> str | Data:
-    """The graph to measure, which need have neither labels nor features."""
-    if _is_by_name(dataset, nodes, edges, graph, label, features):
-        return str(dataset)
-    from gumbel_mpnn.data import from_csv, from_graphml, from_npz
+    def to_train_on(self, undirected: bool) -> str | Data:
+        """The name of the data set, or the graph in the person's own files, which needs labels and features."""
+        if self._is_by_name():
+            return str(self.dataset)
+        from gumbel_mpnn.data import from_csv, from_graphml, from_npz
 
-    columns: list[str] | Literal[False] = _columns(features) or False
-    if graph is not None and graph.suffix == ".npz":
-        return from_npz(graph, features=False, as_listed=as_listed, labels=False)
-    if graph is not None:
-        return from_graphml(graph, label, columns, as_listed)
-    return from_csv(Path(nodes or ""), Path(edges or ""), label, columns, as_listed=as_listed)
+        if self._is_npz():
+            return from_npz(Path(self.graph or ""), undirected=undirected)
+        if self.label is None:
+            what = "column" if self.graph is None else "attribute"
+            raise UserError(f"own data need --label, the name of the label {what}")
+        if self.graph is not None:
+            return from_graphml(self.graph, self.label, self._columns())
+        nodes, edges = Path(self.nodes or ""), Path(self.edges or "")
+        return from_csv(nodes, edges, self.label, self._columns(), undirected=undirected)
 
+    def to_measure(self, as_listed: bool) -> str | Data:
+        """The same for measures: own files need have neither labels nor features."""
+        if self._is_by_name():
+            return str(self.dataset)
+        from gumbel_mpnn.data import from_csv, from_graphml, from_npz
 
-def _is_by_name(
-    dataset: str | None,
-    nodes: Path | None,
-    edges: Path | None,
-    graph: Path | None,
-    label: str | None,
-    features: str | None,
-) -> bool:
-    """Whether a data set is named, and not own files; a `UserError` if it is neither or both."""
-    match dataset is not None, nodes is not None or edges is not None, graph is not None:
-        case True, False, False:
-            if label is not None or features is not None:
-                raise UserError("--label and --features are for own data, not for a data set by name")
-            return True
-        case False, True, False if nodes is not None and edges is not None:
+        columns: list[str] | Literal[False] = self._columns() or False
+        if self._is_npz():
+            return from_npz(Path(self.graph or ""), features=False, as_listed=as_listed, labels=False)
+        if self.graph is not None:
+            return from_graphml(self.graph, self.label, columns, as_listed)
+        return from_csv(Path(self.nodes or ""), Path(self.edges or ""), self.label, columns, as_listed=as_listed)
+
+    def _is_by_name(self) -> bool:
+        """Whether a data set is named, and not own files; a `UserError` if it is neither or both."""
+        match self.dataset is not None, self.nodes is not None or self.edges is not None, self.graph is not None:
+            case True, False, False:
+                if self.label is not None or self.features is not None:
+                    raise UserError("--label and --features are for own data, not for a data set by name")
+                return True
+            case False, True, False if self.nodes is not None and self.edges is not None:
+                return False
+            case False, False, True:
+                return False
+        raise UserError("give either the name of a data set, or own data as --nodes with --edges, or as --graph")
+
+    def _is_npz(self) -> bool:
+        """Whether the own data are an npz file, whose arrays have names of their own."""
+        if self.graph is None or self.graph.suffix != ".npz":
             return False
-        case False, False, True:
-            return False
-    raise UserError("give either the name of a data set, or own data as --nodes with --edges, or as --graph")
+        if self.label is not None or self.features is not None:
+            raise UserError(
+                "--label and --features name columns of CSV and attributes of GraphML: leave them out, an npz file has"
+                " its labels in the array 'node_labels' and its features in 'node_features'"
+            )
+        return True
 
-
-def _columns(features: str | None) -> list[str] | None:
-    return None if features is None else [name.strip() for name in features.split(",")]
+    def _columns(self) -> list[str] | None:
+        return None if self.features is None else [name.strip() for name in self.features.split(",")]

@@ -52,7 +52,7 @@ def reproduce(
     format: FormatOption = OutputFormat.text,
 ) -> None:
     """Run a table, doing only what is missing, and print our numbers beside the paper's."""
-    from gumbel_mpnn.report import rows_table
+    from gumbel_mpnn.report.document import rows_table
 
     seeds = seeds or (QUICK_SEEDS if quick else SEEDS)
     request = Request(only, dataset, splits, seeds, quick, overrides or (), data_root, runs, device)

@@ -51,7 +51,7 @@ class Reproduction:
 
     def write(self, out: Path, request: Request) -> None:
         """Write the page and what belongs beside it."""
-        from gumbel_mpnn.report import write_page
+        from gumbel_mpnn.report.document import write_page
 
         command = request.command(self.experiment.name, out, self.trains)
         page, *beside = write_page(out, self.experiment, self.rows, self.runs, command, self.remarks)

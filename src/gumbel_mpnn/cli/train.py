@@ -25,7 +25,7 @@ from gumbel_mpnn.cli.own_data import (
     GraphOption,
     LabelOption,
     NodesOption,
-    chosen_data,
+    Source,
 )
 from gumbel_mpnn.errors import UserError
 
@@ -58,14 +58,14 @@ def train(
     """Train a model on some splits and seeds, all at once; finished runs are not done again."""
     from gumbel_mpnn.cli.progress import ProgressMonitor
     from gumbel_mpnn.config import parse_overrides
-    from gumbel_mpnn.report import run_table
+    from gumbel_mpnn.report.run_table import run_table
     from gumbel_mpnn.runs import fit
 
     if predictions is not None and predictions.is_dir():
         raise UserError(f"--predictions {predictions} is a folder: name a file in it")
     changes = parse_overrides(overrides or ())
     undirected = bool(changes.get("data", {}).get("undirected", True))
-    source = chosen_data(dataset, nodes, edges, graph, label, features, undirected)
+    source = Source(dataset, nodes, edges, graph, label, features).to_train_on(undirected)
     monitor = ProgressMonitor(preface=_what_was_read(source, model, preset))
     try:
         run = fit(
@@ -115,7 +115,7 @@ def _write_predictions(run: Run, path: Path) -> None:
     import csv
     import io
 
-    from gumbel_mpnn.data.atomic import write_atomically
+    from gumbel_mpnn.atomic import write_atomically
 
     ids = run.data.get("node_ids") or range(int(run.data.num_nodes or 0))
     confidence = run.predict_proba().max(-1).values.tolist()

@@ -10,7 +10,7 @@ from gumbel_mpnn.data.spec import DatasetSpec
 from gumbel_mpnn.data.splits import add_splits, check_masks
 from gumbel_mpnn.data.synthetic import demo_graph
 from gumbel_mpnn.data.tables import from_csv
-from gumbel_mpnn.data.tasks import add_noise_edges, bottleneck, leaf_count, mixture_neighborhoods
+from gumbel_mpnn.data.tasks import add_noise_edges, bottleneck, leaf_count, mixture_neighborhoods, tree_neighbors_match
 from gumbel_mpnn.data.validate import GraphFacts, check
 
 __all__ = [
@@ -36,4 +36,5 @@ __all__ = [
     "mixture_neighborhoods",
     "save_graph",
     "specs",
+    "tree_neighbors_match",
 ]

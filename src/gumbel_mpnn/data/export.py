@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch_geometric.data import Data
 from torch_geometric.utils import is_undirected
 
-from gumbel_mpnn.data.atomic import write_atomically
+from gumbel_mpnn.atomic import write_atomically
 from gumbel_mpnn.data.own import SPLIT
 from gumbel_mpnn.errors import DataWarning, UserError, did_you_mean
 

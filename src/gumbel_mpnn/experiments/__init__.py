@@ -3,13 +3,14 @@
 from gumbel_mpnn.experiments.ablation import Ablation
 from gumbel_mpnn.experiments.accuracy import Accuracy, AccuracyUnfiltered
 from gumbel_mpnn.experiments.backbones import Backbones
-from gumbel_mpnn.experiments.base import GENERATED, Analysis, Experiment, Job, published, run_jobs
+from gumbel_mpnn.experiments.base import Analysis, Experiment, Job, published, run_jobs
 from gumbel_mpnn.experiments.bottleneck import Bottleneck
 from gumbel_mpnn.experiments.components import Components
 from gumbel_mpnn.experiments.consistency import Consistency
 from gumbel_mpnn.experiments.decomposition import DecompositionTable
 from gumbel_mpnn.experiments.degree import DegreeGoal
 from gumbel_mpnn.experiments.demo import run_demo
+from gumbel_mpnn.experiments.generated import GENERATED
 from gumbel_mpnn.experiments.long_range import LongRange
 from gumbel_mpnn.experiments.measures import MeasuresTable
 from gumbel_mpnn.experiments.mixtures import MixturesTable

@@ -17,7 +17,8 @@ from gumbel_mpnn.experiments.base import (
 )
 from gumbel_mpnn.experiments.views import Grid
 from gumbel_mpnn.presets import preset_source
-from gumbel_mpnn.runs import Run, compare
+from gumbel_mpnn.records import compare
+from gumbel_mpnn.runs import Run
 
 MODELS = ("mlp", "gcn", "sage", "gat", "drop-edge", "sdrf", "gumbel-mpnn")
 BACKBONE = "gcn"

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any, Protocol
 
-from torch_geometric.data import Data
-
-from gumbel_mpnn.data.tasks import bottleneck, leaf_count
 from gumbel_mpnn.errors import MissingDataError
-from gumbel_mpnn.runs import BusyError, Monitor, Paired, Run, Transform, compare, corrected, fit
+from gumbel_mpnn.experiments.generated import GENERATED
+from gumbel_mpnn.records import Paired, compare, corrected
+from gumbel_mpnn.runs import BusyError, Monitor, Run, Transform, fit
 
 Row = Mapping[str, str | int | float | None]
 Columns = dict[str, str | int | float | None]
@@ -55,21 +54,15 @@ class Job:
     """What is done to the data before training."""
 
 
-def _bottleneck(nodes: int) -> Data:
-    return bottleneck(nodes_per_side=nodes, num_classes=5, num_graphs=20, num_splits=10)
-
-
-GENERATED: Mapping[str, Callable[[], Data]] = {
-    "leaf-count": lambda: leaf_count(depth=4, max_trees=2_100, num_splits=10),
-    "bottleneck": lambda: _bottleneck(20),
-    "bottleneck-10": lambda: _bottleneck(10),
-    "bottleneck-50": lambda: _bottleneck(50),
-    "bottleneck-100": lambda: _bottleneck(100),
-}
-"""Data sets that are made and not read; those of one task share its presets."""
-
-
-QUICK_DATASETS = ("cora", "chameleon", "chameleon-unfiltered", "leaf-count", "bottleneck", "bottleneck-10")
+QUICK_DATASETS = (
+    "cora",
+    "chameleon",
+    "chameleon-unfiltered",
+    "leaf-count",
+    "tree-neighbors-match",
+    "bottleneck",
+    "bottleneck-10",
+)
 QUICK_SPLITS = (0, 1)
 QUICK_OVERRIDES = ("train.epochs=5", "train.lr=0.02", "model.hidden_channels=8")
 """An experiment in small, to see that all of it works: small data sets, two splits, few epochs, narrow models."""

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from gumbel_mpnn.data.tasks import add_noise_edges
 from gumbel_mpnn.experiments.base import Job, Row
 from gumbel_mpnn.experiments.views import Chart
-from gumbel_mpnn.runs import Run, Summary
+from gumbel_mpnn.records import Summary
+from gumbel_mpnn.runs import Run
 
 COUNTS = (0, 100, 500, 1_000, 10_000, 50_000)
 """Noise edges, each at a test node (the paper's counts)."""

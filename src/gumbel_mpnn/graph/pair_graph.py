@@ -203,14 +203,14 @@ class _PairsToArcs(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, weight: Tensor, arc_pair: Tensor, pair_arcs: Tensor) -> Tensor:
         ctx.save_for_backward(pair_arcs)
-        return weight[..., arc_pair]
+        return weight.index_select(-1, arc_pair)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         (pair_arcs,) = ctx.saved_tensors
-        total = grad[..., pair_arcs[0]]
+        total = grad.index_select(-1, pair_arcs[0])
         for arcs in pair_arcs[1:]:
-            total = total + grad[..., arcs]
+            total += grad.index_select(-1, arcs)
         return total, None, None
 
 

@@ -11,7 +11,7 @@ from torch.autograd.function import once_differentiable
 
 from gumbel_mpnn.graph import backend
 from gumbel_mpnn.graph.layout import SparseLayout
-from gumbel_mpnn.graph.sparse import matmul
+from gumbel_mpnn.graph.sparse import multiply, multiply_transposed, sample
 
 
 def symmetric_product(layout: SparseLayout, values: Tensor, root: Tensor, x: Tensor) -> Tensor:
@@ -23,13 +23,14 @@ def symmetric_product(layout: SparseLayout, values: Tensor, root: Tensor, x: Ten
         root: A factor above 0 for every node, [B, N] or [1, N].
         x: [B, N, D]; may be kept in 16 bits on a GPU, with weights and factors of 32.
     """
-    if kernels := backend.gpu_kernels(x):
-        batch = x.shape[0]
-        arguments = values.expand(batch, -1), root.expand(batch, -1), x, layout, kernels
-        out: Tensor = _Symmetric.apply(*arguments)  # type: ignore[no-untyped-call]
-        return out
-    scaled = x * root[..., None]
-    return (matmul(layout, values, scaled) + scaled) * root[..., None]
+    batch, kernels, dtype = x.shape[0], backend.gpu_kernels(x), x.dtype
+    if kernels is None:
+        dtype = torch.promote_types(torch.promote_types(values.dtype, root.dtype), x.dtype)
+        wide = torch.promote_types(dtype, torch.float32)
+        values, root, x = values.to(wide), root.to(wide), x.to(wide)
+    arguments = values.expand(batch, -1), root.expand(batch, -1), x, layout, kernels
+    out: Tensor = _Symmetric.apply(*arguments)  # type: ignore[no-untyped-call]
+    return out.to(dtype)
 
 
 class _Symmetric(torch.autograd.Function):
@@ -40,8 +41,14 @@ class _Symmetric(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, values: Tensor, root: Tensor, x: Tensor, layout: SparseLayout, kernels: ModuleType) -> Tensor:
-        out: Tensor = kernels.walk(layout.by_row, x, values=values, scale=root).sums
+    def forward(
+        ctx: Any, values: Tensor, root: Tensor, x: Tensor, layout: SparseLayout, kernels: ModuleType | None
+    ) -> Tensor:
+        out: Tensor = (
+            _scaled(layout, multiply, values, root, x)
+            if kernels is None
+            else kernels.walk(layout.by_row, x, values=values, scale=root).sums
+        )
         ctx.layout, ctx.kernels = layout, kernels
         learned = ctx.needs_input_grad[0] or ctx.needs_input_grad[1]
         ctx.save_for_backward(values, root, *((x, out) if learned else ()))
@@ -51,6 +58,24 @@ class _Symmetric(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         values, root, *learned = ctx.saved_tensors
-        own, image = learned or (None, None)
-        found = ctx.kernels.walk(ctx.layout.by_col, grad, values=values, own=own, scale=root, image=image)
-        return found.samples, found.scale_grad, found.sums, None, None
+        x, out = learned or (None, None)
+        if ctx.kernels is not None:
+            found = ctx.kernels.walk(ctx.layout.by_col, grad, values=values, own=x, scale=root, image=out)
+            return found.samples, found.scale_grad, found.sums, None, None
+        grad_x = _scaled(ctx.layout, multiply_transposed, values, root, grad)
+        if x is None or out is None:
+            return None, None, grad_x, None, None
+        grad_values = sample(ctx.layout, grad, x) * _factor(ctx.layout, root)
+        grad_root = (torch.linalg.vecdot(grad, out) + torch.linalg.vecdot(x, grad_x)) / root
+        return grad_values, grad_root, grad_x, None, None
+
+
+def _scaled(layout: SparseLayout, product: Any, values: Tensor, root: Tensor, x: Tensor) -> Tensor:
+    """The product by way of scaled values: there are fewer of them than of x's entries."""
+    sums: Tensor = product(layout, values * _factor(layout, root), x)
+    return sums.addcmul_(x, root.square()[..., None])
+
+
+def _factor(layout: SparseLayout, root: Tensor) -> Tensor:
+    """The factors of both ends of every position, [B, nnz]."""
+    return root.index_select(1, layout.row) * root.index_select(1, layout.col)

@@ -60,7 +60,6 @@ class WeightedGraph:
     def symmetric(self, x: Tensor) -> Tensor:
         """GCN's D^-½ (A + I) D^-½ x, [B, N, D] → [B, N, D]."""
         if x.is_cuda or self.arc_weight.requires_grad:
-            # Through the nodes' roots, so that no gradient has to be gathered from arcs.
             return symmetric_product(self.graph.arcs, self.arc_weight, self.inverse_root_degree.squeeze(-1), x)
         neighbors = self.graph.propagate_arcs(x, self.symmetric_arc_weight)
         return torch.addcmul(neighbors, x, self.inverse_root_degree.square())

@@ -68,6 +68,14 @@ def value(mode: int, first: int, second: int, triangles: int, cycles: int, large
 
 
 @compiled
+def clear(graph: Adjacency, node: int, mark: NDArray[np.uint8 | np.int32]) -> None:
+    """Set `mark` [N] to 0 at the neighbors of `node`; of no node if it is -1."""
+    if node >= 0:
+        for place in range(graph.start[node], graph.start[node] + graph.degree[node]):
+            mark[graph.neighbor[place]] = 0
+
+
+@compiled
 def cycle_terms(graph: Adjacency, i: int, j: int, scratch: Scratch) -> tuple[int, int, int, int]:
     """Triangles, nodes on four-cycles, largest number of four-cycles at one, and ties of that, for `i ~ j`."""
     mark, number = scratch
@@ -104,9 +112,8 @@ def cycle_terms(graph: Adjacency, i: int, j: int, scratch: Scratch) -> tuple[int
             nodes += 1
             ties = 1 if here > largest else ties + (here == largest)
             largest = max(largest, here)
-    for end in (i, j):
-        for place in range(graph.start[end], graph.start[end] + graph.degree[end]):
-            mark[graph.neighbor[place]] = 0
+    clear(graph, i, mark)
+    clear(graph, j, mark)
     return triangles, nodes, largest, ties
 
 
@@ -129,9 +136,7 @@ def count_triangles(graph: Adjacency, pairs: NDArray[np.int64], first: int, last
     for edge in range(first, last):
         i, j = pairs[0, edge], pairs[1, edge]
         if marked != i:
-            if marked >= 0:
-                for place in range(graph.start[marked], graph.start[marked] + graph.degree[marked]):
-                    mark[graph.neighbor[place]] = 0
+            clear(graph, marked, mark)
             for place in range(graph.start[i], graph.start[i] + graph.degree[i]):
                 mark[graph.neighbor[place]] = 1
             marked = i
@@ -150,9 +155,7 @@ def count_shared(graph: Adjacency, pairs: NDArray[np.int64], first: int, last: i
     for edge in range(first, last):
         i, j = pairs[0, edge], pairs[1, edge]
         if marked != i:
-            if marked >= 0:
-                for place in range(graph.start[marked], graph.start[marked] + graph.degree[marked]):
-                    way[graph.neighbor[place]] = 0
+            clear(graph, marked, way)
             for place in range(graph.start[i], graph.start[i] + graph.degree[i]):
                 way[graph.neighbor[place]] = 1 + graph.edge[place]
             marked = i

@@ -44,7 +44,7 @@ def dropout(x: Tensor, probability: float, streams: Streams) -> Tensor:
         out: Tensor = kernels.fused_dropout(x, probability, streams.seeds, streams.next_call())
         return out
     mask, kept = streams.keep(x.shape[1:], 1 - probability)
-    return x * mask * (1 / kept) if kept else torch.zeros_like(x)
+    return x * mask.to(x.dtype).mul_(1 / kept) if kept else torch.zeros_like(x)
 
 
 def dropout_features(x: Tensor | SparseFeatures, probability: float, streams: Streams) -> Tensor | SparseFeatures:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 
-from gumbel_mpnn.data.atomic import write_atomically
+from gumbel_mpnn.atomic import write_atomically
 from gumbel_mpnn.experiments import Analysis, Experiment
 from gumbel_mpnn.experiments.base import Row
 from gumbel_mpnn.report.chart import draw_charts

@@ -32,11 +32,19 @@ class GumbelMPNN(ReplicaModule):
         in_channels: Number of features of a node.
         out_channels: Number of classes.
         backbone: `gcn`, `sage`, `gat` or `mlp`.
+        hidden_channels: Width of every layer of the backbone.
+        num_layers: Number of its layers before the head.
+        dropout: Share of its activations dropped after every layer.
+        norm: `layer`, `batch` or `none`.
+        residual: Add a linear map of a layer's input to its output.
+        input_layer: Begin with a linear map to `hidden_channels` and dropout.
+        input_dropout: Share of the features dropped.
+        heads: Of `gat`, which shares out `hidden_channels` among them; the other backbones pass it over.
         replicas: Train R models at once: the output is [R, N, out]; None is one model with output [N, out].
         seeds: One for each replica; drawn from torch's global generator when not given.
         rewiring: How the graph is rewired.
-        **options: Options of the backbone, as `hidden_channels=64` (see `gm.GCN` and `gm.GAT`), and single rewiring
-            settings, as `tau=0.5`, laid over the defaults; these not together with `rewiring`.
+        **settings: Single settings of `RewiringSettings`, as `tau=0.5`, laid over its defaults; not together with
+            `rewiring`. Options that only a backbone of one's own has go here too.
     """
 
     rewires: ClassVar[bool] = True
@@ -47,14 +55,33 @@ class GumbelMPNN(ReplicaModule):
         *,
         out_channels: int,
         backbone: str = "gcn",
+        hidden_channels: int = 256,
+        num_layers: int = 2,
+        dropout: float = 0.5,
+        norm: str = "none",
+        residual: bool = False,
+        input_layer: bool = False,
+        input_dropout: float = 0.0,
+        heads: int = 1,
         replicas: int | None = None,
         seeds: Sequence[int] | None = None,
         rewiring: RewiringSettings | None = None,
-        **options: Any,
+        **settings: Any,
     ) -> None:
         super().__init__()
+        options = {
+            "hidden_channels": hidden_channels,
+            "num_layers": num_layers,
+            "dropout": dropout,
+            "norm": norm,
+            "residual": residual,
+            "input_layer": input_layer,
+            "input_dropout": input_dropout,
+            "heads": heads,
+            **settings,
+        }
         known, of_all = backbones.defaults(backbone), backbones.all_defaults()
-        changes = {name: value for name, value in options.items() if name not in of_all}
+        changes = {name: value for name, value in settings.items() if name not in of_all}
         if rewiring is not None and changes:
             raise UserError(f"give {', '.join(changes)} within rewiring, or no rewiring but single settings")
         self.settings = rewiring if rewiring is not None else rewiring_settings(changes)

@@ -39,10 +39,10 @@ def sample(theta: Tensor, tau: Tensor | float, streams: Streams, *, hard: bool =
 
 
 def evaluation_weight(theta: Tensor, mode: str) -> Tensor:
-    """Weights without noise: `threshold` keeps pairs of probability above ½, `expected` weighs by probability."""
+    """Weights without noise: `threshold` keeps pairs of probability ½ or more, `expected` weighs by probability."""
     match mode:
         case "threshold":
-            return (theta > 0).to(theta.dtype)
+            return (theta.sigmoid() >= 0.5).to(theta.dtype)  # as `rewire` keeps them
         case "expected":
             return theta.sigmoid()
     raise UserError(f"there is no evaluation graph called {mode!r}: {did_you_mean(mode, EVALUATIONS)}")

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from gumbel_mpnn.data.atomic import write_atomically
+from gumbel_mpnn.atomic import write_atomically
 from gumbel_mpnn.errors import UserError
 from gumbel_mpnn.runs.locks import FileLock, alone
 from gumbel_mpnn.runs.store import SettingFolder

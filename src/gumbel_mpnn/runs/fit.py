@@ -27,7 +27,7 @@ from gumbel_mpnn.nn import backbones
 from gumbel_mpnn.presets import read_preset
 from gumbel_mpnn.rewiring import OnBackbone
 from gumbel_mpnn.runs.claims import BusyError, Claims
-from gumbel_mpnn.runs.record import Record
+from gumbel_mpnn.runs.outcome_record import record_of
 from gumbel_mpnn.runs.run import Run, with_candidates
 from gumbel_mpnn.runs.store import SettingFolder
 from gumbel_mpnn.training import Replica, Task, data_hash, models, pick_device, prepare, train
@@ -222,7 +222,7 @@ def _train_missing(
             else:
                 for outcome in outcomes:
                     if not folder.is_finished(outcome.replica):
-                        record = Record.of(outcome, settings, digest, task.metric, device)
+                        record = record_of(outcome, settings, digest, task.metric, device)
                         folder.write(outcome, record, task.graph, node_ids)
             claim.close()
 

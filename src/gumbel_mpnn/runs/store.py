@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -15,16 +15,16 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from gumbel_mpnn.atomic import write_atomically
 from gumbel_mpnn.config import Settings
-from gumbel_mpnn.data.atomic import write_atomically
 from gumbel_mpnn.errors import DataError
 from gumbel_mpnn.graph import PairGraph
+from gumbel_mpnn.records import HISTORY, RECORD, Record, read_record
 from gumbel_mpnn.rewiring.rewired import as_data
-from gumbel_mpnn.runs.record import Record
 from gumbel_mpnn.training import Outcome, Replica
 from gumbel_mpnn.training.checkpoint import load_tensors, save_tensors
 
-RECORD, HISTORY, MODEL, GRAPH = "record.json", "history.jsonl", "model.safetensors", "graph.npz"
+MODEL, GRAPH = "model.safetensors", "graph.npz"
 
 
 class SettingFolder:
@@ -135,17 +135,3 @@ def _unpack(path: Path) -> dict[str, Any]:
         raise DataError(
             f"cannot read the learned graph {path}: {error}; delete its folder to do the run again"
         ) from None
-
-
-def read_record(path: Path) -> Record:
-    """The record in a file."""
-    try:
-        return Record(**json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError) as error:
-        raise DataError(f"cannot read the run record {path}: {error}; delete its folder to do the run again") from None
-
-
-def find_records(root: Path) -> Iterator[tuple[Path, Record]]:
-    """Every finished run under `root`, with its folder."""
-    for path in sorted(root.glob(f"**/{RECORD}")):
-        yield path.parent, read_record(path)

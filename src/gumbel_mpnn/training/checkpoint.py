@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import Tensor
 
-from gumbel_mpnn.data.atomic import write_atomically
+from gumbel_mpnn.atomic import write_atomically
 from gumbel_mpnn.errors import DataError
 
 

@@ -230,3 +230,24 @@ class TestRun:
         result = command("measure", "--run", "runs")
         assert result.exit_code == 2
         assert "there is no learned graph under runs" in result.stderr
+
+    def test_the_graph_of_sdrf_is_made_again(self, command, tiny):
+        options = ("--model", "sdrf", "--set", "model.iterations=5", *QUICK)
+        command("train", "tiny", "--splits", "0", *options)
+        shown = as_json(command("measure", "--run", "runs", "--format", "json"))
+        settings = {"model": {"iterations": 5, "hidden_channels": 4}, "train": {"epochs": 1}}
+        run = fit("tiny", "sdrf", splits=[0], settings=settings, device="cpu")
+        assert shown["before"] == pytest.approx(measures.measure(load("tiny")))
+        assert shown["after"] == pytest.approx(measures.measure(run.rewire()))
+        assert shown["before"] != shown["after"]
+        refused = command("measure", "--run", "runs", "--threshold", "0.9")
+        assert "--threshold is of a learned graph, and the one of sdrf is not" in refused.stderr
+        command("train", "tiny", "--splits", "0", *options, "--set", "model.iterations=6")
+        assert "are of different settings" in command("measure", "--run", "runs").stderr
+
+    def test_sdrf_on_own_data(self, command, csv):
+        command("train", *csv, "--splits", "0", "--model", "sdrf", "--set", "model.iterations=5", *QUICK)
+        assert "own data: name its files too" in command("measure", "--run", "runs").stderr
+        shown = as_json(command("measure", "--run", "runs", *csv, "--format", "json"))
+        assert shown["before"] == pytest.approx(as_json(command("measure", *csv, "--format", "json")))
+        assert shown["after"] != shown["before"]

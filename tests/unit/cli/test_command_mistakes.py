@@ -48,6 +48,8 @@ def refused(command, tmp_path):
         ("train --graph g.graphml", "own data need --label, the name of the label attribute"),
         ("train --nodes n.csv --edges e.csv --label kind", "there is no file n.csv"),
         ("train --graph g.npz", "there is no file g.npz"),
+        ("train --graph g.npz --label kind", "an npz file has its labels in the array 'node_labels'"),
+        ("measure --graph g.npz --features a,b", "name columns of CSV and attributes of GraphML: leave them out"),
         ("train --graph g.graphml --label kind", "there is no file g.graphml"),
         ("data show corra", "there is no data set called 'corra': did you mean 'cora'"),
         (
@@ -140,9 +142,9 @@ def test_an_edge_to_an_unknown_node(refused, own, csv):
 
 
 def test_files_that_are_not_what_they_are_called(refused, own):
-    for name in ("graph.npz", "graph.graphml"):
+    for name, label in (("graph.npz", ()), ("graph.graphml", ("--label", "kind"))):
         (own / name).write_text("no such thing")
-        refused("train", "--graph", own / name, "--label", "kind", message=f"{name} is not a ")
+        refused("train", "--graph", own / name, *label, message=f"{name} is not a ")
 
 
 @pytest.mark.parametrize("verb", [("train",), ("data", "show")], ids=str)

@@ -9,7 +9,7 @@ from gumbel_mpnn.data import specs
 from gumbel_mpnn.data.npz import read_graph
 from gumbel_mpnn.data.raw import count_edges
 from gumbel_mpnn.data.spec import DatasetSpec, File, Form
-from gumbel_mpnn.data.tasks import bottleneck, leaf_count
+from gumbel_mpnn.data.tasks import bottleneck, leaf_count, tree_neighbors_match
 from gumbel_mpnn.experiments import analyses, base, experiments, mixtures
 from gumbel_mpnn.experiments.base import QUICK_DATASETS
 from helpers import small_data
@@ -47,6 +47,7 @@ def stand_ins(tmp_path, monkeypatch):
         monkeypatch.setitem(specs, name, spec)
     makers = {
         "leaf-count": lambda: leaf_count(3, num_trees=100, num_splits=2),
+        "tree-neighbors-match": lambda: tree_neighbors_match(2, num_splits=2),
         **dict.fromkeys(("bottleneck", "bottleneck-10"), lambda: bottleneck(5, 2, num_graphs=3, num_splits=2)),
     }
     monkeypatch.setattr(base, "GENERATED", makers)
@@ -122,6 +123,15 @@ def test_another_data_set(command, stand_ins):
     result = command(*call, "--format", "csv")
     assert [line.split(",")[:3] for line in result.stdout.splitlines()[1:]] == [
         ["chameleon", str(k), "gcn"] for k in range(1, 8)
+    ]
+
+
+def test_a_task_on_trees_at_another_depth(command):
+    call = ("reproduce", "long-range", "--dataset", "tree-neighbors-match-2", "--only", "gcn", "--quick")
+    result = command(*call, "--device", "cpu", "--format", "csv")
+    rows = list(csv.DictReader(result.stdout.splitlines()))
+    assert [(row["dataset"], row["depth"], row["layers"], row["n"]) for row in rows] == [
+        ("tree-neighbors-match-2", "2", layers, "2") for layers in "23"
     ]
 
 

@@ -9,8 +9,8 @@ from types import ModuleType, SimpleNamespace
 import pytest
 from quick_options import QUICK
 
-from gumbel_mpnn.runs import Record, find_records
-from gumbel_mpnn.runs import compare as compare_records
+from gumbel_mpnn.records import Record, find_records
+from gumbel_mpnn.records import compare as compare_records
 
 pytestmark = pytest.mark.usefixtures("tiny")
 

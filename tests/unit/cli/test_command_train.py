@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from quick_options import QUICK
 
-from gumbel_mpnn.runs import find_records
+from gumbel_mpnn.records import find_records
 
 KEYS = ["dataset", "model", "metric", "n", "test", "val", "seconds", "runs"]
 

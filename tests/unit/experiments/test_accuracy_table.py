@@ -7,7 +7,8 @@ import pytest
 from gumbel_mpnn.data import specs
 from gumbel_mpnn.experiments import Accuracy, AccuracyUnfiltered, Backbones, Job, Rewiring, experiments, published
 from gumbel_mpnn.presets import read_preset
-from gumbel_mpnn.report import document, grid_table
+from gumbel_mpnn.report.document import document
+from gumbel_mpnn.report.grid import grid_table
 from gumbel_mpnn.runs import fit
 from helpers import small_data
 

@@ -1,4 +1,4 @@
-"""What rewiring adds, what noise takes, and the two generated tasks."""
+"""What rewiring adds, what noise takes, and the generated tasks."""
 
 from dataclasses import replace
 
@@ -6,10 +6,12 @@ import pytest
 import torch
 
 from gumbel_mpnn.data import specs
-from gumbel_mpnn.data.tasks import add_noise_edges, bottleneck, leaf_count
+from gumbel_mpnn.data.tasks import add_noise_edges, bottleneck, leaf_count, tree_neighbors_match
+from gumbel_mpnn.errors import UnknownNameError
 from gumbel_mpnn.experiments import Bottleneck, Job, LongRange, Noise, Rewiring, experiments, run_jobs
 from gumbel_mpnn.experiments import noise as noise_experiment
 from gumbel_mpnn.experiments.base import GENERATED
+from gumbel_mpnn.experiments.long_range import DEPTHS
 from gumbel_mpnn.presets import read_preset
 from gumbel_mpnn.runs import fit
 from helpers import small_data
@@ -110,7 +112,10 @@ class TestNoise:
 
 @pytest.mark.parametrize("experiment", [LongRange(), Bottleneck()], ids=lambda e: e.name)
 def test_generated_tasks_are_trained_and_shown(experiment, tmp_path, monkeypatch):
-    makers = {"leaf-count": lambda: leaf_count(3, num_trees=100)}
+    makers = {
+        "leaf-count": lambda: leaf_count(3, num_trees=256),
+        "tree-neighbors-match": lambda: tree_neighbors_match(2),
+    }
     makers |= {name: lambda: bottleneck(5, 2, num_graphs=3, num_splits=1) for name in GENERATED if name not in makers}
     monkeypatch.setattr("gumbel_mpnn.experiments.base.GENERATED", makers)
     jobs = experiment.plan()[:6]
@@ -122,10 +127,42 @@ def test_generated_tasks_are_trained_and_shown(experiment, tmp_path, monkeypatch
     assert [row["model"] for row in rows] == [job.model for job in jobs]
     assert all(row["n"] == 1 and set(experiment.headings) <= set(row) for row in rows)
     if experiment.name == "long-range":
-        assert [row["paper"] for row in rows] == [14.29, 100, 100]
+        assert [row["paper"] for row in rows] == [14.29, 100, 100, None, None, None]
         assert rows[0]["to_paper"] == pytest.approx(rows[0]["test"] - 14.29)
+        assert [row["chance"] for row in rows] == pytest.approx([100 / 3] * 3 + [25] * 3)
     layers = [row["layers"] for row in rows]
-    assert layers == ([2, 4, 2] if experiment.name == "long-range" else [3] * 6)
+    assert layers == ([2, 4, 2, 3, 4, 3] if experiment.name == "long-range" else [3] * 6)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "depth", "layers"),
+    [
+        ("leaf-count-3", 3, [2, 3, 2]),
+        ("leaf-count-5", 5, [3, 5, 3]),
+        ("tree-neighbors-match-2", 2, [2, 3, 2]),
+        ("tree-neighbors-match-5", 5, [4, 6, 4]),
+    ],
+)
+def test_a_task_on_trees_at_another_depth(dataset, depth, layers):
+    experiment = LongRange().on(dataset)
+    plan = experiment.plan()
+    assert [(job.dataset, job.model) for job in plan] == [(dataset, m) for m in ("gcn", "gcn", "gumbel-mpnn")]
+    assert [job.overrides for job in plan] == [(f"model.num_layers={count}",) for count in layers]
+    assert DEPTHS[dataset] == depth
+    assert experiment.title.endswith(dataset)
+
+
+@pytest.mark.parametrize("name", ["leaf-count-3", "tree-neighbors-match-2", "tree-neighbors-match"])
+def test_trees_have_the_depth_that_their_name_says_and_the_presets_of_their_task(name):
+    data = GENERATED[name]()
+    assert int(data.batch.bincount()[0]) == 2 ** (DEPTHS[name] + 1) - 1
+    assert f"{data.name}-{DEPTHS[name]}" == name or data.name == name
+    assert data.train_mask.shape[1] == 10
+
+
+def test_an_unknown_task_on_trees():
+    with pytest.raises(UnknownNameError, match="leaf-count-5"):
+        LongRange().on("leaf-count-55")
 
 
 def test_the_default_size_of_the_bottleneck_comes_first_and_is_in_both_charts():

@@ -5,7 +5,8 @@ import pytest
 
 from gumbel_mpnn.experiments import Chart
 from gumbel_mpnn.report import chart as module
-from gumbel_mpnn.report import draw_charts, write_page
+from gumbel_mpnn.report.chart import draw_charts
+from gumbel_mpnn.report.document import write_page
 
 CHART = Chart(
     x="k", y="test", series=("model",), x_label="number", y_label="accuracy, %", title="By number", paper="paper"

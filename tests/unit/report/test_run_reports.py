@@ -8,7 +8,9 @@ import pytest
 import torch
 
 from gumbel_mpnn.experiments import Backbones, Job
-from gumbel_mpnn.report import demo_figure, document, rows_table, run_table
+from gumbel_mpnn.report.demo_figure import demo_figure
+from gumbel_mpnn.report.document import document, rows_table
+from gumbel_mpnn.report.run_table import run_table
 from gumbel_mpnn.runs import fit
 from helpers import changed, small_data
 

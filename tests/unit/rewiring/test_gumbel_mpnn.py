@@ -1,5 +1,7 @@
 """The rewired model: forward, training, evaluation graphs, unseen graphs, replicas."""
 
+import inspect
+
 import pytest
 import torch
 from torch_geometric.data import Data
@@ -8,6 +10,7 @@ import gumbel_mpnn as gm
 from gumbel_mpnn.config import RewiringSettings, resolve
 from gumbel_mpnn.errors import UserError
 from gumbel_mpnn.graph import PairGraph
+from gumbel_mpnn.nn import backbones
 from gumbel_mpnn.rewiring import GumbelMPNN
 from gumbel_mpnn.rewiring.rewired import as_data
 from gumbel_mpnn.rewiring.scorers import scorers
@@ -84,11 +87,30 @@ def test_evaluation_graphs(evaluation):
     out, graph = model(data, return_graph=True)
     assert torch.equal(model(data), out)
     if evaluation == "threshold":
-        assert torch.equal(graph.weight, (graph.theta > 0).float())
+        assert torch.equal(graph.weight, (graph.probability >= 0.5).float())
     else:
         torch.testing.assert_close(graph.weight, graph.probability)
     if evaluation == "mean_of_samples":
         torch.testing.assert_close(out.exp().sum(-1), torch.ones(data.num_nodes))
+
+
+def test_the_signature_names_the_options_of_every_backbone_with_their_defaults():
+    named = {name: parameter.default for name, parameter in inspect.signature(GumbelMPNN).parameters.items()}
+    options = backbones.all_defaults()
+    assert {name: named[name] for name in options} == options
+    assert all(f"\n        {name}: " in GumbelMPNN.__doc__ for name in options)
+
+
+def test_the_graph_of_evaluation_by_threshold_is_the_one_that_rewire_gives():
+    """Also of pairs exactly as likely as not: a scorer that says nothing, and no bias by origin."""
+    data = data_with_candidates()
+    model = model_for(data, evaluation="threshold", scorer="class-space", origin="none").eval()
+    with torch.no_grad():
+        model.rewirer.scorer.form.matrix.zero_()
+    _, graph = model(data, return_graph=True)
+    assert torch.equal(graph.probability, torch.full_like(graph.probability, 0.5))
+    assert graph.weight.all()
+    assert model.rewire(data).num_edges == 2 * graph.graph.num_pairs
 
 
 def test_evaluating_leaves_the_streams_of_training_alone():

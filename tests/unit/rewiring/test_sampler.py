@@ -74,7 +74,7 @@ def test_a_temperature_must_be_above_0(tau):
 
 def test_evaluation_graphs_by_hand():
     theta = torch.tensor([[-1.0, 0.0, 1.0]])
-    assert evaluation_weight(theta, "threshold").tolist() == [[0.0, 0.0, 1.0]]
+    assert evaluation_weight(theta, "threshold").tolist() == [[0.0, 1.0, 1.0]]
     assert evaluation_weight(theta, "expected")[0].tolist() == pytest.approx([0.26894, 0.5, 0.73106], abs=1e-5)
     with pytest.raises(UserError, match="did you mean 'threshold'"):
         evaluation_weight(theta, "treshold")

@@ -9,9 +9,10 @@ import pytest
 import torch
 from quick_fit import figures, kept, names, quick
 
-from gumbel_mpnn.runs import BusyError, Record, SettingFolder
+from gumbel_mpnn.runs import BusyError, SettingFolder
 from gumbel_mpnn.runs.claims import Claims
 from gumbel_mpnn.runs.locks import FileLock, alone
+from gumbel_mpnn.runs.outcome_record import record_of
 from gumbel_mpnn.training import loop, train
 from helpers import make_settings, make_task, replicas
 
@@ -38,7 +39,7 @@ def claims(folder):
 def finish(folder, outcomes):
     def write(*chosen):
         for replica in chosen:
-            record = Record.of(outcomes[replica], SETTINGS, "abc", "accuracy", torch.device("cpu"))
+            record = record_of(outcomes[replica], SETTINGS, "abc", "accuracy", torch.device("cpu"))
             folder.write(outcomes[replica], record)
 
     return write

@@ -9,7 +9,8 @@ from quick_fit import TABLES, figures, kept, names, quick
 
 from gumbel_mpnn.data import add_splits
 from gumbel_mpnn.errors import DataError, UnknownNameError, UserError
-from gumbel_mpnn.runs import find_records, fit
+from gumbel_mpnn.records import find_records
+from gumbel_mpnn.runs import fit
 from gumbel_mpnn.training import loop, memory
 from helpers import changed, make_settings, make_task, small_data
 

@@ -8,7 +8,7 @@ import pytest
 from quick_fit import figures, kept, quick
 
 from gumbel_mpnn.errors import UserError
-from gumbel_mpnn.runs import find_records
+from gumbel_mpnn.records import find_records
 from gumbel_mpnn.training import loop
 
 FOUR = {"splits": [0, 1], "seeds": 2}

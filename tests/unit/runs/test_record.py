@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from gumbel_mpnn import __version__
-from gumbel_mpnn.runs import Record, Summary
-from gumbel_mpnn.runs.record import describe_machine
+from gumbel_mpnn.records import Record, Summary
+from gumbel_mpnn.runs.outcome_record import describe_machine, record_of
 from gumbel_mpnn.training import train
 from helpers import make_settings, make_task, replicas
 
@@ -43,7 +43,7 @@ def outcome():
 
 def test_a_record_says_what_the_outcome_was(outcome):
     settings = make_settings(epochs=3)
-    record = Record.of(outcome, settings, "abc", "accuracy", torch.device("cpu"))
+    record = record_of(outcome, settings, "abc", "accuracy", torch.device("cpu"))
     assert record.fingerprint == settings.fingerprint("abc")
     assert (record.data_hash, record.metric) == ("abc", "accuracy")
     assert (record.split, record.seed) == (1, 4)
@@ -53,7 +53,7 @@ def test_a_record_says_what_the_outcome_was(outcome):
 
 
 def test_a_record_survives_json(outcome):
-    record = Record.of(outcome, make_settings(epochs=3), "abc", "accuracy", torch.device("cpu"))
+    record = record_of(outcome, make_settings(epochs=3), "abc", "accuracy", torch.device("cpu"))
     assert Record(**json.loads(json.dumps(record.to_dict()))) == record
 
 

@@ -7,7 +7,9 @@ import pytest
 import torch
 
 from gumbel_mpnn.errors import DataError
-from gumbel_mpnn.runs import Record, SettingFolder, find_records, read_record
+from gumbel_mpnn.records import find_records, read_record
+from gumbel_mpnn.runs import SettingFolder
+from gumbel_mpnn.runs.outcome_record import record_of
 from gumbel_mpnn.training import Replica, train
 from helpers import make_settings, make_task, replicas
 
@@ -25,12 +27,12 @@ def folder(tmp_path):
     return SettingFolder.of(tmp_path, "try", SETTINGS, "abc")
 
 
-def record_of(outcome):
-    return Record.of(outcome, SETTINGS, "abc", "accuracy", torch.device("cpu"))
+def recorded(outcome):
+    return record_of(outcome, SETTINGS, "abc", "accuracy", torch.device("cpu"))
 
 
 def write(folder, outcome):
-    folder.write(outcome, record_of(outcome))
+    folder.write(outcome, recorded(outcome))
 
 
 def tree(path):
@@ -51,7 +53,7 @@ def test_the_layout(tmp_path, folder, outcomes):
 def test_what_was_written_is_read(folder, outcomes):
     write(folder, outcomes[0])
     assert folder.is_finished(A)
-    assert folder.record(A) == record_of(outcomes[0])
+    assert folder.record(A) == recorded(outcomes[0])
     state = folder.state(A)
     assert state.keys() == outcomes[0].state.keys()
     assert all(torch.equal(state[name], value) for name, value in outcomes[0].state.items())
@@ -85,7 +87,7 @@ def test_a_failure_while_writing_leaves_the_run_unfinished(tmp_path, folder, out
     whole = ["model.safetensors", "history.jsonl"][: call - 1]
     assert sorted(file.name for file in folder.folder(A).iterdir()) == sorted(whole)
     write(folder, outcomes[0])
-    assert folder.record(A) == record_of(outcomes[0])
+    assert folder.record(A) == recorded(outcomes[0])
 
 
 @pytest.mark.parametrize("text", ["", '{"fingerprint": "a', "[]", "null", '{"split": 1}', '{"unheard": 1}'], ids=str)

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from gumbel_mpnn.data.atomic import write_atomically
+from gumbel_mpnn.atomic import write_atomically
 from gumbel_mpnn.errors import DataError
 from gumbel_mpnn.training.checkpoint import load_tensors, save_tensors
 

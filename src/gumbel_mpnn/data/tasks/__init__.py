@@ -4,5 +4,13 @@ from gumbel_mpnn.data.tasks.bottleneck import bottleneck
 from gumbel_mpnn.data.tasks.leaf_count import leaf_count
 from gumbel_mpnn.data.tasks.neighborhoods import mixture_neighborhoods, neighborhood_supports
 from gumbel_mpnn.data.tasks.noise import add_noise_edges
+from gumbel_mpnn.data.tasks.tree_neighbors_match import tree_neighbors_match
 
-__all__ = ["add_noise_edges", "bottleneck", "leaf_count", "mixture_neighborhoods", "neighborhood_supports"]
+__all__ = [
+    "add_noise_edges",
+    "bottleneck",
+    "leaf_count",
+    "mixture_neighborhoods",
+    "neighborhood_supports",
+    "tree_neighbors_match",
+]

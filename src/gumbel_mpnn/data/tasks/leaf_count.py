@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 
 import numpy as np
-import torch
 from torch_geometric.data import Data
 
-from gumbel_mpnn.data.raw import BoolArray, IntArray, Masks, RawGraph, set_edges, set_masks
+from gumbel_mpnn.data.raw import IntArray, Masks, set_edges, set_masks
 from gumbel_mpnn.data.splits import random_split
+from gumbel_mpnn.data.tasks.forest import forest, full_tree
 from gumbel_mpnn.errors import UserError
 
 MAX_DEPTH = 5  # 32 leaves: the strings of 64 leaves are more than a range can count
@@ -86,25 +86,8 @@ def balanced(counts: IntArray, max_trees: int | None = None) -> tuple[IntArray, 
 
 def trees(bits: IntArray, labels: IntArray) -> Data:
     """The disjoint union of trees with leaf `bits` [T, L] and root `labels` [T], with edges from child to parent."""
-    parent, is_leaf = _tree(bits.shape[1])
-    shape = len(bits), len(parent)
-    x = np.zeros((*shape, len(parent) + 2), dtype=np.float32)
+    parent, is_leaf = full_tree(bits.shape[1])
+    x = np.zeros((len(bits), len(parent), len(parent) + 2), dtype=np.float32)
     x[:, :, :-2] = np.eye(len(parent), dtype=np.float32)
     x[:, is_leaf, -2:] = np.eye(2, dtype=np.float32)[bits]
-    y = np.full(shape, -1, dtype=np.int64)
-    y[:, 0] = labels
-    nodes = np.arange(y.size).reshape(shape)
-    edges = np.stack([nodes[:, 1:], nodes[:, parent[1:]]], axis=-1)
-    data = RawGraph(edges=edges.reshape(-1, 2), y=y.reshape(-1), x=x.reshape(y.size, -1)).to_data()
-    data.batch = torch.arange(len(bits)).repeat_interleave(len(parent))
-    return data
-
-
-def _tree(num_leaves: int) -> tuple[IntArray, BoolArray]:
-    """Each node's parent, -1 for the root, and whether it is a leaf; nodes are numbered depth first from the left."""
-    parent, is_leaf = np.array([-1]), np.array([True])
-    while is_leaf.sum() < num_leaves:
-        right = np.where(parent < 0, 0, parent + 1 + len(parent))
-        parent = np.concatenate([[-1], parent + 1, right])
-        is_leaf = np.concatenate([[False], is_leaf, is_leaf])
-    return parent, is_leaf
+    return forest(parent, x, labels)

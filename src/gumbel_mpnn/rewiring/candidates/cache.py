@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gumbel_mpnn.data.atomic import write_atomically
+from gumbel_mpnn.atomic import write_atomically
 from gumbel_mpnn.data.digest import add_tensor
 from gumbel_mpnn.data.files import cache_root
 from gumbel_mpnn.graph import PairGraph

@@ -10,10 +10,10 @@ import torch
 from quick_fit import quick
 
 from gumbel_mpnn.errors import UnknownNameError, UserError
-from gumbel_mpnn.runs import find_records
-from gumbel_mpnn.runs import index as module
-from gumbel_mpnn.runs.filters import Filter
-from gumbel_mpnn.runs.index import FILE, RunIndex
+from gumbel_mpnn.records import find_records
+from gumbel_mpnn.records import index as module
+from gumbel_mpnn.records.filters import Filter
+from gumbel_mpnn.records.index import FILE, RunIndex
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ ALL = {("train", "gcn", 2), ("train", "gcn", 4), ("other", "mlp", 1)}
 @pytest.fixture
 def no_reading(monkeypatch):
     """From now on a record that is read is an error."""
-    return lambda: monkeypatch.setattr("gumbel_mpnn.runs.store.read_record", lambda path: pytest.fail(f"read {path}"))
+    return lambda: monkeypatch.setattr(module, "read_record", lambda path: pytest.fail(f"read {path}"))
 
 
 class TestContents:

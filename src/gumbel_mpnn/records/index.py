@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from gumbel_mpnn.errors import DataError, UserError
-from gumbel_mpnn.runs.filters import Filter, flat
+from gumbel_mpnn.records.filters import Filter, flat
+from gumbel_mpnn.records.record import RECORD, Summary, read_record
 
 FILE = "index.sqlite"
 VERSION = 1
@@ -172,9 +173,6 @@ class RunIndex:
                 self._read(database, path, folders[path])
 
     def _read(self, database: sqlite3.Connection, key: str, changed: int) -> None:
-        from gumbel_mpnn.runs.record import Summary
-        from gumbel_mpnn.runs.store import RECORD, read_record
-
         folder = self.root / key
         settled = time.time_ns() - changed > SETTLED_NS
         records = []

@@ -11,9 +11,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from gumbel_mpnn.data.atomic import write_atomically
+from gumbel_mpnn.atomic import write_atomically
 from gumbel_mpnn.errors import UserError, unknown_name
-from gumbel_mpnn.runs.index import RunIndex, SettingRow
+from gumbel_mpnn.records.index import RunIndex, SettingRow
+from gumbel_mpnn.records.record import HISTORY
 
 CURVES = ("train_loss", "val", "val_loss")
 _FIGURES = ("val", "test", "best_epoch", "epochs", "seconds")
@@ -113,8 +114,6 @@ def _settings(run: Mapping[str, Any]) -> dict[str, Any]:
 
 def _curves(run: Mapping[str, Any]) -> Iterator[tuple[int, str, float]]:
     """Epoch, curve and value of everything in a run's history."""
-    from gumbel_mpnn.runs.store import HISTORY
-
     path = Path(run["folder"]) / f"split{run['split']}-seed{run['seed']}" / HISTORY
     try:
         rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import math
-import platform
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
-import torch
+from gumbel_mpnn.errors import DataError
 
-from gumbel_mpnn._version import __version__
-from gumbel_mpnn.config import Settings
-from gumbel_mpnn.training import Outcome
+RECORD, HISTORY = "record.json", "history.jsonl"
+"""Files in the folder of a run: what it ended in, written last, and its curves."""
 
 
 @dataclass(frozen=True)
@@ -31,24 +31,6 @@ class Record:
     epochs: int
     seconds: float
     machine: dict[str, str]
-
-    @classmethod
-    def of(cls, outcome: Outcome, settings: Settings, data_hash: str, metric: str, device: torch.device) -> Record:
-        """The record of `outcome`."""
-        return cls(
-            fingerprint=settings.fingerprint(data_hash),
-            data_hash=data_hash,
-            settings=settings.to_dict(),
-            split=outcome.replica.split,
-            seed=outcome.replica.seed,
-            metric=metric,
-            val=outcome.val,
-            test=outcome.test,
-            best_epoch=outcome.best_epoch,
-            epochs=outcome.epochs,
-            seconds=outcome.seconds,
-            machine=describe_machine(device),
-        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -76,15 +58,15 @@ class Summary:
         return f"{100 * self.mean:.2f} ± {100 * self.std:.2f} (std of {self.n})"
 
 
-def describe_machine(device: torch.device) -> dict[str, str]:
-    """Device and versions that a figure was made with."""
-    import torch_geometric
+def read_record(path: Path) -> Record:
+    """The record in a file."""
+    try:
+        return Record(**json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError) as error:
+        raise DataError(f"cannot read the run record {path}: {error}; delete its folder to do the run again") from None
 
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine()
-    return {
-        "device": f"{device.type} ({name})",
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "torch_geometric": torch_geometric.__version__,
-        "gumbel_mpnn": __version__,
-    }
+
+def find_records(root: Path) -> Iterator[tuple[Path, Record]]:
+    """Every finished run under `root`, with its folder."""
+    for path in sorted(root.glob(f"**/{RECORD}")):
+        yield path.parent, read_record(path)

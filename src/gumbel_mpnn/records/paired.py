@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 
 from gumbel_mpnn.errors import UserError
-from gumbel_mpnn.runs.record import Record
+from gumbel_mpnn.records.record import Record
 
 K = TypeVar("K", bound=Hashable)
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from scipy.stats import rankdata, wilcoxon
 
 from gumbel_mpnn.errors import UserError
-from gumbel_mpnn.runs import Paired, Record, compare, corrected, holm
-from gumbel_mpnn.runs.paired import _resampled_means, signed_rank_p
+from gumbel_mpnn.records import Paired, Record, compare, corrected, holm
+from gumbel_mpnn.records.paired import _resampled_means, signed_rank_p
 
 BLANK = Record("", "", {}, 0, 0, "accuracy", 0.0, 0.0, 1, 1, 0.0, {})
 

@@ -1,0 +1,91 @@
+"""Tree-NeighborsMatch: the root of a binary tree must tell the value of the one leaf that has its key."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from torch_geometric.data import Data
+
+from gumbel_mpnn.data.raw import IntArray, Masks, set_edges, set_masks
+from gumbel_mpnn.data.tasks.forest import forest, full_tree
+from gumbel_mpnn.errors import UserError
+
+MAX_DEPTH = 5  # 32 leaves: 1,000 orders of their values with every key are 2 million nodes
+VAL, TEST = 0.1, 0.2  # of the orders of values; the rest, 70 %, is for training
+
+
+def tree_neighbors_match(
+    depth: int = 3,
+    max_orders: int = 1000,
+    seed: int = 0,
+    num_splits: int = 1,
+    *,
+    directed: bool = True,
+) -> Data:
+    """Full binary trees as one graph, each to be classified at its root by the value of the leaf with the root's key.
+
+    This is the task of Alon and Yahav (2021) as their code draws it: the L leaves have the keys 0 to L - 1 from left to
+    right and each of the values 0 to L - 1 once, in a random order; every order comes with every key at the root, so
+    each label is equally frequent and chance is 1/L. All leaves have to pass through the root's two children.
+
+    A GCN takes `depth` layers to tell the root anything of the leaves, and one more to tell it all: with `depth` layers
+    it adds up two sibling leaves before it can join a value to its key, so that 1/2 is the most to be had.
+
+    Args:
+        depth: hops from the root to a leaf; a tree has L = 2^depth leaves and M = 2 L - 1 nodes.
+        max_orders: of the values, drawn without repetition; all there are if these are fewer, 24 at depth 2.
+        seed: of the orders and of the splits.
+        num_splits: S.
+        directed: edges go from child to parent only, as in the original, but without its self-loops; False adds their
+            reverse. A `PairGraph` is undirected by default and then adds it all the same.
+
+    Returns:
+        `x` float32 [N, 2 L], the one-hot key of roots and leaves, then the one-hot value of leaves; `y` [N], the value
+        asked for at the roots and -1 elsewhere; `batch` [N], the tree of each node; masks [N, S] of the roots of
+        70/10/20 % of the orders. The original shares out single trees, and so tests on orders known from training.
+    """
+    if not 2 <= depth <= MAX_DEPTH:
+        raise UserError(f"the depth of a tree must be 2 to {MAX_DEPTH}, not {depth}")
+    if max_orders < 3 or seed < 0 or num_splits < 1:
+        given = f"{max_orders}, {seed} and {num_splits}"
+        raise UserError(f"max_orders must be 3 or more, the seed 0 or more and num_splits 1 or more, not {given}")
+    orders = draw_orders(2**depth, max_orders, seed)
+    data = trees(orders)
+    set_edges(data, undirected=not directed)
+    # The third number keeps the splits off the stream of the orders: the seeds s and (s, 0) are one.
+    splits = [_split(orders.shape, np.random.default_rng((seed, k, 1))) for k in range(num_splits)]
+    set_masks(data, Masks(*(np.stack(masks, axis=1) for masks in zip(*splits, strict=True))))
+    data.name, data.metric, data.protocol = "tree-neighbors-match", "accuracy", "orders-70-10-20"
+    return data
+
+
+def draw_orders(num_leaves: int, count: int, seed: int) -> IntArray:
+    """Up to `count` distinct random orders of the values, [P, L]."""
+    rng = np.random.default_rng(seed)
+    drawn: dict[tuple[int, ...], None] = {}
+    while len(drawn) < min(count, math.factorial(num_leaves)):
+        drawn[tuple(rng.permutation(num_leaves).tolist())] = None
+    return np.array(list(drawn))
+
+
+def trees(orders: IntArray) -> Data:
+    """The trees of these leaf values [P, L], each with every key in turn: tree p L + k has the key k at its root."""
+    num_orders, num_leaves = orders.shape
+    parent, is_leaf = full_tree(num_leaves)
+    one_hot = np.eye(num_leaves, dtype=np.float32)
+    x = np.zeros((num_orders, num_leaves, len(parent), 2 * num_leaves), dtype=np.float32)
+    x[:, :, 0, :num_leaves] = one_hot
+    x[:, :, is_leaf, :num_leaves] = one_hot
+    x[:, :, is_leaf, num_leaves:] = one_hot[orders][:, None]
+    return forest(parent, x.reshape(-1, *x.shape[2:]), orders.reshape(-1))
+
+
+def _split(shape: tuple[int, ...], rng: np.random.Generator) -> Masks:
+    """Masks of all nodes that share out the orders; the roots of the L trees of an order go together."""
+    num_orders, num_leaves = shape
+    place = rng.permutation(num_orders)
+    num_val, num_test = max(1, round(VAL * num_orders)), max(1, round(TEST * num_orders))
+    is_root = np.arange(num_leaves * (2 * num_leaves - 1)) % (2 * num_leaves - 1) == 0
+    chosen = (place >= num_val + num_test, place < num_val, (place >= num_val) & (place < num_val + num_test))
+    return Masks(*((orders[:, None] & is_root).reshape(-1) for orders in chosen))
