@@ -7,7 +7,7 @@ float16, 4.8 TB/s; about half of either can be had):
     nodes, second walk                   the same once more                               15 ms
     pairs, one walk over half of them    3.7 TFLOP                                         8 ms
     columns that a walk reads            N / 128 times 43 MB from the L2 cache: 57 GB     in its shadow, at 5 TB/s 12 ms
-    exact scores of nodes                about 8 N lanes · 16 columns · 512 B = 11 GB      4 ms
+    exact scores of nodes                about 7 N lanes · 16 columns · 512 B = 10 GB      4 ms
     exact scores of 2 |E| = 2.4 M pairs  about 3 M lanes · 8 KB = 25 GB                    8 ms
     a sample of 4 M pairs                4 GB                                              2 ms
     scores of the edges, both ways       2.4 M · 1 KB = 2.4 GB                             1 ms
