@@ -11,6 +11,8 @@ from torch import Tensor
 from gumbel_mpnn.graph.chunks import Chunks
 
 INT32_MAX = 2**31 - 1
+TILINGS = 3
+"""Numbers of copies that are kept laid out: a step with replicas, heads and shared parts uses as many."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +91,8 @@ class SparseLayout:
         if batch == 1:
             return self
         if batch not in self._tiles:
-            self._tiles.clear()
+            if len(self._tiles) == TILINGS:
+                self._tiles.pop(next(iter(self._tiles)))
             self._tiles[batch] = self._tile(batch)
         return self._tiles[batch]
 

@@ -178,7 +178,7 @@ class PairGraph:
 
     def to(self, device: torch.device | str) -> PairGraph:
         """The same graph on another device."""
-        if self.pair_index.device == torch.device(device):
+        if self.pair_index.device == torch.empty(0, device=device).device:  # "cuda" is "cuda:0" where that is current
             return self
         return PairGraph(
             num_nodes=self.num_nodes,

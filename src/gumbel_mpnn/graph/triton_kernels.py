@@ -164,6 +164,7 @@ def walk(
     width = x.shape[2]
     if own is not None and width > WIDEST:
         return _in_slices(side, x, values, own, scale, image)
+    rows, batch, positions = side.offsets.numel() - 1, x.shape[0], side.index.numel()
 
     def strides(tensor: Tensor | None) -> tuple[int, int]:
         return (0, 0) if tensor is None else (tensor.stride(0), tensor.stride(1))
@@ -172,11 +173,14 @@ def walk(
         return x if tensor is None else tensor
 
     x = x if x.stride(-1) == 1 else x.contiguous()
-    values, own, image = (t if t is None or t.stride(-1) == 1 else t.contiguous() for t in (values, own, image))
-    rows, batch, positions = side.offsets.numel() - 1, x.shape[0], side.index.numel()
+    values, own, scale, image = (
+        t if t is None or t.stride(-1) == 1 else t.contiguous() for t in (values, own, scale, image)
+    )
     sums = None if values is None else x.new_empty(batch, rows, width)
     samples = None if own is None else given(values).new_empty(batch, positions)
     scale_grad = None if image is None else given(scale).new_empty(batch, rows)
+    if not (rows and width and batch):
+        return Walked(sums, *(None if t is None else t.zero_() for t in (samples, scale_grad)))
     exact = torch.float64 if x.dtype == torch.float64 else torch.float32
     chunks = side.chunks
     long = chunks.slots > 0 and values is not None
@@ -185,17 +189,15 @@ def walk(
     sizes = {"BLOCK_D": block_d, "EXACT": tl.float64 if exact == torch.float64 else tl.float32, "num_warps": 1}
     kinds = {"SAMPLE": own is not None, "SCALED": scale is not None, "SCALE_GRAD": image is not None}
     blocks = triton.cdiv(width, block_d)
-
     places = (*strides(x), *strides(own), strides(scale)[0], *strides(image), *strides(sums))
-    if rows and width:
-        _walk[(chunks.row.numel(), batch, blocks)](
-            chunks.row, chunks.begin, chunks.slot, side.index, given(side.order), given(values), x, given(own),
-            given(scale), given(image), given(sums), given(samples), given(scale_grad), partial,
-            width, rows, positions, chunks.slots, strides(values)[0], *places,
-            HAS_ORDER=side.order is not None, SUM=values is not None, LONG=long,
-            BLOCK_E=max(2, min(32, TILE // block_d)), **kinds, **sizes,
-        )  # fmt: skip
-    if long and width:
+    _walk[(chunks.row.numel(), batch, blocks)](
+        chunks.row, chunks.begin, chunks.slot, side.index, given(side.order), given(values), x, given(own),
+        given(scale), given(image), given(sums), given(samples), given(scale_grad), partial,
+        width, rows, positions, chunks.slots, strides(values)[0], *places,
+        HAS_ORDER=side.order is not None, SUM=values is not None, LONG=long,
+        BLOCK_E=max(2, min(32, TILE // block_d)), **kinds, **sizes,
+    )  # fmt: skip
+    if long:
         _join[(chunks.long_row.numel(), batch, blocks)](
             chunks.long_row, chunks.long_begin, x, given(own), given(scale), given(image), given(sums),
             given(scale_grad), partial, width, rows, chunks.slots, *places, BLOCK_E=8, **kinds, **sizes,

@@ -19,6 +19,7 @@ from gumbel_mpnn.rewiring.candidates import Cached, candidates
 from gumbel_mpnn.rewiring.rewired import as_data
 from gumbel_mpnn.runs.store import SettingFolder
 from gumbel_mpnn.training import Model, Replica, Task, build_model, metrics, pick_device, prepare
+from gumbel_mpnn.training.precision import class_scores
 from gumbel_mpnn.training.task import labels_per_class
 
 
@@ -62,9 +63,7 @@ class Run:
     def predict_proba(self, data: Data | None = None) -> Tensor:
         """Class probabilities [N, C], averaged over all runs; on the training graph unless another is given."""
         task = self._task(data)
-        return self._mean(
-            task.class_scores(model(task.features, task.graph)[0]).softmax(-1) for model in self._models(task)
-        )
+        return self._mean(class_scores(model, task, self.settings)[0].softmax(-1) for model in self._models(task))
 
     def rewire(self, data: Data | None = None, threshold: float = 0.5) -> Data:
         """The learned graph, averaged over all runs: `edge_index`, `edge_weight` (probability) and `edge_origin`.
@@ -104,7 +103,7 @@ class Run:
         found = []
         for record, model in zip(records, self._models(task, records), strict=True):
             test_mask = task.masks([Replica(record.split, record.seed)])[2]
-            scores = task.class_scores(model(task.features, task.graph))
+            scores = class_scores(model, task, self.settings)
             found.append(float(metrics[task.metric](scores, task.y, test_mask)[0]))
         return found
 

@@ -17,6 +17,7 @@ from gumbel_mpnn.rewiring import GumbelMPNN
 from gumbel_mpnn.training.checkpoint import load_tensors, save_tensors
 from gumbel_mpnn.training.metrics import metrics
 from gumbel_mpnn.training.models import Model, build_model
+from gumbel_mpnn.training.precision import class_scores, precision
 from gumbel_mpnn.training.replay import Replay
 from gumbel_mpnn.training.task import Replica, Task
 
@@ -89,7 +90,7 @@ class Trainer:
         self.model.train()
         self.optimizer.zero_grad(set_to_none=True)
         progress = self.epochs_done / self.settings.train.epochs
-        with self._precision():
+        with precision(self.settings, self.task.y.device):
             loss = self.model.training_loss(
                 self.task.features, self.task.graph, self.targets, self.train_mask, progress
             )
@@ -101,7 +102,7 @@ class Trainer:
     @torch.no_grad()
     def _evaluate(self) -> None:
         self.model.eval()
-        scores = self._scores()
+        scores = class_scores(self.model, self.task, self.settings)
         val, loss = self.metric(scores, self.task.y, self.val_mask), cross_entropy(scores, self.task.y, self.val_mask)
         better = (val > self.best_val) | ((val == self.best_val) & (loss < self.best_loss))
         better &= self.running & torch.isfinite(loss)
@@ -110,17 +111,6 @@ class Trainer:
         self.latest.copy_(torch.stack([self.train_loss, val, loss]))
         if self.settings.train.patience:
             self.running &= self.epochs_done - self.best_epoch < self.settings.train.patience
-
-    def _scores(self) -> Tensor:
-        """Scores of the classes for every node, [R, N, C]."""
-        with self._precision():
-            logits = self.model(self.task.features, self.task.graph)
-        return self.task.class_scores(logits.to(self.task.features.dtype))
-
-    def _precision(self) -> torch.autocast:
-        """Where activations are kept in 16 bits, if they are."""
-        wanted = self.settings.train.bfloat16
-        return torch.autocast(self.task.y.device.type, torch.bfloat16, enabled=wanted, cache_enabled=False)
 
     def _keep(self, better: Tensor, val: Tensor, loss: Tensor) -> None:
         if better.device.type == "cpu" and not better.any():
@@ -143,7 +133,7 @@ class Trainer:
             raise UserError("training diverged (no finite validation value): try a smaller train.lr")
         self.model.load_state_dict(self.best_state)
         self.model.eval()
-        scores = self._scores()
+        scores = class_scores(self.model, self.task, self.settings)
         test = self.metric(scores, self.task.y, self.test_mask).tolist()
         learned = self._pair_probability()
         last, history = self.last_epoch.tolist(), torch.stack(self.history).cpu()

@@ -140,6 +140,27 @@ def test_graph_convolution_is_that_of_plain_torch(width, batch, learned, monkeyp
     torch.testing.assert_close(results[1], results[0])
 
 
+def test_factors_that_are_laid_out_otherwise():
+    layout, x = pattern(9, 9, seed=3), normal(2, 9, 4, seed=1)
+    values = normal(2, layout.nnz, seed=2)
+    for scale in ((1 + normal(9, 2, seed=3).square()).T, torch.full((1, 1), 0.5, dtype=x.dtype).expand(2, 9)):
+        found, expected = (
+            triton_kernels.walk(layout.by_row, x, values=values, scale=factor).sums
+            for factor in (scale, scale.contiguous())
+        )
+        torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.parametrize("shape", [(2, 9, 0), (0, 9, 4)], ids=str)
+def test_no_channels_or_no_replicas(shape):
+    layout, (batch, nodes, _) = pattern(9, 9, seed=3), shape
+    x, values, root = torch.ones(shape), torch.ones(batch, layout.nnz), torch.ones(batch, nodes)
+    found = triton_kernels.walk(layout.by_col, x, values=values, own=x, scale=root, image=x)
+    assert found.sums.shape == shape
+    assert not found.samples.any()
+    assert not found.scale_grad.any()
+
+
 @pytest.mark.usefixtures("short_chunks")
 def test_wide_rows_are_worked_off_in_slices(monkeypatch):
     layout = pattern(9, 9, seed=3)

@@ -67,6 +67,14 @@ def test_tiles_are_kept_and_one_copy_is_the_layout_itself(layout):
     assert layout.tiled(3).shape == (9, 12)
 
 
+def test_a_few_numbers_of_copies_are_kept(layout):
+    first = {batch: layout.tiled(batch) for batch in (2, 3, 6)}
+    assert all(layout.tiled(batch) is tiles for batch, tiles in first.items())
+    layout.tiled(4)
+    assert layout.tiled(6) is first[6]
+    assert layout.tiled(2) is not first[2]
+
+
 @pytest.mark.parametrize("batch", [2, 3])
 def test_tiles_of_an_empty_layout(empty, batch):
     rows, cols = empty.shape

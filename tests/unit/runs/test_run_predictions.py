@@ -2,10 +2,11 @@
 
 import pytest
 import torch
-from quick_fit import quick
 
+from gumbel_mpnn.runs import fit
 from gumbel_mpnn.training import Replica
 from helpers import changed, small_data
+from quick_fit import quick
 
 
 @pytest.fixture(scope="module")
@@ -91,3 +92,11 @@ def test_the_figures_as_attributes_and_as_json(run):
 
 def test_the_standard_error_is_the_spread_over_the_root_of_n(run):
     assert run.test.stderr == pytest.approx(run.test.std / 2)
+
+
+@pytest.mark.parametrize("model", ["gcn", "sage", "gat", "mlp", "gumbel-mpnn"])
+def test_a_model_with_activations_in_16_bits_is_judged_as_it_was_in_training(model):
+    data = small_data(nodes=120)
+    settings = {"train": {"epochs": 5, "bfloat16": True}, "model": {"norm": "layer", "hidden_channels": 16}}
+    trained = fit(data, model, seeds=2, settings=settings)
+    assert trained.scores(data, device="cpu") == [record.test for record in trained.records]
