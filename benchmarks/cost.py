@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 INDEX = 4
 """Bytes of a node's number."""
+WEIGHT = 4
+"""Bytes of a pair's logit or weight and of a degree: they are kept in 32 bits always."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,7 @@ class Sizes:
     classes: int
     channels: int
     number: int = 4
-    """Bytes of a stored number."""
+    """Bytes of a stored activation."""
 
     @property
     def arcs(self) -> int:
@@ -102,27 +104,29 @@ def _draw(s: Sizes) -> list[Term]:
     Forward: read θ, write the weight; write the arcs' weights from their pairs', read them for the degrees. Backward:
     read two arcs' gradients and θ for each pair, write its gradient. Nodes: read the degree, write its root, twice.
     """
-    pairs, arcs = (2 + 2) * s.pairs * s.number, (3 * s.number + INDEX) * s.arcs
-    return [Term("draw, degrees", pairs + arcs + 4 * s.nodes * s.number, 20 * s.pairs)]
+    pairs, arcs = (2 + 2) * s.pairs * WEIGHT, (3 * WEIGHT + INDEX) * s.arcs
+    return [Term("draw, degrees", pairs + arcs + 4 * s.nodes * WEIGHT, 20 * s.pairs)]
 
 
 def _layers(s: Sizes) -> list[Term]:
     """D^-1/2 (A + I) D^-1/2 x W, bias, ReLU and dropout, of all layers together.
 
-    The gradient of a product with the arcs needs, for x and for the weights, the same rows of the same nodes: they are
-    counted once. It reads each node's own row and gradient besides, and writes a gradient for each node and arc.
+    Along the arcs goes the narrower of a layer's input and output, before or after the product with its matrix. The
+    features themselves need no gradient, but what was sent of them does. The gradient of a product with the arcs needs,
+    for x and for the weights, the same rows of the same nodes: they are counted once. It reads each node's own row and
+    gradient besides, and writes a gradient for each node and arc.
     """
-    rows = s.nodes * s.width * s.number
     terms = []
     for layer, wide in enumerate(s.inputs):
-        name = f"layer {layer + 1}: "
+        name, sent = f"layer {layer + 1}: ", min(wide, s.width)
+        rows, sent_rows = s.nodes * s.width * s.number, s.nodes * sent * s.number
         terms += [
-            _matmul(name + "times its matrix", s, wide, s.width, gradient_of_input=layer > 0),
-            Term(name + "sum along the arcs", _gathered(s, s.arcs, s.width) + 2 * rows, 2 * s.arcs * s.width),
+            _matmul(name + "times its matrix", s, wide, s.width, gradient_of_input=layer > 0 or wide < s.width),
+            Term(name + "sum along the arcs", _gathered(s, s.arcs, sent) + 2 * sent_rows, 2 * s.arcs * sent),
             Term(
                 name + "gradients along the arcs",
-                _gathered(s, s.arcs, s.width, values=2) + 3 * rows,
-                4 * s.arcs * s.width,
+                _gathered(s, s.arcs, sent, values=2) + 3 * sent_rows,
+                4 * s.arcs * sent,
             ),
             Term(name + "bias, ReLU, dropout", 5 * rows, 6 * s.nodes * s.width),
         ]
@@ -148,4 +152,4 @@ def _matmul(name: str, s: Sizes, wide: int, out: int, *, gradient_of_input: bool
 
 def _gathered(s: Sizes, rows: int, wide: int, *, values: int = 1) -> int:
     """For each pair or arc: a row and its node's number are read, and `values` of its own are read or written."""
-    return rows * (wide * s.number + INDEX + values * s.number)
+    return rows * (wide * s.number + INDEX + values * WEIGHT)

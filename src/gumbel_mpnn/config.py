@@ -74,7 +74,7 @@ class RewiringSettings:
     add: float = 0.05
     """Probability of a candidate at the start."""
     tau: float = 1.0
-    """Temperature at the first epoch; the paper has 0.1 throughout."""
+    """Temperature at the first epoch, and throughout where no `tau_end` is given with it; the paper has 0.1."""
     tau_end: float = 0.5
     """Temperature at the last epoch, reached geometrically."""
     hard: bool = True
@@ -187,10 +187,25 @@ def resolve(
 
 
 def rewiring_settings(values: Mapping[str, Any]) -> RewiringSettings:
-    """Rewiring settings with some values changed; unknown names are answered with a suggestion."""
-    settings: RewiringSettings = _fill(RewiringSettings(), "rewiring", values)
+    """Rewiring settings with some values changed; unknown names are answered with a suggestion.
+
+    What would have no effect is refused: a regularizer and its weight belong together (0 switches it off), and an
+    agreement needs several samples.
+    """
+    settings: RewiringSettings = _fill(RewiringSettings(), "rewiring", constant_temperature(values))
     _check(settings, "rewiring", _REWIRING_RULES)
+    if settings.regularizer != "none" and "regularizer_weight" not in values:
+        raise UserError(f"the regularizer {settings.regularizer!r} needs its weight: set rewiring.regularizer_weight")
+    if settings.regularizer_weight and "regularizer" not in values:
+        raise UserError("rewiring.regularizer_weight is the weight of no regularizer: set rewiring.regularizer")
+    if settings.agreement and settings.samples < 2:
+        raise UserError("rewiring.agreement compares several drawn graphs: set rewiring.samples to 2 or more")
     return settings
+
+
+def constant_temperature(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Rewiring settings in which `tau` without a `tau_end` stands for both."""
+    return {"tau_end": values["tau"], **values} if "tau" in values else values
 
 
 def read_settings_file(path: Path) -> dict[str, Any]:

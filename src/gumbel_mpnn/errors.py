@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from numbers import Integral
+from numbers import Integral, Real
 
 
 class UserError(ValueError):
@@ -54,3 +54,10 @@ def check_at_least(least: int, **arguments: int) -> None:
     for name, value in arguments.items():
         if value < least:
             raise UserError(f"{name} must be at least {least}, but is {value}")
+
+
+def check_between(low: float, high: float, **arguments: float) -> None:
+    """Raise a `UserError` that names the first argument that is no number from `low` to `high`."""
+    for name, value in arguments.items():
+        if not isinstance(value, Real) or isinstance(value, bool) or not low <= value <= high:
+            raise UserError(f"{name} must lie between {low} and {high}, but is {value!r}")

@@ -193,10 +193,10 @@ def test_the_count_of_bytes_and_operations(module):
     assert terms["scores of the pairs"].flops == 2 * 20 * 5
     # 20 rows of 5 numbers, with an index and the score of each; each node's own row once.
     assert terms["scores of the pairs"].bytes == 20 * (5 * 4 + 4 + 4) + 10 * 5 * 4
-    # 40 arcs: a row of 4 numbers, an index, a weight; each node's own row is read and its sum written.
-    assert terms["layer 1: sum along the arcs"].bytes == 40 * (4 * 4 + 4 + 4) + 2 * 10 * 4 * 4
-    # The first layer has no gradient for its input: two products.
-    assert terms["layer 1: times its matrix"].flops == 2 * (2 * 10 * 3 * 4)
+    # 40 arcs: a row of the 3 features, fewer than 4, an index, a weight; each node's own row is read, its sum written.
+    assert terms["layer 1: sum along the arcs"].bytes == 40 * (3 * 4 + 4 + 4) + 2 * 10 * 3 * 4
+    # The gradient must reach what was sent along the arcs: three products.
+    assert terms["layer 1: times its matrix"].flops == 3 * (2 * 10 * 3 * 4)
     assert terms["head"].flops == 3 * (2 * 10 * 4 * 2)
     parameters = (3 * 5 + 5 * 5 + 1) + (3 * 4 + 4) + (4 * 2 + 2)
     assert terms["Adam"].bytes == 7 * 4 * parameters

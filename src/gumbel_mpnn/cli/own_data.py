@@ -16,10 +16,15 @@ if TYPE_CHECKING:
 NodesOption = Annotated[Path | None, typer.Option("--nodes", help="Own data: CSV of nodes.")]
 EdgesOption = Annotated[Path | None, typer.Option("--edges", help="Own data: CSV of edges.")]
 GraphOption = Annotated[Path | None, typer.Option("--graph", help="Own data: a .npz or .graphml file instead of CSV.")]
-LabelOption = Annotated[str | None, typer.Option("--label", help="Own data: name of the label column.")]
+LabelOption = Annotated[
+    str | None, typer.Option("--label", help="Own data: name of the label column; saved graphs know theirs.")
+]
 FeaturesOption = Annotated[
     str | None, typer.Option("--features", help="Own data: feature columns, separated by commas.")
 ]
+
+DEMO = "demo"
+"""The graph of `gumbel-mpnn demo`, by name."""
 
 
 @dataclass(frozen=True)
@@ -42,23 +47,25 @@ class Source:
     def to_train_on(self, undirected: bool) -> str | Data:
         """The name of the data set, or the graph in the person's own files, which needs labels and features."""
         if self._is_by_name():
-            return str(self.dataset)
+            return self._named()
         from gumbel_mpnn.data import from_csv, from_graphml, from_npz
 
         if self._is_npz():
             return from_npz(Path(self.graph or ""), undirected=undirected)
-        if self.label is None:
-            what = "column" if self.graph is None else "attribute"
-            raise UserError(f"own data need --label, the name of the label {what}")
         if self.graph is not None:
-            return from_graphml(self.graph, self.label, self._columns())
+            data = from_graphml(self.graph, self.label, self._columns())
+            if data.y is None:
+                raise UserError("own data need --label, the name of the label attribute")
+            return data
+        if self.label is None:
+            raise UserError("own data need --label, the name of the label column")
         nodes, edges = Path(self.nodes or ""), Path(self.edges or "")
         return from_csv(nodes, edges, self.label, self._columns(), undirected=undirected)
 
     def to_measure(self, as_listed: bool) -> str | Data:
         """The same for measures: own files need have neither labels nor features."""
         if self._is_by_name():
-            return str(self.dataset)
+            return self._named()
         from gumbel_mpnn.data import from_csv, from_graphml, from_npz
 
         columns: list[str] | Literal[False] = self._columns() or False
@@ -67,6 +74,14 @@ class Source:
         if self.graph is not None:
             return from_graphml(self.graph, self.label, columns, as_listed)
         return from_csv(Path(self.nodes or ""), Path(self.edges or ""), self.label, columns, as_listed=as_listed)
+
+    def _named(self) -> str | Data:
+        """The name of the data set; the demo's graph is made, and is no file."""
+        if self.dataset != DEMO:
+            return str(self.dataset)
+        from gumbel_mpnn.data import demo_graph
+
+        return demo_graph()
 
     def _is_by_name(self) -> bool:
         """Whether a data set is named, and not own files; a `UserError` if it is neither or both."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import traceback
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -20,7 +19,7 @@ from gumbel_mpnn.cli.common import (
     in_one_sentence,
     note,
 )
-from gumbel_mpnn.cli.reproduction import Request, reproduction
+from gumbel_mpnn.cli.reproduction import SUMMARY, Request, reproduction, summarize
 from gumbel_mpnn.errors import UserError
 
 ALL = "all"
@@ -29,7 +28,7 @@ SEEDS, QUICK_SEEDS = 3, 1
 
 @in_one_sentence
 def reproduce(
-    name: Annotated[str, typer.Argument(help="Name of the table, like accuracy or measures; all for every one.")],
+    name: Annotated[str, typer.Argument(help="Name of the table, like accuracy or measures; summary or all.")],
     only: Annotated[str | None, typer.Option(help="Data sets, models or presets to do, separated by commas.")] = None,
     dataset: Annotated[
         str | None, typer.Option(help="Another data set, for tables of a single one, like components.")
@@ -51,7 +50,10 @@ def reproduce(
     device: DeviceOption = "auto",
     format: FormatOption = OutputFormat.text,
 ) -> None:
-    """Run a table, doing only what is missing, and print our numbers beside the paper's."""
+    """Run a table, doing only what is missing, and print our numbers beside the paper's.
+
+    The summary has every number of the paper and trains nothing; all makes every table and the summary.
+    """
     from gumbel_mpnn.report.document import rows_table
 
     seeds = seeds or (QUICK_SEEDS if quick else SEEDS)
@@ -69,15 +71,16 @@ def reproduce(
 
 def _reproduce_all(request: Request, folder: Path) -> None:
     """A page for every table; one that fails is named at the end and does not keep the others from being made."""
-    from gumbel_mpnn.experiments import analyses, experiments
+    from gumbel_mpnn.experiments import Collected, analyses, experiments
 
-    failed: dict[str, str] = {}
-    for name in (*experiments, *analyses):
+    failed, collected = dict[str, str](), dict[str, Collected]()
+    for name in (*experiments, *analyses, SUMMARY):
         note(f"== {name}")
-        # Analyses train nothing: these options are not for them.
-        mine = replace(request, splits=None, overrides=()) if name in analyses else request
+        mine = request.without_training() if name in analyses else request
         try:
-            reproduction(name, mine).write(folder / f"{name}.md", mine)
+            done = summarize(collected) if name == SUMMARY else reproduction(name, mine)
+            collected[name] = done.collected()
+            done.write(folder / f"{name}.md", mine)
         except (UserError, OSError) as error:
             failed[name] = str(error)
         except Exception as error:
@@ -85,6 +88,6 @@ def _reproduce_all(request: Request, folder: Path) -> None:
             failed[name] = f"{type(error).__name__}: {error}"
     for name, reason in failed.items():
         note(f"failed: {name}: {reason}")
-    typer.echo(f"{len(experiments) + len(analyses) - len(failed)} tables are in {folder}")
+    typer.echo(f"{len(experiments) + len(analyses) + 1 - len(failed)} tables are in {folder}")
     if failed:
         raise typer.Exit(1)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gumbel_mpnn.cli.common import note, parse_range
 from gumbel_mpnn.errors import UserError, unknown_name
 
 if TYPE_CHECKING:
-    from gumbel_mpnn.experiments import Analysis, Experiment, Job
-    from gumbel_mpnn.experiments.base import Row
+    from gumbel_mpnn.experiments import Analysis, Collected, Experiment, Job
+    from gumbel_mpnn.experiments.base import Page, Row
     from gumbel_mpnn.runs import Run
+
+SUMMARY = "summary"
 
 
 @dataclass(frozen=True)
@@ -38,35 +40,115 @@ class Request:
         options += f" --seeds {self.seeds}" if trains else ""
         return f"gumbel-mpnn reproduce {name}{options}{' --quick' if self.quick else ''} --out {out}"
 
+    def without_training(self) -> Request:
+        """The same without the options that are not for an analysis."""
+        return replace(self, splits=None, overrides=())
+
+    def terms(self, experiment: Experiment) -> dict[str, Any]:
+        """Which runs of an experiment are asked for, as `run_jobs` and `find_jobs` take it."""
+        return {
+            "seeds": self.seeds,
+            "runs": self.runs,
+            "experiment": experiment.name,
+            "splits": None if self.splits is None else parse_range(self.splits),
+            "root": self.data_root,
+            "overrides": self.overrides,
+            "quick": self.quick,
+        }
+
 
 @dataclass(frozen=True)
 class Reproduction:
     """A table that is done."""
 
-    experiment: Experiment | Analysis
+    experiment: Page
     rows: list[Row]
     runs: list[Run]
-    remarks: str
     trains: bool
+    missing: frozenset[str] = frozenset()
+    """The data sets that were looked for in vain; of an analysis, all that were looked for."""
+    lead: str = ""
+    remarks: str = ""
+
+    def collected(self) -> Collected:
+        """What the summary needs of it."""
+        from gumbel_mpnn.experiments import Collected
+
+        return Collected(self.rows, self.missing)
 
     def write(self, out: Path, request: Request) -> None:
         """Write the page and what belongs beside it."""
         from gumbel_mpnn.report.document import write_page
 
         command = request.command(self.experiment.name, out, self.trains)
-        page, *beside = write_page(out, self.experiment, self.rows, self.runs, command, self.remarks)
+        page, *beside = write_page(out, self.experiment, self.rows, self.runs, command, self.remarks, self.lead)
         note(f"the page is in {page}, beside it {', '.join(path.name for path in beside)}")
 
 
 def reproduction(name: str, request: Request) -> Reproduction:
-    """Do what is missing of one table, and give its rows."""
+    """Do what is missing of one table, and give its rows; of the summary nothing is done."""
     from gumbel_mpnn.experiments import analyses, experiments
 
+    if name == SUMMARY:
+        return summarize(_found(request))
     if name in analyses:
         return _analyse(analyses[name], request)
     if name not in experiments:
-        raise unknown_name("experiment", name, [*experiments, *analyses, "all"])
+        raise unknown_name("experiment", name, [*experiments, *analyses, SUMMARY, "all"])
     return _train(experiments[name], request)
+
+
+def summarize(collected: Mapping[str, Collected]) -> Reproduction:
+    """Every number of the paper beside ours, from what was collected of the tables."""
+    from gumbel_mpnn.experiments import SummaryTable, analyses, experiments
+    from gumbel_mpnn.report import Table
+
+    table = SummaryTable()
+    rows = table.rows([*experiments.values(), *analyses.values()], collected)
+    counts = table.counts(rows)
+    counted = Table(list(counts[0]), [list(row.values()) for row in counts]).render("markdown")
+    return Reproduction(table, rows, [], trains=True, lead=f"{table.lead(rows)}\n\n{counted}")
+
+
+def _found(request: Request) -> dict[str, Collected]:
+    """What is there of the tables that answer numbers of the paper: finished runs, and analyses, which need none."""
+    from gumbel_mpnn.experiments import analyses, experiments
+
+    if request.only is not None or request.dataset is not None:
+        raise UserError("the summary is of all tables: leave out --only and --dataset")
+    found = {}
+    for experiment in experiments.values():
+        if hasattr(experiment, "numbers"):
+            note(f"{SUMMARY}: runs of {experiment.name}")
+            found[experiment.name] = _look(experiment, request).collected()
+    for analysis in analyses.values():
+        if hasattr(analysis, "numbers"):
+            found[analysis.name] = _analyse(analysis, request.without_training()).collected()
+    return found
+
+
+def _look(experiment: Experiment, request: Request) -> Reproduction:
+    """The table of an experiment from finished runs alone."""
+    from gumbel_mpnn.experiments.base import find_jobs, quick_jobs
+
+    results = find_jobs(
+        quick_jobs(experiment.plan()) if request.quick else experiment.plan(),
+        **request.terms(experiment),
+        models=getattr(experiment, "reads_models", False),
+    )
+    return _collect(experiment, results)
+
+
+def _collect(experiment: Experiment, results: Mapping[Job, Run | None]) -> Reproduction:
+    remarks = experiment.remarks(results) if hasattr(experiment, "remarks") else ""
+    return Reproduction(
+        experiment,
+        experiment.collect(results),
+        [run for run in results.values() if run is not None],
+        trains=True,
+        missing=frozenset(job.dataset for job, run in results.items() if run is None),
+        remarks=remarks,
+    )
 
 
 def _train(experiment: Experiment, request: Request) -> Reproduction:
@@ -82,23 +164,10 @@ def _train(experiment: Experiment, request: Request) -> Reproduction:
         jobs = quick_jobs(jobs)
     monitor = ProgressMonitor()
     try:
-        results = run_jobs(
-            jobs,
-            seeds=request.seeds,
-            runs=request.runs,
-            experiment=experiment.name,
-            splits=None if request.splits is None else parse_range(request.splits),
-            root=request.data_root,
-            device=request.device,
-            overrides=request.overrides,
-            quick=request.quick,
-            monitor=monitor,
-        )
+        results = run_jobs(jobs, **request.terms(experiment), device=request.device, monitor=monitor)
     finally:
         monitor.close()
-    remarks = experiment.remarks(results) if hasattr(experiment, "remarks") else ""
-    found = [run for run in results.values() if run is not None]
-    return Reproduction(experiment, experiment.collect(results), found, remarks, trains=True)
+    return _collect(experiment, results)
 
 
 def _analyse(analysis: Analysis, request: Request) -> Reproduction:
@@ -120,7 +189,7 @@ def _analyse(analysis: Analysis, request: Request) -> Reproduction:
     for dataset in (dataset for dataset in datasets if dataset in words):
         note(f"{analysis.name}: {dataset}")
         rows += analysis.rows(dataset, request.data_root)
-    return Reproduction(analysis, rows, [], "", trains=False)
+    return Reproduction(analysis, rows, [], trains=False, missing=frozenset(words))
 
 
 def _select(jobs: list[Job], only: str | None) -> list[Job]:

@@ -16,7 +16,8 @@ from torch_geometric.data import Data
 from torch_geometric.utils import is_undirected
 
 from gumbel_mpnn.atomic import write_atomically
-from gumbel_mpnn.data.own import SPLIT
+from gumbel_mpnn.data.networks import LABEL, LABEL_NAMED_BY
+from gumbel_mpnn.data.own import GIVEN, SPLIT
 from gumbel_mpnn.errors import DataWarning, UserError, did_you_mean
 
 SUFFIXES = (".npz", ".csv", ".graphml")
@@ -32,7 +33,7 @@ def save_graph(data: Data, path: str | Path) -> None:
 
     Edges are written once each unless their direction matters, with `edge_weight` and `edge_origin` (as `given`) where
     there are any. A CSV file has the edges alone; npz and GraphML have nodes without edges too, and features, labels
-    and splits (of GraphML only a single one). The label is called `label` in GraphML.
+    and splits (of GraphML only a single one). The label is called `label` in GraphML, and the file says so.
 
     Args:
         data: Any graph; `node_ids` and `class_names` are used where it has them.
@@ -108,6 +109,8 @@ def _graphml(data: Data, edges: NDArray[Any], columns: Columns) -> bytes:
         raise UserError("writing GraphML needs the package networkx: install it, or write .csv or .npz") from None
     names = _names(data)
     graph = nx.DiGraph() if is_directed(data) else nx.Graph()
+    if data.get("y") is not None:
+        graph.graph[LABEL_NAMED_BY] = LABEL
     for name, attributes in zip(names, _node_attributes(data), strict=True):
         graph.add_node(name, **attributes)
     for (source, target), *values in zip(edges.tolist(), *(c.tolist() for c in columns.values()), strict=True):
@@ -124,7 +127,7 @@ def _node_attributes(data: Data) -> list[dict[str, Any]]:
         classes = data.get("class_names")
         for node, label in zip(nodes, data.y.tolist(), strict=True):
             if label >= 0:
-                node["label"] = str(classes[label]) if classes else label
+                node[LABEL] = str(classes[label]) if classes else label
     for part in PARTS:
         mask = data.get(f"{part}_mask")
         if mask is not None and mask.dim() == 1:
@@ -159,4 +162,4 @@ def _text(value: object) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value).lower()
 
 
-_EDGE_COLUMNS = {"weight": "edge_weight", "given": "edge_origin"}
+_EDGE_COLUMNS = {"weight": "edge_weight", GIVEN: "edge_origin"}

@@ -12,8 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
-from gumbel_mpnn.data.own import SPLIT, assemble, warn_of_mixed
+from gumbel_mpnn.data.own import GIVEN, SPLIT, assemble, warn_of_mixed
 from gumbel_mpnn.errors import DataError, UserError, did_you_mean
+
+LABEL = "label"
+"""The node attribute that `save_graph` writes the label to."""
+LABEL_NAMED_BY = "label_attribute"
+"""The attribute of a whole graph that says which of its nodes' is the label."""
 
 
 def from_graphml(
@@ -22,7 +27,10 @@ def from_graphml(
     features: Sequence[str] | Literal[False] | None = None,
     as_listed: bool = False,
 ) -> Data:
-    """A graph from a GraphML file; the other arguments are those of `from_networkx`."""
+    """A graph from a GraphML file; the other arguments are those of `from_networkx`.
+
+    A file of `save_graph` says itself which attribute is the label.
+    """
     networkx = _networkx()
     try:
         graph = networkx.read_graphml(path)
@@ -43,13 +51,14 @@ def from_networkx(
 
     Nodes and labels may be anything; `data.node_ids` and `data.class_names` map predictions back to them. A node
     without a label is predicted but never trained on. A node attribute `split` (train, val, test) becomes the masks,
-    and an edge attribute `weight` becomes `edge_weight`.
+    and the edge attributes `weight` and `given` (true or false) become `edge_weight` and `edge_origin`.
 
     Args:
         graph: any NetworkX graph.
-        label: the node attribute that is to be predicted; None reads a graph to measure, without labels.
+        label: the node attribute that is to be predicted; None takes the one that the graph attribute
+            `label_attribute` names, and without that reads a graph to measure, without labels.
         features: node attributes to learn from, numbers or vectors of them; None takes all such ones other than label
-            and split; False leaves `x` out.
+            and split; False leaves `x` out. Where no label is known, one called `label` is no feature all the same.
         as_listed: keep every edge as often as the graph has it, in the direction in which it lists it.
     """
     return _convert(graph, label, features, as_listed, where="the NetworkX graph")
@@ -70,6 +79,7 @@ def _convert(
     nodes: dict[Hashable, Mapping[str, Any]] = dict(graph.nodes(data=True))
     if not nodes:
         raise DataError(f"{where} has no nodes")
+    label = graph.graph.get(LABEL_NAMED_BY) if label is None else label
     known = list(dict.fromkeys(name for attributes in nodes.values() for name in attributes))
     for name in (*([] if label is None else [label]), *(features or ())):
         if name not in known:
@@ -78,7 +88,7 @@ def _convert(
         raise DataError(f"the attribute {label!r} of {where} is the label, so it cannot be a feature")
     chosen = features
     if chosen is None:
-        free = [name for name in known if name not in (label, SPLIT)]
+        free = [name for name in known if name not in (label or LABEL, SPLIT)]
         chosen = [name for name in free if _first_other(nodes, name) is None]
         warn_of_mixed("attribute", where, [found for name in free if (found := _mixed(nodes, name))])
     if not chosen and features is not False:
@@ -94,6 +104,7 @@ def _convert(
         x=np.concatenate([_feature(nodes, name, where) for name in chosen], axis=1) if chosen else None,
         edges=edges,
         weight=_weight(links, where),
+        given=_given(links),
         split=[_text(attributes.get(SPLIT)).lower() for attributes in nodes.values()] if SPLIT in known else None,
         undirected=not graph.is_directed(),
         as_listed=as_listed,
@@ -144,3 +155,9 @@ def _weight(links: Sequence[tuple[Any, Any, Mapping[str, Any]]], where: str) -> 
         return np.array([attributes.get("weight", 1.0) for _, _, attributes in links], dtype=np.float32)
     except (TypeError, ValueError):
         raise DataError(f"an edge of {where} has a weight that is not a number") from None
+
+
+def _given(links: Sequence[tuple[Any, Any, Mapping[str, Any]]]) -> NDArray[np.bool_] | None:
+    """Whether each edge was there before a rewiring; None unless every edge says so."""
+    found = [attributes.get(GIVEN) for _, _, attributes in links]
+    return np.array(found) if found and all(isinstance(value, bool) for value in found) else None

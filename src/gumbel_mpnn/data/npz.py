@@ -63,6 +63,7 @@ def read_graph(paths: Sequence[Path], need_labels: bool = True) -> RawGraph:
         masks=read_masks(arrays, len(labels), path),
         class_names=[str(name) for name in arrays["class_names"]] if "class_names" in arrays else None,
         weight=_weight(arrays, path),
+        given=_given(arrays, path),
     )
 
 
@@ -105,6 +106,14 @@ def _weight(arrays: Arrays, path: Path) -> NDArray[np.float32] | None:
     if arrays["weight"].dtype.kind not in "iuf":
         raise DataError(f"array 'weight' of {path} must hold numbers, not {arrays['weight'].dtype}")
     return arrays["weight"].astype(np.float32)
+
+
+def _given(arrays: Arrays, path: Path) -> NDArray[np.bool_] | None:
+    if "given" not in arrays:
+        return None
+    if arrays["given"].dtype != bool or arrays["given"].shape != arrays["edges"].shape[:1]:
+        raise DataError(f"array 'given' of {path} must be true or false for each edge, of shape [E]")
+    return arrays["given"]
 
 
 def _features(arrays: Arrays, path: Path) -> NDArray[np.float32] | None:

@@ -36,6 +36,7 @@ class RawGraph:
         masks: the splits that come with the files.
         class_names: a name per class, where known.
         weight: of every edge, float32 [E], where they have any.
+        given: whether an edge was there before a rewiring, bool [E], where the files say.
     """
 
     edges: IntArray
@@ -44,6 +45,7 @@ class RawGraph:
     masks: Masks | None = None
     class_names: list[str] | None = None
     weight: NDArray[np.float32] | None = None
+    given: BoolArray | None = None
 
     def to_data(self) -> Data:
         """A `Data` with the edges as listed; `set_edges` merges and mirrors them."""
@@ -56,6 +58,8 @@ class RawGraph:
             data.num_nodes = len(self.y)
         if self.weight is not None:
             data.edge_weight = torch.from_numpy(self.weight)
+        if self.given is not None:
+            data.edge_origin = torch.from_numpy(self.given)
         if self.masks is not None:
             set_masks(data, self.masks)
         if self.class_names is not None:
@@ -72,12 +76,14 @@ def set_edges(data: Data, undirected: bool) -> None:
     """List every edge of `data` once, sorted, and in both directions if `undirected`.
 
     An edge that was listed several times gets the mean of its weights, not the sum: a file that lists an undirected
-    edge both ways does not mean an edge of twice the weight.
+    edge both ways does not mean an edge of twice the weight. It was given if one of them was.
     """
     merge = to_undirected if undirected else coalesce
-    data.edge_index, weight = merge(data.edge_index, data.edge_weight, num_nodes=data.num_nodes, reduce="mean")
-    if weight is not None:
-        data.edge_weight = weight
+    found = {name: data[name] for name in ("edge_weight", "edge_origin") if data.get(name) is not None}
+    values = [value.float() if value.dtype == torch.bool else value for value in found.values()]
+    data.edge_index, merged = merge(data.edge_index, values, num_nodes=data.num_nodes, reduce="mean")
+    for name, value in zip(found, merged, strict=True):
+        data[name] = value > 0 if name == "edge_origin" else value
 
 
 def mask_of(nodes: IntArray, num_nodes: int, where: object) -> BoolArray:

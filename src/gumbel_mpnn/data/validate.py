@@ -12,6 +12,7 @@ from torch_geometric.utils import coalesce
 from gumbel_mpnn.data.raw import check_ends, label_hint
 from gumbel_mpnn.data.splits import check_masks
 from gumbel_mpnn.errors import DataError
+from gumbel_mpnn.graph import check_weights
 
 
 @dataclass(frozen=True)
@@ -95,9 +96,8 @@ def _check_edges(data: Data) -> None:
     check_ends(edge_index.cpu().numpy().T, len(data.y))
     if weight is not None and weight.shape != edge_index.shape[1:]:
         raise DataError(f"there are {edge_index.shape[1]} edges but edge_weight has the shape {list(weight.shape)}")
-    if weight is not None and not torch.isfinite(weight).all():
-        edge = int((~torch.isfinite(weight)).nonzero()[0])
-        raise DataError(f"the weight of edge {edge} is not finite")
+    if weight is not None:
+        check_weights(weight)
 
 
 def _facts(data: Data) -> GraphFacts:

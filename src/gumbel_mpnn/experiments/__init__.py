@@ -15,8 +15,10 @@ from gumbel_mpnn.experiments.long_range import LongRange
 from gumbel_mpnn.experiments.measures import MeasuresTable
 from gumbel_mpnn.experiments.mixtures import MixturesTable
 from gumbel_mpnn.experiments.noise import Noise
+from gumbel_mpnn.experiments.paper_numbers import PaperNumber
 from gumbel_mpnn.experiments.rewiring import Rewiring
 from gumbel_mpnn.experiments.spectra import Spectra
+from gumbel_mpnn.experiments.summary import Collected, SummaryTable
 from gumbel_mpnn.experiments.temperature import Temperature
 from gumbel_mpnn.experiments.views import Chart, Grid
 
@@ -48,6 +50,7 @@ __all__ = [
     "Backbones",
     "Bottleneck",
     "Chart",
+    "Collected",
     "Components",
     "Consistency",
     "DecompositionTable",
@@ -59,8 +62,10 @@ __all__ = [
     "MeasuresTable",
     "MixturesTable",
     "Noise",
+    "PaperNumber",
     "Rewiring",
     "Spectra",
+    "SummaryTable",
     "Temperature",
     "analyses",
     "experiments",

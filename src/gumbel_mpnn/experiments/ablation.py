@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gumbel_mpnn.experiments.base import PAIRED, STRUCTURE_DATASETS, Columns, Job, Row, differences, figures, published
+from gumbel_mpnn.experiments.paper_numbers import PaperNumber
 from gumbel_mpnn.runs import Run
 
 WITHOUT = ("rewiring.regularizer_weight=0",)
@@ -46,6 +47,24 @@ class Ablation:
         with_ = {job.dataset: run for job, run in results.items() if not job.overrides}
         paired = differences({dataset: (run, without.get(dataset)) for dataset, run in with_.items()})
         return [_row(dataset, run, without.get(dataset), paired[dataset]) for dataset, run in with_.items()]
+
+    def numbers(self) -> list[PaperNumber]:
+        """Both columns of the paper's table."""
+        columns = {"without": ("without", "without_stderr"), "with": ("test", "stderr")}
+        return [
+            PaperNumber(
+                dataset,
+                f"test %, {which} regularizer",
+                value,
+                {"dataset": dataset},
+                columns[which][0],
+                "gumbel-mpnn",
+                error,
+                error_column=columns[which][1],
+            )
+            for dataset, values in published("ablation").items()
+            for which, (value, error) in values.items()
+        ]
 
 
 def _row(dataset: str, run: Run | None, without: Run | None, paired: Columns) -> Row:

@@ -15,6 +15,7 @@ from gumbel_mpnn.experiments.base import (
     figures,
     published,
 )
+from gumbel_mpnn.experiments.paper_numbers import PaperNumber
 from gumbel_mpnn.experiments.views import Grid
 from gumbel_mpnn.presets import preset_source
 from gumbel_mpnn.records import compare
@@ -84,6 +85,23 @@ class Accuracy:
             _row(job, run, found[job.dataset], paper.get(job.dataset, {}).get(job.model, [None, None]))
             | ({} if run is None or job.model == BACKBONE else paired[job.model][job.dataset])
             for job, run in results.items()
+        ]
+
+    def numbers(self) -> list[PaperNumber]:
+        """Every cell of the paper's table."""
+        return [
+            PaperNumber(
+                dataset,
+                "test %",
+                value,
+                {"dataset": dataset, "model": model},
+                "test",
+                model,
+                error,
+                error_column="stderr",
+            )
+            for dataset in self.datasets()
+            for model, (value, error) in published("accuracy")[dataset].items()
         ]
 
     def remarks(self, results: Mapping[Job, Run | None]) -> str:

@@ -10,10 +10,13 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Protocol
 
+from torch_geometric.data import Data
+
 from gumbel_mpnn.errors import MissingDataError
 from gumbel_mpnn.experiments.generated import GENERATED
+from gumbel_mpnn.fixed import Fixed
 from gumbel_mpnn.records import Paired, compare, corrected
-from gumbel_mpnn.runs import BusyError, Monitor, Run, Transform, fit
+from gumbel_mpnn.runs import BusyError, Monitor, Run, Transform, find, fit
 
 Row = Mapping[str, str | int | float | None]
 Columns = dict[str, str | int | float | None]
@@ -68,16 +71,24 @@ QUICK_OVERRIDES = ("train.epochs=5", "train.lr=0.02", "model.hidden_channels=8")
 """An experiment in small, to see that all of it works: small data sets, two splits, few epochs, narrow models."""
 
 
-class Experiment(Protocol):
-    """A table or figure: what to run, and how the figures are put together.
+class Page(Protocol):
+    """Rows that are shown under a title; `headings` are what people read above their columns.
 
-    It may also have `charts` (see `Chart`), a `grid` (see `Grid`), `digits` for its numbers, `remarks(results)`,
-    Markdown for its page, and `on(dataset)`, the same experiment on another data set.
+    It may also have `charts` (see `Chart`), a `grid` (see `Grid`) and `digits` for its numbers.
     """
 
     name: str
     title: str
     headings: Mapping[str, str]
+
+
+class Experiment(Page, Protocol):
+    """A table or figure: what to run, and how the figures are put together.
+
+    It may also have `numbers()`, the paper's numbers that its rows answer (see `PaperNumber`), `remarks(results)`,
+    Markdown for its page, `on(dataset)`, the same experiment on another data set, and `reads_models = True` where its
+    rows are made from trained models and not from records alone.
+    """
 
     def plan(self) -> list[Job]:
         """All jobs of the experiment."""
@@ -86,12 +97,9 @@ class Experiment(Protocol):
         """The rows of the table; None stands for a data set whose files are not here."""
 
 
-class Analysis(Protocol):
-    """A table that no model is trained for: rows that each data set gives by itself."""
+class Analysis(Page, Protocol):
+    """A table that no model is trained for: rows that each data set gives by itself; it may have `numbers()` too."""
 
-    name: str
-    title: str
-    headings: Mapping[str, str]
     digits: int
 
     def datasets(self) -> list[str]:
@@ -130,22 +138,17 @@ def run_jobs(
         quick: Lay `QUICK_OVERRIDES` under the jobs' own settings.
         monitor: Told how it goes.
     """
-    splits = QUICK_SPLITS if quick and splits is None else splits
-    chosen, changes = None if splits is None else list(splits), list(overrides)
-    small = QUICK_OVERRIDES if quick else ()
+    chosen, changes = _chosen(splits, quick), list(overrides)
 
     def do(job: Job, wait: bool) -> Run | None:
         try:
             return fit(
-                GENERATED[job.dataset]() if job.dataset in GENERATED else job.dataset,
+                _source(job),
                 job.model,
+                **_arguments(job, experiment, changes, quick),
                 splits=chosen,
                 seeds=seeds,
-                preset=job.preset,
-                overrides=[*small, *job.overrides, *changes],
                 runs=runs,
-                experiment=job.experiment or experiment,
-                transform=job.transform,
                 root=root,
                 device=device,
                 monitor=monitor,
@@ -159,6 +162,62 @@ def run_jobs(
         with suppress(BusyError):
             results[job] = do(job, wait=False)
     return {job: results[job] if job in results else do(job, wait=True) for job in jobs}
+
+
+def find_jobs(
+    jobs: Iterable[Job],
+    *,
+    seeds: int,
+    runs: Path,
+    experiment: str,
+    splits: Iterable[int] | None = None,
+    root: Path | None = None,
+    overrides: Iterable[str] = (),
+    quick: bool = False,
+    models: bool = False,
+) -> dict[Job, Run | None]:
+    """What `run_jobs` with the same arguments would find done; jobs with anything left to train are left out.
+
+    With `models`, so are those whose trained models are not there.
+    """
+    chosen, changes = _chosen(splits, quick), list(overrides)
+    results = dict[Job, Run | None]()
+    for job in jobs:
+        try:
+            found = find(
+                _source(job),
+                job.model,
+                **_arguments(job, experiment, changes, quick),
+                splits=chosen,
+                seeds=seeds,
+                runs=runs,
+                root=root,
+                models=models,
+            )
+        except MissingDataError:
+            results[job] = None
+        else:
+            results |= {} if found is None else {job: found}
+    return results
+
+
+def _chosen(splits: Iterable[int] | None, quick: bool) -> list[int] | None:
+    splits = QUICK_SPLITS if quick and splits is None else splits
+    return None if splits is None else list(splits)
+
+
+def _source(job: Job) -> str | Data:
+    return GENERATED[job.dataset]() if job.dataset in GENERATED else job.dataset
+
+
+def _arguments(job: Job, experiment: str, overrides: Iterable[str], quick: bool) -> dict[str, Any]:
+    """What of the arguments of `fit` and `find` is a job's own."""
+    return {
+        "preset": job.preset,
+        "overrides": [*(QUICK_OVERRIDES if quick else ()), *job.overrides, *overrides],
+        "experiment": job.experiment or experiment,
+        "transform": job.transform,
+    }
 
 
 def quick_jobs(jobs: Iterable[Job]) -> list[Job]:
@@ -197,6 +256,9 @@ def _columns(paired: Paired | None) -> Columns:
 
 
 def published(table: str) -> dict[str, dict[str, Any]]:
-    """The paper's numbers of one table: data set → row or column → number, or [value, ±] in per cent for accuracies."""
+    """The paper's numbers of one table: data set → row or column → number, or [value, ±] in per cent for accuracies.
+
+    Those with decimals are shown with as many as the paper prints.
+    """
     file = resources.files("gumbel_mpnn") / "experiments" / "published" / f"{table}.toml"
-    return tomllib.loads(file.read_text(encoding="utf-8"))
+    return tomllib.loads(file.read_text(encoding="utf-8"), parse_float=Fixed.parse)

@@ -41,8 +41,13 @@ class Bottleneck:
             log_x=True,
         )
         for x, varied, label, title in (
-            ("nodes", "nodes", "nodes on each side of the bottleneck", "Labels beyond a bottleneck: larger sides"),
-            ("hidden", "width", "hidden channels", "Labels beyond a bottleneck: wider models"),
+            ("nodes", "nodes", "nodes on each side; five classes", "Labels beyond a bottleneck: larger sides"),
+            (
+                "hidden",
+                "width",
+                "hidden channels; 20 nodes on each side, five classes",
+                "Labels beyond a bottleneck: wider models",
+            ),
         )
     )
 

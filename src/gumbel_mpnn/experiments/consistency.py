@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from torch_geometric.data import Data
 
 from gumbel_mpnn.experiments.base import PAPER_DATASETS, UNFILTERED, Job, Row, published
+from gumbel_mpnn.experiments.paper_numbers import PaperNumber
 from gumbel_mpnn.measures import decompose, std_per_class
 from gumbel_mpnn.runs import Run
 
@@ -27,6 +28,7 @@ class Consistency:
         "paper_clusters": "paper's clusters",
     }
     digits = 4
+    reads_models = True
 
     def plan(self) -> list[Job]:
         """The runs of the table of Gumbel-MPNN; the paper's Squirrel and Chameleon are the unfiltered ones."""
@@ -35,6 +37,22 @@ class Consistency:
     def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
         """Two rows for each data set."""
         return [row for job, run in results.items() for row in _rows(job.dataset, run)]
+
+    def numbers(self) -> list[PaperNumber]:
+        """Those of the learned graph; those of the given one are on the pages of measures and of mixtures."""
+        quantities = {"std": "std per class, rewired", "clusters": "clusters, rewired"}
+        return [
+            PaperNumber(
+                dataset,
+                quantities[name],
+                value,
+                {"dataset": dataset, "graph": "learned"},
+                name,
+                "gumbel-mpnn",
+            )
+            for dataset, values in published("consistency").items()
+            for name, value in values.items()
+        ]
 
 
 def _rows(dataset: str, run: Run | None) -> list[Row]:

@@ -8,7 +8,8 @@ import torch
 from torch_geometric.data import Data
 
 from gumbel_mpnn.experiments.base import STRUCTURE_DATASETS, Job, Row, published
-from gumbel_mpnn.measures import measure
+from gumbel_mpnn.experiments.paper_numbers import PaperNumber
+from gumbel_mpnn.measures import MEASURES, measure
 from gumbel_mpnn.rewiring.regularizers.degree import ABOVE_MEAN
 from gumbel_mpnn.runs import Run
 
@@ -31,6 +32,7 @@ class DegreeGoal:
         "test": "test %",
         "n": "runs",
     }
+    reads_models = True
 
     def plan(self) -> list[Job]:
         """The paper's preset with the degree in place of its own regularizer."""
@@ -41,6 +43,21 @@ class DegreeGoal:
     def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
         """As given, as learned (edges likelier than not), as expected (sums of probabilities), and the paper's two."""
         return [row for job, run in results.items() for row in _rows(job.dataset, run)]
+
+    def numbers(self) -> list[PaperNumber]:
+        """The degrees of the learned graph; those of the given one are on the page of measures."""
+        return [
+            PaperNumber(
+                dataset,
+                f"{MEASURES[name].heading}, rewired",
+                value,
+                {"dataset": dataset, "graph": "learned"},
+                name,
+                "gumbel-mpnn",
+            )
+            for dataset, values in published("degree").items()
+            for name, value in values.items()
+        ]
 
 
 def _rows(dataset: str, run: Run | None) -> list[Row]:

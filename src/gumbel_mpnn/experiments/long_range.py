@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from gumbel_mpnn.errors import unknown_name
 from gumbel_mpnn.experiments.base import Job, Row, figures, published
 from gumbel_mpnn.experiments.generated import LEAF_COUNT_DEPTHS, MATCH_DEPTHS
+from gumbel_mpnn.experiments.paper_numbers import PaperNumber
 from gumbel_mpnn.runs import Run
 
 DEPTHS: Mapping[str, int] = {**LEAF_COUNT_DEPTHS, **MATCH_DEPTHS}
@@ -51,6 +52,22 @@ class LongRange:
     def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
         """One row for each task and model."""
         return [_row(job, run) for job, run in results.items() if run is not None]
+
+    def numbers(self) -> list[PaperNumber]:
+        """The paper's three, which have no ±."""
+        return [
+            PaperNumber(
+                PAPER,
+                f"test %, {layers} layers",
+                value,
+                {"dataset": PAPER, "model": model, "layers": int(layers)},
+                "test",
+                model,
+                error_column="stderr",
+            )
+            for model, values in published("long-range").items()
+            for layers, value in values.items()
+        ]
 
 
 def _layers(dataset: str) -> tuple[int, int]:

@@ -28,6 +28,7 @@ class Noise:
         "kept_stderr": "std error",
         "n": "runs",
     }
+    reads_models = True
     charts = tuple(
         Chart(
             x="edges",
@@ -41,7 +42,7 @@ class Noise:
         )
         for y, error, label, title in (
             ("test", "stderr", "test accuracy, %", "Accuracy on cora with noise edges"),
-            ("kept", "kept_stderr", "% of the accuracy without noise", "The same, relative to no noise"),
+            ("kept", "kept_stderr", "% of the accuracy kept", "The same, relative to no noise"),
         )
     )
 

@@ -30,6 +30,7 @@ class Spectra:
         "resistance": "mean resistance of pairs joined in both",
     }
     digits = 4
+    reads_models = True
 
     def plan(self) -> list[Job]:
         """The runs of the table of Gumbel-MPNN."""

@@ -1,7 +1,8 @@
 """The pair graph and its differentiable operations."""
 
+from gumbel_mpnn.graph.edge_list import check_candidates, check_weights
 from gumbel_mpnn.graph.layout import SparseLayout
-from gumbel_mpnn.graph.pair_graph import PairGraph, check_candidates
+from gumbel_mpnn.graph.pair_graph import PairGraph
 from gumbel_mpnn.graph.sparse import matmul, sampled_product
 from gumbel_mpnn.graph.symmetric import symmetric_product
 from gumbel_mpnn.graph.weighted import WeightedGraph
@@ -11,6 +12,7 @@ __all__ = [
     "SparseLayout",
     "WeightedGraph",
     "check_candidates",
+    "check_weights",
     "matmul",
     "sampled_product",
     "symmetric_product",

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
-from torch.utils.weak import WeakIdKeyDictionary
 from torch_geometric.data import Data
 
-from gumbel_mpnn.errors import DataError
+from gumbel_mpnn.errors import DataError, UserError
+from gumbel_mpnn.graph.edge_list import ListedEdges, check_candidates, check_edges, check_weights, distinct_pairs
 from gumbel_mpnn.graph.layout import SparseLayout
+from gumbel_mpnn.graph.memo import Memo, lasting_property
 from gumbel_mpnn.graph.sparse import matmul, sampled_product
 
 if TYPE_CHECKING:
@@ -41,8 +41,10 @@ class PairGraph:
     """int64 [A], the pair each arc belongs to."""
     pair_arcs: Tensor
     """int64 [2, P] or [1, P], the arcs of each pair."""
+    batch: Tensor | None = None
+    """int64 [N], the graph of a batch that each node belongs to; None where all belong to one."""
     plain: dict[torch.dtype, WeightedGraph] = field(default_factory=dict, repr=False)
-    """What layers share where no weights are learned, kept by `WeightedGraph.of`."""
+    """What layers share where no weights are learned, kept by `WeightedGraph.of`; made of a `twin`."""
 
     @classmethod
     def build(
@@ -56,44 +58,74 @@ class PairGraph:
     ) -> PairGraph:
         """Lay out edges and candidates; duplicates become one pair (weights averaged), self-loops are left out."""
         edge_index = torch.as_tensor(edge_index).as_subclass(Tensor)
-        _check_edges(edge_index, edge_weight)
-        key, merged = _distinct_pairs(edge_index, num_nodes, undirected)
-        weight = None if edge_weight is None else _mean_by_group(edge_weight, *merged)
-        original = torch.ones_like(key, dtype=torch.bool)
-        if candidate_index is not None:
-            check_candidates(candidate_index, num_nodes)
-            new_key, _ = _distinct_pairs(candidate_index, num_nodes, undirected)
-            new_key = new_key[~torch.isin(new_key, key)]
-            key, order = torch.cat([key, new_key]).sort()
-            original = torch.cat([original, torch.zeros_like(new_key, dtype=torch.bool)])[order]
-            if weight is not None:
-                weight = torch.cat([weight, weight.new_ones(new_key.numel())])[order]
-        return cls._lay_out(key, num_nodes, undirected, original, weight)
+        check_edges(edge_index, edge_weight)
+        graph, listed = cls._join(edge_index, num_nodes, undirected, candidate_index)
+        if edge_weight is None:
+            return graph
+        check_weights(edge_weight)
+        return graph._weighing(listed, edge_weight)
 
     @classmethod
     def of(cls, data: Data, *, undirected: bool = True, candidates: bool = True) -> PairGraph:
         """The pair graph of `data` (`edge_index`, `edge_weight`, `candidate_index`), kept while `edge_index` lives.
 
-        Without `candidates` it has the given edges only.
+        On a directed graph every candidate stands for both arcs, i → j and j → i, as two pairs: strategies join nodes
+        and know no direction. `build` takes candidates as arcs, as they are listed.
+
+        Args:
+            data: Any graph; the weights may change from call to call, and may require a gradient, at little cost.
+            undirected: Whether every edge goes both ways.
+            candidates: Without them the graph has the given edges only.
         """
-        edge_index = data.edge_index
-        weight, candidate_index = data.get("edge_weight"), data.get("candidate_index") if candidates else None
-        given = [tensor for tensor in (edge_index, weight, candidate_index) if tensor is not None]
-        stamp = [undirected, data.num_nodes, *((id(tensor), _version(tensor)) for tensor in given)]
-        if edge_index in _graphs and _graphs[edge_index][0] == stamp:
-            kept: PairGraph = _graphs[edge_index][1]
-            return kept
-        graph = cls.build(
-            edge_index, int(data.num_nodes), undirected=undirected, edge_weight=weight, candidate_index=candidate_index
-        )
-        if not any(tensor.requires_grad for tensor in given):  # else each pass needs a gradient graph of its own
-            _graphs[edge_index] = (stamp, graph, given[1:])
-        return graph
+        edge_index, edge_weight, batch = data.get("edge_index"), data.get("edge_weight"), data.get("batch")
+        if edge_index is None:
+            instead = " (adj_t is not read)" if data.get("adj_t") is not None else ""
+            raise DataError(f"this graph has no edge_index{instead}: give it data.edge_index, integers of shape [2, E]")
+        check_edges(edge_index, edge_weight)
+        candidate_index = data.get("candidate_index") if candidates else None
+        weighs = edge_weight is not None
+
+        def lay_out() -> tuple[PairGraph, ListedEdges | None]:
+            if edge_weight is not None:
+                check_weights(edge_weight)
+            arcs = candidate_index if undirected or candidate_index is None else _both_ways(candidate_index)
+            graph, listed = cls._join(edge_index.as_subclass(Tensor), int(data.num_nodes), undirected, arcs)
+            return replace(graph, batch=batch), listed if weighs else None
+
+        sources = [edge_index, candidate_index, batch]
+        graph, listed = _layouts.get(edge_index, sources, lay_out, undirected, data.num_nodes, weighs)
+        if edge_weight is None or listed is None:
+            return graph
+
+        def weigh() -> PairGraph:
+            if not edge_weight.requires_grad:  # learned ones change in every step: only the first are looked at
+                check_weights(edge_weight)
+            return graph._weighing(listed, edge_weight)
+
+        return _weighted.get(graph, [edge_weight], weigh)
 
     @classmethod
-    def _lay_out(
-        cls, key: Tensor, num_nodes: int, undirected: bool, original: Tensor, weight: Tensor | None
-    ) -> PairGraph:
+    def _join(
+        cls, edge_index: Tensor, num_nodes: int, undirected: bool, candidate_index: Tensor | None
+    ) -> tuple[PairGraph, ListedEdges]:
+        """Edges and candidates laid out without weights, and which pair each edge became."""
+        key, listed = distinct_pairs(edge_index, num_nodes, undirected)
+        original = torch.ones_like(key, dtype=torch.bool)
+        if candidate_index is not None:
+            check_candidates(candidate_index, num_nodes)
+            new_key, _ = distinct_pairs(candidate_index, num_nodes, undirected)
+            new_key = new_key[~torch.isin(new_key, key)]
+            given, (key, order) = key, torch.cat([key, new_key]).sort()
+            original = torch.cat([original, torch.zeros_like(new_key, dtype=torch.bool)])[order]
+            listed = replace(listed, pair=torch.searchsorted(key, given)[listed.pair])
+        return cls._lay_out(key, num_nodes, undirected, original), listed
+
+    def _weighing(self, listed: ListedEdges, edge_weight: Tensor) -> PairGraph:
+        """The same pairs, all that is laid out shared, with the weights of the listed edges [E]."""
+        return replace(self, pair_weight=listed.pair_weight(edge_weight, self.is_original), plain={})
+
+    @classmethod
+    def _lay_out(cls, key: Tensor, num_nodes: int, undirected: bool, original: Tensor) -> PairGraph:
         pair_index = torch.stack([key // max(num_nodes, 1), key % max(num_nodes, 1)])
         source, target = pair_index
         pairs = torch.arange(key.numel(), device=key.device)
@@ -109,7 +141,7 @@ class PairGraph:
             undirected=undirected,
             pair_index=pair_index,
             is_original=original,
-            pair_weight=weight,
+            pair_weight=None,
             arcs=SparseLayout.build(target[order], source[order], num_nodes, num_nodes),
             arc_pair=arc_pair,
             pair_arcs=position.view(2 if undirected else 1, key.numel()),
@@ -125,23 +157,25 @@ class PairGraph:
         """A: twice P on an undirected graph, else P."""
         return self.arc_pair.numel()
 
-    @cached_property
+    @lasting_property
     def edge_index(self) -> Tensor:
         """int64 [2, A], source and target of every arc, as PyG's layers want it."""
         return torch.stack([self.arcs.col.long(), self.arc_target])
 
-    @cached_property
+    @lasting_property
     def arc_target(self) -> Tensor:
         """int64 [A], the node each arc points at."""
         return self.arcs.row.long()
 
-    @cached_property
+    @lasting_property
     def pairs(self) -> SparseLayout:
         """The pairs as positions of a matrix: rows are sources, columns targets."""
         return SparseLayout.build(self.pair_index[0], self.pair_index[1], self.num_nodes, self.num_nodes)
 
     def arc_weight(self, weight: Tensor | None, like: Tensor) -> Tensor:
         """Weight of every arc, [B, A] or [A]: the pair's `weight` ([B, P], [P] or None for 1) times the given one."""
+        if weight is not None:
+            weight = self._fitting(weight, like.dtype)
         if self.pair_weight is not None:
             given = self.pair_weight.to(like.dtype)
             weight = given if weight is None else given * weight
@@ -149,6 +183,16 @@ class PairGraph:
             return like.new_ones(self.num_arcs)
         out: Tensor = _PairsToArcs.apply(weight, self.arc_pair, self.pair_arcs)  # type: ignore[no-untyped-call]
         return out
+
+    def _fitting(self, weight: Tensor, dtype: torch.dtype) -> Tensor:
+        """Pair weights in the number format that is asked for; what autocast made of them stays so."""
+        if weight.dim() not in (1, 2) or weight.shape[-1] != self.num_pairs:
+            raise UserError(
+                f"a weight for every pair of this graph has the shape [{self.num_pairs}] or [R, {self.num_pairs}], "
+                f"not {list(weight.shape)}: weights of listed edges go with their edge_index"
+            )
+        stays = weight.dtype == dtype or torch.is_autocast_enabled(weight.device.type)
+        return weight if stays else weight.to(dtype)
 
     def propagate(self, x: Tensor, weight: Tensor | None = None) -> Tensor:
         """Weighted sum over incoming arcs: x [B, N, D], weight [B, P], [P] or None → [B, N, D]."""
@@ -189,7 +233,12 @@ class PairGraph:
             arcs=self.arcs.to(device),
             arc_pair=self.arc_pair.to(device),
             pair_arcs=self.pair_arcs.to(device),
+            batch=None if self.batch is None else self.batch.to(device),
         )
+
+    def twin(self) -> PairGraph:
+        """The same tensors without what is kept in `plain`: it may be kept there itself, and no circle closes."""
+        return replace(self, plain={})
 
     def __repr__(self) -> str:
         kind = "undirected" if self.undirected else "directed"
@@ -214,51 +263,10 @@ class _PairsToArcs(torch.autograd.Function):
         return total, None, None
 
 
-def _distinct_pairs(index: Tensor, num_nodes: int, undirected: bool) -> tuple[Tensor, tuple[Tensor, Tensor, int]]:
-    """Sorted distinct keys `i * N + j`, and how to merge edge values: (kept edges, their group, groups)."""
-    source, target = index.long()
-    if index.numel() and not (int(index.min()) >= 0 and int(index.max()) < num_nodes):
-        wrong = int(((index < 0) | (index >= num_nodes)).any(0).nonzero()[0])
-        ends = " to ".join(str(int(end)) for end in index[:, wrong])
-        raise DataError(f"edge {wrong} goes from node {ends}, but the nodes are 0 to {num_nodes - 1}")
-    if undirected:
-        source, target = torch.minimum(source, target), torch.maximum(source, target)
-    proper = source != target
-    key, group = torch.unique(source[proper] * num_nodes + target[proper], return_inverse=True)
-    return key, (proper, group, key.numel())
+def _both_ways(index: Tensor) -> Tensor:
+    """Every pair [2, M] and its reverse; what is wrong with it is told later."""
+    return torch.cat([index, index.flip(0)], dim=1) if index.dim() == 2 else index
 
 
-def _check_edges(edge_index: Tensor, edge_weight: Tensor | None) -> None:
-    """Raise a `DataError` unless `edge_index` is [2, E] of whole numbers and `edge_weight` [E] of numbers."""
-    whole = not (edge_index.is_floating_point() or edge_index.is_complex() or edge_index.dtype == torch.bool)
-    if edge_index.dim() != 2 or len(edge_index) != 2 or not (whole or edge_index.numel() == 0):
-        raise DataError(f"edge_index must be integers of shape [2, E], not {edge_index.dtype} {list(edge_index.shape)}")
-    if edge_weight is not None and edge_weight.shape != edge_index.shape[1:]:
-        raise DataError(f"edge_weight must have shape [{edge_index.shape[1]}], not {list(edge_weight.shape)}")
-
-
-def check_candidates(candidate_index: Tensor, num_nodes: int) -> None:
-    """Raise a `DataError` unless `candidate_index` [2, M] has whole numbers of nodes that the graph has."""
-    if candidate_index.dim() != 2 or len(candidate_index) != 2 or candidate_index.is_floating_point():
-        form = f"{candidate_index.dtype} {list(candidate_index.shape)}"
-        raise DataError(f"candidate_index must be int64 of shape [2, M], not {form}")
-    outside = ((candidate_index < 0) | (candidate_index >= num_nodes)).any(0)
-    if bool(outside.any()):
-        first, second = candidate_index[:, int(outside.nonzero()[0])].tolist()
-        raise DataError(
-            f"candidate_index joins nodes {first} and {second}, but the nodes are 0 to {num_nodes - 1}: "
-            "data.subgraph does not renumber candidates, so delete them and make them anew"
-        )
-
-
-def _version(tensor: Tensor) -> int:
-    """A number that changes with the content; tensors made in inference mode have none."""
-    return -1 if tensor.is_inference() else tensor._version
-
-
-def _mean_by_group(values: Tensor, kept: Tensor, group: Tensor, groups: int) -> Tensor:
-    total = values.new_zeros(groups).index_add_(0, group, values[kept])
-    return total / torch.bincount(group, minlength=groups).clamp(min=1)
-
-
-_graphs: WeakIdKeyDictionary = WeakIdKeyDictionary()
+_layouts: Memo[tuple[PairGraph, ListedEdges | None]] = Memo()
+_weighted: Memo[PairGraph] = Memo()

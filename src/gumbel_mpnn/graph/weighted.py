@@ -22,10 +22,11 @@ class WeightedGraph:
     @classmethod
     def of(cls, graph: PairGraph, weight: Tensor | None, dtype: torch.dtype) -> WeightedGraph:
         """The graph under `weight`; without weights always the same object, its degrees computed once and for all."""
-        if weight is not None or torch.is_inference_mode_enabled():  # what is made there is of no use in training
+        learned = weight is not None or (graph.pair_weight is not None and graph.pair_weight.requires_grad)
+        if learned or torch.is_inference_mode_enabled():  # what is made there is of no use in training
             return cls(graph, weight, dtype)
         if dtype not in graph.plain:
-            graph.plain[dtype] = cls(graph, None, dtype)
+            graph.plain[dtype] = cls(graph.twin(), None, dtype)
         return graph.plain[dtype]
 
     @property

@@ -11,11 +11,12 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from gumbel_mpnn.errors import UserError
+from gumbel_mpnn.errors import UserError, check_at_least, check_between, check_whole
 from gumbel_mpnn.graph import PairGraph, WeightedGraph
 from gumbel_mpnn.nn.activation import activate, dropout, dropout_features
 from gumbel_mpnn.nn.convs import DenseConv, GATConv, GCNConv, SAGEConv
 from gumbel_mpnn.nn.features import SparseFeatures
+from gumbel_mpnn.nn.inputs import model_input
 from gumbel_mpnn.nn.loss import cross_entropy
 from gumbel_mpnn.nn.modules import Linear, ReplicaModule, make_norm
 from gumbel_mpnn.nn.streams import Streams
@@ -59,17 +60,18 @@ class Backbone(ReplicaModule, ABC):
         seeds: Sequence[int] | None = None,
     ) -> None:
         super().__init__()
-        _check_range("num_layers", num_layers, 1, 1000)
-        _check_range("hidden_channels", hidden_channels, 1, 2**20)
-        _check_range("dropout", dropout, 0, 1)
-        _check_range("input_dropout", input_dropout, 0, 1)
-        if replicas is not None:
-            _check_range("replicas", replicas, 1, 2**20)
-        count = replicas or 1
+        count = 1 if replicas is None else replicas
+        check_at_least(0, in_channels=in_channels)
+        check_at_least(1, out_channels=out_channels)
+        check_whole(num_layers=num_layers, hidden_channels=hidden_channels, replicas=count)
+        check_between(1, 1000, num_layers=num_layers)
+        check_between(1, 2**20, hidden_channels=hidden_channels, replicas=count)
+        check_between(0, 1, dropout=dropout, input_dropout=input_dropout)
+        self.in_channels = in_channels
         self.replicas, self.dropout, self.input_dropout = replicas, dropout, input_dropout
         self.seeds = list(seeds) if seeds is not None else torch.randint(2**62, (count,)).tolist()
         if len(self.seeds) != count:
-            raise ValueError(f"{count} replicas need as many seeds, not {len(self.seeds)}")
+            raise UserError(f"{count} replicas need as many seeds, not {len(self.seeds)}")
         width = hidden_channels if input_layer else in_channels
         widths = [width] + [hidden_channels] * num_layers
         self.input = Linear(count, in_channels, hidden_channels) if input_layer else None
@@ -106,15 +108,10 @@ class Backbone(ReplicaModule, ABC):
         Args:
             x: Features [N, in] (dense or sparse), or a whole `Data`.
             graph: A `PairGraph`, or an `edge_index` [2, E], which is taken as undirected.
-            weight: Pair weights [R, P] or [P]; None for 1.
+            weight: With an `edge_index` a weight for each of its edges, [E]: duplicates and both directions of an edge
+                weigh their mean. With a `PairGraph` pair weights [R, P] or [P]. None for 1.
         """
-        if isinstance(x, Data):
-            graph = PairGraph.of(x, candidates=False) if graph is None else graph
-            x = x.x
-        if isinstance(graph, Tensor):
-            graph = PairGraph.of(Data(edge_index=graph, num_nodes=x.shape[0]))
-        if graph is None:
-            raise TypeError("a graph is needed: a PairGraph or an edge_index")
+        x, graph, weight = model_input(x, graph, weight, in_channels=self.in_channels, dtype=self.head.weight.dtype)
         logits = self.compute(x, WeightedGraph.of(graph, weight, x.dtype))
         return logits if self.replicas is not None else logits.squeeze(0)
 
@@ -142,11 +139,6 @@ class Backbone(ReplicaModule, ABC):
         width, classes = self.head.weight.shape[1:]
         many = "" if self.replicas is None else f", replicas={self.replicas}"
         return f"{type(self).__name__}({width} wide, {len(self.convs)} layers, {classes} classes{many})"
-
-
-def _check_range(name: str, value: float, low: float, high: float) -> None:
-    if not low <= value <= high:
-        raise UserError(f"{name} must lie between {low} and {high}, but is {value}")
 
 
 backbones: Registry[Backbone] = Registry("model", reserved=("replicas", "seeds"))
@@ -184,6 +176,7 @@ class GAT(Backbone):
     """The graph attention network; `hidden_channels` is shared out among `heads`."""
 
     def __init__(self, in_channels: int, *, heads: int = 1, **options: Any) -> None:
+        check_whole(heads=heads)
         self.heads = heads
         super().__init__(in_channels, **options)
 

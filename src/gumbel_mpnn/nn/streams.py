@@ -16,8 +16,9 @@ class Streams:
 
     def __init__(self, seeds: Sequence[int], purpose: str, device: torch.device | str = "cpu") -> None:
         self.device = torch.device(device)
-        self.seeds = torch.tensor([derive_seed(seed, purpose) for seed in seeds], device=device)
-        self._calls = torch.zeros((), dtype=torch.int64, device=device)
+        with torch.inference_mode(False):  # else they could not be counted on in training
+            self.seeds = torch.tensor([derive_seed(seed, purpose) for seed in seeds], device=device)
+            self._calls = torch.zeros((), dtype=torch.int64, device=device)
         self._generators = [torch.Generator(self.device).manual_seed(derive_seed(seed, purpose)) for seed in seeds]
 
     def rewind(self) -> None:

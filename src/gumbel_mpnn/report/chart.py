@@ -8,6 +8,7 @@ from typing import Any
 
 from gumbel_mpnn.experiments import Chart
 from gumbel_mpnn.experiments.base import Row
+from gumbel_mpnn.report.names import MODEL_COLUMN, MODEL_NAMES
 from gumbel_mpnn.report.style import PALETTE, figure_style
 
 MARKERS = "osD^vPX"
@@ -47,7 +48,8 @@ def _rows_of(chart: Chart, rows: Sequence[Row]) -> list[Row]:
 
 def _name(chart: Chart, row: Row) -> str:
     """What a curve is called."""
-    return ", ".join(str(row[name]) for name in chart.series if row[name])
+    words = {name: str(row[name]) for name in chart.series if row[name]}
+    return ", ".join(MODEL_NAMES.get(word, word) if name == MODEL_COLUMN else word for name, word in words.items())
 
 
 def _draw(axes: Any, chart: Chart, rows: Sequence[Row], names: Sequence[str]) -> None:
@@ -69,7 +71,7 @@ def _draw(axes: Any, chart: Chart, rows: Sequence[Row], names: Sequence[str]) ->
         axes.set_xticks(ticks, [f"{tick:,g}" for tick in ticks], rotation=30)
         axes.minorticks_off()
     axes.set_xlabel(chart.x_label)
-    axes.set_ylabel(chart.y_label)
+    axes.set_ylabel(f"{chart.y_label} (± std error)" if chart.error else chart.y_label)
     axes.set_title(chart.title)
 
 

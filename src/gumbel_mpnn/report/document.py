@@ -7,27 +7,32 @@ from importlib import resources
 from pathlib import Path
 
 from gumbel_mpnn.atomic import write_atomically
-from gumbel_mpnn.experiments import Analysis, Experiment
-from gumbel_mpnn.experiments.base import Row
+from gumbel_mpnn.experiments.base import Page, Row
 from gumbel_mpnn.report.chart import draw_charts
 from gumbel_mpnn.report.grid import grid_table
+from gumbel_mpnn.report.names import MODEL_COLUMN, MODEL_NAMES
 from gumbel_mpnn.report.table import Table
 from gumbel_mpnn.runs import Run
 
 
-def rows_table(experiment: Experiment | Analysis, rows: Sequence[Row]) -> Table:
-    """The rows of an experiment as a table."""
-    columns = list(rows[0]) if rows else []
-    digits = getattr(experiment, "digits", 2)
-    return Table(columns, [list(row.values()) for row in rows], experiment.headings, digits)
+def rows_table(experiment: Page, rows: Sequence[Row]) -> Table:
+    """The rows of an experiment as a table, models by the names that people know."""
+    return Table(
+        list(rows[0]) if rows else [],
+        [list(row.values()) for row in rows],
+        experiment.headings,
+        digits=getattr(experiment, "digits", 2),
+        words={MODEL_COLUMN: MODEL_NAMES},
+    )
 
 
 def document(
-    experiment: Experiment | Analysis,
+    experiment: Page,
     rows: Sequence[Row],
     runs: Sequence[Run],
     command: str,
     *,
+    lead: str = "",
     remarks: str = "",
     figure: str = "",
 ) -> str:
@@ -38,6 +43,7 @@ def document(
         rows: Its result.
         runs: Those it was made of, if it trained any.
         command: What makes it again.
+        lead: What is to be read first, Markdown.
         remarks: What the experiment says of its runs, Markdown.
         figure: The file name of its figure, if it has one.
     """
@@ -48,6 +54,7 @@ def document(
         f"Made by\n\n```\n{command}\n```"
         + (f"\n\non {', '.join(machines)} with {', '.join(versions)}." if runs else ""),
     ]
+    parts += [lead] if lead else []
     if figure:
         parts.append(f"![{experiment.title}]({figure})")
     grid = getattr(experiment, "grid", None)
@@ -63,17 +70,19 @@ def document(
 
 def write_page(
     path: Path,
-    experiment: Experiment | Analysis,
+    experiment: Page,
     rows: Sequence[Row],
     runs: Sequence[Run],
     command: str,
     remarks: str = "",
+    lead: str = "",
 ) -> list[Path]:
     """Write the page of an experiment, its rows as CSV and its figure as PNG and PDF beside it; what was written."""
     written = [path.with_suffix(".csv")]
     write_atomically(written[0], (rows_table(experiment, rows).render("csv") + "\n").encode())
     pictures = [path.with_suffix(".png"), path.with_suffix(".pdf")]
     drawn = draw_charts(getattr(experiment, "charts", ()), rows, pictures)
-    page = document(experiment, rows, runs, command, remarks=remarks, figure=pictures[0].name if drawn else "")
+    figure = pictures[0].name if drawn else ""
+    page = document(experiment, rows, runs, command, lead=lead, remarks=remarks, figure=figure)
     write_atomically(path, page.encode())
     return [path, *written, *(pictures if drawn else [])]

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from gumbel_mpnn.experiments import Grid
 from gumbel_mpnn.experiments.base import Row
+from gumbel_mpnn.report.names import MODEL_NAMES
 from gumbel_mpnn.report.table import Table
 
 
@@ -16,7 +17,7 @@ def grid_table(grid: Grid, rows: Sequence[Row], headings: Mapping[str, str], dig
     return Table(
         [grid.down, *columns],
         [[line, *(_cell(grid, cells.get((line, column), {}), digits) for column in columns)] for line in lines],
-        headings,
+        {**MODEL_NAMES, **headings},
     )
 
 

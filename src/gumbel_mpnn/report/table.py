@@ -5,9 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
+import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
+
+from gumbel_mpnn.fixed import Fixed
 
 Cell = str | int | float | None
 Format = Literal["text", "json", "csv", "markdown", "latex"]
@@ -18,8 +22,10 @@ FORMATS: tuple[Format, ...] = ("text", "json", "csv", "markdown", "latex")
 class Table:
     """Named columns and rows of plain values; numbers stand right, everything else left.
 
-    `headings` are what people read above a column; JSON and CSV keep the column's own name and all digits. With
-    `keep_small`, a number that `digits` would round to 0 is written like 2.6e-08; the `exact` columns keep all digits.
+    `headings` are what people read above a column and `words`, by column, what they read for a value; JSON and CSV keep
+    the column's own name, the values as they are and all digits. A `Fixed` is shown with its own number of decimals.
+    With `keep_small`, a number that `digits` would round to 0 is written like 2.6e-08; the `exact` columns keep all
+    digits.
     """
 
     columns: Sequence[str]
@@ -28,6 +34,7 @@ class Table:
     digits: int = 2
     keep_small: bool = False
     exact: Sequence[str] = ()
+    words: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def render(self, format: Format) -> str:
         """The table as text in one of `FORMATS`, without a newline at its end."""
@@ -55,47 +62,77 @@ class Table:
 
     def _markdown(self) -> str:
         rule = ["--:" if self._is_numeric(k) else "---" for k in range(len(self.columns))]
-        heads, *cells = [[_one_line(cell) for cell in row] for row in [self._heads(), *self._cells()]]
+        heads, *cells = [[_marked_down(cell) for cell in row] for row in [self._heads(), *self._cells()]]
         return "\n".join("| " + " | ".join(row) + " |" for row in [heads, rule, *cells])
 
     def _latex(self) -> str:
         alignment = "".join("r" if self._is_numeric(k) else "l" for k in range(len(self.columns)))
-        lines = [" & ".join(_escape(cell) for cell in row) + r" \\" for row in [self._heads(), *self._cells()]]
+        lines = [" & ".join(map(_escape, row)) + r" \\" for row in [self._heads(), *self._cells()]]
         begin, end = rf"\begin{{tabular}}{{{alignment}}}", r"\end{tabular}"
         return "\n".join([begin, r"\toprule", lines[0], r"\midrule", *lines[1:], r"\bottomrule", end])
 
     def _csv(self) -> str:
-        out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\n")
-        writer.writerows([self.columns, *self.rows])
-        return out.getvalue().rstrip("\n")
+        return "\n".join(_csv_line(row) for row in [self.columns, *self.rows])
 
     def _heads(self) -> list[str]:
-        return [(self.headings or {}).get(column, column) for column in self.columns]
+        return [_one_line((self.headings or {}).get(column, column)) for column in self.columns]
 
     def _cells(self) -> list[list[str]]:
-        exact = [column in self.exact for column in self.columns]
-        return [[self._show(*cell) for cell in zip(row, exact, strict=True)] for row in self.rows]
+        kinds = [(column in self.exact, self.words.get(column, {})) for column in self.columns]
+        return [[self._show(cell, *kind) for cell, kind in zip(row, kinds, strict=True)] for row in self.rows]
 
-    def _show(self, cell: Cell, exact: bool) -> str:
+    def _show(self, cell: Cell, exact: bool, words: Mapping[str, str]) -> str:
         if cell is None:
             return "–"
+        if isinstance(cell, str):
+            return _one_line(words.get(cell, cell))
         if exact or not isinstance(cell, float):
             return str(cell)
-        if self.keep_small and cell != 0 and abs(cell) < 0.5 * 10**-self.digits:
+        digits = cell.digits if isinstance(cell, Fixed) else self.digits
+        if self.keep_small and cell != 0 and abs(cell) < 0.5 * 10**-digits:
             return f"{cell:.1e}"
-        return f"{cell:.{self.digits}f}"
+        return f"{cell:.{digits}f}"
 
     def _is_numeric(self, column: int) -> bool:
         cells = [row[column] for row in self.rows if row[column] is not None]
         return bool(cells) and not any(isinstance(cell, str) for cell in cells)
 
 
+def _csv_line(row: Sequence[Cell]) -> str:
+    """A row without its end; written with both characters that end lines, so that a cell with either is quoted."""
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\r\n").writerow(row)
+    return out.getvalue().removesuffix("\r\n")
+
+
 def _one_line(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")
+    return " ".join(text.splitlines())
+
+
+def _marked_down(text: str) -> str:
+    """A backslash is doubled too: it would take away the one before a bar."""
+    return text.replace("\\", "\\\\").replace("|", "\\|")
+
+
+_TEX = {character: "\\" + character for character in "&%#_${}"} | {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "|": r"\textbar{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "[": "{[}",  # at the beginning of a line it would be a length that the line or rule before is given,
+    "*": "{*}",  # and this a star of the line before
+    "±": r"$\pm$",
+    "–": r"\textendash{}",
+    "−": "$-$",
+    "…": r"\ldots{}",
+    "τ": r"$\tau$",
+}
 
 
 def _escape(text: str) -> str:
-    named = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-    named |= {"±": r"$\pm$", "–": "--", "−": "$-$"}
-    return "".join(named.get(c, "\\" + c if c in "&%#_${}" else c) for c in text)
+    """The text in LaTeX: a number may have a minus, hyphens in a row are no dash, control characters are spaces."""
+    text = re.sub(r"^-(?=\d)", "−", text)
+    text = "".join(_TEX.get(c, " " if unicodedata.category(c) == "Cc" else c) for c in text)
+    return re.sub("-(?=-)", "-{}", text)

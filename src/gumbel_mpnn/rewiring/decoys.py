@@ -32,12 +32,12 @@ class Decoys:
 
     @classmethod
     def among(cls, graph: PairGraph, ratio: float) -> Decoys:
-        """`graph` and about `ratio` decoys for each of its given edges, always the same ones."""
+        """`graph` and about `ratio` decoys for each of its given edges, always the same; none joins two of a batch."""
         generator = torch.Generator().manual_seed(0)
         nodes, count = graph.num_nodes, round(ratio * int(graph.is_original.sum()))
         flooded = torch.randperm(nodes, generator=generator)[: max(1, round(FLOODED * nodes))]
         near = flooded[torch.randint(len(flooded), (count,), generator=generator)] if nodes else flooded[:0]
-        far = torch.randint(max(nodes, 1), near.shape, generator=generator)
+        far = _in_graph_of(near, torch.randint(max(nodes, 1), near.shape, generator=generator), graph)
         return cls._join(graph, torch.stack([far, near]).to(graph.pair_index.device))
 
     @classmethod
@@ -83,6 +83,16 @@ class Flood:
         counted = self.given.to(theta.dtype)
         each = binary_cross_entropy_with_logits(theta, target, reduction="none")
         return (each * counted).sum(-1) / counted.sum(-1).clamp(min=1)
+
+
+def _in_graph_of(nodes: Tensor, drawn: Tensor, graph: PairGraph) -> Tensor:
+    """Numbers `drawn` from 0 to N − 1 as nodes of the same graphs of a batch as `nodes`; where it is one, as drawn."""
+    if graph.batch is None:
+        return drawn
+    batch = graph.batch.cpu()
+    size, order = torch.bincount(batch), torch.argsort(batch, stable=True)
+    of = batch[nodes]
+    return order[(size.cumsum(0) - size)[of] + drawn * size[of] // graph.num_nodes]
 
 
 def _keys(graph: PairGraph) -> Tensor:

@@ -7,9 +7,10 @@ from typing import Any
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gumbel_mpnn.errors import UserError
+from gumbel_mpnn.errors import check_between
 from gumbel_mpnn.graph import PairGraph, WeightedGraph
 from gumbel_mpnn.nn import SparseFeatures
+from gumbel_mpnn.nn.inputs import model_input
 from gumbel_mpnn.nn.loss import cross_entropy
 from gumbel_mpnn.rewiring.on_backbone import OnBackbone
 
@@ -29,21 +30,15 @@ class DropEdge(OnBackbone):
 
     def __init__(self, in_channels: int, *, edge_dropout: float = 0.3, per_layer: bool = False, **options: Any) -> None:
         super().__init__(in_channels, **options)
-        if not 0 <= edge_dropout <= 1:
-            raise UserError(f"edge_dropout must lie between 0 and 1, but is {edge_dropout}")
+        check_between(0, 1, edge_dropout=edge_dropout)
         self.edge_dropout, self.per_layer = edge_dropout, per_layer
 
     def forward(self, x: Tensor | SparseFeatures | Data, graph: PairGraph | Tensor | None = None) -> Tensor:
         """Logits of every node; in training on a graph that has lost some edges."""
         if not self.training or self.edge_dropout == 0:
             return super().forward(x, graph)
-        if isinstance(x, Data):
-            graph = PairGraph.of(x, candidates=False) if graph is None else graph
-            x = x.x
-        if isinstance(graph, Tensor):
-            graph = PairGraph.of(Data(edge_index=graph, num_nodes=x.shape[0]))
-        if graph is None:
-            raise TypeError("a graph is needed: a PairGraph or an edge_index")
+        model = self.backbone
+        x, graph, _ = model_input(x, graph, in_channels=model.in_channels, dtype=model.head.weight.dtype)
         logits = self.backbone.compute(x, self._dropped(x, graph))
         return logits if self.backbone.replicas is not None else logits.squeeze(0)
 

@@ -8,25 +8,26 @@ from typing import Any, ClassVar, Literal, overload
 
 import torch
 from torch import Tensor
-from torch.utils.weak import WeakIdKeyDictionary
 from torch_geometric.data import Data
 
-from gumbel_mpnn.config import RewiringSettings, rewiring_settings
+from gumbel_mpnn.config import RewiringSettings
 from gumbel_mpnn.errors import UserError
 from gumbel_mpnn.graph import PairGraph, WeightedGraph
+from gumbel_mpnn.graph.memo import Memo
 from gumbel_mpnn.nn import SparseFeatures, Streams, backbones
+from gumbel_mpnn.nn.inputs import model_input
 from gumbel_mpnn.nn.loss import cross_entropy
-from gumbel_mpnn.nn.modules import ReplicaModule
-from gumbel_mpnn.rewiring.beliefs import BeliefHead
-from gumbel_mpnn.rewiring.decoys import Decoys, Flood
+from gumbel_mpnn.rewiring.decoys import Decoys
+from gumbel_mpnn.rewiring.evaluating import evaluating
 from gumbel_mpnn.rewiring.regularizers import Agreement, Degree, Prior, Regularizer, regularizers
-from gumbel_mpnn.rewiring.rewired import RewiredGraph, as_data
-from gumbel_mpnn.rewiring.rewirer import Rewirer
-from gumbel_mpnn.rewiring.scorers import NodeView
+from gumbel_mpnn.rewiring.rewired import RewiredGraph
+from gumbel_mpnn.rewiring.rewiring_model import RewiringModel, own_settings
 
 
-class GumbelMPNN(ReplicaModule):
+class GumbelMPNN(RewiringModel):
     """A backbone and the rewirer that chooses its edges, trained together; all arguments but the first go by name.
+
+    In a loop of your own add `auxiliary_loss` to your loss, and set `progress` if the temperature is to fall.
 
     Args:
         in_channels: Number of features of a node.
@@ -41,13 +42,16 @@ class GumbelMPNN(ReplicaModule):
         input_dropout: Share of the features dropped.
         heads: Of `gat`, which shares out `hidden_channels` among them; the other backbones pass it over.
         replicas: Train R models at once: the output is [R, N, out]; None is one model with output [N, out].
-        seeds: One for each replica; drawn from torch's global generator when not given.
-        rewiring: How the graph is rewired.
-        **settings: Single settings of `RewiringSettings`, as `tau=0.5`, laid over its defaults; not together with
-            `rewiring`. Options that only a backbone of one's own has go here too.
+        seeds: One for each replica; drawn from torch's global generator when not given. Of those the graphs of a
+            `mean_of_samples` are drawn, so that they are part of such a model's state.
+        rewiring: How the graph is rewired, all settings at once as `fit` has them; what is about training in them
+            (penalties, samples, decoys) acts through `training_loss`, not through `forward`.
+        **settings: Single settings of `RewiringSettings` that act in a loop of your own, as `tau=0.5`, laid over its
+            defaults; not together with `rewiring`. Options that only a backbone of one's own has go here too.
     """
 
     rewires: ClassVar[bool] = True
+    evaluation_seeds: Tensor | None
 
     def __init__(
         self,
@@ -68,7 +72,6 @@ class GumbelMPNN(ReplicaModule):
         rewiring: RewiringSettings | None = None,
         **settings: Any,
     ) -> None:
-        super().__init__()
         options = {
             "hidden_channels": hidden_channels,
             "num_layers": num_layers,
@@ -84,7 +87,8 @@ class GumbelMPNN(ReplicaModule):
         changes = {name: value for name, value in settings.items() if name not in of_all}
         if rewiring is not None and changes:
             raise UserError(f"give {', '.join(changes)} within rewiring, or no rewiring but single settings")
-        self.settings = rewiring if rewiring is not None else rewiring_settings(changes)
+        of_sampling = ("beliefs", "evaluation_samples")
+        super().__init__(own_settings(changes, *of_sampling) if rewiring is None else rewiring, replicas)
         self.backbone = backbones[backbone](
             in_channels,
             out_channels=out_channels,
@@ -92,23 +96,20 @@ class GumbelMPNN(ReplicaModule):
             seeds=seeds,
             **{name: value for name, value in options.items() if name in known},
         )
-        count = replicas or 1
-        self.rewirer = Rewirer(in_channels, out_channels, count, self.settings)
-        needs_head = self.rewirer.scorer.uses_beliefs and self.settings.beliefs == "features"
-        self.belief_head = BeliefHead(count, in_channels, out_channels) if needs_head else None
+        self._add_rewirer(in_channels, out_channels)
         self.regularizers = _make_regularizers(self.settings)
         self.agreement = Agreement(self.settings.agreement)
+        drawn_in_evaluation = self.settings.evaluation == "mean_of_samples"
+        # Predictions then depend on the seeds: they are part of the state.
+        self.register_buffer("evaluation_seeds", torch.tensor(self.backbone.seeds) if drawn_in_evaluation else None)
         self._evaluation_streams: Streams | None = None
-        self._decoyed: WeakIdKeyDictionary = WeakIdKeyDictionary()
+        self._decoyed: Memo[Decoys] = Memo()
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Draw all parameters anew from the replicas' seeds."""
         self.backbone.reset_parameters()
-        streams = Streams(self.backbone.seeds, "init rewiring")
-        for part in (self.rewirer, self.belief_head):
-            if part is not None:
-                part.draw_all(streams)
+        self._draw_rewirer(self.backbone.seeds)
 
     @property
     def streams(self) -> Streams:
@@ -117,40 +118,38 @@ class GumbelMPNN(ReplicaModule):
 
     @overload
     def forward(
-        self, x: Tensor | SparseFeatures | Data, graph: PairGraph | None = ..., return_graph: Literal[False] = ...
+        self,
+        x: Tensor | SparseFeatures | Data,
+        graph: PairGraph | Tensor | None = ...,
+        return_graph: Literal[False] = ...,
     ) -> Tensor: ...
     @overload
     def forward(
-        self, x: Tensor | SparseFeatures | Data, graph: PairGraph | None = ..., *, return_graph: Literal[True]
+        self, x: Tensor | SparseFeatures | Data, graph: PairGraph | Tensor | None = ..., *, return_graph: Literal[True]
     ) -> tuple[Tensor, RewiredGraph]: ...
     def forward(
-        self, x: Tensor | SparseFeatures | Data, graph: PairGraph | None = None, return_graph: bool = False
+        self, x: Tensor | SparseFeatures | Data, graph: PairGraph | Tensor | None = None, return_graph: bool = False
     ) -> Tensor | tuple[Tensor, RewiredGraph]:
         """Logits of every node, and the graph they were made on if asked for.
 
-        In training one graph is drawn; in evaluation the graph is the one that `evaluation` names.
+        In training one graph is drawn; in evaluation the graph is the one that `evaluation` names. A
+        `mean_of_samples` is the logarithm of the mean prediction over several graphs, and the graph is their mean.
 
         Args:
             x: Features [N, in] (dense or sparse), or a whole `Data` with candidates.
-            graph: The pairs; taken from the `Data` where one is given.
+            graph: The pairs, or an `edge_index` [2, E] to drop edges of; taken from the `Data` where one is given, as
+                undirected: for a directed graph give `PairGraph.of(data, undirected=False)`.
             return_graph: Whether to give the rewired graph too.
         """
-        if isinstance(x, Data):
-            graph = PairGraph.of(x) if graph is None else graph
-            x = x.x
-        if graph is None:
-            raise TypeError("a graph is needed: a PairGraph, or a Data in place of the features")
-        theta = self.rewirer(self._view(x, graph)[0], graph)
-        rewired = (
-            self.rewirer.sampled(theta, graph, self.streams, 1.0)
-            if self.training
-            else self.rewirer.expected(theta, graph)
+        x, graph, _ = model_input(
+            x, graph, in_channels=self.backbone.in_channels, dtype=self.backbone.head.weight.dtype, candidates=True
         )
+        rewired = self._rewired(x, graph)
         if not self.training and self.settings.evaluation == "mean_of_samples":
-            logits = self._mean_of_samples(x, theta, graph)
+            logits, rewired = self._mean_of_samples(x, rewired)
         else:
             logits = self._on(x, rewired)
-        logits = logits if self.backbone.replicas is not None else logits.squeeze(0)
+        logits = self._without_axis(logits)
         return (logits, rewired) if return_graph else logits
 
     def training_loss(
@@ -183,67 +182,45 @@ class GumbelMPNN(ReplicaModule):
             loss = loss + grown * self.agreement.weighted(torch.stack(outputs), drawn, y, train_mask)
         return loss
 
-    @torch.no_grad()
-    def pair_probability(self, x: Tensor | SparseFeatures, graph: PairGraph) -> Tensor:
-        """How likely every pair is to be an edge, as in evaluation, [R, P]."""
-        was_training = self.training
-        self.eval()
-        theta: Tensor = self.rewirer(self._view(x, graph)[0], graph)
-        self.train(was_training)
-        return theta.sigmoid()
-
-    def rewire(self, data: Data, threshold: float = 0.5) -> Data:
-        """The learned graph: `edge_index`, `edge_weight` (probability) and `edge_origin`, also for unseen graphs.
-
-        Args:
-            data: A graph, with candidates if edges may be added.
-            threshold: Pairs less likely than this are left out; 0 keeps all.
-        """
-        graph = PairGraph.of(data)
-        return as_data(graph, self.pair_probability(data.x, graph).mean(0), data, threshold)
-
     def _decoys(self, graph: PairGraph) -> Decoys:
         """The graph with decoys, laid out once."""
-        if graph not in self._decoyed:
-            self._decoyed[graph] = Decoys.among(graph, self.settings.decoys)
-        kept: Decoys = self._decoyed[graph]
-        return kept
-
-    def _view(
-        self, x: Tensor | SparseFeatures, graph: PairGraph, flood: Flood | None = None
-    ) -> tuple[NodeView, Tensor | None]:
-        """What the scorer may look at, and the logits of the belief head where there is one."""
-        given = (graph.is_original if flood is None else flood.given).to(x.dtype)
-        if self.belief_head is not None:
-            logits: Tensor = self.belief_head(x, self.streams)
-            return NodeView(x, logits.detach().softmax(-1), given), logits
-        if self.rewirer.scorer.uses_beliefs:
-            return NodeView(x, self._beliefs_of_backbone(x, graph, given), given), None
-        nothing = torch.empty(len(self.backbone.seeds), x.shape[0], 0, dtype=x.dtype, device=x.device)
-        return NodeView(x, nothing, given), None
+        return self._decoyed.get(graph, [graph.pair_weight], lambda: Decoys.among(graph, self.settings.decoys))
 
     @torch.no_grad()
-    def _beliefs_of_backbone(self, x: Tensor | SparseFeatures, graph: PairGraph, given: Tensor) -> Tensor:
-        """Class probabilities of the backbone on the given edges."""
-        was_training = self.backbone.training
-        self.backbone.eval()
-        beliefs = self.backbone.compute(x, WeightedGraph(graph, given, x.dtype)).softmax(-1)
-        self.backbone.train(was_training)
-        return beliefs
+    def _beliefs(self, x: Tensor | SparseFeatures, graph: PairGraph, given: Tensor) -> Tensor:
+        """Class probabilities of the backbone on the given edges, where the scorer looks at them."""
+        if not self.rewirer.scorer.uses_beliefs:
+            return super()._beliefs(x, graph, given)
+        with evaluating(self.backbone):
+            return self.backbone.compute(x, WeightedGraph(graph, given, x.dtype)).softmax(-1)
 
     def _on(self, x: Tensor | SparseFeatures, rewired: RewiredGraph) -> Tensor:
         return self.backbone.compute(x, WeightedGraph(rewired.graph, rewired.weight, x.dtype))
 
-    def _mean_of_samples(self, x: Tensor | SparseFeatures, theta: Tensor, graph: PairGraph) -> Tensor:
-        """Logarithm of the mean prediction over several graphs, the same graphs at every evaluation."""
-        if self._evaluation_streams is None or self._evaluation_streams.device != theta.device:
-            self._evaluation_streams = Streams(self.backbone.seeds, "evaluate", theta.device)
-        self._evaluation_streams.rewind()
-        total = theta.new_zeros(())
-        for _ in range(self.settings.evaluation_samples):
-            drawn = self.rewirer.sampled(theta, graph, self._evaluation_streams, 1.0)
+    def _mean_of_samples(self, x: Tensor | SparseFeatures, rewired: RewiredGraph) -> tuple[Tensor, RewiredGraph]:
+        """Logarithm of the mean prediction over several graphs, the same at every evaluation, and their mean."""
+        theta, count = rewired.theta, self.settings.evaluation_samples
+        streams = self._evaluation_streams
+        if streams is None or streams.device != theta.device:
+            seeds = self.backbone.seeds if self.evaluation_seeds is None else self.evaluation_seeds.tolist()
+            streams = self._evaluation_streams = Streams(seeds, "evaluate", theta.device)
+        streams.rewind()
+        total, weight = theta.new_zeros(()), torch.zeros_like(theta)
+        for _ in range(count):
+            drawn = self.rewirer.sampled(theta, rewired.graph, streams, 1.0)
             total = total + self._on(x, drawn).softmax(-1)
-        return (total / self.settings.evaluation_samples).clamp(min=1e-12).log()
+            weight = weight + drawn.weight
+        return (total / count).clamp(min=1e-12).log(), replace(rewired, weight=weight / count)
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
+        """Take the seeds of evaluation from a state that has them; older ones, and other evaluations, do without."""
+        name = f"{prefix}evaluation_seeds"
+        if self.evaluation_seeds is None:
+            state_dict.pop(name, None)
+        else:
+            state_dict.setdefault(name, self.evaluation_seeds)
+            self._evaluation_streams = None
+        super()._load_from_state_dict(state_dict, prefix, *rest)
 
     def __repr__(self) -> str:
         return f"GumbelMPNN({self.backbone}, scorer={self.settings.scorer!r}, candidates={self.settings.candidates!r})"

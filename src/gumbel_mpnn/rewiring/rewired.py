@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from gumbel_mpnn.errors import check_between
 from gumbel_mpnn.graph import PairGraph
 
 
@@ -33,6 +34,7 @@ def as_data(graph: PairGraph, probability: Tensor, data: Data, threshold: float 
     `edge_index` has both directions of every undirected pair; `edge_weight` is the probability and `edge_origin` is
     true for edges that `data` had. Everything else of `data` that is not about edges is kept.
     """
+    check_between(0, 1, threshold=threshold)
     chosen = probability >= threshold
     index, weight, origin = graph.pair_index[:, chosen], probability[chosen], graph.is_original[chosen]
     if graph.undirected:

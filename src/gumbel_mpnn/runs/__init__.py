@@ -1,6 +1,7 @@
-"""Runs: their folders, and `fit`, which makes them."""
+"""Runs: their folders, `fit`, which makes them, and `find`, which only looks."""
 
 from gumbel_mpnn.runs.claims import BusyError
+from gumbel_mpnn.runs.finished import find
 from gumbel_mpnn.runs.fit import Monitor, Transform, fit, make_settings
 from gumbel_mpnn.runs.run import Run
 from gumbel_mpnn.runs.store import SettingFolder, learned_graph
@@ -11,6 +12,7 @@ __all__ = [
     "Run",
     "SettingFolder",
     "Transform",
+    "find",
     "fit",
     "learned_graph",
     "make_settings",

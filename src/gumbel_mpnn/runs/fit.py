@@ -16,6 +16,7 @@ from torch_geometric.data import Data
 from gumbel_mpnn.config import (
     DataSettings,
     Settings,
+    constant_temperature,
     merge,
     parse_overrides,
     read_settings_file,
@@ -98,14 +99,14 @@ def fit(
         wait: Whether to wait for runs that another process is training; a `BusyError` otherwise.
     """
     resolved = make_settings(dataset, model, preset=preset, settings=settings, overrides=overrides)
-    data = _read(dataset, resolved.data, root)
+    data = read_data(dataset, resolved.data, root)
     if transform is not None:
         data = transform(data)
     where = pick_device(device)
     rewires = resolved.rewiring is not None
     prepared = with_candidates(prepare(data, resolved), resolved.rewiring)
     task = Task.of(prepared, resolved.data, where, candidates=rewires)
-    replicas = _replicas(splits, seeds, task.num_splits)
+    replicas = replicas_of(data, splits, seeds)
     keep = tempfile.TemporaryDirectory(prefix="gumbel-mpnn-") if runs is None else None
     base = Path(keep.name) if keep else Path(runs or "")
     digest = data_hash(data)
@@ -132,12 +133,15 @@ def make_settings(
         raise UserError(f"a data set is a name or a Data, not {dataset!r}")
     name = get_spec(dataset).name if isinstance(dataset, str) else _folder_name(dataset.get("name"))
     model = models.canonical(model)
-    layers: list[Mapping[str, Any] | None] = [settings, parse_overrides(overrides)]
+    changes = merge(settings, parse_overrides(overrides))
+    if "rewiring" in changes:  # else the preset's tau_end would go with a tau that is laid over it
+        changes["rewiring"] = constant_temperature(changes["rewiring"])
+    base: Mapping[str, Any] | None = None
     if isinstance(preset, Path) or (preset or "").endswith(".toml"):
-        layers.insert(0, read_settings_file(Path(preset or "")))
+        base = read_settings_file(Path(preset or ""))
     elif preset is not None:
-        layers.insert(0, _read_preset(str(preset), name, model, merge(*layers)))
-    return resolve(name, model, merge(*layers), models.complete, rewires=models[model].rewires)
+        base = _read_preset(str(preset), name, model, changes)
+    return resolve(name, model, merge(base, changes), models.complete, rewires=models[model].rewires)
 
 
 def _read_preset(family: str, dataset: str, model: str, changes: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -154,7 +158,7 @@ def _folder_name(name: object) -> str:
     return re.sub(r"[^\w.-]+", "-", str(name or "")).strip(".-") or "own"
 
 
-def _read(dataset: str | Data, settings: DataSettings, root: str | Path | None) -> Data:
+def read_data(dataset: str | Data, settings: DataSettings, root: str | Path | None) -> Data:
     """The data with masks: a data set's own or, for a person's graph that has none, those of a random protocol.
 
     A data set is read with the direction of its edges where it has one and the settings want it.
@@ -256,7 +260,9 @@ def _told(folder: Path) -> Iterator[None]:
         ) from error
 
 
-def _replicas(splits: Iterable[int] | None, seeds: int | Iterable[int], num_splits: int) -> list[Replica]:
+def replicas_of(data: Data, splits: Iterable[int] | None, seeds: int | Iterable[int]) -> list[Replica]:
+    """Every seed of every split, all splits of `data` by default."""
+    num_splits = 1 if data.train_mask.dim() == 1 else int(data.train_mask.shape[1])
     chosen = [int(split) for split in (range(num_splits) if splits is None else splits)]
     for split in chosen:
         if not 0 <= split < num_splits:

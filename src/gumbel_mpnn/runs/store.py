@@ -46,6 +46,10 @@ class SettingFolder:
         """Whether the run was recorded."""
         return (self.folder(replica) / RECORD).exists()
 
+    def has_model(self, replica: Replica) -> bool:
+        """Whether the run was recorded and its parameters are still there."""
+        return self.is_finished(replica) and (self.folder(replica) / MODEL).exists()
+
     def write(
         self, outcome: Outcome, record: Record, graph: PairGraph | None = None, node_ids: Sequence[str] | None = None
     ) -> None:

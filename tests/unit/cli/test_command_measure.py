@@ -92,6 +92,11 @@ class TestAll:
         assert "leave out the name, --run and own data" in result.stderr
 
 
+def test_the_graph_of_the_demo_by_name(command):
+    shown = as_json(command("measure", "demo", "--format", "json"))
+    assert shown == pytest.approx(measures.measure(demo_graph()))
+
+
 class TestOwnData:
     def test_csv_files(self, command, csv, own):
         shown = as_json(command("measure", *csv, "--format", "json"))

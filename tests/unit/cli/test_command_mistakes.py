@@ -45,7 +45,7 @@ def refused(command, tmp_path):
         ("train --edges e.csv", "give either the name of a data set, or own data"),
         ("train --graph g.npz --nodes n.csv --edges e.csv", "give either the name of a data set, or own data"),
         ("train --nodes n.csv --edges e.csv", "own data need --label, the name of the label column"),
-        ("train --graph g.graphml", "own data need --label, the name of the label attribute"),
+        ("train --graph g.graphml", "there is no file g.graphml"),
         ("train --nodes n.csv --edges e.csv --label kind", "there is no file n.csv"),
         ("train --graph g.npz", "there is no file g.npz"),
         ("train --graph g.npz --label kind", "an npz file has its labels in the array 'node_labels'"),
@@ -132,6 +132,11 @@ def test_a_missing_label_attribute(refused, own):
     refused(
         "train", "--graph", own / "graph.graphml", "--label", "knd", message="has the attribute 'knd': did you mean"
     )
+
+
+def test_a_graph_file_that_does_not_say_its_label(refused, own):
+    message = "own data need --label, the name of the label attribute"
+    refused("train", "--graph", own / "graph.graphml", message=message)
 
 
 def test_an_edge_to_an_unknown_node(refused, own, csv):

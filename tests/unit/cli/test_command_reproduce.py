@@ -52,13 +52,13 @@ def test_the_page_has_the_command_the_machine_and_the_table(command, here):
     assert "gumbel-mpnn reproduce backbones --only tiny,mlp --splits 0 --set train.epochs=3" in page
     assert " --seeds 1 --out docs/page.md\n" in page
     assert "on cpu (" in page
-    assert "| tiny | mlp | " in page
+    assert "| tiny | MLP | " in page
 
 
 def test_the_text_table(command):
     lines = command("reproduce", "backbones", "--only", "cora,gcn").stdout.splitlines()
     assert lines[0].split("  ")[0] == "data set"
-    assert lines[2].split() == ["cora", "gcn", "–", "–", "–", "–", "–", "87.47", "0.12", "–", "no", "data"]
+    assert lines[2].split() == ["cora", "GCN", "–", "–", "–", "–", "–", "87.47", "0.12", "–", "no", "data"]
 
 
 class TestMeasures:
@@ -76,7 +76,7 @@ class TestMeasures:
         page = (here / "page.md").read_text()
         assert page.startswith("# Measures of the data sets\n")
         assert "gumbel-mpnn reproduce measures --only cora --out page.md\n" in page
-        assert "| cora | paper | 0.8100 |" in page
+        assert "| cora | paper | 0.81 |" in page
         assert "tiny" not in page
 
     def test_a_data_set_that_is_not_in_it(self, command):
@@ -89,3 +89,32 @@ class TestMeasures:
         result = command("reproduce", "measures", *option)
         assert result.exit_code == 2
         assert "measures trains no model" in result.stderr
+
+
+class TestSummary:
+    def test_every_number_and_what_became_of_it(self, command, here):
+        command("reproduce", "backbones", "--only", "tiny,gcn", "--seeds", "1", *QUICK)
+        result = command("reproduce", "summary", "--seeds", "1", "--out", "summary.md", "--format", "json")
+        assert result.exit_code == 0, result.stderr
+        rows = json.loads(result.stdout)
+        by_page = {(row["page"], row["dataset"], row["quantity"]): row for row in rows}
+        assert by_page["measures", "cora", "edges"]["verdict"] == "no data"
+        assert by_page["accuracy", "cora", "test %"]["verdict"] == "no data"
+        assert by_page["long-range", "leaf-count", "test %, 4 layers"]["verdict"] == "not run"
+        page = (here / "summary.md").read_text()
+        head, lead = (
+            page.index("gumbel-mpnn reproduce summary --seeds 1 --out summary.md\n"),
+            page.index("Listed are"),
+        )
+        assert head < lead < page.index("| page | numbers |") < page.index("| accuracy | cora | GCN | test % | 87.47 |")
+        assert (here / "summary.csv").read_text().splitlines()[1].startswith("accuracy,cora,mlp,test %,75.61,0.2,")
+
+    def test_nothing_is_trained(self, command, here):
+        command("reproduce", "summary")
+        assert list(here.iterdir()) == []
+
+    @pytest.mark.parametrize("option", [("--only", "cora"), ("--dataset", "cora")])
+    def test_it_takes_no_choice(self, command, option):
+        result = command("reproduce", "summary", *option)
+        assert result.exit_code == 2
+        assert result.stderr == "error: the summary is of all tables: leave out --only and --dataset\n"

@@ -60,7 +60,7 @@ def stand_ins(tmp_path, monkeypatch):
 def test_a_page_for_every_table_and_a_picture_for_every_figure(command, here, stand_ins):
     result = command("reproduce", "all", "--quick", "--device", "cpu", "--out", "pages")
     assert result.exit_code == 0, result.stderr
-    names = {*experiments, *analyses}
+    names = {*experiments, *analyses, "summary"}
     assert {path.stem for path in here.glob("pages/*.md")} == names
     assert {path.stem for path in here.glob("pages/*.csv")} == names
     assert {path.stem for path in here.glob("pages/*.png")} == FIGURES
@@ -75,6 +75,15 @@ def test_a_page_for_every_table_and_a_picture_for_every_figure(command, here, st
     assert {row["n"] for row in rows} == {"2"}
     with (here / "pages/accuracy-unfiltered.csv").open() as file:
         assert {(row["test"], row["verdict"]) for row in csv.DictReader(file)} == {("", "no data")}
+    with (here / "pages/summary.csv").open() as file:
+        verdicts = {(row["page"], row["dataset"], row["model"]): row["verdict"] for row in csv.DictReader(file)}
+    assert verdicts["accuracy", "cora", "gcn"] in ("same", "above", "below")
+    assert verdicts["accuracy", "citeseer", "gcn"] == "not run"
+    assert verdicts["accuracy-unfiltered", "chameleon-unfiltered", "gcn"] == "no data"
+    assert verdicts["measures", "cora", ""] in ("equal", "close", "differs")
+    again = command("reproduce", "summary", "--quick", "--format", "csv")
+    assert again.exit_code == 0, again.stderr
+    assert again.stdout == (here / "pages/summary.csv").read_text()
     with (here / "pages/components.csv").open() as file:
         assert len(list(csv.DictReader(file))) == 14
 
@@ -107,8 +116,8 @@ def test_one_that_fails_does_not_keep_the_others_from_being_made(command, here, 
     result = command("reproduce", "all")
     assert result.exit_code == 1
     assert result.stderr.splitlines()[-1] == "failed: broken: ValueError: a bug"
-    assert result.stdout == "1 tables are in results\n"
-    assert [path.name for path in (here / "results").glob("*.md")] == ["fine.md"]
+    assert result.stdout == "2 tables are in results\n"
+    assert {path.name for path in (here / "results").glob("*.md")} == {"fine.md", "summary.md"}
 
 
 @pytest.mark.parametrize("option", [("--only", "cora"), ("--dataset", "cora"), ("--format", "json")])

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from quick_options import QUICK
 
+from gumbel_mpnn.data import from_npz, save_graph
 from gumbel_mpnn.records import find_records
 
 KEYS = ["dataset", "model", "metric", "n", "test", "val", "seconds", "runs"]
@@ -94,6 +95,23 @@ def test_graphml(own, command, here):
     predicted = read_predictions(here / "p.csv")
     assert {row["node"] for row in predicted} == {f"n{k}" for k in range(20)}
     assert {row["prediction"] for row in predicted} <= {"cat", "dog"}
+
+
+def test_a_saved_graph_knows_its_label(command, own, here):
+    data = from_npz(own / "graph.npz")
+    save_graph(data, here / "saved.graphml")
+    named, bare = (
+        json.loads(command("train", "--graph", "saved.graphml", *label, *QUICK, "--format", "json").stdout)
+        for label in (("--label", "label"), ())
+    )
+    assert named["runs"] == bare["runs"]
+
+
+def test_the_graph_of_the_demo_by_name(command):
+    result = command("train", "demo", *QUICK, "--splits", "0", "--format", "json")
+    shown = json.loads(result.stdout)
+    assert (shown["dataset"], len(shown["runs"])) == ("demo", 1)
+    assert result.stderr.startswith("read 1000 nodes (0 without a label)")
 
 
 def test_only_the_named_features(own, csv, command):

@@ -38,8 +38,9 @@ def equal(one, other, *names):
 
 def test_graphml_there_and_back(tmp_path):
     save_graph(GRAPH, tmp_path / "g.graphml")
-    back = from_graphml(tmp_path / "g.graphml", label="label")
-    equal(back, GRAPH, "x", "y", "edge_index", "edge_weight", "train_mask", "val_mask", "test_mask")
+    for label in (None, "label"):
+        back = from_graphml(tmp_path / "g.graphml", label=label)
+        equal(back, GRAPH, "x", "y", "edge_index", "edge_weight", "edge_origin", "train_mask", "val_mask", "test_mask")
     assert (back.node_ids, back.class_names) == (GRAPH.node_ids, GRAPH.class_names)
     stored = networkx.read_graphml(tmp_path / "g.graphml")
     assert stored.edges["a", "c"]["given"] is False
@@ -50,7 +51,7 @@ def test_graphml_there_and_back(tmp_path):
 def test_npz_there_and_back(tmp_path):
     save_graph(GRAPH, tmp_path / "g.npz")
     back = from_npz(tmp_path / "g.npz")
-    equal(back, GRAPH, "x", "y", "edge_index", "edge_weight")
+    equal(back, GRAPH, "x", "y", "edge_index", "edge_weight", "edge_origin")
     assert torch.equal(back.train_mask[:, 0], GRAPH.train_mask)
     assert back.class_names == GRAPH.class_names
     with np.load(tmp_path / "g.npz") as file:
@@ -61,7 +62,7 @@ def test_csv_edges_go_with_the_file_of_nodes(tmp_path):
     (tmp_path / "nodes.csv").write_text("id,kind,f\na,dog,1\nb,cat,2\nc,,3\nd,dog,4\n")
     save_graph(GRAPH, str(tmp_path / "edges.csv"))
     back = from_csv(tmp_path / "nodes.csv", tmp_path / "edges.csv", label="kind")
-    equal(back, GRAPH, "y", "edge_index", "edge_weight")
+    equal(back, GRAPH, "y", "edge_index", "edge_weight", "edge_origin")
     with (tmp_path / "edges.csv").open() as file:
         assert next(csv.DictReader(file)) == {"source": "a", "target": "b", "weight": "0.9", "given": "true"}
 
@@ -108,6 +109,35 @@ def test_other_files_are_refused(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_numbers_called_label_are_no_feature_of_a_file_that_does_not_say(tmp_path):
+    graph = networkx.Graph([("a", "b")])
+    networkx.set_node_attributes(graph, {"a": {"label": 0, "f": 1}, "b": {"label": 1, "f": 2}})
+    networkx.write_graphml(graph, tmp_path / "g.graphml")
+    back = from_graphml(tmp_path / "g.graphml")
+    assert (back.y, back.x.tolist()) == (None, [[1], [2]])
+    assert from_graphml(tmp_path / "g.graphml", "f", ["label"]).x.tolist() == [[0], [1]]
+
+
+def test_a_graph_without_labels_says_of_none(tmp_path):
+    save_graph(Data(x=torch.ones(2, 1), edge_index=edges((0, 1), (1, 0))), tmp_path / "g.graphml")
+    assert from_graphml(tmp_path / "g.graphml").y is None
+
+
+def test_an_edge_was_given_if_one_of_its_lines_was(tmp_path):
+    arrays = {"edges": np.array([[0, 1], [1, 0], [1, 2]]), "given": np.array([False, True, False])}
+    np.savez(tmp_path / "g.npz", node_labels=np.array([0, 1, 1]), node_features=np.ones((3, 1)), **arrays)
+    assert from_npz(tmp_path / "g.npz").edge_origin.tolist() == [True, True, False, False]
+    assert from_npz(tmp_path / "g.npz", as_listed=True).edge_origin.tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize("given", [np.array([1]), np.array([True, False])], ids=["number", "too many"])
+def test_origins_of_an_npz_file_are_checked(tmp_path, given):
+    arrays = {"edges": np.array([[0, 1]]), "node_labels": np.array([0, 1]), "node_features": np.ones((2, 1))}
+    np.savez(tmp_path / "g.npz", given=given, **arrays)
+    with pytest.raises(gm.UserError, match=r"array 'given' of .* must be true or false for each edge"):
+        from_npz(tmp_path / "g.npz")
+
+
 @pytest.mark.parametrize("weight", [np.array(["a"]), np.array([1.0, 2.0])], ids=["text", "too many"])
 def test_weights_of_an_npz_file_are_checked(tmp_path, weight):
     arrays = {"edges": np.array([[0, 1]]), "node_labels": np.array([0, 1]), "node_features": np.ones((2, 1))}
@@ -116,9 +146,7 @@ def test_weights_of_an_npz_file_are_checked(tmp_path, weight):
         from_npz(tmp_path / "g.npz")
 
 
-@pytest.mark.parametrize(
-    ("suffix", "read"), [(".npz", from_npz), (".graphml", lambda path: from_graphml(path, "label"))]
-)
+@pytest.mark.parametrize(("suffix", "read"), [(".npz", from_npz), (".graphml", from_graphml)])
 def test_what_a_run_learned_can_be_trained_on(tmp_path, suffix, read):
     data = gm.data.demo_graph()
     tables = {"model": {"hidden_channels": 8}, "train": {"epochs": 2}}
@@ -128,7 +156,7 @@ def test_what_a_run_learned_can_be_trained_on(tmp_path, suffix, read):
         warnings.simplefilter("error", DataWarning)
         save_graph(rewired, path)
         back = read(path)
-    equal(back, rewired, "x", "y", "edge_index", "edge_weight")
+    equal(back, rewired, "x", "y", "edge_index", "edge_weight", "edge_origin")
     assert back.num_nodes == 1000
     run = gm.fit(back, "gcn", splits=[0], settings=tables, device="cpu")
     assert 0 <= run.test.mean <= 1

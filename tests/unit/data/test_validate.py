@@ -96,6 +96,7 @@ def test_labels_that_are_not_integers(data, y, hint):
         ("edge_index", torch.zeros(2, 3), "edge_index must be int64"),
         ("edge_weight", torch.ones(5), r"6 edges but edge_weight has the shape \[5\]"),
         ("edge_weight", torch.tensor([1, 1, 1, float("nan"), 1, 1]), "weight of edge 3 is not finite"),
+        ("edge_weight", torch.tensor([1, 1, 1, -0.25, 1, 1]), r"weight of edge 3 is negative \(-0.25\): weights are"),
         ("train_mask", torch.ones(3, dtype=torch.bool), r"train_mask must be bool of shape \[4\]"),
     ],
 )

@@ -5,6 +5,8 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
+import gumbel_mpnn as gm
+from gumbel_mpnn.errors import DataError, UserError
 from gumbel_mpnn.graph import PairGraph, SparseLayout
 from helpers import LargestOutput, both_ways, changed, edges, normal
 
@@ -235,6 +237,47 @@ def test_of_lets_the_graph_go_with_the_edges():
     assert graph() is None
 
 
+@pytest.mark.parametrize("model", [gm.GCN, gm.GraphSAGE, gm.GAT])
+def test_a_graph_that_layers_were_on_goes_without_the_garbage_collector(model):
+    data = Data(x=torch.ones(5, 2), edge_index=STAR.clone())
+    model(2, out_channels=2, hidden_channels=4)(data).sum().backward()
+    graph = weakref.ref(PairGraph.of(data))
+    gc.collect()
+    gc.disable()
+    try:
+        del data
+        assert graph() is None
+    finally:
+        gc.enable()
+
+
+def test_of_keeps_nothing_of_weights_that_came_to_be_learned():
+    data = Data(edge_index=STAR.clone(), num_nodes=5, edge_weight=torch.ones(STAR.shape[1]))
+    PairGraph.of(data)
+    data.edge_weight.requires_grad_()
+    PairGraph.of(data).pair_weight.sum().backward()
+    assert data.edge_weight.grad is not None
+
+
+@pytest.mark.parametrize("name", ["edge_index", "arc_target", "pairs"])
+def test_a_look_in_inference_mode_leaves_a_graph_to_train_with(name):
+    data = Data(edge_index=STAR.clone(), num_nodes=5)
+    with torch.inference_mode():
+        graph = PairGraph.of(data)
+        kept = getattr(graph, name)
+    assert PairGraph.of(data) is graph
+    tensors = [graph.pair_index, graph.arc_pair, graph.pair_arcs, getattr(kept, "col", kept)]
+    assert not any(tensor.is_inference() for tensor in tensors)
+
+
+def test_of_knows_the_graphs_of_a_batch():
+    data = Data(edge_index=STAR.clone(), num_nodes=5)
+    assert PairGraph.of(data).batch is None
+    data.batch = torch.tensor([0, 0, 0, 0, 1])
+    assert PairGraph.of(data).to("meta").batch.shape == (5,)
+    assert torch.equal(PairGraph.of(data).batch, data.batch)
+
+
 def test_to_moves_every_tensor():
     graph = PairGraph.build(STAR, 5, edge_weight=WEIGHTS, candidate_index=edges((0, 4)))
     moved = graph.to("meta")
@@ -260,3 +303,55 @@ def test_nothing_as_large_as_arcs_times_width_is_made(batch, undirected):
     assert x.grad is not None
     assert weight.grad is not None
     assert spy.elements == batch * max(nodes * width, graph.num_arcs)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (-0.5, r"the weight of edge 2 is negative \(-0.5\): weights are finite and at least 0"),
+        (float("nan"), "the weight of edge 2 is not finite"),
+        (float("inf"), "the weight of edge 2 is not finite"),
+    ],
+)
+def test_weights_that_no_degree_can_be_made_of(wrong, message):
+    weights = torch.tensor([1.0, 0.0, wrong, 1.0, 1.0])
+    with pytest.raises(DataError, match=message):
+        PairGraph.build(STAR, 5, edge_weight=weights)
+    with pytest.raises(DataError, match=message):
+        PairGraph.of(Data(edge_index=STAR.clone(), edge_weight=weights, num_nodes=5))
+
+
+def test_candidates_are_no_mask():
+    with pytest.raises(DataError, match=r"candidate_index must be int64 of shape \[2, M\], not torch.bool \[2, 1\]"):
+        PairGraph.build(STAR, 5, candidate_index=edges((0, 1)).bool())
+
+
+def test_a_weight_for_every_pair_and_no_other(star):
+    with pytest.raises(UserError, match=r"has the shape \[3\] or \[R, 3\], not \[6\]"):
+        star.propagate(X, torch.ones(6))
+
+
+@pytest.mark.parametrize("undirected", [True, False])
+def test_of_and_build_agree_on_weights_among_candidates(undirected):
+    generator = torch.Generator().manual_seed(3)
+    listed, weight = torch.randint(9, (2, 40), generator=generator), torch.rand(40, generator=generator)
+    some = torch.randint(9, (2, 10), generator=generator)
+    graph = PairGraph.build(listed, 9, undirected=undirected, edge_weight=weight, candidate_index=some)
+    for pair, (source, target) in enumerate(graph.pair_index.T.tolist()):
+        same = (listed[0] == source) & (listed[1] == target)
+        if undirected:
+            same |= (listed[0] == target) & (listed[1] == source)
+        mean = weight[same].mean() if same.any() else torch.tensor(1.0)
+        torch.testing.assert_close(graph.pair_weight[pair], mean)
+    data = Data(edge_index=listed, edge_weight=weight, candidate_index=some, num_nodes=9)
+    if undirected:
+        assert torch.equal(PairGraph.of(data).pair_weight, graph.pair_weight)
+
+
+def test_on_a_directed_graph_a_candidate_is_two_arcs():
+    data = Data(edge_index=edges((1, 0), (1, 2)), candidate_index=edges((0, 2), (1, 3)), num_nodes=4)
+    graph = PairGraph.of(data, undirected=False)
+    assert graph.pair_index.T.tolist() == [[0, 2], [1, 0], [1, 2], [1, 3], [2, 0], [3, 1]]
+    assert graph.is_original.tolist() == [False, True, True, False, False, False]
+    assert PairGraph.of(data).pair_index.T.tolist() == [[0, 1], [0, 2], [1, 2], [1, 3]]
+    assert PairGraph.of(data, undirected=False, candidates=False).num_pairs == 2

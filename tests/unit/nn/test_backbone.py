@@ -76,7 +76,7 @@ def test_data_bring_their_edge_weights():
 
 
 def test_forward_needs_a_graph():
-    with pytest.raises(TypeError, match="a graph is needed"):
+    with pytest.raises(UserError, match="a graph is needed"):
         GCN(6, out_channels=3, hidden_channels=8)(DATA.x)
 
 

@@ -7,13 +7,13 @@ import sqlite3
 
 import pytest
 import torch
-from quick_fit import quick
 
 from gumbel_mpnn.errors import UnknownNameError, UserError
 from gumbel_mpnn.records import find_records
 from gumbel_mpnn.records import index as module
 from gumbel_mpnn.records.filters import Filter
 from gumbel_mpnn.records.index import FILE, RunIndex
+from quick_fit import quick
 
 
 @pytest.fixture(scope="module")

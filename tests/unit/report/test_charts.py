@@ -63,7 +63,11 @@ def test_the_papers_values_are_where_they_were_printed(drawn):
 
 def test_titles_and_axes_say_what_is_shown(drawn):
     axes = drawn(CHART)
-    assert (axes.get_title(), axes.get_xlabel(), axes.get_ylabel()) == ("By number", "number", "accuracy, %")
+    assert (axes.get_title(), axes.get_xlabel(), axes.get_ylabel()) == (
+        "By number",
+        "number",
+        "accuracy, % (± std error)",
+    )
 
 
 def test_a_logarithmic_axis_has_room_for_zero(drawn):

@@ -67,8 +67,8 @@ def test_the_page_has_the_command_the_machine_and_the_table(runs):
     assert "```\ngumbel-mpnn reproduce backbones --seeds 3\n```" in page
     assert f"on {machine['device']} with torch {machine['torch']}." in page
     assert rows_table(experiment, rows).render("markdown") in page
-    assert "| cora | mlp | 60.00 | 14.14 | 10.00 | 2 | 60.00 | 75.61 | 0.20 | -15.61 | by val |" in page
-    assert "| cora | gcn | – | – | – | – | – | 87.47 | 0.12 | – | no data |" in page
+    assert "| cora | MLP | 60.00 | 14.14 | 10.00 | 2 | 60.00 | 75.61 | 0.20 | -15.61 | by val |" in page
+    assert "| cora | GCN | – | – | – | – | – | 87.47 | 0.12 | – | no data |" in page
     assert page.endswith("\n")
 
 

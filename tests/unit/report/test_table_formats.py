@@ -50,8 +50,8 @@ def test_latex():
         name & runs & score \\
         \midrule
         a\_b \& c & 3 & 1.00 \\
-        50 \% | $\pm$ & 12 & -- \\
-        -- & 7 & 22.00 \\
+        50 \% \textbar{} $\pm$ & 12 & \textendash{} \\
+        \textendash{} & 7 & 22.00 \\
         \bottomrule
         \end{tabular}
         """

@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from torch_geometric.data import Batch, Data
 
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import Streams
@@ -43,6 +44,22 @@ def test_the_weights_of_the_given_graph_stay():
 )
 def test_a_graph_with_no_room_for_decoys_gets_none(graph):
     assert not Decoys.among(graph, 5.0).is_decoy.any()
+
+
+def test_decoys_stay_within_the_graphs_of_a_batch():
+    graphs = [Data(x=torch.ones(n, 1), edge_index=random_edges(n + 1, 3 * n, seed=n)) for n in (30, 1, 12, 25)]
+    batch = Batch.from_data_list(graphs)
+    graph = PairGraph.of(batch)
+    decoys = Decoys.among(graph, 4.0)
+    first, second = batch.batch[decoys.graph.pair_index[:, decoys.is_decoy]]
+    assert torch.equal(first, second)
+    assert first.unique().tolist() == [0, 2, 3]
+
+
+def test_a_batch_of_one_graph_has_the_decoys_of_that_graph():
+    data = Data(x=torch.ones(NODES, 1), edge_index=random_edges(NODES, 60))
+    alone, batched = (Decoys.among(PairGraph.of(d), 3.0).graph for d in (data, Batch.from_data_list([data])))
+    assert torch.equal(alone.pair_index, batched.pair_index)
 
 
 def test_half_of_the_steps_are_clean_and_replicas_have_their_own():

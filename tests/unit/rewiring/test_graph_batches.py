@@ -78,6 +78,7 @@ def test_the_learned_graph_of_a_batch_is_that_of_its_graphs(scorer):
     torch.testing.assert_close(together.edge_weight, alone.edge_weight)
     assert torch.equal(together.edge_origin, alone.edge_origin)
     assert torch.equal(together.batch, batch.batch)
+    assert type(together) is Data
 
 
 def test_a_model_of_ones_own_on_a_batch():

@@ -15,7 +15,7 @@ from gumbel_mpnn.rewiring import GumbelMPNN
 from gumbel_mpnn.rewiring.rewired import as_data
 from gumbel_mpnn.rewiring.scorers import scorers
 from gumbel_mpnn.training import Task, models, train
-from helpers import edges, numbers, random_edges, replicas, small_data
+from helpers import edges, normal, numbers, random_edges, replicas, small_data
 
 each_scorer = pytest.mark.parametrize("scorer", list(scorers))
 EVALUATIONS = ("threshold", "expected", "mean_of_samples")
@@ -88,10 +88,13 @@ def test_evaluation_graphs(evaluation):
     assert torch.equal(model(data), out)
     if evaluation == "threshold":
         assert torch.equal(graph.weight, (graph.probability >= 0.5).float())
-    else:
+    elif evaluation == "expected":
         torch.testing.assert_close(graph.weight, graph.probability)
-    if evaluation == "mean_of_samples":
+    else:
         torch.testing.assert_close(out.exp().sum(-1), torch.ones(data.num_nodes))
+        eighths = 8 * graph.weight  # each pair is in so many of the eight graphs that were drawn
+        assert torch.equal(eighths, eighths.round())
+        assert 0 < (graph.weight - graph.probability).abs().max() < 0.6
 
 
 def test_the_signature_names_the_options_of_every_backbone_with_their_defaults():
@@ -191,6 +194,13 @@ def test_as_data_by_hand():
     assert out.y.tolist() == [0, 1, 0]
 
 
+@pytest.mark.parametrize("threshold", [2, -0.1, float("nan"), "half"])
+def test_a_threshold_is_a_probability(threshold):
+    graph = PairGraph.build(edges((0, 1)), 2)
+    with pytest.raises(UserError, match="threshold must lie between 0 and 1, but is"):
+        as_data(graph, torch.ones(1), Data(num_nodes=2), threshold)
+
+
 def test_wrong_options_are_answered_with_a_suggestion():
     with pytest.raises(UserError, match="did you mean 'scorer'"):
         GumbelMPNN(3, out_channels=2, scorers="mixed")
@@ -222,7 +232,7 @@ def test_the_model_by_name_has_the_options_of_every_backbone():
 
 def test_settings_make_the_same_model_as_keywords():
     data = data_with_candidates()
-    by_settings = model_for(data, rewiring=RewiringSettings(scorer="mixed", tau=0.3))
+    by_settings = model_for(data, rewiring=RewiringSettings(scorer="mixed", tau=0.3, tau_end=0.3))
     by_keywords = model_for(data, scorer="mixed", tau=0.3)
     assert by_settings.settings == by_keywords.settings
     assert torch.equal(by_settings.eval()(data), by_keywords.eval()(data))
@@ -232,13 +242,101 @@ def test_settings_make_the_same_model_as_keywords():
 @pytest.mark.parametrize("name", ["prior", "agreement"])
 def test_penalties_with_a_weight_of_their_own_are_not_named_as_the_regularizer(name):
     with pytest.raises(UserError, match=rf"set rewiring\.{name}"):
-        GumbelMPNN(3, out_channels=2, regularizer=name, regularizer_weight=1.0)
+        GumbelMPNN(3, out_channels=2, rewiring=RewiringSettings(regularizer=name, regularizer_weight=1.0))
 
 
 @pytest.mark.parametrize(
     ("settings", "target"), [({}, 5.0), ({"target_degree": 0}, 0.0), ({"target_degree": 8.5}, 8.5)]
 )
 def test_the_degree_that_is_asked_for(settings, target):
-    model = GumbelMPNN(3, out_channels=2, regularizer="dc", regularizer_weight=2.0, **settings)
+    rewiring = RewiringSettings(regularizer="dc", regularizer_weight=2.0, **settings)
+    model = GumbelMPNN(3, out_channels=2, rewiring=rewiring)
     (degree,) = model.regularizers
     assert (degree.weight, degree.target) == (2.0, target)
+
+
+def test_the_state_has_the_seeds_of_evaluation():
+    data = data_with_candidates()
+    model = model_for(data, evaluation="mean_of_samples", seeds=[1]).eval()
+    other = model_for(data, evaluation="mean_of_samples", seeds=[2]).eval()
+    before = other(data)
+    other.load_state_dict(model.state_dict())
+    assert torch.equal(other(data), model(data))
+    assert not torch.equal(other(data), before)
+
+
+def test_states_of_other_evaluations_and_without_seeds_can_be_loaded():
+    data = data_with_candidates()
+    drawing, plain = model_for(data, evaluation="mean_of_samples", seeds=[1]), model_for(data, seeds=[1])
+    plain.load_state_dict(drawing.state_dict())
+    expected = drawing.eval()(data)
+    drawing.load_state_dict(plain.state_dict())
+    assert "evaluation_seeds" not in plain.state_dict()
+    assert torch.equal(drawing(data), expected)
+
+
+@each_scorer
+@pytest.mark.parametrize("evaluation", EVALUATIONS)
+def test_a_model_can_be_pickled_and_goes_on_alike(scorer, evaluation, tmp_path):
+    data = data_with_candidates()
+    rewiring = RewiringSettings(scorer=scorer, evaluation=evaluation, decoys=2.0)
+    model = model_for(data, rewiring=rewiring)
+    mask = torch.ones(1, data.num_nodes, dtype=torch.bool)
+    lesson = (data.x, PairGraph.of(data), data.y, mask, torch.tensor(0.5))
+    model.training_loss(*lesson)
+    model.eval()(data)
+    torch.save(model, tmp_path / "model.pt")
+    again = torch.load(tmp_path / "model.pt", weights_only=False)
+    assert torch.equal(again(data), model(data))
+    assert torch.equal(again.train().training_loss(*lesson), model.train().training_loss(*lesson))
+
+
+@pytest.mark.parametrize("beliefs", ["features", "graph"])
+def test_a_failed_rewire_leaves_the_model_as_it_was(beliefs):
+    data = data_with_candidates()
+    model = model_for(data, scorer="class-space", beliefs=beliefs)
+    model.backbone.norms.eval()
+    modes = [module.training for module in model.modules()]
+    with pytest.raises(RuntimeError):
+        model.rewire(Data(x=torch.randn(4, data.num_features + 1), edge_index=edges((0, 1))))
+    assert [module.training for module in model.modules()] == modes
+    model.rewire(data)
+    assert [module.training for module in model.modules()] == modes
+
+
+def directed():
+    return Data(
+        x=normal(6, 5, dtype=torch.float32),
+        edge_index=edges((0, 1), (2, 1), (3, 4)),
+        candidate_index=edges((0, 5)),
+    )
+
+
+def test_a_directed_graph_is_given_as_such():
+    data = directed()
+    graph = PairGraph.of(data, undirected=False)
+    model = GumbelMPNN(5, out_channels=3, hidden_channels=4).eval()
+    learned = model.rewire(data, threshold=0, graph=graph)
+    assert sorted(learned.edge_index.T.tolist()) == [[0, 1], [0, 5], [2, 1], [3, 4], [5, 0]]
+    assert not torch.allclose(model(data, graph), model(data))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda model, data: model(data.x), "a graph is needed"),
+        (lambda model, data: model(Data(edge_index=data.edge_index, num_nodes=6)), "no features"),
+        (lambda model, data: model(data.x.double(), data.edge_index), "float64 where the model's parameters are"),
+        (lambda model, data: model(data.x[:, :3], data.edge_index), r"must have the shape \[N, 5\]"),
+    ],
+)
+def test_inputs_that_do_not_fit_are_told_in_a_sentence(call, message):
+    data = directed()
+    with pytest.raises(UserError, match=message):
+        call(GumbelMPNN(5, out_channels=3, hidden_channels=4), data)
+
+
+def test_an_edge_index_is_a_graph_without_candidates():
+    data = directed()
+    model = GumbelMPNN(5, out_channels=3, hidden_channels=4).eval()
+    torch.testing.assert_close(model(data.x, data.edge_index), model(data, PairGraph.of(data, candidates=False)))

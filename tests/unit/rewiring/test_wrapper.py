@@ -8,7 +8,7 @@ from torch_geometric.nn import GCNConv
 
 import gumbel_mpnn as gm
 from gumbel_mpnn.rewiring.scorers import scorers
-from helpers import random_edges, small_data
+from helpers import changed, random_edges, small_data
 
 
 class OwnGCN(nn.Module):
@@ -75,3 +75,21 @@ def test_settings_that_would_have_no_effect_are_refused(data, change):
 def test_a_mean_of_samples_is_refused(data):
     with pytest.raises(gm.UserError, match="expected"):
         wrapped(data, evaluation="mean_of_samples")
+
+
+def test_it_can_be_pickled_after_use(data, tmp_path):
+    model = wrapped(data, scorer="mixed")
+    model(data)
+    torch.save(model, tmp_path / "model.pt")
+    again = torch.load(tmp_path / "model.pt", weights_only=False)
+    assert torch.equal(again(data)[0], model(data)[0])
+
+
+def test_a_failed_rewire_leaves_every_module_in_its_mode(data):
+    model = wrapped(data, scorer="class-space")
+    model.model.first.eval()
+    modes = [module.training for module in model.modules()]
+    with pytest.raises(RuntimeError):
+        model.rewire(changed(data, x=data.x[:, 1:]))
+    model.rewire(data)
+    assert [module.training for module in model.modules()] == modes

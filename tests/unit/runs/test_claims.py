@@ -7,7 +7,6 @@ import threading
 
 import pytest
 import torch
-from quick_fit import figures, kept, names, quick
 
 from gumbel_mpnn.runs import BusyError, SettingFolder
 from gumbel_mpnn.runs.claims import Claims
@@ -15,6 +14,7 @@ from gumbel_mpnn.runs.locks import FileLock, alone
 from gumbel_mpnn.runs.outcome_record import record_of
 from gumbel_mpnn.training import loop, train
 from helpers import make_settings, make_task, replicas
+from quick_fit import figures, kept, names, quick
 
 SETTINGS = make_settings(epochs=2)
 A, B, C, D = ALL = replicas((0, 0), (0, 1), (1, 0), (1, 1))

@@ -5,7 +5,6 @@ from importlib import import_module
 
 import pytest
 import torch
-from quick_fit import TABLES, figures, kept, names, quick
 
 from gumbel_mpnn.data import add_splits
 from gumbel_mpnn.errors import DataError, UnknownNameError, UserError
@@ -13,6 +12,7 @@ from gumbel_mpnn.records import find_records
 from gumbel_mpnn.runs import fit
 from gumbel_mpnn.training import loop, memory
 from helpers import changed, make_settings, make_task, small_data
+from quick_fit import TABLES, figures, kept, names, quick
 
 fit_module = import_module("gumbel_mpnn.runs.fit")
 

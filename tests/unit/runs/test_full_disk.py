@@ -5,11 +5,11 @@ import os
 from pathlib import Path
 
 import pytest
-from quick_fit import figures, kept, quick
 
 from gumbel_mpnn.errors import UserError
 from gumbel_mpnn.records import find_records
 from gumbel_mpnn.training import loop
+from quick_fit import figures, kept, quick
 
 FOUR = {"splits": [0, 1], "seeds": 2}
 

@@ -1,7 +1,6 @@
 """Presets, own files, tables and overrides, laid over each other."""
 
 import pytest
-from quick_fit import quick
 
 from gumbel_mpnn.config import TrainSettings
 from gumbel_mpnn.errors import UserError
@@ -9,6 +8,7 @@ from gumbel_mpnn.nn import backbones
 from gumbel_mpnn.presets import read_preset
 from gumbel_mpnn.runs import make_settings
 from helpers import changed, small_data
+from quick_fit import quick
 
 
 @pytest.fixture
@@ -87,3 +87,21 @@ def test_an_unknown_key_in_a_file_is_told(tmp_path):
     path.write_text("[train]\nepoch = 3\n")
     with pytest.raises(UserError, match=r"there is no setting 'train.epoch': did you mean 'epochs'"):
         make_settings(small_data(), "gcn", preset=path)
+
+
+@pytest.mark.parametrize(
+    ("in_file", "changes", "expected"),
+    [
+        ("tau_end = 0.2", (), (1.0, 0.2)),
+        ("tau_end = 0.2", ("rewiring.tau=0.1",), (0.1, 0.1)),
+        ("tau = 0.1\ntau_end = 0.1", ("rewiring.tau=0.5",), (0.5, 0.5)),
+        ("tau = 2.0", (), (2.0, 2.0)),
+        ("tau = 2.0", ("rewiring.tau_end=0.5",), (2.0, 0.5)),
+        ("tau = 2.0", ("rewiring.tau=1.0", "rewiring.tau_end=0.5"), (1.0, 0.5)),
+    ],
+)
+def test_a_temperature_laid_over_a_preset_is_constant_without_an_end_of_its_own(tmp_path, in_file, changes, expected):
+    path = tmp_path / "mine.toml"
+    path.write_text(f"[rewiring]\n{in_file}\n")
+    rewiring = make_settings(small_data(), "gumbel-mpnn", preset=path, overrides=changes).rewiring
+    assert (rewiring.tau, rewiring.tau_end) == expected

@@ -74,7 +74,7 @@ class Regularizer(ABC):
             One value for each replica, [R]; a scalar where `out` has no axis of replicas.
         """
         logits, alone = self._with_axes(out)
-        y, train_mask = _labels(data, logits) if self.uses_labels else _no_labels(logits)
+        y, train_mask = labels_of(data, logits) if self.uses_labels else _no_labels(logits)
         value = self.weighted(logits, graph, y, train_mask)
         return value[0] if alone else value
 
@@ -150,12 +150,12 @@ def _rows(values: Tensor, name: str, samples: int, replicas: int) -> Tensor:
     raise UserError(f"the output has {of}, but the rewired graph's {name} has {flat.shape[0]}: give those of one draw")
 
 
-def _labels(data: Data, logits: Tensor) -> tuple[Tensor, Tensor]:
+def labels_of(data: Data, logits: Tensor) -> tuple[Tensor, Tensor]:
     """`y` [N] and the training mask [R, N] of `data`."""
     replicas, nodes = logits.shape[-3:-1]
     for name in ("y", "train_mask"):
         if data.get(name) is None:
-            raise DataError(f"this regularizer uses the labels of training nodes: give it data.{name}")
+            raise DataError(f"this part of the loss uses the labels of training nodes: give it data.{name}")
         if data[name].shape[0] != nodes:
             raise DataError(f"data.{name} is for {data[name].shape[0]} nodes, but the output for {nodes}")
     mask: Tensor = data.train_mask.bool()

@@ -26,6 +26,11 @@ class NodeView:
     given: Tensor
     """Which pairs are shown as edges of the given graph, 0 or 1, [P] or [R, P]."""
 
+    @property
+    def values(self) -> Tensor:
+        """The tensor that holds the features: what is computed of them is good while it stays as it is."""
+        return self.features.values if isinstance(self.features, SparseFeatures) else self.features
+
 
 class Scorer(ReplicaModule, ABC):
     """Logits θ of all pairs, apart from the bias by origin that `Rewirer` adds.

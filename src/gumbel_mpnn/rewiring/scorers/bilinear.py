@@ -30,6 +30,16 @@ class SymmetricForm(ReplicaModule):
         return graph.pair_scores(hidden @ symmetric, hidden)
 
 
+class BilinearForm(SymmetricForm):
+    """The same on an undirected graph; on a directed one, where i → j and j → i are two pairs, W is the free matrix."""
+
+    def forward(self, hidden: Tensor, graph: PairGraph) -> Tensor:
+        """[R, N, D] → [R, P]."""
+        if graph.undirected:
+            return super().forward(hidden, graph)
+        return graph.pair_scores(hidden @ self.matrix, hidden)
+
+
 @scorers.register("bilinear")
 class Bilinear(Scorer):
     """θ_ij = h_iᵀ W h_j + b, with h the features mapped to `channels` and scaled to length 1."""
@@ -39,7 +49,7 @@ class Bilinear(Scorer):
     def __init__(self, replicas: int, num_features: int, num_classes: int, channels: int) -> None:
         super().__init__(replicas, num_features, num_classes, channels)
         self.encoder = Linear(replicas, num_features, channels, bias=False)
-        self.form = SymmetricForm(replicas, channels)
+        self.form = BilinearForm(replicas, channels)
         self.bias = nn.Parameter(torch.zeros(replicas, 1))
 
     def draw(self, streams: Streams) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
-from torch.utils.weak import WeakIdKeyDictionary
 
 from gumbel_mpnn.graph import PairGraph
+from gumbel_mpnn.graph.memo import Memo
 from gumbel_mpnn.nn.streams import Streams
 from gumbel_mpnn.rewiring.scorers.base import NodeView, scorers
 from gumbel_mpnn.rewiring.scorers.bilinear import Bilinear
@@ -26,7 +26,7 @@ class Mixed(Bilinear):
         super().__init__(replicas, num_features, num_classes, channels)
         self.of_facts = nn.Parameter(torch.empty(replicas, len(NAMES)))
         self.of_agreement = nn.Parameter(torch.empty(replicas, 1))
-        self._known: WeakIdKeyDictionary = WeakIdKeyDictionary()
+        self._known: Memo[Tensor] = Memo()
 
     def draw(self, streams: Streams) -> None:
         """Start at the sum of cosine and agreement."""
@@ -38,12 +38,5 @@ class Mixed(Bilinear):
     def forward(self, nodes: NodeView, graph: PairGraph) -> Tensor:
         """θ of every pair, [R, P]."""
         agreement = graph.pair_scores(nodes.beliefs, nodes.beliefs)
-        facts = self._facts(nodes, graph)
+        facts = self._known.get(graph, [nodes.values], lambda: pair_facts(nodes.features, graph))
         return super().forward(nodes, graph) + self.of_facts @ facts.T + self.of_agreement * agreement
-
-    def _facts(self, nodes: NodeView, graph: PairGraph) -> Tensor:
-        """The facts of every pair, [P, 4], computed once for a graph and its features."""
-        if graph not in self._known or self._known[graph][0] is not nodes.features:
-            self._known[graph] = (nodes.features, pair_facts(nodes.features, graph))
-        facts: Tensor = self._known[graph][1]
-        return facts

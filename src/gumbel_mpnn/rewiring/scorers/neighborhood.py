@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.utils.weak import WeakIdKeyDictionary
 
 from gumbel_mpnn.graph import PairGraph
+from gumbel_mpnn.graph.memo import Memo
 from gumbel_mpnn.nn.modules import Linear
 from gumbel_mpnn.rewiring.scorers.base import NodeView, Scorer, scorers
 from gumbel_mpnn.rewiring.scorers.facts import cosine
@@ -26,16 +26,17 @@ class Neighborhood(Scorer):
         super().__init__(replicas, num_features, num_classes, channels)
         self.hidden = Linear(replicas, 6, WIDTH)
         self.out = Linear(replicas, WIDTH, 1)
-        self._known: WeakIdKeyDictionary = WeakIdKeyDictionary()
+        self._known: Memo[Tensor] = Memo()
 
     def forward(self, nodes: NodeView, graph: PairGraph) -> Tensor:
         """θ of every pair, [R, P]."""
         agreement = graph.pair_scores(nodes.beliefs, nodes.beliefs)
         degree = graph.degree(nodes.given, nodes.given)
         trust = graph.degree(agreement * nodes.given, agreement) / degree.clamp(min=1)
-        first, second = trust[:, graph.pair_index].unbind(1)
-        here, there = degree[:, graph.pair_index].log1p().expand(len(trust), -1, -1).unbind(1)
-        similarity = self._cosine(nodes, graph).expand_as(agreement)
+        # Without pairs a degree has one row for all replicas.
+        first, second = trust[:, graph.pair_index].expand(len(agreement), -1, -1).unbind(1)
+        here, there = degree[:, graph.pair_index].log1p().expand(len(agreement), -1, -1).unbind(1)
+        similarity = self._known.get(graph, [nodes.values], lambda: cosine(nodes.features, graph)).expand_as(agreement)
         seen = torch.stack(
             [
                 agreement,
@@ -49,10 +50,3 @@ class Neighborhood(Scorer):
         )
         scores: Tensor = self.out(torch.relu(self.hidden(seen))).squeeze(-1)
         return scores
-
-    def _cosine(self, nodes: NodeView, graph: PairGraph) -> Tensor:
-        """Cosine of the features of every pair, [P], computed once for a graph and its features."""
-        if graph not in self._known or self._known[graph][0] is not nodes.features:
-            self._known[graph] = (nodes.features, cosine(nodes.features, graph))
-        known: Tensor = self._known[graph][1]
-        return known

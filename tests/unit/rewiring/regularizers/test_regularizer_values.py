@@ -129,3 +129,11 @@ def test_a_directed_graph_is_counted_along_its_arcs():
     assert value("degree", target=1.0) == pytest.approx(2 / 3)
     goal = 2 / 3 + 5  # an arc is an edge of its target alone
     assert value("degree", target=0.0) == pytest.approx((2 * goal**2 + (goal - 2) ** 2) / 3)
+
+
+@pytest.mark.parametrize("target", [0.0, 5.0])
+def test_a_graph_without_nodes_lacks_no_neighbor(target):
+    graph = RewiredGraph(PairGraph.build(edges(), 0), theta=torch.zeros(2, 0), weight=torch.zeros(2, 0))
+    logits, y = torch.zeros(2, 0, 3), torch.zeros(0, dtype=torch.int64)
+    value = regularizers["degree"](target=target).penalty(logits, graph, y, torch.zeros(2, 0, dtype=torch.bool))
+    assert value.tolist() == [0.0, 0.0]

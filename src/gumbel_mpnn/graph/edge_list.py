@@ -1,0 +1,78 @@
+"""From listed edges to pairs: what may be wrong with a list, which pairs it has, and what its weights mean for them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gumbel_mpnn.errors import DataError
+
+
+@dataclass(frozen=True, eq=False)
+class ListedEdges:
+    """Which pair of a graph each edge of a list [2, E] became."""
+
+    proper: Tensor | None
+    """int64, the edges that are no self-loops, since those are no pairs; None where all are."""
+    pair: Tensor
+    """int64, the pair of every proper edge."""
+
+    def pair_weight(self, edge_weight: Tensor, is_original: Tensor) -> Tensor:
+        """Weight of every pair [P]: the mean over its listed edges, differentiable, and 1 for a candidate."""
+        values = edge_weight if self.proper is None else edge_weight.index_select(0, self.proper)
+        total = values.new_zeros(len(is_original)).index_add(0, self.pair, values)
+        mean = total / torch.bincount(self.pair, minlength=len(is_original)).clamp(min=1)
+        return torch.where(is_original, mean, 1)
+
+
+def distinct_pairs(index: Tensor, num_nodes: int, undirected: bool) -> tuple[Tensor, ListedEdges]:
+    """Sorted distinct keys `i * N + j` of the edges [2, E], self-loops left out, and which of them each edge has."""
+    source, target = index.long()
+    if index.numel() and not (int(index.min()) >= 0 and int(index.max()) < num_nodes):
+        wrong = int(((index < 0) | (index >= num_nodes)).any(0).nonzero()[0])
+        ends = " to ".join(str(int(end)) for end in index[:, wrong])
+        raise DataError(f"edge {wrong} goes from node {ends}, but the nodes are 0 to {num_nodes - 1}")
+    if undirected:
+        source, target = torch.minimum(source, target), torch.maximum(source, target)
+    proper = source != target
+    key, pair = torch.unique(source[proper] * num_nodes + target[proper], return_inverse=True)
+    return key, ListedEdges(None if len(pair) == len(proper) else proper.nonzero().flatten(), pair)
+
+
+def check_edges(edge_index: Tensor, edge_weight: Tensor | None) -> None:
+    """Raise a `DataError` unless `edge_index` is [2, E] of whole numbers and `edge_weight` has a number for each."""
+    if edge_index.dim() != 2 or len(edge_index) != 2 or not (_is_whole(edge_index) or edge_index.numel() == 0):
+        raise DataError(f"edge_index must be integers of shape [2, E], not {edge_index.dtype} {list(edge_index.shape)}")
+    if edge_weight is not None and edge_weight.shape != edge_index.shape[1:]:
+        raise DataError(f"edge_weight must have shape [{edge_index.shape[1]}], not {list(edge_weight.shape)}")
+
+
+def check_weights(edge_weight: Tensor) -> None:
+    """Raise a `DataError` that names the first edge whose weight is negative or not finite."""
+    wrong = ~(torch.isfinite(edge_weight) & (edge_weight >= 0))
+    if bool(wrong.any()):
+        edge = int(wrong.nonzero()[0])
+        value = float(edge_weight.detach()[edge])
+        problem = f"negative ({value:g})" if math.isfinite(value) else "not finite"
+        raise DataError(f"the weight of edge {edge} is {problem}: weights are finite and at least 0")
+
+
+def check_candidates(candidate_index: Tensor, num_nodes: int) -> None:
+    """Raise a `DataError` unless `candidate_index` [2, M] has whole numbers of nodes that the graph has."""
+    if candidate_index.dim() != 2 or len(candidate_index) != 2 or not _is_whole(candidate_index):
+        form = f"{candidate_index.dtype} {list(candidate_index.shape)}"
+        raise DataError(f"candidate_index must be int64 of shape [2, M], not {form}")
+    outside = ((candidate_index < 0) | (candidate_index >= num_nodes)).any(0)
+    if bool(outside.any()):
+        first, second = candidate_index[:, int(outside.nonzero()[0])].tolist()
+        raise DataError(
+            f"candidate_index joins nodes {first} and {second}, but the nodes are 0 to {num_nodes - 1}: "
+            "data.subgraph does not renumber candidates, so delete them and make them anew"
+        )
+
+
+def _is_whole(index: Tensor) -> bool:
+    return not (index.is_floating_point() or index.is_complex() or index.dtype == torch.bool)

@@ -1,0 +1,54 @@
+"""What is computed once and kept: for tensors that do not change, and of use in training wherever it was made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from functools import cached_property, wraps
+from typing import Any, Generic, TypeVar
+
+import torch
+from torch import Tensor
+from torch.utils.weak import WeakIdKeyDictionary
+
+T = TypeVar("T")
+
+
+class Memo(Generic[T]):
+    """One result for each owner, kept while the owner lives and the tensors it was made of stay as they were."""
+
+    def __init__(self) -> None:
+        self._kept: WeakIdKeyDictionary = WeakIdKeyDictionary()
+
+    def get(self, owner: object, sources: Sequence[Tensor | None], make: Callable[[], T], *facts: Hashable) -> T:
+        """The result of `make`, made anew where a source is another tensor or was changed in place, or a fact differs.
+
+        Nothing is kept of tensors that need a gradient (each pass has an autograd graph of its own), nor of tensors
+        made in inference mode (they do not tell of changes).
+        """
+        given = [tensor for tensor in sources if tensor is not None]
+        if any(tensor.requires_grad or tensor.is_inference() for tensor in given):
+            return make()
+        stamp = [*facts, *((id(tensor), None if tensor is None else tensor._version) for tensor in sources)]
+        kept = self._kept.get(owner)
+        if kept is None or kept[0] != stamp:
+            with torch.inference_mode(False):  # what is made in inference mode could not be trained with
+                # The sources are held, so that no other tensor gets their ids; not the owner, which may go.
+                kept = (stamp, make(), [tensor for tensor in given if tensor is not owner])
+            self._kept[owner] = kept
+        result: T = kept[1]
+        return result
+
+    def __reduce__(self) -> tuple[type[Memo[T]], tuple[()]]:
+        """Copies and pickles are empty: what is kept can be made again."""
+        return type(self), ()
+
+
+def lasting_property(make: Callable[[Any], T]) -> cached_property[T]:
+    """A `cached_property` that can be trained with even where it was first asked for in inference mode."""
+
+    @wraps(make)
+    def outside_inference_mode(instance: Any) -> T:
+        with torch.inference_mode(False):
+            return make(instance)
+
+    return cached_property(outside_inference_mode)

@@ -1,0 +1,63 @@
+"""What a model is called with, in any of PyG's ways, made into what it computes on."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from gumbel_mpnn.errors import DataError, UserError
+from gumbel_mpnn.graph import PairGraph
+from gumbel_mpnn.nn.features import SparseFeatures
+
+
+def model_input(
+    x: Tensor | SparseFeatures | Data,
+    graph: PairGraph | Tensor | None = None,
+    weight: Tensor | None = None,
+    *,
+    in_channels: int,
+    dtype: torch.dtype,
+    candidates: bool = False,
+) -> tuple[Tensor | SparseFeatures, PairGraph, Tensor | None]:
+    """Features, graph and pair weights of one call, or a `UserError` that says which of them do not fit.
+
+    Args:
+        x: Features [N, in] (dense or sparse), or a whole `Data`.
+        graph: A `PairGraph`, or an `edge_index` [2, E], which is taken as undirected; that of the `Data` if None.
+        weight: [E] beside an `edge_index`, pair weights [R, P] or [P] beside a `PairGraph`.
+        in_channels: Number of features that the model takes.
+        dtype: Number format of the model's parameters.
+        candidates: Whether the candidates of a `Data` are among the pairs.
+    """
+    if isinstance(x, Data):
+        graph = PairGraph.of(x, candidates=candidates) if graph is None else graph
+        x = x.x
+    x = _features(x, in_channels, dtype)
+    if isinstance(graph, Tensor):
+        graph = PairGraph.of(Data(edge_index=graph, edge_weight=weight, num_nodes=x.shape[-2]))
+        weight = None
+    if not isinstance(graph, PairGraph):
+        raise UserError(f"a graph is needed: a PairGraph or an edge_index [2, E], not {_kind(graph)}")
+    if x.shape[-2] != graph.num_nodes:
+        raise UserError(f"there are features for {x.shape[-2]} nodes, but the graph has {graph.num_nodes}")
+    return x, graph, weight
+
+
+def _features(x: object, in_channels: int, dtype: torch.dtype) -> Tensor | SparseFeatures:
+    """Dense features, or our own sparse ones, that a model of this width and number format can take."""
+    if x is None:
+        raise DataError("this graph has no features: give it data.x, floats of shape [N, F]")
+    if not isinstance(x, Tensor | SparseFeatures):
+        raise UserError(f"features are a tensor [N, {in_channels}] or a Data, not {_kind(x)}")
+    if isinstance(x, Tensor) and x.layout is not torch.strided:
+        x = x.to_dense()
+    if len(x.shape) not in (2, 3) or x.shape[-1] != in_channels:
+        raise UserError(f"the features must have the shape [N, {in_channels}] for this model, not {list(x.shape)}")
+    if x.dtype != dtype and not (x.dtype.is_floating_point and torch.is_autocast_enabled(x.device.type)):
+        raise UserError(f"the features are {x.dtype} where the model's parameters are {dtype}: give x.to({dtype})")
+    return x
+
+
+def _kind(value: object) -> str:
+    return "None" if value is None else f"a {type(value).__name__}"

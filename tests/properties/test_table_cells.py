@@ -1,0 +1,92 @@
+"""Whatever stands in a table, every format of it can be read again."""
+
+import csv
+import io
+import json
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gumbel_mpnn.report import Table
+from latex import read_table
+
+ODD = st.text(alphabet="ab &%#_${}[]*\\|~^<>-–−±τ…\"'`,;\n\r\t\x00\x85\u2028", max_size=8)
+WORDS = ODD | st.text(max_size=6)
+NUMBERS = st.integers(-(10**6), 10**6) | st.floats(-1e6, 1e6)
+
+
+CELLS = WORDS | NUMBERS | st.none()
+
+
+@st.composite
+def tables(draw):
+    """One to four columns with headings, up to four rows."""
+    width = draw(st.integers(1, 4))
+    columns = [f"column{k}" for k in range(width)]
+    headings = {column: draw(WORDS) for column in columns}
+    rows = draw(st.lists(st.lists(CELLS, min_size=width, max_size=width), max_size=4))
+    return Table(columns, rows, headings)
+
+
+@given(tables())
+def test_latex_is_a_table_of_booktabs(table):
+    rows = read_table(table.render("latex"))
+    assert len(rows) == 1 + len(table.rows)
+
+
+@given(st.lists(WORDS, min_size=1, max_size=4))
+def test_latex_says_what_the_cells_say(words):
+    shown = {
+        r"\textbackslash{}": "\\",
+        r"\textasciitilde{}": "~",
+        r"\textasciicircum{}": "^",
+        r"\textbar{}": "|",
+        r"\textless{}": "<",
+        r"\textgreater{}": ">",
+        r"\ldots{}": "…",
+        r"\textendash{}": "–",
+        r"$\pm$": "±",
+        r"$\tau$": "τ",
+        "$-$": "−",
+        "{[}": "[",
+        "{*}": "*",
+        "-{}": "-",
+    }
+    command = re.compile("|".join(map(re.escape, shown)) + r"|\\([&%#_${}])")
+    (_, cells) = read_table(Table([f"c{k}" for k in range(len(words))], [words]).render("latex"))
+    for word, cell in zip(words, cells, strict=True):
+        plain = re.sub(r"[\x00-\x1f\x7f-\x9f]", " ", " ".join(word.splitlines()))
+        plain = re.sub(r"^-(?=\d)", "−", plain)
+        assert command.sub(lambda match: match[1] or shown[match[0]], cell) == plain
+
+
+@given(tables())
+def test_markdown_has_a_line_for_each_row_and_a_cell_for_each_column(table):
+    lines = table.render("markdown").split("\n")
+    assert len(lines) == 2 + len(table.rows)
+    for line in lines:
+        assert len(line.splitlines()) == 1
+        bars = re.sub(r"\\[\\|]", "", line).count("|")  # as GitHub reads it: a backslash escapes bars and backslashes
+        assert bars == len(table.columns) + 1
+
+
+@given(tables())
+def test_text_has_a_line_for_each_row(table):
+    assert len(table.render("text").split("\n")) == 2 + len(table.rows)
+
+
+@given(tables())
+def test_csv_is_read_again(table):
+    names, *rows = csv.reader(io.StringIO(table.render("csv") + "\n", newline=""))
+    assert names == table.columns
+    for read, row in zip(rows, table.rows, strict=True):
+        for text, cell in zip(read, row, strict=True):
+            assert (float(text) if isinstance(cell, float) else text) == (
+                "" if cell is None else cell if isinstance(cell, float) else str(cell)
+            )
+
+
+@given(tables())
+def test_json_is_read_again(table):
+    assert [list(row.values()) for row in json.loads(table.render("json"))] == table.rows

@@ -1,0 +1,81 @@
+"""What is kept of tensors: as long as they live, and no longer than they stay as they were."""
+
+import copy
+import gc
+import weakref
+
+import pytest
+import torch
+
+from gumbel_mpnn.graph.memo import Memo
+
+
+class Owner:
+    """Something that results belong to."""
+
+
+@pytest.fixture
+def owner():
+    return Owner()
+
+
+def counted(memo, owner, source, *facts):
+    """How often the result was made anew in two looks: 0, 1 or 2."""
+    made = []
+    for _ in range(2):
+        memo.get(owner, [source], lambda: made.append(1), *facts)
+    return len(made)
+
+
+def test_made_once_and_anew_after_a_change(owner):
+    memo, source = Memo(), torch.ones(2)
+    assert [counted(memo, owner, source), counted(memo, owner, source)] == [1, 0]
+    source.add_(1)
+    assert counted(memo, owner, source) == 1
+    assert counted(memo, owner, torch.ones(2)) == 1
+    assert counted(memo, owner, None) == 1
+    assert counted(memo, owner, None, "another fact") == 1
+    assert counted(memo, Owner(), None, "another fact") == 1
+
+
+def test_nothing_is_kept_of_what_needs_a_gradient(owner):
+    memo, source = Memo(), torch.ones(2)
+    memo.get(owner, [source], lambda: source.sum())
+    source.requires_grad_()
+    for _ in range(2):
+        memo.get(owner, [source], lambda: (source * source).sum()).backward()
+    assert source.grad.tolist() == [4.0, 4.0]
+    with torch.no_grad():
+        assert counted(memo, owner, source) == 2
+
+
+def test_what_is_first_asked_for_in_inference_mode_can_be_trained_with(owner):
+    memo, source = Memo(), torch.ones(2)
+    with torch.inference_mode():
+        made = memo.get(owner, [source], lambda: source + 1)
+        own = torch.ones(2)
+        assert counted(memo, Owner(), own) == 2
+    assert memo.get(owner, [source], lambda: source + 1) is made
+    weight = torch.ones(2, requires_grad=True)
+    (weight * made).sum().backward()
+    assert weight.grad.tolist() == [2.0, 2.0]
+
+
+def test_results_go_with_their_owner():
+    memo, owner, result = Memo(), torch.ones(1), Owner()
+    gone = weakref.ref(result)
+    memo.get(owner, [owner], lambda result=result: result)
+    del result
+    gc.collect()
+    assert gone() is not None
+    del owner
+    gc.collect()
+    assert gone() is None
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy])
+def test_copies_are_empty(owner, duplicate):
+    memo = Memo()
+    counted(memo, owner, None)
+    assert counted(duplicate(memo), owner, None) == 1
+    assert counted(memo, owner, None) == 0

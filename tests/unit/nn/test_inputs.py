@@ -1,0 +1,171 @@
+"""What a model is called with: PyG's own calls mean what they mean there, and what does not fit is one sentence."""
+
+import pytest
+import torch
+from torch_geometric.data import Data
+from torch_geometric.nn import GCNConv
+
+import gumbel_mpnn as gm
+from gumbel_mpnn.errors import UserError
+from gumbel_mpnn.graph import PairGraph, edge_list
+from helpers import changed, edges, normal, small_data
+
+DATA = small_data()
+PATH = edges((0, 1), (1, 0), (1, 2), (2, 1))
+WEIGHTS = torch.tensor([0.1, 0.1, 0.9, 0.9])
+
+
+def model(kind=gm.GCN, in_channels=6, **options):
+    return kind(in_channels, out_channels=3, **{"hidden_channels": 8, "seeds": [0], **options}).eval()
+
+
+def one_layer_of_pyg(x, edge_index, edge_weight, mine):
+    """`mine`, a GCN of one layer, by PyG's own layer."""
+    theirs = GCNConv(x.shape[1], 8)
+    with torch.no_grad():
+        theirs.lin.weight.copy_(mine.convs[0].linear.weight[0].T)
+        theirs.bias.copy_(mine.convs[0].bias[0, 0])
+    hidden = theirs(x, edge_index, edge_weight).relu()
+    return hidden @ mine.head.weight[0] + mine.head.bias[0]
+
+
+def test_weights_beside_an_edge_index_are_those_of_its_edges():
+    mine, x = model(num_layers=1), normal(3, 6).float()
+    out = mine(x, PATH, WEIGHTS)
+    assert torch.equal(out, mine(x, PairGraph.build(PATH, 3, edge_weight=WEIGHTS)))
+    torch.testing.assert_close(out, one_layer_of_pyg(x, PATH, WEIGHTS, mine))
+    assert not torch.allclose(out, mine(x, PATH))
+
+
+@pytest.mark.parametrize("kind", [gm.GCN, gm.GraphSAGE, gm.GAT])
+def test_the_gradient_reaches_the_weights_of_listed_edges_in_every_step(kind):
+    mine, x = model(kind), normal(3, 6).float()
+    listed = torch.cat([PATH, edges((2, 2), (0, 1))], dim=1)
+    weight = torch.tensor([0.5, 0.25, 0.75, 1.0, 9.0, 0.75], requires_grad=True)
+    pairs = torch.tensor([0.5, 0.875], requires_grad=True)
+    mine(x, PairGraph.build(PATH, 3), pairs).square().sum().backward()
+    for _ in range(2):
+        weight.grad = None
+        mine(x, listed, weight).square().sum().backward()
+        share = pairs.grad / torch.tensor([3.0, 2.0])
+        expected = [share[0], share[0], share[1], share[1], torch.tensor(0.0), share[0]]
+        torch.testing.assert_close(weight.grad, torch.stack(expected))
+
+
+@pytest.mark.parametrize("ways", ["edge_index", "data"])
+def test_learned_weights_do_not_lay_the_graph_out_again(ways, monkeypatch):
+    mine, x, edge_index = model(), normal(3, 6).float(), PATH.clone()
+    calls = []
+    lay_out = PairGraph._lay_out.__func__
+    monkeypatch.setattr(PairGraph, "_lay_out", classmethod(lambda *given: calls.append(1) or lay_out(*given)))
+    for step in range(3):
+        weight = (WEIGHTS + step).requires_grad_()
+        out = mine(x, edge_index, weight) if ways == "edge_index" else mine(Data(x, edge_index, edge_weight=weight))
+        torch.testing.assert_close(out, mine(x, PATH.clone(), weight.detach()))
+        out.sum().backward()
+        assert weight.grad.abs().sum() > 0
+    assert len(calls) == 1 + 3  # once for `edge_index`, and for each of the clones
+
+
+def test_weights_that_change_in_place_are_seen():
+    mine, x, weight = model(), normal(3, 6).float(), WEIGHTS.clone()
+    before = mine(x, PATH, weight)
+    weight[0] = weight[1] = 0.7
+    assert torch.equal(mine(x, PATH, weight), mine(x, PATH, torch.tensor([0.7, 0.7, 0.9, 0.9])))
+    assert not torch.equal(mine(x, PATH, weight), before)
+
+
+def test_a_graph_first_seen_in_inference_mode_serves_training():
+    x, weight = normal(3, 6).float().requires_grad_(), WEIGHTS.clone()
+    edge_index = PATH.clone()
+    with torch.inference_mode():
+        model()(x, edge_index, weight)
+    model()(x, edge_index, weight).sum().backward()
+    assert x.grad.abs().sum() > 0
+
+
+@pytest.mark.parametrize(
+    ("graph", "weight", "message"),
+    [
+        (PATH, torch.ones(2), r"edge_weight must have shape \[4\], not \[2\]"),
+        (PATH, torch.ones(5), r"edge_weight must have shape \[4\], not \[5\]"),
+        (PATH, torch.ones(2, 4), r"edge_weight must have shape \[4\], not \[2, 4\]"),
+        (PairGraph.build(PATH, 3), torch.ones(4), r"shape \[2\] or \[R, 2\], not \[4\]"),
+        (PairGraph.build(PATH, 3), torch.ones(1), r"shape \[2\] or \[R, 2\], not \[1\]"),
+        (PairGraph.build(PATH, 3), torch.ones(()), r"shape \[2\] or \[R, 2\], not \[\]"),
+        (PATH, -WEIGHTS, r"the weight of edge 0 is negative \(-0.1\)"),
+        (PATH, (-WEIGHTS).requires_grad_(), r"the weight of edge 0 is negative \(-0.1\)"),
+        ([[0, 1], [1, 0]], None, "a PairGraph or an edge_index .*, not a list"),
+        (torch.eye(3), None, r"edge_index must be integers of shape \[2, E\]"),
+    ],
+)
+def test_graphs_and_weights_that_do_not_fit(graph, weight, message):
+    graph = graph.clone() if isinstance(graph, torch.Tensor) else graph
+    with pytest.raises(UserError, match=message):
+        model()(normal(3, 6).float(), graph, weight)
+
+
+@pytest.mark.parametrize("kind", [gm.GCN, gm.MLP, gm.GraphSAGE, gm.GAT, gm.rewiring.DropEdge])
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"x": None, "num_nodes": 24}, "this graph has no features: give it data.x"),
+        ({"x": DATA.x.long()}, r"the features are torch.int64 .*: give x.to\(torch.float32\)"),
+        ({"x": DATA.x > 0}, "the features are torch.bool"),
+        ({"x": DATA.x.double()}, "the features are torch.float64"),
+        ({"x": DATA.x[:, :4]}, r"the features must have the shape \[N, 6\] for this model, not \[24, 4\]"),
+        ({"x": DATA.x[:, 0]}, r"the features must have the shape \[N, 6\] for this model, not \[24\]"),
+        ({"x": DATA.x.numpy()}, r"features are a tensor \[N, 6\] or a Data, not a ndarray"),
+        ({"num_nodes": 25}, "there are features for 24 nodes, but the graph has 25"),
+        ({"edge_index": None}, "this graph has no edge_index: give it data.edge_index"),
+        ({"edge_index": None, "adj_t": torch.eye(24).to_sparse()}, r"no edge_index \(adj_t is not read\)"),
+    ],
+)
+def test_data_that_do_not_fit(kind, change, message):
+    with pytest.raises(UserError, match=message):
+        model(kind).train()(changed(DATA, **change))
+
+
+def test_sparse_features_are_taken():
+    data = changed(DATA, x=DATA.x.to_sparse())
+    assert torch.equal(model()(data), model()(DATA))
+
+
+def test_a_double_model_takes_double_features():
+    assert model().double()(changed(DATA, x=DATA.x.double())).dtype == torch.float64
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bool])
+def test_pair_weights_of_another_number_format_are_taken(dtype):
+    graph = PairGraph.build(DATA.edge_index, 24)
+    weight = (torch.arange(graph.num_pairs) % 2).to(dtype)
+    assert torch.equal(model()(DATA.x, graph, weight), model()(DATA.x, graph, weight.float()))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"dropout": "a"}, "dropout must lie between 0 and 1, but is 'a'"),
+        ({"hidden_channels": 8.5}, "hidden_channels must be a whole number, but is 8.5"),
+        ({"in_channels": -1}, "in_channels must be at least 0, but is -1"),
+        ({"in_channels": "6"}, "in_channels must be a whole number"),
+        ({"out_channels": 0}, "out_channels must be at least 1, but is 0"),
+        ({"replicas": 0}, "replicas must lie between 1 and"),
+        ({"num_layers": 1.0}, "num_layers must be a whole number"),
+        ({"seeds": [1, 2]}, "1 replicas need as many seeds, not 2"),
+        ({"kind": gm.GAT, "heads": "a"}, "heads must be a whole number"),
+    ],
+)
+def test_options_that_make_no_model(options, message):
+    given = {"kind": gm.GCN, "in_channels": 6, "out_channels": 3, **options}
+    with pytest.raises(UserError, match=message):
+        given.pop("kind")(given.pop("in_channels"), **given)
+
+
+def test_only_the_first_learned_weights_are_looked_at(monkeypatch):
+    looked, edge_index = [], PATH.clone()
+    look = edge_list.check_weights
+    monkeypatch.setattr("gumbel_mpnn.graph.pair_graph.check_weights", lambda weight: looked.append(1) or look(weight))
+    for _ in range(3):
+        model()(normal(3, 6).float(), edge_index, WEIGHTS.clone().requires_grad_())
+    assert len(looked) == 1

@@ -1,0 +1,58 @@
+"""Rewiring a directed graph: a candidate may become an edge in either direction, and each direction is judged."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import gumbel_mpnn as gm
+from gumbel_mpnn.graph import PairGraph
+from gumbel_mpnn.rewiring.scorers import NodeView, scorers
+from helpers import changed, edges, small_data
+from quick_fit import quick
+
+
+def reverse_of(graph):
+    """For every pair i → j the number of j → i."""
+    key = graph.pair_index[0] * graph.num_nodes + graph.pair_index[1]
+    return torch.searchsorted(key, graph.pair_index[1] * graph.num_nodes + graph.pair_index[0])
+
+
+def test_the_bilinear_form_of_a_directed_graph_worked_by_hand():
+    scorer = scorers["bilinear"](1, 2, 2, 2)
+    with torch.no_grad():
+        scorer.encoder.weight.copy_(torch.eye(2)[None])
+        scorer.form.matrix.copy_(torch.tensor([[[1.0, 2.0], [4.0, 8.0]]]))
+    x = torch.tensor([[3.0, 0.0], [0.0, 5.0]])
+    both = edges((0, 1), (1, 0))
+    for undirected, expected in ((False, [[2.0, 4.0]]), (True, [[3.0]])):
+        graph = PairGraph.build(both, 2, undirected=undirected)
+        nodes = NodeView(x, torch.empty(1, 2, 0), graph.is_original.float())
+        assert scorer(nodes, graph).tolist() == expected
+
+
+@pytest.mark.parametrize(("scorer", "differs"), [("bilinear", True), ("class-space", False), ("neighborhood", False)])
+def test_candidates_of_a_directed_graph_are_learned_in_both_directions(scorer, differs):
+    data = gm.candidates.Local(3)(small_data())
+    graph = PairGraph.of(data, undirected=False)
+    new = ~graph.is_original
+    assert int(new.sum()) == 2 * data.candidate_index.shape[1]
+    model = gm.GumbelMPNN(6, out_channels=3, hidden_channels=8, scorer=scorer, add=0.5, seeds=[0])
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.05)
+    mask = data.train_mask[:, 0]
+    for _ in range(5):
+        optimizer.zero_grad()
+        F.cross_entropy(model(data, graph)[mask], data.y[mask]).backward()
+        optimizer.step()
+    probability = model.pair_probability(data.x, graph)[0]
+    back = reverse_of(graph)[new]
+    assert torch.equal(graph.pair_index[:, back], graph.pair_index[:, new].flip(0))
+    same = torch.isclose(probability[new], probability[back], rtol=1e-5, atol=1e-6)
+    assert bool(same.all()) is not differs
+
+
+def test_fit_keeps_the_direction_of_what_it_adds():
+    data = changed(small_data(), candidate_index=edges((0, 23), (1, 23)))
+    run = quick(data, "gumbel-mpnn", overrides=["data.undirected=false", "rewiring.candidates=none"])
+    learned = run.rewire(threshold=0.0)
+    added = learned.edge_index[:, ~learned.edge_origin].T.tolist()
+    assert added == [[0, 23], [1, 23], [23, 0], [23, 1]]

@@ -1,0 +1,151 @@
+"""`GumbelMPNN` and `Rewired` in a loop of one's own: nothing that is set is silently without effect."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch_geometric.nn import GCNConv
+
+import gumbel_mpnn as gm
+from gumbel_mpnn.config import RewiringSettings, rewiring_settings
+from gumbel_mpnn.rewiring.scorers import scorers
+from unit.rewiring.test_gumbel_mpnn import data_with_candidates, model_for
+from unit.rewiring.test_wrapper import wrapped
+
+MODELS = {"GumbelMPNN": model_for, "Rewired": wrapped}
+each_model = pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
+
+
+@pytest.fixture
+def data():
+    data = data_with_candidates()
+    data.train_mask = data.train_mask[:, 0] if data.train_mask.dim() == 2 else data.train_mask
+    return data
+
+
+@each_model
+@pytest.mark.parametrize("scorer", list(scorers))
+def test_every_parameter_is_trained(make, scorer, data):
+    model = make(data, scorer=scorer)
+    out = model(data)
+    out = out[0] if isinstance(out, tuple) else out
+    loss = F.cross_entropy(out[data.train_mask], data.y[data.train_mask]) + model.auxiliary_loss(data)
+    assert loss.shape == ()
+    loss.backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None, name
+
+
+def test_the_auxiliary_loss_is_the_cross_entropy_of_the_beliefs(data):
+    model = model_for(data, scorer="class-space").eval()
+    logits = model.belief_head(data.x, model.streams)[0]
+    expected = F.cross_entropy(logits[data.train_mask], data.y[data.train_mask])
+    torch.testing.assert_close(model.auxiliary_loss(data), expected)
+
+
+def test_every_replica_has_its_own_auxiliary_loss(data):
+    model = model_for(data, scorer="class-space", replicas=2).eval()
+    data.train_mask = torch.stack([data.train_mask, ~data.train_mask], dim=1)
+    logits = model.belief_head(data.x, model.streams)
+    expected = [F.cross_entropy(logits[r][mask], data.y[mask]) for r, mask in enumerate(data.train_mask.T)]
+    torch.testing.assert_close(model.auxiliary_loss(data), torch.stack(expected))
+    assert model_for(data, replicas=2).auxiliary_loss(data).tolist() == [0, 0]
+
+
+@each_model
+def test_scorers_without_a_head_need_no_labels(make, data):
+    del data.y, data.train_mask
+    model = gm.GumbelMPNN(data.num_features, out_channels=3) if make is model_for else wrapped(data)
+    assert model.auxiliary_loss(data).item() == 0
+    model = gm.GumbelMPNN(data.num_features, out_channels=3, scorer="class-space", beliefs="graph")
+    assert model.auxiliary_loss(data).item() == 0
+
+
+@each_model
+def test_beliefs_without_labels_are_answered_in_one_sentence(make, data):
+    model = make(data, scorer="class-space")
+    del data.train_mask
+    with pytest.raises(gm.UserError, match=r"give it data\.train_mask"):
+        model.auxiliary_loss(data)
+
+
+@each_model
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"regularizer": "lc"},
+        {"regularizer_weight": 1.0},
+        {"prior": 0.1},
+        {"samples": 2},
+        {"agreement": 1.0},
+        {"decoys": 3.0},
+        {"candidates": "two_hop"},
+        {"lr": 0.1},
+    ],
+    ids=str,
+)
+def test_settings_that_would_have_no_effect_are_refused(make, change, data):
+    with pytest.raises(gm.UserError, match=f"^{next(iter(change))} has no effect in a loop of your own"):
+        make(data, **change)
+
+
+@each_model
+@pytest.mark.parametrize(
+    ("given", "progress", "tau"),
+    [
+        ({}, None, 1.0),
+        ({}, 1.0, 0.5),
+        ({"tau": 0.1}, None, 0.1),
+        ({"tau": 0.1}, 1.0, 0.1),
+        ({"tau": 2.0, "tau_end": 0.5}, None, 2.0),
+        ({"tau": 2.0, "tau_end": 0.5}, 0.5, 1.0),
+        ({"tau_end": 0.25}, 0.5, 0.5),
+    ],
+)
+def test_the_temperature_of_a_loop_of_ones_own(make, given, progress, tau, data):
+    """The relaxed weight σ((θ + noise) / τ) tells τ: two models with the same noise differ by it alone."""
+    model, one = (make(data, hard=False, **options) for options in (given, {"tau": 1.0, "tau_end": 1.0}))
+    if progress is not None:
+        model.progress = progress
+    expected = (weight(one, data).logit() / tau).sigmoid()
+    torch.testing.assert_close(weight(model, data), expected, rtol=0, atol=1e-3)
+
+
+def weight(model, data):
+    drawn = model(data, return_graph=True) if isinstance(model, gm.GumbelMPNN) else model(data)
+    return drawn[1].weight.double()
+
+
+def test_progress_starts_at_0():
+    assert gm.GumbelMPNN(3, out_channels=2).progress == 0.0
+    assert gm.Rewired(GCNConv(3, 2), 3, 2).progress == 0.0
+
+
+@pytest.mark.parametrize(
+    ("given", "first", "last"),
+    [({}, 1.0, 0.5), ({"tau": 0.1}, 0.1, 0.1), ({"tau": 2, "tau_end": 0.1}, 2.0, 0.1), ({"tau_end": 0.2}, 1.0, 0.2)],
+)
+def test_a_temperature_alone_is_constant(given, first, last):
+    settings = rewiring_settings(given)
+    assert (settings.tau, settings.tau_end) == (first, last)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"regularizer": "lc"}, "'lc' needs its weight: set rewiring.regularizer_weight"),
+        ({"regularizer_weight": 0.5}, "set rewiring.regularizer"),
+        ({"agreement": 1.0}, "set rewiring.samples to 2 or more"),
+    ],
+)
+def test_half_a_setting_is_refused(given, message):
+    with pytest.raises(gm.UserError, match=message):
+        rewiring_settings(given)
+    with pytest.raises(gm.UserError, match=message):
+        gm.fit(data_with_candidates(), "gumbel-mpnn", settings={"rewiring": given})
+
+
+def test_switched_off_is_not_half_set():
+    off = rewiring_settings({"regularizer": "lc", "regularizer_weight": 0.0})
+    assert off == RewiringSettings(regularizer="lc")
+    assert rewiring_settings({"regularizer": "none", "regularizer_weight": 0.5}).regularizer == "none"
+    assert rewiring_settings({"agreement": 1.0, "samples": 2}).agreement == 1.0
