@@ -4,17 +4,9 @@ import json
 import pytest
 
 from gumbel_mpnn import config
-from gumbel_mpnn.config import (
-    DataSettings,
-    RewiringSettings,
-    Settings,
-    TrainSettings,
-    merge,
-    parse_overrides,
-    read_settings_file,
-    resolve,
-)
+from gumbel_mpnn.config import DataSettings, RewiringSettings, Settings, TrainSettings, resolve
 from gumbel_mpnn.errors import UserError
+from gumbel_mpnn.settings_tables import merge, parse_overrides, read_settings_file
 
 
 def complete(model, options):
