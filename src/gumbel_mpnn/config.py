@@ -44,7 +44,8 @@ class TrainSettings:
     tf32: bool = True
     """Whether a GPU may multiply matrices in TF32, several times faster than float32; no effect on a CPU."""
     bfloat16: bool = False
-    """Whether activations are kept in 16 bits, with sums and parameters in 32: less memory and time on a GPU."""
+    """Whether activations are kept in 16 bits where a layer can, with sums and parameters in 32: less memory and time
+    on a GPU, above all for a GCN."""
 
 
 @dataclass(frozen=True)
