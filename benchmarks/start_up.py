@@ -18,10 +18,20 @@ from pathlib import Path
 
 import harness
 
-BARE, HELP, TRAIN = "typer, --help", "gumbel-mpnn --help", "gumbel-mpnn train, one epoch"
+BARE, HELP = "typer, --help", "gumbel-mpnn --help"
+FIRST, TRAIN = "gumbel-mpnn train, to the end of its first step", "gumbel-mpnn train, one epoch"
 EMPTY_COMMAND = "import typer; app = typer.Typer(rich_markup_mode=None); app.command()(lambda: None); app()"
 IMPORTS = "import torch, torch_geometric.data, torch_geometric.transforms, torch_geometric.utils"
 COMMAND = ("-m", "gumbel_mpnn")
+TO_FIRST_STEP = """
+import os
+from gumbel_mpnn.cli import main
+from gumbel_mpnn.training.trainer import Trainer
+step = Trainer.step
+Trainer.step = lambda self: (step(self), os._exit(0))
+main()
+"""
+"""The command, which ends as soon as the first step of training is done."""
 
 
 def python(*arguments: str) -> None:
@@ -57,9 +67,9 @@ def main() -> None:
         folder = Path(name)
         graph, arguments = graph_arguments(folder, options.toy)
 
-        def train() -> None:
+        def train(*command: str) -> None:
             shutil.rmtree(folder / "runs", ignore_errors=True)  # else the run is found finished
-            python(*COMMAND, "train", *arguments, "--set", "train.epochs=1", "--runs", str(folder / "runs"))
+            python(*command, "train", *arguments, "--set", "train.epochs=1", "--runs", str(folder / "runs"))
 
         programs: dict[str, Callable[[], None]] = {
             BARE: lambda: python("-c", EMPTY_COMMAND, "--help"),
@@ -68,7 +78,8 @@ def main() -> None:
         if not options.toy:
             programs["import torch and PyG"] = lambda: python("-c", IMPORTS)
             programs["gumbel-mpnn runs, none there"] = lambda: python(*COMMAND, "runs", "--runs", str(folder / "none"))
-        programs[TRAIN] = train
+        programs[FIRST] = lambda: train("-c", TO_FIRST_STEP)
+        programs[TRAIN] = lambda: train(*COMMAND)
         rounds, warm_up = (1, 0) if options.toy else (options.rounds, 1)
         times = harness.alternate(programs, rounds=rounds, warm_up=warm_up)
     harness.report("start_up", times, BARE, {"graph": graph}, harness.folder(options))

@@ -1,15 +1,12 @@
-"""A run's settings: frozen, from TOML presets and `a.b=v` overrides, to JSON and to a fingerprint."""
+"""A run's settings: frozen, from tables of values, to JSON and to a fingerprint."""
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
 import json
-import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from importlib.resources.abc import Traversable
-from pathlib import Path
 from typing import Any
 
 from gumbel_mpnn.errors import UserError, did_you_mean
@@ -47,7 +44,8 @@ class TrainSettings:
     tf32: bool = True
     """Whether a GPU may multiply matrices in TF32, several times faster than float32; no effect on a CPU."""
     bfloat16: bool = False
-    """Whether activations are kept in 16 bits, with sums and parameters in 32: less memory and time on a GPU."""
+    """Whether activations are kept in 16 bits where a layer can, with sums and parameters in 32: less memory and time
+    on a GPU, above all for a GCN."""
 
 
 @dataclass(frozen=True)
@@ -206,53 +204,6 @@ def rewiring_settings(values: Mapping[str, Any]) -> RewiringSettings:
 def constant_temperature(values: Mapping[str, Any]) -> Mapping[str, Any]:
     """Rewiring settings in which `tau` without a `tau_end` stands for both."""
     return {"tau_end": values["tau"], **values} if "tau" in values else values
-
-
-def read_settings_file(path: Path) -> dict[str, Any]:
-    """Tables of a person's own TOML file."""
-    if not path.is_file():
-        raise UserError(f"there is no settings file {path}")
-    return parse_settings(path)
-
-
-def parse_overrides(overrides: Iterable[str]) -> dict[str, Any]:
-    """`["model.dropout=0.7", ...]` as nested tables; a value is read as TOML, else as a bare string."""
-    tables: dict[str, Any] = {}
-    for override in overrides:
-        key, equals, text = override.partition("=")
-        section, dot, name = key.strip().partition(".")
-        if not (equals and dot and name):
-            raise UserError(f"cannot read the setting {override!r}: write it as table.name=value")
-        tables.setdefault(section, {})[name] = _value(text.strip())
-    return tables
-
-
-def merge(*layers: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Nested tables laid over each other; later ones win."""
-    merged: dict[str, Any] = {}
-    for layer in layers:
-        for section, values in (layer or {}).items():
-            if not isinstance(values, Mapping):
-                raise UserError(f"setting {section!r} must be a table, but is {values!r}")
-            merged[section] = {**merged.get(section, {}), **values}
-    return merged
-
-
-def parse_settings(file: Traversable) -> dict[str, Any]:
-    """Tables of a settings file, without the words on its source."""
-    try:
-        tables = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UserError(f"cannot read the settings file {file}: {error}") from None
-    tables.pop("source", None)
-    return tables
-
-
-def _value(text: str) -> Any:
-    try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        return text
 
 
 def _fill(defaults: Any, section: str, values: Mapping[str, Any]) -> Any:

@@ -125,7 +125,12 @@ def test_candidates_on_a_gpu(run_toy):
 def test_starting_the_command(run_toy):
     title, *rows = run_toy("start_up.py")
     assert title == "start_up: graph generated"
-    assert names(rows) == ["typer, --help", "gumbel-mpnn --help", "gumbel-mpnn train, one epoch"]
+    assert names(rows) == [
+        "typer, --help",
+        "gumbel-mpnn --help",
+        "gumbel-mpnn train, to the end of its first step",
+        "gumbel-mpnn train, one epoch",
+    ]
 
 
 def test_a_training_step_on_a_gpu(toy_result):

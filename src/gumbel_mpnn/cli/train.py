@@ -57,9 +57,9 @@ def train(
 ) -> None:
     """Train a model on some splits and seeds, all at once; finished runs are not done again."""
     from gumbel_mpnn.cli.progress import ProgressMonitor
-    from gumbel_mpnn.config import parse_overrides
     from gumbel_mpnn.report.run_table import run_table
     from gumbel_mpnn.runs import fit
+    from gumbel_mpnn.settings_tables import parse_overrides
 
     if predictions is not None and predictions.is_dir():
         raise UserError(f"--predictions {predictions} is a folder: name a file in it")

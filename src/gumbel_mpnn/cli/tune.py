@@ -37,8 +37,8 @@ def tune(
 ) -> None:
     """Try settings and list them, best validation first; the test set is not looked at."""
     from gumbel_mpnn.cli.progress import ProgressMonitor
-    from gumbel_mpnn.config import read_settings_file
     from gumbel_mpnn.report import Table
+    from gumbel_mpnn.settings_tables import read_settings_file
     from gumbel_mpnn.tuning import choices, search
 
     tables = read_settings_file(space)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from torch_geometric.data import Data
 
 from gumbel_mpnn.experiments.base import PAPER_DATASETS, UNFILTERED, Job, Row, published
-from gumbel_mpnn.experiments.paper_numbers import PaperNumber
+from gumbel_mpnn.experiments.paper_numbers import PaperNumber, of_learned_graphs
 from gumbel_mpnn.measures import decompose, std_per_class
 from gumbel_mpnn.runs import Run
 
@@ -40,19 +40,7 @@ class Consistency:
 
     def numbers(self) -> list[PaperNumber]:
         """Those of the learned graph; those of the given one are on the pages of measures and of mixtures."""
-        quantities = {"std": "std per class, rewired", "clusters": "clusters, rewired"}
-        return [
-            PaperNumber(
-                dataset,
-                quantities[name],
-                value,
-                {"dataset": dataset, "graph": "learned"},
-                name,
-                "gumbel-mpnn",
-            )
-            for dataset, values in published("consistency").items()
-            for name, value in values.items()
-        ]
+        return of_learned_graphs("consistency", {"std": "std per class", "clusters": "clusters"})
 
 
 def _rows(dataset: str, run: Run | None) -> list[Row]:

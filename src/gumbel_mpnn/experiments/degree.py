@@ -8,7 +8,7 @@ import torch
 from torch_geometric.data import Data
 
 from gumbel_mpnn.experiments.base import STRUCTURE_DATASETS, Job, Row, published
-from gumbel_mpnn.experiments.paper_numbers import PaperNumber
+from gumbel_mpnn.experiments.paper_numbers import PaperNumber, of_learned_graphs
 from gumbel_mpnn.measures import MEASURES, measure
 from gumbel_mpnn.rewiring.regularizers.degree import ABOVE_MEAN
 from gumbel_mpnn.runs import Run
@@ -46,18 +46,7 @@ class DegreeGoal:
 
     def numbers(self) -> list[PaperNumber]:
         """The degrees of the learned graph; those of the given one are on the page of measures."""
-        return [
-            PaperNumber(
-                dataset,
-                f"{MEASURES[name].heading}, rewired",
-                value,
-                {"dataset": dataset, "graph": "learned"},
-                name,
-                "gumbel-mpnn",
-            )
-            for dataset, values in published("degree").items()
-            for name, value in values.items()
-        ]
+        return of_learned_graphs("degree", {name: known.heading for name, known in MEASURES.items()})
 
 
 def _rows(dataset: str, run: Run | None) -> list[Row]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from gumbel_mpnn.experiments.base import Row
+from gumbel_mpnn.experiments.base import Row, published
 from gumbel_mpnn.fixed import Fixed
 
 ERRORS = 2.0
@@ -75,3 +75,19 @@ class PaperNumber:
 def decimals(value: int | float) -> int:
     """How many the paper printed."""
     return value.digits if isinstance(value, Fixed) else 0
+
+
+def of_learned_graphs(table: str, headings: Mapping[str, str]) -> list[PaperNumber]:
+    """The numbers of a published table on the graphs that Gumbel-MPNN learned; `headings` name its columns."""
+    return [
+        PaperNumber(
+            dataset,
+            f"{headings[name]}, rewired",
+            value,
+            {"dataset": dataset, "graph": "learned"},
+            name,
+            "gumbel-mpnn",
+        )
+        for dataset, values in published(table).items()
+        for name, value in values.items()
+    ]

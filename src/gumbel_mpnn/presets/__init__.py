@@ -8,8 +8,8 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
-from gumbel_mpnn.config import merge, parse_settings
 from gumbel_mpnn.errors import unknown_name
+from gumbel_mpnn.settings_tables import merge, parse_settings
 
 
 def read_preset(family: str, dataset: str, model: str) -> dict[str, Any] | None:

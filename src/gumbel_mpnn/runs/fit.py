@@ -13,15 +13,7 @@ from typing import Any, Protocol
 import torch
 from torch_geometric.data import Data
 
-from gumbel_mpnn.config import (
-    DataSettings,
-    Settings,
-    constant_temperature,
-    merge,
-    parse_overrides,
-    read_settings_file,
-    resolve,
-)
+from gumbel_mpnn.config import DataSettings, Settings, constant_temperature, resolve
 from gumbel_mpnn.data import add_splits, check, get_spec, load
 from gumbel_mpnn.errors import DataError, UserError
 from gumbel_mpnn.nn import backbones
@@ -31,6 +23,7 @@ from gumbel_mpnn.runs.claims import BusyError, Claims
 from gumbel_mpnn.runs.outcome_record import record_of
 from gumbel_mpnn.runs.run import Run, with_candidates
 from gumbel_mpnn.runs.store import SettingFolder
+from gumbel_mpnn.settings_tables import merge, parse_overrides, read_settings_file
 from gumbel_mpnn.training import Replica, Task, data_hash, models, pick_device, prepare, train
 from gumbel_mpnn.training.memory import available_bytes, bytes_per_replica, group_size
 

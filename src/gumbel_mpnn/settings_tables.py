@@ -1,0 +1,58 @@
+"""Tables of settings as a person writes them: TOML files and `a.b=v`, laid over each other."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any
+
+from gumbel_mpnn.errors import UserError
+
+
+def read_settings_file(path: Path) -> dict[str, Any]:
+    """Tables of a person's own TOML file."""
+    if not path.is_file():
+        raise UserError(f"there is no settings file {path}")
+    return parse_settings(path)
+
+
+def parse_overrides(overrides: Iterable[str]) -> dict[str, Any]:
+    """`["model.dropout=0.7", ...]` as nested tables; a value is read as TOML, else as a bare string."""
+    tables: dict[str, Any] = {}
+    for override in overrides:
+        key, equals, text = override.partition("=")
+        section, dot, name = key.strip().partition(".")
+        if not (equals and dot and name):
+            raise UserError(f"cannot read the setting {override!r}: write it as table.name=value")
+        tables.setdefault(section, {})[name] = _value(text.strip())
+    return tables
+
+
+def merge(*layers: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Nested tables laid over each other; later ones win."""
+    merged: dict[str, Any] = {}
+    for layer in layers:
+        for section, values in (layer or {}).items():
+            if not isinstance(values, Mapping):
+                raise UserError(f"setting {section!r} must be a table, but is {values!r}")
+            merged[section] = {**merged.get(section, {}), **values}
+    return merged
+
+
+def parse_settings(file: Traversable) -> dict[str, Any]:
+    """Tables of a settings file, without the words on its source."""
+    try:
+        tables = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"cannot read the settings file {file}: {error}") from None
+    tables.pop("source", None)
+    return tables
+
+
+def _value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
