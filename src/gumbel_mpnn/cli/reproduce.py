@@ -48,22 +48,29 @@ def reproduce(
     data_root: DataRootOption = None,
     runs: RunsOption = Path("runs"),
     device: DeviceOption = "auto",
+    workers: Annotated[
+        int, typer.Option(help="How many processes train at once; several pay where graphs are small.", min=1)
+    ] = 1,
     format: FormatOption = OutputFormat.text,
 ) -> None:
     """Run a table, doing only what is missing, and print our numbers beside the paper's.
 
     The summary has every number of the paper and trains nothing; all makes every table and the summary.
     """
+    from gumbel_mpnn.cli.workers import workers_beside
+    from gumbel_mpnn.experiments import experiments
     from gumbel_mpnn.report.document import rows_table
 
     seeds = seeds or (QUICK_SEEDS if quick else SEEDS)
-    request = Request(only, dataset, splits, seeds, quick, overrides or (), data_root, runs, device)
+    request = Request(only, dataset, splits, seeds, quick, overrides or (), data_root, runs, device, workers)
     if name == ALL:
         if only is not None or dataset is not None or format is not OutputFormat.text:
             raise UserError("all writes every table to a page of its own: leave out --only, --dataset and --format")
-        _reproduce_all(request, Path("results") if out is None else out)
+        with workers_beside(list(experiments), request):
+            _reproduce_all(request, Path("results") if out is None else out)
         return
-    done = reproduction(name, request)
+    with workers_beside([name] if name in experiments else [], request):
+        done = reproduction(name, request)
     if out is not None:
         done.write(out, request)
     emit(rows_table(done.experiment, done.rows), format, done.rows)

@@ -13,7 +13,7 @@ from gumbel_mpnn.errors import UserError, unknown_name
 if TYPE_CHECKING:
     from gumbel_mpnn.experiments import Analysis, Collected, Experiment, Job
     from gumbel_mpnn.experiments.base import Page, Row
-    from gumbel_mpnn.runs import Run
+    from gumbel_mpnn.runs import Monitor, Run
 
 SUMMARY = "summary"
 
@@ -31,6 +31,7 @@ class Request:
     data_root: Path | None
     runs: Path
     device: str
+    workers: int = 1
 
     def command(self, name: str, out: Path, trains: bool = True) -> str:
         """The command line that makes the page again."""
@@ -43,6 +44,24 @@ class Request:
     def without_training(self) -> Request:
         """The same without the options that are not for an analysis."""
         return replace(self, splits=None, overrides=())
+
+    def experiment(self, name: str) -> Experiment:
+        """The experiment of that name, on the data set that is asked for."""
+        from gumbel_mpnn.experiments import experiments
+
+        experiment = experiments[name]
+        if self.dataset is None:
+            return experiment
+        if not hasattr(experiment, "on"):
+            raise UserError(f"the data sets of {name} are its own: choose among them with --only")
+        return experiment.on(self.dataset)  # type: ignore[no-any-return]
+
+    def jobs(self, experiment: Experiment) -> list[Job]:
+        """Those of its jobs that are asked for."""
+        from gumbel_mpnn.experiments.base import quick_jobs
+
+        jobs = _select(experiment.plan(), self.only)
+        return quick_jobs(jobs) if self.quick and self.only is None and self.dataset is None else jobs
 
     def terms(self, experiment: Experiment) -> dict[str, Any]:
         """Which runs of an experiment are asked for, as `run_jobs` and `find_jobs` take it."""
@@ -95,7 +114,7 @@ def reproduction(name: str, request: Request) -> Reproduction:
         return _analyse(analyses[name], request)
     if name not in experiments:
         raise unknown_name("experiment", name, [*experiments, *analyses, SUMMARY, "all"])
-    return _train(experiments[name], request)
+    return _train(request.experiment(name), request)
 
 
 def summarize(collected: Mapping[str, Collected]) -> Reproduction:
@@ -129,10 +148,10 @@ def _found(request: Request) -> dict[str, Collected]:
 
 def _look(experiment: Experiment, request: Request) -> Reproduction:
     """The table of an experiment from finished runs alone."""
-    from gumbel_mpnn.experiments.base import find_jobs, quick_jobs
+    from gumbel_mpnn.experiments.base import find_jobs
 
     results = find_jobs(
-        quick_jobs(experiment.plan()) if request.quick else experiment.plan(),
+        request.jobs(experiment),
         **request.terms(experiment),
         models=getattr(experiment, "reads_models", False),
     )
@@ -153,21 +172,26 @@ def _collect(experiment: Experiment, results: Mapping[Job, Run | None]) -> Repro
 
 def _train(experiment: Experiment, request: Request) -> Reproduction:
     from gumbel_mpnn.cli.progress import ProgressMonitor
-    from gumbel_mpnn.experiments.base import quick_jobs, run_jobs
 
-    if request.dataset is not None:
-        if not hasattr(experiment, "on"):
-            raise UserError(f"the data sets of {experiment.name} are its own: choose among them with --only")
-        experiment = experiment.on(request.dataset)
-    jobs = _select(experiment.plan(), request.only)
-    if request.quick and request.only is None and request.dataset is None:
-        jobs = quick_jobs(jobs)
     monitor = ProgressMonitor()
     try:
-        results = run_jobs(jobs, **request.terms(experiment), device=request.device, monitor=monitor)
+        results = train_jobs(experiment, request.jobs(experiment), request, monitor=monitor)
     finally:
         monitor.close()
     return _collect(experiment, results)
+
+
+def train_jobs(
+    experiment: Experiment, jobs: Sequence[Job], request: Request, monitor: Monitor | None = None, wait: bool = True
+) -> dict[Job, Run | None]:
+    """Do what is missing of the jobs, with this process's share of the memory."""
+    from gumbel_mpnn.experiments.base import run_jobs
+    from gumbel_mpnn.training import pick_device
+    from gumbel_mpnn.training.memory import available_bytes
+
+    memory = available_bytes(pick_device(request.device)) // request.workers if request.workers > 1 else None
+    terms = request.terms(experiment)
+    return run_jobs(jobs, **terms, device=request.device, memory=memory, monitor=monitor, wait=wait)
 
 
 def _analyse(analysis: Analysis, request: Request) -> Reproduction:

@@ -120,7 +120,9 @@ def run_jobs(
     device: str = "auto",
     overrides: Iterable[str] = (),
     quick: bool = False,
+    memory: int | None = None,
     monitor: Monitor | None = None,
+    wait: bool = True,
 ) -> dict[Job, Run | None]:
     """Do what is missing of the jobs; a job without data gives None.
 
@@ -136,7 +138,9 @@ def run_jobs(
         device: `cpu`, `cuda`, or `auto`.
         overrides: Settings laid over those of every job.
         quick: Lay `QUICK_OVERRIDES` under the jobs' own settings.
+        memory: Bytes that training may take; what is free by default.
         monitor: Told how it goes.
+        wait: For what others are training, at the end; without it those jobs are left out.
     """
     chosen, changes = _chosen(splits, quick), list(overrides)
 
@@ -151,6 +155,7 @@ def run_jobs(
                 runs=runs,
                 root=root,
                 device=device,
+                memory=memory,
                 monitor=monitor,
                 wait=wait,
             )
@@ -161,7 +166,9 @@ def run_jobs(
     for job in jobs:
         with suppress(BusyError):
             results[job] = do(job, wait=False)
-    return {job: results[job] if job in results else do(job, wait=True) for job in jobs}
+    if wait:
+        results |= {job: do(job, wait=True) for job in jobs if job not in results}
+    return {job: results[job] for job in jobs if job in results}
 
 
 def find_jobs(

@@ -1,6 +1,6 @@
 """The pair graph and its differentiable operations."""
 
-from gumbel_mpnn.graph.edge_list import check_candidates, check_weights
+from gumbel_mpnn.graph.edge_list import check_candidates, check_weights, edge_index_of
 from gumbel_mpnn.graph.layout import SparseLayout
 from gumbel_mpnn.graph.pair_graph import PairGraph
 from gumbel_mpnn.graph.sparse import matmul, sampled_product
@@ -13,6 +13,7 @@ __all__ = [
     "WeightedGraph",
     "check_candidates",
     "check_weights",
+    "edge_index_of",
     "matmul",
     "sampled_product",
     "symmetric_product",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch_geometric.data import Data
 
 from gumbel_mpnn.errors import DataError
 
@@ -40,6 +41,19 @@ def distinct_pairs(index: Tensor, num_nodes: int, undirected: bool) -> tuple[Ten
     proper = source != target
     key, pair = torch.unique(source[proper] * num_nodes + target[proper], return_inverse=True)
     return key, ListedEdges(None if len(pair) == len(proper) else proper.nonzero().flatten(), pair)
+
+
+def edge_index_of(data: Data, *, or_empty: bool = False) -> Tensor:
+    """The list of edges [2, E] of a graph; with `or_empty`, a graph without a list is one without edges."""
+    edge_index: Tensor | None = data.get("edge_index")
+    if edge_index is not None:
+        check_edges(edge_index, None)
+        return edge_index
+    has_matrix = data.get("adj_t") is not None
+    if or_empty and not has_matrix:
+        return torch.empty(2, 0, dtype=torch.int64)
+    instead = " (adj_t is not read)" if has_matrix else ""
+    raise DataError(f"this graph has no edge_index{instead}: give it data.edge_index, integers of shape [2, E]")
 
 
 def check_edges(edge_index: Tensor, edge_weight: Tensor | None) -> None:

@@ -9,8 +9,15 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gumbel_mpnn.errors import DataError, UserError
-from gumbel_mpnn.graph.edge_list import ListedEdges, check_candidates, check_edges, check_weights, distinct_pairs
+from gumbel_mpnn.errors import UserError
+from gumbel_mpnn.graph.edge_list import (
+    ListedEdges,
+    check_candidates,
+    check_edges,
+    check_weights,
+    distinct_pairs,
+    edge_index_of,
+)
 from gumbel_mpnn.graph.layout import SparseLayout
 from gumbel_mpnn.graph.memo import Memo, lasting_property
 from gumbel_mpnn.graph.sparse import matmul, sampled_product
@@ -77,10 +84,7 @@ class PairGraph:
             undirected: Whether every edge goes both ways.
             candidates: Without them the graph has the given edges only.
         """
-        edge_index, edge_weight, batch = data.get("edge_index"), data.get("edge_weight"), data.get("batch")
-        if edge_index is None:
-            instead = " (adj_t is not read)" if data.get("adj_t") is not None else ""
-            raise DataError(f"this graph has no edge_index{instead}: give it data.edge_index, integers of shape [2, E]")
+        edge_index, edge_weight, batch = edge_index_of(data), data.get("edge_weight"), data.get("batch")
         check_edges(edge_index, edge_weight)
         candidate_index = data.get("candidate_index") if candidates else None
         weighs = edge_weight is not None

@@ -9,6 +9,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gumbel_mpnn.errors import DataError, unknown_name
+from gumbel_mpnn.graph import edge_index_of
 
 Convention = Literal["coalesced", "as_listed"]
 MOST_CLASSES = 10_000
@@ -65,14 +66,8 @@ def class_count(y: Tensor) -> int:
 
 
 def _edge_index(data: Data) -> Tensor:
-    edge_index = data.get("edge_index")
-    if edge_index is None:
-        raise DataError("the graph has no edge_index")
-    is_integer = not (edge_index.is_floating_point() or edge_index.is_complex() or edge_index.dtype == torch.bool)
-    if edge_index.dim() != 2 or len(edge_index) != 2 or not is_integer:
-        raise DataError(f"edge_index must be integers of shape [2, E], not {edge_index.dtype} {list(edge_index.shape)}")
     # PyG's EdgeIndex checks itself after every operation: a plain tensor is what is counted with.
-    ends: Tensor = torch.as_tensor(edge_index).as_subclass(Tensor).detach().cpu().long()
+    ends = torch.as_tensor(edge_index_of(data)).as_subclass(Tensor).detach().cpu().long()
     outside = ((ends < 0) | (ends >= node_count(data))).any(0)
     if outside.any():
         edge = int(outside.nonzero()[0])

@@ -45,8 +45,10 @@ class Linear(ReplicaModule):
         bound = math.sqrt(6 / (fan_in + fan_out)) if self.glorot else 1 / math.sqrt(max(fan_in, 1))
         with torch.no_grad():
             self.weight.copy_(streams.uniform(self.weight.shape[1:], -bound, bound))
-            if self.bias is not None:
-                self.bias.copy_(0 * self.bias if self.glorot else streams.uniform((1, fan_out), -bound, bound))
+            if self.bias is not None and self.glorot:
+                self.bias.zero_()
+            elif self.bias is not None:
+                self.bias.copy_(streams.uniform((1, fan_out), -bound, bound))
 
     def forward(self, x: Tensor | SparseFeatures) -> Tensor:
         """[R, N, in], [N, in] or sparse features → [R, N, out]."""

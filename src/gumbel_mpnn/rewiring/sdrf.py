@@ -14,7 +14,7 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.transforms import BaseTransform
 
 from gumbel_mpnn.errors import UserError, check_at_least, check_whole
-from gumbel_mpnn.graph import PairGraph
+from gumbel_mpnn.graph import PairGraph, edge_index_of
 from gumbel_mpnn.measures.curvature import mode_number
 from gumbel_mpnn.rewiring.flow import Flow
 from gumbel_mpnn.rewiring.progress import StepLine
@@ -80,9 +80,7 @@ class SDRF(BaseTransform):  # type: ignore[misc]
 
     def rewire(self, data: Data, *, heed_interrupt: bool = False) -> Data:
         """The same; without `heed_interrupt` Ctrl-C is passed on, as is right where the graph is only a first step."""
-        edge_index = data.get("edge_index")
-        if edge_index is None:
-            edge_index = torch.empty(2, 0, dtype=torch.int64)
+        edge_index = edge_index_of(data, or_empty=True)
         graph = PairGraph.build(edge_index, _num_nodes(data), edge_weight=data.get("edge_weight"))
         flow: Flow | None = None
         try:

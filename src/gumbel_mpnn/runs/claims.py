@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -70,6 +70,15 @@ class Claims:
                 lock.take(wait=True)
             finally:
                 lock.release()
+
+    def tidy(self) -> None:
+        """Take away what is left of groups whose last record was written just before their process was killed."""
+        if not any(entry.name.startswith((".", "group-")) for entry in self.folder.path.iterdir()):
+            return
+        with suppress(OSError), self._alone():  # a store that cannot be written to stays as it is
+            for group in self._known():
+                if all(map(self.folder.is_finished, group)) and not self._is_held(group):
+                    self.forget(group)
 
     @contextmanager
     def _alone(self) -> Iterator[None]:

@@ -222,6 +222,7 @@ def _train_missing(
                         record = record_of(outcome, settings, digest, task.metric, device)
                         folder.write(outcome, record, task.graph, node_ids)
             claim.close()
+    claims.tidy()
 
 
 def _wait_for_others(

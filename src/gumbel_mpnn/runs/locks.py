@@ -17,6 +17,11 @@ except ImportError:  # pragma: no cover
     fcntl = None  # type: ignore[assignment]
 
 
+def can_lock() -> bool:
+    """Whether locks hold anybody off here."""
+    return fcntl is not None
+
+
 class FileLock:
     """An exclusive lock on a file that is there."""
 

@@ -210,6 +210,12 @@ def test_the_label_of_a_whole_graph_says_nothing_of_its_nodes():
     assert SDRF(iterations=1)(Data(edge_index=edges((0, 1), (1, 2)), y=torch.tensor([1]))).num_nodes == 3
 
 
+def test_a_matrix_of_edges_is_not_taken_for_none():
+    data = Data(adj_t=torch.eye(3).to_sparse(), num_nodes=3)
+    with pytest.raises(DataError, match=r"no edge_index \(adj_t is not read\)"):
+        SDRF(1)(data)
+
+
 def test_labels_as_many_as_edges_stay():
     data = Data(edge_index=edges((0, 1), (1, 2), (2, 0), (0, 2), (2, 1)), y=torch.arange(5))
     assert SDRF(iterations=1)(data).y is data.y

@@ -12,7 +12,7 @@ from gumbel_mpnn.runs import BusyError, SettingFolder
 from gumbel_mpnn.runs.claims import Claims
 from gumbel_mpnn.runs.locks import FileLock, alone
 from gumbel_mpnn.runs.outcome_record import record_of
-from gumbel_mpnn.training import loop, train
+from gumbel_mpnn.training import Replica, loop, train
 from helpers import make_settings, make_task, replicas
 from quick_fit import figures, kept, names, quick
 
@@ -124,6 +124,17 @@ class TestHolding:
             claim.close()
         assert files(folder) == []
         assert claims.next(ALL, 4) is None
+
+    def test_tidying_leaves_what_is_not_finished_or_held(self, claims, folder, finish):
+        claims.plan(ALL, 2)
+        finish(A, B, C)
+        held = FileLock(folder.group_file([A, B]))
+        held.take(wait=False)
+        claims.tidy()
+        held.release()
+        assert files(folder) == sorted(folder.group_file(group).name for group in ([A, B], [C, D]))
+        claims.tidy()
+        assert files(folder) == [folder.group_file([C, D]).name]
 
     def test_waiting_ends_with_the_work(self, claims, folder, finish):
         waiting = threading.Thread(target=Claims(folder).wait, args=(ALL, 4))
@@ -247,3 +258,18 @@ class TestFit:
         ended = quick(seeds=2, runs=tmp_path)
         assert (figures(ended), kept(ended)) == (figures(whole), kept(whole))
         assert record.stat().st_mtime_ns == before
+
+    def test_a_group_that_died_after_its_records_leaves_nothing(self, tmp_path, monkeypatch):
+        """The next fit, which has nothing to train, finds what is left of it."""
+
+        def power_cut(*_):
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Claims, "forget", power_cut)
+            with pytest.raises(KeyboardInterrupt):
+                quick(seeds=2, runs=tmp_path)
+        (left,) = tmp_path.rglob("group-*.json")
+        (left.parent / ".lock").touch()
+        ended = quick(seeds=2, runs=tmp_path)
+        assert {path.name for path in left.parent.iterdir()} == {str(Replica(*name)) for name in names(ended)}

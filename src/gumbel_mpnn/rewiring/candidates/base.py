@@ -10,7 +10,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 
-from gumbel_mpnn.graph import PairGraph, check_candidates
+from gumbel_mpnn.graph import PairGraph, check_candidates, edge_index_of
 from gumbel_mpnn.registry import Registry
 from gumbel_mpnn.rewiring.candidates.blocks import check_batch
 from gumbel_mpnn.rewiring.candidates.pairs import clean, largest_count
@@ -41,11 +41,8 @@ class CandidateStrategy(BaseTransform):  # type: ignore[misc]
 
     def forward(self, data: Data) -> Data:
         """The same graph with `candidate_index` and `max_candidates_per_node`; candidates it had stay unless edges."""
-        edge_index = data.get("edge_index")
-        if edge_index is None:
-            edge_index = torch.empty(2, 0, dtype=torch.int64)
         earlier = data.get("candidate_index")
-        graph = PairGraph.build(edge_index, int(data.num_nodes or 0))
+        graph = PairGraph.build(edge_index_of(data, or_empty=True), int(data.num_nodes or 0))
         check_batch(data, graph.pair_index, "an edge")
         pairs = self.propose(data, graph) if graph.num_nodes > 1 else graph.pair_index
         if earlier is not None:

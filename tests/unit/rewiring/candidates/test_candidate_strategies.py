@@ -5,7 +5,7 @@ import copy
 import pytest
 import torch
 from torch_geometric.data import Batch, Data
-from torch_geometric.transforms import Compose
+from torch_geometric.transforms import Compose, ToSparseTensor
 
 import gumbel_mpnn as gm
 from gumbel_mpnn.errors import DataError, UserError
@@ -184,6 +184,13 @@ def test_where_nothing_is_left_the_result_is_empty(name, data):
     assert out.candidate_index.shape == (2, 0)
     assert out.candidate_index.dtype == torch.int64
     assert out.max_candidates_per_node == 0
+
+
+@each_strategy
+def test_a_matrix_of_edges_is_not_taken_for_none(name):
+    data = ToSparseTensor()(copy.copy(BRIDGE))
+    with pytest.raises(DataError, match=r"no edge_index \(adj_t is not read\)"):
+        candidates[name]()(data)
 
 
 @pytest.mark.parametrize("edge_index", [None, edges()], ids=["none", "empty"])

@@ -1,0 +1,63 @@
+"""Processes that train beside this one.
+
+They do jobs of the same tables, each from another place in the list, and show nothing; the store sees to it that no run
+is trained twice. This process goes through all jobs too: it finds what they did, and meets again whatever failed there.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+
+from gumbel_mpnn.cli.reproduction import Request, train_jobs
+from gumbel_mpnn.errors import UserError
+from gumbel_mpnn.runs.locks import can_lock
+
+
+@contextmanager
+def workers_beside(names: Sequence[str], request: Request) -> Iterator[None]:
+    """All workers but this one are at work on the experiments of these names until the block ends."""
+    if request.workers > 1 and not can_lock():
+        raise UserError("files cannot be locked here, so only one process may write runs: leave out --workers")
+    for name in names:  # what is asked for in vain is told here, before there is anybody else
+        request.jobs(request.experiment(name))
+    spawning = multiprocessing.get_context("spawn")
+    places = range(1, request.workers) if names else ()
+    workers = [spawning.Process(target=_assist, args=(names, request, place), daemon=True) for place in places]
+    if workers:
+        _share_cores(request)
+    for worker in workers:
+        worker.start()
+    try:
+        yield
+    finally:
+        for worker in workers:
+            worker.terminate()
+        for worker in workers:
+            worker.join()
+
+
+def _assist(names: Sequence[str], request: Request, place: int) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one who started us ends us
+    warnings.simplefilter("ignore")
+    _share_cores(request)
+    starter = multiprocessing.parent_process()
+    for name in names:
+        experiment = request.experiment(name)
+        jobs = request.jobs(experiment)
+        first = place * len(jobs) // request.workers
+        for job in jobs[first:] + jobs[:first]:
+            if starter is not None and not starter.is_alive():
+                return
+            with suppress(Exception):  # told by the one who started us, who comes to the same job
+                train_jobs(experiment, [job], request, wait=False)
+
+
+def _share_cores(request: Request) -> None:
+    import torch
+
+    torch.set_num_threads(max(1, (os.cpu_count() or 1) // request.workers))
