@@ -195,3 +195,20 @@ def test_linear_layers_are_those_of_float64(widths, shared):
         grads = torch.autograd.grad((out * probe.to(dtype)).sum(), [features, *layer.parameters()])
         results.append([tensor.double() for tensor in (out, *grads)])
     torch.testing.assert_close(*results, rtol=1e-3, atol=1e-3)
+
+
+def test_layers_of_more_numbers_than_32_bits_count():
+    """The last nodes are computed as the first ones are."""
+    nodes, width = 2**23 + 16, 256
+    x = torch.zeros(1, nodes, width, device="cuda", dtype=torch.bfloat16)
+    x[:, :16] = x[:, -16:] = torch.randn(16, width, device="cuda", dtype=torch.bfloat16)
+    seeds, call = torch.zeros(1, dtype=torch.int64, device="cuda"), torch.zeros((), dtype=torch.int64, device="cuda")
+    from gumbel_mpnn.nn.triton_kernels import fused_dropout, norm_relu_dropout
+
+    y = norm_relu_dropout(x, None, None, None, None, norm="none", eps=1e-5, probability=0.0, seeds=seeds, call=call)
+    assert torch.equal(y[:, -16:], x[:, -16:].relu())
+    assert torch.equal(y[:, :16], y[:, -16:])
+    kept = fused_dropout(x.fill_(1), 0.5, seeds, call)
+    assert 0.4 < float((kept[:, -16:] > 0).float().mean()) < 0.6
+    assert set(kept[:, -16:].unique().tolist()) == {0.0, 2.0}
+    assert not torch.equal(kept[:, :16], kept[:, -16:])
