@@ -15,7 +15,6 @@ from gumbel_mpnn.errors import UserError
 from gumbel_mpnn.graph import PairGraph, WeightedGraph
 from gumbel_mpnn.graph.memo import Memo
 from gumbel_mpnn.nn import SparseFeatures, Streams, backbones
-from gumbel_mpnn.nn.inputs import model_input
 from gumbel_mpnn.nn.loss import cross_entropy
 from gumbel_mpnn.rewiring.decoys import Decoys
 from gumbel_mpnn.rewiring.evaluating import evaluating
@@ -141,9 +140,7 @@ class GumbelMPNN(RewiringModel):
                 undirected: for a directed graph give `PairGraph.of(data, undirected=False)`.
             return_graph: Whether to give the rewired graph too.
         """
-        x, graph, _ = model_input(
-            x, graph, in_channels=self.backbone.in_channels, dtype=self.backbone.head.weight.dtype, candidates=True
-        )
+        x, graph = self._read(x, graph)
         rewired = self._rewired(x, graph)
         if not self.training and self.settings.evaluation == "mean_of_samples":
             logits, rewired = self._mean_of_samples(x, rewired)

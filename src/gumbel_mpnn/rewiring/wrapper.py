@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from gumbel_mpnn.errors import UserError
-from gumbel_mpnn.graph import PairGraph
+from gumbel_mpnn.graph import PairGraph, WeightedGraph
 from gumbel_mpnn.nn import Streams
 from gumbel_mpnn.rewiring.rewired import RewiredGraph
 from gumbel_mpnn.rewiring.rewiring_model import RewiringModel, own_settings
@@ -60,8 +60,8 @@ class Rewired(RewiringModel):
             data: A graph with features, and with candidates if edges may be added.
             graph: Its pairs, where they are not the undirected ones: `PairGraph.of(data, undirected=False)`.
         """
-        graph = PairGraph.of(data) if graph is None else graph
-        rewired = self._rewired(data.x, graph)
-        weight = graph.arc_weight(rewired.weight[0], data.x)
-        out: Tensor = self.model(data.x, graph.edge_index, weight)
+        x, graph = self._read(data, graph)
+        rewired = self._rewired(x, graph)
+        weight = WeightedGraph(graph, rewired.weight[0], x.dtype).arc_weight
+        out: Tensor = self.model(x, graph.edge_index, weight)
         return out, rewired
