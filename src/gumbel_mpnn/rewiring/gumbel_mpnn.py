@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, ClassVar, Literal, overload
 
 import torch
@@ -14,13 +14,17 @@ from gumbel_mpnn.config import RewiringSettings
 from gumbel_mpnn.errors import UserError
 from gumbel_mpnn.graph import PairGraph, WeightedGraph
 from gumbel_mpnn.graph.memo import Memo
-from gumbel_mpnn.nn import SparseFeatures, Streams, backbones
+from gumbel_mpnn.nn import SparseFeatures, Streams, backbones, make_backbone
 from gumbel_mpnn.nn.loss import cross_entropy
 from gumbel_mpnn.rewiring.decoys import Decoys
 from gumbel_mpnn.rewiring.evaluating import evaluating
 from gumbel_mpnn.rewiring.regularizers import Agreement, Degree, Prior, Regularizer, regularizers
 from gumbel_mpnn.rewiring.rewired import RewiredGraph
-from gumbel_mpnn.rewiring.rewiring_model import RewiringModel, own_settings
+from gumbel_mpnn.rewiring.rewiring_model import OF_THE_REWIRER, RewiringModel, own_settings
+
+OF_SAMPLING = ("beliefs", "evaluation_samples")
+"""Settings that act in a loop of one's own beside those of the rewirer."""
+SETTINGS = frozenset(field.name for field in fields(RewiringSettings))
 
 
 class GumbelMPNN(RewiringModel):
@@ -80,20 +84,22 @@ class GumbelMPNN(RewiringModel):
             "input_layer": input_layer,
             "input_dropout": input_dropout,
             "heads": heads,
-            **settings,
         }
-        known, of_all = backbones.defaults(backbone), backbones.all_defaults()
-        changes = {name: value for name, value in settings.items() if name not in of_all}
+        of_rewiring = SETTINGS - backbones.all_defaults().keys()
+        changes = {name: value for name, value in settings.items() if name in of_rewiring}
+        options |= {name: value for name, value in settings.items() if name not in of_rewiring}
         if rewiring is not None and changes:
             raise UserError(f"give {', '.join(changes)} within rewiring, or no rewiring but single settings")
-        of_sampling = ("beliefs", "evaluation_samples")
-        super().__init__(own_settings(changes, *of_sampling) if rewiring is None else rewiring, replicas)
-        self.backbone = backbones[backbone](
+        super().__init__(own_settings(changes, *OF_SAMPLING) if rewiring is None else rewiring, replicas)
+        self.backbone = make_backbone(
+            self,
+            backbone,
             in_channels,
+            options,
             out_channels=out_channels,
             replicas=replicas,
             seeds=seeds,
-            **{name: value for name, value in options.items() if name in known},
+            also=(*OF_THE_REWIRER, *OF_SAMPLING),
         )
         self._add_rewirer(in_channels, out_channels)
         self.regularizers = _make_regularizers(self.settings)

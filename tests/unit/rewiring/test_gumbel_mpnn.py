@@ -291,6 +291,16 @@ def test_a_model_can_be_pickled_and_goes_on_alike(scorer, evaluation, tmp_path):
     assert torch.equal(again.train().training_loss(*lesson), model.train().training_loss(*lesson))
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("hiden_channels", "hidden_channels"), ("taus", "tau"), ("scorers", "scorer"), ("backbones", "backbone")],
+)
+@pytest.mark.parametrize("rewiring", [None, RewiringSettings()], ids=["single settings", "all at once"])
+def test_a_name_that_is_no_option_is_looked_for_among_all(name, meant, rewiring):
+    with pytest.raises(UserError, match=f"GumbelMPNN has no option '{name}': did you mean '{meant}'"):
+        GumbelMPNN(5, out_channels=3, rewiring=rewiring, **{name: 8})
+
+
 @pytest.mark.parametrize("beliefs", ["features", "graph"])
 def test_a_failed_rewire_leaves_the_model_as_it_was(beliefs, monkeypatch):
     def fail(*given):
@@ -300,9 +310,10 @@ def test_a_failed_rewire_leaves_the_model_as_it_was(beliefs, monkeypatch):
     model = model_for(data, scorer="class-space", beliefs=beliefs)
     model.backbone.norms.eval()
     modes = [module.training for module in model.modules()]
-    with monkeypatch.context() as patch, pytest.raises(RuntimeError):
+    with monkeypatch.context() as patch:
         patch.setattr(model.rewirer.scorer, "forward", fail)
-        model.rewire(data)
+        with pytest.raises(RuntimeError):
+            model.rewire(data)
     assert [module.training for module in model.modules()] == modes
     model.rewire(data)
     assert [module.training for module in model.modules()] == modes
