@@ -18,7 +18,7 @@ from gumbel_mpnn.nn import SparseFeatures, Streams, backbones, make_backbone
 from gumbel_mpnn.nn.loss import cross_entropy
 from gumbel_mpnn.rewiring.decoys import Decoys
 from gumbel_mpnn.rewiring.evaluating import evaluating
-from gumbel_mpnn.rewiring.regularizers import Agreement, Degree, Prior, Regularizer, regularizers
+from gumbel_mpnn.rewiring.regularizers import Degree, Prior, Regularizer, agreement, regularizers
 from gumbel_mpnn.rewiring.rewired import RewiredGraph
 from gumbel_mpnn.rewiring.rewiring_model import OF_THE_REWIRER, RewiringModel, own_settings
 
@@ -103,7 +103,6 @@ class GumbelMPNN(RewiringModel):
         )
         self._add_rewirer(in_channels, out_channels)
         self.regularizers = _make_regularizers(self.settings)
-        self.agreement = Agreement(self.settings.agreement)
         drawn_in_evaluation = self.settings.evaluation == "mean_of_samples"
         # Predictions then depend on the seeds: they are part of the state.
         self.register_buffer("evaluation_seeds", torch.tensor(self.backbone.seeds) if drawn_in_evaluation else None)
@@ -179,10 +178,10 @@ class GumbelMPNN(RewiringModel):
             for regularizer in self.regularizers:
                 each = each + regularizer.weighted(logits, drawn, y, train_mask)
             loss = loss + each / self.settings.samples
-        if self.agreement.weight and len(outputs) > 1:
+        if self.settings.agreement and len(outputs) > 1:
             ramp = self.settings.agreement_ramp
             grown = (progress / ramp).clamp(max=1) if ramp else 1.0
-            loss = loss + grown * self.agreement.weighted(torch.stack(outputs), drawn, y, train_mask)
+            loss = loss + grown * (self.settings.agreement * agreement(outputs))
         return loss
 
     def _decoys(self, graph: PairGraph) -> Decoys:
@@ -233,7 +232,7 @@ def _make_regularizers(settings: RewiringSettings) -> list[Regularizer]:
     """The penalties that the settings ask for, with their weights."""
     chosen: list[Regularizer] = []
     if settings.regularizer != "none":
-        if regularizers.canonical(settings.regularizer) in ("prior", "agreement"):
+        if settings.regularizer.lower() in ("prior", "agreement"):
             raise UserError(f"set rewiring.{settings.regularizer} to its weight rather than naming it as regularizer")
         if settings.regularizer_weight:
             chosen.append(_named(settings))
