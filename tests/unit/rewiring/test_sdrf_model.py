@@ -92,7 +92,12 @@ def test_without_a_preset_of_its_own_a_model_takes_its_backbones(model, family):
 
 
 def test_it_shows_what_it_is():
-    assert str(SDRFModel(5, out_channels=3, hidden_channels=8)) == (
-        "SDRFModel(GCN(8 wide, 2 layers, 3 classes), SDRF(iterations=100, tau=1.0, removal_bound=0.5, undirected=True,"
-        " mode='paper', seed=0))"
+    assert str(SDRFModel(5, out_channels=3, hidden_channels=8, remove=False)) == (
+        "SDRFModel(GCN(8 wide, 2 layers, 3 classes), iterations=100, tau=1.0, remove=False, removal_bound=0.5,"
+        " curvature='paper', sdrf_seed=0)"
     )
+
+
+def test_what_sdrf_refuses_the_model_refuses():
+    with pytest.raises(UserError, match="tau must be"):
+        SDRFModel(5, out_channels=3, tau=-1.0)
