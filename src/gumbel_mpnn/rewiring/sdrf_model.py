@@ -9,7 +9,7 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn.config import Settings
 from gumbel_mpnn.rewiring.on_backbone import OnBackbone
-from gumbel_mpnn.rewiring.sdrf import SDRF
+from gumbel_mpnn.rewiring.sdrf import SDRF, Progress
 
 
 class SDRFModel(OnBackbone):
@@ -52,16 +52,16 @@ class SDRFModel(OnBackbone):
         _transform(self.sdrf_options)  # what cannot be is told now
 
     @staticmethod
-    def prepare(data: Data, settings: Settings) -> Data:
-        """The graph that a model of these settings trains on."""
-        return _transform(settings.options, settings.data.undirected).rewire(data)
+    def prepare(data: Data, settings: Settings, progress: Progress | None = None) -> Data:
+        """The graph that a model of these settings trains on; `progress` is told how far SDRF is."""
+        return _transform(settings.options, settings.data.undirected, progress).rewire(data)
 
     def __repr__(self) -> str:
         options = ", ".join(f"{name}={value!r}" for name, value in self.sdrf_options.items())
         return f"SDRFModel({self.backbone}, {options})"
 
 
-def _transform(options: Mapping[str, Any], undirected: bool = True) -> SDRF:
+def _transform(options: Mapping[str, Any], undirected: bool = True, progress: Progress | None = None) -> SDRF:
     """SDRF by the names that its arguments have among the options of the model."""
     return SDRF(
         options["iterations"],
@@ -70,4 +70,5 @@ def _transform(options: Mapping[str, Any], undirected: bool = True) -> SDRF:
         undirected=undirected,
         mode=options["curvature"],
         seed=options["sdrf_seed"],
+        progress=progress,
     )

@@ -10,6 +10,7 @@ from gumbel_mpnn.rewiring import SDRF, SDRFModel, sdrf_model
 from gumbel_mpnn.runs import make_settings
 from gumbel_mpnn.training import prepare
 from helpers import small_data
+from unit.runs.test_fit import Notes
 
 QUICK = {"model": {"hidden_channels": 8, "iterations": 12}, "train": {"epochs": 5, "lr": 0.01}}
 
@@ -54,6 +55,14 @@ def test_its_options_reach_the_transform(monkeypatch):
     )
     prepare(small_data(), settings)
     assert seen == ["SDRF(iterations=7, tau=3.0, removal_bound=None, undirected=False, mode='reference', seed=5)"]
+
+
+def test_fit_tells_its_monitor_how_far_it_is():
+    notes = Notes()
+    gm.fit(small_data(), "sdrf", preset=None, settings=QUICK, monitor=notes)
+    assert (notes.prepared[0], notes.prepared[-1]) == ((0, 12), (12, 12))
+    gm.fit(small_data(), "gcn", preset=None, settings={"train": {"epochs": 1}}, monitor=(other := Notes()))
+    assert other.prepared == []
 
 
 def test_other_models_take_the_graph_as_it_is():
