@@ -12,7 +12,7 @@ from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import Streams
 from gumbel_mpnn.nn.modules import ReplicaModule
 from gumbel_mpnn.rewiring.rewired import RewiredGraph
-from gumbel_mpnn.rewiring.sampler import evaluation_weight, sample
+from gumbel_mpnn.rewiring.sampler import sample
 from gumbel_mpnn.rewiring.scorers import NodeView, Scorer, scorers
 
 
@@ -58,7 +58,9 @@ class Rewirer(ReplicaModule):
         """One graph drawn for each replica."""
         return RewiredGraph(graph, theta, sample(theta, self.temperature(progress), streams, hard=self.settings.hard))
 
-    def expected(self, theta: Tensor, graph: PairGraph) -> RewiredGraph:
-        """The graph of evaluation without noise: by threshold, or weighed by probability."""
-        mode = "threshold" if self.settings.evaluation == "threshold" else "expected"
-        return RewiredGraph(graph, theta, evaluation_weight(theta, mode))
+    def without_noise(self, theta: Tensor, graph: PairGraph) -> RewiredGraph:
+        """The graph of evaluation: `threshold` keeps pairs of probability ½ or more, else all weigh their probability."""
+        weight = theta.sigmoid()
+        if self.settings.evaluation == "threshold":
+            weight = (weight >= 0.5).to(theta.dtype)  # as `rewire` keeps them
+        return RewiredGraph(graph, theta, weight)

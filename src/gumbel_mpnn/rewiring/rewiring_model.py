@@ -109,7 +109,7 @@ class RewiringModel(ReplicaModule, ABC):
         theta = self.rewirer(self._view(x, graph)[0], graph)
         if self.training:
             return self.rewirer.sampled(theta, graph, self.streams, self.progress)
-        return self.rewirer.expected(theta, graph)
+        return self.rewirer.without_noise(theta, graph)
 
     def _view(
         self, x: Tensor | SparseFeatures, graph: PairGraph, flood: Flood | None = None
