@@ -59,7 +59,7 @@ class Rewirer(ReplicaModule):
         return RewiredGraph(graph, theta, sample(theta, self.temperature(progress), streams, hard=self.settings.hard))
 
     def without_noise(self, theta: Tensor, graph: PairGraph) -> RewiredGraph:
-        """The graph of evaluation: `threshold` keeps pairs of probability ½ or more, else all weigh their probability."""
+        """The graph of evaluation: with `threshold` pairs of probability ½ or more, else all, weighed by probability."""
         weight = theta.sigmoid()
         if self.settings.evaluation == "threshold":
             weight = (weight >= 0.5).to(theta.dtype)  # as `rewire` keeps them
