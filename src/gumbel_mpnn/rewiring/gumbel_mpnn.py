@@ -19,7 +19,7 @@ from gumbel_mpnn.nn.loss import cross_entropy
 from gumbel_mpnn.rewiring.decoys import Decoys
 from gumbel_mpnn.rewiring.evaluating import evaluating
 from gumbel_mpnn.rewiring.regularizers import Degree, Prior, Regularizer, agreement, regularizers
-from gumbel_mpnn.rewiring.rewired import RewiredGraph
+from gumbel_mpnn.rewiring.rewired_graph import RewiredGraph
 from gumbel_mpnn.rewiring.rewiring_model import OF_THE_REWIRER, RewiringModel, own_settings
 
 OF_SAMPLING = ("beliefs", "evaluation_samples")

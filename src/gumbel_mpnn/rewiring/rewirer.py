@@ -11,7 +11,7 @@ from gumbel_mpnn.config import RewiringSettings
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import Streams
 from gumbel_mpnn.nn.modules import ReplicaModule
-from gumbel_mpnn.rewiring.rewired import RewiredGraph
+from gumbel_mpnn.rewiring.rewired_graph import RewiredGraph
 from gumbel_mpnn.rewiring.sampler import sample
 from gumbel_mpnn.rewiring.scorers import NodeView, Scorer, scorers
 
@@ -59,7 +59,7 @@ class Rewirer(ReplicaModule):
         return RewiredGraph(graph, theta, sample(theta, self.temperature(progress), streams, hard=self.settings.hard))
 
     def without_noise(self, theta: Tensor, graph: PairGraph) -> RewiredGraph:
-        """The graph of evaluation: with `threshold` pairs of probability ½ or more, else all, weighed by probability."""
+        """The graph of evaluation: by `threshold` pairs of probability ½ or more, else all weighed by it."""
         weight = theta.sigmoid()
         if self.settings.evaluation == "threshold":
             weight = (weight >= 0.5).to(theta.dtype)  # as `rewire` keeps them

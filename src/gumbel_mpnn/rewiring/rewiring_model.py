@@ -22,7 +22,7 @@ from gumbel_mpnn.rewiring.beliefs import BeliefHead
 from gumbel_mpnn.rewiring.decoys import Flood
 from gumbel_mpnn.rewiring.evaluating import evaluating
 from gumbel_mpnn.rewiring.regularizers.base import labels_of
-from gumbel_mpnn.rewiring.rewired import RewiredGraph, as_data
+from gumbel_mpnn.rewiring.rewired_graph import RewiredGraph, as_data
 from gumbel_mpnn.rewiring.rewirer import Rewirer
 from gumbel_mpnn.rewiring.scorers import NodeView
 

@@ -10,7 +10,7 @@ from gumbel_mpnn.config import RewiringSettings, rewiring_settings
 from gumbel_mpnn.rewiring.scorers import scorers
 from helpers import changed
 from unit.rewiring.test_gumbel_mpnn import data_with_candidates, model_for
-from unit.rewiring.test_wrapper import wrapped
+from unit.rewiring.test_rewired import wrapped
 
 MODELS = {"GumbelMPNN": model_for, "Rewired": wrapped}
 each_model = pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)

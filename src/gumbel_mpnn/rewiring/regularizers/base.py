@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn.errors import DataError, UserError
 from gumbel_mpnn.registry import Registry
-from gumbel_mpnn.rewiring.rewired import RewiredGraph
+from gumbel_mpnn.rewiring.rewired_graph import RewiredGraph
 
 
 class Regularizer(ABC):

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from gumbel_mpnn.graph.weighted import NO_WEIGHT
 from gumbel_mpnn.rewiring.regularizers.base import Regularizer
-from gumbel_mpnn.rewiring.rewired import RewiredGraph
+from gumbel_mpnn.rewiring.rewired_graph import RewiredGraph
 
 
 class BeliefRegularizer(Regularizer):

@@ -17,7 +17,7 @@ from gumbel_mpnn.rewiring.regularizers import (
     Sum,
     regularizers,
 )
-from gumbel_mpnn.rewiring.rewired import RewiredGraph
+from gumbel_mpnn.rewiring.rewired_graph import RewiredGraph
 from helpers import normal, positive, random_edges, small_data
 
 NODES, CLASSES, REPLICAS = 24, 3, 2

@@ -7,7 +7,7 @@ import torch
 
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.rewiring.regularizers import regularizers
-from gumbel_mpnn.rewiring.rewired import RewiredGraph
+from gumbel_mpnn.rewiring.rewired_graph import RewiredGraph
 from helpers import edges
 
 # A square: 0-1, 1-2, 2-3 are given, 0-3 is a candidate. Pairs are sorted: (0, 1), (0, 3), (1, 2), (2, 3).
