@@ -89,7 +89,7 @@ class Backbone(ReplicaModule, ABC):
 
     def reset_parameters(self) -> None:
         """Draw all parameters anew from the replicas' seeds."""
-        self.draw_all(Streams(self.seeds, "init"))
+        self.init_parameters(Streams(self.seeds, "init"))
 
     @property
     def streams(self) -> Streams:

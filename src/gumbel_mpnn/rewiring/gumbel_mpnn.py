@@ -113,7 +113,7 @@ class GumbelMPNN(RewiringModel):
     def reset_parameters(self) -> None:
         """Draw all parameters anew from the replicas' seeds."""
         self.backbone.reset_parameters()
-        self._draw_rewirer(self.backbone.seeds)
+        self._init_rewirer(self.backbone.seeds)
 
     @property
     def streams(self) -> Streams:

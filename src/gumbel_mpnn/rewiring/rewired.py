@@ -43,7 +43,7 @@ class Rewired(RewiringModel):
 
     def reset_parameters(self) -> None:
         """Draw the rewirer's parameters anew; those of the model are its own."""
-        self._draw_rewirer([self.seed])
+        self._init_rewirer([self.seed])
 
     @property
     def streams(self) -> Streams:

@@ -36,7 +36,7 @@ class Rewirer(ReplicaModule):
         else:
             self.register_buffer("origin", bias)
 
-    def draw(self, streams: Streams) -> None:
+    def init_own_parameters(self, streams: Streams) -> None:
         """Given edges start at probability `keep` and candidates at `add`, or all at ½."""
         with torch.no_grad():
             for column, probability in enumerate((self.settings.add, self.settings.keep)):

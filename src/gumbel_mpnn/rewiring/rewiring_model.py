@@ -97,12 +97,12 @@ class RewiringModel(ReplicaModule, ABC):
         needs_head = self.rewirer.scorer.uses_beliefs and self.settings.beliefs == "features"
         self.belief_head = BeliefHead(count, in_channels, out_channels) if needs_head else None
 
-    def _draw_rewirer(self, seeds: Sequence[int]) -> None:
+    def _init_rewirer(self, seeds: Sequence[int]) -> None:
         """Draw the parameters of the rewirer and of the belief head anew."""
         streams = Streams(seeds, "init rewiring")
         for part in (self.rewirer, self.belief_head):
             if part is not None:
-                part.draw_all(streams)
+                part.init_parameters(streams)
 
     def _rewired(self, x: Tensor | SparseFeatures, graph: PairGraph) -> RewiredGraph:
         """One draw in training, the graph that `evaluation` names otherwise."""
