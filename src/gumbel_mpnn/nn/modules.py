@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from gumbel_mpnn.errors import UserError, did_you_mean
 from gumbel_mpnn.graph import matmul
+from gumbel_mpnn.graph.first_order import first_order
 from gumbel_mpnn.nn.features import SparseFeatures
 from gumbel_mpnn.nn.streams import Streams
 
@@ -135,6 +136,7 @@ class _Standardize(torch.autograd.Function):
         return normal
 
     @staticmethod
+    @first_order
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         normal, rstd = ctx.saved_tensors
         along_one = grad.mean(1, keepdim=True)
