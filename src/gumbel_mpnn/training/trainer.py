@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from gumbel_mpnn.config import Settings
-from gumbel_mpnn.errors import DataError, UserError
+from gumbel_mpnn.errors import DataError, DivergedError
 from gumbel_mpnn.nn.loss import cross_entropy
 from gumbel_mpnn.rewiring import GumbelMPNN
 from gumbel_mpnn.training.checkpoint import load_tensors, save_tensors
@@ -130,7 +130,7 @@ class Trainer:
     def outcomes(self, seconds: float) -> list[Outcome]:
         """The replicas at their best epochs; the only place where test labels are looked at."""
         if not torch.isfinite(self.best_val).all():
-            raise UserError("training diverged (no finite validation value): try a smaller train.lr")
+            raise DivergedError("training diverged (no finite validation value): try a smaller train.lr")
         self.model.load_state_dict(self.best_state)
         self.model.eval()
         scores = class_scores(self.model, self.task, self.settings)
