@@ -94,7 +94,17 @@ class TestCompare:
         ours, theirs = ([record for _, record in find_records_of(folder)] for folder in (trained.gcn, trained.rates))
         paired = compare_records(ours, theirs)
         assert shown["difference"] == pytest.approx(100 * paired.mean)
-        assert [shown[name] for name in ("low", "high", "n", "p", "verdict")] == [-100, 100, 2, paired.p, "same"]
+        names = ("low", "high", "n", "p", "verdict")
+        assert [shown[name] for name in names] == [-100, 100, 2, paired.p, "too few splits"]
+
+    def test_runs_without_a_counterpart_and_too_few_splits_are_told(self, command, trained):
+        command("train", "tiny", "--splits", "1", "--seeds", "2", "--set", "train.patience=7", *QUICK)
+        found = json.loads(command("runs", "--where", "train.patience=7", "--format", "json").stdout)
+        notes = command("runs", "compare", trained.gcn, found[0]["folder"]).stderr.splitlines()
+        assert notes == [
+            "left out, for want of a counterpart: 1 runs of A, 1 of B",
+            "with fewer than 6 splits no difference can be told from chance: these have 1",
+        ]
 
     def test_as_text(self, command, trained):
         settings, result = command("runs", "compare", trained.gcn, trained.mlp).stdout.split("\n\n")
