@@ -173,6 +173,8 @@ def _index(runs: Path) -> Iterator[RunIndex]:
     """The index of a runs folder; records that cannot be read are named."""
     from gumbel_mpnn.records.index import RunIndex
 
+    if not runs.exists():
+        note(f"there is no folder {runs} yet")
     index = RunIndex(runs)
     try:
         yield index

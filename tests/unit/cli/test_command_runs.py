@@ -35,6 +35,9 @@ class TestList:
             ("--where train.lr=0.05", 1),
             ("--where n>=2 --where test<=100", 3),
             ("--where test>100", 0),
+            ("--where data.undirected=True", 3),
+            ("--where data.undirected!=true", 0),
+            ("--where model.norm=layer --where train.lr<1", 0),
         ],
     )
     def test_conditions(self, command, trained, options, count):
@@ -46,6 +49,8 @@ class TestList:
         [
             ("--model gatt", "there is no model among the runs called 'gatt'"),
             ("--where test", "cannot read the condition 'test'"),
+            ("--where train.lr<abc", "no run has a train.lr that can be compared with 'abc'"),
+            ("--where model.norm=3", "no run has a model.norm that can be compared with 3.0"),
             ("--format json show x", "write --format after 'show'"),
             ("--runs elsewhere reindex", "write --runs after 'reindex'"),
             ("show zzz", "there is no finished run 'zzz' in runs"),
@@ -58,6 +63,11 @@ class TestList:
         (line,) = result.stderr.splitlines()
         assert line.startswith("error: ")
         assert message in line
+
+
+def test_a_folder_that_is_not_there(command):
+    result = command("runs", "--runs", "nowhere")
+    assert (result.exit_code, result.stderr) == (0, "there is no folder nowhere yet\n")
 
 
 class TestShow:
