@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from gumbel_mpnn.config import Settings, constant_temperature, resolve
 from gumbel_mpnn.data import get_spec
 from gumbel_mpnn.errors import UserError
 from gumbel_mpnn.nn import backbones
-from gumbel_mpnn.presets import read_preset
+from gumbel_mpnn.presets import preset_source, read_preset
 from gumbel_mpnn.rewiring import OnBackbone
 from gumbel_mpnn.settings_tables import merge, parse_overrides, read_settings_file
 from gumbel_mpnn.training import models
@@ -39,17 +40,35 @@ def make_settings(
     if isinstance(preset, Path) or (preset or "").endswith(".toml"):
         base = read_settings_file(Path(preset or ""))
     elif preset is not None:
-        base = _read_preset(str(preset), name, model, changes)
+        found = find_preset(str(preset), name, model, changes.get("model", {}).get("backbone"))
+        base = found.tables if found is not None else None
     return resolve(name, model, merge(base, changes), models.complete, rewires=models[model].rewires)
 
 
-def _read_preset(family: str, dataset: str, model: str, changes: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The preset of a model; a backbone on another graph that has none of its own takes the backbone's."""
-    tables, kind = read_preset(family, dataset, model), models[model]
-    if tables is None and issubclass(kind, OnBackbone):
-        backbone = changes.get("model", {}).get("backbone", kind.default_backbone)
-        tables = read_preset(family, dataset, backbones.canonical(str(backbone)))
-    return tables
+@dataclass(frozen=True)
+class Preset:
+    """Settings that come with the package."""
+
+    model: str
+    """Whose they are: those of the model that was asked for, or of the backbone that it borrows them from."""
+    tables: Mapping[str, Any]
+    source: str
+    """Where the values come from, in the preset's own words."""
+
+
+def find_preset(family: str, dataset: str, model: str, backbone: str | None = None) -> Preset | None:
+    """The preset that a model takes: its own or, for a backbone on another graph that has none, the backbone's.
+
+    `backbone` is the one that the model is put on, where it is not the model's default.
+    """
+    kind, owners = models[model], [models.canonical(model)]
+    if issubclass(kind, OnBackbone):
+        owners.append(backbones.canonical(kind.default_backbone if backbone is None else str(backbone)))
+    for owner in owners:
+        tables = read_preset(family, dataset, owner)
+        if tables is not None:
+            return Preset(owner, tables, preset_source(family, dataset, owner) or "")
+    return None
 
 
 def _folder_name(name: object) -> str:
