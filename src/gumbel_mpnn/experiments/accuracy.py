@@ -15,6 +15,7 @@ from gumbel_mpnn.experiments.base import (
     figures,
     published,
 )
+from gumbel_mpnn.experiments.page import Experiment
 from gumbel_mpnn.experiments.paper_numbers import PaperNumber
 from gumbel_mpnn.experiments.views import Grid
 from gumbel_mpnn.records import compare
@@ -26,7 +27,7 @@ KEPT_WITH = {**dict.fromkeys(("mlp", "gcn", "sage", "gat"), "backbones"), "gumbe
 """The experiments that share these models' runs."""
 
 
-class Accuracy:
+class Accuracy(Experiment):
     """Every model on every data set of the main table; Squirrel and Chameleon are the filtered graphs."""
 
     name = "accuracy"
