@@ -134,7 +134,7 @@ def _settings_of_sdrf(run: Path) -> Settings | None:
     from gumbel_mpnn.config import Settings
     from gumbel_mpnn.records import find_records
 
-    found = [record.settings for _, record in find_records(run)]
+    found = [record.settings for record in find_records(run)]
     if not found or any(settings["model"]["name"] != "sdrf" for settings in found):
         return None
     if any(settings != found[0] for settings in found):
@@ -167,7 +167,7 @@ def _training_graph(run: Path, given: Data | None, root: Path | None) -> Data:
     from gumbel_mpnn.experiments import GENERATED
     from gumbel_mpnn.records import find_records
 
-    names = {record.settings["dataset"] for _, record in find_records(run)}
+    names = {record.settings["dataset"] for record in find_records(run)}
     if len(names) != 1:
         raise UserError(f"the runs under {run} are of {len(names)} data sets: give the folder of one setting")
     if given is not None:

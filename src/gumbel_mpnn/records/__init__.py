@@ -4,6 +4,7 @@ from gumbel_mpnn.records.filters import Filter, flat
 from gumbel_mpnn.records.index import RunIndex, SettingRow
 from gumbel_mpnn.records.paired import Paired, compare, corrected, holm
 from gumbel_mpnn.records.record import HISTORY, RECORD, Record, Summary, find_records, read_record
+from gumbel_mpnn.records.replica import Replica
 
 __all__ = [
     "HISTORY",
@@ -11,6 +12,7 @@ __all__ = [
     "Filter",
     "Paired",
     "Record",
+    "Replica",
     "RunIndex",
     "SettingRow",
     "Summary",

@@ -13,12 +13,13 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn.config import Settings
 from gumbel_mpnn.errors import UserError
+from gumbel_mpnn.records import Replica
 from gumbel_mpnn.runs.claims import BusyError, Claims
 from gumbel_mpnn.runs.outcome_record import record_of
 from gumbel_mpnn.runs.run import Run, with_candidates
 from gumbel_mpnn.runs.store import SettingFolder
 from gumbel_mpnn.runs.wanted import Transform, Wanted
-from gumbel_mpnn.training import Replica, Task, pick_device, prepare, train
+from gumbel_mpnn.training import Task, pick_device, prepare, train
 from gumbel_mpnn.training.memory import available_bytes, bytes_per_replica, group_size
 
 

@@ -18,7 +18,7 @@ from gumbel_mpnn.rewiring import GumbelMPNN
 from gumbel_mpnn.rewiring.candidates import Cached, candidates
 from gumbel_mpnn.rewiring.rewired import as_data
 from gumbel_mpnn.runs.store import SettingFolder
-from gumbel_mpnn.training import Model, Replica, Task, build_model, metrics, pick_device, prepare
+from gumbel_mpnn.training import Model, Task, build_model, metrics, pick_device, prepare
 from gumbel_mpnn.training.precision import class_scores
 from gumbel_mpnn.training.task import labels_per_class
 
@@ -57,7 +57,7 @@ class Run:
     @property
     def folders(self) -> list[str]:
         """The folders of the runs."""
-        return [str(self.folder.folder(Replica(record.split, record.seed))) for record in self.records]
+        return [str(self.folder.folder(record.replica)) for record in self.records]
 
     @torch.no_grad()
     def predict_proba(self, data: Data | None = None) -> Tensor:
@@ -102,7 +102,7 @@ class Run:
         task = self._task(data, pick_device(device))
         found = []
         for record, model in zip(records, self._models(task, records), strict=True):
-            test_mask = task.masks([Replica(record.split, record.seed)])[2]
+            test_mask = task.masks([record.replica])[2]
             scores = class_scores(model, task, self.settings)
             found.append(float(metrics[task.metric](scores, task.y, test_mask)[0]))
         return found
@@ -119,9 +119,8 @@ class Run:
     def _models(self, task: Task, records: Iterable[Record] | None = None) -> Iterator[Model]:
         """The trained models, one after the other, ready for evaluation."""
         for record in self.records if records is None else records:
-            replica = Replica(record.split, record.seed)
-            model = build_model(self.settings, task, [replica])
-            model.load_state_dict(self.folder.state(replica))
+            model = build_model(self.settings, task, [record.replica])
+            model.load_state_dict(self.folder.state(record.replica))
             yield model.eval()
 
     def _mean(self, values: Iterable[Tensor]) -> Tensor:

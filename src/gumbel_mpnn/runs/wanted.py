@@ -14,10 +14,11 @@ from torch_geometric.data import Data
 from gumbel_mpnn.config import DataSettings, Settings
 from gumbel_mpnn.data import add_splits, check, get_spec, load
 from gumbel_mpnn.errors import DataError, UserError
+from gumbel_mpnn.records import Replica
 from gumbel_mpnn.runs.run import Run
 from gumbel_mpnn.runs.settings import make_settings
 from gumbel_mpnn.runs.store import SettingFolder
-from gumbel_mpnn.training import Replica, data_hash
+from gumbel_mpnn.training import data_hash
 
 OWN_PROTOCOL = "random-60-20-20"
 """How a graph that comes without masks is split."""

@@ -11,7 +11,8 @@ from typing import Protocol
 import torch
 
 from gumbel_mpnn.config import Settings
-from gumbel_mpnn.training.task import Replica, Task
+from gumbel_mpnn.records import Replica
+from gumbel_mpnn.training.task import Task
 from gumbel_mpnn.training.trainer import Outcome, Trainer
 
 REPORT_SECONDS = 0.2

@@ -10,9 +10,10 @@ from torch_geometric.data import Data
 from gumbel_mpnn.config import Settings
 from gumbel_mpnn.errors import DataError
 from gumbel_mpnn.nn import Backbone, backbones
+from gumbel_mpnn.records import Replica
 from gumbel_mpnn.registry import Registry
 from gumbel_mpnn.rewiring import DropEdge, GumbelMPNN, OnBackbone, SDRFModel
-from gumbel_mpnn.training.task import Replica, Task
+from gumbel_mpnn.training.task import Task
 
 Model = Backbone | GumbelMPNN | OnBackbone
 
