@@ -47,12 +47,10 @@ def train(
             if checkpoint is not None and clock.checkpoint_due():
                 trainer.save(checkpoint, clock.seconds())
                 clock.checkpoint_written()
-        outcomes = trainer.outcomes(clock.seconds())
-    if checkpoint is not None and checkpoint.exists():
-        trainer.save(
-            checkpoint, clock.seconds()
-        )  # long training is not lost if the program dies before the caller has kept its outcome
-    return outcomes
+        if checkpoint is not None and checkpoint.exists():
+            # Long training is not lost if the program dies before the caller has kept its outcome.
+            trainer.save(checkpoint, clock.seconds())
+        return trainer.outcomes(clock.seconds())
 
 
 class _Clock:
