@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gumbel_mpnn.errors import UserError, did_you_mean
-from gumbel_mpnn.registry import like
+from gumbel_mpnn.registry import checked_like
 
 SCHEMA = 1
 """Raised when the same settings no longer mean the same numbers, so that old runs are not taken for new ones."""
@@ -240,7 +240,7 @@ def _fill(defaults: Any, section: str, values: Mapping[str, Any]) -> Any:
     for key, value in values.items():
         if key not in known:
             raise UserError(f"there is no setting '{section}.{key}': {did_you_mean(key, known)}")
-        known[key] = like(known[key], value, f"setting '{section}.{key}'")
+        known[key] = checked_like(known[key], value, f"setting '{section}.{key}'")
     return dataclasses.replace(defaults, **known)
 
 

@@ -114,8 +114,8 @@ def _compare(
     format: OutputFormat,
 ) -> None:
     """The graph that runs were trained on beside the one they learned, or that SDRF made for them."""
-    flow = _settings_of_sdrf(run)
-    if flow is None:
+    settings = _settings_of_sdrf(run)
+    if settings is None:
         before, after = _learned(run, given, 0.5 if threshold is None else threshold, root)
     elif threshold is not None:
         raise UserError("--threshold is of a learned graph, and the one of sdrf is not: leave it out")
@@ -123,7 +123,7 @@ def _compare(
         from gumbel_mpnn.training import prepare
 
         before = _training_graph(run, given, root)
-        after = prepare(before, flow)
+        after = prepare(before, settings)
     graphs = {"before": before, "after": after}
     compared = {name: _measured(graph, EdgeConvention.coalesced, largest) for name, graph in graphs.items()}
     _emit_columns(compared, format, compared)
