@@ -16,7 +16,7 @@ from gumbel_mpnn.errors import UserError
 from gumbel_mpnn.records import Replica
 from gumbel_mpnn.runs.claims import BusyError, Claims
 from gumbel_mpnn.runs.outcome_record import record_of
-from gumbel_mpnn.runs.run import Run, with_candidates
+from gumbel_mpnn.runs.run import Run
 from gumbel_mpnn.runs.store import SettingFolder
 from gumbel_mpnn.runs.wanted import Transform, Wanted
 from gumbel_mpnn.training import Task, pick_device, prepare, train
@@ -111,9 +111,8 @@ def fit(
 
 def _make_task(wanted: Wanted, device: torch.device) -> Task:
     """What to train on, made only where something is missing: candidates and SDRF take their time."""
-    rewiring = wanted.settings.rewiring
-    prepared = with_candidates(prepare(wanted.data, wanted.settings), rewiring)
-    return Task.of(prepared, wanted.settings.data, device, candidates=rewiring is not None)
+    prepared = prepare(wanted.data, wanted.settings)
+    return Task.of(prepared, wanted.settings.data, device, candidates=wanted.settings.rewiring is not None)
 
 
 def _train_missing(

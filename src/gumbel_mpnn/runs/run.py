@@ -11,10 +11,9 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gumbel_mpnn.config import RewiringSettings, Settings
+from gumbel_mpnn.config import Settings
 from gumbel_mpnn.errors import UserError
 from gumbel_mpnn.records import Record, Summary
-from gumbel_mpnn.rewiring.candidates import Cached, candidates
 from gumbel_mpnn.rewiring.rewired import as_data
 from gumbel_mpnn.runs.store import SettingFolder
 from gumbel_mpnn.training import Model, Task, build_model, metrics, pick_device, prepare
@@ -105,7 +104,6 @@ class Run:
 
     def _task(self, data: Data | None, device: torch.device | str = "cpu") -> Task:
         data = prepare(self.data if data is None else data, self.settings)
-        data = with_candidates(data, self.settings.rewiring)
         task = Task.of(_with_masks(data), self.settings.data, device, candidates=self.settings.rewiring is not None)
         features = int(self.data.x.shape[1])
         if task.num_features != features:
@@ -140,16 +138,6 @@ class Run:
             "seconds": self.seconds,
             "runs": self.folders,
         }
-
-
-def with_candidates(data: Data, rewiring: RewiringSettings | None) -> Data:
-    """The data with the candidates that `rewiring` asks for; those it has already are kept."""
-    if rewiring is None or rewiring.candidates == "none" or data.get("candidate_index") is not None:
-        return data
-    known = candidates.defaults(rewiring.candidates)
-    options = {name: getattr(rewiring, name) for name in ("per_node", "pairs", "similarity") if name in known}
-    with_them: Data = Cached(candidates[rewiring.candidates](**options))(data)
-    return with_them
 
 
 def _with_masks(data: Data) -> Data:

@@ -13,6 +13,7 @@ from gumbel_mpnn.nn import Backbone, backbones
 from gumbel_mpnn.records import Replica
 from gumbel_mpnn.registry import Registry
 from gumbel_mpnn.rewiring import DropEdge, GumbelMPNN, OnBackbone, SDRFModel
+from gumbel_mpnn.rewiring.candidates.chosen import with_candidates
 from gumbel_mpnn.training.task import Task
 
 Model = Backbone | GumbelMPNN | OnBackbone
@@ -25,9 +26,11 @@ models.register("sdrf", hands_on=backbones.all_defaults())(SDRFModel)
 
 
 def prepare(data: Data, settings: Settings) -> Data:
-    """The data as the model of `settings` trains on them: with another graph where it makes one beforehand."""
+    """The data as the model of `settings` trains on them: with the graph or the candidates that it needs beforehand."""
     model = models[settings.model]
-    return model.prepare(data, settings) if issubclass(model, SDRFModel) else data
+    if issubclass(model, SDRFModel):
+        data = model.prepare(data, settings)
+    return data if settings.rewiring is None else with_candidates(data, settings.rewiring)
 
 
 def build_model(settings: Settings, task: Task, replicas: Sequence[Replica]) -> Model:

@@ -93,7 +93,7 @@ class TestFolders:
     def test_nothing_is_prepared_for_what_is_finished(self, tmp_path, monkeypatch, model):
         first, notes = quick(model=model, runs=tmp_path), Notes()
         with monkeypatch.context() as patch:
-            for name in ("prepare", "with_candidates", "Task", "bytes_per_replica"):
+            for name in ("prepare", "Task", "bytes_per_replica"):
                 patch.setattr(fit_module, name, lambda *_, name=name, **__: pytest.fail(f"{name} was called"))
             again = quick(model=model, runs=tmp_path, monitor=notes)
         assert again.records == first.records
