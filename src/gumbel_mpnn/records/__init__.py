@@ -1,4 +1,7 @@
-"""Finished runs read back: records, the index of all, comparisons, exports. Nothing here waits for torch."""
+"""Finished runs read back: records, the index of all, comparisons, exports.
+
+Nothing here waits for torch but the export to TensorBoard, whose files torch writes.
+"""
 
 from gumbel_mpnn.records.filters import Filter, flat
 from gumbel_mpnn.records.index import RunIndex, SettingRow
