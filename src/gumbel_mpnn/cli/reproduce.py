@@ -73,6 +73,8 @@ def reproduce(
         with workers_beside(list(experiments), request) as request:
             _reproduce_all(request, Path("results") if out is None else out)
         return
+    if out is not None and (out.suffix != ".md" or out.is_dir()):
+        raise UserError(f"--out {out} is no name of a Markdown page: give it one that ends in .md")
     with workers_beside([name] if name in experiments else [], request) as request:
         done = reproduction(name, request)
     if out is not None:
