@@ -85,11 +85,11 @@ class Registry(Generic[T]):
         for key, value in options.items():
             if key not in known:
                 raise UserError(f"{self.kind} {name!r} has no option {key!r}: {did_you_mean(key, known)}")
-            known[key] = like(known[key], value, f"option {key!r} of {self.kind} {name!r}")
+            known[key] = checked_like(known[key], value, f"option {key!r} of {self.kind} {name!r}")
         return known
 
 
-def like(default: Any, value: Any, what: str) -> Any:
+def checked_like(default: Any, value: Any, what: str) -> Any:
     """`value` if it is of the default's type (an int may stand for a float), else a `UserError` naming `what`."""
     wanted = type(default)
     if wanted is float and type(value) in (int, float):

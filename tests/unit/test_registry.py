@@ -1,7 +1,7 @@
 import pytest
 
 from gumbel_mpnn.errors import UnknownNameError, UserError
-from gumbel_mpnn.registry import Registry, like
+from gumbel_mpnn.registry import Registry, checked_like
 
 
 class Base:
@@ -124,10 +124,10 @@ def test_an_option_of_another_component_is_unknown(registry):
 
 
 @pytest.mark.parametrize(("default", "value"), [(1, 2), (0.5, 0.25), ("a", ""), (True, False)])
-def test_like_gives_a_value_of_the_right_type_back(default, value):
-    assert like(default, value, "it") is value
+def test_checked_like_gives_a_value_of_the_right_type_back(default, value):
+    assert checked_like(default, value, "it") is value
 
 
-def test_like_says_what_was_wrong():
+def test_checked_like_says_what_was_wrong():
     with pytest.raises(UserError, match=r"^setting 'lr' must be of type float, like 0\.5, but is 'fast'$"):
-        like(0.5, "fast", "setting 'lr'")
+        checked_like(0.5, "fast", "setting 'lr'")

@@ -66,7 +66,7 @@ def show(run: RunArgument, runs: RunsOption = Path("runs"), format: FormatOption
 
     with _index(runs) as index:
         folder = index.find(run).path
-    records = [record for _, record in find_records(folder)]
+    records = list(find_records(folder))
     settings, test = records[0].settings, Summary.of(record.test for record in records)
     columns = ["split", "seed", "val", "test", "best_epoch", "epochs", "seconds"]
     rows = [[r.split, r.seed, 100 * r.val, 100 * r.test, r.best_epoch, r.epochs, r.seconds] for r in records]
@@ -102,7 +102,7 @@ def compare(
 
     with _index(runs) as index:
         folders = [index.find(name).path for name in (a, b)]
-    ours, theirs = ([record for _, record in find_records(folder)] for folder in folders)
+    ours, theirs = (list(find_records(folder)) for folder in folders)
     if (ours[0].data_hash, ours[0].metric) != (theirs[0].data_hash, theirs[0].metric):
         raise UserError(f"{a} and {b} are of different data: only runs on the same splits are compared")
     paired = compare_records(ours, theirs)

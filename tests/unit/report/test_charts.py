@@ -3,7 +3,7 @@
 import matplotlib.pyplot as plt
 import pytest
 
-from gumbel_mpnn.experiments import Chart
+from gumbel_mpnn.experiments import Chart, Page
 from gumbel_mpnn.report import chart as module
 from gumbel_mpnn.report.chart import draw_charts
 from gumbel_mpnn.report.document import write_page
@@ -101,7 +101,7 @@ def test_nothing_to_draw(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-class Toy:
+class Toy(Page):
     """An experiment with a chart."""
 
     name, title, headings, charts = "toy", "A toy", {"k": "number"}, (CHART,)
@@ -128,7 +128,7 @@ def test_the_same_rows_give_the_same_files(tmp_path):
 
 
 def test_no_figure_without_a_chart(tmp_path):
-    class Bare:
+    class Bare(Page):
         name, title, headings = "bare", "Bare", {}
 
     written = write_page(tmp_path / "bare.md", Bare(), ROWS, [], "x")

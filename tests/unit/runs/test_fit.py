@@ -92,6 +92,19 @@ class TestFolders:
         assert again.records == first.records
         assert again.to_dict() == first.to_dict()
 
+    @pytest.mark.parametrize("model", ["sdrf", "gumbel-mpnn"])
+    def test_nothing_is_prepared_for_what_is_finished(self, tmp_path, monkeypatch, model):
+        first, notes = quick(model=model, runs=tmp_path), Notes()
+        with monkeypatch.context() as patch:
+            for name in ("prepare", "Task", "bytes_per_replica"):
+                patch.setattr(fit_module, name, lambda *_, name=name, **__: pytest.fail(f"{name} was called"))
+            again = quick(model=model, runs=tmp_path, monitor=notes)
+        assert again.records == first.records
+        assert (notes.began, notes.ended) == ([(2, 2, 0)], [again])
+        assert torch.equal(again.rewire().edge_index, first.rewire().edge_index)
+        assert again.predict() == first.predict()
+        assert again.scores(small_data()) == first.scores(small_data())
+
     def test_only_what_is_missing_is_trained(self, tmp_path, trained):
         quick(splits=[0], seeds=2, runs=tmp_path)
         quick(splits=[0, 1], seeds=3, runs=tmp_path)

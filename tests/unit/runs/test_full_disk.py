@@ -53,7 +53,7 @@ def test_a_full_disk_whenever_it_happens(tmp_path, monkeypatch, full_after, file
     assert len(finished) == max(0, files - 1) // 3
     ended = quick(**FOUR, runs=tmp_path)
     assert (figures(ended), kept(ended)) == (figures(whole), kept(whole))
-    assert ended.records[: len(finished)] == tuple(record for _, record in finished)
+    assert ended.records[: len(finished)] == tuple(finished)
     setting = ended.folder.path
     assert sorted(path.name for path in setting.iterdir()) == sorted(Path(folder).name for folder in ended.folders)
 

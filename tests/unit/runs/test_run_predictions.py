@@ -3,8 +3,8 @@
 import pytest
 import torch
 
+from gumbel_mpnn.records import Replica
 from gumbel_mpnn.runs import fit
-from gumbel_mpnn.training import Replica
 from helpers import changed, small_data
 from quick_fit import quick
 

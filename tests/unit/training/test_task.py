@@ -6,7 +6,7 @@ from gumbel_mpnn.config import DataSettings
 from gumbel_mpnn.errors import DataError
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import SparseFeatures
-from gumbel_mpnn.training import Replica, Task, data_hash
+from gumbel_mpnn.training import Task, data_hash
 from helpers import changed, edges, make_task, replicas, small_data
 
 MASKS = ("train_mask", "val_mask", "test_mask")
@@ -91,13 +91,6 @@ def test_a_missing_mask_is_named(data, name):
 def test_missing_features_are_named(data):
     with pytest.raises(DataError, match=r"^this graph has no features"):
         Task.of(changed(data, x=None, num_nodes=24), DataSettings())
-
-
-def test_replicas_sort_print_and_seed():
-    assert sorted(replicas((1, 0), (0, 2), (0, 1))) == replicas((0, 1), (0, 2), (1, 0))
-    assert str(Replica(3, 7)) == "split3-seed7"
-    seeds = {replica.stream_seed for replica in replicas(*((split, seed) for split in range(10) for seed in range(30)))}
-    assert len(seeds) == 300
 
 
 def flipped(tensor):
