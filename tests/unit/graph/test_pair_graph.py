@@ -227,6 +227,19 @@ def test_of_tells_undirected_from_directed():
     assert PairGraph.of(data, undirected=False).undirected is False
 
 
+def test_models_that_take_turns_on_a_graph_lay_it_out_once_each(monkeypatch):
+    built, build = [], SparseLayout.build
+    monkeypatch.setattr(SparseLayout, "build", lambda *arguments: built.append(1) or build(*arguments))
+    data = Data(x=torch.ones(5, 2), edge_index=STAR.clone(), candidate_index=edges((0, 4)))
+    models = [gm.GCN(2, out_channels=2), gm.GumbelMPNN(2, out_channels=2)]
+    for model in models:
+        model(data)
+    laid_out = len(built)
+    for model in models * 3:
+        model(data)
+    assert len(built) == laid_out
+
+
 def test_of_lets_the_graph_go_with_the_edges():
     data = Data(edge_index=STAR.clone(), num_nodes=5)
     graph = weakref.ref(PairGraph.of(data))
