@@ -20,6 +20,7 @@ from gumbel_mpnn.graph.edge_list import (
 )
 from gumbel_mpnn.graph.layout import SparseLayout
 from gumbel_mpnn.graph.memo import Memo, lasting_property
+from gumbel_mpnn.graph.pairs import contains, pairs_of
 from gumbel_mpnn.graph.sparse import matmul, sampled_product
 
 if TYPE_CHECKING:
@@ -113,12 +114,13 @@ class PairGraph:
         cls, edge_index: Tensor, num_nodes: int, undirected: bool, candidate_index: Tensor | None
     ) -> tuple[PairGraph, ListedEdges]:
         """Edges and candidates laid out without weights, and which pair each edge became."""
+        check_edges(edge_index, num_nodes=num_nodes)
         key, listed = distinct_pairs(edge_index, num_nodes, undirected)
         original = torch.ones_like(key, dtype=torch.bool)
         if candidate_index is not None:
             check_candidates(candidate_index, num_nodes)
             new_key, _ = distinct_pairs(candidate_index, num_nodes, undirected)
-            new_key = new_key[~torch.isin(new_key, key)]
+            new_key = new_key[~contains(key, new_key)]
             given, (key, order) = key, torch.cat([key, new_key]).sort()
             original = torch.cat([original, torch.zeros_like(new_key, dtype=torch.bool)])[order]
             listed = replace(listed, pair=torch.searchsorted(key, given)[listed.pair])
@@ -130,7 +132,7 @@ class PairGraph:
 
     @classmethod
     def _lay_out(cls, key: Tensor, num_nodes: int, undirected: bool, original: Tensor) -> PairGraph:
-        pair_index = torch.stack([key // max(num_nodes, 1), key % max(num_nodes, 1)])
+        pair_index = pairs_of(key, num_nodes)
         source, target = pair_index
         pairs = torch.arange(key.numel(), device=key.device)
         if undirected:

@@ -73,9 +73,9 @@ def test_the_weight_column_becomes_edge_weight(read):
     assert data.edge_weight.tolist() == [0.5, 2, 0.5, 2]
 
 
-def test_self_loops_duplicates_and_isolated_nodes_are_counted(read):
+def test_self_loops_and_isolated_nodes_are_counted_and_duplicates_are_one_edge(read):
     facts = check(read(edges="s,t\np1,p1\np1,p2\np1,p2\n"))
-    assert (facts.num_self_loops, facts.num_duplicate_edges, facts.num_isolated, facts.num_edges) == (1, 1, 2, 1)
+    assert (facts.num_self_loops, facts.num_duplicate_edges, facts.num_isolated, facts.num_edges) == (1, 0, 2, 1)
 
 
 def test_an_edge_to_a_node_that_does_not_exist_is_told_by_line(read):

@@ -106,6 +106,12 @@ def test_build_takes_int32_and_leaves_its_input_alone():
     assert torch.equal(given, STAR.int())
 
 
+@pytest.mark.parametrize("kind", [torch.int32, torch.uint8])
+def test_an_edge_to_a_node_that_does_not_exist(kind):
+    with pytest.raises(DataError, match="edge 1 goes from node 2 to node 5, but nodes are 0 to 4"):
+        PairGraph.build(edges((0, 1), (2, 5), (7, 0)).to(kind), 5)
+
+
 def test_repr_says_the_sizes(star, arrows):
     assert str(star) == "PairGraph(5 nodes, 3 undirected pairs, 0 of them candidates)"
     assert str(arrows) == "PairGraph(5 nodes, 4 directed pairs, 0 of them candidates)"
@@ -335,7 +341,7 @@ def test_weights_that_no_degree_can_be_made_of(wrong, message):
 
 
 def test_candidates_are_no_mask():
-    with pytest.raises(DataError, match=r"candidate_index must be int64 of shape \[2, M\], not torch.bool \[2, 1\]"):
+    with pytest.raises(DataError, match=r"candidate_index must be integers of shape \[2, M\], not torch.bool \[2, 1\]"):
         PairGraph.build(STAR, 5, candidate_index=edges((0, 1)).bool())
 
 

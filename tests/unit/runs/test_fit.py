@@ -264,6 +264,11 @@ class TestOwnData:
             assert torch.equal(run.data[mask], expected[mask])
             assert (run.data[mask].sum(0) == size).all()
 
+    def test_edges_are_any_integers(self):
+        data = small_data()
+        small = changed(data, edge_index=data.edge_index.int())
+        assert figures(quick(small, "gumbel-mpnn", splits=[0])) == figures(quick(data, "gumbel-mpnn", splits=[0]))
+
     def test_the_given_graph_is_not_touched(self):
         data = without_masks(small_data())
         before = data.to_dict().keys()

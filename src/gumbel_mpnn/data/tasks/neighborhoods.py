@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
@@ -11,10 +10,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch_geometric.data import Data
-from torch_geometric.utils import remove_self_loops, to_undirected
 
 from gumbel_mpnn.data.raw import IntArray, set_edges
 from gumbel_mpnn.errors import UserError
+from gumbel_mpnn.graph import pairs_of, undirected_keys, without_pairs
 
 Support = tuple[int, ...]
 SUPPORT_SIZES = (2, 1, 3)  # in the order in which they are used up: of 5 classes, 6 supports have two others
@@ -82,7 +81,7 @@ def mixture_neighborhoods(data: Data, components: int, seed: int = 0, *, directe
     kind = np.searchsorted(groups.classes, y[node]) * components + component[node]
     neighbour = groups.pick(_pick_classes(supports, kind, rng), rng.random(len(node)))
 
-    mixture = _without_edges(data)
+    mixture = without_pairs(data, len(data.y))
     mixture.edge_index = torch.from_numpy(np.stack([neighbour, node])).to(data.y.device)
     set_edges(mixture, undirected=not directed)
     mixture.component = torch.from_numpy(component).to(data.y.device)
@@ -125,15 +124,6 @@ def _pick_classes(supports: list[list[Support]], kind: IntArray, rng: np.random.
 def _degrees(data: Data) -> IntArray:
     """How many other nodes each node has an edge with, in either direction."""
     num_nodes = len(data.y)
-    edge_index, _ = remove_self_loops(data.edge_index.cpu())
-    degrees: IntArray = to_undirected(edge_index, num_nodes=num_nodes)[0].bincount(minlength=num_nodes).numpy()
+    ends = pairs_of(undirected_keys(data.edge_index.cpu(), num_nodes), num_nodes)
+    degrees: IntArray = ends.flatten().bincount(minlength=num_nodes).numpy()
     return degrees
-
-
-def _without_edges(data: Data) -> Data:
-    bare = copy.copy(data)
-    for name in (*data.edge_attrs(), "candidate_index", "max_candidates_per_node", "num_merged_edges"):
-        if name in bare:
-            del bare[name]
-    bare.num_nodes = len(data.y)
-    return bare

@@ -139,7 +139,7 @@ def test_a_candidate_that_has_become_an_edge_is_none_any_more():
             "candidate_index joins nodes 2 and 9, but the nodes are 0 to 4: data.subgraph does not",
         ),
         (edges((0, -1)), "candidate_index joins nodes 0 and -1, but"),
-        (torch.zeros(2), r"candidate_index must be int64 of shape \[2, M\], not torch.float32 \[2\]"),
+        (torch.zeros(2), r"candidate_index must be integers of shape \[2, M\], not torch.float32 \[2\]"),
     ],
 )
 def test_candidates_of_another_graph_are_refused(name, given, message):
@@ -286,7 +286,7 @@ def test_wrong_arguments_are_answered_in_one_sentence(make_one, message):
         ({"batch": torch.zeros(4)}, r"batch must have the shape \[5\], .* not \[4\]"),
         ({"batch": torch.tensor([0, 0, 1, 1, 0])}, "batch must be sorted"),
         ({"batch": torch.tensor([0, 0, 0, 1, 1])}, "an edge joins nodes 2 and 3, but batch"),
-        ({"edge_index": edges((0, 5))}, "edge 0 goes from node 0 to 5, but the nodes are 0 to 4"),
+        ({"edge_index": edges((0, 5))}, "edge 0 goes from node 0 to node 5, but nodes are 0 to 4"),
     ],
 )
 def test_wrong_data_is_answered_in_one_sentence(strategy, change, message):
