@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -24,6 +25,11 @@ class Masks(NamedTuple):
     train: BoolArray
     val: BoolArray
     test: BoolArray
+
+    @classmethod
+    def stack(cls, splits: Sequence[Masks]) -> Masks:
+        """Masks [N, S] from those [N] of each split."""
+        return cls(*(np.stack(masks, axis=1) for masks in zip(*splits, strict=True)))
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from gumbel_mpnn.errors import UserError, did_you_mean
+from gumbel_mpnn.errors import UserError, unknown_name
 from gumbel_mpnn.nn import Streams
 
 SMALLEST = torch.finfo(torch.float32).eps
@@ -45,7 +45,7 @@ def evaluation_weight(theta: Tensor, mode: str) -> Tensor:
             return (theta.sigmoid() >= 0.5).to(theta.dtype)  # as `rewire` keeps them
         case "expected":
             return theta.sigmoid()
-    raise UserError(f"there is no evaluation graph called {mode!r}: {did_you_mean(mode, EVALUATIONS)}")
+    raise unknown_name("evaluation graph", mode, EVALUATIONS)
 
 
 def check_temperature(tau: float) -> None:

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from gumbel_mpnn.errors import UserError
+from gumbel_mpnn.errors import UnknownNameError, UserError
 from gumbel_mpnn.nn import Streams
 from gumbel_mpnn.rewiring.sampler import evaluation_weight, sample
 
@@ -76,5 +76,5 @@ def test_evaluation_graphs_by_hand():
     theta = torch.tensor([[-1.0, 0.0, 1.0]])
     assert evaluation_weight(theta, "threshold").tolist() == [[0.0, 1.0, 1.0]]
     assert evaluation_weight(theta, "expected")[0].tolist() == pytest.approx([0.26894, 0.5, 0.73106], abs=1e-5)
-    with pytest.raises(UserError, match="did you mean 'threshold'"):
+    with pytest.raises(UnknownNameError, match="did you mean 'threshold'"):
         evaluation_weight(theta, "treshold")

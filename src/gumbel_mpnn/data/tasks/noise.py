@@ -13,7 +13,7 @@ from torch_geometric.utils import is_undirected
 
 from gumbel_mpnn.data.raw import BoolArray, IntArray, mask_of
 from gumbel_mpnn.data.tasks.neighborhoods import NodesByClass
-from gumbel_mpnn.errors import DataError, UserError
+from gumbel_mpnn.errors import DataError, check_at_least
 from gumbel_mpnn.graph import ordered, pair_key, undirected_keys
 
 
@@ -34,8 +34,7 @@ def add_noise_edges(data: Data, count: int, seed: int = 0, nodes: Tensor | Seque
         The edges of `data` as they were, then the noise, and `edge_is_noise` bool [E]. On noise, a weight is 1 and any
         other attribute of edges 0.
     """
-    if count < 0 or seed < 0:
-        raise UserError(f"the number of noise edges and the seed must be 0 or more, not {count} and {seed}")
+    check_at_least(0, count=count, seed=seed)
     near, far = _draw(data, _disturbed(data, nodes), count, seed)
     arcs = np.stack([far, near])
     if is_undirected(data.edge_index, num_nodes=len(data.y)):

@@ -137,7 +137,7 @@ def test_the_seed_decides_the_mixture(demo):
 
 
 def test_what_is_no_mixture(demo):
-    with pytest.raises(UserError, match="components must be 1 or more"):
+    with pytest.raises(UserError, match="components must be at least 1, but is 0"):
         mixture_neighborhoods(demo, 0)
     with pytest.raises(UserError, match="with 4 classes there are 7 different neighborhoods, not 8"):
         mixture_neighborhoods(demo, 8)

@@ -143,7 +143,7 @@ def test_what_gets_no_noise(demo):
         add_noise_edges(demo, 1, nodes=[0, 1000])
     with pytest.raises(DataError, match=r"shape \[1000\], not \[3\]"):
         add_noise_edges(demo, 1, nodes=torch.tensor([True, False, True]))
-    with pytest.raises(UserError, match="not -1 and 0"):
+    with pytest.raises(UserError, match="count must be at least 0, but is -1"):
         add_noise_edges(demo, -1)
     with pytest.raises(DataError, match="only 0 pairs"):
         add_noise_edges(demo, 1, nodes=[])

@@ -8,7 +8,7 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.transforms import Compose, ToSparseTensor
 
 import gumbel_mpnn as gm
-from gumbel_mpnn.errors import DataError, UserError
+from gumbel_mpnn.errors import DataError, UnknownNameError, UserError
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.rewiring.candidates import CandidateStrategy, Global, Local, Ricci, TwoHop, candidates
 from helpers import both_ways, edges
@@ -265,6 +265,7 @@ def test_a_batch_is_its_graphs_one_by_one(strategy, similarity):
         (lambda: Local(per_node=0), "per_node must be at least 1, but is 0"),
         (lambda: TwoHop(per_node=-1), "per_node must be at least 1, but is -1"),
         (lambda: Global(pairs=-2), "pairs must be at least 0, but is -2"),
+        (lambda: TwoHop(seed="a"), "seed must be a whole number, but is 'a'"),
         (lambda: Local(similarity="cosin"), "there is no similarity called 'cosin': did you mean 'cosine'?"),
         (lambda: Global(similarity="l2"), "there is no similarity called 'l2': known are cosine, dot"),
     ],
@@ -273,6 +274,7 @@ def test_wrong_arguments_are_answered_in_one_sentence(make_one, message):
     with pytest.raises(UserError) as error:
         make_one()
     assert str(error.value) == message
+    assert isinstance(error.value, UnknownNameError) == message.startswith("there is no")
 
 
 @pytest.mark.parametrize("strategy", [Local(), Global()], ids=["local", "global"])
