@@ -170,7 +170,7 @@ def test_degree_counts_incoming_arcs(arrows):
 
 def test_degree_has_the_dtype_asked_for(star):
     assert star.degree().dtype == torch.float32
-    assert star.degree(like=torch.ones(1, dtype=torch.float64)).dtype == torch.float64
+    assert star.degree(dtype=torch.float64).dtype == torch.float64
 
 
 def test_pair_and_arc_scores_worked_by_hand(star, arrows):
