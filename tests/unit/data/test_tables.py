@@ -58,6 +58,16 @@ def test_columns_by_name(read):
     assert read(nodes, "s,t\nx,y\n", id="class", label="id").node_ids == ["x", "y"]
 
 
+def test_columns_called_source_and_target_win(read):
+    nodes, listed = "id,class,f\n0,a,1\n1,b,2\n2,a,3\n", ",target,source\n0,1,2\n1,2,0\n"
+    assert read(nodes, listed, undirected=False).edge_index.tolist() == [[0, 2], [2, 1]]
+
+
+def test_labels_that_are_the_same_number_keep_an_order_of_their_own(read):
+    nodes = "id,class,f\n0,01,1\n1,1,2\n2,001,3\n"
+    assert read(nodes, "source,target\n0,1\n").class_names == ["001", "01", "1"]
+
+
 def test_the_split_column_becomes_masks(read):
     nodes = "id,class,f,split\na,x,1,train\nb,y,2,Train\nc,x,3,val\nd,y,4, test\ne,,5,\n"
     data = read(nodes, "s,t\na,b\n")

@@ -106,10 +106,32 @@ def test_build_takes_int32_and_leaves_its_input_alone():
     assert torch.equal(given, STAR.int())
 
 
-@pytest.mark.parametrize("kind", [torch.int32, torch.uint8])
+@pytest.mark.parametrize("kind", [torch.int64, torch.int32, torch.uint8])
 def test_an_edge_to_a_node_that_does_not_exist(kind):
     with pytest.raises(DataError, match="edge 1 goes from node 2 to node 5, but nodes are 0 to 4"):
         PairGraph.build(edges((0, 1), (2, 5), (7, 0)).to(kind), 5)
+    with pytest.raises(DataError, match="edge 0 goes from node 0 to node -1"):
+        PairGraph.build(edges((0, -1)), 5)
+
+
+@pytest.mark.parametrize("pair", [(0, 5), (5, 0), (0, -1)])
+def test_a_candidate_of_a_node_that_does_not_exist(pair):
+    with pytest.raises(
+        DataError, match=f"candidate_index joins nodes {pair[0]} and {pair[1]}, but the nodes are 0 to 3"
+    ):
+        PairGraph.build(edges((0, 1)), 4, candidate_index=edges(pair))
+
+
+@pytest.mark.parametrize("undirected", [True, False])
+@pytest.mark.parametrize("given", [edges(), edges((1, 1))], ids=["no edges", "a self-loop"])
+def test_a_graph_without_pairs(given, undirected):
+    graph = PairGraph.build(given, 3, undirected=undirected)
+    assert (graph.num_pairs, graph.num_arcs) == (0, 0)
+    assert graph.pair_arcs.shape == (2 if undirected else 1, 0)
+    x = torch.ones(2, 3, 4, requires_grad=True)
+    assert torch.equal(graph.propagate(x, torch.ones(2, 0)), torch.zeros(2, 3, 4))
+    assert graph.degree().tolist() == [[0.0, 0.0, 0.0]]
+    assert graph.pair_scores(x, x).shape == (2, 0)
 
 
 def test_repr_says_the_sizes(star, arrows):
