@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from gumbel_mpnn.cli.common import note, parse_range
@@ -36,10 +37,10 @@ class Request:
     def command(self, name: str, out: Path, trains: bool = True) -> str:
         """The command line that makes the page again."""
         values = (("--only", self.only), ("--dataset", self.dataset), ("--splits", self.splits))
-        options = "".join(f" {flag} {value}" for flag, value in values if value)
-        options += "".join(f" --set {override}" for override in self.overrides)
+        options = "".join(f" {flag} {quote(value)}" for flag, value in values if value)
+        options += "".join(f" --set {quote(override)}" for override in self.overrides)
         options += f" --seeds {self.seeds}" if trains else ""
-        return f"gumbel-mpnn reproduce {name}{options}{' --quick' if self.quick else ''} --out {out}"
+        return f"gumbel-mpnn reproduce {name}{options}{' --quick' if self.quick else ''} --out {quote(str(out))}"
 
     def without_training(self) -> Request:
         """The same without the options that are not for an analysis."""

@@ -96,8 +96,8 @@ def compare(
     format: FormatOption = OutputFormat.text,
 ) -> None:
     """Show the settings in which A and B differ, and how much better A is, run by run."""
+    from gumbel_mpnn.records import ENOUGH_SPLITS, find_records
     from gumbel_mpnn.records import compare as compare_records
-    from gumbel_mpnn.records import find_records
     from gumbel_mpnn.report import Table
 
     with _index(runs) as index:
@@ -106,6 +106,12 @@ def compare(
     if (ours[0].data_hash, ours[0].metric) != (theirs[0].data_hash, theirs[0].metric):
         raise UserError(f"{a} and {b} are of different data: only runs on the same splits are compared")
     paired = compare_records(ours, theirs)
+    if len(ours) + len(theirs) > 2 * paired.n:
+        note(f"left out, for want of a counterpart: {len(ours) - paired.n} runs of A, {len(theirs) - paired.n} of B")
+    if paired.splits < ENOUGH_SPLITS:
+        note(
+            f"with fewer than {ENOUGH_SPLITS} splits no difference can be told from chance: these have {paired.splits}"
+        )
     differing = _differing(ours[0].settings, theirs[0].settings)
     result: dict[str, str | int | float | None] = {
         "difference": 100 * paired.mean,
@@ -167,6 +173,8 @@ def _index(runs: Path) -> Iterator[RunIndex]:
     """The index of a runs folder; records that cannot be read are named."""
     from gumbel_mpnn.records.index import RunIndex
 
+    if not runs.exists():
+        note(f"there is no folder {runs} yet")
     index = RunIndex(runs)
     try:
         yield index

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from gumbel_mpnn.errors import unknown_name
 from gumbel_mpnn.graph import matmul
+from gumbel_mpnn.graph.first_order import first_order
 from gumbel_mpnn.nn.features import SparseFeatures
 from gumbel_mpnn.nn.streams import Streams
 
@@ -45,8 +46,10 @@ class Linear(ReplicaModule):
         bound = math.sqrt(6 / (fan_in + fan_out)) if self.glorot else 1 / math.sqrt(max(fan_in, 1))
         with torch.no_grad():
             self.weight.copy_(streams.uniform(self.weight.shape[1:], -bound, bound))
-            if self.bias is not None:
-                self.bias.copy_(0 * self.bias if self.glorot else streams.uniform((1, fan_out), -bound, bound))
+            if self.bias is not None and self.glorot:
+                self.bias.zero_()
+            elif self.bias is not None:
+                self.bias.copy_(streams.uniform((1, fan_out), -bound, bound))
 
     def forward(self, x: Tensor | SparseFeatures) -> Tensor:
         """[R, N, in], [N, in] or sparse features → [R, N, out]."""
@@ -133,6 +136,7 @@ class _Standardize(torch.autograd.Function):
         return normal
 
     @staticmethod
+    @first_order
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         normal, rstd = ctx.saved_tensors
         along_one = grad.mean(1, keepdim=True)

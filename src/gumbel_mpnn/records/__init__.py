@@ -2,10 +2,11 @@
 
 from gumbel_mpnn.records.filters import Filter, flat
 from gumbel_mpnn.records.index import RunIndex, SettingRow
-from gumbel_mpnn.records.paired import Paired, compare, corrected, holm
+from gumbel_mpnn.records.paired import ENOUGH_SPLITS, Paired, compare, corrected, holm
 from gumbel_mpnn.records.record import HISTORY, RECORD, Record, Summary, find_records, read_record
 
 __all__ = [
+    "ENOUGH_SPLITS",
     "HISTORY",
     "RECORD",
     "Filter",

@@ -14,12 +14,11 @@ from torch_geometric.data import Data
 from gumbel_mpnn.config import RewiringSettings, Settings
 from gumbel_mpnn.errors import UserError
 from gumbel_mpnn.records import Record, Summary
-from gumbel_mpnn.rewiring import GumbelMPNN
 from gumbel_mpnn.rewiring.candidates import Cached, candidates
 from gumbel_mpnn.rewiring.rewired import as_data
 from gumbel_mpnn.runs.store import SettingFolder
 from gumbel_mpnn.training import Model, Replica, Task, build_model, metrics, pick_device, prepare
-from gumbel_mpnn.training.precision import class_scores
+from gumbel_mpnn.training.precision import class_scores, pair_probability
 from gumbel_mpnn.training.task import labels_per_class
 
 
@@ -82,11 +81,8 @@ class Run:
                 raise UserError(f"model {self.settings.model!r} does not rewire the graph")
             return rewired
         task = self._task(data)
-        probability = self._mean(
-            model.pair_probability(task.features, task.graph)[0]
-            for model in self._models(task)
-            if isinstance(model, GumbelMPNN)
-        )
+        learned = (pair_probability(model, task, self.settings) for model in self._models(task))
+        probability = self._mean(each[0] for each in learned if each is not None)
         return as_data(task.graph, probability, self.data if data is None else data, threshold)
 
     @torch.no_grad()

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-import torch
-
 from gumbel_mpnn.config import Settings
+from gumbel_mpnn.training.precision import matmul_precision
 from gumbel_mpnn.training.task import Replica, Task
 from gumbel_mpnn.training.trainer import Outcome, Trainer
 
@@ -36,7 +34,7 @@ def train(
     watch: Watcher | None = None,
 ) -> list[Outcome]:
     """Train all `replicas` of a setting together, going on from `checkpoint` where that file is there."""
-    with _matmul_precision(settings.train.tf32):
+    with matmul_precision(settings):
         trainer = Trainer(task, settings, replicas)
         clock = _Clock(trainer.load(checkpoint) if checkpoint is not None and checkpoint.exists() else 0.0)
         while trainer.epoch < settings.train.epochs and not trainer.stopped:
@@ -54,16 +52,6 @@ def train(
             checkpoint, clock.seconds()
         )  # long training is not lost if the program dies before the caller has kept its outcome
     return outcomes
-
-
-@contextmanager
-def _matmul_precision(tf32: bool) -> Iterator[None]:
-    before = torch.backends.cuda.matmul.allow_tf32
-    torch.backends.cuda.matmul.allow_tf32 = tf32
-    try:
-        yield
-    finally:
-        torch.backends.cuda.matmul.allow_tf32 = before
 
 
 class _Clock:

@@ -129,6 +129,7 @@ def data_hash(data: Data) -> str:
         "edge_index",
         "edge_weight",
         "candidate_index",
+        "batch",
         "y",
         "train_mask",
         "val_mask",

@@ -11,13 +11,13 @@ import torch
 from torch import Tensor
 
 from gumbel_mpnn.config import Settings
-from gumbel_mpnn.errors import DataError, UserError
+from gumbel_mpnn.errors import DataError, DivergedError
 from gumbel_mpnn.nn.loss import cross_entropy
 from gumbel_mpnn.rewiring import GumbelMPNN
 from gumbel_mpnn.training.checkpoint import load_tensors, save_tensors
 from gumbel_mpnn.training.metrics import metrics
 from gumbel_mpnn.training.models import Model, build_model
-from gumbel_mpnn.training.precision import class_scores, precision
+from gumbel_mpnn.training.precision import activation_precision, class_scores, pair_probability
 from gumbel_mpnn.training.replay import Replay
 from gumbel_mpnn.training.task import Replica, Task
 
@@ -90,7 +90,7 @@ class Trainer:
         self.model.train()
         self.optimizer.zero_grad(set_to_none=True)
         progress = self.epochs_done / self.settings.train.epochs
-        with precision(self.settings, self.task.y.device):
+        with activation_precision(self.settings, self.task.y.device):
             loss = self.model.training_loss(
                 self.task.features, self.task.graph, self.targets, self.train_mask, progress
             )
@@ -130,12 +130,12 @@ class Trainer:
     def outcomes(self, seconds: float) -> list[Outcome]:
         """The replicas at their best epochs; the only place where test labels are looked at."""
         if not torch.isfinite(self.best_val).all():
-            raise UserError("training diverged (no finite validation value): try a smaller train.lr")
+            raise DivergedError("training diverged (no finite validation value): try a smaller train.lr")
         self.model.load_state_dict(self.best_state)
         self.model.eval()
         scores = class_scores(self.model, self.task, self.settings)
         test = self.metric(scores, self.task.y, self.test_mask).tolist()
-        learned = self._pair_probability()
+        learned = pair_probability(self.model, self.task, self.settings)
         last, history = self.last_epoch.tolist(), torch.stack(self.history).cpu()
         return [
             Outcome(
@@ -147,15 +147,10 @@ class Trainer:
                 seconds=seconds / len(self.replicas),
                 history=self._history(history[:, :, r], last[r]),
                 state={name: value[r : r + 1].cpu().clone() for name, value in self.best_state.items()},
-                probability=None if learned is None else learned[r],
+                probability=None if learned is None else learned[r].cpu(),
             )
             for r, replica in enumerate(self.replicas)
         ]
-
-    def _pair_probability(self) -> Tensor | None:
-        if not isinstance(self.model, GumbelMPNN):
-            return None
-        return self.model.pair_probability(self.task.features, self.task.graph).cpu()
 
     def _history(self, rows: Tensor, last_epoch: int) -> list[dict[str, float]]:
         every, epochs = self.settings.train.eval_every, self.settings.train.epochs

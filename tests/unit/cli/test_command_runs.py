@@ -35,6 +35,9 @@ class TestList:
             ("--where train.lr=0.05", 1),
             ("--where n>=2 --where test<=100", 3),
             ("--where test>100", 0),
+            ("--where data.undirected=True", 3),
+            ("--where data.undirected!=true", 0),
+            ("--where model.norm=layer --where train.lr<1", 0),
         ],
     )
     def test_conditions(self, command, trained, options, count):
@@ -46,6 +49,8 @@ class TestList:
         [
             ("--model gatt", "there is no model among the runs called 'gatt'"),
             ("--where test", "cannot read the condition 'test'"),
+            ("--where train.lr<abc", "no run has a train.lr that can be compared with 'abc'"),
+            ("--where model.norm=3", "no run has a model.norm that can be compared with 3.0"),
             ("--format json show x", "write --format after 'show'"),
             ("--runs elsewhere reindex", "write --runs after 'reindex'"),
             ("show zzz", "there is no finished run 'zzz' in runs"),
@@ -58,6 +63,11 @@ class TestList:
         (line,) = result.stderr.splitlines()
         assert line.startswith("error: ")
         assert message in line
+
+
+def test_a_folder_that_is_not_there(command):
+    result = command("runs", "--runs", "nowhere")
+    assert (result.exit_code, result.stderr) == (0, "there is no folder nowhere yet\n")
 
 
 class TestShow:
@@ -94,7 +104,17 @@ class TestCompare:
         ours, theirs = ([record for _, record in find_records_of(folder)] for folder in (trained.gcn, trained.rates))
         paired = compare_records(ours, theirs)
         assert shown["difference"] == pytest.approx(100 * paired.mean)
-        assert [shown[name] for name in ("low", "high", "n", "p", "verdict")] == [-100, 100, 2, paired.p, "same"]
+        names = ("low", "high", "n", "p", "verdict")
+        assert [shown[name] for name in names] == [-100, 100, 2, paired.p, "too few splits"]
+
+    def test_runs_without_a_counterpart_and_too_few_splits_are_told(self, command, trained):
+        command("train", "tiny", "--splits", "1", "--seeds", "2", "--set", "train.patience=7", *QUICK)
+        found = json.loads(command("runs", "--where", "train.patience=7", "--format", "json").stdout)
+        notes = command("runs", "compare", trained.gcn, found[0]["folder"]).stderr.splitlines()
+        assert notes == [
+            "left out, for want of a counterpart: 1 runs of A, 1 of B",
+            "with fewer than 6 splits no difference can be told from chance: these have 1",
+        ]
 
     def test_as_text(self, command, trained):
         settings, result = command("runs", "compare", trained.gcn, trained.mlp).stdout.split("\n\n")

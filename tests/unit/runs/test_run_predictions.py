@@ -122,3 +122,21 @@ def test_a_model_with_activations_in_16_bits_is_judged_as_it_was_in_training(mod
     settings = {"train": {"epochs": 5, "bfloat16": True}, "model": {"norm": "layer", "hidden_channels": 16}}
     trained = fit(data, model, seeds=2, settings=settings)
     assert trained.scores(data, device="cpu") == [record.test for record in trained.records]
+
+
+@pytest.mark.parametrize("tf32", [True, False])
+@pytest.mark.parametrize("ask", ["predict_proba", "scores", "rewire"])
+def test_whatever_is_asked_later_is_computed_in_the_formats_of_training(ask, tf32):
+    data = small_data()
+    trained = quick(data, "gumbel-mpnn", settings={"train": {"epochs": 1, "tf32": tf32, "bfloat16": True}})
+    seen = []
+
+    def look(*_):
+        seen.append((torch.backends.cuda.matmul.allow_tf32, torch.is_autocast_enabled("cpu")))
+
+    hook = torch.nn.modules.module.register_module_forward_pre_hook(look)
+    try:
+        getattr(trained, ask)(data)
+    finally:
+        hook.remove()
+    assert set(seen) == {(tf32, True)}

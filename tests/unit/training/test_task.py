@@ -118,9 +118,11 @@ def flipped(tensor):
     return tensor
 
 
-@pytest.mark.parametrize("name", ["x", "y", "edge_index", "edge_weight", *MASKS])
+@pytest.mark.parametrize("name", ["x", "y", "edge_index", "edge_weight", "candidate_index", "batch", *MASKS])
 def test_data_hash_changes_with_every_tensor_training_sees(data, name):
     data.edge_weight = torch.ones(data.edge_index.shape[1])
+    data.candidate_index = torch.tensor([[0, 1], [5, 7]])
+    data.batch = torch.arange(24) // 12
     before = data_hash(data)
     assert before == data_hash(changed(data)) == data_hash(data.clone())
     assert data_hash(changed(data, **{name: flipped(data[name])})) != before

@@ -321,6 +321,19 @@ def test_tf32_is_allowed_as_set_and_afterwards_as_before(precision, monkeypatch,
     assert seen == [tf32] * 3
 
 
+def test_torchs_newer_switch_may_have_been_used():
+    """Torch then refuses to tell what its older one says."""
+    switch = torch.backends.cuda.matmul
+    before = switch.fp32_precision
+    switch.fp32_precision = "tf32"
+    try:
+        train(make_task(), make_settings(epochs=1, tf32=False), PAIR)
+        assert switch.fp32_precision == "tf32"
+    finally:
+        switch.allow_tf32 = False
+        switch.fp32_precision = before
+
+
 @pytest.mark.parametrize("name", list(backbones))
 def test_activations_in_16_bits_give_about_the_same_curve(name):
     curves = [
