@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -120,10 +121,12 @@ def _compare(
     elif threshold is not None:
         raise UserError("--threshold is of a learned graph, and the one of sdrf is not: leave it out")
     else:
+        from gumbel_mpnn.cli.live_line import StepLine
         from gumbel_mpnn.training import prepare
 
         before = _training_graph(run, given, root)
-        after = prepare(before, flow)
+        with closing(StepLine("SDRF")) as line:
+            after = prepare(before, flow, line)
     graphs = {"before": before, "after": after}
     compared = {name: _measured(graph, EdgeConvention.coalesced, largest) for name, graph in graphs.items()}
     _emit_columns(compared, format, compared)

@@ -12,6 +12,9 @@ from gumbel_mpnn.graph.memo import Memo
 from gumbel_mpnn.graph.pair_graph import PairGraph
 from gumbel_mpnn.graph.symmetric import symmetric_product
 
+NO_WEIGHT = 1e-12
+"""A sum of weights up to this is none: its inverse and the square of that must stay finite."""
+
 
 class WeightedGraph:
     """Aggregations over `graph` with pair weights [B, P], [P] or None (all 1); weight 0 is no edge at all."""
@@ -49,7 +52,7 @@ class WeightedGraph:
 
     def mean(self, x: Tensor) -> Tensor:
         """Weighted mean over neighbors; 0 for a node that has none."""
-        return self.sum(x) / torch.where(self.degree > _NO_WEIGHT, self.degree, 1.0)
+        return self.sum(x) / torch.where(self.degree > NO_WEIGHT, self.degree, 1.0)
 
     @cached_property
     def symmetric_arc_weight(self) -> Tensor:
@@ -92,4 +95,3 @@ class WeightedGraph:
 
 _plain: Memo[WeightedGraph] = Memo()
 _SAFE_EXPONENT = 60.0
-_NO_WEIGHT = 1e-12  # a sum of weights below this is none: its inverse and the square of that must stay finite

@@ -19,14 +19,14 @@ from gumbel_mpnn.nn.streams import Streams
 class ReplicaModule(nn.Module):
     """A module whose parameters hold R replicas and are drawn from R streams."""
 
-    def draw(self, streams: Streams) -> None:
+    def init_own_parameters(self, streams: Streams) -> None:
         """Draw the parameters that are this module's own, not those of modules within it."""
 
-    def draw_all(self, streams: Streams) -> None:
+    def init_parameters(self, streams: Streams) -> None:
         """Draw the parameters of this module and of all modules within it, in their order."""
         for module in self.modules():
             if isinstance(module, ReplicaModule):
-                module.draw(streams)
+                module.init_own_parameters(streams)
 
 
 class Linear(ReplicaModule):
@@ -40,7 +40,7 @@ class Linear(ReplicaModule):
         self.weight = nn.Parameter(torch.empty(replicas, in_channels, out_channels))
         self.bias = nn.Parameter(torch.empty(replicas, 1, out_channels)) if bias else None
 
-    def draw(self, streams: Streams) -> None:
+    def init_own_parameters(self, streams: Streams) -> None:
         """Glorot's uniform range with bias 0 (as PyG's layers), or that of `torch.nn.Linear`."""
         _, fan_in, fan_out = self.weight.shape
         bound = math.sqrt(6 / (fan_in + fan_out)) if self.glorot else 1 / math.sqrt(max(fan_in, 1))
@@ -77,7 +77,7 @@ class LayerNorm(ReplicaModule):
         self.weight = nn.Parameter(torch.empty(replicas, 1, channels))
         self.bias = nn.Parameter(torch.empty(replicas, 1, channels))
 
-    def draw(self, streams: Streams) -> None:
+    def init_own_parameters(self, streams: Streams) -> None:
         """Start at the identity."""
         nn.init.ones_(self.weight)
         nn.init.zeros_(self.bias)
@@ -101,7 +101,7 @@ class BatchNorm(ReplicaModule):
         self.register_buffer("running_mean", torch.empty(replicas, 1, channels))
         self.register_buffer("running_var", torch.empty(replicas, 1, channels))
 
-    def draw(self, streams: Streams) -> None:
+    def init_own_parameters(self, streams: Streams) -> None:
         """Start at the identity."""
         nn.init.ones_(self.weight)
         nn.init.zeros_(self.bias)

@@ -37,6 +37,9 @@ Transform = Callable[[Data], Data]
 class Monitor(Protocol):
     """Told how a setting's runs come along."""
 
+    def prepare(self, done: int, total: int) -> None:
+        """The graph of `sdrf` is made, before training begins: so many steps are done."""
+
     def begin(self, settings: Settings, replicas: int, finished: int, groups: int, bytes_needed: int) -> None:
         """Training of one setting begins; `finished` of its replicas were found done."""
 
@@ -97,7 +100,8 @@ def fit(
         data = transform(data)
     where = pick_device(device)
     rewires = resolved.rewiring is not None
-    prepared = with_candidates(prepare(data, resolved), resolved.rewiring)
+    prepared = prepare(data, resolved, None if monitor is None else monitor.prepare)
+    prepared = with_candidates(prepared, resolved.rewiring)
     task = Task.of(prepared, resolved.data, where, candidates=rewires)
     replicas = replicas_of(data, splits, seeds)
     keep = tempfile.TemporaryDirectory(prefix="gumbel-mpnn-") if runs is None else None

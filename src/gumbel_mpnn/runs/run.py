@@ -15,7 +15,7 @@ from gumbel_mpnn.config import RewiringSettings, Settings
 from gumbel_mpnn.errors import UserError
 from gumbel_mpnn.records import Record, Summary
 from gumbel_mpnn.rewiring.candidates import Cached, candidates
-from gumbel_mpnn.rewiring.rewired import as_data
+from gumbel_mpnn.rewiring.rewired_graph import as_data
 from gumbel_mpnn.runs.store import SettingFolder
 from gumbel_mpnn.training import Model, Replica, Task, build_model, metrics, pick_device, prepare
 from gumbel_mpnn.training.precision import class_scores, pair_probability

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from torch_geometric.data import Data
@@ -23,10 +23,13 @@ models.register("drop-edge", "dropedge", hands_on=backbones.all_defaults())(Drop
 models.register("sdrf", hands_on=backbones.all_defaults())(SDRFModel)
 
 
-def prepare(data: Data, settings: Settings) -> Data:
-    """The data as the model of `settings` trains on them: with another graph where it makes one beforehand."""
+def prepare(data: Data, settings: Settings, progress: Callable[[int, int], None] | None = None) -> Data:
+    """The data as the model of `settings` trains on them: with another graph where it makes one beforehand.
+
+    `progress` is then called with the steps done and all steps.
+    """
     model = models[settings.model]
-    return model.prepare(data, settings) if issubclass(model, SDRFModel) else data
+    return model.prepare(data, settings, progress) if issubclass(model, SDRFModel) else data
 
 
 def build_model(settings: Settings, task: Task, replicas: Sequence[Replica]) -> Model:

@@ -187,7 +187,7 @@ class TestDataSet:
         assert "runs are in" not in result.stdout
 
     def test_long_work_prints_plain_lines_where_there_is_no_terminal(self, command, monkeypatch):
-        monkeypatch.setattr("gumbel_mpnn.cli.progress.PLAIN_LINE_SECONDS", -1)
+        monkeypatch.setattr("gumbel_mpnn.cli.live_line.PLAIN_LINE_SECONDS", -1)
         monkeypatch.setattr("gumbel_mpnn.training.loop.REPORT_SECONDS", 0)
         preface, *lines = command("train", "tiny", *QUICK, "--splits", "0").stderr.splitlines()
         assert preface == "there is no tuned preset for gcn on tiny: plain defaults are used"

@@ -37,7 +37,10 @@ class Notes:
     """A monitor that writes down what it is told."""
 
     def __init__(self):
-        self.began, self.groups, self.epochs, self.ended = [], [], [], []
+        self.prepared, self.began, self.groups, self.epochs, self.ended = [], [], [], [], []
+
+    def prepare(self, done, total):
+        self.prepared.append((done, total))
 
     def begin(self, settings, replicas, finished, groups, bytes_needed):
         self.began.append((replicas, finished, groups))

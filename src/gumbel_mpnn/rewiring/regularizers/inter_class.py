@@ -15,7 +15,7 @@ from gumbel_mpnn.rewiring.regularizers.beliefs import (
     nonzero,
     weighted_degree,
 )
-from gumbel_mpnn.rewiring.rewired import RewiredGraph
+from gumbel_mpnn.rewiring.rewired_graph import RewiredGraph
 
 
 @regularizers.register("inter-class")
