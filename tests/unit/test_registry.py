@@ -70,6 +70,7 @@ def test_an_unknown_name_is_answered_with_the_nearest(registry, look_up):
 def test_a_name_is_given_once(registry, names):
     with pytest.raises(ValueError, match=f"a layer called '{names[-1]}' is registered already"):
         registry.register(*names)(Plain)
+    assert "new" not in registry
 
 
 def test_defaults_are_those_of_the_base_class_without_the_reserved(registry):

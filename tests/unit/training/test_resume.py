@@ -144,6 +144,15 @@ def test_an_interruption_while_a_checkpoint_is_written(path, monkeypatch, call):
     assert numbers(train(task, settings, GROUP, checkpoint=path)) == numbers(whole)
 
 
+@pytest.mark.parametrize(
+    ("group", "options"), [([(0, 1)], {}), ([(0, 0)], {"hidden_channels": 16})], ids=["other replicas", "another model"]
+)
+def test_a_checkpoint_of_something_else_is_refused(path, group, options):
+    train(make_task(), make_settings(), replicas((0, 0)), checkpoint=path)
+    with pytest.raises(DataError):
+        train(make_task(), make_settings("gcn", options), replicas(*group), checkpoint=path)
+
+
 @pytest.mark.parametrize("keep", [0, 100, -1])
 def test_a_damaged_checkpoint_is_a_data_error(path, keep):
     task, settings = make_task(), make_settings(epochs=3)

@@ -3,7 +3,7 @@ import torch
 from torch_geometric.data import Data
 
 from gumbel_mpnn.config import DataSettings
-from gumbel_mpnn.errors import DataError
+from gumbel_mpnn.errors import DataError, UserError
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import SparseFeatures
 from gumbel_mpnn.training import Task, data_hash
@@ -88,9 +88,19 @@ def test_a_missing_mask_is_named(data, name):
         Task.of(changed(data, **{name: None}), DataSettings())
 
 
-def test_missing_features_are_named(data):
-    with pytest.raises(DataError, match=r"^this graph has no features"):
-        Task.of(changed(data, x=None, num_nodes=24), DataSettings())
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"x": None, "num_nodes": 24}, "this graph has no features"),
+        ({"y": None}, "this graph has no labels: give it data.y"),
+        ({"edge_index": None}, "this graph has no edges: give it data.edge_index"),
+        ({"metric": "f1"}, "there is no metric called 'f1'"),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_what_data_lack_is_named(data, change, message):
+    with pytest.raises(UserError, match=f"^{message}"):
+        Task.of(changed(data, **change), DataSettings())
 
 
 def flipped(tensor):
