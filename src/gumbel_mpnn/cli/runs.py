@@ -49,8 +49,9 @@ def runs(
     with _index(runs) as index:
         found = index.settings(_filters(dataset, model, experiment, where))
     rows: list[list[str | int | float | None]] = [
-        [row.dataset, row.model, row.metric, row.n, 100 * row.test, 100 * row.std, 100 * row.val, str(row.path)]
+        [row.dataset, row.model, row.metric, row.n, 100 * row.test, spread, 100 * row.val, str(row.path)]
         for row in found
+        for spread in [100 * row.std if row.n > 1 else None]
     ]
     columns = ["dataset", "model", "metric", "n", "test", "std", "val", "folder"]
     emit(Table(columns, rows, headings={"dataset": "data set", "n": "runs"}), format)

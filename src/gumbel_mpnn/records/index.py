@@ -25,7 +25,7 @@ from gumbel_mpnn.records.record import RECORD, Summary, read_record
 from gumbel_mpnn.records.replica import REPLICA_NAME
 
 FILE = "index.sqlite"
-VERSION = 1
+VERSION = 2
 SETTLED_NS = 2_000_000_000
 """A folder that changed less than this ago may change again within the same tick of the file system's clock."""
 LOCK_SECONDS = 30.0

@@ -61,6 +61,8 @@ class Summary:
         return cls(mean=mean, std=std, stderr=std / math.sqrt(n), n=n)
 
     def __str__(self) -> str:
+        if self.n == 1:
+            return f"{100 * self.mean:.2f} (one run)"
         return f"{100 * self.mean:.2f} ± {100 * self.std:.2f} (std of {self.n})"
 
 

@@ -58,6 +58,8 @@ class Wanted:
 
     def folder(self, runs: str | Path, experiment: str) -> SettingFolder:
         """Where these runs lie."""
+        if not experiment or Path(experiment).name != experiment:
+            raise UserError(f"an experiment is the name of one folder, which {experiment!r} is not")
         return SettingFolder.of(Path(runs), experiment, self.settings, self.data_hash)
 
     def run(self, folder: SettingFolder, keep: object = None) -> Run:

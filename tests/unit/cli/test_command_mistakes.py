@@ -116,6 +116,7 @@ def test_wrong_usage(refused, arguments, message):
         ("--splits 0-2", "there is no split 2: this data set has splits 0 to 1"),
         ("--preset tund", "there is no family of presets called 'tund': did you mean 'tuned'?"),
         ("--preset mine.toml", "there is no settings file mine.toml"),
+        ("--experiment ../out", "an experiment is the name of one folder, which '../out' is not"),
         ("--device gpu", "there is no device 'gpu': use 'auto', 'cpu' or 'cuda'"),
     ],
 )

@@ -70,6 +70,14 @@ def test_a_folder_that_is_not_there(command):
     assert (result.exit_code, result.stderr) == (0, "there is no folder nowhere yet\n")
 
 
+def test_a_single_run_has_no_spread(command, tiny):
+    result = command("train", "tiny", "--splits", "0", *QUICK, "--format", "csv")
+    (row,) = csv.DictReader(result.stdout.splitlines())
+    assert (row["n"], row["std"], row["stderr"]) == ("1", "", "")
+    assert "(one run), val" in result.stderr
+    assert json.loads(command("runs", "--format", "json").stdout)[0]["std"] is None
+
+
 class TestShow:
     def test_as_json(self, command, trained):
         fingerprint = trained.gcn.rpartition("/")[2]
