@@ -15,6 +15,10 @@ class UnknownNameError(UserError):
     """A name that nothing answers to."""
 
 
+class DivergedError(UserError):
+    """Training whose numbers went out of all bounds, mostly by its learning rate."""
+
+
 class DataError(UserError):
     """A graph, file or split that cannot be used as it is."""
 

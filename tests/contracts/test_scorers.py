@@ -7,7 +7,6 @@ import torch
 
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import Streams
-from gumbel_mpnn.nn.modules import ReplicaModule
 from gumbel_mpnn.rewiring.scorers import NodeView, scorers
 from helpers import edges, normal, random_edges
 
@@ -18,10 +17,7 @@ GRAPH = PairGraph.build(random_edges(NODES, 20), NODES, candidate_index=random_e
 
 def make(name, seeds=(1,), features=FEATURES, classes=CLASSES, channels=CHANNELS):
     scorer = scorers[name](len(seeds), features, classes, channels)
-    streams = Streams(seeds, "init")
-    for module in scorer.modules():
-        if isinstance(module, ReplicaModule):
-            module.draw(streams)
+    scorer.init_parameters(Streams(seeds, "init"))
     return scorer
 
 

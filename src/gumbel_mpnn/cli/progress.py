@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 import time
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from gumbel_mpnn.cli.live_line import LiveLine, StepLine
 from gumbel_mpnn.config import Settings
 from gumbel_mpnn.runs import Run
-
-PLAIN_LINE_SECONDS = 10.0
 
 
 class ProgressMonitor:
@@ -20,12 +18,19 @@ class ProgressMonitor:
     def __init__(self, show_test: bool = True, preface: str = "") -> None:
         self.show_test, self.preface = show_test, preface
         self.console = Console(stderr=True, highlight=False)
-        self.live: Progress | None = None
+        self.line: LiveLine | StepLine | None = None
         self.done_epochs = self.total_epochs = self.group_epochs = 0
         self.title, self.waited = "", False
 
+    def prepare(self, done: int, total: int) -> None:
+        """Show how far SDRF is."""
+        if not isinstance(self.line, StepLine):
+            self.line = StepLine("SDRF", self.console)
+        self.line(done, total)
+
     def begin(self, settings: Settings, replicas: int, finished: int, groups: int, bytes_needed: int) -> None:
         """Training of one setting begins."""
+        self.close()
         self.title, self.waited = f"{settings.model} on {settings.dataset}", False
         if self.preface:
             self._say(self.preface)
@@ -42,19 +47,18 @@ class ProgressMonitor:
         self._say(", ".join(parts))
         self.done_epochs = self.group_epochs = 0
         self.total_epochs = groups * settings.train.epochs
-        self.started = self.printed = time.monotonic()
-        if sys.stderr.isatty():
-            self.live = Progress(
-                TextColumn("{task.description}"),
-                BarColumn(),
-                TextColumn("{task.completed}/{task.total} epochs  best val {task.fields[best]}"),
-                TimeElapsedColumn(),
-                TimeRemainingColumn(),
-                console=self.console,
-                transient=True,
-            )
-            self.task = self.live.add_task(self.title, total=self.total_epochs, best="–")
-            self.live.start()
+        self.started = time.monotonic()
+        self.line = LiveLine(
+            self.console,
+            self.title,
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.completed}/{task.total} epochs  best val {task.fields[best]}"),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            total=self.total_epochs,
+            best="–",
+        )
 
     def group(self, replicas: int, epochs: int) -> None:
         """The next group of replicas begins."""
@@ -63,15 +67,12 @@ class ProgressMonitor:
 
     def progress(self, epoch: int, best: float) -> None:
         """Show how far the group is."""
-        done = self.done_epochs + epoch
-        if self.live is not None:
-            self.live.update(self.task, completed=done, best=f"{100 * best:.2f}")
-        elif time.monotonic() - self.printed > PLAIN_LINE_SECONDS:
-            self.printed = time.monotonic()
-            left = (self.printed - self.started) * (self.total_epochs - done) / max(done, 1)
-            self._say(
-                f"{self.title}: {done}/{self.total_epochs} epochs, best val {100 * best:.2f}, about {left:.0f} s left"
-            )
+        if not isinstance(self.line, LiveLine):
+            return
+        done, total, best_val = self.done_epochs + epoch, self.total_epochs, f"{100 * best:.2f}"
+        left = (time.monotonic() - self.started) * (total - done) / max(done, 1)
+        plain = f"{self.title}: {done}/{total} epochs, best val {best_val}, about {left:.0f} s left"
+        self.line.show(done, total, plain, best=best_val)
 
     def wait(self) -> None:
         """Say that another process is at work."""
@@ -87,9 +88,9 @@ class ProgressMonitor:
 
     def close(self) -> None:
         """Take the live line away."""
-        if self.live is not None:
-            self.live.stop()
-            self.live = None
+        if self.line is not None:
+            self.line.close()
+            self.line = None
 
     def _say(self, message: str) -> None:
         self.console.print(message, soft_wrap=True)

@@ -49,7 +49,11 @@ def reproduce(
     runs: RunsOption = Path("runs"),
     device: DeviceOption = "auto",
     workers: Annotated[
-        int, typer.Option(help="How many processes train at once; several pay where graphs are small.", min=1)
+        int,
+        typer.Option(
+            help="How many processes train at once; no more than cores.",
+            min=1,
+        ),
     ] = 1,
     format: FormatOption = OutputFormat.text,
 ) -> None:
@@ -66,10 +70,12 @@ def reproduce(
     if name == ALL:
         if only is not None or dataset is not None or format is not OutputFormat.text:
             raise UserError("all writes every table to a page of its own: leave out --only, --dataset and --format")
-        with workers_beside(list(experiments), request):
+        with workers_beside(list(experiments), request) as request:
             _reproduce_all(request, Path("results") if out is None else out)
         return
-    with workers_beside([name] if name in experiments else [], request):
+    if out is not None and (out.suffix != ".md" or out.is_dir()):
+        raise UserError(f"--out {out} is no name of a Markdown page: give it one that ends in .md")
+    with workers_beside([name] if name in experiments else [], request) as request:
         done = reproduction(name, request)
     if out is not None:
         done.write(out, request)

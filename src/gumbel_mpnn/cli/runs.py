@@ -49,8 +49,9 @@ def runs(
     with _index(runs) as index:
         found = index.settings(_filters(dataset, model, experiment, where))
     rows: list[list[str | int | float | None]] = [
-        [row.dataset, row.model, row.metric, row.n, 100 * row.test, 100 * row.std, 100 * row.val, str(row.path)]
+        [row.dataset, row.model, row.metric, row.n, 100 * row.test, spread, 100 * row.val, str(row.path)]
         for row in found
+        for spread in [100 * row.std if row.n > 1 else None]
     ]
     columns = ["dataset", "model", "metric", "n", "test", "std", "val", "folder"]
     emit(Table(columns, rows, headings={"dataset": "data set", "n": "runs"}), format)
@@ -66,7 +67,7 @@ def show(run: RunArgument, runs: RunsOption = Path("runs"), format: FormatOption
 
     with _index(runs) as index:
         folder = index.find(run).path
-    records = [record for _, record in find_records(folder)]
+    records = list(find_records(folder))
     settings, test = records[0].settings, Summary.of(record.test for record in records)
     columns = ["split", "seed", "val", "test", "best_epoch", "epochs", "seconds"]
     rows = [[r.split, r.seed, 100 * r.val, 100 * r.test, r.best_epoch, r.epochs, r.seconds] for r in records]
@@ -96,16 +97,22 @@ def compare(
     format: FormatOption = OutputFormat.text,
 ) -> None:
     """Show the settings in which A and B differ, and how much better A is, run by run."""
+    from gumbel_mpnn.records import ENOUGH_SPLITS, find_records
     from gumbel_mpnn.records import compare as compare_records
-    from gumbel_mpnn.records import find_records
     from gumbel_mpnn.report import Table
 
     with _index(runs) as index:
         folders = [index.find(name).path for name in (a, b)]
-    ours, theirs = ([record for _, record in find_records(folder)] for folder in folders)
+    ours, theirs = (list(find_records(folder)) for folder in folders)
     if (ours[0].data_hash, ours[0].metric) != (theirs[0].data_hash, theirs[0].metric):
         raise UserError(f"{a} and {b} are of different data: only runs on the same splits are compared")
     paired = compare_records(ours, theirs)
+    if len(ours) + len(theirs) > 2 * paired.n:
+        note(f"left out, for want of a counterpart: {len(ours) - paired.n} runs of A, {len(theirs) - paired.n} of B")
+    if paired.splits < ENOUGH_SPLITS:
+        note(
+            f"with fewer than {ENOUGH_SPLITS} splits no difference can be told from chance: these have {paired.splits}"
+        )
     differing = _differing(ours[0].settings, theirs[0].settings)
     result: dict[str, str | int | float | None] = {
         "difference": 100 * paired.mean,
@@ -167,6 +174,8 @@ def _index(runs: Path) -> Iterator[RunIndex]:
     """The index of a runs folder; records that cannot be read are named."""
     from gumbel_mpnn.records.index import RunIndex
 
+    if not runs.exists():
+        note(f"there is no folder {runs} yet")
     index = RunIndex(runs)
     try:
         yield index

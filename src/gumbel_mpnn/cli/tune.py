@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,39 +18,55 @@ from gumbel_mpnn.cli.common import (
     note,
     parse_range,
 )
+from gumbel_mpnn.cli.own_data import EdgesOption, FeaturesOption, GraphOption, LabelOption, NodesOption, Source
+from gumbel_mpnn.errors import UserError
+
+if TYPE_CHECKING:
+    from gumbel_mpnn.tuning import Trial
 
 
 @in_one_sentence
 def tune(
-    dataset: Annotated[str, typer.Argument(help="Name of a data set.")],
     space: Annotated[Path, typer.Option(help="Settings file (TOML) in which a value may be a list of choices.")],
+    dataset: Annotated[str | None, typer.Argument(help="Name of a data set (see `gumbel-mpnn data`).")] = None,
     model: Annotated[str, typer.Option(help="Name of a model.")] = "gcn",
     trials: Annotated[int, typer.Option(help="How many settings to try.", min=1)] = 20,
     splits: Annotated[str | None, typer.Option(help="Which splits, like 0-9; all by default.")] = None,
     seeds: Annotated[int, typer.Option(help="How many seeds for each split.", min=1)] = 1,
     seed: Annotated[int, typer.Option(help="Seed of the search itself.")] = 0,
-    preset: Annotated[str, typer.Option(help="Where what the space leaves out comes from: tuned or paper.")] = "tuned",
+    preset: Annotated[
+        str, typer.Option(help="Where what the space leaves out comes from: tuned, paper, none, or a TOML file.")
+    ] = "tuned",
+    nodes: NodesOption = None,
+    edges: EdgesOption = None,
+    graph: GraphOption = None,
+    label: LabelOption = None,
+    features: FeaturesOption = None,
     data_root: DataRootOption = None,
     runs: RunsOption = Path("runs"),
     device: DeviceOption = "auto",
     format: FormatOption = OutputFormat.text,
 ) -> None:
-    """Try settings and list them, best validation first; the test set is not looked at."""
+    """Try settings and list them, best validation first; test figures decide nothing and are not shown."""
     from gumbel_mpnn.cli.progress import ProgressMonitor
     from gumbel_mpnn.report import Table
-    from gumbel_mpnn.settings_tables import read_settings_file
+    from gumbel_mpnn.settings_tables import merge, read_settings_file
     from gumbel_mpnn.tuning import choices, search
 
-    tables = read_settings_file(space)
+    tables = merge(read_settings_file(space))
+    if not choices(tables):
+        raise UserError(f"{space} leaves nothing open: give some setting a list of choices")
+    undirected = tables.get("data", {}).get("undirected", True) is not False
+    source = Source(dataset, nodes, edges, graph, label, features).to_train_on(undirected)
     monitor = ProgressMonitor(show_test=False)
     try:
         found = search(
-            dataset,
+            source,
             model,
             tables,
             trials=trials,
             seed=seed,
-            preset=preset,
+            preset=None if preset == "none" else preset,
             splits=None if splits is None else parse_range(splits),
             seeds=seeds,
             runs=runs,
@@ -60,10 +76,18 @@ def tune(
         )
     finally:
         monitor.close()
-    rows = [[100 * t.run.val.mean, 100 * t.run.val.std, t.run.n, *map(_cell, t.chosen.values())] for t in found]
+    rows = [[*_figures(trial), *map(_cell, trial.chosen.values())] for trial in found]
     chosen, headings = list(choices(tables)), {"val": "val %", "n": "runs"}
     emit(Table(["val", "std", "n", *chosen], rows, headings=headings, exact=chosen), format)
+    if diverged := sum(trial.run is None for trial in found):
+        note(f"{diverged} of {len(found)} settings diverged in training")
     note(f"runs are in {runs / 'tune'}")
+
+
+def _figures(trial: Trial) -> list[float | int | None]:
+    if trial.run is None:
+        return [None, None, None]
+    return [100 * trial.run.val.mean, 100 * trial.run.val.std, trial.run.n]
 
 
 def _cell(value: object) -> str | int | float:

@@ -12,6 +12,7 @@ import signal
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 
 from gumbel_mpnn.cli.reproduction import Request, train_jobs
 from gumbel_mpnn.errors import UserError
@@ -19,21 +20,25 @@ from gumbel_mpnn.runs.locks import can_lock
 
 
 @contextmanager
-def workers_beside(names: Sequence[str], request: Request) -> Iterator[None]:
-    """All workers but this one are at work on the experiments of these names until the block ends."""
+def workers_beside(names: Sequence[str], request: Request) -> Iterator[Request]:
+    """All workers but this one are at work on the experiments of these names until the block ends.
+
+    There are never more than jobs, or than cores; the request that is given out has as many workers as there are.
+    """
     if request.workers > 1 and not can_lock():
         raise UserError("files cannot be locked here, so only one process may write runs: leave out --workers")
-    for name in names:  # what is asked for in vain is told here, before there is anybody else
-        request.jobs(request.experiment(name))
+    # What is asked for in vain is told here, before there is anybody else.
+    jobs = sum(len(request.jobs(request.experiment(name))) for name in names)
+    request = replace(request, workers=max(1, min(request.workers, jobs, os.cpu_count() or 1)))
     spawning = multiprocessing.get_context("spawn")
-    places = range(1, request.workers) if names else ()
+    places = range(1, request.workers)
     workers = [spawning.Process(target=_assist, args=(names, request, place), daemon=True) for place in places]
     if workers:
         _share_cores(request)
     for worker in workers:
         worker.start()
     try:
-        yield
+        yield request
     finally:
         for worker in workers:
             worker.terminate()

@@ -8,9 +8,9 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from gumbel_mpnn.graph import backend
+from gumbel_mpnn.graph.first_order import first_order
 from gumbel_mpnn.graph.layout import SparseLayout
 from gumbel_mpnn.graph.sparse import matmul, multiply_transposed, sampled_product
 
@@ -71,7 +71,7 @@ class _Attention(torch.autograd.Function):
         return found[0], found[1]
 
     @staticmethod
-    @once_differentiable
+    @first_order
     def backward(ctx: Any, grad: Tensor, own_grad: Tensor) -> tuple[Tensor | None, ...]:
         weight, target, source, *found = ctx.saved_tensors
         score_grad, weight_grad, target_grad, own_score_grad = ctx.kernels.share_grads(

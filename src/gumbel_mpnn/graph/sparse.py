@@ -16,9 +16,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from gumbel_mpnn.graph import backend
+from gumbel_mpnn.graph.first_order import first_order
 from gumbel_mpnn.graph.layout import SparseLayout
 
 
@@ -54,7 +54,7 @@ class _Matmul(torch.autograd.Function):
         return multiply(layout, values, x)
 
     @staticmethod
-    @once_differentiable
+    @first_order
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
         values, x = ctx.saved_tensors
         needs_values, needs_x, _ = ctx.needs_input_grad
@@ -74,7 +74,7 @@ class _SampledProduct(torch.autograd.Function):
         return sample(layout, a, b)
 
     @staticmethod
-    @once_differentiable
+    @first_order
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
         a, b = ctx.saved_tensors
         needs_a, needs_b, _ = ctx.needs_input_grad
@@ -119,10 +119,11 @@ def sample(layout: SparseLayout, a: Tensor, b: Tensor) -> Tensor:
     if kernels := backend.gpu_kernels(a):
         return kernels.walk(layout.by_row, b, own=a).samples  # type: ignore[no-any-return]
     tiles, (rows, cols) = layout.tiled(batch), layout.shape
-    pattern = _csr(tiles.rowptr, tiles.col, a.new_zeros(tiles.nnz), batch * rows, batch * cols)
+    values = a.new_zeros(tiles.nnz)
+    matrix = _csr(tiles.rowptr, tiles.col, values, batch * rows, batch * cols)
     left, right = a.reshape(batch * rows, width), b.reshape(batch * cols, width)
-    sampled: Tensor = torch.sparse.sampled_addmm(pattern, left, right.t(), beta=0.0)
-    return sampled.values().view(batch, layout.nnz)
+    torch.sparse.sampled_addmm(matrix, left, right.t(), beta=0.0, out=matrix)
+    return values.view(batch, layout.nnz)  # and not of the matrix, on which torch.compile fails
 
 
 def _csr(rowptr: Tensor, col: Tensor, values: Tensor, rows: int, cols: int) -> Tensor:

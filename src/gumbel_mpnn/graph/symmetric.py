@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from gumbel_mpnn.graph import backend
+from gumbel_mpnn.graph.first_order import first_order
 from gumbel_mpnn.graph.layout import SparseLayout
 from gumbel_mpnn.graph.sparse import multiply, multiply_transposed, sample
 
@@ -55,7 +55,7 @@ class _Symmetric(torch.autograd.Function):
         return out
 
     @staticmethod
-    @once_differentiable
+    @first_order
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         values, root, *learned = ctx.saved_tensors
         x, out = learned or (None, None)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 
 import torch
 from torch import Tensor
 
 from gumbel_mpnn.graph.attention import attention
+from gumbel_mpnn.graph.memo import Memo
 from gumbel_mpnn.graph.pair_graph import PairGraph
 from gumbel_mpnn.graph.symmetric import symmetric_product
+
+NO_WEIGHT = 1e-12
+"""A sum of weights up to this is none: its inverse and the square of that must stay finite."""
 
 
 class WeightedGraph:
@@ -17,18 +22,15 @@ class WeightedGraph:
 
     def __init__(self, graph: PairGraph, weight: Tensor | None, dtype: torch.dtype) -> None:
         self.graph = graph
-        like = torch.empty(0, dtype=dtype, device=graph.arc_pair.device)
-        self.arc_weight = graph.arc_weight(weight, like)
+        self.arc_weight = graph.arc_weight(weight, dtype)
 
     @classmethod
     def of(cls, graph: PairGraph, weight: Tensor | None, dtype: torch.dtype) -> WeightedGraph:
         """The graph under `weight`; without weights always the same object, its degrees computed once and for all."""
-        learned = weight is not None or (graph.pair_weight is not None and graph.pair_weight.requires_grad)
-        if learned or torch.is_inference_mode_enabled():  # what is made there is of no use in training
+        if weight is not None or torch.is_inference_mode_enabled():  # what is made there is of no use in training
             return cls(graph, weight, dtype)
-        if dtype not in graph.plain:
-            graph.plain[dtype] = cls(graph.twin(), None, dtype)
-        return graph.plain[dtype]
+        # Of a copy, so that what is kept for the graph does not hold it.
+        return _plain.get(graph, [graph.pair_weight], lambda: cls(replace(graph), None, dtype), dtype)
 
     @property
     def batch(self) -> int:
@@ -51,7 +53,7 @@ class WeightedGraph:
 
     def mean(self, x: Tensor) -> Tensor:
         """Weighted mean over neighbors; 0 for a node that has none."""
-        return self.sum(x) / torch.where(self.degree > _NO_WEIGHT, self.degree, 1.0)
+        return self.sum(x) / torch.where(self.degree > NO_WEIGHT, self.degree, 1.0)
 
     @cached_property
     def symmetric_arc_weight(self) -> Tensor:
@@ -77,4 +79,4 @@ class WeightedGraph:
         return self.graph.propagate_arcs(x, share) + own_share[..., None] * x
 
 
-_NO_WEIGHT = 1e-12  # a sum of weights below this is none: its inverse and the square of that must stay finite
+_plain: Memo[WeightedGraph] = Memo()

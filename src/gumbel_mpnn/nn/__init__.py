@@ -1,6 +1,6 @@
 """Layers and models with a replica axis."""
 
-from gumbel_mpnn.nn.backbone import GAT, GCN, MLP, Backbone, GraphSAGE, backbones
+from gumbel_mpnn.nn.backbone import GAT, GCN, MLP, Backbone, GraphSAGE, backbones, make_backbone
 from gumbel_mpnn.nn.features import SparseFeatures, as_features
 from gumbel_mpnn.nn.streams import Streams, derive_seed
 
@@ -15,4 +15,5 @@ __all__ = [
     "as_features",
     "backbones",
     "derive_seed",
+    "make_backbone",
 ]

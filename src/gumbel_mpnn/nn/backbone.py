@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -11,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from gumbel_mpnn.errors import UserError, check_at_least, check_between, check_whole
+from gumbel_mpnn.errors import UserError, check_at_least, check_between, check_whole, did_you_mean
 from gumbel_mpnn.graph import PairGraph, WeightedGraph
 from gumbel_mpnn.nn.activation import activate, dropout, dropout_features
 from gumbel_mpnn.nn.convs import DenseConv, GATConv, GCNConv, SAGEConv
@@ -88,7 +89,7 @@ class Backbone(ReplicaModule, ABC):
 
     def reset_parameters(self) -> None:
         """Draw all parameters anew from the replicas' seeds."""
-        self.draw_all(Streams(self.seeds, "init"))
+        self.init_parameters(Streams(self.seeds, "init"))
 
     @property
     def streams(self) -> Streams:
@@ -142,6 +143,36 @@ class Backbone(ReplicaModule, ABC):
 
 
 backbones: Registry[Backbone] = Registry("model", reserved=("replicas", "seeds"))
+
+
+def make_backbone(
+    owner: nn.Module,
+    name: str,
+    in_channels: int,
+    options: Mapping[str, Any],
+    *,
+    out_channels: int,
+    replicas: int | None,
+    seeds: Sequence[int] | None,
+    also: Iterable[str] = (),
+) -> Backbone:
+    """The backbone called `name` of a model that hands on its options; those that other backbones have are passed over.
+
+    What no backbone has is a `UserError` that looks among all names that the `owner` takes, those of `also` included.
+    """
+    known, of_all = backbones.defaults(name), backbones.all_defaults()
+    for option in options:
+        if option not in of_all:
+            near = did_you_mean(option, {*of_all, *_keywords(type(owner)), *also})
+            raise UserError(f"{type(owner).__name__} has no option {option!r}: {near}")
+    mine = {option: value for option, value in options.items() if option in known}
+    return backbones[name](in_channels, out_channels=out_channels, replicas=replicas, seeds=seeds, **mine)
+
+
+def _keywords(model: type[nn.Module]) -> set[str]:
+    """The arguments that a model and its base classes take by name."""
+    signatures = (inspect.signature(cls) for cls in model.__mro__[:-1])
+    return {p.name for signature in signatures for p in signature.parameters.values() if p.kind is p.KEYWORD_ONLY}
 
 
 @backbones.register("mlp")

@@ -55,7 +55,7 @@ class GCNConv(ReplicaModule):
         self.linear = Linear(replicas, in_channels, out_channels, bias=False, glorot=True)
         self.bias = nn.Parameter(torch.zeros(replicas, 1, out_channels))
 
-    def draw(self, streams: Streams) -> None:
+    def init_own_parameters(self, streams: Streams) -> None:
         """Bias 0."""
         nn.init.zeros_(self.bias)
 
@@ -95,7 +95,7 @@ class GATConv(ReplicaModule):
         self.target = nn.Parameter(torch.empty(replicas, heads, width))
         self.bias = nn.Parameter(torch.zeros(replicas, 1, out_channels))
 
-    def draw(self, streams: Streams) -> None:
+    def init_own_parameters(self, streams: Streams) -> None:
         """Glorot attention vectors, bias 0."""
         _, heads, width = self.source.shape
         bound = math.sqrt(6 / (heads + width))
@@ -118,4 +118,4 @@ class GATConv(ReplicaModule):
             self.negative_slope,
         )
         out = out.view(replicas, self.heads, nodes, -1).transpose(1, 2).reshape(replicas, nodes, channels)
-        return out + self.bias
+        return out + self.bias.to(out.dtype)

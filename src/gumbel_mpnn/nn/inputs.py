@@ -33,7 +33,7 @@ def model_input(
     if isinstance(x, Data):
         graph = PairGraph.of(x, candidates=candidates) if graph is None else graph
         x = x.x
-    x = _features(x, in_channels, dtype)
+    x = check_features(x, in_channels, dtype)
     if isinstance(graph, Tensor):
         graph = PairGraph.of(Data(edge_index=graph, edge_weight=weight, num_nodes=x.shape[-2]))
         weight = None
@@ -44,8 +44,8 @@ def model_input(
     return x, graph, weight
 
 
-def _features(x: object, in_channels: int, dtype: torch.dtype) -> Tensor | SparseFeatures:
-    """Dense features, or our own sparse ones, that a model of this width and number format can take."""
+def check_features(x: object, in_channels: int, dtype: torch.dtype) -> Tensor | SparseFeatures:
+    """`x` dense, or in our own sparse form; a `UserError` unless a model of this width and format can take it."""
     if x is None:
         raise DataError("this graph has no features: give it data.x, floats of shape [N, F]")
     if not isinstance(x, Tensor | SparseFeatures):

@@ -9,8 +9,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from gumbel_mpnn.errors import UserError, did_you_mean
+from gumbel_mpnn.errors import unknown_name
 from gumbel_mpnn.graph import matmul
+from gumbel_mpnn.graph.first_order import first_order
 from gumbel_mpnn.nn.features import SparseFeatures
 from gumbel_mpnn.nn.streams import Streams, import_kernels
 
@@ -18,14 +19,14 @@ from gumbel_mpnn.nn.streams import Streams, import_kernels
 class ReplicaModule(nn.Module):
     """A module whose parameters hold R replicas and are drawn from R streams."""
 
-    def draw(self, streams: Streams) -> None:
+    def init_own_parameters(self, streams: Streams) -> None:
         """Draw the parameters that are this module's own, not those of modules within it."""
 
-    def draw_all(self, streams: Streams) -> None:
+    def init_parameters(self, streams: Streams) -> None:
         """Draw the parameters of this module and of all modules within it, in their order."""
         for module in self.modules():
             if isinstance(module, ReplicaModule):
-                module.draw(streams)
+                module.init_own_parameters(streams)
 
 
 class Linear(ReplicaModule):
@@ -39,7 +40,7 @@ class Linear(ReplicaModule):
         self.weight = nn.Parameter(torch.empty(replicas, in_channels, out_channels))
         self.bias = nn.Parameter(torch.empty(replicas, 1, out_channels)) if bias else None
 
-    def draw(self, streams: Streams) -> None:
+    def init_own_parameters(self, streams: Streams) -> None:
         """Glorot's uniform range with bias 0 (as PyG's layers), or that of `torch.nn.Linear`."""
         _, fan_in, fan_out = self.weight.shape
         bound = math.sqrt(6 / (fan_in + fan_out)) if self.glorot else 1 / math.sqrt(max(fan_in, 1))
@@ -79,7 +80,7 @@ class LayerNorm(ReplicaModule):
         self.weight = nn.Parameter(torch.empty(replicas, 1, channels))
         self.bias = nn.Parameter(torch.empty(replicas, 1, channels))
 
-    def draw(self, streams: Streams) -> None:
+    def init_own_parameters(self, streams: Streams) -> None:
         """Start at the identity."""
         nn.init.ones_(self.weight)
         nn.init.zeros_(self.bias)
@@ -103,7 +104,7 @@ class BatchNorm(ReplicaModule):
         self.register_buffer("running_mean", torch.empty(replicas, 1, channels))
         self.register_buffer("running_var", torch.empty(replicas, 1, channels))
 
-    def draw(self, streams: Streams) -> None:
+    def init_own_parameters(self, streams: Streams) -> None:
         """Start at the identity."""
         nn.init.ones_(self.weight)
         nn.init.zeros_(self.bias)
@@ -138,6 +139,7 @@ class _Standardize(torch.autograd.Function):
         return normal
 
     @staticmethod
+    @first_order
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         normal, rstd = ctx.saved_tensors
         along_one = grad.mean(1, keepdim=True)
@@ -162,4 +164,4 @@ def make_norm(name: str, replicas: int, channels: int) -> ReplicaModule:
             return BatchNorm(replicas, channels)
         case "none":
             return Identity()
-    raise UserError(f"there is no norm called {name!r}: {did_you_mean(name, ['layer', 'batch', 'none'])}")
+    raise unknown_name("norm", name, ["layer", "batch", "none"])

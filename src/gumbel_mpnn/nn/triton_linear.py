@@ -14,6 +14,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from gumbel_mpnn.graph.first_order import first_order
+
 WIDEST = 128
 """Channels in and out, at the most: wider layers have results enough for libraries to be fast."""
 CHUNK = 1024
@@ -69,6 +71,7 @@ class _Linear(torch.autograd.Function):
         return x @ weight if bias is None else torch.baddbmm(bias, x, weight)
 
     @staticmethod
+    @first_order
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
         x, weight = ctx.saved_tensors
         needs_x, needs_weight, needs_bias = ctx.needs_input_grad

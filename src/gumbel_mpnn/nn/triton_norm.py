@@ -13,6 +13,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from gumbel_mpnn.graph.first_order import first_order
+
 TILE = 8192
 """Numbers in a tile of nodes times channels, at the most."""
 CHUNK = 256
@@ -196,6 +198,7 @@ class _NormReluDropout(torch.autograd.Function):
         return y
 
     @staticmethod
+    @first_order
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         grad = grad.contiguous()
         replicas, nodes, width = grad.shape

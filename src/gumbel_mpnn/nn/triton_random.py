@@ -9,6 +9,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from gumbel_mpnn.graph.first_order import first_order
+
 BLOCK = 1024
 
 
@@ -47,6 +49,7 @@ class _Dropout(torch.autograd.Function):
         return _apply(x, probability, seeds, call)
 
     @staticmethod
+    @first_order
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
         return _apply(grad, ctx.probability, ctx.seeds, ctx.call), None, None, None
 

@@ -49,7 +49,7 @@ class Filter:
         return cls(name, f"json_extract(settings, ?) {sign} ?", [_json_path(name), value])
 
     def check(self, database: sqlite3.Connection) -> None:
-        """Raise an error where no run at all has what the condition is about: it would be a slip of the pen."""
+        """Raise an error where no run at all has what the condition is about, or anything like its value."""
         if self.name in NAMED:
             known = {value for (value,) in database.execute(f"SELECT DISTINCT {self.name} FROM settings")}
             for word in self.values:
@@ -58,9 +58,13 @@ class Filter:
         elif self.name not in FIGURES:
             if database.execute("SELECT 1 FROM settings LIMIT 1").fetchone() is None:
                 return
-            query = "SELECT 1 FROM settings WHERE json_type(settings, ?) IS NOT NULL LIMIT 1"
-            if database.execute(query, [_json_path(self.name)]).fetchone() is None:
+            query = "SELECT DISTINCT json_type(settings, ?) FROM settings"
+            kinds = {kind for (kind,) in database.execute(query, [_json_path(self.name)])} - {None}
+            if not kinds:
                 raise unknown_name("setting among the runs", self.name, _setting_names(database))
+            value = self.values[-1]
+            if kinds.isdisjoint(["text"] if isinstance(value, str) else ["integer", "real", "true", "false"]):
+                raise UserError(f"no run has a {self.name} that can be compared with {value!r}")
 
 
 def flat(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -84,8 +88,8 @@ def _json_path(name: str) -> str:
 
 
 def _value(text: str) -> str | float:
-    if text in ("true", "false"):
-        return float(text == "true")
+    if text.lower() in ("true", "false"):
+        return float(text.lower() == "true")
     try:
         return float(text)
     except ValueError:

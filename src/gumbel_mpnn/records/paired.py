@@ -17,6 +17,8 @@ RESAMPLES = 10_000
 FEWEST_SPLITS = 3
 """With fewer splits nothing is said: the interval is all that a difference of shares can be."""
 LEVEL = 0.05
+ENOUGH_SPLITS = 6
+"""With fewer splits no difference, however large, makes the p-value smaller than `LEVEL`."""
 DIGITS = 12
 """Differences that are equal to so many digits are ties, and not rounding."""
 EXACT = 13
@@ -31,11 +33,16 @@ class Paired:
     low: float
     high: float
     n: int
+    """Runs of either setting that have a counterpart."""
+    splits: int
+    """How many splits they are of."""
     p: float
 
     @property
     def verdict(self) -> str:
-        """`better` or `worse` where the interval leaves out 0 and the test agrees, else `same`."""
+        """`better` or `worse` where the interval leaves out 0 and the test agrees, else `same`; or `too few splits`."""
+        if self.splits < ENOUGH_SPLITS:
+            return "too few splits"
         if self.p >= LEVEL:
             return "same"
         return "better" if self.low > 0 else "worse" if self.high < 0 else "same"
@@ -46,7 +53,7 @@ def compare(ours: Iterable[Record], theirs: Iterable[Record]) -> Paired:
 
     Runs of one split share their test nodes and are not independent of each other. So the interval is a bootstrap over
     splits and, within each, over seeds; and the test is Wilcoxon's signed-rank test of the splits' mean differences,
-    two-sided. Below six splits no difference, however large, makes its p-value smaller than 0.05.
+    two-sided.
     """
     other = {(record.split, record.seed): record.test for record in theirs}
     by_split: dict[int, list[float]] = {}
@@ -60,7 +67,7 @@ def compare(ours: Iterable[Record], theirs: Iterable[Record]) -> Paired:
     if len(groups) >= FEWEST_SPLITS:
         low, high = np.quantile(_resampled_means(groups), [0.025, 0.975])
     values, p = np.concatenate(groups), signed_rank_p([float(group.mean()) for group in groups])
-    return Paired(mean=float(values.mean()), low=float(low), high=float(high), n=len(values), p=p)
+    return Paired(float(values.mean()), float(low), float(high), n=len(values), splits=len(groups), p=p)
 
 
 def signed_rank_p(differences: Sequence[float]) -> float:

@@ -4,11 +4,11 @@ from gumbel_mpnn.rewiring import candidates, regularizers
 from gumbel_mpnn.rewiring.drop_edge import DropEdge
 from gumbel_mpnn.rewiring.gumbel_mpnn import GumbelMPNN
 from gumbel_mpnn.rewiring.on_backbone import OnBackbone
-from gumbel_mpnn.rewiring.rewired import RewiredGraph
+from gumbel_mpnn.rewiring.rewired import Rewired
+from gumbel_mpnn.rewiring.rewired_graph import RewiredGraph
 from gumbel_mpnn.rewiring.rewirer import Rewirer
 from gumbel_mpnn.rewiring.sdrf import SDRF
 from gumbel_mpnn.rewiring.sdrf_model import SDRFModel
-from gumbel_mpnn.rewiring.wrapper import Rewired
 
 __all__ = [
     "SDRF",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, ClassVar, Literal, overload
 
 import torch
@@ -14,14 +14,17 @@ from gumbel_mpnn.config import RewiringSettings
 from gumbel_mpnn.errors import UserError
 from gumbel_mpnn.graph import PairGraph, WeightedGraph
 from gumbel_mpnn.graph.memo import Memo
-from gumbel_mpnn.nn import SparseFeatures, Streams, backbones
-from gumbel_mpnn.nn.inputs import model_input
+from gumbel_mpnn.nn import SparseFeatures, Streams, backbones, make_backbone
 from gumbel_mpnn.nn.loss import cross_entropy
 from gumbel_mpnn.rewiring.decoys import Decoys
 from gumbel_mpnn.rewiring.evaluating import evaluating
-from gumbel_mpnn.rewiring.regularizers import Agreement, Degree, Prior, Regularizer, regularizers
-from gumbel_mpnn.rewiring.rewired import RewiredGraph
-from gumbel_mpnn.rewiring.rewiring_model import RewiringModel, own_settings
+from gumbel_mpnn.rewiring.regularizers import Degree, Prior, Regularizer, agreement, regularizers
+from gumbel_mpnn.rewiring.rewired_graph import RewiredGraph
+from gumbel_mpnn.rewiring.rewiring_model import OF_THE_REWIRER, RewiringModel, own_settings
+
+OF_SAMPLING = ("beliefs", "evaluation_samples")
+"""Settings that act in a loop of one's own beside those of the rewirer."""
+SETTINGS = frozenset(field.name for field in fields(RewiringSettings))
 
 
 class GumbelMPNN(RewiringModel):
@@ -81,24 +84,25 @@ class GumbelMPNN(RewiringModel):
             "input_layer": input_layer,
             "input_dropout": input_dropout,
             "heads": heads,
-            **settings,
         }
-        known, of_all = backbones.defaults(backbone), backbones.all_defaults()
-        changes = {name: value for name, value in settings.items() if name not in of_all}
+        of_rewiring = SETTINGS - backbones.all_defaults().keys()
+        changes = {name: value for name, value in settings.items() if name in of_rewiring}
+        options |= {name: value for name, value in settings.items() if name not in of_rewiring}
         if rewiring is not None and changes:
             raise UserError(f"give {', '.join(changes)} within rewiring, or no rewiring but single settings")
-        of_sampling = ("beliefs", "evaluation_samples")
-        super().__init__(own_settings(changes, *of_sampling) if rewiring is None else rewiring, replicas)
-        self.backbone = backbones[backbone](
+        super().__init__(own_settings(changes, *OF_SAMPLING) if rewiring is None else rewiring, replicas)
+        self.backbone = make_backbone(
+            self,
+            backbone,
             in_channels,
+            options,
             out_channels=out_channels,
             replicas=replicas,
             seeds=seeds,
-            **{name: value for name, value in options.items() if name in known},
+            also=(*OF_THE_REWIRER, *OF_SAMPLING),
         )
         self._add_rewirer(in_channels, out_channels)
         self.regularizers = _make_regularizers(self.settings)
-        self.agreement = Agreement(self.settings.agreement)
         drawn_in_evaluation = self.settings.evaluation == "mean_of_samples"
         # Predictions then depend on the seeds: they are part of the state.
         self.register_buffer("evaluation_seeds", torch.tensor(self.backbone.seeds) if drawn_in_evaluation else None)
@@ -109,7 +113,7 @@ class GumbelMPNN(RewiringModel):
     def reset_parameters(self) -> None:
         """Draw all parameters anew from the replicas' seeds."""
         self.backbone.reset_parameters()
-        self._draw_rewirer(self.backbone.seeds)
+        self._init_rewirer(self.backbone.seeds)
 
     @property
     def streams(self) -> Streams:
@@ -141,9 +145,7 @@ class GumbelMPNN(RewiringModel):
                 undirected: for a directed graph give `PairGraph.of(data, undirected=False)`.
             return_graph: Whether to give the rewired graph too.
         """
-        x, graph, _ = model_input(
-            x, graph, in_channels=self.backbone.in_channels, dtype=self.backbone.head.weight.dtype, candidates=True
-        )
+        x, graph = self._read(x, graph)
         rewired = self._rewired(x, graph)
         if not self.training and self.settings.evaluation == "mean_of_samples":
             logits, rewired = self._mean_of_samples(x, rewired)
@@ -176,10 +178,10 @@ class GumbelMPNN(RewiringModel):
             for regularizer in self.regularizers:
                 each = each + regularizer.weighted(logits, drawn, y, train_mask)
             loss = loss + each / self.settings.samples
-        if self.agreement.weight and len(outputs) > 1:
+        if self.settings.agreement and len(outputs) > 1:
             ramp = self.settings.agreement_ramp
             grown = (progress / ramp).clamp(max=1) if ramp else 1.0
-            loss = loss + grown * self.agreement.weighted(torch.stack(outputs), drawn, y, train_mask)
+            loss = loss + grown * (self.settings.agreement * agreement(outputs))
         return loss
 
     def _decoys(self, graph: PairGraph) -> Decoys:
@@ -230,7 +232,7 @@ def _make_regularizers(settings: RewiringSettings) -> list[Regularizer]:
     """The penalties that the settings ask for, with their weights."""
     chosen: list[Regularizer] = []
     if settings.regularizer != "none":
-        if regularizers.canonical(settings.regularizer) in ("prior", "agreement"):
+        if settings.regularizer.lower() in ("prior", "agreement"):
             raise UserError(f"set rewiring.{settings.regularizer} to its weight rather than naming it as regularizer")
         if settings.regularizer_weight:
             chosen.append(_named(settings))

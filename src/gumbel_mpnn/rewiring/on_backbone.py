@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gumbel_mpnn.errors import UserError, did_you_mean
 from gumbel_mpnn.graph import PairGraph
-from gumbel_mpnn.nn import SparseFeatures, Streams, backbones
+from gumbel_mpnn.nn import SparseFeatures, Streams, make_backbone
 from gumbel_mpnn.nn.modules import ReplicaModule
 
 
@@ -44,17 +42,8 @@ class OnBackbone(ReplicaModule):
         **options: Any,
     ) -> None:
         super().__init__()
-        known, of_all = backbones.defaults(backbone), backbones.all_defaults()
-        for name in options:
-            if name not in of_all:
-                near = did_you_mean(name, {*of_all, *inspect.signature(type(self)).parameters} - {"options"})
-                raise UserError(f"{type(self).__name__} has no option {name!r}: {near}")
-        self.backbone = backbones[backbone](
-            in_channels,
-            out_channels=out_channels,
-            replicas=replicas,
-            seeds=seeds,
-            **{name: value for name, value in options.items() if name in known},
+        self.backbone = make_backbone(
+            self, backbone, in_channels, options, out_channels=out_channels, replicas=replicas, seeds=seeds
         )
 
     def reset_parameters(self) -> None:

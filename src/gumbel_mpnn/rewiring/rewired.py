@@ -1,49 +1,67 @@
-"""A graph as a rewiring left it: the fixed pairs, how likely each is, and the weights of one draw."""
+"""A rewirer around any model that takes `(x, edge_index, edge_weight)`, such as a stack of PyG's GCNConv."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from gumbel_mpnn.errors import check_between
-from gumbel_mpnn.graph import PairGraph
+from gumbel_mpnn.errors import UserError
+from gumbel_mpnn.graph import PairGraph, WeightedGraph
+from gumbel_mpnn.nn import Streams
+from gumbel_mpnn.rewiring.rewired_graph import RewiredGraph
+from gumbel_mpnn.rewiring.rewiring_model import RewiringModel, own_settings
 
 
-@dataclass(frozen=True, eq=False)
-class RewiredGraph:
-    """The pairs of `graph` with what a scorer and a sampler made of them."""
+class Rewired(RewiringModel):
+    """`model` on a graph that is rewired while it trains: `Rewired(my_gcn, in_channels, out_channels)(data)`.
 
-    graph: PairGraph
-    theta: Tensor
-    """Logit of every pair's probability, [R, P]."""
-    weight: Tensor
-    """Weight of every pair in this draw, [R, P]."""
+    The model must make good use of `edge_weight`: PyG's GCNConv does, its SAGEConv and GATConv do not take one, and
+    our own backbones are wrapped already as `GumbelMPNN`. Add `auxiliary_loss` to your loss, and set `progress` if the
+    temperature is to fall.
+
+    Args:
+        model: Called as `model(x, edge_index, edge_weight)`.
+        in_channels: Number of features of a node.
+        out_channels: Number of classes.
+        **changes: Rewiring settings, as `scorer="mixed"`, laid over the defaults: `scorer`, `channels`, `origin`,
+            `keep`, `add`, `tau` (constant without a `tau_end`), `tau_end`, `hard` and `evaluation`. Candidates are the
+            data's, regularizers are added to your loss.
+    """
+
+    def __init__(self, model: nn.Module, in_channels: int, out_channels: int, **changes: Any) -> None:
+        super().__init__(own_settings(changes), replicas=None)
+        if self.settings.evaluation == "mean_of_samples":
+            raise UserError("Rewired evaluates on the 'threshold' or the 'expected' graph, not on a 'mean_of_samples'")
+        self.model = model
+        self._add_rewirer(in_channels, out_channels)
+        self.seed = int(torch.randint(2**62, ()))
+        self._streams: Streams | None = None
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the rewirer's parameters anew; those of the model are its own."""
+        self._init_rewirer([self.seed])
 
     @property
-    def probability(self) -> Tensor:
-        """Probability of every pair, [R, P]."""
-        return self.theta.sigmoid()
+    def streams(self) -> Streams:
+        """The random streams of training, on the device of the model."""
+        device = self.rewirer.origin.device
+        if self._streams is None or self._streams.device != device:
+            self._streams = Streams([self.seed], "train", device)
+        return self._streams
 
+    def forward(self, data: Data, graph: PairGraph | None = None) -> tuple[Tensor, RewiredGraph]:
+        """The model's output, and the graph it was made on, for regularizers: one draw in training.
 
-def as_data(graph: PairGraph, probability: Tensor, data: Data, threshold: float = 0.5) -> Data:
-    """A plain `Data` with the pairs of `probability` [P] of at least `threshold`.
-
-    `edge_index` has both directions of every undirected pair; `edge_weight` is the probability and `edge_origin` is
-    true for edges that `data` had. Everything else of `data` that is not about edges is kept.
-    """
-    check_between(0, 1, threshold=threshold)
-    chosen = probability >= threshold
-    index, weight, origin = graph.pair_index[:, chosen], probability[chosen], graph.is_original[chosen]
-    if graph.undirected:
-        index = torch.cat([index, index.flip(0)], dim=1)
-        weight, origin = weight.repeat(2), origin.repeat(2)
-    order = torch.argsort(index[0] * graph.num_nodes + index[1])
-    out = Data(edge_index=index[:, order], edge_weight=weight[order], edge_origin=origin[order])
-    out.num_nodes = graph.num_nodes
-    for key, value in data.to_dict().items():
-        if not data.is_edge_attr(key) and key not in ("edge_index", "candidate_index", "max_candidates_per_node"):
-            out[key] = value
-    return out
+        Args:
+            data: A graph with features, and with candidates if edges may be added.
+            graph: Its pairs, where they are not the undirected ones: `PairGraph.of(data, undirected=False)`.
+        """
+        x, graph = self._read(data, graph)
+        rewired = self._rewired(x, graph)
+        weight = WeightedGraph(graph, rewired.weight[0], x.dtype).arc_weight
+        out: Tensor = self.model(x, graph.edge_index, weight)
+        return out, rewired

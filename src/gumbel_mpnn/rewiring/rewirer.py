@@ -11,8 +11,8 @@ from gumbel_mpnn.config import RewiringSettings
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import Streams
 from gumbel_mpnn.nn.modules import ReplicaModule
-from gumbel_mpnn.rewiring.rewired import RewiredGraph
-from gumbel_mpnn.rewiring.sampler import evaluation_weight, sample
+from gumbel_mpnn.rewiring.rewired_graph import RewiredGraph
+from gumbel_mpnn.rewiring.sampler import sample
 from gumbel_mpnn.rewiring.scorers import NodeView, Scorer, scorers
 
 
@@ -36,7 +36,7 @@ class Rewirer(ReplicaModule):
         else:
             self.register_buffer("origin", bias)
 
-    def draw(self, streams: Streams) -> None:
+    def init_own_parameters(self, streams: Streams) -> None:
         """Given edges start at probability `keep` and candidates at `add`, or all at ½."""
         with torch.no_grad():
             for column, probability in enumerate((self.settings.add, self.settings.keep)):
@@ -58,7 +58,9 @@ class Rewirer(ReplicaModule):
         """One graph drawn for each replica."""
         return RewiredGraph(graph, theta, sample(theta, self.temperature(progress), streams, hard=self.settings.hard))
 
-    def expected(self, theta: Tensor, graph: PairGraph) -> RewiredGraph:
-        """The graph of evaluation without noise: by threshold, or weighed by probability."""
-        mode = "threshold" if self.settings.evaluation == "threshold" else "expected"
-        return RewiredGraph(graph, theta, evaluation_weight(theta, mode))
+    def without_noise(self, theta: Tensor, graph: PairGraph) -> RewiredGraph:
+        """The graph of evaluation: by `threshold` pairs of probability ½ or more, else all weighed by it."""
+        weight = theta.sigmoid()
+        if self.settings.evaluation == "threshold":
+            weight = (weight >= 0.5).to(theta.dtype)  # as `rewire` keeps them
+        return RewiredGraph(graph, theta, weight)

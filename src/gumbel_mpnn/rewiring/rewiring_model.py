@@ -15,13 +15,14 @@ from gumbel_mpnn.config import RewiringSettings, rewiring_settings
 from gumbel_mpnn.errors import UserError
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import SparseFeatures, Streams
+from gumbel_mpnn.nn.inputs import check_features, model_input
 from gumbel_mpnn.nn.loss import cross_entropy
 from gumbel_mpnn.nn.modules import ReplicaModule
 from gumbel_mpnn.rewiring.beliefs import BeliefHead
 from gumbel_mpnn.rewiring.decoys import Flood
 from gumbel_mpnn.rewiring.evaluating import evaluating
 from gumbel_mpnn.rewiring.regularizers.base import labels_of
-from gumbel_mpnn.rewiring.rewired import RewiredGraph, as_data
+from gumbel_mpnn.rewiring.rewired_graph import RewiredGraph, as_data
 from gumbel_mpnn.rewiring.rewirer import Rewirer
 from gumbel_mpnn.rewiring.scorers import NodeView
 
@@ -32,6 +33,7 @@ OF_THE_REWIRER = ("scorer", "channels", "origin", "keep", "add", "tau", "tau_end
 class RewiringModel(ReplicaModule, ABC):
     """A model whose graph a rewirer makes; `GumbelMPNN` and `Rewired` differ in what they do on that graph."""
 
+    in_channels: int
     rewirer: Rewirer
     belief_head: BeliefHead | None
 
@@ -57,12 +59,14 @@ class RewiringModel(ReplicaModule, ABC):
         """
         if self.belief_head is None:
             return self._without_axis(self.rewirer.origin.new_zeros(len(self.rewirer.origin)))
-        logits = self.belief_head(data.x, self.streams)
+        x = check_features(data.x, self.in_channels, self.rewirer.origin.dtype)
+        logits = self.belief_head(x, self.streams)
         return self._without_axis(cross_entropy(logits, *labels_of(data, logits)))
 
     @torch.no_grad()
     def pair_probability(self, x: Tensor | SparseFeatures, graph: PairGraph) -> Tensor:
         """How likely every pair is to be an edge, as in evaluation, [R, P]."""
+        x, graph = self._read(x, graph)
         with evaluating(self):
             theta: Tensor = self.rewirer(self._view(x, graph)[0], graph)
         return theta.sigmoid()
@@ -77,28 +81,35 @@ class RewiringModel(ReplicaModule, ABC):
             threshold: Pairs less likely than this are left out; 0 keeps all.
             graph: Its pairs, where they are not the undirected ones: `PairGraph.of(data, undirected=False)`.
         """
-        graph = PairGraph.of(data) if graph is None else graph
-        return as_data(graph, self.pair_probability(data.x, graph).mean(0), data, threshold)
+        x, graph = self._read(data, graph)
+        return as_data(graph, self.pair_probability(x, graph).mean(0), data, threshold)
+
+    def _read(
+        self, x: Tensor | SparseFeatures | Data, graph: PairGraph | Tensor | None
+    ) -> tuple[Tensor | SparseFeatures, PairGraph]:
+        """Features and pairs of one call, candidates among them, or a `UserError` that says what does not fit."""
+        dtype = self.rewirer.origin.dtype
+        return model_input(x, graph, in_channels=self.in_channels, dtype=dtype, candidates=True)[:2]
 
     def _add_rewirer(self, in_channels: int, out_channels: int) -> None:
-        count = self.replicas or 1
+        count, self.in_channels = self.replicas or 1, in_channels
         self.rewirer = Rewirer(in_channels, out_channels, count, self.settings)
         needs_head = self.rewirer.scorer.uses_beliefs and self.settings.beliefs == "features"
         self.belief_head = BeliefHead(count, in_channels, out_channels) if needs_head else None
 
-    def _draw_rewirer(self, seeds: Sequence[int]) -> None:
+    def _init_rewirer(self, seeds: Sequence[int]) -> None:
         """Draw the parameters of the rewirer and of the belief head anew."""
         streams = Streams(seeds, "init rewiring")
         for part in (self.rewirer, self.belief_head):
             if part is not None:
-                part.draw_all(streams)
+                part.init_parameters(streams)
 
     def _rewired(self, x: Tensor | SparseFeatures, graph: PairGraph) -> RewiredGraph:
         """One draw in training, the graph that `evaluation` names otherwise."""
         theta = self.rewirer(self._view(x, graph)[0], graph)
         if self.training:
             return self.rewirer.sampled(theta, graph, self.streams, self.progress)
-        return self.rewirer.expected(theta, graph)
+        return self.rewirer.without_noise(theta, graph)
 
     def _view(
         self, x: Tensor | SparseFeatures, graph: PairGraph, flood: Flood | None = None

@@ -10,12 +10,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from gumbel_mpnn.errors import UserError, did_you_mean
+from gumbel_mpnn.errors import UserError
 from gumbel_mpnn.nn import Streams
 
 SMALLEST = torch.finfo(torch.float32).eps
 """Uniform numbers are kept this far from 0 and 1: the noise stays finite, below 16 in absolute value."""
-EVALUATIONS = ("threshold", "expected", "mean_of_samples")
 
 
 def sample(theta: Tensor, tau: Tensor | float, streams: Streams, *, hard: bool = True) -> Tensor:
@@ -36,16 +35,6 @@ def sample(theta: Tensor, tau: Tensor | float, streams: Streams, *, hard: bool =
         return soft
     drawn = (noisy > 0).to(theta.dtype)
     return drawn + (soft - soft.detach())
-
-
-def evaluation_weight(theta: Tensor, mode: str) -> Tensor:
-    """Weights without noise: `threshold` keeps pairs of probability ½ or more, `expected` weighs by probability."""
-    match mode:
-        case "threshold":
-            return (theta.sigmoid() >= 0.5).to(theta.dtype)  # as `rewire` keeps them
-        case "expected":
-            return theta.sigmoid()
-    raise UserError(f"there is no evaluation graph called {mode!r}: {did_you_mean(mode, EVALUATIONS)}")
 
 
 def check_temperature(tau: float) -> None:

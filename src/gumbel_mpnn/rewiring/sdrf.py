@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 import time
 import warnings
@@ -14,13 +13,15 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.transforms import BaseTransform
 
 from gumbel_mpnn.errors import UserError, check_at_least, check_whole
-from gumbel_mpnn.graph import PairGraph, edge_index_of
+from gumbel_mpnn.graph import PairGraph, edge_index_of, without_pairs
 from gumbel_mpnn.measures.curvature import mode_number
 from gumbel_mpnn.rewiring.flow import Flow
-from gumbel_mpnn.rewiring.progress import StepLine
+
+Progress = Callable[[int, int], None]
+"""Called with the steps done and all steps."""
 
 REPORT_SECONDS = 0.2
-"""Steps are done in groups that take about so long: then progress is shown, and Ctrl-C is heard."""
+"""Steps are done in groups that take about so long: then progress is told, and Ctrl-C is heard."""
 
 MOST_ITERATIONS = 10_000_000
 """Room for a step takes about 150 bytes."""
@@ -45,7 +46,7 @@ class SDRF(BaseTransform):  # type: ignore[misc]
             no other; False leaves the directions and weights of the given edges as they are, new edges have both.
         mode: How curvature is counted, `paper` or `reference` (see `gm.measures.balanced_forman`).
         seed: The same seed makes the same draws on every machine.
-        progress: Called with the steps done and all steps now and then; by default a line on standard error.
+        progress: Called with the steps done and all steps, at the start and now and then.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class SDRF(BaseTransform):  # type: ignore[misc]
         undirected: bool = True,
         mode: str = "paper",
         seed: int = 0,
-        progress: Callable[[int, int], None] | None = None,
+        progress: Progress | None = None,
     ) -> None:
         check_at_least(0, iterations=iterations)
         if iterations > MOST_ITERATIONS:
@@ -101,23 +102,21 @@ class SDRF(BaseTransform):  # type: ignore[misc]
 
     def _run(self, flow: Flow) -> None:
         """All steps, in groups that grow until each takes about `REPORT_SECONDS`."""
-        tell, line = self.progress, None
-        if tell is None:
-            tell = line = StepLine("SDRF")
         count = 1
-        try:
-            while not flow.finished:
-                start = time.monotonic()
-                flow.advance(count)
-                tell(flow.done, self.iterations)
-                seconds = time.monotonic() - start
-                if seconds < REPORT_SECONDS / 2:
-                    count *= 2
-                elif seconds > REPORT_SECONDS:
-                    count = max(count // 2, 1)
-        finally:
-            if line is not None:
-                line.close()
+        self._tell(flow)
+        while not flow.finished:
+            start = time.monotonic()
+            flow.advance(count)
+            self._tell(flow)
+            seconds = time.monotonic() - start
+            if seconds < REPORT_SECONDS / 2:
+                count *= 2
+            elif seconds > REPORT_SECONDS:
+                count = max(count // 2, 1)
+
+    def _tell(self, flow: Flow) -> None:
+        if self.progress is not None:
+            self.progress(flow.done, self.iterations)
 
     def __repr__(self) -> str:
         shown = ("iterations", "tau", "removal_bound", "undirected", "mode", "seed")
@@ -145,11 +144,7 @@ def _with_pairs(data: Data, given: PairGraph, pairs: Tensor) -> Data:
     order = torch.argsort(index[0] * nodes + index[1])
     order = order[kept[order]]
     index, key, origin = index[:, order], key[order], origin[order]
-    out = copy.copy(data)
-    out.num_nodes = given.num_nodes
-    for name in list(data.keys()):
-        if out.is_edge_attr(name) or name in _ABOUT_PAIRS:
-            del out[name]
+    out = without_pairs(data, given.num_nodes)
     out.edge_index, out.edge_origin = index, origin
     if given.pair_weight is not None:
         weight = torch.ones_like(key, dtype=given.pair_weight.dtype)
@@ -166,6 +161,3 @@ def _renew_slices(batch: Batch) -> None:
     about_edges = {name: starts for name in ("edge_index", "edge_origin", "edge_weight") if name in batch}
     batch._slice_dict = {**batch._slice_dict, **about_edges}
     batch._inc_dict = {**batch._inc_dict, "edge_index": first_nodes, "edge_origin": torch.zeros_like(first_nodes)}
-
-
-_ABOUT_PAIRS = ("edge_index", "candidate_index", "max_candidates_per_node")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from torch_geometric.data import Data
 
 from gumbel_mpnn.config import Settings
 from gumbel_mpnn.rewiring.on_backbone import OnBackbone
-from gumbel_mpnn.rewiring.sdrf import SDRF
+from gumbel_mpnn.rewiring.sdrf import SDRF, Progress
 
 
 class SDRFModel(OnBackbone):
@@ -40,21 +41,34 @@ class SDRFModel(OnBackbone):
         **options: Any,
     ) -> None:
         super().__init__(in_channels, **options)
-        self.transform = SDRF(iterations, tau, removal_bound if remove else None, mode=curvature, seed=sdrf_seed)
+        self.sdrf_options = {
+            "iterations": iterations,
+            "tau": tau,
+            "remove": remove,
+            "removal_bound": removal_bound,
+            "curvature": curvature,
+            "sdrf_seed": sdrf_seed,
+        }
+        _transform(self.sdrf_options)  # what cannot be is told now
 
     @staticmethod
-    def prepare(data: Data, settings: Settings) -> Data:
-        """The graph that a model of these settings trains on."""
-        options = settings.options
-        transform = SDRF(
-            options["iterations"],
-            options["tau"],
-            options["removal_bound"] if options["remove"] else None,
-            undirected=settings.data.undirected,
-            mode=options["curvature"],
-            seed=options["sdrf_seed"],
-        )
-        return transform.rewire(data)
+    def prepare(data: Data, settings: Settings, progress: Progress | None = None) -> Data:
+        """The graph that a model of these settings trains on; `progress` is told how far SDRF is."""
+        return _transform(settings.options, settings.data.undirected, progress).rewire(data)
 
     def __repr__(self) -> str:
-        return f"SDRFModel({self.backbone}, {self.transform})"
+        options = ", ".join(f"{name}={value!r}" for name, value in self.sdrf_options.items())
+        return f"SDRFModel({self.backbone}, {options})"
+
+
+def _transform(options: Mapping[str, Any], undirected: bool = True, progress: Progress | None = None) -> SDRF:
+    """SDRF by the names that its arguments have among the options of the model."""
+    return SDRF(
+        options["iterations"],
+        options["tau"],
+        options["removal_bound"] if options["remove"] else None,
+        undirected=undirected,
+        mode=options["curvature"],
+        seed=options["sdrf_seed"],
+        progress=progress,
+    )

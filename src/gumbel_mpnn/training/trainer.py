@@ -11,15 +11,16 @@ import torch
 from torch import Tensor
 
 from gumbel_mpnn.config import Settings
-from gumbel_mpnn.errors import DataError, UserError
+from gumbel_mpnn.errors import DataError, DivergedError
 from gumbel_mpnn.nn.loss import cross_entropy
+from gumbel_mpnn.records import Replica
 from gumbel_mpnn.rewiring import GumbelMPNN
 from gumbel_mpnn.training.checkpoint import load_tensors, save_tensors
 from gumbel_mpnn.training.metrics import metrics
 from gumbel_mpnn.training.models import Model, build_model
 from gumbel_mpnn.training.precision import activation_precision, class_scores, pair_probability
 from gumbel_mpnn.training.replay import Replay
-from gumbel_mpnn.training.task import Replica, Task
+from gumbel_mpnn.training.task import Task
 
 STOP_CHECK_EVERY = 20
 """Evaluations between two looks at whether all replicas have stopped: on a GPU each look waits for the device."""
@@ -130,7 +131,7 @@ class Trainer:
     def outcomes(self, seconds: float) -> list[Outcome]:
         """The replicas at their best epochs; the only place where test labels are looked at."""
         if not torch.isfinite(self.best_val).all():
-            raise UserError("training diverged (no finite validation value): try a smaller train.lr")
+            raise DivergedError("training diverged (no finite validation value): try a smaller train.lr")
         self.model.load_state_dict(self.best_state)
         self.model.eval()
         scores = class_scores(self.model, self.task, self.settings)

@@ -11,16 +11,20 @@ A search space is a settings file in which a value may be a list of choices, lai
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from torch_geometric.data import Data
 
-from gumbel_mpnn.errors import UserError
-from gumbel_mpnn.runs import Monitor, Run, fit
+from gumbel_mpnn.errors import DivergedError, UserError
+from gumbel_mpnn.runs import Monitor, Run, fit, make_settings
+from gumbel_mpnn.settings_tables import merge
 
 Tables = Mapping[str, Mapping[str, Any]]
 
@@ -32,27 +36,33 @@ class Trial:
     chosen: dict[str, Any]
     """The values of what the space leaves open, by `table.name`."""
     settings: Tables
-    run: Run
+    run: Run | None
+    """None where training diverged."""
+
+    @property
+    def val(self) -> float:
+        """The mean validation value, by which trials are judged."""
+        return -math.inf if self.run is None else self.run.val.mean
 
 
 def choices(space: Tables) -> dict[str, list[Any]]:
-    """What a space leaves open: `table.name` → its choices."""
-    return {
-        f"{table}.{name}": value
-        for table, values in space.items()
+    """What a space leaves open: `table.name` → its choices, each once."""
+    found = {
+        f"{table}.{name}": list({repr(choice): choice for choice in value}.values())
+        for table, values in merge(space).items()
         for name, value in values.items()
         if isinstance(value, list)
     }
+    for key, values in found.items():
+        if not values:
+            raise UserError(f"the list of choices of {key} is empty")
+    return found
 
 
 def draws(space: Tables, seed: int) -> Iterator[tuple[dict[str, Any], Tables]]:
     """Settings of the space in random order, each once: what was chosen, and the complete tables."""
     open_ = choices(space)
-    if any(not values for values in open_.values()):
-        raise UserError("a list of choices in the search space is empty")
-    total = 1
-    for values in open_.values():
-        total *= len(values)
+    total = math.prod(map(len, open_.values()))
     for number in random.Random(seed).sample(range(total), total) if total <= 10**6 else _endless(total, seed):
         chosen: dict[str, Any] = {}
         for key, values in open_.items():
@@ -80,28 +90,33 @@ def search(
     device: str = "auto",
     monitor: Monitor | None = None,
 ) -> list[Trial]:
-    """`trials` settings of the space, the best mean validation value first; test figures are not looked at.
+    """`trials` settings of the space, the best mean validation value first; test figures decide nothing.
 
     What the space does not name is as in the `preset`, or plain defaults where there is none.
     """
     chosen_splits = None if splits is None else list(splits)
+    drawn = list(islice(draws(space, seed), trials))
+    for _, tables in drawn:  # a mistake in any of them is told before the first is tried
+        make_settings(dataset, model, preset=preset, settings=tables)
     done = []
-    for (chosen, tables), _ in zip(draws(space, seed), range(trials), strict=False):
-        run = fit(
-            dataset,
-            model,
-            splits=chosen_splits,
-            seeds=seeds,
-            preset=preset,
-            settings=tables,
-            runs=runs,
-            experiment="tune",
-            root=root,
-            device=device,
-            monitor=monitor,
-        )
+    for chosen, tables in drawn:
+        run: Run | None = None
+        with suppress(DivergedError):
+            run = fit(
+                dataset,
+                model,
+                splits=chosen_splits,
+                seeds=seeds,
+                preset=preset,
+                settings=tables,
+                runs=runs,
+                experiment="tune",
+                root=root,
+                device=device,
+                monitor=monitor,
+            )
         done.append(Trial(chosen, tables, run))
-    return sorted(done, key=lambda trial: -trial.run.val.mean)
+    return sorted(done, key=lambda trial: -trial.val)
 
 
 def _endless(total: int, seed: int) -> Iterator[int]:

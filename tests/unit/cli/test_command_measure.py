@@ -250,6 +250,15 @@ class TestRun:
         command("train", "tiny", "--splits", "0", *options, "--set", "model.iterations=6")
         assert "are of different settings" in command("measure", "--run", "runs").stderr
 
+    @pytest.mark.usefixtures("tiny")
+    def test_steps_of_sdrf_are_shown(self, command, monkeypatch):
+        monkeypatch.setattr("gumbel_mpnn.cli.live_line.PLAIN_LINE_SECONDS", -1.0)
+        trained = command("train", "tiny", "--splits", "0", "--model", "sdrf", "--set", "model.iterations=5", *QUICK)
+        measured = command("measure", "--run", "runs", "--format", "json")
+        for result in (trained, measured):
+            assert "SDRF: 5/5 steps" in result.stderr
+        assert "after" in as_json(measured)
+
     def test_sdrf_on_own_data(self, command, csv):
         command("train", *csv, "--splits", "0", "--model", "sdrf", "--set", "model.iterations=5", *QUICK)
         assert "own data: name its files too" in command("measure", "--run", "runs").stderr

@@ -55,6 +55,21 @@ def test_the_page_has_the_command_the_machine_and_the_table(command, here):
     assert "| tiny | MLP | " in page
 
 
+@pytest.mark.parametrize("name", ["page.csv", "page.pdf", "page", "folder.md"])
+def test_a_page_has_a_name_of_its_own(command, here, name):
+    (here / "folder.md").mkdir()
+    result = command("reproduce", "backbones", "--only", "tiny,mlp", *QUICK, "--out", name)
+    assert (result.exit_code, list(here.rglob("record.json"))) == (2, [])
+    assert result.stderr == f"error: --out {name} is no name of a Markdown page: give it one that ends in .md\n"
+
+
+def test_the_command_on_the_page_can_be_pasted(command, here):
+    call = ("reproduce", "backbones", "--only", "tiny, mlp", "--splits", "0", "--seeds", "1", *QUICK)
+    command(*call, "--out", "a page.md")
+    assert "--only 'tiny, mlp' --splits 0" in (page := (here / "a page.md").read_text())
+    assert "--out 'a page.md'\n" in page
+
+
 def test_the_text_table(command):
     lines = command("reproduce", "backbones", "--only", "cora,gcn").stdout.splitlines()
     assert lines[0].split("  ")[0] == "data set"

@@ -35,6 +35,9 @@ class TestList:
             ("--where train.lr=0.05", 1),
             ("--where n>=2 --where test<=100", 3),
             ("--where test>100", 0),
+            ("--where data.undirected=True", 3),
+            ("--where data.undirected!=true", 0),
+            ("--where model.norm=layer --where train.lr<1", 0),
         ],
     )
     def test_conditions(self, command, trained, options, count):
@@ -46,6 +49,8 @@ class TestList:
         [
             ("--model gatt", "there is no model among the runs called 'gatt'"),
             ("--where test", "cannot read the condition 'test'"),
+            ("--where train.lr<abc", "no run has a train.lr that can be compared with 'abc'"),
+            ("--where model.norm=3", "no run has a model.norm that can be compared with 3.0"),
             ("--format json show x", "write --format after 'show'"),
             ("--runs elsewhere reindex", "write --runs after 'reindex'"),
             ("show zzz", "there is no finished run 'zzz' in runs"),
@@ -60,11 +65,24 @@ class TestList:
         assert message in line
 
 
+def test_a_folder_that_is_not_there(command):
+    result = command("runs", "--runs", "nowhere")
+    assert (result.exit_code, result.stderr) == (0, "there is no folder nowhere yet\n")
+
+
+def test_a_single_run_has_no_spread(command, tiny):
+    result = command("train", "tiny", "--splits", "0", *QUICK, "--format", "csv")
+    (row,) = csv.DictReader(result.stdout.splitlines())
+    assert (row["n"], row["std"], row["stderr"]) == ("1", "", "")
+    assert "(one run), val" in result.stderr
+    assert json.loads(command("runs", "--format", "json").stdout)[0]["std"] is None
+
+
 class TestShow:
     def test_as_json(self, command, trained):
         fingerprint = trained.gcn.rpartition("/")[2]
         shown = json.loads(command("runs", "show", fingerprint[:9], "--format", "json").stdout)
-        records = [record for _, record in find_records_of(trained.gcn)]
+        records = find_records_of(trained.gcn)
         assert [Record(**run) for run in shown["runs"]] == records
         assert (shown["folder"], shown["fingerprint"]) == (trained.gcn, fingerprint)
         assert shown["settings"] == records[0].settings
@@ -91,10 +109,20 @@ class TestCompare:
         shown = json.loads(command("runs", "compare", trained.gcn, trained.rates, "--format", "json").stdout)
         assert list(shown["settings"]) == ["train.lr"]
         assert shown["settings"]["train.lr"][1] == 0.05
-        ours, theirs = ([record for _, record in find_records_of(folder)] for folder in (trained.gcn, trained.rates))
+        ours, theirs = (find_records_of(folder) for folder in (trained.gcn, trained.rates))
         paired = compare_records(ours, theirs)
         assert shown["difference"] == pytest.approx(100 * paired.mean)
-        assert [shown[name] for name in ("low", "high", "n", "p", "verdict")] == [-100, 100, 2, paired.p, "same"]
+        names = ("low", "high", "n", "p", "verdict")
+        assert [shown[name] for name in names] == [-100, 100, 2, paired.p, "too few splits"]
+
+    def test_runs_without_a_counterpart_and_too_few_splits_are_told(self, command, trained):
+        command("train", "tiny", "--splits", "1", "--seeds", "2", "--set", "train.patience=7", *QUICK)
+        found = json.loads(command("runs", "--where", "train.patience=7", "--format", "json").stdout)
+        notes = command("runs", "compare", trained.gcn, found[0]["folder"]).stderr.splitlines()
+        assert notes == [
+            "left out, for want of a counterpart: 1 runs of A, 1 of B",
+            "with fewer than 6 splits no difference can be told from chance: these have 1",
+        ]
 
     def test_as_text(self, command, trained):
         settings, result = command("runs", "compare", trained.gcn, trained.mlp).stdout.split("\n\n")
@@ -114,7 +142,7 @@ class TestExport:
         result = command("runs", "export", "out.csv", "--experiment", "train")
         assert result.stderr == "4 runs are in out.csv\n"
         rows = list(csv.DictReader(Path("out.csv").read_text().splitlines()))
-        expected = [r for folder in (trained.gcn, trained.mlp) for _, r in find_records_of(folder)]
+        expected = [r for folder in (trained.gcn, trained.mlp) for r in find_records_of(folder)]
         assert [(row["model"], int(row["split"]), float(row["test"])) for row in rows] == [
             (record.settings["model"]["name"], record.split, record.test) for record in expected
         ]
@@ -151,10 +179,12 @@ class TestExport:
         monkeypatch.setitem(sys.modules, "tensorboard", ModuleType("tensorboard"))
         monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", SimpleNamespace(SummaryWriter=Writer))
         assert command("runs", "export", "out", "--to", "tensorboard", "--model", "mlp").exit_code == 0
-        (folder, record), *_ = find_records_of(trained.mlp)
+        record = find_records_of(trained.mlp)[0]
         first, second = writers
         assert first.log_dir == f"out/train/tiny/mlp/{record.fingerprint}/split0-seed0"
-        history = [json.loads(line) for line in (folder / "history.jsonl").read_text().splitlines()]
+        history = [
+            json.loads(line) for line in (Path(trained.mlp) / "split0-seed0/history.jsonl").read_text().splitlines()
+        ]
         assert first.scalars == [
             (curve, row[curve], row["epoch"]) for row in history for curve in ("train_loss", "val", "val_loss")
         ]
@@ -198,7 +228,7 @@ class TestExport:
         assert client.experiments == ["rates/tiny", "train/tiny"]
         assert [experiment for experiment, _ in client.runs] == ["1", "1", "2", "2", "2", "2"]
         assert client.ended == [name for _, name in client.runs]
-        _, record = find_records_of(trained.rates)[0]
+        record = find_records_of(trained.rates)[0]
         name = client.runs[0][1]
         assert ("train.lr", "0.05") in client.params[name]
         assert ("final_test", record.test, 0, 0) in client.metrics[name]

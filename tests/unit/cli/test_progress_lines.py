@@ -4,7 +4,8 @@ import io
 
 import pytest
 
-from gumbel_mpnn.cli.progress import ProgressMonitor, _size
+from gumbel_mpnn.cli.live_line import StepLine
+from gumbel_mpnn.cli.progress import ProgressMonitor
 from helpers import make_settings
 
 SETTINGS = make_settings(epochs=10)
@@ -39,7 +40,7 @@ def test_a_live_line_on_a_terminal(terminal):
     monitor.progress(10, 0.5)
     monitor.group(3, 10)
     monitor.progress(4, 0.625)
-    monitor.live.refresh()
+    monitor.line.live.refresh()
     monitor.close()
     assert "gcn on toy: 6 runs, 2 groups, about 5 MiB of memory" in shown.getvalue()
     assert "14/20 epochs" in shown.getvalue()
@@ -50,16 +51,16 @@ def test_closing_twice_is_no_harm(terminal):
     terminal()
     monitor = ProgressMonitor()
     monitor.begin(SETTINGS, replicas=1, finished=0, groups=1, bytes_needed=0)
-    assert monitor.live is not None
+    assert monitor.line.live is not None
     monitor.close()
     monitor.close()
-    assert monitor.live is None
+    assert monitor.line is None
 
 
 def test_no_live_line_when_nothing_is_to_be_done(terminal):
     shown, monitor = terminal(), ProgressMonitor()
     monitor.begin(SETTINGS, replicas=3, finished=3, groups=0, bytes_needed=0)
-    assert monitor.live is None
+    assert monitor.line is None
     assert shown.getvalue() == "gcn on toy: all 3 runs found finished\n"
 
 
@@ -74,6 +75,68 @@ def test_no_live_line_elsewhere(capsys):
     assert captured.err == "gcn on toy: 2 runs, 1 more found finished, 1 group, about 2 KiB of memory\n"
 
 
-@pytest.mark.parametrize(("count", "text"), [(0, "0 B"), (1023, "1023 B"), (1024, "1 KiB"), (5 * 2**20, "5 MiB")])
-def test_sizes(count, text):
-    assert _size(count) == text
+def test_epochs_in_plain_lines(monkeypatch, capsys):
+    now = clock(monkeypatch)
+    monitor = ProgressMonitor()
+    monitor.begin(SETTINGS, replicas=2, finished=0, groups=1, bytes_needed=0)
+    monitor.group(2, 10)
+    for seconds, epoch in ((5, 1), (20, 4), (21, 5), (40, 8)):
+        now[0] = seconds
+        monitor.progress(epoch, 0.5)
+    assert capsys.readouterr().err.splitlines()[1:] == [
+        "gcn on toy: 4/10 epochs, best val 50.00, about 30 s left",
+        "gcn on toy: 8/10 epochs, best val 50.00, about 10 s left",
+    ]
+
+
+def test_steps_of_sdrf_on_a_terminal(terminal):
+    shown, monitor = terminal(), ProgressMonitor()
+    monitor.prepare(0, 20)
+    monitor.prepare(7, 20)
+    steps = monitor.line.line
+    steps.live.refresh()
+    monitor.begin(SETTINGS, replicas=1, finished=0, groups=1, bytes_needed=0)
+    assert "SDRF 7/20 steps" in shown.getvalue()
+    assert steps.live is None  # its line has made room for the next
+    monitor.close()
+
+
+def test_no_time_is_foretold_before_there_is_a_step_to_go_by(monkeypatch, capsys):
+    now = clock(monkeypatch)
+    line = StepLine("SDRF")
+    for seconds, done in ((20, 0), (40, 0), (60, 10), (80, 20), (85, 30), (100, 40)):
+        now[0] = seconds
+        line(done, 100)
+    assert capsys.readouterr().err.splitlines() == [
+        "SDRF: 0/100 steps",
+        "SDRF: 0/100 steps",
+        "SDRF: 10/100 steps",
+        "SDRF: 20/100 steps, about 160 s left",
+        "SDRF: 40/100 steps, about 80 s left",
+    ]
+
+
+def clock(monkeypatch):
+    """The time in seconds, to be set."""
+    now = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    return now
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1024, "1 KiB"),
+        (5 * 2**20, "5 MiB"),
+        (2**30, "1.0 GiB"),
+        (3 * 2**29, "1.5 GiB"),
+        (20 * 2**30, "20.0 GiB"),
+    ],
+)
+def test_sizes(capsys, count, text):
+    monitor = ProgressMonitor()
+    monitor.begin(SETTINGS, replicas=1, finished=0, groups=1, bytes_needed=count)
+    monitor.close()
+    assert capsys.readouterr().err.endswith(f", about {text} of memory\n")

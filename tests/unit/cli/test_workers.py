@@ -1,6 +1,7 @@
 """Processes that train beside the command: real ones, on a data set that is generated."""
 
 import multiprocessing
+import os
 import signal
 import time
 from pathlib import Path
@@ -40,7 +41,8 @@ def in_this_process(monkeypatch):
     return workers._assist
 
 
-def test_they_train_what_is_asked_for_and_end_with_the_block():
+def test_they_train_what_is_asked_for_and_end_with_the_block(monkeypatch):
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
     request = Request(**ASKED, workers=2)
     wanted = len(request.jobs(request.experiment("bottleneck")))
     with workers_beside(["bottleneck"], request):
@@ -95,6 +97,25 @@ def test_what_is_not_there_is_told_before_anybody_starts(monkeypatch):
     request = Request(**{**ASKED, "only": "nowhere"}, workers=2)
     with pytest.raises(UserError, match="nowhere"), workers_beside(["bottleneck"], request):
         pass
+
+
+@pytest.mark.parametrize(("cores", "workers"), [(64, 2), (1, 1)])
+def test_never_more_than_jobs_or_cores(monkeypatch, cores, workers):
+    started = []
+
+    class Worker(SimpleNamespace):
+        start = terminate = join = lambda _: None
+
+    def start(**arguments):
+        started.append(arguments["args"][1].workers)
+        return Worker()
+
+    monkeypatch.setattr(os, "cpu_count", lambda: cores)
+    monkeypatch.setattr(multiprocessing, "get_context", lambda _: SimpleNamespace(Process=start))
+    monkeypatch.setattr("gumbel_mpnn.cli.workers._share_cores", lambda _: None)
+    with workers_beside(["bottleneck"], Request(**ASKED, workers=500)) as request:
+        assert started == [workers] * (workers - 1)
+        assert request.workers == workers
 
 
 def test_they_need_locks(monkeypatch):

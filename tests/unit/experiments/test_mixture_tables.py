@@ -117,7 +117,7 @@ class TestDecompositionTable:
         assert [row["labels"] for row in rows] == ["classes", "components", "components (oracle)"]
         assert [row["outputs"] for row in rows] == [3, 5, None]
         assert [row["difference"] for row in rows] == [None, pytest.approx(0), None]
-        assert [row["verdict"] for row in rows] == [None, "same", "no data"]
+        assert [row["verdict"] for row in rows] == [None, "too few splits", "no data"]
         assert (rows[1]["test"], rows[1]["n"]) == (pytest.approx(60), 2)
         assert (rows[2]["test"], rows[2]["n"]) == (None, None)
         assert set(DecompositionTable().headings) <= set(rows[0])

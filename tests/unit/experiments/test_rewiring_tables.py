@@ -59,7 +59,7 @@ class TestRewiring:
         (row,) = Rewiring().collect(results)
         assert (row["backbone"], row["test"], row["paper"]) == (pytest.approx(25), pytest.approx(35), 87.95)
         assert [row[name] for name in ("difference", "low", "high")] == [pytest.approx(10)] * 3
-        assert (row["verdict"], row["n"], row["labels"]) == ("same", 4, "full")  # no test calls four splits enough
+        assert (row["verdict"], row["n"], row["labels"]) == ("too few splits", 4, "full")
         assert set(Rewiring().headings) <= set(row)
 
     def test_no_data(self):

@@ -37,7 +37,7 @@ def test_the_interval_holds_the_mean_and_lies_within_the_values():
 
 def test_two_splits_are_too_few_for_a_verdict():
     paired = compare(records({(0, 0): 0.9, (1, 0): 0.9}), records({(0, 0): 0.1, (1, 0): 0.1}))
-    assert (paired.low, paired.high, paired.verdict) == (-1.0, 1.0, "same")
+    assert (paired.low, paired.high, paired.verdict) == (-1.0, 1.0, "too few splits")
 
 
 def test_no_run_in_common_is_an_error():
@@ -47,16 +47,16 @@ def test_no_run_in_common_is_an_error():
 
 @pytest.mark.parametrize(("low", "high", "verdict"), [(0.1, 0.2, "better"), (-0.2, -0.1, "worse"), (-0.1, 0.1, "same")])
 def test_a_verdict_is_given_only_where_the_interval_leaves_out_zero(low, high, verdict):
-    assert Paired(0.0, low, high, 10, p=0.01).verdict == verdict
+    assert Paired(0.0, low, high, 10, 10, p=0.01).verdict == verdict
 
 
 @pytest.mark.parametrize(("low", "high"), [(0.1, 0.2), (-0.2, -0.1)])
 def test_a_verdict_needs_the_test_too(low, high):
-    assert Paired(0.0, low, high, 10, p=0.05).verdict == "same"
+    assert Paired(0.0, low, high, 10, 10, p=0.05).verdict == "same"
 
 
 @pytest.mark.parametrize(
-    ("splits", "p", "verdict"), [(5, 2 / 32, "same"), (6, 2 / 64, "better"), (10, 2 / 1024, "better")]
+    ("splits", "p", "verdict"), [(5, 2 / 32, "too few splits"), (6, 2 / 64, "better"), (10, 2 / 1024, "better")]
 )
 def test_every_split_better(splits, p, verdict):
     """Of the 2^n signs, only those of the sample and their opposite are as far out."""
@@ -117,9 +117,9 @@ def test_holm_by_hand(p_values, expected):
 
 
 def test_what_is_better_alone_may_be_the_same_among_many():
-    found = corrected({"a": Paired(0.1, 0.05, 0.2, 10, p=0.03), "b": Paired(0.1, 0.05, 0.2, 10, p=0.001)})
+    found = corrected({"a": Paired(0.1, 0.05, 0.2, 10, 10, p=0.03), "b": Paired(0.1, 0.05, 0.2, 10, 10, p=0.001)})
     assert {key: paired.p for key, paired in found.items()} == pytest.approx({"a": 0.03, "b": 0.002})
-    found = corrected({key: Paired(0.1, 0.05, 0.2, 10, p=0.03) for key in "ab"})
+    found = corrected({key: Paired(0.1, 0.05, 0.2, 10, 10, p=0.03) for key in "ab"})
     assert [paired.verdict for paired in found.values()] == ["same", "same"]
 
 

@@ -89,6 +89,12 @@ def test_a_share_is_between_0_and_1(edge_dropout):
         make(edge_dropout=edge_dropout)
 
 
+@pytest.mark.parametrize("name", ["backbone", "replicas", "out_channels", "hidden_channels"])
+def test_options_of_its_base_class_are_suggested_too(name):
+    with pytest.raises(UserError, match=f"DropEdge has no option '{name[:-1]}': did you mean '{name}'"):
+        make(**{name[:-1]: 1})
+
+
 def test_its_own_options_are_suggested():
     with pytest.raises(UserError, match="DropEdge has no option 'edge_dropot': did you mean 'edge_dropout'"):
         DropEdge(5, out_channels=3, edge_dropot=0.1)

@@ -12,7 +12,7 @@ from gumbel_mpnn.errors import UserError
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import backbones
 from gumbel_mpnn.rewiring import GumbelMPNN
-from gumbel_mpnn.rewiring.rewired import as_data
+from gumbel_mpnn.rewiring.rewired_graph import as_data
 from gumbel_mpnn.rewiring.scorers import scorers
 from gumbel_mpnn.training import Task, models, train
 from helpers import edges, normal, numbers, random_edges, replicas, small_data
@@ -60,12 +60,11 @@ def test_training_starts_at_the_given_graph():
 
 def test_without_a_bias_by_origin_given_edges_have_no_advantage():
     data = data_with_candidates()
-    model = model_for(data, scorer="class-space", origin="none").eval()
+    model, scores = model_for(data, scorer="class-space", origin="none").eval(), []
+    model.rewirer.scorer.register_forward_hook(lambda scorer, given, made: scores.append(made))
     _, graph = model(data, return_graph=True)
     assert torch.equal(model.rewirer.origin, torch.zeros(1, 2))
-    torch.testing.assert_close(
-        graph.probability, model.rewirer.scorer(model._view(data.x, graph.graph)[0], graph.graph).sigmoid()
-    )
+    torch.testing.assert_close(graph.probability, scores[0].sigmoid())
 
 
 @pytest.mark.parametrize(("origin", "learned"), [("fixed", False), ("learned", True), ("none", False)])
@@ -141,13 +140,12 @@ def test_training_is_reproducible_and_replicas_do_not_disturb_each_other(scorer)
 @pytest.mark.parametrize("beliefs", ["features", "graph"])
 def test_beliefs_come_from_features_or_from_the_backbone(beliefs):
     data = data_with_candidates()
-    model = model_for(data, scorer="class-space", beliefs=beliefs)
+    model, seen = model_for(data, scorer="class-space", beliefs=beliefs), []
     assert (model.belief_head is not None) == (beliefs == "features")
-    graph = PairGraph.of(data)
-    nodes, logits = model._view(data.x, graph)
-    torch.testing.assert_close(nodes.beliefs.sum(-1), torch.ones(1, data.num_nodes))
-    assert not nodes.beliefs.requires_grad
-    assert (logits is not None) == (beliefs == "features")
+    model.rewirer.scorer.register_forward_pre_hook(lambda scorer, given: seen.append(given[0].beliefs))
+    model(data)
+    torch.testing.assert_close(seen[0].sum(-1), torch.ones(1, data.num_nodes))
+    assert not seen[0].requires_grad
     assert model.backbone.training
 
 
@@ -291,14 +289,29 @@ def test_a_model_can_be_pickled_and_goes_on_alike(scorer, evaluation, tmp_path):
     assert torch.equal(again.train().training_loss(*lesson), model.train().training_loss(*lesson))
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("hiden_channels", "hidden_channels"), ("taus", "tau"), ("scorers", "scorer"), ("backbones", "backbone")],
+)
+@pytest.mark.parametrize("rewiring", [None, RewiringSettings()], ids=["single settings", "all at once"])
+def test_a_name_that_is_no_option_is_looked_for_among_all(name, meant, rewiring):
+    with pytest.raises(UserError, match=f"GumbelMPNN has no option '{name}': did you mean '{meant}'"):
+        GumbelMPNN(5, out_channels=3, rewiring=rewiring, **{name: 8})
+
+
 @pytest.mark.parametrize("beliefs", ["features", "graph"])
-def test_a_failed_rewire_leaves_the_model_as_it_was(beliefs):
+def test_a_failed_rewire_leaves_the_model_as_it_was(beliefs, monkeypatch):
+    def fail(*given):
+        raise RuntimeError
+
     data = data_with_candidates()
     model = model_for(data, scorer="class-space", beliefs=beliefs)
     model.backbone.norms.eval()
     modes = [module.training for module in model.modules()]
-    with pytest.raises(RuntimeError):
-        model.rewire(Data(x=torch.randn(4, data.num_features + 1), edge_index=edges((0, 1))))
+    with monkeypatch.context() as patch:
+        patch.setattr(model.rewirer.scorer, "forward", fail)
+        with pytest.raises(RuntimeError):
+            model.rewire(data)
     assert [module.training for module in model.modules()] == modes
     model.rewire(data)
     assert [module.training for module in model.modules()] == modes

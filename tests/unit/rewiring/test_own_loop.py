@@ -8,8 +8,9 @@ from torch_geometric.nn import GCNConv
 import gumbel_mpnn as gm
 from gumbel_mpnn.config import RewiringSettings, rewiring_settings
 from gumbel_mpnn.rewiring.scorers import scorers
+from helpers import changed
 from unit.rewiring.test_gumbel_mpnn import data_with_candidates, model_for
-from unit.rewiring.test_wrapper import wrapped
+from unit.rewiring.test_rewired import wrapped
 
 MODELS = {"GumbelMPNN": model_for, "Rewired": wrapped}
 each_model = pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
@@ -66,6 +67,35 @@ def test_beliefs_without_labels_are_answered_in_one_sentence(make, data):
     del data.train_mask
     with pytest.raises(gm.UserError, match=r"give it data\.train_mask"):
         model.auxiliary_loss(data)
+
+
+@each_model
+@pytest.mark.parametrize("ask", ["__call__", "rewire", "auxiliary_loss"])
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda x: None, "this graph has no features: give it data.x"),
+        (lambda x: x.double(), r"the features are torch.float64 .*: give x.to\(torch.float32\)"),
+        (lambda x: x[:, 1:], r"the features must have the shape \[N, 6\] for this model, not \[24, 5\]"),
+        (lambda x: x.numpy(), r"features are a tensor \[N, 6\] or a Data, not a ndarray"),
+    ],
+)
+def test_features_that_do_not_fit_are_answered_in_one_sentence(make, ask, change, message, data):
+    model = make(data, scorer="class-space")
+    with pytest.raises(gm.UserError, match=message):
+        getattr(model, ask)(changed(data, x=change(data.x), num_nodes=24))
+
+
+@each_model
+@pytest.mark.parametrize("ask", ["__call__", "rewire", "auxiliary_loss"])
+def test_sparse_features_are_taken(make, ask, data):
+    model = make(data, scorer="class-space").eval()
+    sparse, dense = (getattr(model, ask)(changed(data, x=x)) for x in (data.x.to_sparse(), data.x))
+    if ask == "rewire":
+        sparse, dense = sparse.edge_weight, dense.edge_weight
+    elif isinstance(dense, tuple):
+        sparse, dense = sparse[0], dense[0]
+    assert torch.equal(sparse, dense)
 
 
 @each_model

@@ -8,7 +8,7 @@ import torch
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import as_features
 from gumbel_mpnn.rewiring.scorers import facts
-from helpers import edges, random_edges
+from helpers import LargestOutput, edges, random_edges
 
 # 0-1, 1-2, 2-3, 3-0, 0-2 and 3-4; candidates 1-3 and 1-4.
 SQUARE = PairGraph.build(
@@ -52,10 +52,26 @@ def test_all_facts_of_one_pair():
     torch.testing.assert_close(facts.pair_facts(as_features(x * (x < 0)), SQUARE)[:, 0], torch.zeros(8))
 
 
-def test_sparse_features_have_the_same_cosine():
-    x = torch.eye(5).repeat(1, 4)
-    assert not isinstance(as_features(x), torch.Tensor)
-    torch.testing.assert_close(facts.cosine(as_features(x), SQUARE), facts.cosine(x, SQUARE))
+@pytest.mark.parametrize("at_once", [1, 10, 35, 10**6])
+def test_sparse_features_have_the_same_cosine_however_many_columns_are_dense_at_once(at_once, monkeypatch):
+    monkeypatch.setattr(facts, "NUMBERS_AT_ONCE", at_once)
+    x = torch.eye(5).repeat(1, 4) * torch.linspace(0.5, 3, 20)
+    x[1, 0], x[4, 7], x[3] = 2.0, -1.0, 0.0
+    sparse = as_features(x)
+    assert not isinstance(sparse, torch.Tensor)
+    expected = torch.nn.functional.cosine_similarity(*x[SQUARE.pair_index])
+    torch.testing.assert_close(facts.cosine(sparse, SQUARE), expected)
+    torch.testing.assert_close(facts.cosine(x, SQUARE), expected)
+
+
+def test_there_is_no_dense_copy_of_sparse_features(monkeypatch):
+    monkeypatch.setattr(facts, "NUMBERS_AT_ONCE", 500)
+    graph = PairGraph.build(random_edges(50, 100), 50)
+    sparse = as_features(torch.eye(50).repeat(1, 40))
+    graph.pairs  # noqa: B018 - laid out once
+    with LargestOutput() as largest:
+        facts.cosine(sparse, graph)
+    assert largest.elements <= max(len(sparse.values), 50 * 50) < 50 * 2000
 
 
 def test_a_graph_without_pairs_has_no_facts():

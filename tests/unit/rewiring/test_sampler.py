@@ -3,9 +3,13 @@
 import pytest
 import torch
 
+from gumbel_mpnn.config import RewiringSettings
 from gumbel_mpnn.errors import UserError
+from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import Streams
-from gumbel_mpnn.rewiring.sampler import evaluation_weight, sample
+from gumbel_mpnn.rewiring import Rewirer
+from gumbel_mpnn.rewiring.sampler import sample
+from helpers import edges
 
 DRAWS = 40_000
 
@@ -72,9 +76,16 @@ def test_a_temperature_must_be_above_0(tau):
         sample(theta_of(0.0), tau, Streams([9], "train"))
 
 
-def test_evaluation_graphs_by_hand():
-    theta = torch.tensor([[-1.0, 0.0, 1.0]])
-    assert evaluation_weight(theta, "threshold").tolist() == [[0.0, 1.0, 1.0]]
-    assert evaluation_weight(theta, "expected")[0].tolist() == pytest.approx([0.26894, 0.5, 0.73106], abs=1e-5)
-    with pytest.raises(UserError, match="did you mean 'threshold'"):
-        evaluation_weight(theta, "treshold")
+@pytest.mark.parametrize(
+    ("evaluation", "weight"),
+    [
+        ("threshold", [0.0, 1.0, 1.0]),
+        ("expected", [0.26894, 0.5, 0.73106]),
+        ("mean_of_samples", [0.26894, 0.5, 0.73106]),  # where none are drawn, what they would be in the mean
+    ],
+)
+def test_evaluation_graphs_by_hand(evaluation, weight):
+    graph, theta = PairGraph.build(edges((0, 1), (1, 2), (2, 3)), 4), torch.tensor([[-1.0, 0.0, 1.0]])
+    rewired = Rewirer(3, 2, 1, RewiringSettings(evaluation=evaluation)).without_noise(theta, graph)
+    assert rewired.weight[0].tolist() == pytest.approx(weight, abs=1e-5)
+    assert rewired.theta is theta

@@ -10,6 +10,7 @@ from gumbel_mpnn.rewiring import SDRF, SDRFModel, sdrf_model
 from gumbel_mpnn.runs import make_settings
 from gumbel_mpnn.training import prepare
 from helpers import small_data
+from unit.runs.test_fit import Notes
 
 QUICK = {"model": {"hidden_channels": 8, "iterations": 12}, "train": {"epochs": 5, "lr": 0.01}}
 
@@ -56,6 +57,14 @@ def test_its_options_reach_the_transform(monkeypatch):
     assert seen == ["SDRF(iterations=7, tau=3.0, removal_bound=None, undirected=False, mode='reference', seed=5)"]
 
 
+def test_fit_tells_its_monitor_how_far_it_is():
+    notes = Notes()
+    gm.fit(small_data(), "sdrf", preset=None, settings=QUICK, monitor=notes)
+    assert (notes.prepared[0], notes.prepared[-1]) == ((0, 12), (12, 12))
+    gm.fit(small_data(), "gcn", preset=None, settings={"train": {"epochs": 1}}, monitor=(other := Notes()))
+    assert other.prepared == []
+
+
 def test_other_models_take_the_graph_as_it_is():
     data = small_data()
     assert prepare(data, make_settings(data, "gcn", preset=None)) is data
@@ -92,7 +101,12 @@ def test_without_a_preset_of_its_own_a_model_takes_its_backbones(model, family):
 
 
 def test_it_shows_what_it_is():
-    assert str(SDRFModel(5, out_channels=3, hidden_channels=8)) == (
-        "SDRFModel(GCN(8 wide, 2 layers, 3 classes), SDRF(iterations=100, tau=1.0, removal_bound=0.5, undirected=True,"
-        " mode='paper', seed=0))"
+    assert str(SDRFModel(5, out_channels=3, hidden_channels=8, remove=False)) == (
+        "SDRFModel(GCN(8 wide, 2 layers, 3 classes), iterations=100, tau=1.0, remove=False, removal_bound=0.5,"
+        " curvature='paper', sdrf_seed=0)"
     )
+
+
+def test_what_sdrf_refuses_the_model_refuses():
+    with pytest.raises(UserError, match="tau must be"):
+        SDRFModel(5, out_channels=3, tau=-1.0)

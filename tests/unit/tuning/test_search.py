@@ -52,6 +52,28 @@ def test_more_trials_than_settings_try_all():
     assert len(search(small_data(), "mlp", SPACE, trials=99, splits=[0], device="cpu")) == 6
 
 
-def test_an_empty_list_of_choices_is_an_error():
-    with pytest.raises(UserError, match="empty"):
-        search(small_data(), "mlp", {"train": {"lr": []}}, trials=1)
+@pytest.mark.parametrize(
+    ("space", "sentence"),
+    [
+        ({"train": {"lr": []}}, "the list of choices of train.lr is empty"),
+        ({"lr": 0.1}, "setting 'lr' must be a table, but is 0.1"),
+        ({"train": {"lr": [0.1, "a"]}}, "train.lr"),
+    ],
+    ids=["empty", "no-table", "last-choice"],
+)
+def test_a_mistake_is_told_before_anything_is_tried(monkeypatch, space, sentence):
+    monkeypatch.setattr(import_module("gumbel_mpnn.tuning.search"), "fit", pytest.fail)
+    with pytest.raises(UserError, match=sentence):
+        search(small_data(), "mlp", space, trials=2)
+
+
+def test_a_choice_counts_once():
+    assert [chosen for chosen, _ in draws({"train": {"lr": [0.1, 0.1]}}, 0)] == [{"train.lr": 0.1}]
+    assert choices({"model": {"residual": [True, 1]}}) == {"model.residual": [True, 1]}
+
+
+def test_a_setting_that_diverges_comes_last():
+    found = search(
+        small_data(), "mlp", {"train": {"lr": [1e30, 0.01], "epochs": 3}}, trials=2, splits=[0], device="cpu"
+    )
+    assert [(trial.chosen["train.lr"], trial.run is None) for trial in found] == [(0.01, False), (1e30, True)]

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
-from gumbel_mpnn.graph import PairGraph
+from gumbel_mpnn.graph import PairGraph, contains, pair_key
 from gumbel_mpnn.rewiring.candidates.blocks import Block, Span
-from gumbel_mpnn.rewiring.candidates.pairs import Scored, contains, pair_key
+from gumbel_mpnn.rewiring.candidates.scored import Scored
 from gumbel_mpnn.rewiring.candidates.screened import screened_pairs
 from gumbel_mpnn.rewiring.candidates.similarity import full_precision, memory
 

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from gumbel_mpnn.measures.curvature_kernels import Adjacency
 from gumbel_mpnn.measures.jit import compiled
+from gumbel_mpnn.rewiring.candidates.scramble import scrambled
 
 TRIES = 16
 """Draws for each pair wanted, where there are too many pairs to look at all."""
@@ -40,13 +41,13 @@ def draw_around(
         mark[x], mark[y] = 1, 2
         num_first = _list_alone(graph, mark, x, 1, first)
         num_second = _list_alone(graph, mark, y, 2, second)
-        own = _scrambled(stream ^ np.uint64(x * num_nodes + y))
+        own = scrambled(stream ^ np.uint64(x * num_nodes + y))
         if num_first * num_second <= FEW * per_edge:
             count = 0
             for a in range(num_first):
                 for b in range(num_second):
                     key = _key(first[a], second[b], num_nodes)
-                    value = _scrambled(own ^ np.uint64(key))
+                    value = scrambled(own ^ np.uint64(key))
                     if count == per_edge and value >= hashes[count - 1]:
                         continue
                     if _joined(graph, first[a], second[b]):
@@ -60,7 +61,7 @@ def draw_around(
         else:
             count = 0
             for attempt in range(TRIES * per_edge):
-                value = _scrambled(own + np.uint64(attempt))
+                value = scrambled(own + np.uint64(attempt))
                 a = first[value % np.uint64(num_first)]
                 b = second[(value >> np.uint64(32)) % np.uint64(num_second)]
                 key = _key(a, b, num_nodes)
@@ -109,11 +110,3 @@ def _joined(graph: Adjacency, i: int, j: int) -> bool:
             high = middle
     found: bool = low < graph.start[node] + graph.degree[node] and graph.neighbor[low] == other
     return found
-
-
-@compiled
-def _scrambled(value: np.uint64) -> np.uint64:
-    """A permutation of the 64-bit numbers that looks random (the last step of SplitMix64)."""
-    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return value ^ (value >> np.uint64(31))

@@ -23,9 +23,9 @@ import math
 import torch
 from torch import Tensor
 
-from gumbel_mpnn.graph import PairGraph
+from gumbel_mpnn.graph import PairGraph, contains
 from gumbel_mpnn.rewiring.candidates import screen
-from gumbel_mpnn.rewiring.candidates.pairs import Scored, contains
+from gumbel_mpnn.rewiring.candidates.scored import Scored
 from gumbel_mpnn.rewiring.candidates.screen import Screen
 from gumbel_mpnn.rewiring.candidates.similarity import circle_steps, memory, sortable
 

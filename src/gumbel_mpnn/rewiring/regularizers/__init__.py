@@ -1,7 +1,7 @@
 """Terms of the loss that say what a good rewiring looks like."""
 
-from gumbel_mpnn.rewiring.regularizers.agreement import Agreement
 from gumbel_mpnn.rewiring.regularizers.base import Regularizer, Sum, regularizers
+from gumbel_mpnn.rewiring.regularizers.between_samples import agreement
 from gumbel_mpnn.rewiring.regularizers.degree import Degree
 from gumbel_mpnn.rewiring.regularizers.inter_class import InterClass
 from gumbel_mpnn.rewiring.regularizers.label_consistency import LabelConsistency
@@ -10,7 +10,6 @@ from gumbel_mpnn.rewiring.regularizers.neighborhood_consistency import Neighborh
 from gumbel_mpnn.rewiring.regularizers.prior import Prior
 
 __all__ = [
-    "Agreement",
     "Degree",
     "InterClass",
     "LabelConsistency",
@@ -19,5 +18,6 @@ __all__ = [
     "Prior",
     "Regularizer",
     "Sum",
+    "agreement",
     "regularizers",
 ]

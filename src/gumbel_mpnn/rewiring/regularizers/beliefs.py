@@ -14,8 +14,9 @@ import math
 import torch
 from torch import Tensor
 
+from gumbel_mpnn.graph.weighted import NO_WEIGHT
 from gumbel_mpnn.rewiring.regularizers.base import Regularizer
-from gumbel_mpnn.rewiring.rewired import RewiredGraph
+from gumbel_mpnn.rewiring.rewired_graph import RewiredGraph
 
 
 class BeliefRegularizer(Regularizer):
@@ -62,7 +63,7 @@ def neighborhood_beliefs(beliefs: Tensor, graph: RewiredGraph) -> Tensor:
 
 def weighted_degree(graph: RewiredGraph) -> Tensor:
     """Sum of the weights of a node's (incoming) edges as the layers see them, [R, N]."""
-    degree = graph.graph.degree(graph.weight, like=graph.weight)
+    degree = graph.graph.degree(graph.weight, graph.weight.dtype)
     return degree.expand(graph.weight.shape[0], -1)  # a graph without pairs knows of no replicas
 
 
@@ -81,7 +82,4 @@ def nonzero(total: Tensor) -> Tensor:
 
 def is_there(total: Tensor) -> Tensor:
     """Whether a sum of weights is one of any weight at all."""
-    return total > _NO_WEIGHT
-
-
-_NO_WEIGHT = 1e-12  # a sum of weights below this is none: its inverse and the square of that must stay finite
+    return total > NO_WEIGHT

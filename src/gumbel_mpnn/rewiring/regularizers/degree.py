@@ -6,7 +6,7 @@ from torch import Tensor
 
 from gumbel_mpnn.rewiring.regularizers.base import Regularizer, regularizers
 from gumbel_mpnn.rewiring.regularizers.beliefs import weighted_degree
-from gumbel_mpnn.rewiring.rewired import RewiredGraph
+from gumbel_mpnn.rewiring.rewired_graph import RewiredGraph
 
 ABOVE_MEAN = 5.0
 """By how much the paper's degree experiment raises the mean."""

@@ -15,7 +15,7 @@ from gumbel_mpnn.rewiring.regularizers.beliefs import (
     nonzero,
     weighted_degree,
 )
-from gumbel_mpnn.rewiring.rewired import RewiredGraph
+from gumbel_mpnn.rewiring.rewired_graph import RewiredGraph
 
 
 @regularizers.register("inter-class")
@@ -59,7 +59,8 @@ def closeness(beliefs: Tensor, certain: Tensor, neighborhoods: Tensor, graph: Re
     share = beliefs * (certain * weighted_degree(graph))[..., None]
     total = share.sum(1)
     prototypes = share.transpose(1, 2) @ neighborhoods / nonzero(total)[..., None]
-    distance = torch.cdist(prototypes, prototypes, compute_mode="donot_use_mm_for_euclid_dist")
+    wide = prototypes.to(torch.promote_types(prototypes.dtype, torch.float32))  # torch knows no distances in 16 bits
+    distance = torch.cdist(wide, wide, compute_mode="donot_use_mm_for_euclid_dist")
     present = is_there(total)
     pairs = (present[:, :, None] & present[:, None, :]).triu(1)
     close = (margin - distance).relu().masked_fill(~pairs, 0.0)

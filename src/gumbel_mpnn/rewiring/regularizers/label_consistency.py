@@ -6,7 +6,7 @@ from torch import Tensor
 
 from gumbel_mpnn.rewiring.regularizers.base import regularizers
 from gumbel_mpnn.rewiring.regularizers.beliefs import BeliefRegularizer, disagreement
-from gumbel_mpnn.rewiring.rewired import RewiredGraph
+from gumbel_mpnn.rewiring.rewired_graph import RewiredGraph
 
 
 @regularizers.register("label-consistency", "lc")

@@ -10,7 +10,7 @@ from torch.nn.functional import logsigmoid
 
 from gumbel_mpnn.errors import UserError
 from gumbel_mpnn.rewiring.regularizers.base import Regularizer, regularizers
-from gumbel_mpnn.rewiring.rewired import RewiredGraph
+from gumbel_mpnn.rewiring.rewired_graph import RewiredGraph
 
 
 @regularizers.register("prior")

@@ -10,13 +10,15 @@ from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import SparseFeatures
 
 PAIRS_AT_ONCE = 2**18
+NUMBERS_AT_ONCE = 2**24
+"""Numbers of sparse features that are made dense at once: 64 MiB."""
 NAMES = ("cosine", "common neighbors", "smaller degree", "larger degree")
 
 
 def pair_facts(features: Tensor | SparseFeatures, graph: PairGraph) -> Tensor:
     """Facts of every pair, [P, 4], in the order of `NAMES`; counts as log(1 + count), on the given edges only."""
     given = graph.is_original.to(features.dtype)
-    degree = graph.degree(given, given)[0]
+    degree = graph.degree(given, given.dtype)[0]
     ends = degree[graph.pair_index]
     facts = [cosine(features, graph), common_neighbors(graph).to(degree), ends.min(0).values, ends.max(0).values]
     return torch.stack([facts[0], *(fact.log1p() for fact in facts[1:])], dim=-1)
@@ -25,11 +27,24 @@ def pair_facts(features: Tensor | SparseFeatures, graph: PairGraph) -> Tensor:
 def cosine(features: Tensor | SparseFeatures, graph: PairGraph) -> Tensor:
     """Cosine of the features of every pair, [P]; 0 where a node has none."""
     if isinstance(features, SparseFeatures):
-        dense = torch.zeros(features.shape, dtype=features.dtype, device=features.device)
-        dense[features.layout.row.long(), features.layout.col.long()] = features.values
-        features = dense
+        return _sparse_cosine(features, graph)
     unit = F.normalize(features, dim=-1)[None]
     return graph.pair_scores(unit, unit)[0]
+
+
+def _sparse_cosine(features: SparseFeatures, graph: PairGraph) -> Tensor:
+    """The same, some columns after the other: there is never a dense copy of them all."""
+    layout, values, (nodes, columns) = features.layout, features.values, features.shape
+    row, col = layout.row.long(), layout.col.long()
+    length = torch.segment_reduce(values.square(), "sum", lengths=layout.rowptr.diff().long()).sqrt()
+    unit = values / length.clamp(min=1e-12)[row]
+    total, width = values.new_zeros(graph.num_pairs), max(NUMBERS_AT_ONCE // max(nodes, 1), 1)
+    for start in range(0, columns, width):
+        chosen = (col >= start) & (col < start + width)
+        some = values.new_zeros(1, nodes, min(width, columns - start))
+        some[0, row[chosen], col[chosen] - start] = unit[chosen]
+        total = total + graph.pair_scores(some, some)[0]
+    return total
 
 
 def common_neighbors(graph: PairGraph) -> Tensor:

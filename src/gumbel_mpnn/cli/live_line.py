@@ -1,0 +1,73 @@
+"""One line on standard error about long work: live on a terminal, elsewhere a plain one every ten seconds."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
+
+PLAIN_LINE_SECONDS = 10.0
+
+
+class LiveLine:
+    """A line that is there until it is closed.
+
+    Args:
+        console: Where it is shown.
+        title: What is being done.
+        *columns: How the live line looks.
+        total: How much there is to do, if that is known.
+        **fields: What else the columns show.
+    """
+
+    def __init__(
+        self, console: Console, title: str, *columns: ProgressColumn, total: int | None = None, **fields: Any
+    ) -> None:
+        self.console = console
+        self.printed = time.monotonic()
+        self.live: Progress | None = None
+        if sys.stderr.isatty():
+            self.live = Progress(*columns, console=console, transient=True)
+            self.task = self.live.add_task(title, total=total, **fields)
+            self.live.start()
+
+    def show(self, done: int, total: int, plain: str, **fields: Any) -> None:
+        """Show that `done` of `total` are done; `plain` is the line where there is no terminal."""
+        if self.live is not None:
+            self.live.update(self.task, completed=done, total=total, **fields)
+        elif time.monotonic() - self.printed > PLAIN_LINE_SECONDS:
+            self.printed = time.monotonic()
+            self.console.print(plain, soft_wrap=True)
+
+    def close(self) -> None:
+        """Take the live line away."""
+        if self.live is not None:
+            self.live.stop()
+            self.live = None
+
+
+class StepLine:
+    """Called with steps done and all steps."""
+
+    def __init__(self, title: str, console: Console | None = None) -> None:
+        console = Console(stderr=True, highlight=False) if console is None else console
+        columns = (TextColumn("{task.description} {task.completed}/{task.total} steps"), BarColumn())
+        self.title, self.line = title, LiveLine(console, title, *columns, TimeRemainingColumn())
+        self.first: tuple[float, int] | None = None
+        """When steps were first done, and how many: before that, functions may have been compiled."""
+
+    def __call__(self, done: int, total: int) -> None:
+        """Show that `done` of `total` steps are done."""
+        now = time.monotonic()
+        if self.first is None and done:
+            self.first = now, done
+        start, before = self.first or (now, done)
+        left = f", about {(now - start) * (total - done) / (done - before):.0f} s left" if done > before else ""
+        self.line.show(done, total, f"{self.title}: {done}/{total} steps{left}")
+
+    def close(self) -> None:
+        """Take the live line away."""
+        self.line.close()

@@ -1,0 +1,47 @@
+"""A graph as a rewiring left it: the fixed pairs, how likely each is, and the weights of one draw."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from gumbel_mpnn.errors import check_between
+from gumbel_mpnn.graph import PairGraph, without_pairs
+
+
+@dataclass(frozen=True, eq=False)
+class RewiredGraph:
+    """The pairs of `graph` with what a scorer and a sampler made of them."""
+
+    graph: PairGraph
+    theta: Tensor
+    """Logit of every pair's probability, [R, P]."""
+    weight: Tensor
+    """Weight of every pair in this draw, [R, P]."""
+
+    @property
+    def probability(self) -> Tensor:
+        """Probability of every pair, [R, P]."""
+        return self.theta.sigmoid()
+
+
+def as_data(graph: PairGraph, probability: Tensor, data: Data, threshold: float = 0.5) -> Data:
+    """A plain `Data` with the pairs of `probability` [P] of at least `threshold`.
+
+    `edge_index` has both directions of every undirected pair; `edge_weight` is the probability and `edge_origin` is
+    true for edges that `data` had. Everything else of `data` that is not about edges is kept.
+    """
+    check_between(0, 1, threshold=threshold)
+    chosen = probability >= threshold
+    index, weight, origin = graph.pair_index[:, chosen], probability[chosen], graph.is_original[chosen]
+    if graph.undirected:
+        index = torch.cat([index, index.flip(0)], dim=1)
+        weight, origin = weight.repeat(2), origin.repeat(2)
+    order = torch.argsort(index[0] * graph.num_nodes + index[1])
+    out = Data(edge_index=index[:, order], edge_weight=weight[order], edge_origin=origin[order])
+    for key, value in without_pairs(data, graph.num_nodes).to_dict().items():
+        out[key] = value
+    return out

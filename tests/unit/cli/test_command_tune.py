@@ -1,0 +1,52 @@
+"""`gumbel-mpnn tune` on a data set, on own files and on the demo's graph."""
+
+import json
+
+import pytest
+
+SPACE = "[model]\nhidden_channels = 4\n[train]\nepochs = 3\nlr = [1e30, 0.01, 0.1]\n"
+
+
+@pytest.fixture
+def space(here):
+    path = here / "space.toml"
+    path.write_text(SPACE)
+    return path
+
+
+def test_best_validation_first_and_what_diverged_last(command, space, tiny):
+    result = command("tune", "tiny", "--space", space, "--splits", "0", "--device", "cpu", "--format", "json")
+    assert result.exit_code == 0
+    rows = json.loads(result.stdout)
+    assert {row["train.lr"] for row in rows[:2]} == {0.01, 0.1}
+    assert rows[0]["val"] >= rows[1]["val"]
+    assert (rows[2]["train.lr"], rows[2]["val"], rows[2]["n"]) == (1e30, None, None)
+    assert "1 of 3 settings diverged in training" in result.stderr
+    assert not any("test" in row for row in rows)
+
+
+def test_own_files(command, space, csv):
+
+    result = command("tune", "--space", space, *csv, "--splits", "0", "--trials", "1", "--device", "cpu")
+    assert result.exit_code == 0
+    assert "val %" in result.stdout
+
+
+def test_the_demo(command, space):
+    result = command("tune", "demo", "--space", space, "--splits", "0", "--trials", "1", "--device", "cpu")
+    assert result.exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("lr = 0.1\n", "setting 'lr' must be a table, but is 0.1"),
+        ("[train]\nlr = 0.1\n", "space.toml leaves nothing open: give some setting a list of choices"),
+        ("[train]\nlr = []\n", "the list of choices of train.lr is empty"),
+    ],
+)
+def test_a_space_that_is_none(command, space, text, sentence):
+    space.write_text(text)
+    result = command("tune", "demo", "--space", space)
+    assert result.exit_code == 2
+    assert sentence in result.stderr
