@@ -28,6 +28,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from candidates import FEATURES, PER_NODE, problem
+from gumbel_mpnn.graph.backend import import_kernels
 from gumbel_mpnn.rewiring.candidates import Global, Local, screen, screened
 
 NODES, CHUNK = 169_343, 4096
@@ -71,7 +72,7 @@ def chunked(search: Callable[[], object]) -> object:
 def changed(changes: Mapping[str, int]) -> Iterator[None]:
     """The screen with another tiling; nothing changes where there is no Triton."""
     tiling = {name: value for name, value in changes.items() if name != "every"}
-    kernels = screen._import_kernels()
+    kernels = import_kernels(screen.KERNELS)
     if kernels is None:
         yield
         return
@@ -109,7 +110,7 @@ def time_variants(data: Data, rounds: int, device: torch.device) -> None:
 
 def parts(data: Data, rounds: int, device: torch.device) -> dict[str, float]:
     """Seconds of what the searches consist of, on a GPU."""
-    kernels: Any = screen._import_kernels()
+    kernels: Any = import_kernels(screen.KERNELS)
     if device.type != "cuda" or kernels is None:
         return {}
     x = F.normalize(data.x, dim=-1)

@@ -5,6 +5,7 @@ import torch
 import torch.nn.functional as F
 
 from gumbel_mpnn.graph import PairGraph
+from gumbel_mpnn.graph.backend import import_kernels
 from gumbel_mpnn.rewiring.candidates import screen, screened
 from gumbel_mpnn.rewiring.candidates.blocks import Block
 from gumbel_mpnn.rewiring.candidates.closest_pairs import closest_pairs
@@ -54,7 +55,7 @@ HARD = {
 @pytest.mark.parametrize("kind", HARD)
 def test_tensor_cores_are_within_the_bound(kind, monkeypatch):
     x = HARD[kind]().cuda()
-    kernels = screen._import_kernels()
+    kernels = import_kernels(screen.KERNELS)
     view = Screen.of(x, kernels)
     found = tensor_core_scores(view, kernels, monkeypatch)[:1000, :128].double()
     unit = view.x.double() / view.norm[:, None]
@@ -67,7 +68,7 @@ def test_tensor_cores_are_within_the_bound(kind, monkeypatch):
 @pytest.mark.parametrize("width", [5, 128, 300])
 @pytest.mark.parametrize("every", [1, 3])
 def test_kernels_against_dense_products(width, every):
-    kernels = screen._import_kernels()
+    kernels = import_kernels(screen.KERNELS)
     nodes = 1100
     view = Screen.of(normal(nodes, width).float().cuda(), kernels)
     tiling, tiles = kernels.TILING, view.tile_slack.numel()

@@ -1,4 +1,4 @@
-"""Which kernels the sparse products run on."""
+"""Which kernels run: our own on a GPU that Triton serves, else torch's."""
 
 from __future__ import annotations
 
@@ -12,17 +12,19 @@ from torch import Tensor
 
 def gpu_kernels(x: Tensor) -> ModuleType | None:
     """Our own sparse products where `x` lies on a GPU that Triton serves; None where torch's must do."""
-    return _import("triton_kernels") if x.is_cuda else None
+    return import_kernels("gumbel_mpnn.graph.triton_kernels") if x.is_cuda else None
 
 
 def attention_kernels(x: Tensor) -> ModuleType | None:
     """The same for attention, in plain 32 bits alone."""
-    return _import("triton_attention") if x.is_cuda and x.dtype == torch.float32 else None
+    wanted = x.is_cuda and x.dtype == torch.float32
+    return import_kernels("gumbel_mpnn.graph.triton_attention") if wanted else None
 
 
 @cache
-def _import(name: str) -> ModuleType | None:
+def import_kernels(module: str) -> ModuleType | None:
+    """A module of kernels, or None where Triton is not installed."""
     try:
-        return import_module(f"gumbel_mpnn.graph.{name}")
+        return import_module(module)
     except ImportError:
         return None

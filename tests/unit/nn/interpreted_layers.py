@@ -69,7 +69,7 @@ class TestDropout:
         assert triton_kernels.fused_uniform(SEEDS, call(1), 0).shape == (2, 0)
 
     def test_it_is_what_the_module_uses(self, monkeypatch):
-        monkeypatch.setattr(activation, "_gpu_kernels", lambda x: triton_kernels)
+        monkeypatch.setattr(activation, "gpu_kernels", lambda device: triton_kernels)
         streams = Streams([0, 1], "train")
         outs = [dropout(torch.ones(2, 20, 8), 0.5, streams) for _ in range(2)]
         assert not torch.equal(*outs)
@@ -166,7 +166,7 @@ class TestNormReluDropout:
     def test_it_is_the_layer_of_the_cpu(self, norm, training, monkeypatch):
         results = []
         for kernels in (None, triton_kernels):
-            monkeypatch.setattr(activation, "_gpu_kernels", lambda x, kernels=kernels: kernels)
+            monkeypatch.setattr(activation, "gpu_kernels", lambda device, kernels=kernels: kernels)
             module = randomized(make_norm(norm, 2, 5)).float().train(training)
             x = normal(2, 30, 5, dtype=torch.float32).requires_grad_()
             out = activate(x, module, 0.0, Streams([0, 1], "train"))
@@ -194,7 +194,7 @@ def test_moments_of_a_tensor_that_is_laid_out_otherwise():
 
 @pytest.mark.parametrize("norm", ["none", "layer", "batch"])
 def test_a_model_trains_with_the_fused_layers(norm, monkeypatch):
-    monkeypatch.setattr(activation, "_gpu_kernels", lambda x: triton_kernels)
+    monkeypatch.setattr(activation, "gpu_kernels", lambda device: triton_kernels)
     model = backbones["gcn"](4, out_channels=3, hidden_channels=6, dropout=0.5, norm=norm, replicas=2)
     model(normal(8, 4, dtype=torch.float32), both_ways(edges((0, 1), (1, 2)))).sum().backward()
     assert all(torch.isfinite(parameter.grad).all() for parameter in model.parameters())

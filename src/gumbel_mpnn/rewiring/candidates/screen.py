@@ -25,14 +25,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from types import ModuleType
 
 import torch
 from torch import Tensor
 
+from gumbel_mpnn.graph.backend import import_kernels
 from gumbel_mpnn.rewiring.candidates.similarity import memory
 
+KERNELS = "gumbel_mpnn.rewiring.candidates.triton_similarity"
 SMALLEST = 16_384
 """Below so many nodes the chunked search takes milliseconds too."""
 
@@ -129,16 +131,8 @@ class Screen:
 
 def kernels_for(x: Tensor, wanted: int) -> ModuleType | None:
     """Our kernels where `x` [N, D] lies on a GPU that Triton serves and a screen pays for `wanted` of each node."""
-    return _import_kernels() if x.is_cuda and x.shape[0] >= max(SMALLEST, 1024 * wanted) else None
-
-
-@cache
-def _import_kernels() -> ModuleType | None:
-    try:
-        from gumbel_mpnn.rewiring.candidates import triton_similarity
-    except ImportError:
-        return None
-    return triton_similarity
+    pays = x.is_cuda and x.shape[0] >= max(SMALLEST, 1024 * wanted)
+    return import_kernels(KERNELS) if pays else None
 
 
 def _whole(count: int, size: int) -> int:
