@@ -82,7 +82,10 @@ def assemble(
 
 
 def finish(data: Data, undirected: bool, as_listed: bool, where: str) -> Data:
-    """Check the graph as it was listed, then merge and mirror its edges unless they stay so."""
+    """Check the graph as it was listed, then merge and mirror its edges unless they stay so.
+
+    Merged, it remembers how many were listed (`edges_listed`), so that a person can be told what was merged.
+    """
     try:
         if data.y is None:
             check_edges(data.edge_index, num_nodes=int(data.num_nodes or 0))
@@ -91,6 +94,7 @@ def finish(data: Data, undirected: bool, as_listed: bool, where: str) -> Data:
     except DataError as error:
         raise DataError(f"{where}: {error}") from error
     if not as_listed:
+        data.edges_listed = data.edge_index.shape[1]
         set_edges(data, undirected)
     return data
 

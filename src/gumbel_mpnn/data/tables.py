@@ -34,7 +34,8 @@ def from_csv(
     Ids and labels may be any text; `data.node_ids` and `data.class_names` map predictions back to them. A node with
     an empty label is predicted but never trained on. A column `split` of the nodes (train, val, test or empty) becomes
     the masks, and the columns `weight` (numbers) and `given` (true or false) of the edges become `edge_weight` and
-    `edge_origin`.
+    `edge_origin`. An edge that is listed several times becomes one with the mean of the weights; models leave
+    self-loops out, since convolutions add their own.
 
     Args:
         nodes: the file with a line per node.

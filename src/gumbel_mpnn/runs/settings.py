@@ -31,7 +31,7 @@ def make_settings(
     """Complete settings from a preset and what is laid over it."""
     if not isinstance(dataset, str | Data):
         raise UserError(f"a data set is a name or a Data, not {dataset!r}")
-    name = get_spec(dataset).name if isinstance(dataset, str) else _folder_name(dataset.get("name"))
+    name = get_spec(dataset).name if isinstance(dataset, str) else folder_name(dataset.get("name"))
     model = models.canonical(model)
     changes = merge(settings, parse_overrides(overrides))
     if "rewiring" in changes:  # else the preset's tau_end would go with a tau that is laid over it
@@ -71,6 +71,6 @@ def find_preset(family: str, dataset: str, model: str, backbone: str | None = No
     return None
 
 
-def _folder_name(name: object) -> str:
+def folder_name(name: object) -> str:
     """The name of a person's graph as it may stand in a path."""
     return re.sub(r"[^\w.-]+", "-", str(name or "")).strip(".-") or "own"

@@ -12,7 +12,7 @@ import torch
 from torch_geometric.data import Data
 
 from gumbel_mpnn.config import DataSettings, Settings
-from gumbel_mpnn.data import add_splits, check, get_spec, load
+from gumbel_mpnn.data import GraphFacts, add_splits, check, get_spec, load
 from gumbel_mpnn.errors import DataError, UserError
 from gumbel_mpnn.records import Replica
 from gumbel_mpnn.runs.run import Run
@@ -83,15 +83,26 @@ def read_data(dataset: str | Data, settings: DataSettings, root: str | Path | No
         dataset = copy.copy(dataset)
         dataset.x = dataset.x.to_dense()
     if dataset.get("train_mask") is None:
-        check(dataset)
+        _check_classes(check(dataset))
     if protocol or dataset.get("train_mask") is None:
         dataset = add_splits(dataset, protocol or OWN_PROTOCOL)
-    check(dataset)
+    _check_classes(check(dataset))
     for name in ("validation", "test"):
         empty = ~dataset["val_mask" if name == "validation" else "test_mask"].any(0)
         if empty.any():
             raise DataError(f"the {name} mask is empty: a model is chosen on validation and judged on test nodes")
     return dataset
+
+
+def _check_classes(facts: GraphFacts) -> None:
+    """Refuse labels that say nothing: all the same, or each its own."""
+    if facts.num_classes == 1:
+        raise DataError("all labelled nodes are of one class, so there is nothing to tell apart")
+    if facts.num_classes == facts.num_nodes - facts.num_unlabelled:
+        raise DataError(
+            f"there are as many classes as labelled nodes, {facts.num_classes}, so no class has nodes both to train"
+            " and to test on: are these labels ids?"
+        )
 
 
 def replicas_of(data: Data, splits: Iterable[int] | None, seeds: int | Iterable[int]) -> list[Replica]:
