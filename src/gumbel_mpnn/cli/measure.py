@@ -50,7 +50,7 @@ def measure(
         EdgeConvention,
         typer.Option(
             help="Count each pair of different nodes once, or every line of the files: both directions where they list "
-            "both, repeats and self-loops. Not with --run."
+            "both, repeats and self-loops, which have two ends at their node. Not with --run."
         ),
     ] = EdgeConvention.coalesced,
     largest_component: Annotated[bool, typer.Option(help="Measure the largest connected component alone.")] = False,
@@ -62,7 +62,10 @@ def measure(
     data_root: DataRootOption = None,
     format: FormatOption = OutputFormat.text,
 ) -> None:
-    """Homophily, label informativeness, neighborhoods, degrees, components and spectral gap of a graph."""
+    """Homophily, label informativeness, neighborhoods, degrees, components and spectral gap of a graph.
+
+    Edge weights are not looked at.
+    """
     source = Source(dataset, nodes, edges, graph, label, features)
     if every and (source.is_own or dataset is not None or run is not None):
         raise UserError("--all measures every data set that is here: leave out the name, --run and own data")
@@ -82,7 +85,7 @@ def measure(
         _compare(run, data, threshold, data_root, largest_component, format)
     elif data is not None:
         values = _measured(data, convention, largest_component)
-        _emit_columns({"value": values}, format, values)
+        _emit_columns({"value": values}, format, values, convention)
 
 
 def _measure_all(root: Path | None, convention: EdgeConvention, largest: bool, format: OutputFormat) -> None:
@@ -102,7 +105,7 @@ def _measure_all(root: Path | None, convention: EdgeConvention, largest: bool, f
         rows.append([name, *_measured(_load(name, root, convention), convention, largest).values()])
     if missing:
         note(f"not here: {', '.join(missing)}")
-    headings = {"dataset": "data set"} | {name: measure.heading for name, measure in MEASURES.items()}
+    headings = {"dataset": "data set"} | {name: _heading(name, convention) for name in MEASURES}
     emit(Table(["dataset", *MEASURES], rows, headings, digits=4, keep_small=True), format)
 
 
@@ -200,14 +203,28 @@ def _measured(data: Data, convention: EdgeConvention, largest: bool) -> Values:
     return measures.measure(data, convention=convention.value)
 
 
-def _emit_columns(columns: dict[str, Values], format: OutputFormat, payload: object) -> None:
+def _heading(name: str, convention: EdgeConvention) -> str:
+    """What people read beside a measure, with a remark where it does not follow the convention."""
+    from gumbel_mpnn.measures import MEASURES
+
+    measure = MEASURES[name]
+    apart = convention is EdgeConvention.as_listed and measure.each_edge_once
+    return f"{measure.heading} (each edge once)" if apart else measure.heading
+
+
+def _emit_columns(
+    columns: dict[str, Values],
+    format: OutputFormat,
+    payload: object,
+    convention: EdgeConvention = EdgeConvention.coalesced,
+) -> None:
     """A row for each measure, a column for each graph."""
     from gumbel_mpnn.measures import MEASURES
     from gumbel_mpnn.report import Table
 
     readable = format not in (OutputFormat.json, OutputFormat.csv)
     rows = [
-        [measure.heading if readable else name, *(values[name] for values in columns.values())]
-        for name, measure in MEASURES.items()
+        [_heading(name, convention) if readable else name, *(values[name] for values in columns.values())]
+        for name in MEASURES
     ]
     emit(Table(["measure", *columns], rows, digits=4, keep_small=True), format, payload)
