@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gumbel_mpnn.cli.common import DataRootOption, FormatOption, OutputFormat, emit, in_one_sentence, note
+from gumbel_mpnn.cli.common import (
+    DataRootOption,
+    FormatOption,
+    OutputFormat,
+    RunsOption,
+    emit,
+    in_one_sentence,
+    note,
+)
+from gumbel_mpnn.cli.finished_runs import folder_of, made_graph
 from gumbel_mpnn.cli.own_data import (
     EdgesOption,
     FeaturesOption,
@@ -40,7 +49,11 @@ def measure(
     dataset: Annotated[str | None, typer.Argument(help="Name of a data set (see `gumbel-mpnn data`).")] = None,
     every: Annotated[bool, typer.Option("--all", help="Every data set whose files are here.")] = False,
     run: Annotated[
-        Path | None, typer.Option(help="Folder of runs that rewire: the graph before and after. With own data, too.")
+        str | None,
+        typer.Option(
+            help="Folder of runs that rewire, or how their fingerprint begins: the graph before and after. With own "
+            "data, too."
+        ),
     ] = None,
     threshold: Annotated[
         float | None,
@@ -60,6 +73,7 @@ def measure(
     label: LabelOption = None,
     features: FeaturesOption = None,
     data_root: DataRootOption = None,
+    runs: RunsOption = Path("runs"),
     format: FormatOption = OutputFormat.text,
 ) -> None:
     """Homophily, label informativeness, neighborhoods, degrees, components and spectral gap of a graph.
@@ -82,7 +96,7 @@ def measure(
     if isinstance(data, str):
         data = _load(data, data_root, convention)
     if run is not None:
-        _compare(run, data, threshold, data_root, largest_component, format)
+        _compare(folder_of(run, runs), data, threshold, data_root, largest_component, format)
     elif data is not None:
         values = _measured(data, convention, largest_component)
         _emit_columns({"value": values}, format, values, convention)
@@ -169,8 +183,7 @@ def _learned(run: Path, given: Data | None, threshold: float, root: Path | None)
 
 def _training_graph(run: Path, given: Data | None, root: Path | None) -> Data:
     """The graph that the runs under `run` were trained on: the one given, or else read again by its name."""
-    from gumbel_mpnn.data import demo_graph, specs
-    from gumbel_mpnn.experiments import GENERATED
+    from gumbel_mpnn.data import specs
     from gumbel_mpnn.records import find_records
 
     names = {record.settings["dataset"] for record in find_records(run)}
@@ -179,11 +192,10 @@ def _training_graph(run: Path, given: Data | None, root: Path | None) -> Data:
     if given is not None:
         return given
     (name,) = names
-    generated = {"demo": demo_graph, **GENERATED}
-    if name in generated:
-        return generated[name]()
     if name in specs:
         return _load(name, root, EdgeConvention.coalesced)
+    if (made := made_graph(name)) is not None:
+        return made
     raise UserError(f"the runs under {run} are of own data: name its files too (--nodes, --edges, --label)")
 
 
