@@ -225,7 +225,7 @@ class GumbelMPNN(RewiringModel):
         super()._load_from_state_dict(state_dict, prefix, *rest)
 
     def __repr__(self) -> str:
-        return f"GumbelMPNN({self.backbone}, scorer={self.settings.scorer!r}, candidates={self.settings.candidates!r})"
+        return f"GumbelMPNN({self.backbone}, scorer={self.settings.scorer!r})"
 
 
 def _make_regularizers(settings: RewiringSettings) -> list[Regularizer]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from torch_geometric.data import Data
 
 from gumbel_mpnn.runs.fit import Transform, make_settings, read_data, replicas_of
+from gumbel_mpnn.runs.own_candidates import asks_for_candidates, settle_candidates
 from gumbel_mpnn.runs.run import Run
 from gumbel_mpnn.runs.store import SettingFolder
 from gumbel_mpnn.training import data_hash
@@ -42,10 +43,12 @@ def find(
         root: Where the data sets' files lie.
         models: Whether the trained models have to be there too, and not only the records.
     """
+    overrides = tuple(overrides)
     settings = make_settings(dataset, model, preset=preset, overrides=overrides)
     data = read_data(dataset, settings.data, root)
     if transform is not None:
         data = transform(data)
+    data, settings = settle_candidates(data, settings, asks_for_candidates(preset, None, overrides))
     folder = SettingFolder.of(Path(runs), experiment, settings, data_hash(data))
     replicas = replicas_of(data, splits, seeds)
     there = folder.has_model if models else folder.is_finished

@@ -21,6 +21,7 @@ from gumbel_mpnn.presets import read_preset
 from gumbel_mpnn.rewiring import OnBackbone
 from gumbel_mpnn.runs.claims import BusyError, Claims
 from gumbel_mpnn.runs.outcome_record import record_of
+from gumbel_mpnn.runs.own_candidates import asks_for_candidates, settle_candidates
 from gumbel_mpnn.runs.run import Run, with_candidates
 from gumbel_mpnn.runs.store import SettingFolder
 from gumbel_mpnn.settings_tables import merge, parse_overrides, read_settings_file
@@ -77,7 +78,8 @@ def fit(
     """Train a model on some splits and seeds of a data set, all of them at once where they fit in memory.
 
     Args:
-        dataset: Name of a data set, or a `Data` with `x`, `y` and masks [N] or [N, S].
+        dataset: Name of a data set, or a `Data` with `x`, `y` and masks [N] or [N, S]. A `candidate_index` that it
+            brings is what a model that rewires chooses from, unless `rewiring.candidates` is set to something else.
         model: Name of a model.
         splits: Which splits; all by default.
         seeds: How many seeds for each split, or which.
@@ -94,10 +96,12 @@ def fit(
         monitor: Told how it goes.
         wait: Whether to wait for runs that another process is training; a `BusyError` otherwise.
     """
+    overrides = tuple(overrides)
     resolved = make_settings(dataset, model, preset=preset, settings=settings, overrides=overrides)
     data = read_data(dataset, resolved.data, root)
     if transform is not None:
         data = transform(data)
+    data, resolved = settle_candidates(data, resolved, asks_for_candidates(preset, settings, overrides))
     where = pick_device(device)
     rewires = resolved.rewiring is not None
     prepared = prepare(data, resolved, None if monitor is None else monitor.prepare)

@@ -12,10 +12,11 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gumbel_mpnn.config import RewiringSettings, Settings
-from gumbel_mpnn.errors import UserError
+from gumbel_mpnn.errors import DataError, UserError
 from gumbel_mpnn.records import Record, Summary
 from gumbel_mpnn.rewiring.candidates import Cached, candidates
 from gumbel_mpnn.rewiring.rewired_graph import as_data
+from gumbel_mpnn.runs.own_candidates import DATA, without_candidates
 from gumbel_mpnn.runs.store import SettingFolder
 from gumbel_mpnn.training import Model, Replica, Task, build_model, metrics, pick_device, prepare
 from gumbel_mpnn.training.precision import class_scores, pair_probability
@@ -24,7 +25,11 @@ from gumbel_mpnn.training.task import labels_per_class
 
 @dataclass(frozen=True)
 class Run:
-    """The finished runs of one setting: figures, records, models."""
+    """The finished runs of one setting: figures, records, models.
+
+    A graph that is given to one of its methods has the candidates that the settings say, as in training: those that
+    their strategy finds in it or, where they are `data`, those that it brings.
+    """
 
     settings: Settings
     metric: str
@@ -144,8 +149,18 @@ class Run:
 
 
 def with_candidates(data: Data, rewiring: RewiringSettings | None) -> Data:
-    """The data with the candidates that `rewiring` asks for; those it has already are kept."""
-    if rewiring is None or rewiring.candidates == "none" or data.get("candidate_index") is not None:
+    """The data with the candidates that `rewiring` asks for, and no others."""
+    if rewiring is None:
+        return data
+    if rewiring.candidates == DATA:
+        if data.get("candidate_index") is None:
+            raise DataError(
+                "rewiring.candidates is 'data', but this graph brings none: give it data.candidate_index, which may be"
+                " empty, or, to train, name a strategy"
+            )
+        return data
+    data = without_candidates(data)
+    if rewiring.candidates == "none":
         return data
     known = candidates.defaults(rewiring.candidates)
     options = {name: getattr(rewiring, name) for name in ("per_node", "pairs", "similarity") if name in known}

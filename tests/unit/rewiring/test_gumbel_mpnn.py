@@ -236,7 +236,7 @@ def test_settings_make_the_same_model_as_keywords():
     by_keywords = model_for(data, scorer="mixed", tau=0.3)
     assert by_settings.settings == by_keywords.settings
     assert torch.equal(by_settings.eval()(data), by_keywords.eval()(data))
-    assert str(by_keywords) == "GumbelMPNN(GCN(8 wide, 2 layers, 3 classes), scorer='mixed', candidates='local')"
+    assert str(by_keywords) == "GumbelMPNN(GCN(8 wide, 2 layers, 3 classes), scorer='mixed')"
 
 
 @pytest.mark.parametrize("name", ["prior", "agreement"])
