@@ -72,8 +72,10 @@ class RewiringModel(ReplicaModule, ABC):
         return theta.sigmoid()
 
     def rewire(self, data: Data, threshold: float = 0.5, graph: PairGraph | None = None) -> Data:
-        """The learned graph: `edge_index`, `edge_weight` (probability) and `edge_origin`, also for unseen graphs.
+        """The learned graph, also of unseen graphs: `edge_index`, `edge_probability`, `edge_weight` and `edge_origin`.
 
+        `edge_weight` is the probability times the weight that an edge was given with (1 for new edges, and where there
+        were none): on that graph, with `threshold=0`, the model is evaluated if its `evaluation` is `expected`.
         Of a `Batch` it is one `Data` with the edges of all graphs, and `batch` says which node is whose.
 
         Args:

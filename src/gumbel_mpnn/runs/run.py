@@ -70,8 +70,10 @@ class Run:
         return self._mean(class_scores(model, task, self.settings)[0].softmax(-1) for model in self._models(task))
 
     def rewire(self, data: Data | None = None, threshold: float = 0.5) -> Data:
-        """The learned graph, averaged over all runs: `edge_index`, `edge_weight` (probability) and `edge_origin`.
+        """The learned graph, averaged over all runs: `edge_index` and, for each edge, three things that are known of it.
 
+        `edge_probability` is how likely it is, `edge_weight` that times the weight it was given with (1 for new edges,
+        and where there were none), and `edge_origin` is true for edges that were given.
         Of the model `sdrf` it is the graph that all runs trained on, which knows no probabilities: `edge_weight` is
         there only if the graph came with it, and `threshold` decides nothing.
 

@@ -168,7 +168,8 @@ def test_rewire_gives_a_plain_graph_with_probabilities_and_origin():
     model = model_for(data, scorer="mixed")
     rewired = model.rewire(data)
     assert model.training
-    assert (rewired.edge_weight > 0.5).all()
+    assert (rewired.edge_probability > 0.5).all()
+    assert torch.equal(rewired.edge_weight, rewired.edge_probability)
     assert rewired.edge_index.shape[1] == len(rewired.edge_weight) == len(rewired.edge_origin)
     assert torch.equal(rewired.x, data.x)
     whole = model.rewire(data, threshold=0.0)
@@ -192,6 +193,30 @@ def test_as_data_by_hand():
     assert out.edge_weight.tolist() == pytest.approx([0.8, 0.8, 0.5, 0.5])
     assert out.edge_origin.tolist() == [True, True, False, False]
     assert out.y.tolist() == [0, 1, 0]
+
+
+def test_as_data_of_a_weighted_graph_by_hand():
+    weights = {"edge_weight": torch.tensor([3.0, 0.0, 0.5], requires_grad=True)}
+    graph = PairGraph.build(edges((0, 1), (0, 2), (1, 2)), 4, candidate_index=edges((0, 3)), **weights)
+    out = as_data(graph, torch.tensor([0.2, 0.9, 0.6, 0.8]), Data(num_nodes=4))  # of 0–1, 0–2, 0–3, 1–2
+    assert out.edge_index.tolist() == [[0, 0, 1, 2, 2, 3], [2, 3, 2, 0, 1, 0]]  # the threshold looks at no weight
+    assert out.edge_probability.tolist() == pytest.approx([0.9, 0.6, 0.8, 0.9, 0.8, 0.6])
+    assert out.edge_weight.tolist() == pytest.approx([0.0, 0.6, 0.4, 0.0, 0.4, 0.6])
+    assert not out.edge_weight.requires_grad
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("undirected", [True, False])
+def test_the_rewired_graph_is_what_the_model_is_evaluated_on(weighted, undirected):
+    data = data_with_candidates()
+    if weighted:
+        data.edge_weight = torch.rand(data.num_edges, generator=torch.Generator().manual_seed(3)) * 2
+    model = model_for(data, scorer="mixed").eval()
+    graph = PairGraph.of(data, undirected=undirected)
+    rewired = model.rewire(data, threshold=0.0, graph=graph)
+    again = model.backbone(rewired, PairGraph.of(rewired, undirected=undirected))
+    torch.testing.assert_close(again, model(data, graph), rtol=1e-4, atol=1e-5)
+    assert torch.equal(rewired.edge_weight, rewired.edge_probability) is not weighted
 
 
 @pytest.mark.parametrize("threshold", [2, -0.1, float("nan"), "half"])
