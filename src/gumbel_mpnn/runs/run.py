@@ -70,7 +70,7 @@ class Run:
         return self._mean(class_scores(model, task, self.settings)[0].softmax(-1) for model in self._models(task))
 
     def rewire(self, data: Data | None = None, threshold: float = 0.5) -> Data:
-        """The learned graph, averaged over all runs: `edge_index` and, for each edge, three things that are known of it.
+        """The learned graph, averaged over all runs: `edge_index` and three attributes of every edge.
 
         `edge_probability` is how likely it is, `edge_weight` that times the weight it was given with (1 for new edges,
         and where there were none), and `edge_origin` is true for edges that were given.
