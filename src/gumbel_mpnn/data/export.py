@@ -33,7 +33,8 @@ def save_graph(data: Data, path: str | Path) -> None:
 
     Edges are written once each unless their direction matters, with `edge_weight`, `edge_probability` and `edge_origin`
     where there are any, as `weight`, `probability` and `given`. A CSV file has the edges alone; npz and GraphML have
-    nodes without edges too, and features, labels and splits (of GraphML only a single one). The label is called `label` in GraphML, and the file says so.
+    nodes without edges too, and features, labels and splits (of GraphML only a single one). The label is called `label`
+    in GraphML, and the file says so.
 
     Args:
         data: Any graph; `node_ids` and `class_names` are used where it has them.

@@ -11,7 +11,8 @@ from gumbel_mpnn.config import Settings
 from gumbel_mpnn.errors import DataError
 from gumbel_mpnn.nn import Backbone, backbones
 from gumbel_mpnn.registry import Registry
-from gumbel_mpnn.rewiring import DropEdge, GumbelMPNN, OnBackbone, SDRFModel
+from gumbel_mpnn.rewiring import DropEdge, GumbelMPNN, OnBackbone
+from gumbel_mpnn.rewiring.sdrf_model import SDRFModel
 from gumbel_mpnn.training.task import Replica, Task
 
 Model = Backbone | GumbelMPNN | OnBackbone
