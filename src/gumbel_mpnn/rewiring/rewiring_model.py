@@ -51,7 +51,8 @@ class RewiringModel(ReplicaModule, ABC):
     def auxiliary_loss(self, data: Data) -> Tensor:
         """To be added to the loss of a loop of one's own: it trains the head whose class beliefs some scorers look at.
 
-        Only `data.y` [N] of training nodes (`data.train_mask` [N] or [N, R]) is used. A scorer that looks at no
+        Only `data.y` [N] of training nodes (`data.train_mask` [N] or [N, R]) is used; nodes without a label (below 0)
+        are left out. A scorer that looks at no
         beliefs (`bilinear`), or at those of the backbone (`beliefs="graph"`), needs none: 0.
 
         Returns:
@@ -61,7 +62,7 @@ class RewiringModel(ReplicaModule, ABC):
             return self._without_axis(self.rewirer.origin.new_zeros(len(self.rewirer.origin)))
         x = check_features(data.x, self.in_channels, self.rewirer.origin.dtype)
         logits = self.belief_head(x, self.streams)
-        return self._without_axis(cross_entropy(logits, *labels_of(data, logits)))
+        return self._without_axis(cross_entropy(logits, *labels_of(data, logits, needed=True)))
 
     @torch.no_grad()
     def pair_probability(self, x: Tensor | SparseFeatures, graph: PairGraph) -> Tensor:

@@ -76,14 +76,14 @@ class Task:
         return cls(
             features=as_features(x, device),
             graph=PairGraph.of(data, undirected=settings.undirected, candidates=candidates).to(device),
-            y=data.y.to(device),
+            y=data.y.long().to(device),
             train_mask=train,
             val_mask=val,
             test_mask=test,
             metric=metric,
             num_features=int(x.shape[1]),
             labels_per_class=labels_per_class(data),
-            train_y=_train_y(data, masks[0]).to(device) if data.get("train_y") is not None else None,
+            train_y=_train_y(data, masks[0]).long().to(device) if data.get("train_y") is not None else None,
         )
 
     @property

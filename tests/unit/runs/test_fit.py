@@ -349,3 +349,11 @@ class TestMistakes:
 
     def test_models_are_found_by_any_spelling(self):
         assert quick(model="GraphSAGE", splits=[0]).settings.model == "sage"
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int16])
+@pytest.mark.parametrize("model", ["gcn", "gumbel-mpnn"])
+def test_labels_of_any_whole_numbers(model, dtype):
+    data = small_data()
+    runs = [quick(each, model) for each in (data, changed(data, y=data.y.to(dtype)))]
+    assert figures(runs[0]) == figures(runs[1])
