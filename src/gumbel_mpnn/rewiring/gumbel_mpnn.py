@@ -124,15 +124,27 @@ class GumbelMPNN(RewiringModel):
     def forward(
         self,
         x: Tensor | SparseFeatures | Data,
-        graph: PairGraph | Tensor | None = ...,
+        edge_index: PairGraph | Tensor | None = ...,
+        edge_weight: Tensor | None = ...,
+        *,
         return_graph: Literal[False] = ...,
     ) -> Tensor: ...
     @overload
     def forward(
-        self, x: Tensor | SparseFeatures | Data, graph: PairGraph | Tensor | None = ..., *, return_graph: Literal[True]
+        self,
+        x: Tensor | SparseFeatures | Data,
+        edge_index: PairGraph | Tensor | None = ...,
+        edge_weight: Tensor | None = ...,
+        *,
+        return_graph: Literal[True],
     ) -> tuple[Tensor, RewiredGraph]: ...
     def forward(
-        self, x: Tensor | SparseFeatures | Data, graph: PairGraph | Tensor | None = None, return_graph: bool = False
+        self,
+        x: Tensor | SparseFeatures | Data,
+        edge_index: PairGraph | Tensor | None = None,
+        edge_weight: Tensor | None = None,
+        *,
+        return_graph: bool = False,
     ) -> Tensor | tuple[Tensor, RewiredGraph]:
         """Logits of every node, and the graph they were made on if asked for.
 
@@ -141,11 +153,12 @@ class GumbelMPNN(RewiringModel):
 
         Args:
             x: Features [N, in] (dense or sparse), or a whole `Data` with candidates.
-            graph: The pairs, or an `edge_index` [2, E] to drop edges of; taken from the `Data` where one is given, as
+            edge_index: The graph: edges [2, E], to drop some of, or a `PairGraph`; that of the `Data` by default, as
                 undirected: for a directed graph give `PairGraph.of(data, undirected=False)`.
+            edge_weight: With edges a weight for each of them, [E]; a `Data` and a `PairGraph` bring their own.
             return_graph: Whether to give the rewired graph too.
         """
-        x, graph = self._read(x, graph)
+        x, graph = self._read(x, edge_index, edge_weight)
         rewired = self._rewired(x, graph)
         if not self.training and self.settings.evaluation == "mean_of_samples":
             logits, rewired = self._mean_of_samples(x, rewired)

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gumbel_mpnn.config import RewiringSettings, rewiring_settings
-from gumbel_mpnn.errors import UserError
+from gumbel_mpnn.errors import UserError, check_between
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import SparseFeatures, Streams
 from gumbel_mpnn.nn.inputs import check_features, model_input
@@ -40,8 +40,18 @@ class RewiringModel(ReplicaModule, ABC):
     def __init__(self, settings: RewiringSettings, replicas: int | None) -> None:
         super().__init__()
         self.settings, self.replicas = settings, replicas
-        self.progress = 0.0
-        """Share of the epochs done; set it in your loop if the temperature is to fall from `tau` to `tau_end`."""
+        self._progress = 0.0
+
+    @property
+    def progress(self) -> float:
+        """Share of the epochs done, 0 to 1: set it in your loop and the temperature falls from `tau` to `tau_end`."""
+        return self._progress
+
+    @progress.setter
+    def progress(self, share: float) -> None:
+        share = share.item() if isinstance(share, Tensor) and share.numel() == 1 else share
+        check_between(0, 1, progress=share)
+        self._progress = float(share)
 
     @property
     @abstractmethod
@@ -88,11 +98,18 @@ class RewiringModel(ReplicaModule, ABC):
         return as_data(graph, self.pair_probability(x, graph).mean(0), data, threshold)
 
     def _read(
-        self, x: Tensor | SparseFeatures | Data, graph: PairGraph | Tensor | None
+        self,
+        x: Tensor | SparseFeatures | Data,
+        graph: PairGraph | Tensor | None,
+        edge_weight: Tensor | None = None,
     ) -> tuple[Tensor | SparseFeatures, PairGraph]:
         """Features and pairs of one call, candidates among them, or a `UserError` that says what does not fit."""
+        if edge_weight is not None and not isinstance(graph, Tensor):
+            raise UserError(
+                "edge_weight goes with an edge_index [2, E]: a Data and a PairGraph bring weights of their own"
+            )
         dtype = self.rewirer.origin.dtype
-        return model_input(x, graph, in_channels=self.in_channels, dtype=dtype, candidates=True)[:2]
+        return model_input(x, graph, edge_weight, in_channels=self.in_channels, dtype=dtype, candidates=True)[:2]
 
     def _add_rewirer(self, in_channels: int, out_channels: int) -> None:
         count, self.in_channels = self.replicas or 1, in_channels

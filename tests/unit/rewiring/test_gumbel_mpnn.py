@@ -368,6 +368,9 @@ def test_a_directed_graph_is_given_as_such():
         (lambda model, data: model(Data(edge_index=data.edge_index, num_nodes=6)), "no features"),
         (lambda model, data: model(data.x.double(), data.edge_index), "float64 where the model's parameters are"),
         (lambda model, data: model(data.x[:, :3], data.edge_index), r"must have the shape \[N, 5\]"),
+        (lambda model, data: model(data, None, torch.ones(3)), "edge_weight goes with an edge_index"),
+        (lambda model, data: model(data, PairGraph.of(data), torch.ones(3)), "edge_weight goes with an edge_index"),
+        (lambda model, data: model(data.x, data.edge_index, torch.ones(2)), r"edge_weight must have shape \[3\]"),
     ],
 )
 def test_inputs_that_do_not_fit_are_told_in_a_sentence(call, message):
@@ -380,3 +383,16 @@ def test_an_edge_index_is_a_graph_without_candidates():
     data = directed()
     model = GumbelMPNN(5, out_channels=3, hidden_channels=4).eval()
     torch.testing.assert_close(model(data.x, data.edge_index), model(data, PairGraph.of(data, candidates=False)))
+
+
+def test_weights_beside_an_edge_index_are_those_of_its_edges():
+    data, weight = directed(), torch.tensor([0.5, 2.0, 0.0])
+    model = GumbelMPNN(5, out_channels=3, hidden_channels=4).eval()
+    weighted = Data(x=data.x, edge_index=data.edge_index, edge_weight=weight)
+    assert torch.equal(model(data.x, data.edge_index, weight), model(weighted))
+    assert not torch.allclose(model(data.x, data.edge_index, weight), model(data.x, data.edge_index))
+    out, graph = model(data.x, edge_index=data.edge_index, edge_weight=weight, return_graph=True)
+    assert torch.equal(out, model(weighted))
+    assert graph.graph.pair_weight.tolist() == [0.5, 2.0, 0.0]
+    with pytest.raises(TypeError, match="positional"):
+        model(data.x, data.edge_index, weight, True)

@@ -150,6 +150,18 @@ def test_progress_starts_at_0():
     assert gm.Rewired(GCNConv(3, 2), 3, 2).progress == 0.0
 
 
+@each_model
+@pytest.mark.parametrize("share", [100, -0.1, float("nan"), "half", None, torch.tensor(2.0), torch.ones(2)])
+def test_progress_is_a_share(make, share, data):
+    model = make(data)
+    with pytest.raises(gm.UserError, match="progress must lie between 0 and 1, but is"):
+        model.progress = share
+    assert model.progress == 0.0
+    for share in (1, 0.25, torch.tensor(0.5)):
+        model.progress = share
+        assert model.progress == float(share)
+
+
 @pytest.mark.parametrize(
     ("given", "first", "last"),
     [({}, 1.0, 0.5), ({"tau": 0.1}, 0.1, 0.1), ({"tau": 2, "tau_end": 0.1}, 2.0, 0.1), ({"tau_end": 0.2}, 1.0, 0.2)],
