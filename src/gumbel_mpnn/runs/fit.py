@@ -7,6 +7,8 @@ import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from numbers import Integral
+from operator import index
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -15,7 +17,7 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn.config import DataSettings, Settings, constant_temperature, resolve
 from gumbel_mpnn.data import add_splits, check, get_spec, load
-from gumbel_mpnn.errors import DataError, UserError
+from gumbel_mpnn.errors import DataError, UserError, did_you_mean
 from gumbel_mpnn.nn import backbones
 from gumbel_mpnn.presets import read_preset
 from gumbel_mpnn.rewiring import OnBackbone
@@ -133,6 +135,8 @@ def make_settings(
     if not isinstance(dataset, str | Data):
         raise UserError(f"a data set is a name or a Data, not {dataset!r}")
     name = get_spec(dataset).name if isinstance(dataset, str) else _folder_name(dataset.get("name"))
+    if not isinstance(model, str):
+        raise UserError(f"a model to fit is a name, as 'gcn', not {model!r}: {did_you_mean('', models)}")
     model = models.canonical(model)
     changes = merge(settings, parse_overrides(overrides))
     if "rewiring" in changes:  # else the preset's tau_end would go with a tau that is laid over it
@@ -265,11 +269,18 @@ def _told(folder: Path) -> Iterator[None]:
 def replicas_of(data: Data, splits: Iterable[int] | None, seeds: int | Iterable[int]) -> list[Replica]:
     """Every seed of every split, all splits of `data` by default."""
     num_splits = 1 if data.train_mask.dim() == 1 else int(data.train_mask.shape[1])
-    chosen = [int(split) for split in (range(num_splits) if splits is None else splits)]
+    chosen = _whole_numbers("splits", range(num_splits) if splits is None else splits)
     for split in chosen:
         if not 0 <= split < num_splits:
             raise UserError(f"there is no split {split}: this data set has splits 0 to {num_splits - 1}")
-    each = [int(seed) for seed in (seeds if isinstance(seeds, Iterable) else range(int(seeds)))]
+    each = _whole_numbers("seeds", range(int(seeds)) if isinstance(seeds, Integral) else seeds)
     if not chosen or not each:
         raise UserError("there is nothing to train: give at least one split and one seed")
     return [Replica(split, seed) for split in dict.fromkeys(chosen) for seed in dict.fromkeys(each)]
+
+
+def _whole_numbers(name: str, values: Any) -> list[int]:
+    try:
+        return [index(value) for value in values]
+    except TypeError:
+        raise UserError(f"{name} are a list of whole numbers, as [0] or range(3), not {values!r}") from None

@@ -83,6 +83,7 @@ class Run:
         """
         if self.settings.rewiring is None:
             given = self.data if data is None else data
+            _check_data(given)
             rewired = prepare(given, self.settings)
             if rewired is given:
                 raise UserError(f"model {self.settings.model!r} does not rewire the graph")
@@ -101,8 +102,16 @@ class Run:
             records: Of which runs; all by default.
             device: `cpu`, `cuda`, or `auto` for a GPU if there is one.
         """
+        _check_data(data)
+        for name in ("y", "train_mask", "val_mask", "test_mask"):
+            if data.get(name) is None:
+                raise DataError(f"this graph has no {name}: give it the labels and masks of the training graph")
         records = self.records if records is None else tuple(records)
         task = self._task(data, pick_device(device))
+        if any(record.split >= task.num_splits for record in records):
+            raise DataError(
+                f"this graph has masks for {task.num_splits} splits: give it all those of the training graph"
+            )
         found = []
         for record, model in zip(records, self._models(task, records), strict=True):
             test_mask = task.masks([Replica(record.split, record.seed)])[2]
@@ -111,7 +120,9 @@ class Run:
         return found
 
     def _task(self, data: Data | None, device: torch.device | str = "cpu") -> Task:
-        data = prepare(self.data if data is None else data, self.settings)
+        data = self.data if data is None else data
+        _check_data(data)
+        data = prepare(data, self.settings)
         data = with_candidates(data, self.settings.rewiring)
         task = Task.of(_with_masks(data), self.settings.data, device, candidates=self.settings.rewiring is not None)
         features = int(self.data.x.shape[1])
@@ -168,6 +179,13 @@ def with_candidates(data: Data, rewiring: RewiringSettings | None) -> Data:
     options = {name: getattr(rewiring, name) for name in ("per_node", "pairs", "similarity") if name in known}
     with_them: Data = Cached(candidates[rewiring.candidates](**options))(data)
     return with_them
+
+
+def _check_data(data: object) -> None:
+    """Raise a `UserError` unless it is a graph."""
+    if not isinstance(data, Data):
+        what = f"the name {data!r}" if isinstance(data, str) else f"a {type(data).__name__}"
+        raise UserError(f"runs are asked about a graph: give a Data, as gm.load makes one, not {what}")
 
 
 def _with_masks(data: Data) -> Data:

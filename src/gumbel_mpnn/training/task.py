@@ -66,6 +66,8 @@ class Task:
             if data.get(name) is None:
                 raise DataError(f"this graph has no {what}: give it data.{name}")
         metric = data.get("metric") or "accuracy"
+        if not isinstance(metric, str):  # a Batch has those of all its graphs
+            raise DataError(f"data.metric must be the name of one metric, as 'accuracy', not {metric!r}")
         if metric not in metrics:
             raise unknown_name("metric", metric, metrics)
         masks = [_columns(data, name) for name in ("train_mask", "val_mask", "test_mask")]
