@@ -30,7 +30,9 @@ SETTINGS = frozenset(field.name for field in fields(RewiringSettings))
 class GumbelMPNN(RewiringModel):
     """A backbone and the rewirer that chooses its edges, trained together; all arguments but the first go by name.
 
-    In a loop of your own add `auxiliary_loss` to your loss, and set `progress` if the temperature is to fall.
+    In a loop of your own add `auxiliary_loss` to your loss, and set `progress` if the temperature is to fall. Graphs
+    and dropout are drawn from the model's own `streams`, whose `get_state` and `set_state` save and rewind them; what
+    computes a pass twice, as `torch.utils.checkpoint` does, draws another graph the second time.
 
     Args:
         in_channels: Number of features of a node.

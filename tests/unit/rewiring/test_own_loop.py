@@ -257,3 +257,18 @@ def test_labels_that_change_in_place_are_seen(data):
     assert not torch.equal(before, after)
     data.train_mask[:] = True
     assert not torch.equal(model.auxiliary_loss(data), after)
+
+
+@each_model
+def test_the_streams_of_a_model_govern_what_is_drawn(make, data):
+    model = make(data, hard=False)
+    state = model.streams.get_state()
+    first = weight(model, data)
+    torch.manual_seed(0)
+    second = weight(model, data)
+    torch.manual_seed(0)
+    third = weight(model, data)
+    assert not torch.equal(first, second)
+    assert not torch.equal(second, third)
+    model.streams.set_state(state)
+    assert torch.equal(weight(model, data), first)
