@@ -18,8 +18,9 @@ import harness  # before torch: it says how torch's threads wait
 import torch
 
 import power_law
+from gumbel_mpnn.records import Replica
 from gumbel_mpnn.runs import make_settings
-from gumbel_mpnn.training import Replica, Task
+from gumbel_mpnn.training import Task
 from gumbel_mpnn.training.trainer import Trainer
 
 MILLIONS = (1, 2, 5, 10, 20, 50, 100, 200)

@@ -23,8 +23,9 @@ from torch_geometric.data import Data
 import cost
 import peers
 import power_law
+from gumbel_mpnn.records import Replica
 from gumbel_mpnn.runs import make_settings
-from gumbel_mpnn.training import Replica, Task
+from gumbel_mpnn.training import Task
 from gumbel_mpnn.training.trainer import Trainer
 
 TOY = cost.Sizes(nodes=300, pairs=1000, features=16, width=32, layers=3, classes=4, channels=16)

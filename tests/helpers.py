@@ -14,7 +14,8 @@ from torch_geometric.data import Data
 from gumbel_mpnn.config import DataSettings, Settings, resolve
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import backbones
-from gumbel_mpnn.training import Outcome, Replica, Task
+from gumbel_mpnn.records import Replica
+from gumbel_mpnn.training import Outcome, Task
 
 
 def edges(*pairs: tuple[int, int]) -> Tensor:

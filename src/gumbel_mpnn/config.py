@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gumbel_mpnn.errors import UserError, did_you_mean
-from gumbel_mpnn.registry import like
+from gumbel_mpnn.registry import checked_like
 
 SCHEMA = 1
 """Raised when the same settings no longer mean the same numbers, so that old runs are not taken for new ones."""
@@ -25,10 +25,6 @@ class DataSettings:
     features: str = "raw"
     """`raw` or `row-normalized` (each node's features divided by the sum of their absolute values)."""
     undirected: bool = True
-
-
-CAME_LATE = ("bfloat16",)
-"""Settings of training, off by default, that runs of this SCHEMA were made without."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +99,41 @@ class RewiringSettings:
     """Weight of that lesson."""
 
 
+ASSUMED: Mapping[str, Mapping[str, Any]] = {
+    "train": {"bfloat16": False},
+    "rewiring": {
+        "candidates": "local",
+        "per_node": 5,
+        "pairs": 0,
+        "similarity": "cosine",
+        "scorer": "bilinear",
+        "channels": 64,
+        "beliefs": "features",
+        "origin": "fixed",
+        "keep": 0.95,
+        "add": 0.05,
+        "tau": 1.0,
+        "tau_end": 0.5,
+        "hard": True,
+        "samples": 1,
+        "evaluation": "expected",
+        "evaluation_samples": 8,
+        "regularizer": "none",
+        "regularizer_weight": 0.0,
+        "target_degree": 5.0,
+        "prior": 0.0,
+        "agreement": 0.0,
+        "agreement_ramp": 0.0,
+        "lr": 0.01,
+        "weight_decay": 0.0,
+        "decoys": 0.0,
+        "decoy_weight": 1.0,
+    },
+}
+"""What a fingerprint or record that does not name a setting stands for, so that a new setting does not orphan the runs
+made without it: whoever adds one adds here what those runs did. Never changed, even where a default is."""
+
+
 @dataclass(frozen=True)
 class Settings:
     """Everything that decides the numbers of a run, apart from the data's content, the split and the seed."""
@@ -130,7 +161,8 @@ class Settings:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Settings:
-        """Settings as `to_dict` wrote them."""
+        """Settings as `to_dict` wrote them, perhaps before some of them were there."""
+        values = {table: {**ASSUMED[table], **of} if table in ASSUMED else of for table, of in values.items()}
         options = dict(values["model"])
         return cls(
             dataset=values["dataset"],
@@ -142,16 +174,13 @@ class Settings:
         )
 
     def fingerprint(self, data_hash: str) -> str:
-        """16 hex digits that identify these settings on this data.
-
-        Rewiring settings at their defaults are left out, and so is what else came late: a setting that is new does not
-        orphan the runs made without it.
-        """
+        """16 hex digits that identify these settings on this data; values that are `ASSUMED` are left out."""
         values = self.to_dict()
-        values["train"] = {name: value for name, value in values["train"].items() if value or name not in CAME_LATE}
-        if self.rewiring is not None:
-            usual = dataclasses.asdict(RewiringSettings())
-            values["rewiring"] = {name: value for name, value in values["rewiring"].items() if value != usual[name]}
+        for table in ASSUMED.keys() & values.keys():
+            assumed = ASSUMED[table]
+            values[table] = {
+                name: value for name, value in values[table].items() if name not in assumed or value != assumed[name]
+            }
         text = json.dumps([SCHEMA, values, data_hash], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -212,7 +241,7 @@ def _fill(defaults: Any, section: str, values: Mapping[str, Any]) -> Any:
     for key, value in values.items():
         if key not in known:
             raise UserError(f"there is no setting '{section}.{key}': {did_you_mean(key, known)}")
-        known[key] = like(known[key], value, f"setting '{section}.{key}'")
+        known[key] = checked_like(known[key], value, f"setting '{section}.{key}'")
     return dataclasses.replace(defaults, **known)
 
 

@@ -35,9 +35,9 @@ class Registry(Generic[T]):
 
         def add(component: type[T]) -> type[T]:
             for key in (name, *aliases):
-                if _normal(key) in self._aliases:
+                if normal_name(key) in self._aliases:
                     raise ValueError(f"a {self.kind} called {key!r} is registered already")
-            self._aliases |= {_normal(key): name for key in (name, *aliases)}
+            self._aliases |= {normal_name(key): name for key in (name, *aliases)}
             self._components[name] = component
             self._handed_on[name] = hands_on or {}
             return component
@@ -52,9 +52,9 @@ class Registry(Generic[T]):
 
     def canonical(self, name: str) -> str:
         """The registered spelling of `name`."""
-        if _normal(name) not in self._aliases:
+        if normal_name(name) not in self._aliases:
             raise unknown_name(self.kind, name, self._components)
-        return self._aliases[_normal(name)]
+        return self._aliases[normal_name(name)]
 
     def __getitem__(self, name: str) -> type[T]:
         return self._components[self.canonical(name)]
@@ -63,7 +63,7 @@ class Registry(Generic[T]):
         return iter(self._components)
 
     def __contains__(self, name: str) -> bool:
-        return _normal(name) in self._aliases
+        return normal_name(name) in self._aliases
 
     def defaults(self, name: str) -> dict[str, Any]:
         """The options a person can set, with their defaults: keywords of the constructor and its base classes'."""
@@ -85,11 +85,11 @@ class Registry(Generic[T]):
         for key, value in options.items():
             if key not in known:
                 raise UserError(f"{self.kind} {name!r} has no option {key!r}: {did_you_mean(key, known)}")
-            known[key] = like(known[key], value, f"option {key!r} of {self.kind} {name!r}")
+            known[key] = checked_like(known[key], value, f"option {key!r} of {self.kind} {name!r}")
         return known
 
 
-def like(default: Any, value: Any, what: str) -> Any:
+def checked_like(default: Any, value: Any, what: str) -> Any:
     """`value` if it is of the default's type (an int may stand for a float), else a `UserError` naming `what`."""
     wanted = type(default)
     if wanted is float and type(value) in (int, float):
@@ -104,5 +104,6 @@ def like(default: Any, value: Any, what: str) -> Any:
     return value
 
 
-def _normal(name: str) -> str:
+def normal_name(name: str) -> str:
+    """The spelling under which names are compared: without regard to case, `_` and `-`."""
     return name.lower().replace("_", "-")

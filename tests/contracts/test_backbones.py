@@ -137,6 +137,26 @@ def test_edges_matter_to_all_but_the_mlp(name):
     assert torch.equal(model(x, graph), without) == (name == "mlp")
 
 
+@pytest.mark.parametrize("weighted", [True, False])
+@each_kind
+def test_a_graph_without_pairs(name, options, weighted):
+    model = make(name, replicas=2, **options)
+    weight = torch.ones(2, 0, requires_grad=True) if weighted else None
+    out = model(normal(4, FEATURES), PairGraph.build(EDGES[:, :0], 4), weight)
+    out.sum().backward()
+    assert torch.isfinite(out).all()
+    assert all(torch.isfinite(value.grad).all() for value in model.parameters() if value.grad is not None)
+
+
+@each_kind
+def test_gradients_are_finite_for_tiny_weights(name, options):
+    model, graph = make(name, **options).float(), PairGraph.build(EDGES, NODES)
+    weight = torch.full((graph.num_pairs,), 1e-40, requires_grad=True)
+    model(normal(NODES, FEATURES).float(), graph, weight).sum().backward()
+    assert all(torch.isfinite(value.grad).all() for value in model.parameters())
+    assert weight.grad is None or torch.isfinite(weight.grad).all()
+
+
 @pytest.mark.parametrize("scale", [1.0, 1e3], ids=["usual", "extreme"])
 @pytest.mark.parametrize("every", [1, 2, 10**6], ids=["all-weights-0", "half-of-them", "none"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)

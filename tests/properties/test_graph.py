@@ -83,7 +83,7 @@ def test_pair_scores_are_entries_of_the_dense_product(case):
 @given(cases())
 def test_degree_is_the_row_sum(case):
     check_values_and_gradients(
-        lambda weight: case.graph.degree(weight, like=weight),
+        lambda weight: case.graph.degree(weight, weight.dtype),
         lambda weight: dense_weights(case.graph, weight).sum(-1),
         case.weight,
     )

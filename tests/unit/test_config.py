@@ -56,6 +56,9 @@ def test_resolve_lays_values_over_the_defaults():
         ({"train": {"lr": 0}}, "setting 'train.lr' must be above 0, but is 0.0"),
         ({"train": {"lr": -0.1}}, "setting 'train.lr' must be above 0"),
         ({"train": {"lr": float("nan")}}, "setting 'train.lr' must be finite"),
+        ({"train": {"lr": float("inf")}}, "setting 'train.lr' must be finite"),
+        ({"train": {"lr": 10**400}}, "setting 'train.lr' must be finite"),
+        ({"train": {"weight_decay": float("inf")}}, "setting 'train.weight_decay' must be finite"),
         ({"train": {"weight_decay": -1e-9}}, "setting 'train.weight_decay' must be 0 or more"),
         ({"train": {"epochs": 0}}, "setting 'train.epochs' must be 1 or more, but is 0"),
         ({"train": {"patience": -1}}, "setting 'train.patience' must be 0 or more"),
@@ -86,6 +89,14 @@ def test_settings_are_frozen():
 
 def test_settings_survive_json():
     assert Settings.from_dict(json.loads(json.dumps(SETTINGS.to_dict()))) == SETTINGS
+
+
+def test_what_an_old_record_does_not_name_is_assumed():
+    settings = dataclasses.replace(SETTINGS, rewiring=RewiringSettings())
+    old = settings.to_dict()
+    del old["train"]["bfloat16"]
+    old["rewiring"].clear()
+    assert Settings.from_dict(old) == settings
 
 
 def test_to_dict_has_the_shape_of_a_settings_file():
@@ -121,6 +132,42 @@ def test_fingerprint_is_a_function_of_the_content():
 
 def test_fingerprint_of_known_settings_does_not_move():
     assert SETTINGS.fingerprint("abc") == "f8708f6c29624b02"
+
+
+@pytest.mark.parametrize(
+    ("rewiring", "fingerprint"),
+    [
+        (RewiringSettings(), "9d7cf71b5b409581"),
+        (
+            RewiringSettings(
+                per_node=3, tau=0.1, tau_end=0.1, regularizer="degree", regularizer_weight=0.5, hard=False
+            ),
+            "05a0efc5b691ca19",
+        ),
+    ],
+    ids=["usual", "changed"],
+)
+def test_fingerprint_of_known_rewiring_does_not_move(rewiring, fingerprint):
+    assert dataclasses.replace(SETTINGS, rewiring=rewiring).fingerprint("abc") == fingerprint
+
+
+def test_another_default_is_another_setting(monkeypatch):
+    """Else the runs made with the old default would pass for runs with the new one."""
+
+    @dataclasses.dataclass(frozen=True)
+    class Later(RewiringSettings):
+        per_node: int = 7
+
+    before, named = (
+        dataclasses.replace(SETTINGS, rewiring=RewiringSettings(**values)).fingerprint("abc")
+        for values in ({}, {"per_node": 7})
+    )
+    monkeypatch.setattr(config, "RewiringSettings", Later)
+    assert dataclasses.replace(SETTINGS, rewiring=Later()).fingerprint("abc") == named != before
+
+
+def test_every_rewiring_setting_says_what_runs_made_without_it_did():
+    assert {field.name for field in dataclasses.fields(RewiringSettings)} == set(config.ASSUMED["rewiring"])
 
 
 def test_fingerprint_does_not_tell_an_int_from_the_same_float():
@@ -161,11 +208,11 @@ def test_fingerprint_changes_with_the_data_and_with_the_schema(monkeypatch):
     assert SETTINGS.fingerprint("abc") != before
 
 
-def test_a_rewiring_setting_at_its_default_does_not_change_the_fingerprint():
+def test_a_rewiring_setting_that_is_assumed_does_not_change_the_fingerprint():
     def fingerprint(**rewiring):
         return dataclasses.replace(SETTINGS, rewiring=RewiringSettings(**rewiring)).fingerprint("0")
 
-    usual = RewiringSettings()
-    assert fingerprint(tau=usual.tau) == fingerprint()
-    assert fingerprint(tau=2 * usual.tau) != fingerprint()
+    for name, value in config.ASSUMED["rewiring"].items():
+        assert fingerprint(**{name: value}) == fingerprint()
+    assert fingerprint(tau=2.0) != fingerprint()
     assert dataclasses.replace(SETTINGS, rewiring=None).fingerprint("0") != fingerprint()

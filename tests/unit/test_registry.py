@@ -1,7 +1,7 @@
 import pytest
 
 from gumbel_mpnn.errors import UnknownNameError, UserError
-from gumbel_mpnn.registry import Registry, like
+from gumbel_mpnn.registry import Registry, checked_like
 
 
 class Base:
@@ -70,6 +70,7 @@ def test_an_unknown_name_is_answered_with_the_nearest(registry, look_up):
 def test_a_name_is_given_once(registry, names):
     with pytest.raises(ValueError, match=f"a layer called '{names[-1]}' is registered already"):
         registry.register(*names)(Plain)
+    assert "new" not in registry
 
 
 def test_defaults_are_those_of_the_base_class_without_the_reserved(registry):
@@ -124,10 +125,10 @@ def test_an_option_of_another_component_is_unknown(registry):
 
 
 @pytest.mark.parametrize(("default", "value"), [(1, 2), (0.5, 0.25), ("a", ""), (True, False)])
-def test_like_gives_a_value_of_the_right_type_back(default, value):
-    assert like(default, value, "it") is value
+def test_checked_like_gives_a_value_of_the_right_type_back(default, value):
+    assert checked_like(default, value, "it") is value
 
 
-def test_like_says_what_was_wrong():
+def test_checked_like_says_what_was_wrong():
     with pytest.raises(UserError, match=r"^setting 'lr' must be of type float, like 0\.5, but is 'fast'$"):
-        like(0.5, "fast", "setting 'lr'")
+        checked_like(0.5, "fast", "setting 'lr'")

@@ -18,6 +18,7 @@ from gumbel_mpnn.errors import DataWarning, UserError
 
 if TYPE_CHECKING:
     from gumbel_mpnn.report import Table
+    from gumbel_mpnn.runs import Preset
 
 MOST_NUMBERS = 10_000
 P = ParamSpec("P")
@@ -105,6 +106,14 @@ def reject_early_format(format: OutputFormat, subcommand: str) -> None:
 def note(message: str) -> None:
     """A message beside the result, on standard error."""
     typer.echo(message, err=True)
+
+
+def preset_in_place(family: str, dataset: str, model: str, found: Preset | None) -> str:
+    """What a model takes that has no preset of its own, in a sentence; nothing where it has one."""
+    if found is not None and found.model == model:
+        return ""
+    instead = "plain defaults are" if found is None else "that of its backbone is"
+    return f"there is no {family} preset for {model} on {dataset}: {instead} used"
 
 
 def parse_range(text: str) -> list[int]:

@@ -9,7 +9,6 @@ PACKAGES = (
     "torch-geometric",
     "numpy",
     "scipy",
-    "scikit-learn",
     "numba",
     "pandas",
     "matplotlib",

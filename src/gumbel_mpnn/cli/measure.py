@@ -115,8 +115,8 @@ def _compare(
     format: OutputFormat,
 ) -> None:
     """The graph that runs were trained on beside the one they learned, or that SDRF made for them."""
-    flow = _settings_of_sdrf(run)
-    if flow is None:
+    settings = _settings_of_sdrf(run)
+    if settings is None:
         before, after = _learned(run, given, 0.5 if threshold is None else threshold, root)
     elif threshold is not None:
         raise UserError("--threshold is of a learned graph, and the one of sdrf is not: leave it out")
@@ -126,7 +126,7 @@ def _compare(
 
         before = _training_graph(run, given, root)
         with closing(StepLine("SDRF")) as line:
-            after = prepare(before, flow, line)
+            after = prepare(before, settings, line)
     graphs = {"before": before, "after": after}
     compared = {name: _measured(graph, EdgeConvention.coalesced, largest) for name, graph in graphs.items()}
     _emit_columns(compared, format, compared)
@@ -137,7 +137,7 @@ def _settings_of_sdrf(run: Path) -> Settings | None:
     from gumbel_mpnn.config import Settings
     from gumbel_mpnn.records import find_records
 
-    found = [record.settings for _, record in find_records(run)]
+    found = [record.settings for record in find_records(run)]
     if not found or any(settings["model"]["name"] != "sdrf" for settings in found):
         return None
     if any(settings != found[0] for settings in found):
@@ -170,7 +170,7 @@ def _training_graph(run: Path, given: Data | None, root: Path | None) -> Data:
     from gumbel_mpnn.experiments import GENERATED
     from gumbel_mpnn.records import find_records
 
-    names = {record.settings["dataset"] for _, record in find_records(run)}
+    names = {record.settings["dataset"] for record in find_records(run)}
     if len(names) != 1:
         raise UserError(f"the runs under {run} are of {len(names)} data sets: give the folder of one setting")
     if given is not None:

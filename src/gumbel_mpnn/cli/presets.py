@@ -6,7 +6,15 @@ from typing import Annotated
 
 import typer
 
-from gumbel_mpnn.cli.common import FormatOption, OutputFormat, emit, in_one_sentence, note, reject_early_format
+from gumbel_mpnn.cli.common import (
+    FormatOption,
+    OutputFormat,
+    emit,
+    in_one_sentence,
+    note,
+    preset_in_place,
+    reject_early_format,
+)
 from gumbel_mpnn.errors import unknown_name
 
 app = typer.Typer(help="The settings that come with the package.", invoke_without_command=True)
@@ -30,29 +38,24 @@ def presets(context: typer.Context, format: FormatOption = OutputFormat.text) ->
 def show(
     dataset: Annotated[str, typer.Argument(help="Name of a data set.")],
     model: Annotated[str, typer.Argument(help="Name of a model.")],
-    preset: Annotated[str, typer.Option(help="tuned or paper.")] = "tuned",
+    preset: Annotated[str, typer.Option(help="tuned, paper or another family.")] = "tuned",
     format: FormatOption = OutputFormat.text,
 ) -> None:
     """Show the complete settings of one preset; of a model that has none and borrows its backbone's, those."""
     from torch_geometric.data import Data
 
-    from gumbel_mpnn.presets import list_presets, preset_families
+    from gumbel_mpnn.presets import list_presets
     from gumbel_mpnn.report import Table
-    from gumbel_mpnn.rewiring import OnBackbone
-    from gumbel_mpnn.runs import make_settings
+    from gumbel_mpnn.runs import find_preset, make_settings
     from gumbel_mpnn.training import models
 
     model = models.canonical(model)
-    if preset not in preset_families():
-        raise unknown_name("family of presets", preset, preset_families())
-    found = {(name, source) for family, name, source in list_presets() if family == preset}
-    kind = models[model]
-    sources = {model, kind.default_backbone} if issubclass(kind, OnBackbone) else {model}
-    known = {name for name, source in found if source in sources}
-    if dataset not in known:
+    found = find_preset(preset, dataset, model)
+    if found is None:
+        known = {name for family, name, _ in list_presets() if family == preset and find_preset(family, name, model)}
         raise unknown_name(f"data set with a preset {preset!r} for {model!r}", dataset, known)
-    if (dataset, model) not in found:
-        note(f"there is no {preset} preset for {model} on {dataset}: that of its backbone is used")
+    if borrowed := preset_in_place(preset, dataset, model, found):
+        note(borrowed)
     settings = make_settings(Data(name=dataset), model, preset=preset).to_dict()
     rows = [
         [f"{section}.{name}", str(value)]

@@ -12,8 +12,8 @@ from gumbel_mpnn.cli.common import note, parse_range
 from gumbel_mpnn.errors import UserError, unknown_name
 
 if TYPE_CHECKING:
-    from gumbel_mpnn.experiments import Analysis, Collected, Experiment, Job
-    from gumbel_mpnn.experiments.base import Page, Row
+    from gumbel_mpnn.experiments import Analysis, Collected, Experiment, Job, Page
+    from gumbel_mpnn.experiments.base import Row
     from gumbel_mpnn.runs import Monitor, Run
 
 SUMMARY = "summary"
@@ -50,12 +50,7 @@ class Request:
         """The experiment of that name, on the data set that is asked for."""
         from gumbel_mpnn.experiments import experiments
 
-        experiment = experiments[name]
-        if self.dataset is None:
-            return experiment
-        if not hasattr(experiment, "on"):
-            raise UserError(f"the data sets of {name} are its own: choose among them with --only")
-        return experiment.on(self.dataset)  # type: ignore[no-any-return]
+        return experiments[name] if self.dataset is None else experiments[name].on(self.dataset)
 
     def jobs(self, experiment: Experiment) -> list[Job]:
         """Those of its jobs that are asked for."""
@@ -138,11 +133,11 @@ def _found(request: Request) -> dict[str, Collected]:
         raise UserError("the summary is of all tables: leave out --only and --dataset")
     found = {}
     for experiment in experiments.values():
-        if hasattr(experiment, "numbers"):
+        if experiment.numbers():
             note(f"{SUMMARY}: runs of {experiment.name}")
             found[experiment.name] = _look(experiment, request).collected()
     for analysis in analyses.values():
-        if hasattr(analysis, "numbers"):
+        if analysis.numbers():
             found[analysis.name] = _analyse(analysis, request.without_training()).collected()
     return found
 
@@ -151,23 +146,18 @@ def _look(experiment: Experiment, request: Request) -> Reproduction:
     """The table of an experiment from finished runs alone."""
     from gumbel_mpnn.experiments.base import find_jobs
 
-    results = find_jobs(
-        request.jobs(experiment),
-        **request.terms(experiment),
-        models=getattr(experiment, "reads_models", False),
-    )
-    return _collect(experiment, results)
+    jobs = request.jobs(experiment)
+    return _collect(experiment, find_jobs(jobs, **request.terms(experiment), models=experiment.reads_models))
 
 
 def _collect(experiment: Experiment, results: Mapping[Job, Run | None]) -> Reproduction:
-    remarks = experiment.remarks(results) if hasattr(experiment, "remarks") else ""
     return Reproduction(
         experiment,
         experiment.collect(results),
         [run for run in results.values() if run is not None],
         trains=True,
         missing=frozenset(job.dataset for job, run in results.items() if run is None),
-        remarks=remarks,
+        remarks=experiment.remarks(results),
     )
 
 

@@ -49,8 +49,9 @@ def runs(
     with _index(runs) as index:
         found = index.settings(_filters(dataset, model, experiment, where))
     rows: list[list[str | int | float | None]] = [
-        [row.dataset, row.model, row.metric, row.n, 100 * row.test, 100 * row.std, 100 * row.val, str(row.path)]
+        [row.dataset, row.model, row.metric, row.n, 100 * row.test, spread, 100 * row.val, str(row.path)]
         for row in found
+        for spread in [100 * row.std if row.n > 1 else None]
     ]
     columns = ["dataset", "model", "metric", "n", "test", "std", "val", "folder"]
     emit(Table(columns, rows, headings={"dataset": "data set", "n": "runs"}), format)
@@ -66,7 +67,7 @@ def show(run: RunArgument, runs: RunsOption = Path("runs"), format: FormatOption
 
     with _index(runs) as index:
         folder = index.find(run).path
-    records = [record for _, record in find_records(folder)]
+    records = list(find_records(folder))
     settings, test = records[0].settings, Summary.of(record.test for record in records)
     columns = ["split", "seed", "val", "test", "best_epoch", "epochs", "seconds"]
     rows = [[r.split, r.seed, 100 * r.val, 100 * r.test, r.best_epoch, r.epochs, r.seconds] for r in records]
@@ -102,7 +103,7 @@ def compare(
 
     with _index(runs) as index:
         folders = [index.find(name).path for name in (a, b)]
-    ours, theirs = ([record for _, record in find_records(folder)] for folder in folders)
+    ours, theirs = (list(find_records(folder)) for folder in folders)
     if (ours[0].data_hash, ours[0].metric) != (theirs[0].data_hash, theirs[0].metric):
         raise UserError(f"{a} and {b} are of different data: only runs on the same splits are compared")
     paired = compare_records(ours, theirs)

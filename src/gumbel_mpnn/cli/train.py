@@ -18,6 +18,7 @@ from gumbel_mpnn.cli.common import (
     in_one_sentence,
     note,
     parse_range,
+    preset_in_place,
 )
 from gumbel_mpnn.cli.own_data import (
     EdgesOption,
@@ -41,7 +42,7 @@ def train(
     model: Annotated[str, typer.Option(help="mlp, gcn, sage, gat, drop-edge, sdrf or gumbel-mpnn.")] = "gcn",
     splits: Annotated[str | None, typer.Option(help="Which splits, like 0-9 or 0,3; all by default.")] = None,
     seeds: Annotated[int, typer.Option(help="How many seeds for each split.", min=1)] = 1,
-    preset: Annotated[str, typer.Option(help="tuned, paper, none, or a TOML file.")] = "tuned",
+    preset: Annotated[str, typer.Option(help="tuned, paper or another family, none, or a TOML file.")] = "tuned",
     overrides: OverrideOption = None,
     nodes: NodesOption = None,
     edges: EdgesOption = None,
@@ -66,14 +67,16 @@ def train(
     changes = parse_overrides(overrides or ())
     undirected = bool(changes.get("data", {}).get("undirected", True))
     source = Source(dataset, nodes, edges, graph, label, features).to_train_on(undirected)
-    monitor = ProgressMonitor(preface=_what_was_read(source, model, preset))
+    family = None if preset == "none" else preset
+    backbone = changes.get("model", {}).get("backbone")
+    monitor = ProgressMonitor(preface=_what_was_read(source, model, family, backbone))
     try:
         run = fit(
             source,
             model,
             splits=None if splits is None else parse_range(splits),
             seeds=seeds,
-            preset=None if preset == "none" else preset,
+            preset=family,
             overrides=overrides or (),
             runs=runs,
             experiment=experiment,
@@ -90,11 +93,10 @@ def train(
     note(f"runs are in {run.folder.path}")
 
 
-def _what_was_read(source: str | Data, model: str, preset: str) -> str:
+def _what_was_read(source: str | Data, model: str, preset: str | None, backbone: str | None) -> str:
     """A sentence that would show a column taken for another, or settings that nobody chose."""
     from gumbel_mpnn.data import check, get_spec
-    from gumbel_mpnn.presets import list_presets
-    from gumbel_mpnn.rewiring import OnBackbone
+    from gumbel_mpnn.runs import find_preset
     from gumbel_mpnn.training import models
 
     if not isinstance(source, str):
@@ -103,12 +105,10 @@ def _what_was_read(source: str | Data, model: str, preset: str) -> str:
             f"read {facts.num_nodes} nodes ({facts.num_unlabelled} without a label), {facts.num_edges} edges,"
             f" {source.num_features} features, {facts.num_classes} classes"
         )
-    name, kind, known = get_spec(source).name, models[model], list_presets()
-    if preset not in ("tuned", "paper") or (preset, name, models.canonical(model)) in known:
+    if preset is None or preset.endswith(".toml"):
         return ""
-    borrows = issubclass(kind, OnBackbone) and (preset, name, kind.default_backbone) in known
-    instead = "that of its backbone is" if borrows else "plain defaults are"
-    return f"there is no {preset} preset for {model} on {source}: {instead} used"
+    name, model = get_spec(source).name, models.canonical(model)
+    return preset_in_place(preset, name, model, find_preset(preset, name, model, backbone))
 
 
 def _write_predictions(run: Run, path: Path) -> None:

@@ -11,6 +11,7 @@ from gumbel_mpnn.data.raw import RawGraph
 from gumbel_mpnn.data.spec import DatasetSpec, File, Form, Metric
 from gumbel_mpnn.data.splits import RANDOM_PROTOCOLS
 from gumbel_mpnn.errors import unknown_name
+from gumbel_mpnn.registry import normal_name
 
 _GITHUB = "https://raw.githubusercontent.com"
 _HETEROPHILOUS = f"{_GITHUB}/yandex-research/heterophilous-graphs/main/data"
@@ -30,7 +31,7 @@ specs: dict[str, DatasetSpec] = {}
 
 def get_spec(name: str) -> DatasetSpec:
     """The data set called `name`, without regard to case, `_` and `-`."""
-    known = specs.get(name.lower().replace("_", "-"))
+    known = specs.get(normal_name(name))
     if known is None:
         raise unknown_name("data set", name, specs)
     return known

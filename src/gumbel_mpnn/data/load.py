@@ -11,10 +11,11 @@ from gumbel_mpnn.data.benchmarks import get_spec
 from gumbel_mpnn.data.download import Progress
 from gumbel_mpnn.data.files import all_found, locate, obtain
 from gumbel_mpnn.data.planetoid import read_geom_gcn_splits
-from gumbel_mpnn.data.raw import Masks, RawGraph, check_ends, count_edges, set_edges, set_masks
+from gumbel_mpnn.data.raw import Masks, RawGraph, count_edges, set_edges, set_masks
 from gumbel_mpnn.data.spec import DatasetSpec, Form
 from gumbel_mpnn.data.splits import RANDOM_PROTOCOLS, random_masks
 from gumbel_mpnn.errors import DataError, MissingDataError, UserError
+from gumbel_mpnn.graph import check_edges
 
 
 def load(
@@ -103,7 +104,7 @@ def _obtain(
 
 def _check_counts(spec: DatasetSpec, graph: RawGraph, features: bool) -> None:
     num_nodes = len(graph.y)
-    check_ends(graph.edges, num_nodes)
+    check_edges(torch.from_numpy(graph.edges).T, num_nodes=num_nodes)
     counts = {
         "nodes": (num_nodes, spec.num_nodes),
         "edges": (count_edges(graph.edges, num_nodes), spec.num_edges),

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from torch_geometric.data import Data
 
 from gumbel_mpnn.data.npz import read_graph
-from gumbel_mpnn.data.raw import BoolArray, IntArray, Masks, RawGraph, check_ends, set_edges
+from gumbel_mpnn.data.raw import BoolArray, IntArray, Masks, RawGraph, set_edges
 from gumbel_mpnn.data.validate import check
 from gumbel_mpnn.errors import DataError, DataWarning
+from gumbel_mpnn.graph import check_edges
 
 SPLIT = "split"  # the column or attribute that says train, val or test
 PROBABILITY = "probability"  # the column or attribute that says how likely a rewiring found an edge
@@ -87,10 +88,9 @@ def finish(data: Data, undirected: bool, as_listed: bool, where: str) -> Data:
     """Check the graph as it was listed, then merge and mirror its edges unless they stay so."""
     try:
         if data.y is None:
-            check_ends(data.edge_index.numpy().T, int(data.num_nodes or 0))
+            check_edges(data.edge_index, num_nodes=int(data.num_nodes or 0))
         else:
-            facts = check(data)
-            data.num_merged_edges = 0 if as_listed else facts.num_duplicate_edges
+            check(data)
     except DataError as error:
         raise DataError(f"{where}: {error}") from error
     if not as_listed:

@@ -54,7 +54,7 @@ def read_geom_gcn_splits(paths: Sequence[Path]) -> Masks:
     """Masks [N, S] from one npz per split."""
     names = ("train_mask", "val_mask", "test_mask")
     splits = [read_npz(path, required=names) for path in paths]
-    return Masks(*(np.stack([split[name].astype(bool) for split in splits], axis=1) for name in names))
+    return Masks.stack([Masks(*(split[name].astype(bool) for name in names)) for split in splits])
 
 
 def _dense(matrix: Any) -> NDArray[Any]:

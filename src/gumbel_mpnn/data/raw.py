@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import coalesce, to_undirected
 
 from gumbel_mpnn.errors import DataError
+from gumbel_mpnn.graph import undirected_keys
 
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
@@ -23,6 +25,11 @@ class Masks(NamedTuple):
     train: BoolArray
     val: BoolArray
     test: BoolArray
+
+    @classmethod
+    def stack(cls, splits: Sequence[Masks]) -> Masks:
+        """Masks [N, S] from those [N] of each split."""
+        return cls(*(np.stack(masks, axis=1) for masks in zip(*splits, strict=True)))
 
 
 @dataclass(frozen=True)
@@ -103,9 +110,7 @@ def mask_of(nodes: IntArray, num_nodes: int, where: object) -> BoolArray:
 
 def count_edges(edges: NDArray[Any], num_nodes: int) -> int:
     """Undirected edges of the list `edges` [E, 2], each once, without self-loops."""
-    low, high = edges.min(axis=1), edges.max(axis=1)
-    keys = torch.from_numpy(low * num_nodes + high)[torch.from_numpy(low != high)]
-    return len(torch.unique(keys))  # numpy's unique is many times slower
+    return len(undirected_keys(torch.from_numpy(edges).T, num_nodes))
 
 
 def label_hint(labels: NDArray[Any]) -> str:
@@ -116,12 +121,3 @@ def label_hint(labels: NDArray[Any]) -> str:
     if (known == np.round(known)).all():
         return "these are whole numbers, so make them integers, with -1 where a label is unknown"
     return "a quantity is no class, so put it into classes first, such as low, middle and high"
-
-
-def check_ends(edges: NDArray[Any], num_nodes: int) -> None:
-    """Raise a `DataError` for the first edge of `edges` [E, 2] that ends at a node outside the graph."""
-    outside = np.flatnonzero(((edges < 0) | (edges >= num_nodes)).any(axis=1))
-    if len(outside):
-        row = int(outside[0])
-        source, target = edges[row].tolist()
-        raise DataError(f"edge {row} goes from node {source} to node {target}, but nodes are 0 to {num_nodes - 1}")

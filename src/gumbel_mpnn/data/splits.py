@@ -11,7 +11,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gumbel_mpnn.data.raw import Masks, set_masks
-from gumbel_mpnn.errors import DataError, UserError, unknown_name
+from gumbel_mpnn.errors import DataError, check_at_least, unknown_name
 
 Seed = int | Sequence[int]
 
@@ -53,10 +53,10 @@ def random_masks(y: ArrayLike, protocol: str, seed: int = 0, num_splits: int = 1
     """Masks [N, S] of a random protocol; split k depends on the labels, the seed and k, not on how many are made."""
     if protocol not in RANDOM_PROTOCOLS:
         raise unknown_name("random split protocol", protocol, RANDOM_PROTOCOLS)
-    if seed < 0 or num_splits < 1:
-        raise UserError(f"the seed must be 0 or more and num_splits 1 or more, not {seed} and {num_splits}")
+    check_at_least(0, seed=seed)
+    check_at_least(1, num_splits=num_splits)
     splits = [RANDOM_PROTOCOLS[protocol](y, (seed, k)) for k in range(num_splits)]
-    return Masks(*(np.stack(masks, axis=1) for masks in zip(*splits, strict=True)))
+    return Masks.stack(splits)
 
 
 def add_splits(data: Data, protocol: str = "random-60-20-20", seed: int = 0, num_splits: int = 10) -> Data:

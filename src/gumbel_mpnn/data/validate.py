@@ -7,12 +7,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
-from torch_geometric.utils import coalesce
 
-from gumbel_mpnn.data.raw import check_ends, label_hint
+from gumbel_mpnn.data.raw import label_hint
 from gumbel_mpnn.data.splits import check_masks
 from gumbel_mpnn.errors import DataError
-from gumbel_mpnn.graph import check_weights
+from gumbel_mpnn.graph import check_edges, check_weights, edge_index_of, pair_key, pairs_of, undirected_keys
 
 
 @dataclass(frozen=True)
@@ -88,30 +87,22 @@ def _check_features(data: Data) -> None:
 
 
 def _check_edges(data: Data) -> None:
-    edge_index, weight = data.get("edge_index"), data.get("edge_weight")
-    if edge_index is None:
-        raise DataError("the graph has no edge_index")
-    if edge_index.dtype != torch.int64 or edge_index.dim() != 2 or len(edge_index) != 2:
-        raise DataError(f"edge_index must be int64 of shape [2, E], not {edge_index.dtype} {list(edge_index.shape)}")
-    check_ends(edge_index.cpu().numpy().T, len(data.y))
-    if weight is not None and weight.shape != edge_index.shape[1:]:
-        raise DataError(f"there are {edge_index.shape[1]} edges but edge_weight has the shape {list(weight.shape)}")
+    weight = data.get("edge_weight")
+    check_edges(edge_index_of(data), weight, len(data.y))
     if weight is not None:
         check_weights(weight)
 
 
 def _facts(data: Data) -> GraphFacts:
-    edge_index, y = data.edge_index.cpu(), data.y.cpu()
-    arcs = coalesce(edge_index, num_nodes=len(y))
-    loops = int((arcs[0] == arcs[1]).sum())
-    source, target = arcs[:, arcs[0] != arcs[1]]
-    ends = coalesce(torch.stack([torch.minimum(source, target), torch.maximum(source, target)]), num_nodes=len(y))
+    edge_index, y = data.edge_index.as_subclass(Tensor).cpu(), data.y.cpu()
+    arcs = pairs_of(torch.unique(pair_key(edge_index, len(y))), len(y))
+    ends = pairs_of(undirected_keys(arcs, len(y)), len(y))
     degree = ends.flatten().bincount(minlength=len(y))
     return GraphFacts(
         num_nodes=len(y),
         num_edges=ends.shape[1],
-        num_self_loops=loops,
-        num_duplicate_edges=edge_index.shape[1] - arcs.shape[1] + int(data.get("num_merged_edges", 0)),
+        num_self_loops=int((arcs[0] == arcs[1]).sum()),
+        num_duplicate_edges=edge_index.shape[1] - arcs.shape[1],
         num_isolated=int((degree == 0).sum()),
         num_classes=len(torch.unique(y[y >= 0])),
         num_unlabelled=int((y < 0).sum()),

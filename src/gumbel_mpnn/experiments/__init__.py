@@ -3,7 +3,7 @@
 from gumbel_mpnn.experiments.ablation import Ablation
 from gumbel_mpnn.experiments.accuracy import Accuracy, AccuracyUnfiltered
 from gumbel_mpnn.experiments.backbones import Backbones
-from gumbel_mpnn.experiments.base import Analysis, Experiment, Job, published, run_jobs
+from gumbel_mpnn.experiments.base import Job, published, run_jobs
 from gumbel_mpnn.experiments.bottleneck import Bottleneck
 from gumbel_mpnn.experiments.components import Components
 from gumbel_mpnn.experiments.consistency import Consistency
@@ -15,6 +15,7 @@ from gumbel_mpnn.experiments.long_range import LongRange
 from gumbel_mpnn.experiments.measures import MeasuresTable
 from gumbel_mpnn.experiments.mixtures import MixturesTable
 from gumbel_mpnn.experiments.noise import Noise
+from gumbel_mpnn.experiments.page import Analysis, Experiment, Page
 from gumbel_mpnn.experiments.paper_numbers import PaperNumber
 from gumbel_mpnn.experiments.rewiring import Rewiring
 from gumbel_mpnn.experiments.spectra import Spectra
@@ -62,6 +63,7 @@ __all__ = [
     "MeasuresTable",
     "MixturesTable",
     "Noise",
+    "Page",
     "PaperNumber",
     "Rewiring",
     "Spectra",

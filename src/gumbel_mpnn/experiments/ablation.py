@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gumbel_mpnn.experiments.base import PAIRED, STRUCTURE_DATASETS, Columns, Job, Row, differences, figures, published
+from gumbel_mpnn.experiments.page import Experiment
 from gumbel_mpnn.experiments.paper_numbers import PaperNumber
 from gumbel_mpnn.runs import Run
 
 WITHOUT = ("rewiring.regularizer_weight=0",)
 
 
-class Ablation:
+class Ablation(Experiment):
     """What the regularizer adds, run by run."""
 
     name = "ablation"

@@ -15,11 +15,11 @@ from gumbel_mpnn.experiments.base import (
     figures,
     published,
 )
+from gumbel_mpnn.experiments.page import Experiment
 from gumbel_mpnn.experiments.paper_numbers import PaperNumber
 from gumbel_mpnn.experiments.views import Grid
-from gumbel_mpnn.presets import preset_source
 from gumbel_mpnn.records import compare
-from gumbel_mpnn.runs import Run
+from gumbel_mpnn.runs import Run, find_preset
 
 MODELS = ("mlp", "gcn", "sage", "gat", "drop-edge", "sdrf", "gumbel-mpnn")
 BACKBONE = "gcn"
@@ -27,7 +27,7 @@ KEPT_WITH = {**dict.fromkeys(("mlp", "gcn", "sage", "gat"), "backbones"), "gumbe
 """The experiments that share these models' runs."""
 
 
-class Accuracy:
+class Accuracy(Experiment):
     """Every model on every data set of the main table; Squirrel and Chameleon are the filtered graphs."""
 
     name = "accuracy"
@@ -150,7 +150,9 @@ def _top(run: Run, others: Mapping[str, Run | None]) -> str:
 
 def _source(job: Job) -> str:
     """What the preset says of its origin."""
-    source = preset_source(job.preset, job.dataset, job.model)
-    if source is None and job.model in ("drop-edge", "sdrf"):
-        return "the GCN's preset, not searched for this model"
-    return source or "no preset: the package's defaults"
+    preset = find_preset(job.preset, job.dataset, job.model)
+    if preset is None:
+        return "no preset: the package's defaults"
+    if preset.model != job.model:
+        return f"the {preset.model.upper()}'s preset, not searched for this model"
+    return preset.source

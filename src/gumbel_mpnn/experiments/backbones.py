@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gumbel_mpnn.experiments.base import Job, Row, published
+from gumbel_mpnn.experiments.base import Columns, Job, Row, figures, published
+from gumbel_mpnn.experiments.page import Experiment
 from gumbel_mpnn.runs import Run
 
 MODELS = ("mlp", "gcn", "sage", "gat")
@@ -22,7 +23,7 @@ DATASETS = (
 )
 
 
-class Backbones:
+class Backbones(Experiment):
     """MLP, GCN, GraphSAGE and GAT: the ground that rewiring has to stand on."""
 
     name = "backbones"
@@ -60,17 +61,20 @@ class Backbones:
         best: Mapping[str, float],
     ) -> Row:
         value, spread = paper.get(job.dataset, {}).get(job.model, [None, None])
-        test = 100 * run.test.mean if run is not None else None
-        return {
+        row: Columns = {
             "dataset": job.dataset,
             "model": job.model,
-            "test": test,
-            "std": 100 * run.test.std if run is not None else None,
-            "stderr": 100 * run.test.stderr if run is not None else None,
-            "n": run.n if run is not None else None,
-            "val": 100 * run.val.mean if run is not None else None,
+            **dict.fromkeys(("test", "std", "stderr", "n", "val")),
             "paper": value,
             "paper_pm": spread,
-            "difference": None if value is None or test is None else test - value,
-            "best": "no data" if run is None else "by val" if run.val.mean == best[job.dataset] else "",
+            "difference": None,
+            "best": "no data",
+        }
+        if run is None:
+            return row
+        return row | {
+            **figures(run),
+            "val": 100 * run.val.mean,
+            "difference": None if value is None else 100 * run.test.mean - value,
+            "best": "by val" if run.val.mean == best[job.dataset] else "",
         }

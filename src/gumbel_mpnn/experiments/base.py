@@ -1,4 +1,4 @@
-"""What every experiment is made of: jobs to run, the paper's numbers, and rows to show."""
+"""What experiments are made of: jobs to run, the columns of their rows, the paper's numbers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from torch_geometric.data import Data
 
@@ -69,44 +69,6 @@ QUICK_DATASETS = (
 QUICK_SPLITS = (0, 1)
 QUICK_OVERRIDES = ("train.epochs=5", "train.lr=0.02", "model.hidden_channels=8")
 """An experiment in small, to see that all of it works: small data sets, two splits, few epochs, narrow models."""
-
-
-class Page(Protocol):
-    """Rows that are shown under a title; `headings` are what people read above their columns.
-
-    It may also have `charts` (see `Chart`), a `grid` (see `Grid`) and `digits` for its numbers.
-    """
-
-    name: str
-    title: str
-    headings: Mapping[str, str]
-
-
-class Experiment(Page, Protocol):
-    """A table or figure: what to run, and how the figures are put together.
-
-    It may also have `numbers()`, the paper's numbers that its rows answer (see `PaperNumber`), `remarks(results)`,
-    Markdown for its page, `on(dataset)`, the same experiment on another data set, and `reads_models = True` where its
-    rows are made from trained models and not from records alone.
-    """
-
-    def plan(self) -> list[Job]:
-        """All jobs of the experiment."""
-
-    def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
-        """The rows of the table; None stands for a data set whose files are not here."""
-
-
-class Analysis(Page, Protocol):
-    """A table that no model is trained for: rows that each data set gives by itself; it may have `numbers()` too."""
-
-    digits: int
-
-    def datasets(self) -> list[str]:
-        """The data sets of the table."""
-
-    def rows(self, dataset: str, root: Path | None = None) -> list[Row]:
-        """What is to be said of one data set, whose files are looked for in `root` first; they may be missing."""
 
 
 def run_jobs(

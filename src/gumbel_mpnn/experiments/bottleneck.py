@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gumbel_mpnn.experiments.base import Job, Row, figures
+from gumbel_mpnn.experiments.page import Experiment
 from gumbel_mpnn.experiments.views import Chart
 from gumbel_mpnn.runs import Run
 
@@ -15,7 +16,7 @@ WIDTHS = (16, 32, 128, 256)
 """Beside the 64 of the presets."""
 
 
-class Bottleneck:
+class Bottleneck(Experiment):
     """GCN, GCN on SDRF's graph and Gumbel-MPNN of the same depth and width, on pairs not seen in training."""
 
     name = "bottleneck"

@@ -9,7 +9,8 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn.data import get_spec
 from gumbel_mpnn.data.tasks import mixture_neighborhoods
-from gumbel_mpnn.experiments.base import PAIRED, Job, Row, difference, figures
+from gumbel_mpnn.experiments.base import PAIRED, Columns, Job, Row, difference, figures
+from gumbel_mpnn.experiments.page import Experiment
 from gumbel_mpnn.experiments.views import Chart
 from gumbel_mpnn.runs import Run
 
@@ -28,7 +29,7 @@ class MixtureNeighborhoods:
         return mixture_neighborhoods(data, self.components)
 
 
-class Components:
+class Components(Experiment):
     """Nodes, features, labels and splits of a real data set; edges that are drawn anew for each k."""
 
     name = "components"
@@ -77,7 +78,7 @@ class Components:
 
 def _row(job: Job, run: Run | None, plain: Run | None) -> Row:
     names = ("test", "std", "stderr", "n", *PAIRED)
-    row: dict[str, str | int | float | None] = {
+    row: Columns = {
         "dataset": job.dataset,
         "components": job.transform.components if isinstance(job.transform, MixtureNeighborhoods) else None,
         "model": job.model,

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from torch_geometric.data import Data
 
 from gumbel_mpnn.experiments.base import PAPER_DATASETS, UNFILTERED, Job, Row, published
+from gumbel_mpnn.experiments.page import Experiment
 from gumbel_mpnn.experiments.paper_numbers import PaperNumber, of_learned_graphs
 from gumbel_mpnn.measures import decompose, std_per_class
 from gumbel_mpnn.runs import Run
@@ -14,7 +15,7 @@ from gumbel_mpnn.runs import Run
 SEEDS = 3
 
 
-class Consistency:
+class Consistency(Experiment):
     """Std per class and clusters of a Gaussian mixture, of the given and of the learned graph."""
 
     name = "consistency"

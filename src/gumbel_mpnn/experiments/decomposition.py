@@ -8,6 +8,7 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn.experiments.backbones import DATASETS
 from gumbel_mpnn.experiments.base import PAIRED, Columns, Job, Row, differences
+from gumbel_mpnn.experiments.page import Experiment
 from gumbel_mpnn.measures import label_by_components
 from gumbel_mpnn.measures.component_labels import Known
 from gumbel_mpnn.runs import Run
@@ -29,7 +30,7 @@ class ByComponents:
         return self._found[data.name]
 
 
-class DecompositionTable:
+class DecompositionTable(Experiment):
     """Each model on classes, on components found from training labels, and on those that an oracle knows."""
 
     name = "decomposition"

@@ -8,6 +8,7 @@ import torch
 from torch_geometric.data import Data
 
 from gumbel_mpnn.experiments.base import STRUCTURE_DATASETS, Job, Row, published
+from gumbel_mpnn.experiments.page import Experiment
 from gumbel_mpnn.experiments.paper_numbers import PaperNumber, of_learned_graphs
 from gumbel_mpnn.measures import MEASURES, measure
 from gumbel_mpnn.rewiring.regularizers.degree import ABOVE_MEAN
@@ -18,7 +19,7 @@ GOAL = ("rewiring.regularizer=degree", "rewiring.regularizer_weight=1.0", "rewir
 MEASURED = ("degree_min", "degree_mean", "degree_max")
 
 
-class DegreeGoal:
+class DegreeGoal(Experiment):
     """The paper's structure learning: degrees of the graph as given, as learned, and as the paper printed them."""
 
     name = "degree"

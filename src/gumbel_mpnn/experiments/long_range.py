@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from gumbel_mpnn.errors import unknown_name
 from gumbel_mpnn.experiments.base import Job, Row, figures, published
 from gumbel_mpnn.experiments.generated import LEAF_COUNT_DEPTHS, MATCH_DEPTHS
+from gumbel_mpnn.experiments.page import Experiment
 from gumbel_mpnn.experiments.paper_numbers import PaperNumber
 from gumbel_mpnn.runs import Run
 
@@ -15,7 +16,7 @@ PAPER = "leaf-count"
 """The one of these that the paper has."""
 
 
-class LongRange:
+class LongRange(Experiment):
     """A plain GCN that cannot see enough, one that can, and a rewired one of few layers that brings the leaves near."""
 
     name = "long-range"

@@ -8,6 +8,7 @@ from pathlib import Path
 from gumbel_mpnn.data import get_spec, load
 from gumbel_mpnn.errors import MissingDataError
 from gumbel_mpnn.experiments.base import Row, published
+from gumbel_mpnn.experiments.page import Analysis
 from gumbel_mpnn.experiments.paper_numbers import PaperNumber
 from gumbel_mpnn.measures import MEASURES, measure
 
@@ -45,7 +46,7 @@ OURS, LISTED = "ours", "ours, as listed"
 Values = Mapping[str, int | float | None]
 
 
-class MeasuresTable:
+class MeasuresTable(Analysis):
     """Each data set counted both ways where its files list edges with a direction, the paper's row, the difference."""
 
     name = "measures"

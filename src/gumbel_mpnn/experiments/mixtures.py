@@ -10,7 +10,8 @@ from torch_geometric.data import Data
 from gumbel_mpnn.data import get_spec, load
 from gumbel_mpnn.errors import MissingDataError
 from gumbel_mpnn.experiments import backbones
-from gumbel_mpnn.experiments.base import Row, published
+from gumbel_mpnn.experiments.base import Columns, Row, published
+from gumbel_mpnn.experiments.page import Analysis
 from gumbel_mpnn.experiments.paper_numbers import PaperNumber
 from gumbel_mpnn.measures import MEASURES, Decomposition, decompose, measure
 
@@ -23,7 +24,7 @@ REGULARIZATIONS = (1e-4, PAPERS)
 SEEDS = 3
 
 
-class MixturesTable:
+class MixturesTable(Analysis):
     """The labels as they are, split into components by two regularizations, and the paper's pseudo labels."""
 
     name = "mixtures"
@@ -86,7 +87,7 @@ def _measures(dataset: str, data: Data) -> dict[str, int | float | None]:
     return measure(data, MEASURED, "as_listed" if get_spec(dataset).has_directions else "coalesced")
 
 
-def _describe(found: Decomposition) -> dict[str, str | int | float | None]:
+def _describe(found: Decomposition) -> Columns:
     fewest, most = found.spread
     return {
         "components": found.total,
@@ -97,6 +98,6 @@ def _describe(found: Decomposition) -> dict[str, str | int | float | None]:
     }
 
 
-def _row(dataset: str, labels: str, values: Mapping[str, str | int | float | None]) -> Row:
+def _row(dataset: str, labels: str, values: Row) -> Row:
     columns = ("components", "fewest", "most", "per_class", "bic", *MEASURED)
     return {"dataset": dataset, "labels": labels, **{name: values.get(name) for name in columns}}

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from gumbel_mpnn.data.tasks import add_noise_edges
-from gumbel_mpnn.experiments.base import Job, Row
+from gumbel_mpnn.experiments.base import Columns, Job, Row
+from gumbel_mpnn.experiments.page import Experiment
 from gumbel_mpnn.experiments.views import Chart
 from gumbel_mpnn.records import Summary
 from gumbel_mpnn.runs import Run
@@ -14,7 +15,7 @@ COUNTS = (0, 100, 500, 1_000, 10_000, 50_000)
 """Noise edges, each at a test node (the paper's counts)."""
 
 
-class Noise:
+class Noise(Experiment):
     """Test-time edge noise on Cora: what is left of the accuracy."""
 
     name = "noise"
@@ -57,7 +58,7 @@ class Noise:
         """The mean accuracy on the test nodes of each run's own split, in per cent, for each count."""
         rows: list[Row] = []
         for job, run in results.items():
-            row: dict[str, str | int | float | None] = {
+            row: Columns = {
                 "dataset": job.dataset,
                 "model": job.model,
                 "preset": job.preset,

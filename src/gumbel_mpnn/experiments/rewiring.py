@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gumbel_mpnn.experiments.base import PAIRED, Columns, Job, Row, differences, figures, published
+from gumbel_mpnn.experiments.page import Experiment
 from gumbel_mpnn.runs import Run
 
 DATASETS = ("cora", "citeseer", "pubmed", "squirrel", "chameleon", "actor", "minesweeper", "tolokers")
 FEW_LABELS = ("cora", "citeseer")
 
 
-class Rewiring:
+class Rewiring(Experiment):
     """What rewiring adds to the model it is put around."""
 
     name = "rewiring"

@@ -8,6 +8,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gumbel_mpnn.experiments.base import PAPER_DATASETS, Job, Row
+from gumbel_mpnn.experiments.page import Experiment
 from gumbel_mpnn.measures import effective_resistance, largest_component, num_components, num_edges, spectral_gap
 from gumbel_mpnn.runs import Run
 
@@ -15,7 +16,7 @@ PAIRS = 100
 """Random pairs of nodes between which the resistance is taken, the same ones on both graphs."""
 
 
-class Spectra:
+class Spectra(Experiment):
     """Ends of the spectrum of the given and of the learned graph; the paper names this as future work."""
 
     name = "spectra"

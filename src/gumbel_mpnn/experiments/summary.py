@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from gumbel_mpnn.experiments.base import Columns, Page, Row
+from gumbel_mpnn.experiments.base import Columns, Row
+from gumbel_mpnn.experiments.page import Page
 from gumbel_mpnn.experiments.paper_numbers import PaperNumber, decimals
 from gumbel_mpnn.fixed import Fixed
 
@@ -22,7 +23,7 @@ class Collected:
     missing: frozenset[str]
 
 
-class SummaryTable:
+class SummaryTable(Page):
     """One row for each number that the paper prints in its tables."""
 
     name = "summary"
@@ -39,10 +40,7 @@ class SummaryTable:
         """The rows of all `pages` that answer numbers of the paper; those not in `collected` were not run."""
         nothing = Collected((), frozenset())
         return [
-            _row(page.name, number, collected.get(page.name, nothing))
-            for page in pages
-            if hasattr(page, "numbers")
-            for number in page.numbers()
+            _row(page.name, number, collected.get(page.name, nothing)) for page in pages for number in page.numbers()
         ]
 
     def lead(self, rows: Sequence[Row]) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gumbel_mpnn.experiments.base import Job, Row, figures, published
+from gumbel_mpnn.experiments.base import Columns, Job, Row, figures, published
+from gumbel_mpnn.experiments.page import Experiment
 from gumbel_mpnn.experiments.views import Chart
 from gumbel_mpnn.runs import Run
 
@@ -15,7 +16,7 @@ PAPERS_TAU = 0.1
 """The paper's, throughout."""
 
 
-class Temperature:
+class Temperature(Experiment):
     """Gumbel-MPNN at several temperatures, everything else as tuned."""
 
     name = "temperature"
@@ -61,7 +62,7 @@ class Temperature:
 def _row(job: Job, run: Run | None) -> Row:
     first, last = (float(override.partition("=")[2]) for override in job.overrides)
     constant = first if first == last else None
-    row: dict[str, str | int | float | None] = {
+    row: Columns = {
         "dataset": job.dataset,
         "schedule": "constant" if constant else f"from {first:g} to {last:g}",
         "constant": constant,

@@ -1,8 +1,17 @@
 """The pair graph and its differentiable operations."""
 
-from gumbel_mpnn.graph.edge_list import check_candidates, check_weights, edge_index_of
+from gumbel_mpnn.graph.edge_list import check_candidates, check_edges, check_weights, distinct_pairs, edge_index_of
 from gumbel_mpnn.graph.layout import SparseLayout
 from gumbel_mpnn.graph.pair_graph import PairGraph
+from gumbel_mpnn.graph.pairs import (
+    contains,
+    ordered,
+    pair_key,
+    pairs_of,
+    undirected_keys,
+    without_candidates,
+    without_pairs,
+)
 from gumbel_mpnn.graph.sparse import matmul, sampled_product
 from gumbel_mpnn.graph.symmetric import symmetric_product
 from gumbel_mpnn.graph.weighted import WeightedGraph
@@ -12,9 +21,18 @@ __all__ = [
     "SparseLayout",
     "WeightedGraph",
     "check_candidates",
+    "check_edges",
     "check_weights",
+    "contains",
+    "distinct_pairs",
     "edge_index_of",
     "matmul",
+    "ordered",
+    "pair_key",
+    "pairs_of",
     "sampled_product",
     "symmetric_product",
+    "undirected_keys",
+    "without_candidates",
+    "without_pairs",
 ]

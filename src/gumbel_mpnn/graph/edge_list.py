@@ -10,6 +10,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gumbel_mpnn.errors import DataError
+from gumbel_mpnn.graph.pairs import ordered, pair_key
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,15 +32,9 @@ class ListedEdges:
 
 def distinct_pairs(index: Tensor, num_nodes: int, undirected: bool) -> tuple[Tensor, ListedEdges]:
     """Sorted distinct keys `i * N + j` of the edges [2, E], self-loops left out, and which of them each edge has."""
-    source, target = index.long()
-    if index.numel() and not (int(index.min()) >= 0 and int(index.max()) < num_nodes):
-        wrong = int(((index < 0) | (index >= num_nodes)).any(0).nonzero()[0])
-        ends = " to ".join(str(int(end)) for end in index[:, wrong])
-        raise DataError(f"edge {wrong} goes from node {ends}, but the nodes are 0 to {num_nodes - 1}")
-    if undirected:
-        source, target = torch.minimum(source, target), torch.maximum(source, target)
-    proper = source != target
-    key, pair = torch.unique(source[proper] * num_nodes + target[proper], return_inverse=True)
+    ends = ordered(index) if undirected else index.long()
+    proper = ends[0] != ends[1]
+    key, pair = torch.unique(pair_key(ends[:, proper], num_nodes), return_inverse=True)
     return key, ListedEdges(None if len(pair) == len(proper) else proper.nonzero().flatten(), pair)
 
 
@@ -49,7 +44,7 @@ def edge_index_of(data: Data, *, or_empty: bool = False) -> Tensor:
         raise DataError(f"a graph is a Data, with nodes of one kind, not a {type(data).__name__}")
     edge_index: Tensor | None = data.get("edge_index")
     if edge_index is not None:
-        check_edges(edge_index, None)
+        check_edges(edge_index)
         return edge_index
     has_matrix = data.get("adj_t") is not None
     if or_empty and not has_matrix:
@@ -58,12 +53,22 @@ def edge_index_of(data: Data, *, or_empty: bool = False) -> Tensor:
     raise DataError(f"this graph has no edge_index{instead}: give it data.edge_index, integers of shape [2, E]")
 
 
-def check_edges(edge_index: Tensor, edge_weight: Tensor | None) -> None:
-    """Raise a `DataError` unless `edge_index` is [2, E] of whole numbers and `edge_weight` has a number for each."""
+def check_edges(edge_index: Tensor, edge_weight: Tensor | None = None, num_nodes: int | None = None) -> None:
+    """Raise a `DataError` unless `edge_index` [2, E] has whole numbers, of nodes where it is known how many there are.
+
+    Where there is `edge_weight`, it must have a number for each edge; which ones it may be, `check_weights` says.
+    """
     if edge_index.dim() != 2 or len(edge_index) != 2 or not (_is_whole(edge_index) or edge_index.numel() == 0):
         raise DataError(f"edge_index must be integers of shape [2, E], not {edge_index.dtype} {list(edge_index.shape)}")
     if edge_weight is not None and edge_weight.shape != edge_index.shape[1:]:
         raise DataError(f"edge_weight must have shape [{edge_index.shape[1]}], not {list(edge_weight.shape)}")
+    if num_nodes is not None:
+        first = _first_outside(edge_index, num_nodes)
+        if first is not None:
+            source, target = edge_index.as_subclass(Tensor)[:, first].tolist()
+            raise DataError(
+                f"edge {first} goes from node {source} to node {target}, but nodes are 0 to {num_nodes - 1}"
+            )
 
 
 def check_weights(edge_weight: Tensor) -> None:
@@ -80,14 +85,22 @@ def check_candidates(candidate_index: Tensor, num_nodes: int) -> None:
     """Raise a `DataError` unless `candidate_index` [2, M] has whole numbers of nodes that the graph has."""
     if candidate_index.dim() != 2 or len(candidate_index) != 2 or not _is_whole(candidate_index):
         form = f"{candidate_index.dtype} {list(candidate_index.shape)}"
-        raise DataError(f"candidate_index must be int64 of shape [2, M], not {form}")
-    outside = ((candidate_index < 0) | (candidate_index >= num_nodes)).any(0)
-    if bool(outside.any()):
-        first, second = candidate_index[:, int(outside.nonzero()[0])].tolist()
+        raise DataError(f"candidate_index must be integers of shape [2, M], not {form}")
+    outside = _first_outside(candidate_index, num_nodes)
+    if outside is not None:
+        first, second = candidate_index[:, outside].tolist()
         raise DataError(
             f"candidate_index joins nodes {first} and {second}, but the nodes are 0 to {num_nodes - 1}: "
             "data.subgraph does not renumber candidates, so delete them and make them anew"
         )
+
+
+def _first_outside(index: Tensor, num_nodes: int) -> int | None:
+    """The first column of `index` [2, E] with a number that is no node's."""
+    ends = index.as_subclass(Tensor).long()
+    if not ends.numel() or (int(ends.min()) >= 0 and int(ends.max()) < num_nodes):
+        return None
+    return int(((ends < 0) | (ends >= num_nodes)).any(0).nonzero()[0])
 
 
 def _is_whole(index: Tensor) -> bool:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -20,10 +20,8 @@ from gumbel_mpnn.graph.edge_list import (
 )
 from gumbel_mpnn.graph.layout import SparseLayout
 from gumbel_mpnn.graph.memo import Memo, lasting_property
+from gumbel_mpnn.graph.pairs import contains, pairs_of
 from gumbel_mpnn.graph.sparse import matmul, sampled_product
-
-if TYPE_CHECKING:
-    from gumbel_mpnn.graph.weighted import WeightedGraph
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,8 +48,6 @@ class PairGraph:
     """int64 [2, P] or [1, P], the arcs of each pair."""
     batch: Tensor | None = None
     """int64 [N], the graph of a batch that each node belongs to; None where all belong to one."""
-    plain: dict[torch.dtype, WeightedGraph] = field(default_factory=dict, repr=False)
-    """What layers share where no weights are learned, kept by `WeightedGraph.of`; made of a `twin`."""
 
     @classmethod
     def build(
@@ -113,12 +109,13 @@ class PairGraph:
         cls, edge_index: Tensor, num_nodes: int, undirected: bool, candidate_index: Tensor | None
     ) -> tuple[PairGraph, ListedEdges]:
         """Edges and candidates laid out without weights, and which pair each edge became."""
+        check_edges(edge_index, num_nodes=num_nodes)
         key, listed = distinct_pairs(edge_index, num_nodes, undirected)
         original = torch.ones_like(key, dtype=torch.bool)
         if candidate_index is not None:
             check_candidates(candidate_index, num_nodes)
             new_key, _ = distinct_pairs(candidate_index, num_nodes, undirected)
-            new_key = new_key[~torch.isin(new_key, key)]
+            new_key = new_key[~contains(key, new_key)]
             given, (key, order) = key, torch.cat([key, new_key]).sort()
             original = torch.cat([original, torch.zeros_like(new_key, dtype=torch.bool)])[order]
             listed = replace(listed, pair=torch.searchsorted(key, given)[listed.pair])
@@ -126,11 +123,11 @@ class PairGraph:
 
     def _weighing(self, listed: ListedEdges, edge_weight: Tensor) -> PairGraph:
         """The same pairs, all that is laid out shared, with the weights of the listed edges [E]."""
-        return replace(self, pair_weight=listed.pair_weight(edge_weight, self.is_original), plain={})
+        return replace(self, pair_weight=listed.pair_weight(edge_weight, self.is_original))
 
     @classmethod
     def _lay_out(cls, key: Tensor, num_nodes: int, undirected: bool, original: Tensor) -> PairGraph:
-        pair_index = torch.stack([key // max(num_nodes, 1), key % max(num_nodes, 1)])
+        pair_index = pairs_of(key, num_nodes)
         source, target = pair_index
         pairs = torch.arange(key.numel(), device=key.device)
         if undirected:
@@ -176,15 +173,15 @@ class PairGraph:
         """The pairs as positions of a matrix: rows are sources, columns targets."""
         return SparseLayout.build(self.pair_index[0], self.pair_index[1], self.num_nodes, self.num_nodes)
 
-    def arc_weight(self, weight: Tensor | None, like: Tensor) -> Tensor:
+    def arc_weight(self, weight: Tensor | None, dtype: torch.dtype) -> Tensor:
         """Weight of every arc, [B, A] or [A]: the pair's `weight` ([B, P], [P] or None for 1) times the given one."""
         if weight is not None:
-            weight = self._fitting(weight, like.dtype)
+            weight = self._fitting(weight, dtype)
         if self.pair_weight is not None:
-            given = self.pair_weight.to(like.dtype)
+            given = self.pair_weight.to(dtype)
             weight = given if weight is None else given * weight
         if weight is None:
-            return like.new_ones(self.num_arcs)
+            return torch.ones(self.num_arcs, dtype=dtype, device=self.arc_pair.device)
         out: Tensor = _PairsToArcs.apply(weight, self.arc_pair, self.pair_arcs)  # type: ignore[no-untyped-call]
         return out
 
@@ -200,16 +197,15 @@ class PairGraph:
 
     def propagate(self, x: Tensor, weight: Tensor | None = None) -> Tensor:
         """Weighted sum over incoming arcs: x [B, N, D], weight [B, P], [P] or None → [B, N, D]."""
-        return self.propagate_arcs(x, self.arc_weight(weight, x))
+        return self.propagate_arcs(x, self.arc_weight(weight, x.dtype))
 
     def propagate_arcs(self, x: Tensor, arc_weight: Tensor) -> Tensor:
         """The same with a weight for every arc, [B, A] or [A]."""
         return matmul(self.arcs, arc_weight, x)
 
-    def degree(self, weight: Tensor | None = None, like: Tensor | None = None) -> Tensor:
+    def degree(self, weight: Tensor | None = None, dtype: torch.dtype | None = None) -> Tensor:
         """Sum of the weights of incoming arcs, [B, N] ([1, N] for shared weights)."""
-        like = torch.ones(1, device=self.arc_pair.device) if like is None else like
-        return self.sum_arcs(self.arc_weight(weight, like))
+        return self.sum_arcs(self.arc_weight(weight, dtype or torch.get_default_dtype()))
 
     def sum_arcs(self, values: Tensor) -> Tensor:
         """Sum of arc values ([B, A] or [A]) at each target, [B, N]."""
@@ -239,10 +235,6 @@ class PairGraph:
             pair_arcs=self.pair_arcs.to(device),
             batch=None if self.batch is None else self.batch.to(device),
         )
-
-    def twin(self) -> PairGraph:
-        """The same tensors without what is kept in `plain`: it may be kept there itself, and no circle closes."""
-        return replace(self, plain={})
 
     def __repr__(self) -> str:
         kind = "undirected" if self.undirected else "directed"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 
 import torch
 from torch import Tensor
 
+from gumbel_mpnn.graph.memo import Memo
 from gumbel_mpnn.graph.pair_graph import PairGraph
 from gumbel_mpnn.graph.symmetric import symmetric_product
 
@@ -19,18 +21,15 @@ class WeightedGraph:
 
     def __init__(self, graph: PairGraph, weight: Tensor | None, dtype: torch.dtype) -> None:
         self.graph = graph
-        like = torch.empty(0, dtype=dtype, device=graph.arc_pair.device)
-        self.arc_weight = graph.arc_weight(weight, like)
+        self.arc_weight = graph.arc_weight(weight, dtype)
 
     @classmethod
     def of(cls, graph: PairGraph, weight: Tensor | None, dtype: torch.dtype) -> WeightedGraph:
         """The graph under `weight`; without weights always the same object, its degrees computed once and for all."""
-        learned = weight is not None or (graph.pair_weight is not None and graph.pair_weight.requires_grad)
-        if learned or torch.is_inference_mode_enabled():  # what is made there is of no use in training
+        if weight is not None or torch.is_inference_mode_enabled():  # what is made there is of no use in training
             return cls(graph, weight, dtype)
-        if dtype not in graph.plain:
-            graph.plain[dtype] = cls(graph.twin(), None, dtype)
-        return graph.plain[dtype]
+        # Of a copy, so that what is kept for the graph does not hold it.
+        return _plain.get(graph, [graph.pair_weight], lambda: cls(replace(graph), None, dtype), dtype)
 
     @property
     def batch(self) -> int:
@@ -94,4 +93,5 @@ class WeightedGraph:
         return own.scatter_reduce(1, self.graph.arc_target.expand_as(present), present, "amax")
 
 
+_plain: Memo[WeightedGraph] = Memo()
 _SAFE_EXPONENT = 60.0

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gumbel_mpnn.errors import unknown_name
-from gumbel_mpnn.graph import PairGraph
+from gumbel_mpnn.graph import PairGraph, distinct_pairs, edge_index_of
 
 if TYPE_CHECKING:
     from gumbel_mpnn.measures.curvature_kernels import Adjacency, Terms
@@ -36,18 +36,15 @@ def balanced_forman(data: Data, mode: Mode = "paper") -> Tensor:
             counts the ends of the edge among the nodes on four-cycles, and four-cycles with diagonals.
     """
     mode_number(mode)
-    edge_index = data.get("edge_index")
-    if edge_index is None or edge_index.numel() == 0:
+    edge_index = edge_index_of(data, or_empty=True).as_subclass(Tensor)
+    if edge_index.numel() == 0:
         return torch.zeros(0, dtype=torch.float64)
     graph = PairGraph.build(edge_index, int(data.num_nodes or 0))
     curvature = torch.from_numpy(pair_curvature(graph, mode)).to(edge_index.device)
-    ends = torch.as_tensor(edge_index).as_subclass(Tensor).long()
-    low, high = ends.min(0).values, ends.max(0).values
-    keys = graph.pair_index[0] * graph.num_nodes + graph.pair_index[1]
-    if keys.numel() == 0:
-        return torch.zeros(edge_index.shape[1], dtype=torch.float64, device=edge_index.device)
-    place = torch.searchsorted(keys, low * graph.num_nodes + high).clamp_(max=keys.numel() - 1)
-    return torch.where(low == high, 0.0, curvature[place])
+    _, listed = distinct_pairs(edge_index, graph.num_nodes, undirected=True)
+    if listed.proper is None:
+        return curvature[listed.pair]
+    return curvature.new_zeros(edge_index.shape[1]).index_copy(0, listed.proper, curvature[listed.pair])
 
 
 def pair_curvature(graph: PairGraph, mode: str = "paper") -> NDArray[np.float64]:

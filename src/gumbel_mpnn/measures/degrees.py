@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import copy
-
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from gumbel_mpnn.graph import without_candidates
 from gumbel_mpnn.measures.edges import Convention, node_count, undirected_edges
 from gumbel_mpnn.measures.matrices import adjacency, component_of
 
@@ -54,11 +53,8 @@ def largest_component(data: Data) -> Data:
     """
     component = torch.from_numpy(component_of(adjacency(data)))
     nodes = component == component.bincount().argmax()
-    bare = copy.copy(data)
+    bare = without_candidates(data)
     bare.num_nodes = node_count(data)  # PyG would guess it from the edges where there are only labels
     bare.edge_index = data.edge_index.long()
-    for name in ("candidate_index", "max_candidates_per_node"):
-        if name in bare:
-            del bare[name]
     part: Data = bare.subgraph(nodes.to(data.edge_index.device))
     return part

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gumbel_mpnn.errors import DataError, unknown_name
-from gumbel_mpnn.graph import edge_index_of
+from gumbel_mpnn.graph import check_edges, edge_index_of, pairs_of, undirected_keys
 
 Convention = Literal["coalesced", "as_listed"]
 MOST_CLASSES = 10_000
@@ -30,10 +30,7 @@ def undirected_edges(data: Data, convention: Convention = "coalesced") -> Tensor
     edge_index, num_nodes = _edge_index(data), node_count(data)
     if convention == "as_listed":
         return edge_index
-    source, target = edge_index
-    low, high = torch.minimum(source, target), torch.maximum(source, target)
-    key = torch.unique((low * num_nodes + high)[low != high])
-    return torch.stack([key // num_nodes, key % num_nodes])
+    return pairs_of(undirected_keys(edge_index, num_nodes), num_nodes)
 
 
 def node_count(data: Data) -> int:
@@ -67,12 +64,6 @@ def class_count(y: Tensor) -> int:
 
 def _edge_index(data: Data) -> Tensor:
     # PyG's EdgeIndex checks itself after every operation: a plain tensor is what is counted with.
-    ends = torch.as_tensor(edge_index_of(data)).as_subclass(Tensor).detach().cpu().long()
-    outside = ((ends < 0) | (ends >= node_count(data))).any(0)
-    if outside.any():
-        edge = int(outside.nonzero()[0])
-        source, target = ends[:, edge].tolist()
-        raise DataError(
-            f"edge {edge} goes from node {source} to node {target}, but nodes are 0 to {node_count(data) - 1}"
-        )
+    ends = edge_index_of(data).as_subclass(Tensor).detach().cpu().long()
+    check_edges(ends, num_nodes=node_count(data))
     return ends

@@ -1,4 +1,4 @@
-"""Ends of the normalized Laplacian's spectrum, and effective resistances, by sparse solvers.
+"""Ends of the normalized Laplacian's spectrum, by sparse solvers.
 
 The normalized Laplacian is I - D^-½ A D^-½ of the undirected graph without self-loops, with a row of zeros for an
 isolated node. Its eigenvalues lie between 0 (once for every component) and 2 (once for every bipartite one). Everything
@@ -8,7 +8,6 @@ is done component by component: no iteration has to tell equal eigenvalues of di
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Integral
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gumbel_mpnn.errors import UserError
+from gumbel_mpnn.errors import check_at_least
 from gumbel_mpnn.measures.edges import node_count
 from gumbel_mpnn.measures.matrices import Sparse, adjacency, component_of, connected_blocks, factorize, normalized
 
@@ -56,8 +55,7 @@ def spectral_gap(data: Data) -> float:
 
 def spectrum_ends(data: Data, k: int = 2) -> SpectrumEnds:
     """The k smallest and the k largest eigenvalues of the normalized Laplacian, all of them if there are fewer."""
-    if not isinstance(k, Integral) or k < 1:
-        raise UserError(f"the number of eigenvalues k must be a whole number of 1 or more, not {k!r}")
+    check_at_least(1, k=k)
     k = int(k)
     blocks = connected_blocks(adjacency(data))
     isolated = np.zeros(node_count(data) - sum(len(nodes) for nodes, _ in blocks))

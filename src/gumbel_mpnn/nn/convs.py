@@ -118,4 +118,4 @@ class GATConv(ReplicaModule):
             self.negative_slope,
         )
         out = out.view(replicas, self.heads, nodes, -1).transpose(1, 2).reshape(replicas, nodes, channels)
-        return out + self.bias
+        return out + self.bias.to(out.dtype)

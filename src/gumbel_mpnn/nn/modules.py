@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from gumbel_mpnn.errors import UserError, did_you_mean
+from gumbel_mpnn.errors import unknown_name
 from gumbel_mpnn.graph import matmul
 from gumbel_mpnn.graph.first_order import first_order
 from gumbel_mpnn.nn.features import SparseFeatures
@@ -161,4 +161,4 @@ def make_norm(name: str, replicas: int, channels: int) -> ReplicaModule:
             return BatchNorm(replicas, channels)
         case "none":
             return Identity()
-    raise UserError(f"there is no norm called {name!r}: {did_you_mean(name, ['layer', 'batch', 'none'])}")
+    raise unknown_name("norm", name, ["layer", "batch", "none"])

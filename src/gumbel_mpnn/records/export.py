@@ -15,6 +15,7 @@ from gumbel_mpnn.atomic import write_atomically
 from gumbel_mpnn.errors import UserError, unknown_name
 from gumbel_mpnn.records.index import RunIndex, SettingRow
 from gumbel_mpnn.records.record import HISTORY
+from gumbel_mpnn.records.replica import Replica
 
 CURVES = ("train_loss", "val", "val_loss")
 _FIGURES = ("val", "test", "best_epoch", "epochs", "seconds")
@@ -104,7 +105,11 @@ def _check_new(folder: Path) -> None:
 
 def _name(run: Mapping[str, Any]) -> str:
     parts = (run["experiment"], run["dataset"], run["model"], run["fingerprint"])
-    return "/".join(parts) + f"/split{run['split']}-seed{run['seed']}"
+    return "/".join([*parts, _replica(run)])
+
+
+def _replica(run: Mapping[str, Any]) -> str:
+    return str(Replica(run["split"], run["seed"]))
 
 
 def _settings(run: Mapping[str, Any]) -> dict[str, Any]:
@@ -114,7 +119,7 @@ def _settings(run: Mapping[str, Any]) -> dict[str, Any]:
 
 def _curves(run: Mapping[str, Any]) -> Iterator[tuple[int, str, float]]:
     """Epoch, curve and value of everything in a run's history."""
-    path = Path(run["folder"]) / f"split{run['split']}-seed{run['seed']}" / HISTORY
+    path = Path(run["folder"]) / _replica(run) / HISTORY
     try:
         rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
         yield from [(int(row["epoch"]), curve, float(row[curve])) for row in rows for curve in CURVES]

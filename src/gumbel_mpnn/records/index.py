@@ -22,15 +22,15 @@ from typing import Any
 from gumbel_mpnn.errors import DataError, UserError
 from gumbel_mpnn.records.filters import Filter, flat
 from gumbel_mpnn.records.record import RECORD, Summary, read_record
+from gumbel_mpnn.records.replica import REPLICA_NAME
 
 FILE = "index.sqlite"
-VERSION = 1
+VERSION = 2
 SETTLED_NS = 2_000_000_000
 """A folder that changed less than this ago may change again within the same tick of the file system's clock."""
 LOCK_SECONDS = 30.0
 
 _FINGERPRINT = re.compile(r"[0-9a-f]{16}")
-_REPLICA = re.compile(r"split\d+-seed\d+")
 _TABLES = """
 CREATE TABLE IF NOT EXISTS settings (
     path TEXT PRIMARY KEY, changed INTEGER, experiment TEXT, dataset TEXT, model TEXT, fingerprint TEXT, metric TEXT,
@@ -179,7 +179,7 @@ class RunIndex:
         for entry in sorted(folder.iterdir()):
             if entry.name.startswith("group-"):
                 settled = False  # work is under way
-            if not _REPLICA.fullmatch(entry.name):
+            if not REPLICA_NAME.fullmatch(entry.name):
                 continue
             if not (path := entry / RECORD).exists():
                 settled = False

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gumbel_mpnn.errors import DataError
+from gumbel_mpnn.records.replica import Replica
 
 RECORD, HISTORY = "record.json", "history.jsonl"
 """Files in the folder of a run: what it ended in, written last, and its curves."""
@@ -31,6 +32,11 @@ class Record:
     epochs: int
     seconds: float
     machine: dict[str, str]
+
+    @property
+    def replica(self) -> Replica:
+        """Which run of its setting it is."""
+        return Replica(self.split, self.seed)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -55,6 +61,8 @@ class Summary:
         return cls(mean=mean, std=std, stderr=std / math.sqrt(n), n=n)
 
     def __str__(self) -> str:
+        if self.n == 1:
+            return f"{100 * self.mean:.2f} (one run)"
         return f"{100 * self.mean:.2f} ± {100 * self.std:.2f} (std of {self.n})"
 
 
@@ -66,7 +74,6 @@ def read_record(path: Path) -> Record:
         raise DataError(f"cannot read the run record {path}: {error}; delete its folder to do the run again") from None
 
 
-def find_records(root: Path) -> Iterator[tuple[Path, Record]]:
-    """Every finished run under `root`, with its folder."""
-    for path in sorted(root.glob(f"**/{RECORD}")):
-        yield path.parent, read_record(path)
+def find_records(root: Path) -> Iterator[Record]:
+    """Every finished run under `root`, in the order of their folders."""
+    yield from map(read_record, sorted(root.glob(f"**/{RECORD}")))

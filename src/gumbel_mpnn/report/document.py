@@ -7,7 +7,8 @@ from importlib import resources
 from pathlib import Path
 
 from gumbel_mpnn.atomic import write_atomically
-from gumbel_mpnn.experiments.base import Page, Row
+from gumbel_mpnn.experiments import Page
+from gumbel_mpnn.experiments.base import Row
 from gumbel_mpnn.report.chart import draw_charts
 from gumbel_mpnn.report.grid import grid_table
 from gumbel_mpnn.report.names import MODEL_COLUMN, MODEL_NAMES
@@ -21,7 +22,7 @@ def rows_table(experiment: Page, rows: Sequence[Row]) -> Table:
         list(rows[0]) if rows else [],
         [list(row.values()) for row in rows],
         experiment.headings,
-        digits=getattr(experiment, "digits", 2),
+        digits=experiment.digits,
         words={MODEL_COLUMN: MODEL_NAMES},
     )
 
@@ -57,7 +58,7 @@ def document(
     parts += [lead] if lead else []
     if figure:
         parts.append(f"![{experiment.title}]({figure})")
-    grid = getattr(experiment, "grid", None)
+    grid = experiment.grid
     if grid is not None and rows:
         parts += [grid.caption, grid_table(grid, rows, experiment.headings).render("markdown")]
     parts.append(rows_table(experiment, rows).render("markdown"))
@@ -81,7 +82,7 @@ def write_page(
     written = [path.with_suffix(".csv")]
     write_atomically(written[0], (rows_table(experiment, rows).render("csv") + "\n").encode())
     pictures = [path.with_suffix(".png"), path.with_suffix(".pdf")]
-    drawn = draw_charts(getattr(experiment, "charts", ()), rows, pictures)
+    drawn = draw_charts(experiment.charts, rows, pictures)
     figure = pictures[0].name if drawn else ""
     page = document(experiment, rows, runs, command, lead=lead, remarks=remarks, figure=figure)
     write_atomically(path, page.encode())

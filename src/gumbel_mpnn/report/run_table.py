@@ -21,8 +21,7 @@ def run_table(runs: Iterable[Run]) -> Table:
                 METRIC_NAMES[run.metric],
                 run.n,
                 100 * run.test.mean,
-                100 * run.test.std,
-                100 * run.test.stderr,
+                *((100 * run.test.std, 100 * run.test.stderr) if run.n > 1 else (None, None)),
                 100 * run.val.mean,
                 run.seconds,
             ]

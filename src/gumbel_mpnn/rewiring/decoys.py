@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
-from gumbel_mpnn.graph import PairGraph
+from gumbel_mpnn.graph import PairGraph, contains, pair_key
 from gumbel_mpnn.nn import Streams
 
 FLOODED = 0.2
@@ -51,7 +51,8 @@ class Decoys:
             edge_weight=weight,
             candidate_index=torch.cat([others, decoys], dim=1),
         )
-        return cls(joined, ~torch.isin(_keys(joined), _keys(graph)))
+        keys = [pair_key(some.pair_index, some.num_nodes) for some in (graph, joined)]
+        return cls(joined, ~contains(*keys))
 
     def draw(self, streams: Streams) -> Flood:
         """The decoys of one step, for each replica: none in half of the steps, else any share of them."""
@@ -93,7 +94,3 @@ def _in_graph_of(nodes: Tensor, drawn: Tensor, graph: PairGraph) -> Tensor:
     size, order = torch.bincount(batch), torch.argsort(batch, stable=True)
     of = batch[nodes]
     return order[(size.cumsum(0) - size)[of] + drawn * size[of] // graph.num_nodes]
-
-
-def _keys(graph: PairGraph) -> Tensor:
-    return graph.pair_index[0] * graph.num_nodes + graph.pair_index[1]

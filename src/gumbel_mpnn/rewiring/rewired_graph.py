@@ -9,7 +9,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gumbel_mpnn.errors import check_between
-from gumbel_mpnn.graph import PairGraph
+from gumbel_mpnn.graph import PairGraph, without_pairs
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,8 +47,6 @@ def as_data(graph: PairGraph, probability: Tensor, data: Data, threshold: float 
         about = {name: value.repeat(2) for name, value in about.items()}
     order = torch.argsort(index[0] * graph.num_nodes + index[1])
     out = Data(edge_index=index[:, order], **{name: value[order] for name, value in about.items()})
-    out.num_nodes = graph.num_nodes
-    for key, value in data.to_dict().items():
-        if not data.is_edge_attr(key) and key not in ("edge_index", "candidate_index", "max_candidates_per_node"):
-            out[key] = value
+    for key, value in without_pairs(data, graph.num_nodes).to_dict().items():
+        out[key] = value
     return out

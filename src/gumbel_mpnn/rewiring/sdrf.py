@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 import time
 import warnings
@@ -14,7 +13,7 @@ from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 
 from gumbel_mpnn.errors import UserError, check_at_least, check_whole
-from gumbel_mpnn.graph import PairGraph, edge_index_of
+from gumbel_mpnn.graph import PairGraph, edge_index_of, without_pairs
 from gumbel_mpnn.measures.curvature import mode_number
 from gumbel_mpnn.rewiring.batches import can_be_taken_apart, renew_pairs
 from gumbel_mpnn.rewiring.flow import Flow
@@ -146,11 +145,7 @@ def _with_pairs(data: Data, given: PairGraph, pairs: Tensor) -> Data:
     order = torch.argsort(index[0] * nodes + index[1])
     order = order[kept[order]]
     index, key, origin = index[:, order], key[order], origin[order]
-    out = copy.copy(data)
-    out.num_nodes = given.num_nodes
-    for name in list(data.keys()):
-        if out.is_edge_attr(name) or name in _ABOUT_PAIRS:
-            del out[name]
+    out = without_pairs(data, given.num_nodes)
     out.edge_index, out.edge_origin = index, origin
     if given.pair_weight is not None:
         weight = torch.ones_like(key, dtype=given.pair_weight.dtype)
@@ -159,6 +154,3 @@ def _with_pairs(data: Data, given: PairGraph, pairs: Tensor) -> Data:
     if can_be_taken_apart(out):
         renew_pairs(out, "edge_index", [name for name in ("edge_origin", "edge_weight") if name in out])
     return out
-
-
-_ABOUT_PAIRS = ("edge_index", "candidate_index", "max_candidates_per_node")

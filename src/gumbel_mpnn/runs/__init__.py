@@ -2,17 +2,21 @@
 
 from gumbel_mpnn.runs.claims import BusyError
 from gumbel_mpnn.runs.finished import find
-from gumbel_mpnn.runs.fit import Monitor, Transform, fit, make_settings
+from gumbel_mpnn.runs.fit import Monitor, fit
 from gumbel_mpnn.runs.run import Run
+from gumbel_mpnn.runs.settings import Preset, find_preset, make_settings
 from gumbel_mpnn.runs.store import SettingFolder, learned_graph
+from gumbel_mpnn.runs.wanted import Transform
 
 __all__ = [
     "BusyError",
     "Monitor",
+    "Preset",
     "Run",
     "SettingFolder",
     "Transform",
     "find",
+    "find_preset",
     "fit",
     "learned_graph",
     "make_settings",

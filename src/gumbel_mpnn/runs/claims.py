@@ -12,18 +12,25 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from gumbel_mpnn.atomic import write_atomically
 from gumbel_mpnn.errors import UserError
+from gumbel_mpnn.records import Replica
 from gumbel_mpnn.runs.locks import FileLock, alone
 from gumbel_mpnn.runs.store import SettingFolder
-from gumbel_mpnn.training import Replica
-from gumbel_mpnn.training.memory import chunks
 
 
 class BusyError(UserError):
     """What is missing is being trained by other processes, and nobody wanted to wait for them."""
+
+
+def even_groups(replicas: Sequence[Replica], size: int) -> list[list[Replica]]:
+    """The replicas in order, in the fewest groups of at most `size`, as even as can be."""
+    count = -(-len(replicas) // size)
+    bounds = [len(replicas) * k // count for k in range(count + 1)] if count else []
+    return [list(replicas[low:high]) for low, high in pairwise(bounds)]
 
 
 @dataclass(frozen=True)
@@ -103,7 +110,7 @@ class Claims:
                     del open_[replica]
             elif not rest or not self.folder.checkpoint(group).exists():
                 self.forget(group)
-        for group in map(list, chunks(list(open_), size)):
+        for group in even_groups(list(open_), size):
             write_atomically(self.folder.group_file(group), json.dumps([str(replica) for replica in group]).encode())
             free.append(group)
         concern = [group for group in held if set(group) & set(missing)]

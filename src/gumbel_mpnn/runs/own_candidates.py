@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -11,10 +10,10 @@ from typing import Any
 from torch_geometric.data import Data
 
 from gumbel_mpnn.config import Settings
+from gumbel_mpnn.graph import without_candidates
+from gumbel_mpnn.rewiring.candidates.chosen import DATA
 from gumbel_mpnn.settings_tables import merge, parse_overrides, read_settings_file
 
-DATA = "data"
-"""The value of `rewiring.candidates` for those that the data bring."""
 OF_A_SEARCH = frozenset({"candidates", "per_node", "pairs", "similarity"})
 """Rewiring settings of a person who wants candidates to be searched for, or none at all."""
 
@@ -40,14 +39,3 @@ def settle_candidates(data: Data, settings: Settings, asked: bool) -> tuple[Data
     if not asked:
         return data, dataclasses.replace(settings, rewiring=dataclasses.replace(rewiring, candidates=DATA))
     return data if rewiring.candidates == DATA else without_candidates(data), settings
-
-
-def without_candidates(data: Data) -> Data:
-    """The data without candidates; the same object where it has none."""
-    found = [name for name in ("candidate_index", "max_candidates_per_node") if name in data]
-    if not found:
-        return data
-    data = copy.copy(data)
-    for name in found:
-        del data[name]
-    return data

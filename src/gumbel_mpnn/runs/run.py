@@ -11,14 +11,12 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gumbel_mpnn.config import RewiringSettings, Settings
+from gumbel_mpnn.config import Settings
 from gumbel_mpnn.errors import DataError, UserError
 from gumbel_mpnn.records import Record, Summary
-from gumbel_mpnn.rewiring.candidates import Cached, candidates
 from gumbel_mpnn.rewiring.rewired_graph import as_data
-from gumbel_mpnn.runs.own_candidates import DATA, without_candidates
 from gumbel_mpnn.runs.store import SettingFolder
-from gumbel_mpnn.training import Model, Replica, Task, build_model, metrics, pick_device, prepare
+from gumbel_mpnn.training import Model, Task, build_model, metrics, pick_device, prepare
 from gumbel_mpnn.training.precision import class_scores, pair_probability
 from gumbel_mpnn.training.task import labels_per_class
 
@@ -61,7 +59,7 @@ class Run:
     @property
     def folders(self) -> list[str]:
         """The folders of the runs."""
-        return [str(self.folder.folder(Replica(record.split, record.seed))) for record in self.records]
+        return [str(self.folder.folder(record.replica)) for record in self.records]
 
     @torch.no_grad()
     def predict_proba(self, data: Data | None = None) -> Tensor:
@@ -114,7 +112,7 @@ class Run:
             )
         found = []
         for record, model in zip(records, self._models(task, records), strict=True):
-            test_mask = task.masks([Replica(record.split, record.seed)])[2]
+            test_mask = task.masks([record.replica])[2]
             scores = class_scores(model, task, self.settings)
             found.append(float(metrics[task.metric](scores, task.y, test_mask)[0]))
         return found
@@ -123,7 +121,6 @@ class Run:
         data = self.data if data is None else data
         _check_data(data)
         data = prepare(data, self.settings)
-        data = with_candidates(data, self.settings.rewiring)
         task = Task.of(_with_masks(data), self.settings.data, device, candidates=self.settings.rewiring is not None)
         features = int(self.data.x.shape[1])
         if task.num_features != features:
@@ -133,9 +130,8 @@ class Run:
     def _models(self, task: Task, records: Iterable[Record] | None = None) -> Iterator[Model]:
         """The trained models, one after the other, ready for evaluation."""
         for record in self.records if records is None else records:
-            replica = Replica(record.split, record.seed)
-            model = build_model(self.settings, task, [replica])
-            model.load_state_dict(self.folder.state(replica))
+            model = build_model(self.settings, task, [record.replica])
+            model.load_state_dict(self.folder.state(record.replica))
             yield model.eval()
 
     def _mean(self, values: Iterable[Tensor]) -> Tensor:
@@ -159,26 +155,6 @@ class Run:
             "seconds": self.seconds,
             "runs": self.folders,
         }
-
-
-def with_candidates(data: Data, rewiring: RewiringSettings | None) -> Data:
-    """The data with the candidates that `rewiring` asks for, and no others."""
-    if rewiring is None:
-        return data
-    if rewiring.candidates == DATA:
-        if data.get("candidate_index") is None:
-            raise DataError(
-                "rewiring.candidates is 'data', but this graph brings none: give it data.candidate_index, which may be"
-                " empty, or, to train, name a strategy"
-            )
-        return data
-    data = without_candidates(data)
-    if rewiring.candidates == "none":
-        return data
-    known = candidates.defaults(rewiring.candidates)
-    options = {name: getattr(rewiring, name) for name in ("per_node", "pairs", "similarity") if name in known}
-    with_them: Data = Cached(candidates[rewiring.candidates](**options))(data)
-    return with_them
 
 
 def _check_data(data: object) -> None:

@@ -20,9 +20,9 @@ from gumbel_mpnn.atomic import write_atomically
 from gumbel_mpnn.config import Settings
 from gumbel_mpnn.errors import DataError
 from gumbel_mpnn.graph import PairGraph
-from gumbel_mpnn.records import HISTORY, RECORD, Record, read_record
+from gumbel_mpnn.records import HISTORY, RECORD, Record, Replica, read_record
 from gumbel_mpnn.rewiring.rewired_graph import as_data
-from gumbel_mpnn.training import Outcome, Replica
+from gumbel_mpnn.training import Outcome
 from gumbel_mpnn.training.checkpoint import load_tensors, save_tensors
 
 MODEL, GRAPH = "model.safetensors", "graph.npz"

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Protocol
 
 from gumbel_mpnn.config import Settings
+from gumbel_mpnn.records import Replica
 from gumbel_mpnn.training.precision import matmul_precision
-from gumbel_mpnn.training.task import Replica, Task
+from gumbel_mpnn.training.task import Task
 from gumbel_mpnn.training.trainer import Outcome, Trainer
 
 REPORT_SECONDS = 0.2
@@ -46,12 +47,10 @@ def train(
             if checkpoint is not None and clock.checkpoint_due():
                 trainer.save(checkpoint, clock.seconds())
                 clock.checkpoint_written()
-        outcomes = trainer.outcomes(clock.seconds())
-    if checkpoint is not None and checkpoint.exists():
-        trainer.save(
-            checkpoint, clock.seconds()
-        )  # long training is not lost if the program dies before the caller has kept its outcome
-    return outcomes
+        if checkpoint is not None and checkpoint.exists():
+            # Long training is not lost if the program dies before the caller has kept its outcome.
+            trainer.save(checkpoint, clock.seconds())
+        return trainer.outcomes(clock.seconds())
 
 
 class _Clock:

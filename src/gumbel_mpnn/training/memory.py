@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from itertools import pairwise
 from pathlib import Path
-from typing import TypeVar
 
 import torch
 
 from gumbel_mpnn.config import Settings
 from gumbel_mpnn.nn import SparseFeatures
+from gumbel_mpnn.records import Replica
 from gumbel_mpnn.training.models import build_model
-from gumbel_mpnn.training.task import Replica, Task
-
-T = TypeVar("T")
+from gumbel_mpnn.training.task import Task
 
 COPIES_OF_A_LAYER = 6
 """Arrays of a layer's size alive at the peak: what autograd keeps and what the step makes in passing."""
@@ -63,10 +59,3 @@ def available_bytes(device: torch.device) -> int:
 def group_size(each: int, budget: int) -> int:
     """How many replicas of `each` bytes to train at once within `budget`; at least one."""
     return max(1, int(SHARE_OF_FREE * budget) // max(each, 1))
-
-
-def chunks(items: Sequence[T], size: int) -> list[Sequence[T]]:
-    """`items` in order, in the fewest groups of at most `size`, as even as can be."""
-    count = -(-len(items) // size) if items else 0
-    bounds = [len(items) * k // count for k in range(count + 1)] if count else [0]
-    return [items[low:high] for low, high in pairwise(bounds)]

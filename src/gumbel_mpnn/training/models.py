@@ -10,10 +10,12 @@ from torch_geometric.data import Data
 from gumbel_mpnn.config import Settings
 from gumbel_mpnn.errors import DataError
 from gumbel_mpnn.nn import Backbone, backbones
+from gumbel_mpnn.records import Replica
 from gumbel_mpnn.registry import Registry
 from gumbel_mpnn.rewiring import DropEdge, GumbelMPNN, OnBackbone
+from gumbel_mpnn.rewiring.candidates.chosen import with_candidates
 from gumbel_mpnn.rewiring.sdrf_model import SDRFModel
-from gumbel_mpnn.training.task import Replica, Task
+from gumbel_mpnn.training.task import Task
 
 Model = Backbone | GumbelMPNN | OnBackbone
 
@@ -25,12 +27,14 @@ models.register("sdrf", hands_on=backbones.all_defaults())(SDRFModel)
 
 
 def prepare(data: Data, settings: Settings, progress: Callable[[int, int], None] | None = None) -> Data:
-    """The data as the model of `settings` trains on them: with another graph where it makes one beforehand.
+    """The data as the model of `settings` trains on them: with the graph or the candidates that it needs beforehand.
 
-    `progress` is then called with the steps done and all steps.
+    `progress` is called with the steps done and all steps of a graph that is made.
     """
     model = models[settings.model]
-    return model.prepare(data, settings, progress) if issubclass(model, SDRFModel) else data
+    if issubclass(model, SDRFModel):
+        data = model.prepare(data, settings, progress)
+    return data if settings.rewiring is None else with_candidates(data, settings.rewiring)
 
 
 def build_model(settings: Settings, task: Task, replicas: Sequence[Replica]) -> Model:

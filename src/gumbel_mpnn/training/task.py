@@ -15,29 +15,8 @@ from gumbel_mpnn.data.digest import add_tensor
 from gumbel_mpnn.errors import DataError, unknown_name
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import SparseFeatures, as_features
+from gumbel_mpnn.records import Replica
 from gumbel_mpnn.training.metrics import metrics
-
-
-@dataclass(frozen=True, order=True)
-class Replica:
-    """One training run of a setting: the split it trains on and the seed it starts from."""
-
-    split: int
-    seed: int
-
-    def __str__(self) -> str:
-        return f"split{self.split}-seed{self.seed}"
-
-    @classmethod
-    def parse(cls, name: str) -> Replica:
-        """The replica that `str` gave this name."""
-        split, seed = name.removeprefix("split").split("-seed")
-        return cls(int(split), int(seed))
-
-    @property
-    def stream_seed(self) -> int:
-        """The seed of its random stream, different for every split too."""
-        return self.seed * 1_000_003 + self.split
 
 
 @dataclass(frozen=True)

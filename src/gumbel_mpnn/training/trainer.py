@@ -13,13 +13,14 @@ from torch import Tensor
 from gumbel_mpnn.config import Settings
 from gumbel_mpnn.errors import DataError, DivergedError
 from gumbel_mpnn.nn.loss import cross_entropy
+from gumbel_mpnn.records import Replica
 from gumbel_mpnn.rewiring import GumbelMPNN
 from gumbel_mpnn.training.checkpoint import load_tensors, save_tensors
 from gumbel_mpnn.training.metrics import metrics
 from gumbel_mpnn.training.models import Model, build_model
 from gumbel_mpnn.training.precision import activation_precision, class_scores, pair_probability
 from gumbel_mpnn.training.replay import Replay
-from gumbel_mpnn.training.task import Replica, Task
+from gumbel_mpnn.training.task import Task
 
 STOP_CHECK_EVERY = 20
 """Evaluations between two looks at whether all replicas have stopped: on a GPU each look waits for the device."""

@@ -62,6 +62,10 @@ def refused(command, tmp_path):
         ),
         ("presets show cora gnc", "there is no model called 'gnc': did you mean 'gcn'?"),
         ("presets show cora gcn --preset tund", "there is no family of presets called 'tund': did you mean 'tuned'?"),
+        ("presets show texas gcn", "there is no data set with a preset 'tuned' for 'gcn' called 'texas'"),
+        ("presets --format json show cora gcn", "write --format after 'show'"),
+        ("train cora --splits 0-99999999999", "the range '0-99999999999' has more than 10000 numbers"),
+        ("train cora --label x --features y", "--label and --features are for own data, not for a data set by name"),
         ("reproduce backbons", "there is no experiment called 'backbons': did you mean 'backbones'?"),
         (
             "reproduce backbones --only corra",
@@ -112,6 +116,7 @@ def test_wrong_usage(refused, arguments, message):
         ("--splits 0-2", "there is no split 2: this data set has splits 0 to 1"),
         ("--preset tund", "there is no family of presets called 'tund': did you mean 'tuned'?"),
         ("--preset mine.toml", "there is no settings file mine.toml"),
+        ("--experiment ../out", "an experiment is the name of one folder, which '../out' is not"),
         ("--device gpu", "there is no device 'gpu': use 'auto', 'cpu' or 'cuda'"),
     ],
 )
@@ -183,6 +188,7 @@ def test_predictions_that_cannot_be_written(command, here):
     result = command("train", "tiny", *QUICK, "--predictions", "folder")
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.splitlines()[-1].startswith("error: ")
+    assert "folder" in result.stderr.splitlines()[-1]
     assert sorted(path.name for path in here.iterdir()) == ["folder"]
 
 

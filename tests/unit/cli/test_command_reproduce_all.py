@@ -10,7 +10,7 @@ from gumbel_mpnn.data.npz import read_graph
 from gumbel_mpnn.data.raw import count_edges
 from gumbel_mpnn.data.spec import DatasetSpec, File, Form
 from gumbel_mpnn.data.tasks import bottleneck, leaf_count, tree_neighbors_match
-from gumbel_mpnn.experiments import analyses, base, experiments, mixtures
+from gumbel_mpnn.experiments import Experiment, analyses, base, experiments, mixtures
 from gumbel_mpnn.experiments.base import QUICK_DATASETS
 from helpers import small_data
 
@@ -96,7 +96,7 @@ def test_quick_takes_few_data_sets_splits_and_epochs(command, here, stand_ins):
 
 
 def test_one_that_fails_does_not_keep_the_others_from_being_made(command, here, monkeypatch):
-    class Fine:
+    class Fine(Experiment):
         name, title, headings = "fine", "Fine", {}
 
         def plan(self):

@@ -70,11 +70,19 @@ def test_a_folder_that_is_not_there(command):
     assert (result.exit_code, result.stderr) == (0, "there is no folder nowhere yet\n")
 
 
+def test_a_single_run_has_no_spread(command, tiny):
+    result = command("train", "tiny", "--splits", "0", *QUICK, "--format", "csv")
+    (row,) = csv.DictReader(result.stdout.splitlines())
+    assert (row["n"], row["std"], row["stderr"]) == ("1", "", "")
+    assert "(one run), val" in result.stderr
+    assert json.loads(command("runs", "--format", "json").stdout)[0]["std"] is None
+
+
 class TestShow:
     def test_as_json(self, command, trained):
         fingerprint = trained.gcn.rpartition("/")[2]
         shown = json.loads(command("runs", "show", fingerprint[:9], "--format", "json").stdout)
-        records = [record for _, record in find_records_of(trained.gcn)]
+        records = find_records_of(trained.gcn)
         assert [Record(**run) for run in shown["runs"]] == records
         assert (shown["folder"], shown["fingerprint"]) == (trained.gcn, fingerprint)
         assert shown["settings"] == records[0].settings
@@ -101,7 +109,7 @@ class TestCompare:
         shown = json.loads(command("runs", "compare", trained.gcn, trained.rates, "--format", "json").stdout)
         assert list(shown["settings"]) == ["train.lr"]
         assert shown["settings"]["train.lr"][1] == 0.05
-        ours, theirs = ([record for _, record in find_records_of(folder)] for folder in (trained.gcn, trained.rates))
+        ours, theirs = (find_records_of(folder) for folder in (trained.gcn, trained.rates))
         paired = compare_records(ours, theirs)
         assert shown["difference"] == pytest.approx(100 * paired.mean)
         names = ("low", "high", "n", "p", "verdict")
@@ -134,7 +142,7 @@ class TestExport:
         result = command("runs", "export", "out.csv", "--experiment", "train")
         assert result.stderr == "4 runs are in out.csv\n"
         rows = list(csv.DictReader(Path("out.csv").read_text().splitlines()))
-        expected = [r for folder in (trained.gcn, trained.mlp) for _, r in find_records_of(folder)]
+        expected = [r for folder in (trained.gcn, trained.mlp) for r in find_records_of(folder)]
         assert [(row["model"], int(row["split"]), float(row["test"])) for row in rows] == [
             (record.settings["model"]["name"], record.split, record.test) for record in expected
         ]
@@ -171,10 +179,12 @@ class TestExport:
         monkeypatch.setitem(sys.modules, "tensorboard", ModuleType("tensorboard"))
         monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", SimpleNamespace(SummaryWriter=Writer))
         assert command("runs", "export", "out", "--to", "tensorboard", "--model", "mlp").exit_code == 0
-        (folder, record), *_ = find_records_of(trained.mlp)
+        record = find_records_of(trained.mlp)[0]
         first, second = writers
         assert first.log_dir == f"out/train/tiny/mlp/{record.fingerprint}/split0-seed0"
-        history = [json.loads(line) for line in (folder / "history.jsonl").read_text().splitlines()]
+        history = [
+            json.loads(line) for line in (Path(trained.mlp) / "split0-seed0/history.jsonl").read_text().splitlines()
+        ]
         assert first.scalars == [
             (curve, row[curve], row["epoch"]) for row in history for curve in ("train_loss", "val", "val_loss")
         ]
@@ -218,7 +228,7 @@ class TestExport:
         assert client.experiments == ["rates/tiny", "train/tiny"]
         assert [experiment for experiment, _ in client.runs] == ["1", "1", "2", "2", "2", "2"]
         assert client.ended == [name for _, name in client.runs]
-        _, record = find_records_of(trained.rates)[0]
+        record = find_records_of(trained.rates)[0]
         name = client.runs[0][1]
         assert ("train.lr", "0.05") in client.params[name]
         assert ("final_test", record.test, 0, 0) in client.metrics[name]

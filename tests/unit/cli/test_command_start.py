@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from gumbel_mpnn import __version__
 from gumbel_mpnn.cli.common import parse_range
 from gumbel_mpnn.errors import UserError
 
@@ -20,6 +21,10 @@ LIGHT = (
 def python(*arguments, **changes):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "COLUMNS": "200", **changes}
     return subprocess.run([sys.executable, *arguments], env=environment, capture_output=True, text=True)
+
+
+def test_version(command):
+    assert command("--version").stdout == f"gumbel-mpnn {__version__}\n"
 
 
 def test_help_does_not_wait_for_torch():

@@ -95,6 +95,9 @@ class TestPresets:
         assert json.loads(result.stdout) == make_settings("cora", model).to_dict()
         assert result.stderr == f"there is no tuned preset for {model} on cora: that of its backbone is used\n"
 
+    def test_one_of_a_graph_that_is_generated(self, command):
+        assert command("presets", "show", "demo", "gcn").exit_code == 0
+
     def test_one_as_text(self, command):
         settings = make_settings("cora", "gcn")
         lines = command("presets", "show", "cora", "gcn").stdout.splitlines()

@@ -10,7 +10,6 @@ import pytest
 from quick_options import QUICK
 
 from gumbel_mpnn.data import from_npz, save_graph
-from gumbel_mpnn.records import find_records
 
 KEYS = ["dataset", "model", "metric", "n", "test", "val", "seconds", "runs"]
 
@@ -153,7 +152,7 @@ class TestDataSet:
         monkeypatch.setenv("GUMBEL_MPNN_RUNS", "two")
         command("train", "tiny", *QUICK)
         assert sorted(path.name for path in here.iterdir()) == ["one", "two"]
-        assert [path.parts[1] for path, _ in find_records(Path("one"))] == ["trial"] * 2
+        assert [path.parts[1] for path in Path("one").glob("**/record.json")] == ["trial"] * 2
 
     def test_an_own_preset(self, command, here):
         (here / "mine.toml").write_text("[model]\nhidden_channels = 4\n[train]\nepochs = 2\n")
@@ -162,6 +161,26 @@ class TestDataSet:
         )
         record = json.loads((Path(shown["runs"][0]) / "record.json").read_text())
         assert (record["settings"]["model"]["hidden_channels"], record["epochs"]) == (4, 2)
+
+    @pytest.mark.parametrize("family", ["tuned", "paper", "robust", "few-labels"])
+    def test_every_family_that_has_nothing_for_a_model_is_told(self, command, family):
+        result = command("train", "tiny", "--model", "DropEdge", *QUICK, "--preset", family)
+        said = result.stderr.splitlines()[0]
+        assert said == f"there is no {family} preset for drop-edge on tiny: plain defaults are used"
+
+    def test_the_preset_of_the_backbone_that_is_asked_for_is_borrowed(self, command, tmp_path, monkeypatch):
+        (tmp_path / "presets/tuned/tiny").mkdir(parents=True)
+        (tmp_path / "presets/tuned/tiny/gat.toml").write_text("[train]\nlr = 0.5\n")
+        monkeypatch.setattr("gumbel_mpnn.presets._folder", lambda: tmp_path / "presets")
+        for options, instead, lr in (
+            ((), "plain defaults are", 0.001),
+            (("--set", "model.backbone=gat"), "that of its backbone is", 0.5),
+        ):
+            result = command("train", "tiny", "--model", "drop-edge", *options, *QUICK, "--format", "json")
+            record = json.loads((Path(json.loads(result.stdout)["runs"][0]) / "record.json").read_text())
+            assert record["settings"]["train"]["lr"] == lr
+            said = result.stderr.splitlines()[0]
+            assert said == f"there is no tuned preset for drop-edge on tiny: {instead} used"
 
     def test_a_data_root_by_option(self, command, tmp_path, monkeypatch):
         monkeypatch.delenv("GUMBEL_MPNN_DATA")

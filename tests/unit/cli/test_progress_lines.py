@@ -5,7 +5,7 @@ import io
 import pytest
 
 from gumbel_mpnn.cli.live_line import StepLine
-from gumbel_mpnn.cli.progress import ProgressMonitor, _size
+from gumbel_mpnn.cli.progress import ProgressMonitor
 from helpers import make_settings
 
 SETTINGS = make_settings(epochs=10)
@@ -123,6 +123,20 @@ def clock(monkeypatch):
     return now
 
 
-@pytest.mark.parametrize(("count", "text"), [(0, "0 B"), (1023, "1023 B"), (1024, "1 KiB"), (5 * 2**20, "5 MiB")])
-def test_sizes(count, text):
-    assert _size(count) == text
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1024, "1 KiB"),
+        (5 * 2**20, "5 MiB"),
+        (2**30, "1.0 GiB"),
+        (3 * 2**29, "1.5 GiB"),
+        (20 * 2**30, "20.0 GiB"),
+    ],
+)
+def test_sizes(capsys, count, text):
+    monitor = ProgressMonitor()
+    monitor.begin(SETTINGS, replicas=1, finished=0, groups=1, bytes_needed=count)
+    monitor.close()
+    assert capsys.readouterr().err.endswith(f", about {text} of memory\n")

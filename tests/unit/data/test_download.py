@@ -10,6 +10,7 @@ from gumbel_mpnn.data.spec import File
 from gumbel_mpnn.errors import DataError
 
 CONTENT = b"0123456789" * 300_000
+URLOPEN = urllib.request.urlopen  # before any test takes it away
 
 
 class Response(io.BytesIO):
@@ -53,7 +54,7 @@ def test_a_whole_file_is_put_in_place_with_progress(tmp_path, serve):
 
 
 def test_a_real_url_is_opened(tmp_path, monkeypatch):
-    monkeypatch.undo()
+    monkeypatch.setattr(urllib.request, "urlopen", URLOPEN)
     original = tmp_path / "original"
     original.write_bytes(CONTENT)
     download([File("b.npz", original.as_uri())], tmp_path / "root")

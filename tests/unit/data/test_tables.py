@@ -58,6 +58,16 @@ def test_columns_by_name(read):
     assert read(nodes, "s,t\nx,y\n", id="class", label="id").node_ids == ["x", "y"]
 
 
+def test_columns_called_source_and_target_win(read):
+    nodes, listed = "id,class,f\n0,a,1\n1,b,2\n2,a,3\n", ",target,source\n0,1,2\n1,2,0\n"
+    assert read(nodes, listed, undirected=False).edge_index.tolist() == [[0, 2], [2, 1]]
+
+
+def test_labels_that_are_the_same_number_keep_an_order_of_their_own(read):
+    nodes = "id,class,f\n0,01,1\n1,1,2\n2,001,3\n"
+    assert read(nodes, "source,target\n0,1\n").class_names == ["001", "01", "1"]
+
+
 def test_the_split_column_becomes_masks(read):
     nodes = "id,class,f,split\na,x,1,train\nb,y,2,Train\nc,x,3,val\nd,y,4, test\ne,,5,\n"
     data = read(nodes, "s,t\na,b\n")
@@ -73,9 +83,9 @@ def test_the_weight_column_becomes_edge_weight(read):
     assert data.edge_weight.tolist() == [0.5, 2, 0.5, 2]
 
 
-def test_self_loops_duplicates_and_isolated_nodes_are_counted(read):
+def test_self_loops_and_isolated_nodes_are_counted_and_duplicates_are_one_edge(read):
     facts = check(read(edges="s,t\np1,p1\np1,p2\np1,p2\n"))
-    assert (facts.num_self_loops, facts.num_duplicate_edges, facts.num_isolated, facts.num_edges) == (1, 1, 2, 1)
+    assert (facts.num_self_loops, facts.num_duplicate_edges, facts.num_isolated, facts.num_edges) == (1, 0, 2, 1)
 
 
 def test_an_edge_to_a_node_that_does_not_exist_is_told_by_line(read):

@@ -28,6 +28,19 @@ def test_oddities_are_accepted_and_counted(data):
     )
 
 
+@pytest.mark.parametrize("kind", [torch.int32, torch.uint8])
+def test_edges_are_any_integers(data, kind):
+    expected = check(data)
+    data.edge_index = data.edge_index.to(kind)
+    assert check(data) == expected
+
+
+def test_keys_of_edges_do_not_overflow():
+    edge_index = torch.tensor([[99_998, 0], [99_999, 1]], dtype=torch.int32)
+    facts = check(Data(edge_index=edge_index, y=torch.zeros(100_000, dtype=torch.int64)))
+    assert (facts.num_edges, facts.num_isolated) == (2, 99_996)
+
+
 def test_features_and_edges_may_be_absent(data):
     del data.x
     data.edge_index = torch.empty(2, 0, dtype=torch.int64)
@@ -92,9 +105,9 @@ def test_labels_that_are_not_integers(data, y, hint):
         ("x", torch.ones(4), r"x must be floats of shape \[N, F\]"),
         ("x", torch.ones(4, 2, dtype=torch.int64), "x must be floats"),
         ("edge_index", None, "no edge_index"),
-        ("edge_index", torch.zeros(3, 2, dtype=torch.int64), r"edge_index must be int64 of shape \[2, E\]"),
-        ("edge_index", torch.zeros(2, 3), "edge_index must be int64"),
-        ("edge_weight", torch.ones(5), r"6 edges but edge_weight has the shape \[5\]"),
+        ("edge_index", torch.zeros(3, 2, dtype=torch.int64), r"edge_index must be integers of shape \[2, E\]"),
+        ("edge_index", torch.zeros(2, 3), "edge_index must be integers"),
+        ("edge_weight", torch.ones(5), r"edge_weight must have shape \[6\], not \[5\]"),
         ("edge_weight", torch.tensor([1, 1, 1, float("nan"), 1, 1]), "weight of edge 3 is not finite"),
         ("edge_weight", torch.tensor([1, 1, 1, -0.25, 1, 1]), r"weight of edge 3 is negative \(-0.25\): weights are"),
         ("train_mask", torch.ones(3, dtype=torch.bool), r"train_mask must be bool of shape \[4\]"),

@@ -8,23 +8,11 @@ from gumbel_mpnn.data import specs
 from gumbel_mpnn.errors import DataError, MissingDataError
 from gumbel_mpnn.experiments import Backbones, Job, base, experiments, published, run_demo, run_jobs
 from gumbel_mpnn.experiments import demo as demo_experiment
+from gumbel_mpnn.experiments.backbones import DATASETS, MODELS
 from gumbel_mpnn.presets import read_preset
 from gumbel_mpnn.runs import fit
 from helpers import small_data
 
-DATASETS = [
-    "cora",
-    "citeseer",
-    "pubmed",
-    "squirrel",
-    "chameleon",
-    "squirrel-unfiltered",
-    "chameleon-unfiltered",
-    "actor",
-    "minesweeper",
-    "tolokers",
-]
-MODELS = ("mlp", "gcn", "sage", "gat")
 PAPER = published("accuracy")
 
 
@@ -42,6 +30,7 @@ class TestPlan:
     def test_ten_data_sets_and_four_models(self):
         plan = Backbones().plan()
         assert [(job.dataset, job.model) for job in plan] == [(d, m) for d in DATASETS for m in MODELS]
+        assert (len(DATASETS), len(MODELS), len(set(plan))) == (10, 4, 40)
         assert {job.preset for job in plan} == {"tuned"}
 
     @pytest.mark.parametrize("job", Backbones().plan(), ids=lambda job: f"{job.dataset}-{job.model}")

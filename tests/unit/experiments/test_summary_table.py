@@ -2,11 +2,10 @@
 
 from dataclasses import replace
 from importlib import resources
-from types import SimpleNamespace
 
 import pytest
 
-from gumbel_mpnn.experiments import Collected, PaperNumber, SummaryTable, analyses, experiments, published
+from gumbel_mpnn.experiments import Collected, Page, PaperNumber, SummaryTable, analyses, experiments, published
 from gumbel_mpnn.fixed import Fixed
 from gumbel_mpnn.report.document import rows_table
 
@@ -24,10 +23,21 @@ def leaves(value):
     return sum(map(leaves, value.values())) if isinstance(value, dict) else 1
 
 
+class Answers(Page):
+    """A page with some numbers of the paper."""
+
+    name = "page"
+
+    def __init__(self, *numbers):
+        self.answered = list(numbers)
+
+    def numbers(self):
+        return self.answered
+
+
 def summary(number, *rows, missing=()):
     """The row that the summary has for one number."""
-    page = SimpleNamespace(name="page", numbers=lambda: [number])
-    (row,) = SummaryTable().rows([page], {"page": Collected(rows, frozenset(missing))})
+    (row,) = SummaryTable().rows([Answers(number)], {"page": Collected(rows, frozenset(missing))})
     return row
 
 
@@ -120,8 +130,7 @@ class TestRows:
         assert summary(COUNT, {"dataset": "cora", "edges": 5_278}, missing=["cora"])["verdict"] == "equal"
 
     def test_a_page_that_was_not_made(self):
-        page = SimpleNamespace(name="page", numbers=lambda: [MEAN])
-        (row,) = SummaryTable().rows([page, SimpleNamespace(name="no numbers")], {})
+        (row,) = SummaryTable().rows([Answers(MEAN), SummaryTable()], {})
         assert row["verdict"] == "not run"
 
     def test_shown_with_the_printed_digits(self):

@@ -7,7 +7,7 @@ import weakref
 import pytest
 import torch
 
-from gumbel_mpnn.graph.memo import Memo
+from gumbel_mpnn.graph.memo import KEPT, Memo
 
 
 class Owner:
@@ -36,6 +36,36 @@ def test_made_once_and_anew_after_a_change(owner):
     assert counted(memo, owner, None) == 1
     assert counted(memo, owner, None, "another fact") == 1
     assert counted(memo, Owner(), None, "another fact") == 1
+
+
+def test_looks_that_take_turns_are_each_made_once(owner):
+    memo, sources = Memo(), [torch.ones(2), torch.ones(2), None]
+    ways = list(zip(sources, ["a", "b", "a"], strict=True))
+    assert [counted(memo, owner, *way) for way in ways * 2] == [1, 1, 1, 0, 0, 0]
+    sources[0].add_(1)
+    assert [counted(memo, owner, *way) for way in ways * 2] == [1, 0, 0, 0, 0, 0]
+
+
+def test_the_look_that_was_asked_for_longest_ago_goes_first(owner):
+    memo, results = Memo(), [Owner() for _ in range(KEPT + 1)]
+    gone = [weakref.ref(result) for result in results]
+    for number in [0, 1, 2, 0, 3]:
+        memo.get(owner, [], lambda number=number: results[number], number)
+    results.clear()
+    gc.collect()
+    assert [result() is None for result in gone] == [False, True, False, False]
+
+
+def test_a_source_lives_as_long_as_what_was_made_of_it(owner):
+    memo, source = Memo(), torch.ones(2)
+    gone = weakref.ref(source)
+    memo.get(owner, [source], lambda: None)
+    del source
+    assert gone() is not None  # else a new tensor might have its id
+    for number in range(KEPT):
+        memo.get(owner, [], lambda: None, number)
+    gc.collect()
+    assert gone() is None
 
 
 def test_nothing_is_kept_of_what_needs_a_gradient(owner):

@@ -106,6 +106,34 @@ def test_build_takes_int32_and_leaves_its_input_alone():
     assert torch.equal(given, STAR.int())
 
 
+@pytest.mark.parametrize("kind", [torch.int64, torch.int32, torch.uint8])
+def test_an_edge_to_a_node_that_does_not_exist(kind):
+    with pytest.raises(DataError, match="edge 1 goes from node 2 to node 5, but nodes are 0 to 4"):
+        PairGraph.build(edges((0, 1), (2, 5), (7, 0)).to(kind), 5)
+    with pytest.raises(DataError, match="edge 0 goes from node 0 to node -1"):
+        PairGraph.build(edges((0, -1)), 5)
+
+
+@pytest.mark.parametrize("pair", [(0, 5), (5, 0), (0, -1)])
+def test_a_candidate_of_a_node_that_does_not_exist(pair):
+    with pytest.raises(
+        DataError, match=f"candidate_index joins nodes {pair[0]} and {pair[1]}, but the nodes are 0 to 3"
+    ):
+        PairGraph.build(edges((0, 1)), 4, candidate_index=edges(pair))
+
+
+@pytest.mark.parametrize("undirected", [True, False])
+@pytest.mark.parametrize("given", [edges(), edges((1, 1))], ids=["no edges", "a self-loop"])
+def test_a_graph_without_pairs(given, undirected):
+    graph = PairGraph.build(given, 3, undirected=undirected)
+    assert (graph.num_pairs, graph.num_arcs) == (0, 0)
+    assert graph.pair_arcs.shape == (2 if undirected else 1, 0)
+    x = torch.ones(2, 3, 4, requires_grad=True)
+    assert torch.equal(graph.propagate(x, torch.ones(2, 0)), torch.zeros(2, 3, 4))
+    assert graph.degree().tolist() == [[0.0, 0.0, 0.0]]
+    assert graph.pair_scores(x, x).shape == (2, 0)
+
+
 def test_repr_says_the_sizes(star, arrows):
     assert str(star) == "PairGraph(5 nodes, 3 undirected pairs, 0 of them candidates)"
     assert str(arrows) == "PairGraph(5 nodes, 4 directed pairs, 0 of them candidates)"
@@ -164,7 +192,7 @@ def test_degree_counts_incoming_arcs(arrows):
 
 def test_degree_has_the_dtype_asked_for(star):
     assert star.degree().dtype == torch.float32
-    assert star.degree(like=torch.ones(1, dtype=torch.float64)).dtype == torch.float64
+    assert star.degree(dtype=torch.float64).dtype == torch.float64
 
 
 def test_pair_and_arc_scores_worked_by_hand(star, arrows):
@@ -225,6 +253,19 @@ def test_of_tells_undirected_from_directed():
     assert PairGraph.of(data, undirected=False).num_pairs == 4
     assert PairGraph.of(data).num_pairs == 3
     assert PairGraph.of(data, undirected=False).undirected is False
+
+
+def test_models_that_take_turns_on_a_graph_lay_it_out_once_each(monkeypatch):
+    built, build = [], SparseLayout.build
+    monkeypatch.setattr(SparseLayout, "build", lambda *arguments: built.append(1) or build(*arguments))
+    data = Data(x=torch.ones(5, 2), edge_index=STAR.clone(), candidate_index=edges((0, 4)))
+    models = [gm.GCN(2, out_channels=2), gm.GumbelMPNN(2, out_channels=2)]
+    for model in models:
+        model(data)
+    laid_out = len(built)
+    for model in models * 3:
+        model(data)
+    assert len(built) == laid_out
 
 
 def test_of_lets_the_graph_go_with_the_edges():
@@ -322,7 +363,7 @@ def test_weights_that_no_degree_can_be_made_of(wrong, message):
 
 
 def test_candidates_are_no_mask():
-    with pytest.raises(DataError, match=r"candidate_index must be int64 of shape \[2, M\], not torch.bool \[2, 1\]"):
+    with pytest.raises(DataError, match=r"candidate_index must be integers of shape \[2, M\], not torch.bool \[2, 1\]"):
         PairGraph.build(STAR, 5, candidate_index=edges((0, 1)).bool())
 
 

@@ -118,7 +118,7 @@ def test_fewer_eigenvalues_than_asked_for():
     assert ends.largest.tolist() == pytest.approx([2, 0, 0])
 
 
-@pytest.mark.parametrize("k", [0, 1.5, "2"])
-def test_a_number_of_eigenvalues_that_is_none(k):
-    with pytest.raises(UserError, match="k must be a whole number of 1 or more"):
+@pytest.mark.parametrize(("k", "wanted"), [(0, "at least 1"), (1.5, "a whole number"), ("2", "a whole number")])
+def test_a_number_of_eigenvalues_that_is_none(k, wanted):
+    with pytest.raises(UserError, match=f"k must be {wanted}, but is {k!r}"):
         spectrum_ends(path(3), k=k)

@@ -8,6 +8,7 @@ from torch_geometric.nn import GCNConv
 import gumbel_mpnn as gm
 from gumbel_mpnn.errors import UserError
 from gumbel_mpnn.graph import PairGraph, edge_list
+from gumbel_mpnn.nn import as_features
 from helpers import changed, edges, normal, small_data
 
 DATA = small_data()
@@ -129,6 +130,24 @@ def test_data_that_do_not_fit(kind, change, message):
 def test_sparse_features_are_taken():
     data = changed(DATA, x=DATA.x.to_sparse())
     assert torch.equal(model()(data), model()(DATA))
+
+
+def test_sparse_features_are_taken_beside_an_edge_index():
+    x = torch.eye(6)
+    torch.testing.assert_close(model()(as_features(x), PATH), model()(x, PATH))
+
+
+def test_edges_made_in_inference_mode_are_taken():
+    with torch.inference_mode():
+        assert model()(normal(3, 6).float(), PATH.clone()).shape == (3, 3)
+
+
+def test_training_goes_on_after_a_look_in_inference_mode():
+    graph, mine, x = PairGraph.build(PATH, 3), model(), normal(3, 6).float()
+    with torch.inference_mode():
+        mine(x, graph)
+    mine(x, graph).sum().backward()
+    assert mine.head.weight.grad.any()
 
 
 def test_a_double_model_takes_double_features():

@@ -7,10 +7,11 @@ import torch
 import torch.nn.functional as F
 
 import gumbel_mpnn as gm
-from gumbel_mpnn.graph import matmul, sampled_product
+from gumbel_mpnn.graph import WeightedGraph, matmul, sampled_product
 from gumbel_mpnn.nn import backbones
+from gumbel_mpnn.nn.convs import DenseConv, GATConv, GCNConv, SAGEConv
 from gumbel_mpnn.rewiring.scorers import scorers
-from helpers import random_edges, small_data
+from helpers import normal, random_edges, randomized, small_data
 
 LOW = pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
 
@@ -56,6 +57,16 @@ def test_plain_models(name, norm, dtype):
     model = make().eval()
     with torch.no_grad(), torch.autocast("cpu", dtype=dtype):
         assert torch.isfinite(model(data())).all()
+
+
+@LOW
+@pytest.mark.parametrize("layer", [DenseConv, GCNConv, SAGEConv, GATConv])
+def test_a_layer_leaves_16_bits_as_they_are(layer, dtype):
+    conv = randomized(layer(1, 6, 4)).float()
+    graph = gm.PairGraph.build(random_edges(9, 12), 9)
+    with torch.autocast("cpu", dtype=dtype):
+        out = conv(normal(1, 9, 6).to(dtype), WeightedGraph(graph, None, dtype))
+    assert out.dtype == dtype
 
 
 @LOW

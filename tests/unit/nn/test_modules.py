@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from gumbel_mpnn.errors import UserError
+from gumbel_mpnn.errors import UnknownNameError
 from gumbel_mpnn.nn import SparseFeatures, Streams, as_features
 from gumbel_mpnn.nn.modules import (
     BatchNorm,
@@ -130,5 +130,5 @@ def test_a_fresh_norm_is_the_identity_on_normalised_input():
 
 
 def test_an_unknown_norm_is_answered_with_the_nearest():
-    with pytest.raises(UserError, match=r"there is no norm called 'bacth': did you mean 'batch'\?"):
+    with pytest.raises(UnknownNameError, match=r"there is no norm called 'bacth': did you mean 'batch'\?"):
         make_norm("bacth", 1, WIDTH)

@@ -41,10 +41,11 @@ def test_keep_keeps_about_the_share_asked_for(probability):
     assert mask.double().mean(dim=(1, 2)).tolist() == pytest.approx([exact] * 3, abs=0.015)
 
 
-def test_keep_nothing_keeps_nothing():
-    mask, exact = Streams(SEEDS, "train").keep((1000,), 0.0)
-    assert exact == 0
-    assert not mask.any()
+@pytest.mark.parametrize(("probability", "answer"), [(0.0, False), (1.0, True), (1 - 1e-6, True)])
+def test_keep_is_exact_at_the_ends(probability, answer):
+    mask, exact = Streams(SEEDS, "train").keep((1000,), probability)
+    assert exact == answer
+    assert mask.unique().tolist() == [answer]
 
 
 def test_entries_cut_from_one_draw_are_independent():
@@ -59,8 +60,9 @@ def test_keep_takes_every_shape(shape):
     assert mask.shape == (3, *shape)
 
 
-def test_state_takes_a_stream_back():
-    streams = Streams([3], "train")
+@pytest.mark.parametrize("seeds", [[3], SEEDS], ids=["one", "several"])
+def test_state_takes_a_stream_back(seeds):
+    streams = Streams(seeds, "train")
     streams.keep((5,), 0.5)
     state = streams.get_state()
     first = streams.uniform((5,), 0, 1)
@@ -68,7 +70,7 @@ def test_state_takes_a_stream_back():
     streams.set_state(state)
     assert torch.equal(streams.uniform((5,), 0, 1), first)
     assert not torch.equal(first, later)
-    other = Streams([0], "init")
+    other = Streams([0] * len(seeds), "init")
     other.set_state(state)
     assert torch.equal(other.uniform((5,), 0, 1), first)
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from gumbel_mpnn.errors import UnknownNameError, UserError
-from gumbel_mpnn.records import find_records
+from gumbel_mpnn.records import find_records, read_record
 from gumbel_mpnn.records import index as module
 from gumbel_mpnn.records.filters import Filter
 from gumbel_mpnn.records.index import FILE, RunIndex
@@ -59,9 +59,9 @@ class TestContents:
     def test_the_rows_are_those_of_the_records(self, store):
         index = RunIndex(store)
         rows = index.settings()
-        assert [row.path for row in rows] == sorted({folder.parent for folder, _ in find_records(store)})
+        assert [row.path for row in rows] == sorted({path.parent.parent for path in store.glob("**/record.json")})
         for row in rows:
-            records = [record for _, record in find_records(row.path)]
+            records = list(find_records(row.path))
             tests = torch.tensor([record.test for record in records], dtype=torch.float64)
             assert row.test == pytest.approx(float(tests.mean()))
             assert row.std == pytest.approx(float(tests.std()) if len(records) > 1 else 0.0)
@@ -72,8 +72,9 @@ class TestContents:
         index = RunIndex(store)
         runs = {(run["folder"], run["split"], run["seed"]): run for run in index.runs(index.settings())}
         assert len(runs) == 7
-        for folder, record in find_records(store):
-            run = runs[str(folder.parent), record.split, record.seed]
+        for path in store.glob("**/record.json"):
+            record = read_record(path)
+            run = runs[str(path.parent.parent), record.split, record.seed]
             for name in ("val", "test", "best_epoch", "epochs", "seconds", "metric", "fingerprint"):
                 assert run[name] == getattr(record, name)
             assert run["train.lr"] == record.settings["train"]["lr"]

@@ -3,8 +3,7 @@
 import matplotlib.pyplot as plt
 import pytest
 
-from gumbel_mpnn.experiments import Chart
-from gumbel_mpnn.report import chart as module
+from gumbel_mpnn.experiments import Chart, Page
 from gumbel_mpnn.report.chart import draw_charts
 from gumbel_mpnn.report.document import write_page
 
@@ -20,21 +19,29 @@ ROWS = [
 ]
 
 
+ONLY_B = Chart(x="k", y="test", series=("model",), x_label="", y_label="", title="", where={"model": ("b",)})
+
+
 @pytest.fixture
-def drawn():
-    """The axes after drawing."""
+def panels(tmp_path, monkeypatch):
+    """The axes of every chart after drawing."""
     figures = []
 
-    def draw(chart, rows=ROWS):
-        figure, axes = plt.subplots()
-        figures.append(figure)
-        shown = module._rows_of(chart, rows)
-        module._draw(axes, chart, shown, list(dict.fromkeys(module._name(chart, row) for row in shown)))
-        return axes
+    def draw(*charts, rows=ROWS):
+        with monkeypatch.context() as patch:
+            patch.setattr(plt, "close", figures.append)
+            assert draw_charts(charts, rows, [tmp_path / "figure.png"])
+        return figures[-1].axes
 
     yield draw
     for figure in figures:
         plt.close(figure)
+
+
+@pytest.fixture
+def drawn(panels):
+    """The axes of one chart after drawing."""
+    return lambda chart, rows=ROWS: panels(chart, rows=rows)[0]
 
 
 def curves(axes):
@@ -81,18 +88,24 @@ def test_a_logarithmic_axis_has_room_for_zero(drawn):
 
 
 def test_only_the_rows_that_are_asked_for(drawn):
-    only_b = Chart(x="k", y="test", series=("model",), x_label="", y_label="", title="", where={"model": ("b",)})
-    assert curves(drawn(only_b)) == {"b": [[1, 30]]}
+    assert curves(drawn(ONLY_B)) == {"b": [[1, 30]]}
 
 
-def test_a_series_keeps_its_color_in_every_panel(tmp_path, monkeypatch):
-    only_b = Chart(x="k", y="test", series=("model",), x_label="", y_label="", title="", where={"model": ("b",)})
-    seen = []
-    monkeypatch.setattr(module, "_draw_curve", lambda axes, chart, points, look: seen.append((look["label"], look)))
-    assert draw_charts([CHART, only_b], ROWS, [tmp_path / "figure.png"])
-    colors = {(label, look["color"], look["marker"]) for label, look in seen}
-    assert len(seen) == 3
-    assert len(colors) == 2
+def test_a_series_keeps_its_color_in_every_panel(panels):
+    looks = [
+        (box.get_label(), box.lines[0].get_color(), box.lines[0].get_marker())
+        for axes in panels(CHART, ONLY_B)
+        for box in axes.containers
+    ]
+    assert len(looks) == 3
+    assert looks[1] == looks[2] != looks[0]
+
+
+def test_curves_have_the_names_of_their_models(drawn):
+    chart = Chart(x="k", y="test", series=("model", "preset"), x_label="", y_label="", title="")
+    kinds = (("gumbel-mpnn", "robust"), ("my-own", ""))
+    rows = [{"model": model, "preset": preset, "k": 1, "test": 1.0} for model, preset in kinds]
+    assert list(curves(drawn(chart, rows))) == ["Gumbel-MPNN, robust", "my-own"]
 
 
 def test_nothing_to_draw(tmp_path):
@@ -101,7 +114,7 @@ def test_nothing_to_draw(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-class Toy:
+class Toy(Page):
     """An experiment with a chart."""
 
     name, title, headings, charts = "toy", "A toy", {"k": "number"}, (CHART,)
@@ -128,7 +141,7 @@ def test_the_same_rows_give_the_same_files(tmp_path):
 
 
 def test_no_figure_without_a_chart(tmp_path):
-    class Bare:
+    class Bare(Page):
         name, title, headings = "bare", "Bare", {}
 
     written = write_page(tmp_path / "bare.md", Bare(), ROWS, [], "x")

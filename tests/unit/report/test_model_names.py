@@ -2,8 +2,7 @@
 
 import pytest
 
-from gumbel_mpnn.experiments import Accuracy, Chart, Job, experiments
-from gumbel_mpnn.report.chart import _name
+from gumbel_mpnn.experiments import Accuracy, Job, experiments
 from gumbel_mpnn.report.document import rows_table
 from gumbel_mpnn.report.grid import grid_table
 from gumbel_mpnn.report.names import MODEL_NAMES
@@ -37,12 +36,6 @@ def test_ids_for_programs(form):
 def test_the_columns_of_a_grid():
     table = grid_table(Accuracy().grid, ROWS, Accuracy().headings)
     assert table.render("markdown").splitlines()[0] == "| data set | Gumbel-MPNN | GraphSAGE |"
-
-
-def test_the_curves_of_a_chart():
-    chart = Chart(x="x", y="y", series=("model", "preset"), x_label="", y_label="", title="")
-    assert _name(chart, {"model": "gumbel-mpnn", "preset": "robust"}) == "Gumbel-MPNN, robust"
-    assert _name(chart, {"model": "my-own", "preset": ""}) == "my-own"
 
 
 @pytest.mark.parametrize("experiment", experiments.values(), ids=experiments)

@@ -72,6 +72,12 @@ def test_the_page_has_the_command_the_machine_and_the_table(runs):
     assert page.endswith("\n")
 
 
+def test_a_page_without_runs_names_no_machine():
+    page = document(Backbones(), Backbones().collect({Job("cora", "gcn"): None}), [], "x")
+    assert "with torch" not in page
+    assert "with ." not in page
+
+
 def test_every_machine_is_named_once(runs):
     elsewhere = replace(runs[1].records[0], machine={**runs[1].records[0].machine, "device": "cuda (a big one)"})
     mixed = [runs[0], replace(runs[1], records=(runs[1].records[0], elsewhere))]

@@ -332,10 +332,10 @@ def test_control_c_as_compiled_steps_return_does_not_lose_count_of_them(monkeypa
         raise KeyboardInterrupt
 
     data = graph(nx.karate_club_graph())
-    monkeypatch.setattr(steps, "advance", interrupted)
-    with pytest.warns(UserWarning, match="SDRF was stopped after 1 of 100 steps"):
-        stopped = SDRF(iterations=100, seed=2)(data)
-    monkeypatch.undo()
+    with monkeypatch.context() as patch:
+        patch.setattr(steps, "advance", interrupted)
+        with pytest.warns(UserWarning, match="SDRF was stopped after 1 of 100 steps"):
+            stopped = SDRF(iterations=100, seed=2)(data)
     assert stopped.sdrf_steps == 1
     assert torch.equal(stopped.edge_index, SDRF(iterations=1, seed=2)(data).edge_index)
 

@@ -7,12 +7,15 @@ import threading
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
+from gumbel_mpnn.records import Replica
 from gumbel_mpnn.runs import BusyError, SettingFolder
-from gumbel_mpnn.runs.claims import Claims
+from gumbel_mpnn.runs.claims import Claims, even_groups
 from gumbel_mpnn.runs.locks import FileLock, alone
 from gumbel_mpnn.runs.outcome_record import record_of
-from gumbel_mpnn.training import Replica, loop, train
+from gumbel_mpnn.training import loop, train
 from helpers import make_settings, make_task, replicas
 from quick_fit import figures, kept, names, quick
 
@@ -51,6 +54,33 @@ def files(folder):
 
 def checkpoint(folder, *group):
     folder.checkpoint(group).write_bytes(b"the state of a group")
+
+
+class TestEvenGroups:
+    @pytest.mark.parametrize(
+        ("count", "size", "expected"),
+        [
+            (0, 4, []),
+            (1, 4, [1]),
+            (4, 4, [4]),
+            (5, 4, [2, 3]),
+            (9, 4, [3, 3, 3]),
+            (10, 4, [3, 3, 4]),
+            (3, 1, [1, 1, 1]),
+        ],
+    )
+    def test_worked_by_hand(self, count, size, expected):
+        assert [len(group) for group in even_groups([A] * count, size)] == expected
+
+    @given(st.integers(0, 60), st.integers(1, 20))
+    def test_few_even_and_in_order(self, count, size):
+        wanted = [Replica(0, seed) for seed in range(count)]
+        groups = even_groups(wanted, size)
+        assert [replica for group in groups for replica in group] == wanted
+        lengths = [len(group) for group in groups]
+        assert len(groups) == -(-count // size)
+        assert max(lengths, default=0) <= size
+        assert max(lengths, default=0) - min(lengths, default=0) <= 1
 
 
 class TestPlans:

@@ -32,6 +32,13 @@ def test_some_of_it(store):
     assert figures(find(small_data(), "gcn", splits=[1], runs=folder, **QUICK)) == figures(run)[2:3]
 
 
+def test_tables_of_settings(tmp_path):
+    tables = {"model": {"hidden_channels": 4}, "train": {"epochs": 1}}
+    run = fit(small_data(), "gcn", preset=None, settings=tables, runs=tmp_path, device="cpu")
+    assert figures(find(small_data(), "gcn", preset=None, settings=tables, runs=tmp_path)) == figures(run)
+    assert find(small_data(), "gcn", preset=None, runs=tmp_path) is None
+
+
 @pytest.mark.parametrize(
     "change",
     [{"seeds": 3}, {"overrides": ["train.epochs=2"]}, {"experiment": "there"}],
@@ -65,6 +72,6 @@ def test_missing_data(tmp_path, monkeypatch):
     def missing(*_, **__):
         raise MissingDataError("not here")
 
-    monkeypatch.setattr(import_module("gumbel_mpnn.runs.fit"), "load", missing)
+    monkeypatch.setattr(import_module("gumbel_mpnn.runs.wanted"), "load", missing)
     with pytest.raises(MissingDataError):
         find("cora", "gcn", runs=tmp_path)

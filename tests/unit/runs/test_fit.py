@@ -3,6 +3,7 @@
 import gc
 from importlib import import_module
 
+import numpy as np
 import pytest
 import torch
 from torch_geometric.data import Batch
@@ -94,6 +95,19 @@ class TestFolders:
         assert again.records == first.records
         assert again.to_dict() == first.to_dict()
 
+    @pytest.mark.parametrize("model", ["sdrf", "gumbel-mpnn"])
+    def test_nothing_is_prepared_for_what_is_finished(self, tmp_path, monkeypatch, model):
+        first, notes = quick(model=model, runs=tmp_path), Notes()
+        with monkeypatch.context() as patch:
+            for name in ("prepare", "Task", "bytes_per_replica"):
+                patch.setattr(fit_module, name, lambda *_, name=name, **__: pytest.fail(f"{name} was called"))
+            again = quick(model=model, runs=tmp_path, monitor=notes)
+        assert again.records == first.records
+        assert (notes.began, notes.ended) == ([(2, 2, 0)], [again])
+        assert torch.equal(again.rewire().edge_index, first.rewire().edge_index)
+        assert again.predict() == first.predict()
+        assert again.scores(small_data()) == first.scores(small_data())
+
     def test_only_what_is_missing_is_trained(self, tmp_path, trained):
         quick(splits=[0], seeds=2, runs=tmp_path)
         quick(splits=[0, 1], seeds=3, runs=tmp_path)
@@ -122,14 +136,26 @@ class TestFolders:
             {"data": small_data(seed=1)},
             {"data": changed(small_data(), y=small_data().y.flip(0))},
             {"data": changed(small_data(), edge_weight=torch.full((72,), 0.5))},
+            {"data": changed(small_data(), candidate_index=torch.tensor([[0, 1, 2], [9, 9, 9]]))},
             {"overrides": ["data.undirected=false"]},
         ],
-        ids=["setting", "model", "data", "labels", "weights", "direction"],
+        ids=["setting", "model", "data", "labels", "weights", "candidates", "direction"],
     )
     def test_other_settings_or_data_are_another_run(self, tmp_path, trained, change):
         quick(splits=[0], runs=tmp_path)
         quick(**{"splits": [0], **change}, runs=tmp_path)
         assert len(trained) == 2
+
+    @pytest.mark.parametrize("name", ["../../elsewhere", "a/b"])
+    def test_a_name_does_not_lead_out_of_its_folder(self, tmp_path, name):
+        run = quick(changed(small_data(), name=name), runs=tmp_path / "runs")
+        assert run.folder.path.resolve().parent.parent.parent == tmp_path / "runs" / "train"
+
+    def test_a_folder_that_cannot_be_made_is_told_before_training(self, tmp_path, monkeypatch):
+        (tmp_path / "runs").write_text("a file")
+        monkeypatch.setattr(fit_module, "train", lambda *_, **__: pytest.fail("trained for nothing"))
+        with pytest.raises(UserError, match=f"cannot write the runs in {tmp_path / 'runs'}"):
+            quick(runs=tmp_path / "runs")
 
     def test_a_damaged_record_is_told_not_trained_over(self, tmp_path):
         run = quick(splits=[0], runs=tmp_path)
@@ -176,6 +202,20 @@ class TestGroups:
         assert names(quick(**SIX)) == [(split, seed) for split in (0, 1) for seed in range(3)]
         assert sizes[0] == 6
         assert sum(size for size in sizes if size <= 2) == 6
+
+    def test_no_checkpoint_stays_of_a_group_that_was_halved(self, tmp_path, monkeypatch):
+        train = fit_module.train
+
+        def short_of_memory(task, settings, group, **keywords):
+            outcomes = train(task, settings, group, **keywords)
+            if len(group) > 1:
+                raise torch.OutOfMemoryError
+            return outcomes
+
+        monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0)
+        monkeypatch.setattr(fit_module, "train", short_of_memory)
+        quick(runs=tmp_path)
+        assert not list(tmp_path.rglob("checkpoint-*"))
 
     def test_a_single_run_that_does_not_fit_is_told(self, monkeypatch):
         def no_memory(*_, **__):
@@ -269,6 +309,23 @@ class TestOwnData:
             assert torch.equal(run.data[mask], expected[mask])
             assert (run.data[mask].sum(0) == size).all()
 
+    def test_edges_are_any_integers(self):
+        data = small_data()
+        small = changed(data, edge_index=data.edge_index.int())
+        assert figures(quick(small, "gumbel-mpnn", splits=[0])) == figures(quick(data, "gumbel-mpnn", splits=[0]))
+
+    def test_sparse_features_are_trained_on(self):
+        data = small_data()
+        assert figures(quick(changed(data, x=data.x.to_sparse()))) == figures(quick(data))
+
+    @pytest.mark.parametrize(
+        ("given", "runs"),
+        [({"splits": np.arange(2)}, 2), ({"splits": torch.arange(2)}, 2), ({"seeds": np.int64(2)}, 4)],
+        ids=["numpy", "torch", "a numpy scalar"],
+    )
+    def test_splits_and_seeds_are_any_whole_numbers(self, given, runs):
+        assert quick(**given).n == runs
+
     def test_the_given_graph_is_not_touched(self):
         data = without_masks(small_data())
         before = data.to_dict().keys()
@@ -302,6 +359,9 @@ class TestOwnData:
             ({"metric": "f1"}, "there is no metric called 'f1'"),
             ({"edge_index": torch.tensor([[0], [24]])}, "node 24"),
             ({"y": torch.full((24,), -1)}, "no node of the graph has a label"),
+            ({"y": None, "train_mask": None, "val_mask": None, "test_mask": None}, "this graph has no labels"),
+            ({"val_mask": torch.zeros(24, 2, dtype=torch.bool)}, "the validation mask is empty"),
+            ({"test_mask": torch.zeros(24, 2, dtype=torch.bool)}, "the test mask is empty"),
         ],
         ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
     )
@@ -309,6 +369,11 @@ class TestOwnData:
         with pytest.raises(UserError, match=message):
             quick(changed(small_data(), **change), runs=tmp_path / "runs")
         assert not (tmp_path / "runs").exists()
+
+    @pytest.mark.parametrize("classes", [1, 3])
+    def test_roc_auc_is_for_two_classes(self, classes):
+        with pytest.raises(DataError, match=f"the metric roc_auc is for two classes, but there are {classes}"):
+            quick(changed(small_data(classes=classes), metric="roc_auc"))
 
 
 class TestMistakes:
@@ -323,8 +388,13 @@ class TestMistakes:
             ({"overrides": ["train.epochs=0"]}, "setting 'train.epochs' must be 1 or more, but is 0"),
             ({"overrides": ["data.protocol=random"]}, "there is no random split protocol called 'random'"),
             ({"preset": "tund"}, "there is no family of presets called 'tund': did you mean 'tuned'?"),
+            ({"preset": ""}, "there is no family of presets called ''"),
+            ({"preset": "."}, "there is no family of presets called '.'"),
+            ({"preset": "tuned/cora"}, "there is no family of presets called 'tuned/cora': did you mean 'tuned'?"),
             ({"preset": "mine.toml"}, "there is no settings file mine.toml"),
             ({"device": "gpu"}, "there is no device 'gpu': use 'auto', 'cpu' or 'cuda'"),
+            ({"device": "mps"}, "the device 'mps' is not supported: use 'auto', 'cpu' or 'cuda'"),
+            ({"device": "meta"}, "the device 'meta' is not supported: use 'auto', 'cpu' or 'cuda'"),
             ({"splits": [0, 2]}, "there is no split 2: this data set has splits 0 to 1"),
             ({"splits": [-1]}, "there is no split -1: this data set has splits 0 to 1"),
             ({"splits": 0}, "splits are a list of whole numbers, as [0] or range(3), not 0"),
@@ -351,6 +421,10 @@ class TestMistakes:
     def test_an_unknown_data_set(self):
         with pytest.raises(UnknownNameError, match="there is no data set called 'corra': did you mean 'cora'"):
             fit("corra", "gcn")
+
+    def test_something_that_is_no_data(self):
+        with pytest.raises(UserError, match="a data set is a name or a Data, not 3"):
+            fit(3, "gcn")
 
     @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device here")
     def test_no_gpu(self):

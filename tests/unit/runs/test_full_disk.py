@@ -2,6 +2,7 @@
 
 import errno
 import os
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -23,8 +24,9 @@ def sentence(error):
 
 @pytest.fixture
 def full_after(monkeypatch):
-    """A disk on which so many files can be written, and no more."""
+    """While it lasts, a disk on which so many files can be written, and no more."""
 
+    @contextmanager
     def fill(count):
         fsync, written = os.fsync, []
 
@@ -34,26 +36,26 @@ def full_after(monkeypatch):
             written.append(handle)
             fsync(handle)
 
-        monkeypatch.setattr(os, "fsync", write)
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", write)
+            yield
 
     return fill
 
 
 @pytest.mark.parametrize("files", range(0, 13, 2))
-def test_a_full_disk_whenever_it_happens(tmp_path, monkeypatch, full_after, files):
+def test_a_full_disk_whenever_it_happens(tmp_path, full_after, files):
     """A plan and then model, history and record of four runs: thirteen files."""
     whole = quick(**FOUR)
-    full_after(files)
-    with pytest.raises(UserError) as error:
+    with full_after(files), pytest.raises(UserError) as error:
         quick(**FOUR, runs=tmp_path)
-    monkeypatch.undo()
     assert f"cannot write the runs in {tmp_path}" in sentence(error)
     assert "No space left on device" in str(error.value)
     finished = list(find_records(tmp_path))
     assert len(finished) == max(0, files - 1) // 3
     ended = quick(**FOUR, runs=tmp_path)
     assert (figures(ended), kept(ended)) == (figures(whole), kept(whole))
-    assert ended.records[: len(finished)] == tuple(record for _, record in finished)
+    assert ended.records[: len(finished)] == tuple(finished)
     setting = ended.folder.path
     assert sorted(path.name for path in setting.iterdir()) == sorted(Path(folder).name for folder in ended.folders)
 
@@ -61,8 +63,7 @@ def test_a_full_disk_whenever_it_happens(tmp_path, monkeypatch, full_after, file
 def test_no_room_for_a_checkpoint(tmp_path, monkeypatch, full_after):
     monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0)
     monkeypatch.setattr(loop, "CHECKPOINT_SHARE", float("inf"))
-    full_after(4)
-    with pytest.raises(UserError, match="No space left on device"):
+    with full_after(4), pytest.raises(UserError, match="No space left on device"):
         quick(**FOUR, runs=tmp_path)
     assert len(list(tmp_path.rglob("checkpoint-*.safetensors"))) == 1
 

@@ -1,12 +1,14 @@
 """What a `Run` gives back: predictions, probabilities and figures."""
 
+from pathlib import Path
+
 import pytest
 import torch
 from torch_geometric.data import HeteroData
 
-from gumbel_mpnn.errors import UserError
+from gumbel_mpnn.errors import DataError, UserError
+from gumbel_mpnn.records import Replica
 from gumbel_mpnn.runs import fit
-from gumbel_mpnn.training import Replica
 from helpers import changed, small_data
 from quick_fit import quick
 
@@ -62,6 +64,25 @@ def test_another_graph(run):
     other = small_data(nodes=30, seed=3)
     assert run.predict_proba(other).shape == (30, 3)
     assert len(run.predict(other)) == 30
+
+
+def test_another_graph_without_the_last_class_or_any_label(run):
+    other = small_data(nodes=30)
+    assert len(run.predict(changed(other, y=other.y.clamp(max=1)))) == 30
+    assert len(run.predict(changed(other, y=None))) == 30
+
+
+def test_another_graph_with_other_features_is_refused(run):
+    with pytest.raises(UserError, match="the runs were trained on 6 features, but this graph has 3"):
+        run.predict(changed(small_data(), x=torch.randn(24, 3)))
+
+
+def test_a_lost_model_is_told_with_what_helps(tmp_path):
+    run = quick(splits=[0], runs=tmp_path)
+    (Path(run.folders[0]) / "model.safetensors").unlink()
+    # While record.json is there nothing is trained again: the folder has to go.
+    with pytest.raises(DataError, match="delete the folder it belongs in to do the run again"):
+        run.predict()
 
 
 def test_a_renumbered_graph_is_predicted_alike(run):

@@ -6,7 +6,7 @@ from gumbel_mpnn.config import TrainSettings
 from gumbel_mpnn.errors import UserError
 from gumbel_mpnn.nn import backbones
 from gumbel_mpnn.presets import read_preset
-from gumbel_mpnn.runs import make_settings
+from gumbel_mpnn.runs import find_preset, make_settings
 from helpers import changed, small_data
 from quick_fit import quick
 
@@ -105,3 +105,25 @@ def test_a_temperature_laid_over_a_preset_is_constant_without_an_end_of_its_own(
     path.write_text(f"[rewiring]\n{in_file}\n")
     rewiring = make_settings(small_data(), "gumbel-mpnn", preset=path, overrides=changes).rewiring
     assert (rewiring.tau, rewiring.tau_end) == expected
+
+
+@pytest.mark.parametrize(
+    ("wanted", "owner"),
+    [
+        (("tuned", "cora", "gcn"), "gcn"),
+        (("tuned", "cora", "DropEdge"), "gcn"),
+        (("tuned", "cora", "sdrf", "GraphSAGE"), "sage"),
+        (("few-labels", "cora", "drop-edge"), "gcn"),
+        (("few-labels", "cora", "drop-edge", "gat"), None),
+        (("robust", "cora", "drop-edge"), None),
+        (("robust", "cora", "gcn"), None),
+        (("robust", "cora", "gumbel-mpnn"), "gumbel-mpnn"),
+    ],
+    ids=str,
+)
+def test_whose_preset_a_model_takes(wanted, owner):
+    found = find_preset(*wanted)
+    assert (found and found.model) == owner
+    if found is not None:
+        assert found.tables == read_preset(wanted[0], wanted[1], owner)
+        assert len(found.source) > 10

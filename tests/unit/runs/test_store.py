@@ -10,7 +10,7 @@ from gumbel_mpnn.errors import DataError
 from gumbel_mpnn.records import find_records, read_record
 from gumbel_mpnn.runs import SettingFolder
 from gumbel_mpnn.runs.outcome_record import record_of
-from gumbel_mpnn.training import Replica, train
+from gumbel_mpnn.training import train
 from helpers import make_settings, make_task, replicas
 
 SETTINGS = make_settings(epochs=3)
@@ -128,8 +128,8 @@ def test_all_finished_runs_are_found_in_order(tmp_path, folder, outcomes):
     write(other, outcomes[1])
     (folder.folder(D)).mkdir()
     found = list(find_records(tmp_path))
-    assert [path for path, _ in found] == [other.folder(C), folder.folder(A), folder.folder(C)]
-    assert [(record.split, record.seed) for _, record in found] == [(1, 0), (0, 0), (1, 0)]
+    assert [record.replica for record in found] == [C, A, C]
+    assert [record.test for record in found] == [outcomes[1].test, outcomes[0].test, outcomes[1].test]
 
 
 def test_a_folder_that_is_not_there_has_no_runs(tmp_path):
@@ -148,8 +148,3 @@ def test_what_a_killed_process_left_half_written_is_swept(folder, outcomes):
     (folder.folder(A) / ".model.safetensors.1234-abcd").write_bytes(b"half")
     write(folder, outcomes[0])
     assert tree(folder.folder(A)) == ["history.jsonl", "model.safetensors", "record.json"]
-
-
-@pytest.mark.parametrize("replica", [A, D, Replica(12, 345)], ids=str)
-def test_the_name_of_a_replica_reads_back(replica):
-    assert Replica.parse(str(replica)) == replica

@@ -87,6 +87,13 @@ def test_write_atomically_makes_folders_and_replaces(path):
     assert list(path.parent.iterdir()) == [path]
 
 
+def test_files_follow_the_umask(path):
+    write_atomically(path, b"")
+    plain = path.with_name("plain")
+    plain.write_bytes(b"")
+    assert path.stat().st_mode == plain.stat().st_mode
+
+
 @pytest.mark.parametrize("error", [OSError("disk full"), KeyboardInterrupt()], ids=["full", "interrupted"])
 @pytest.mark.parametrize("before", [b"old", None], ids=["replaces", "new"])
 @pytest.mark.parametrize("place", [(os, "fsync"), (Path, "replace")], ids=["writing", "moving"])

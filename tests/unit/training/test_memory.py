@@ -1,38 +1,9 @@
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from gumbel_mpnn.nn import backbones
-from gumbel_mpnn.training.memory import SHARE_OF_FREE, available_bytes, bytes_per_replica, chunks, group_size
+from gumbel_mpnn.training.memory import SHARE_OF_FREE, available_bytes, bytes_per_replica, group_size
 from helpers import make_settings, make_task, small_data
-
-
-@pytest.mark.parametrize(
-    ("count", "size", "expected"),
-    [
-        (0, 4, []),
-        (1, 4, [1]),
-        (4, 4, [4]),
-        (5, 4, [2, 3]),
-        (9, 4, [3, 3, 3]),
-        (10, 4, [3, 3, 4]),
-        (3, 1, [1, 1, 1]),
-    ],
-)
-def test_chunks_worked_by_hand(count, size, expected):
-    assert [len(chunk) for chunk in chunks(range(count), size)] == expected
-
-
-@settings(deadline=None)
-@given(st.integers(0, 60), st.integers(1, 20))
-def test_chunks_are_few_even_and_in_order(count, size):
-    parts = chunks(list(range(count)), size)
-    assert [item for part in parts for item in part] == list(range(count))
-    lengths = [len(part) for part in parts]
-    assert len(parts) == -(-count // size)
-    assert max(lengths, default=0) <= size
-    assert max(lengths, default=0) - min(lengths, default=0) <= 1
 
 
 @pytest.mark.parametrize(("each", "budget", "expected"), [(100, 1000, 8), (100, 100, 1), (100, 0, 1), (0, 50, 40)])

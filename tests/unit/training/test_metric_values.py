@@ -64,5 +64,12 @@ def test_roc_auc_tells_scores_apart_that_differ_by_little():
     assert roc_auc(logits, torch.tensor([0, 1]), masks([1, 1])).tolist() == [1.0]
 
 
+def test_roc_auc_is_exact_for_many_pairs():
+    y = torch.tensor([0, 1] * 20001)
+    wins, pairs = 20001 * 20002 // 2, 20001**2
+    area = roc_auc(scores(list(range(40002))), y, torch.ones(1, 40002, dtype=torch.bool))
+    assert area.item() == pytest.approx(wins / pairs, abs=1e-12)
+
+
 def test_metrics_are_known_by_name():
     assert metrics == {"accuracy": accuracy, "roc_auc": roc_auc}

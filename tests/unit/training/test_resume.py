@@ -89,6 +89,29 @@ def test_a_finished_run_is_not_trained_again(path):
     assert numbers(again) == numbers(first)
 
 
+def test_the_last_checkpoint_has_the_last_state_and_not_the_best(path):
+    """With more epochs, training goes on from it as if it had never ended."""
+    task = make_task()
+    short, long = (make_settings("gcn", BUSY, epochs=epochs, lr=0.1) for epochs in (20, 25))
+    assert any(outcome.best_epoch < 20 for outcome in train(task, short, GROUP, checkpoint=path))
+    assert numbers(train(task, long, GROUP, checkpoint=path)) == numbers(train(task, long, GROUP))
+
+
+def test_a_program_that_dies_while_it_looks_at_the_test_nodes_has_lost_nothing(path, monkeypatch):
+    task, settings = make_task(), make_settings("gcn", BUSY, epochs=EPOCHS)
+    whole = train(task, settings, GROUP)
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "CHECKPOINT_SHARE", 1e-9)  # only one, after the first epoch
+        patch.setattr(trainer.Trainer, "outcomes", break_off)
+        with pytest.raises(KeyboardInterrupt):
+            train(task, settings, GROUP, checkpoint=path)
+    assert numbers(train(task, settings, GROUP, checkpoint=path, watch=pytest.fail)) == numbers(whole)
+
+
+def break_off(*_):
+    raise KeyboardInterrupt
+
+
 @pytest.mark.parametrize("look_every", [1, 20])
 def test_a_run_that_stopped_early_ends_the_same_again(path, monkeypatch, look_every):
     monkeypatch.setattr(trainer, "STOP_CHECK_EVERY", look_every)
@@ -119,6 +142,15 @@ def test_an_interruption_while_a_checkpoint_is_written(path, monkeypatch, call):
             train(task, settings, GROUP, checkpoint=path)
     assert path.exists() == (call > 1)
     assert numbers(train(task, settings, GROUP, checkpoint=path)) == numbers(whole)
+
+
+@pytest.mark.parametrize(
+    ("group", "options"), [([(0, 1)], {}), ([(0, 0)], {"hidden_channels": 16})], ids=["other replicas", "another model"]
+)
+def test_a_checkpoint_of_something_else_is_refused(path, group, options):
+    train(make_task(), make_settings(), replicas((0, 0)), checkpoint=path)
+    with pytest.raises(DataError):
+        train(make_task(), make_settings("gcn", options), replicas(*group), checkpoint=path)
 
 
 @pytest.mark.parametrize("keep", [0, 100, -1])

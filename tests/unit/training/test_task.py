@@ -3,10 +3,10 @@ import torch
 from torch_geometric.data import Data
 
 from gumbel_mpnn.config import DataSettings
-from gumbel_mpnn.errors import DataError
+from gumbel_mpnn.errors import DataError, UserError
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import SparseFeatures
-from gumbel_mpnn.training import Replica, Task, data_hash
+from gumbel_mpnn.training import Task, data_hash
 from helpers import changed, edges, make_task, replicas, small_data
 
 MASKS = ("train_mask", "val_mask", "test_mask")
@@ -88,16 +88,19 @@ def test_a_missing_mask_is_named(data, name):
         Task.of(changed(data, **{name: None}), DataSettings())
 
 
-def test_missing_features_are_named(data):
-    with pytest.raises(DataError, match=r"^this graph has no features"):
-        Task.of(changed(data, x=None, num_nodes=24), DataSettings())
-
-
-def test_replicas_sort_print_and_seed():
-    assert sorted(replicas((1, 0), (0, 2), (0, 1))) == replicas((0, 1), (0, 2), (1, 0))
-    assert str(Replica(3, 7)) == "split3-seed7"
-    seeds = {replica.stream_seed for replica in replicas(*((split, seed) for split in range(10) for seed in range(30)))}
-    assert len(seeds) == 300
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"x": None, "num_nodes": 24}, "this graph has no features"),
+        ({"y": None}, "this graph has no labels: give it data.y"),
+        ({"edge_index": None}, "this graph has no edges: give it data.edge_index"),
+        ({"metric": "f1"}, "there is no metric called 'f1'"),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_what_data_lack_is_named(data, change, message):
+    with pytest.raises(UserError, match=f"^{message}"):
+        Task.of(changed(data, **change), DataSettings())
 
 
 def flipped(tensor):

@@ -350,6 +350,15 @@ def test_a_metric_that_is_never_a_number_is_an_error(scripted):
         train(make_task(), make_settings(), PAIR)
 
 
+@pytest.mark.parametrize("lr", [1e30, 1e20])
+@pytest.mark.parametrize("metric", ["accuracy", "roc_auc"])
+@pytest.mark.parametrize("name", list(backbones))
+def test_diverging_training_is_an_error(name, metric, lr):
+    task = make_task(changed(small_data(classes=2), metric=metric))
+    with pytest.raises(UserError, match=r"training diverged .*smaller train\.lr"):
+        train(task, make_settings(name, {"num_layers": 3}, lr=lr), ONE)
+
+
 def test_build_model_seeds_every_replica_with_its_own_stream():
     task, settings = make_task(), make_settings("gat", {"heads": 2})
     model = build_model(settings, task, PAIR)

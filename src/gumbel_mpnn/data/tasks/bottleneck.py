@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from torch_geometric.data import Data
 
 from gumbel_mpnn.data.raw import IntArray, Masks, RawGraph, mask_of, set_edges, set_masks
-from gumbel_mpnn.errors import UserError
+from gumbel_mpnn.errors import UserError, check_at_least, check_between
 
 HELD_OUT = 0.2  # of the nodes to be predicted for validation, and as many for testing
 
@@ -26,7 +26,7 @@ def bottleneck(
     """Two dense sides A and B with one bridge; node i of B must tell the label that node i of A carries.
 
     A graph has the n nodes of A, then the n of B. The bridge joins the first of A to the last of B, so no partners are
-    neighbours: in cliques the label is 3 hops away, or 2 for the pairs at the bridge.
+    neighbors: in cliques the label is 3 hops away, or 2 for the pairs at the bridge.
 
     Args:
         nodes_per_side: n, at least 2.
@@ -44,11 +44,10 @@ def bottleneck(
         -1 on side A; `batch` [N], the graph of each node; `partner` [N]; masks [N, S] with 60/20/20 % of side B, and a
         node of every class that occurs for training.
     """
-    if nodes_per_side < 2 or not 0 <= edge_probability <= 1:
-        given = f"{nodes_per_side} and {edge_probability}"
-        raise UserError(f"nodes_per_side must be 2 or more and edge_probability 0 to 1, not {given}")
-    if min(num_classes, num_graphs, num_splits) < 1 or seed < 0:
-        raise UserError("num_classes, num_graphs and num_splits must be 1 or more, and the seed 0 or more")
+    check_at_least(2, nodes_per_side=nodes_per_side)
+    check_at_least(1, num_classes=num_classes, num_graphs=num_graphs, num_splits=num_splits)
+    check_at_least(0, seed=seed)
+    check_between(0, 1, edge_probability=edge_probability)
     shape = num_graphs, 2, nodes_per_side
     rng = np.random.default_rng(seed)
     labels = rng.integers(num_classes, size=(num_graphs, nodes_per_side))
@@ -61,7 +60,7 @@ def bottleneck(
     set_edges(data, undirected=True)
     # The third number keeps the splits off the stream of the labels: the seeds s and (s, 0) are one.
     splits = [_split(y, np.random.default_rng((seed, k, 1))) for k in range(num_splits)]
-    set_masks(data, Masks(*(np.stack(masks, axis=1) for masks in zip(*splits, strict=True))))
+    set_masks(data, Masks.stack(splits))
     data.batch = torch.arange(num_graphs).repeat_interleave(2 * nodes_per_side)
     data.partner = torch.from_numpy(nodes[:, ::-1].reshape(-1))
     data.name, data.metric, data.protocol = "bottleneck", "accuracy", "side-60-20-20"

@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 from gumbel_mpnn.data.raw import IntArray, Masks, set_edges, set_masks
 from gumbel_mpnn.data.splits import random_split
 from gumbel_mpnn.data.tasks.forest import forest, full_tree
-from gumbel_mpnn.errors import UserError
+from gumbel_mpnn.errors import UserError, check_at_least
 
 MAX_DEPTH = 5  # 32 leaves: the strings of 64 leaves are more than a range can count
 TRAIN, VAL = 0.7, 0.1  # of the trees of every class; the rest, 20 %, is for testing
@@ -45,15 +45,15 @@ def leaf_count(
         [N], the class at the roots and -1 elsewhere; `batch` [N], the tree of each node; `class_names`, the counts;
         masks [N, S] with 70/10/20 % of the roots of each class.
     """
-    if seed < 0 or num_splits < 1:
-        raise UserError(f"the seed must be 0 or more and num_splits 1 or more, not {seed} and {num_splits}")
+    check_at_least(0, seed=seed)
+    check_at_least(1, num_splits=num_splits)
     bits = draw_leaves(depth, num_trees, seed)
     counts = bits.sum(axis=1)
     kept, classes = balanced(counts, max_trees)
     data = trees(bits[kept], np.searchsorted(classes, counts[kept]))
     set_edges(data, undirected=not directed)
     splits = [random_split(data.y, (TRAIN, VAL), (seed, k)) for k in range(num_splits)]
-    set_masks(data, Masks(*(np.stack(masks, axis=1) for masks in zip(*splits, strict=True))))
+    set_masks(data, Masks.stack(splits))
     data.class_names = [str(count) for count in classes]
     data.name, data.metric, data.protocol = "leaf-count", "accuracy", "random-70-10-20"
     return data

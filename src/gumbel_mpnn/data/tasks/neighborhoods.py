@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
@@ -11,10 +10,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch_geometric.data import Data
-from torch_geometric.utils import remove_self_loops, to_undirected
 
 from gumbel_mpnn.data.raw import IntArray, set_edges
-from gumbel_mpnn.errors import UserError
+from gumbel_mpnn.errors import UserError, check_at_least
+from gumbel_mpnn.graph import pairs_of, undirected_keys, without_pairs
 
 Support = tuple[int, ...]
 SUPPORT_SIZES = (2, 1, 3)  # in the order in which they are used up: of 5 classes, 6 supports have two others
@@ -53,19 +52,19 @@ def mixture_neighborhoods(data: Data, components: int, seed: int = 0, *, directe
     """A copy of `data` with new heterophilic edges: each class has k neighborhood distributions, each node one of them.
 
     A distribution is uniform over a few other classes (`neighborhood_supports`). A node picks one of the k of its class
-    once, and draws each neighbour by a class of that support, then a node of that class, both uniformly.
+    once, and draws each neighbor by a class of that support, then a node of that class, both uniformly.
 
     Undirected, every edge serves the node that drew it and the one it drew, which did not ask for it. A node of degree
-    d therefore draws d/2 neighbours, rounded up, and is drawn by others about as often as the rest of its class: the
+    d therefore draws d/2 neighbors, rounded up, and is drawn by others about as often as the rest of its class: the
     mean degree stays (rounding adds the fraction of odd degrees, merged duplicates take some away), high degrees
-    about halve, and only about half of all neighbours follow the node's own distribution. Directed, a node draws d
-    neighbours, the edges point at it alone, and its in-degree is d less the merged duplicates.
+    about halve, and only about half of all neighbors follow the node's own distribution. Directed, a node draws d
+    neighbors, the edges point at it alone, and its in-degree is d less the merged duplicates.
 
     Args:
         data: a graph with labels; a node without one loses its edges.
         components: k.
         seed: the supports of k are the first k of those of any larger number.
-        directed: whether edges only go from a drawn neighbour to the node that drew it.
+        directed: whether edges only go from a drawn neighbor to the node that drew it.
 
     Returns:
         Sorted edges, each once; `component` [N], which of the k a node picked, -1 without a label. Attributes of the
@@ -80,10 +79,10 @@ def mixture_neighborhoods(data: Data, components: int, seed: int = 0, *, directe
     degree = np.where(y < 0, 0, _degrees(data))
     node = np.repeat(np.arange(len(y)), degree if directed else (degree + 1) // 2)
     kind = np.searchsorted(groups.classes, y[node]) * components + component[node]
-    neighbour = groups.pick(_pick_classes(supports, kind, rng), rng.random(len(node)))
+    neighbor = groups.pick(_pick_classes(supports, kind, rng), rng.random(len(node)))
 
-    mixture = _without_edges(data)
-    mixture.edge_index = torch.from_numpy(np.stack([neighbour, node])).to(data.y.device)
+    mixture = without_pairs(data, len(data.y))
+    mixture.edge_index = torch.from_numpy(np.stack([neighbor, node])).to(data.y.device)
     set_edges(mixture, undirected=not directed)
     mixture.component = torch.from_numpy(component).to(data.y.device)
     if data.get("name"):
@@ -96,8 +95,8 @@ def neighborhood_supports(num_classes: int, components: int, seed: int = 0) -> l
 
     Each size is shuffled on its own and the next one only begins when it is used up.
     """
-    if components < 1 or seed < 0:
-        raise UserError(f"components must be 1 or more and the seed 0 or more, not {components} and {seed}")
+    check_at_least(1, components=components)
+    check_at_least(0, seed=seed)
     supports = [list(_shuffled_supports(label, num_classes, seed))[:components] for label in range(num_classes)]
     available = min(map(len, supports), default=0)
     if available < components:
@@ -125,15 +124,6 @@ def _pick_classes(supports: list[list[Support]], kind: IntArray, rng: np.random.
 def _degrees(data: Data) -> IntArray:
     """How many other nodes each node has an edge with, in either direction."""
     num_nodes = len(data.y)
-    edge_index, _ = remove_self_loops(data.edge_index.cpu())
-    degrees: IntArray = to_undirected(edge_index, num_nodes=num_nodes)[0].bincount(minlength=num_nodes).numpy()
+    ends = pairs_of(undirected_keys(data.edge_index.cpu(), num_nodes), num_nodes)
+    degrees: IntArray = ends.flatten().bincount(minlength=num_nodes).numpy()
     return degrees
-
-
-def _without_edges(data: Data) -> Data:
-    bare = copy.copy(data)
-    for name in (*data.edge_attrs(), "candidate_index", "max_candidates_per_node", "num_merged_edges"):
-        if name in bare:
-            del bare[name]
-    bare.num_nodes = len(data.y)
-    return bare

@@ -13,7 +13,8 @@ from torch_geometric.utils import is_undirected
 
 from gumbel_mpnn.data.raw import BoolArray, IntArray, mask_of
 from gumbel_mpnn.data.tasks.neighborhoods import NodesByClass
-from gumbel_mpnn.errors import DataError, UserError
+from gumbel_mpnn.errors import DataError, check_at_least
+from gumbel_mpnn.graph import ordered, pair_key, undirected_keys
 
 
 def add_noise_edges(data: Data, count: int, seed: int = 0, nodes: Tensor | Sequence[int] | None = None) -> Data:
@@ -33,8 +34,7 @@ def add_noise_edges(data: Data, count: int, seed: int = 0, nodes: Tensor | Seque
         The edges of `data` as they were, then the noise, and `edge_is_noise` bool [E]. On noise, a weight is 1 and any
         other attribute of edges 0.
     """
-    if count < 0 or seed < 0:
-        raise UserError(f"the number of noise edges and the seed must be 0 or more, not {count} and {seed}")
+    check_at_least(0, count=count, seed=seed)
     near, far = _draw(data, _disturbed(data, nodes), count, seed)
     arcs = np.stack([far, near])
     if is_undirected(data.edge_index, num_nodes=len(data.y)):
@@ -59,8 +59,7 @@ def _disturbed(data: Data, nodes: Tensor | Sequence[int] | None) -> BoolArray:
 def _draw(data: Data, disturbed: BoolArray, count: int, seed: int) -> tuple[IntArray, IntArray]:
     """The first `count` new pairs of an endless random sequence: the disturbed nodes [count] and the far ones."""
     y = data.y.cpu().numpy()
-    source, target = data.edge_index.cpu().numpy()
-    existing = np.unique(_keys(source, target, len(y)))
+    existing = undirected_keys(data.edge_index.cpu(), len(y)).numpy()
     free = _count_free(existing, disturbed, y >= 0)
     if count > free:
         raise DataError(
@@ -73,7 +72,7 @@ def _draw(data: Data, disturbed: BoolArray, count: int, seed: int) -> tuple[IntA
         uniform = np.random.default_rng((seed, 0, 3)).random((num_draws, 3))
         near = nodes[(uniform[:, 0] * len(nodes)).astype(np.int64)]
         far = groups.pick((uniform[:, 1] * len(groups.classes)).astype(np.int64), uniform[:, 2])
-        keys = _keys(near, far, len(y))
+        keys = pair_key(ordered(torch.from_numpy(np.stack([near, far]))), len(y)).numpy()
         new = np.flatnonzero((near != far) & ~np.isin(keys, existing))
         first = np.sort(np.unique(keys[new], return_index=True)[1])[:count]
         if len(first) == count:
@@ -81,16 +80,10 @@ def _draw(data: Data, disturbed: BoolArray, count: int, seed: int) -> tuple[IntA
         num_draws *= 2
 
 
-def _keys(source: IntArray, target: IntArray, num_nodes: int) -> IntArray:
-    """One number for each pair of nodes, whichever comes first."""
-    keys: IntArray = np.minimum(source, target) * num_nodes + np.maximum(source, target)
-    return keys
-
-
 def _count_free(existing: IntArray, disturbed: BoolArray, labelled: BoolArray) -> int:
     """How many pairs of a disturbed and a labelled node have no edge yet."""
     low, high = np.divmod(existing, len(labelled))
-    taken = (low != high) & (disturbed[low] & labelled[high] | disturbed[high] & labelled[low])
+    taken = disturbed[low] & labelled[high] | disturbed[high] & labelled[low]
     both = int((disturbed & labelled).sum())
     return int(disturbed.sum()) * int(labelled.sum()) - both - both * (both - 1) // 2 - int(taken.sum())
 

@@ -9,7 +9,7 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn.data.raw import IntArray, Masks, set_edges, set_masks
 from gumbel_mpnn.data.tasks.forest import forest, full_tree
-from gumbel_mpnn.errors import UserError
+from gumbel_mpnn.errors import UserError, check_at_least
 
 MAX_DEPTH = 5  # 32 leaves: 1,000 orders of their values with every key are 2 million nodes
 VAL, TEST = 0.1, 0.2  # of the orders of values; the rest, 70 %, is for training
@@ -47,15 +47,15 @@ def tree_neighbors_match(
     """
     if not 2 <= depth <= MAX_DEPTH:
         raise UserError(f"the depth of a tree must be 2 to {MAX_DEPTH}, not {depth}")
-    if max_orders < 3 or seed < 0 or num_splits < 1:
-        given = f"{max_orders}, {seed} and {num_splits}"
-        raise UserError(f"max_orders must be 3 or more, the seed 0 or more and num_splits 1 or more, not {given}")
+    check_at_least(3, max_orders=max_orders)
+    check_at_least(0, seed=seed)
+    check_at_least(1, num_splits=num_splits)
     orders = draw_orders(2**depth, max_orders, seed)
     data = trees(orders)
     set_edges(data, undirected=not directed)
     # The third number keeps the splits off the stream of the orders: the seeds s and (s, 0) are one.
     splits = [_split(orders.shape, np.random.default_rng((seed, k, 1))) for k in range(num_splits)]
-    set_masks(data, Masks(*(np.stack(masks, axis=1) for masks in zip(*splits, strict=True))))
+    set_masks(data, Masks.stack(splits))
     data.name, data.metric, data.protocol = "tree-neighbors-match", "accuracy", "orders-70-10-20"
     return data
 

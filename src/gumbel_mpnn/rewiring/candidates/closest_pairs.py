@@ -9,9 +9,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gumbel_mpnn.graph import PairGraph
+from gumbel_mpnn.graph import PairGraph, contains, pair_key
 from gumbel_mpnn.rewiring.candidates.blocks import Block, Span
-from gumbel_mpnn.rewiring.candidates.pairs import contains, pair_key
 from gumbel_mpnn.rewiring.candidates.similarity import full_precision, memory, sortable
 
 

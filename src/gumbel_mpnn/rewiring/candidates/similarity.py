@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gumbel_mpnn.errors import DataError, UserError, did_you_mean
+from gumbel_mpnn.errors import DataError, did_you_mean, unknown_name
 
 SIMILARITIES = ("cosine", "dot")
 MEMORY = {"cpu": 2**26, "cuda": 2**29}
@@ -26,7 +26,7 @@ def memory(device: torch.device) -> int:
 def check_similarity(name: str) -> None:
     """Raise a `UserError` unless there is a similarity called `name`."""
     if name not in SIMILARITIES:
-        raise UserError(f"there is no similarity called {name!r}: {did_you_mean(name, SIMILARITIES)}")
+        raise unknown_name("similarity", name, SIMILARITIES)
 
 
 def embeddings(data: Data, on: str, similarity: str) -> Tensor:

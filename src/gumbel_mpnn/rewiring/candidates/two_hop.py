@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gumbel_mpnn.errors import check_at_least
+from gumbel_mpnn.errors import check_at_least, check_whole
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn.streams import derive_seed
 from gumbel_mpnn.rewiring.candidates.base import CandidateStrategy, candidates
@@ -25,6 +25,7 @@ class TwoHop(CandidateStrategy):
 
     def __init__(self, per_node: int = 3, seed: int = 0) -> None:
         check_at_least(1, per_node=per_node)
+        check_whole(seed=seed)
         self.per_node, self.seed = per_node, seed
 
     @property

@@ -63,7 +63,7 @@ def neighborhood_beliefs(beliefs: Tensor, graph: RewiredGraph) -> Tensor:
 
 def weighted_degree(graph: RewiredGraph) -> Tensor:
     """Sum of the weights of a node's (incoming) edges as the layers see them, [R, N]."""
-    degree = graph.graph.degree(graph.weight, like=graph.weight)
+    degree = graph.graph.degree(graph.weight, graph.weight.dtype)
     return degree.expand(graph.weight.shape[0], -1)  # a graph without pairs knows of no replicas
 
 

@@ -18,7 +18,7 @@ NAMES = ("cosine", "common neighbors", "smaller degree", "larger degree")
 def pair_facts(features: Tensor | SparseFeatures, graph: PairGraph) -> Tensor:
     """Facts of every pair, [P, 4], in the order of `NAMES`; counts as log(1 + count), on the given edges only."""
     given = graph.is_original.to(features.dtype)
-    degree = graph.degree(given, given)[0]
+    degree = graph.degree(given, given.dtype)[0]
     ends = degree[graph.pair_index]
     facts = [cosine(features, graph), common_neighbors(graph).to(degree), ends.min(0).values, ends.max(0).values]
     return torch.stack([facts[0], *(fact.log1p() for fact in facts[1:])], dim=-1)

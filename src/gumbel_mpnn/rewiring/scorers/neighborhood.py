@@ -31,8 +31,8 @@ class Neighborhood(Scorer):
     def forward(self, nodes: NodeView, graph: PairGraph) -> Tensor:
         """θ of every pair, [R, P]."""
         agreement = graph.pair_scores(nodes.beliefs, nodes.beliefs)
-        degree = graph.degree(nodes.given, nodes.given)
-        trust = graph.degree(agreement * nodes.given, agreement) / degree.clamp(min=1)
+        degree = graph.degree(nodes.given, nodes.given.dtype)
+        trust = graph.degree(agreement * nodes.given, agreement.dtype) / degree.clamp(min=1)
         # Without pairs a degree has one row for all replicas.
         first, second = trust[:, graph.pair_index].expand(len(agreement), -1, -1).unbind(1)
         here, there = degree[:, graph.pair_index].log1p().expand(len(agreement), -1, -1).unbind(1)

@@ -33,7 +33,7 @@ def test_only_side_a_knows_the_label_and_only_side_b_is_asked():
     assert data.x[~side_b].sum(1).eq(2).all()
 
 
-def test_only_partners_are_alike_and_no_partners_are_neighbours():
+def test_only_partners_are_alike_and_no_partners_are_neighbors():
     data = bottleneck(nodes_per_side=4, num_classes=2, num_graphs=2)
     alike = data.x[:, :8] @ data.x[:, :8].T - torch.eye(16)
     assert torch.equal(alike.nonzero()[:, 1], data.partner)
@@ -84,11 +84,11 @@ def test_the_seed_decides_the_bottleneck():
 
 
 def test_what_is_no_bottleneck():
-    with pytest.raises(UserError, match="nodes_per_side must be 2 or more"):
+    with pytest.raises(UserError, match="nodes_per_side must be at least 2, but is 1"):
         bottleneck(1)
-    with pytest.raises(UserError, match=r"edge_probability 0 to 1, not 5 and 1\.5"):
+    with pytest.raises(UserError, match=r"edge_probability must lie between 0 and 1, but is 1\.5"):
         bottleneck(5, edge_probability=1.5)
-    with pytest.raises(UserError, match="1 or more"):
+    with pytest.raises(UserError, match="num_graphs must be at least 1, but is 0"):
         bottleneck(num_graphs=0)
     with pytest.raises(UserError, match="1 training nodes cannot show 3 classes: give more nodes_per_side"):
         bottleneck(3, num_classes=1000)

@@ -127,5 +127,5 @@ def test_what_cannot_be_drawn():
         leaf_count(max_trees=6)
     with pytest.raises(UserError, match="draw more trees"):
         leaf_count(depth=4, num_trees=1)
-    with pytest.raises(UserError, match="num_splits 1 or more, not 0 and 0"):
+    with pytest.raises(UserError, match="num_splits must be at least 1, but is 0"):
         leaf_count(num_splits=0)

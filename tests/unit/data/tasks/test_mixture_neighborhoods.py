@@ -121,12 +121,12 @@ def test_unlabelled_nodes_lose_their_edges(demo):
 
 def test_nodes_stay_and_what_belongs_to_the_old_edges_goes(demo):
     weight = torch.ones(demo.num_edges)
-    data = changed(demo, edge_weight=weight, candidate_index=edges((0, 1)), num_merged_edges=3)
+    data = changed(demo, edge_weight=weight, candidate_index=edges((0, 1)), max_candidates_per_node=1)
     mixture = mixture_neighborhoods(data, 2)
     for name in ("x", "y", "train_mask", "val_mask", "test_mask"):
         assert torch.equal(mixture[name], demo[name])
-    assert not {"edge_weight", "edge_is_core", "candidate_index", "num_merged_edges"} & set(mixture.keys())
-    assert {"edge_weight", "edge_is_core", "candidate_index", "num_merged_edges"} <= set(data.keys())
+    assert not {"edge_weight", "edge_is_core", "candidate_index", "max_candidates_per_node"} & set(mixture.keys())
+    assert {"edge_weight", "edge_is_core", "candidate_index", "max_candidates_per_node"} <= set(data.keys())
     assert (mixture.name, data.name) == ("demo-mixture-2", "demo")
 
 
@@ -137,7 +137,7 @@ def test_the_seed_decides_the_mixture(demo):
 
 
 def test_what_is_no_mixture(demo):
-    with pytest.raises(UserError, match="components must be 1 or more"):
+    with pytest.raises(UserError, match="components must be at least 1, but is 0"):
         mixture_neighborhoods(demo, 0)
     with pytest.raises(UserError, match="with 4 classes there are 7 different neighborhoods, not 8"):
         mixture_neighborhoods(demo, 8)

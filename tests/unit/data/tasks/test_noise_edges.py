@@ -126,6 +126,11 @@ def test_which_test_node_is_disturbed_does_not_depend_on_labels(demo):
     assert near[0] == near[1] == near[2]
 
 
+def test_edges_are_any_integers(demo):
+    small = changed(demo, edge_index=demo.edge_index.int())
+    assert torch.equal(add_noise_edges(small, 50).edge_index, add_noise_edges(demo, 50).edge_index)
+
+
 def test_candidates_are_left_alone_even_if_there_are_as_many_as_edges(demo):
     data = changed(demo, candidate_index=demo.edge_index.flip(1))
     assert torch.equal(add_noise_edges(data, 5).candidate_index, data.candidate_index)
@@ -138,7 +143,7 @@ def test_what_gets_no_noise(demo):
         add_noise_edges(demo, 1, nodes=[0, 1000])
     with pytest.raises(DataError, match=r"shape \[1000\], not \[3\]"):
         add_noise_edges(demo, 1, nodes=torch.tensor([True, False, True]))
-    with pytest.raises(UserError, match="not -1 and 0"):
+    with pytest.raises(UserError, match="count must be at least 0, but is -1"):
         add_noise_edges(demo, -1)
     with pytest.raises(DataError, match="only 0 pairs"):
         add_noise_edges(demo, 1, nodes=[])

@@ -141,7 +141,7 @@ def test_what_cannot_be_drawn():
         tree_neighbors_match(6)
     with pytest.raises(UserError, match="must be 2 to 5, not 1"):
         tree_neighbors_match(1)
-    with pytest.raises(UserError, match="max_orders must be 3 or more"):
+    with pytest.raises(UserError, match="max_orders must be at least 3, but is 2"):
         tree_neighbors_match(2, max_orders=2)
-    with pytest.raises(UserError, match="num_splits 1 or more, not 20, 0 and 0"):
+    with pytest.raises(UserError, match="num_splits must be at least 1, but is 0"):
         tree_neighbors_match(3, max_orders=20, num_splits=0)

@@ -8,7 +8,7 @@ from torch_geometric.data import Batch, Data, HeteroData
 from torch_geometric.transforms import Compose, ToSparseTensor
 
 import gumbel_mpnn as gm
-from gumbel_mpnn.errors import DataError, UserError
+from gumbel_mpnn.errors import DataError, UnknownNameError, UserError
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.rewiring.candidates import CandidateStrategy, Global, Local, Ricci, TwoHop, candidates
 from helpers import both_ways, edges
@@ -139,7 +139,7 @@ def test_a_candidate_that_has_become_an_edge_is_none_any_more():
             "candidate_index joins nodes 2 and 9, but the nodes are 0 to 4: data.subgraph does not",
         ),
         (edges((0, -1)), "candidate_index joins nodes 0 and -1, but"),
-        (torch.zeros(2), r"candidate_index must be int64 of shape \[2, M\], not torch.float32 \[2\]"),
+        (torch.zeros(2), r"candidate_index must be integers of shape \[2, M\], not torch.float32 \[2\]"),
     ],
 )
 def test_candidates_of_another_graph_are_refused(name, given, message):
@@ -318,6 +318,7 @@ def test_what_is_no_graph_of_one_kind(data):
         (lambda: Local(per_node=0), "per_node must be at least 1, but is 0"),
         (lambda: TwoHop(per_node=-1), "per_node must be at least 1, but is -1"),
         (lambda: Global(pairs=-2), "pairs must be at least 0, but is -2"),
+        (lambda: TwoHop(seed="a"), "seed must be a whole number, but is 'a'"),
         (lambda: Local(similarity="cosin"), "there is no similarity called 'cosin': did you mean 'cosine'?"),
         (lambda: Global(similarity="l2"), "there is no similarity called 'l2': known are cosine, dot"),
     ],
@@ -326,6 +327,7 @@ def test_wrong_arguments_are_answered_in_one_sentence(make_one, message):
     with pytest.raises(UserError) as error:
         make_one()
     assert str(error.value) == message
+    assert isinstance(error.value, UnknownNameError) == message.startswith("there is no")
 
 
 @pytest.mark.parametrize("strategy", [Local(), Global()], ids=["local", "global"])
@@ -339,7 +341,7 @@ def test_wrong_arguments_are_answered_in_one_sentence(make_one, message):
         ({"batch": torch.zeros(4)}, r"batch must have the shape \[5\], .* not \[4\]"),
         ({"batch": torch.tensor([0, 0, 1, 1, 0])}, "batch must be sorted"),
         ({"batch": torch.tensor([0, 0, 0, 1, 1])}, "an edge joins nodes 2 and 3, but batch"),
-        ({"edge_index": edges((0, 5))}, "edge 0 goes from node 0 to 5, but the nodes are 0 to 4"),
+        ({"edge_index": edges((0, 5))}, "edge 0 goes from node 0 to node 5, but nodes are 0 to 4"),
     ],
 )
 def test_wrong_data_is_answered_in_one_sentence(strategy, change, message):

@@ -1,0 +1,78 @@
+"""Complete settings: a preset, and what is laid over it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch_geometric.data import Data
+
+from gumbel_mpnn.config import Settings, constant_temperature, resolve
+from gumbel_mpnn.data import get_spec
+from gumbel_mpnn.errors import UserError, did_you_mean
+from gumbel_mpnn.nn import backbones
+from gumbel_mpnn.presets import preset_source, read_preset
+from gumbel_mpnn.rewiring import OnBackbone
+from gumbel_mpnn.settings_tables import merge, parse_overrides, read_settings_file
+from gumbel_mpnn.training import models
+
+
+def make_settings(
+    dataset: str | Data,
+    model: str,
+    *,
+    preset: str | Path | None = "tuned",
+    settings: Mapping[str, Mapping[str, Any]] | None = None,
+    overrides: Iterable[str] = (),
+) -> Settings:
+    """Complete settings from a preset and what is laid over it."""
+    if not isinstance(dataset, str | Data):
+        raise UserError(f"a data set is a name or a Data, not {dataset!r}")
+    name = get_spec(dataset).name if isinstance(dataset, str) else _folder_name(dataset.get("name"))
+    if not isinstance(model, str):
+        raise UserError(f"a model to fit is a name, as 'gcn', not {model!r}: {did_you_mean('', models)}")
+    model = models.canonical(model)
+    changes = merge(settings, parse_overrides(overrides))
+    if "rewiring" in changes:  # else the preset's tau_end would go with a tau that is laid over it
+        changes["rewiring"] = constant_temperature(changes["rewiring"])
+    base: Mapping[str, Any] | None = None
+    if isinstance(preset, Path) or (preset or "").endswith(".toml"):
+        base = read_settings_file(Path(preset or ""))
+    elif preset is not None:
+        found = find_preset(str(preset), name, model, changes.get("model", {}).get("backbone"))
+        base = found.tables if found is not None else None
+    return resolve(name, model, merge(base, changes), models.complete, rewires=models[model].rewires)
+
+
+@dataclass(frozen=True)
+class Preset:
+    """Settings that come with the package."""
+
+    model: str
+    """Whose they are: those of the model that was asked for, or of the backbone that it borrows them from."""
+    tables: Mapping[str, Any]
+    source: str
+    """Where the values come from, in the preset's own words."""
+
+
+def find_preset(family: str, dataset: str, model: str, backbone: str | None = None) -> Preset | None:
+    """The preset that a model takes: its own or, for a backbone on another graph that has none, the backbone's.
+
+    `backbone` is the one that the model is put on, where it is not the model's default.
+    """
+    kind, owners = models[model], [models.canonical(model)]
+    if issubclass(kind, OnBackbone):
+        owners.append(backbones.canonical(kind.default_backbone if backbone is None else str(backbone)))
+    for owner in owners:
+        tables = read_preset(family, dataset, owner)
+        if tables is not None:
+            return Preset(owner, tables, preset_source(family, dataset, owner) or "")
+    return None
+
+
+def _folder_name(name: object) -> str:
+    """The name of a person's graph as it may stand in a path."""
+    return re.sub(r"[^\w.-]+", "-", str(name or "")).strip(".-") or "own"

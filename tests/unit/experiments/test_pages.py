@@ -1,0 +1,44 @@
+"""What every experiment and analysis is made of."""
+
+import inspect
+
+import pytest
+
+from gumbel_mpnn.errors import UserError
+from gumbel_mpnn.experiments import Analysis, Experiment, analyses, experiments
+
+PAGES = [*experiments.values(), *analyses.values()]
+OF_ITS_OWN = {"dataset", "datasets"}
+
+
+def public(thing):
+    return {name for name in dir(thing) if not name.startswith("_")}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_nothing_in_it_is_misspelled(page):
+    """A member that nobody asks for, like `number()` or `chart`, would be passed over in silence."""
+    kind = Experiment if isinstance(page, Experiment) else Analysis
+    known = public(kind) | {name for base in kind.__mro__ for name in inspect.get_annotations(base)}
+    assert public(page) <= known | OF_ITS_OWN
+
+
+@pytest.mark.parametrize("name", [name for name, one in experiments.items() if type(one).on is Experiment.on])
+def test_most_have_data_sets_of_their_own(name):
+    with pytest.raises(UserError, match=f"the data sets of {name} are its own: choose among them with --only"):
+        experiments[name].on("cora")
+
+
+def test_what_is_not_said_is_nothing():
+    class Plain(Experiment):
+        name, title, headings = "plain", "Plain", {}
+
+        def plan(self):
+            return []
+
+        def collect(self, results):
+            return []
+
+    plain = Plain()
+    assert (plain.numbers(), plain.remarks({}), plain.charts, plain.grid) == ([], "", (), None)
+    assert (plain.digits, plain.reads_models) == (2, False)
