@@ -17,7 +17,10 @@ def rewire(
     threshold: Annotated[float, typer.Option(help="Leave out pairs less likely than this.", min=0, max=1)] = 0.5,
     format: FormatOption = OutputFormat.text,
 ) -> None:
-    """Write the learned graph, with the probability of every edge and whether it was given."""
+    """Write the learned graph: of every edge its weight, its probability, and whether it was given.
+
+    The weight is the probability times the weight that the edge was given with, 1 where it had none.
+    """
     from gumbel_mpnn.data.export import check_suffix, is_directed, save_graph
     from gumbel_mpnn.report import Table
     from gumbel_mpnn.runs import learned_graph

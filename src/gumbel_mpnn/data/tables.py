@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
-from gumbel_mpnn.data.own import GIVEN, SPLIT, assemble, warn_of_mixed
+from gumbel_mpnn.data.own import GIVEN, PROBABILITY, SPLIT, assemble, warn_of_mixed
 from gumbel_mpnn.errors import DataError, did_you_mean
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ def from_csv(
 
     Ids and labels may be any text; `data.node_ids` and `data.class_names` map predictions back to them. A node with
     an empty label is predicted but never trained on. A column `split` of the nodes (train, val, test or empty) becomes
-    the masks, and the columns `weight` (numbers) and `given` (true or false) of the edges become `edge_weight` and
-    `edge_origin`.
+    the masks, and the columns `weight`, `probability` (numbers) and `given` (true or false) of the edges become
+    `edge_weight`, `edge_probability` and `edge_origin`.
 
     Args:
         nodes: the file with a line per node.
@@ -60,15 +60,14 @@ def from_csv(
     table = _read(nodes, header, text)
     ids = table[id].str.strip()
     _check_ids(nodes, ids)
-    ends, weight, given = _edges(edges, nodes, ids, source, target)
+    ends, about = _edges(edges, nodes, ids, source, target)
     return assemble(
         where=str(nodes),
         ids=ids.tolist(),
         labels=None if label is None else table[label].str.strip().tolist(),
         x=None if features is False else _features(nodes, table.drop(columns=text), features),
         edges=ends,
-        weight=weight,
-        given=given,
+        **about,
         split=table[SPLIT].str.strip().str.lower().tolist() if SPLIT in header else None,
         undirected=undirected,
         as_listed=as_listed,
@@ -153,8 +152,8 @@ def _mixed(table: pd.DataFrame) -> list[tuple[str, str, object]]:
 
 def _edges(
     path: str | Path, nodes: str | Path, ids: pd.Series[str], source: str | None, target: str | None
-) -> tuple[NDArray[np.int64], NDArray[np.float32] | None, NDArray[np.bool_] | None]:
-    """The ends [E, 2] as row numbers of the nodes, and the weights and origins [E] if there are any."""
+) -> tuple[NDArray[np.int64], dict[str, Any]]:
+    """The ends [E, 2] as row numbers of the nodes, and weights, probabilities and origins [E], None where none are."""
     import pandas as pd
 
     header = _header(path)
@@ -173,11 +172,13 @@ def _edges(
         raise DataError(
             f"line {_line(table.index[row])} of {path} names the node {missing!r}, which {nodes} does not have"
         )
-    given = table.get(GIVEN)
-    origin = given.to_numpy(copy=True) if given is not None and given.dtype == bool else None
-    if "weight" not in header:
-        return ends.astype(np.int64), None, origin
-    weight = table["weight"]
-    if not pd.api.types.is_numeric_dtype(weight):
+    weight, probability, given = (table.get(name) for name in ("weight", PROBABILITY, GIVEN))
+    if weight is not None and not pd.api.types.is_numeric_dtype(weight):
         raise DataError(f"column 'weight' of {path} does not hold numbers only")
-    return ends.astype(np.int64), weight.to_numpy(dtype=np.float32, copy=True), origin
+    likely = probability is not None and pd.api.types.is_numeric_dtype(probability)
+    about = {
+        "weight": None if weight is None else weight.to_numpy(dtype=np.float32, copy=True),
+        "probability": probability.to_numpy(dtype=np.float32, copy=True) if likely else None,
+        "given": given.to_numpy(copy=True) if given is not None and given.dtype == bool else None,
+    }
+    return ends.astype(np.int64), about
