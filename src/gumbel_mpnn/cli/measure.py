@@ -174,7 +174,7 @@ def _learned(run: Path, given: Data | None, threshold: float, root: Path | None)
     given = _training_graph(run, given, root)
     before, after = (
         Data(edge_index=pairs.edge_index[:, chosen], y=given.get("y"), num_nodes=pairs.num_nodes)
-        for chosen in (pairs.edge_origin, pairs.edge_weight >= threshold)
+        for chosen in (pairs.edge_origin, pairs.edge_probability >= threshold)
     )
     if given.num_nodes != pairs.num_nodes or not torch.equal(undirected_edges(given), undirected_edges(before)):
         raise UserError(f"the runs under {run} were trained on another graph than the one given")

@@ -113,10 +113,8 @@ def tell_absent(names: Collection[str], root: Path | None) -> None:
     from gumbel_mpnn.data.files import search_roots
 
     if names:
-        folders = ", ".join(map(str, search_roots(root)))
-        note(
-            f"no data: the files of {', '.join(sorted(names))} are under none of {folders}; `gumbel-mpnn data` lists them"
-        )
+        absent, folders = ", ".join(sorted(names)), ", ".join(map(str, search_roots(root)))
+        note(f"no data: the files of {absent} are under none of {folders}; `gumbel-mpnn data` lists them")
 
 
 def reproduction(name: str, request: Request) -> Reproduction:

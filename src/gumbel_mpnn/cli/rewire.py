@@ -31,8 +31,9 @@ def rewire(
     runs: RunsOption = Path("runs"),
     format: FormatOption = OutputFormat.text,
 ) -> None:
-    """Write the learned graph, with the probability of every edge and whether it was given.
+    """Write the learned graph: of every edge its weight, its probability, and whether it was given.
 
+    The weight is the probability times the weight that the edge was given with, 1 where it had none.
     A CSV file has the edges alone, and goes with the file of nodes of the training graph. In npz and GraphML there are
     labels and features too, where the data set is here, or the runs' own files are named as for train.
     """

@@ -21,6 +21,7 @@ from gumbel_mpnn.errors import DataError, DataWarning
 from gumbel_mpnn.graph import check_edges
 
 SPLIT = "split"  # the column or attribute that says train, val or test
+PROBABILITY = "probability"  # the column or attribute that says how likely a rewiring found an edge
 GIVEN = "given"  # the column or attribute that says whether an edge was there before a rewiring
 MOST_CLASSES_OF_DECIMALS = 20
 """More different decimals than this, and than half of the labelled nodes, are no classes but a quantity."""
@@ -39,8 +40,8 @@ def from_npz(
     Arrays: `edges` integer [E, 2]; `node_labels` integer [N], -1 for unlabelled; features either as `node_features`
     [N, F] or in CSR form as `features_shape`, `features_indptr`, `features_indices` and, unless all stored values are
     1, `features_data`. Optional: `train_masks`, `val_masks`, `test_masks` bool [S, N], or `train_idx`, `valid_idx`,
-    `test_idx`; `class_names`; `weight`, a number for each edge; `given`, whether it was
-    there before a rewiring, which becomes `edge_origin`.
+    `test_idx`; `class_names`; `weight` and `probability`, a number for each edge; `given`, whether it was there before
+    a rewiring, which becomes `edge_origin`.
 
     Args:
         path: of the file.
@@ -65,18 +66,20 @@ def assemble(
     x: NDArray[np.float32] | None,
     edges: IntArray,
     weight: NDArray[np.float32] | None,
+    probability: NDArray[np.float32] | None,
     given: BoolArray | None,
     split: Sequence[str] | None,
     undirected: bool,
     as_listed: bool,
 ) -> Data:
     """A checked `Data` that remembers its ids (`node_ids`) and labels (`class_names`), to map predictions back."""
+    about: dict[str, Any] = {"weight": weight, "probability": probability, "given": given}
     if labels is None:
-        data = _without_labels(RawGraph(edges, np.full(len(ids), -1), x, weight=weight, given=given))
+        data = _without_labels(RawGraph(edges, np.full(len(ids), -1), x, **about))
     else:
         y, class_names = encode_labels(labels, ids, where)
         masks = None if split is None else _split_masks(split, ids, where)
-        data = RawGraph(edges, y, x, masks, class_names, weight, given).to_data()
+        data = RawGraph(edges, y, x, masks, class_names, **about).to_data()
     data.node_ids = list(ids)
     return finish(data, undirected, as_listed, where)
 

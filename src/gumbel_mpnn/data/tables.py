@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
 from gumbel_mpnn.data.csv_file import check_column, line_of, read_header, read_table
-from gumbel_mpnn.data.own import GIVEN, SPLIT, assemble, warn_of_mixed
+from gumbel_mpnn.data.own import GIVEN, PROBABILITY, SPLIT, assemble, warn_of_mixed
 from gumbel_mpnn.errors import DataError
 
 if TYPE_CHECKING:
@@ -33,9 +33,9 @@ def from_csv(
 
     Ids and labels may be any text; `data.node_ids` and `data.class_names` map predictions back to them. A node with
     an empty label is predicted but never trained on. A column `split` of the nodes (train, val, test or empty) becomes
-    the masks, and the columns `weight` (numbers) and `given` (true or false) of the edges become `edge_weight` and
-    `edge_origin`. An edge that is listed several times becomes one with the mean of the weights; models leave
-    self-loops out, since convolutions add their own.
+    the masks, and the columns `weight`, `probability` (numbers) and `given` (true or false) of the edges become
+    `edge_weight`, `edge_probability` and `edge_origin`. An edge that is listed several times becomes one with the mean
+    of its weights; models leave self-loops out, since convolutions add their own.
 
     Args:
         nodes: the file with a line per node.
@@ -59,15 +59,14 @@ def from_csv(
     table = read_table(nodes, header, text)
     ids = table[id].str.strip()
     _check_ids(nodes, ids)
-    ends, weight, given = _edges(edges, nodes, ids, source, target)
+    ends, about = _edges(edges, nodes, ids, source, target)
     return assemble(
         where=str(nodes),
         ids=ids.tolist(),
         labels=None if label is None else table[label].str.strip().tolist(),
         x=None if features is False else _features(nodes, table.drop(columns=text), features, ids),
         edges=ends,
-        weight=weight,
-        given=given,
+        **about,
         split=table[SPLIT].str.strip().str.lower().tolist() if SPLIT in header else None,
         undirected=undirected,
         as_listed=as_listed,
@@ -124,8 +123,8 @@ def _mixed(table: pd.DataFrame) -> list[tuple[str, str, object]]:
 
 def _edges(
     path: str | Path, nodes: str | Path, ids: pd.Series[str], source: str | None, target: str | None
-) -> tuple[NDArray[np.int64], NDArray[np.float32] | None, NDArray[np.bool_] | None]:
-    """The ends [E, 2] as row numbers of the nodes, and the weights and origins [E] if there are any."""
+) -> tuple[NDArray[np.int64], dict[str, Any]]:
+    """The ends [E, 2] as row numbers of the nodes, and weights, probabilities and origins [E], None where none are."""
     import pandas as pd
 
     header = read_header(path)
@@ -146,9 +145,14 @@ def _edges(
         missing = table[names[end]].iloc[row].strip()
         has = "has in its first line, where the header should be" if missing == ids.name else "does not have"
         raise DataError(f"line {line_of(table.index[row])} of {path} names the node {missing!r}, which {nodes} {has}")
-    given = table.get(GIVEN)
-    origin = given.to_numpy(copy=True) if given is not None and given.dtype == bool else None
-    return ends.astype(np.int64), _weights(path, table), origin
+    probability, given = table.get(PROBABILITY), table.get(GIVEN)
+    likely = probability is not None and pd.api.types.is_numeric_dtype(probability)
+    about = {
+        "weight": _weights(path, table),
+        "probability": probability.to_numpy(dtype=np.float32, copy=True) if likely else None,
+        "given": given.to_numpy(copy=True) if given is not None and given.dtype == bool else None,
+    }
+    return ends.astype(np.int64), about
 
 
 def _check_header(path: str | Path, first: str, second: str, ids: pd.Series[str]) -> None:

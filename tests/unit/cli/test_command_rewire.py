@@ -1,11 +1,13 @@
 """The learned graph as a file, by the command."""
 
 import json
+from csv import DictReader
 from pathlib import Path
 
 import networkx
 import numpy as np
 import pytest
+import torch
 from quick_options import QUICK
 
 from gumbel_mpnn.data import from_csv, load
@@ -47,9 +49,32 @@ def test_the_learned_edges_take_the_place_of_the_given_ones(command, run, own, h
     counts = rewired(command, run, "--out", "graph.csv")
     data = from_csv(own / "nodes.csv", here / "graph.csv", label="kind")
     assert data.edge_index.shape[1] == 2 * counts["edges"]
-    assert (data.edge_weight > 0.5).all()
+    assert torch.equal(data.edge_weight, data.edge_probability)
+    assert (data.edge_probability > 0.5).all()
     result = command("train", "--nodes", own / "nodes.csv", "--edges", "graph.csv", "--label", "kind", *QUICK)
     assert result.exit_code == 0, result.stderr
+
+
+def test_given_weights_are_in_what_is_written(command, csv, own, here):
+    """The fault: weights 3, 0 and .5 all came back as the bare probability."""
+    header, *lines = (own / "edges.csv").read_text().splitlines()
+    assert header == "from,to"
+    given = {tuple(sorted(line.split(","))): (3.0, 0.0, 0.5)[row % 3] for row, line in enumerate(lines)}
+    weighted = [f"{line},{given[tuple(sorted(line.split(',')))]}" for line in lines]
+    (own / "edges.csv").write_text("\n".join([f"{header},weight", *weighted]) + "\n")
+    trained = command("train", *csv, *REWIRED).stderr.splitlines()[-1].removeprefix("runs are in ")
+    rewired(command, trained, "--out", "graph.csv", "--threshold", "0")
+    with (here / "graph.csv").open() as file:
+        found = list(DictReader(file))
+    assert {line["given"] for line in found} == {"true", "false"}
+    for line in found:
+        weight = given.get(tuple(sorted((line["source"], line["target"]))), 1.0)
+        assert (line["given"] == "true") == (tuple(sorted((line["source"], line["target"]))) in given)
+        assert float(line["weight"]) == pytest.approx(weight * float(line["probability"]), rel=1e-5)
+    likely = rewired(command, trained, "--out", "graph.csv")
+    assert likely["given"] > 20  # edges of weight 0 are among them: the threshold is one of probabilities
+    measured = command("measure", *csv, "--run", trained, "--format", "json")
+    assert measured.exit_code == 0, measured.stderr
 
 
 @pytest.mark.parametrize("suffix", ["npz", "graphml", "csv"])

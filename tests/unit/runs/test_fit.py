@@ -6,7 +6,9 @@ from importlib import import_module
 import numpy as np
 import pytest
 import torch
+from torch_geometric.data import Batch
 
+import gumbel_mpnn as gm
 from gumbel_mpnn.data import add_splits
 from gumbel_mpnn.errors import DataError, UnknownNameError, UserError
 from gumbel_mpnn.records import find_records
@@ -401,6 +403,14 @@ class TestMistakes:
             ({"device": "meta"}, "the device 'meta' is not supported: use 'auto', 'cpu' or 'cuda'"),
             ({"splits": [0, 2]}, "there is no split 2: this data set has splits 0 to 1"),
             ({"splits": [-1]}, "there is no split -1: this data set has splits 0 to 1"),
+            ({"splits": 0}, "splits are a list of whole numbers, as [0] or range(3), not 0"),
+            ({"splits": "01"}, "splits are a list of whole numbers, as [0] or range(3), not '01'"),
+            ({"seeds": None}, "seeds are a list of whole numbers, as [0] or range(3), not None"),
+            ({"seeds": [0.5]}, "seeds are a list of whole numbers, as [0] or range(3), not [0.5]"),
+            (
+                {"data": Batch.from_data_list([changed(small_data(), metric="accuracy")])},
+                "data.metric must be the name of one metric, as 'accuracy', not ['accuracy']",
+            ),
             ({"splits": []}, "there is nothing to train: give at least one split and one seed"),
             ({"seeds": 0}, "there is nothing to train: give at least one split and one seed"),
             ({"seeds": []}, "there is nothing to train: give at least one split and one seed"),
@@ -429,3 +439,17 @@ class TestMistakes:
 
     def test_models_are_found_by_any_spelling(self):
         assert quick(model="GraphSAGE", splits=[0]).settings.model == "sage"
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int16])
+@pytest.mark.parametrize("model", ["gcn", "gumbel-mpnn"])
+def test_labels_of_any_whole_numbers(model, dtype):
+    data = small_data()
+    runs = [quick(each, model) for each in (data, changed(data, y=data.y.to(dtype)))]
+    assert figures(runs[0]) == figures(runs[1])
+
+
+@pytest.mark.parametrize("model", [gm.GCN, gm.GCN(6, out_channels=3), None])
+def test_a_model_is_a_name(model):
+    with pytest.raises(UserError, match=r"a model to fit is a name, as 'gcn', not .*: known are .*gumbel-mpnn"):
+        quick(model=model)
