@@ -48,11 +48,6 @@ class Source:
         """The name of the data set, or the graph in the person's own files, which needs labels and features."""
         if self._is_by_name():
             return self._named()
-        data = self._read_to_train(undirected)
-        data.name = name_of(self.graph or self.nodes or Path())
-        return data
-
-    def _read_to_train(self, undirected: bool) -> Data:
         from gumbel_mpnn.data import from_csv, from_graphml, from_npz
 
         if self._is_npz():
@@ -114,14 +109,3 @@ class Source:
 
     def _columns(self) -> list[str] | None:
         return None if self.features is None else [name.strip() for name in self.features.split(",")]
-
-
-def name_of(path: Path) -> str:
-    """What runs on a person's file are listed as: its stem, but never as a data set is called, whose presets it had."""
-    from gumbel_mpnn.data import specs
-    from gumbel_mpnn.experiments import GENERATED
-    from gumbel_mpnn.registry import normal_name
-    from gumbel_mpnn.runs import folder_name
-
-    name = folder_name(path.stem)
-    return f"own-{name}" if normal_name(name) in {DEMO, *specs, *GENERATED} else name

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
-from gumbel_mpnn.data.own import GIVEN, PROBABILITY, SPLIT, assemble, warn_of_mixed
+from gumbel_mpnn.data.own import GIVEN, PROBABILITY, SPLIT, assemble, named_after, warn_of_mixed
 from gumbel_mpnn.errors import DataError, UserError, did_you_mean
 
 LABEL = "label"
@@ -38,7 +38,7 @@ def from_graphml(
         raise DataError(f"there is no file {path}") from None
     except (ParseError, networkx.NetworkXError, ValueError, KeyError, OSError) as error:
         raise DataError(f"{path} is not a readable GraphML file ({error})") from error
-    return _convert(graph, label, features, as_listed, where=str(path))
+    return named_after(Path(path), _convert(graph, label, features, as_listed, where=str(path)))
 
 
 def from_networkx(

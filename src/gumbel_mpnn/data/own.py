@@ -14,11 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
+from gumbel_mpnn.data.benchmarks import specs
 from gumbel_mpnn.data.npz import read_graph
 from gumbel_mpnn.data.raw import BoolArray, IntArray, Masks, RawGraph, set_edges
 from gumbel_mpnn.data.validate import check
 from gumbel_mpnn.errors import DataError, DataWarning
 from gumbel_mpnn.graph import check_edges
+from gumbel_mpnn.presets import list_presets
+from gumbel_mpnn.registry import normal_name
 
 SPLIT = "split"  # the column or attribute that says train, val or test
 PROBABILITY = "probability"  # the column or attribute that says how likely a rewiring found an edge
@@ -56,7 +59,15 @@ def from_npz(
     elif graph.x is None:
         raise DataError(f"{path} has no features: add an array 'node_features' of shape [N, F]")
     unlabelled = not labels and (graph.y == -1).all()
-    return finish(_without_labels(graph) if unlabelled else graph.to_data(), undirected, as_listed, where=str(path))
+    data = _without_labels(graph) if unlabelled else graph.to_data()
+    return named_after(Path(path), finish(data, undirected, as_listed, where=str(path)))
+
+
+def named_after(path: Path, data: Data) -> Data:
+    """The graph of a file with its name: runs on it are listed so, but not as what has presets, which it would get."""
+    taken = normal_name(path.stem) in {"demo", *specs, *(dataset for _, dataset, _ in list_presets())}
+    data.name = f"own-{path.stem}" if taken else path.stem
+    return data
 
 
 def assemble(

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch_geometric.data import Data
 
 from gumbel_mpnn.data.csv_file import check_column, line_of, read_header, read_table
-from gumbel_mpnn.data.own import GIVEN, PROBABILITY, SPLIT, assemble, warn_of_mixed
+from gumbel_mpnn.data.own import GIVEN, PROBABILITY, SPLIT, assemble, named_after, warn_of_mixed
 from gumbel_mpnn.errors import DataError
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def from_csv(
     ids = table[id].str.strip()
     _check_ids(nodes, ids)
     ends, about = _edges(edges, nodes, ids, source, target)
-    return assemble(
+    data = assemble(
         where=str(nodes),
         ids=ids.tolist(),
         labels=None if label is None else table[label].str.strip().tolist(),
@@ -71,6 +71,7 @@ def from_csv(
         undirected=undirected,
         as_listed=as_listed,
     )
+    return named_after(Path(nodes), data)
 
 
 def _check_ids(path: str | Path, ids: pd.Series[str]) -> None:
