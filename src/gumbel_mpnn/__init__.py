@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from gumbel_mpnn.errors import UserError
     from gumbel_mpnn.graph import PairGraph
     from gumbel_mpnn.nn import GAT, GCN, MLP, GraphSAGE
-    from gumbel_mpnn.rewiring import GumbelMPNN, Rewired, RewiredGraph, Rewirer, candidates, regularizers
+    from gumbel_mpnn.rewiring import GumbelMPNN, Rewired, RewiredGraph, candidates, regularizers
     from gumbel_mpnn.runs import Run, fit
 
 __all__ = [
@@ -23,7 +23,6 @@ __all__ = [
     "PairGraph",
     "Rewired",
     "RewiredGraph",
-    "Rewirer",
     "Run",
     "UserError",
     "__version__",
@@ -45,7 +44,7 @@ __all__ = [
 _ROOM_OF = {
     **dict.fromkeys(["from_csv", "from_graphml", "from_networkx", "from_npz", "load"], "data"),
     **dict.fromkeys(["GAT", "GCN", "MLP", "GraphSAGE"], "nn"),
-    **dict.fromkeys(["GumbelMPNN", "Rewired", "RewiredGraph", "Rewirer", "candidates", "regularizers"], "rewiring"),
+    **dict.fromkeys(["GumbelMPNN", "Rewired", "RewiredGraph", "candidates", "regularizers"], "rewiring"),
     **dict.fromkeys(["Run", "fit"], "runs"),
     "PairGraph": "graph",
     "UserError": "errors",

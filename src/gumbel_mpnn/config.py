@@ -49,7 +49,8 @@ class RewiringSettings:
     """How a graph is rewired while a model trains on it."""
 
     candidates: str = "local"
-    """Which pairs may become edges: a candidate strategy, or `none` for the given edges alone."""
+    """Which pairs may become edges: those of a candidate strategy, `none` for the given edges alone, or `data` for
+    those that the data bring, which is what it is by itself where they bring any and nothing else is asked for."""
     per_node: int = 5
     """Candidates for each node, for strategies that count by node."""
     pairs: int = 0

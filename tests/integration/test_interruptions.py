@@ -134,7 +134,7 @@ def test_interrupted_by_a_person(begun, graph, whole, monkeypatch):
     assert stdout == ""
     preface, first, last = stderr.splitlines()
     assert preface.startswith("read ")
-    assert first.startswith("gcn on own: 4 runs, 1 group, about ")
+    assert first.startswith("gcn on graph: 4 runs, 1 group, about ")
     assert last == "interrupted: what was finished is kept, and the same command goes on from there"
     assert run_folders(runs) == []
 

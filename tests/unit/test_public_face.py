@@ -24,6 +24,13 @@ def test_the_names_that_the_design_promises():
         assert name in gm.__all__
 
 
+@pytest.mark.parametrize("part", ["Rewirer", "SDRFModel"])
+def test_parts_that_do_nothing_by_themselves_are_not_public(part):
+    assert part not in gm.__all__
+    assert part not in gm.rewiring.__all__
+    assert not hasattr(gm.rewiring, part)
+
+
 def test_dir_lists_the_public_names():
     assert sorted(gm.__all__) == dir(gm)
     assert len(set(gm.__all__)) == len(gm.__all__)

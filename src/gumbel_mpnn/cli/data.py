@@ -27,6 +27,7 @@ def data(context: typer.Context, data_root: DataRootOption = None, format: Forma
         reject_early_format(format, context.invoked_subcommand)
         return
     from gumbel_mpnn.data import locate, specs
+    from gumbel_mpnn.data.files import search_roots
     from gumbel_mpnn.report import Table
 
     rows: list[list[str | int | float | None]] = []
@@ -48,6 +49,7 @@ def data(context: typer.Context, data_root: DataRootOption = None, format: Forma
         )
     columns = ["name", "state", "nodes", "edges", "features", "classes", "metric", "protocol", "missing"]
     emit(Table(columns, rows), format)
+    note(f"looked for in {', '.join(map(str, search_roots(data_root)))}")
 
 
 @app.command()

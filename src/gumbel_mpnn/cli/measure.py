@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gumbel_mpnn.cli.common import DataRootOption, FormatOption, OutputFormat, emit, in_one_sentence, note
+from gumbel_mpnn.cli.common import (
+    DataRootOption,
+    FormatOption,
+    OutputFormat,
+    RunsOption,
+    emit,
+    in_one_sentence,
+    note,
+)
+from gumbel_mpnn.cli.finished_runs import folder_of, made_graph
 from gumbel_mpnn.cli.own_data import (
     EdgesOption,
     FeaturesOption,
@@ -40,7 +49,11 @@ def measure(
     dataset: Annotated[str | None, typer.Argument(help="Name of a data set (see `gumbel-mpnn data`).")] = None,
     every: Annotated[bool, typer.Option("--all", help="Every data set whose files are here.")] = False,
     run: Annotated[
-        Path | None, typer.Option(help="Folder of runs that rewire: the graph before and after. With own data, too.")
+        str | None,
+        typer.Option(
+            help="Folder of runs that rewire, or how their fingerprint begins: the graph before and after. With own "
+            "data, too."
+        ),
     ] = None,
     threshold: Annotated[
         float | None,
@@ -50,7 +63,7 @@ def measure(
         EdgeConvention,
         typer.Option(
             help="Count each pair of different nodes once, or every line of the files: both directions where they list "
-            "both, repeats and self-loops. Not with --run."
+            "both, repeats and self-loops, which have two ends at their node. Not with --run."
         ),
     ] = EdgeConvention.coalesced,
     largest_component: Annotated[bool, typer.Option(help="Measure the largest connected component alone.")] = False,
@@ -60,9 +73,13 @@ def measure(
     label: LabelOption = None,
     features: FeaturesOption = None,
     data_root: DataRootOption = None,
+    runs: RunsOption = Path("runs"),
     format: FormatOption = OutputFormat.text,
 ) -> None:
-    """Homophily, label informativeness, neighborhoods, degrees, components and spectral gap of a graph."""
+    """Homophily, label informativeness, neighborhoods, degrees, components and spectral gap of a graph.
+
+    Edge weights are not looked at.
+    """
     source = Source(dataset, nodes, edges, graph, label, features)
     if every and (source.is_own or dataset is not None or run is not None):
         raise UserError("--all measures every data set that is here: leave out the name, --run and own data")
@@ -79,10 +96,10 @@ def measure(
     if isinstance(data, str):
         data = _load(data, data_root, convention)
     if run is not None:
-        _compare(run, data, threshold, data_root, largest_component, format)
+        _compare(folder_of(run, runs), data, threshold, data_root, largest_component, format)
     elif data is not None:
         values = _measured(data, convention, largest_component)
-        _emit_columns({"value": values}, format, values)
+        _emit_columns({"value": values}, format, values, convention)
 
 
 def _measure_all(root: Path | None, convention: EdgeConvention, largest: bool, format: OutputFormat) -> None:
@@ -102,7 +119,7 @@ def _measure_all(root: Path | None, convention: EdgeConvention, largest: bool, f
         rows.append([name, *_measured(_load(name, root, convention), convention, largest).values()])
     if missing:
         note(f"not here: {', '.join(missing)}")
-    headings = {"dataset": "data set"} | {name: measure.heading for name, measure in MEASURES.items()}
+    headings = {"dataset": "data set"} | {name: _heading(name, convention) for name in MEASURES}
     emit(Table(["dataset", *MEASURES], rows, headings, digits=4, keep_small=True), format)
 
 
@@ -157,7 +174,7 @@ def _learned(run: Path, given: Data | None, threshold: float, root: Path | None)
     given = _training_graph(run, given, root)
     before, after = (
         Data(edge_index=pairs.edge_index[:, chosen], y=given.get("y"), num_nodes=pairs.num_nodes)
-        for chosen in (pairs.edge_origin, pairs.edge_weight >= threshold)
+        for chosen in (pairs.edge_origin, pairs.edge_probability >= threshold)
     )
     if given.num_nodes != pairs.num_nodes or not torch.equal(undirected_edges(given), undirected_edges(before)):
         raise UserError(f"the runs under {run} were trained on another graph than the one given")
@@ -166,8 +183,7 @@ def _learned(run: Path, given: Data | None, threshold: float, root: Path | None)
 
 def _training_graph(run: Path, given: Data | None, root: Path | None) -> Data:
     """The graph that the runs under `run` were trained on: the one given, or else read again by its name."""
-    from gumbel_mpnn.data import demo_graph, specs
-    from gumbel_mpnn.experiments import GENERATED
+    from gumbel_mpnn.data import specs
     from gumbel_mpnn.records import find_records
 
     names = {record.settings["dataset"] for record in find_records(run)}
@@ -176,11 +192,10 @@ def _training_graph(run: Path, given: Data | None, root: Path | None) -> Data:
     if given is not None:
         return given
     (name,) = names
-    generated = {"demo": demo_graph, **GENERATED}
-    if name in generated:
-        return generated[name]()
     if name in specs:
         return _load(name, root, EdgeConvention.coalesced)
+    if (made := made_graph(name)) is not None:
+        return made
     raise UserError(f"the runs under {run} are of own data: name its files too (--nodes, --edges, --label)")
 
 
@@ -200,14 +215,28 @@ def _measured(data: Data, convention: EdgeConvention, largest: bool) -> Values:
     return measures.measure(data, convention=convention.value)
 
 
-def _emit_columns(columns: dict[str, Values], format: OutputFormat, payload: object) -> None:
+def _heading(name: str, convention: EdgeConvention) -> str:
+    """What people read beside a measure, with a remark where it does not follow the convention."""
+    from gumbel_mpnn.measures import MEASURES
+
+    measure = MEASURES[name]
+    apart = convention is EdgeConvention.as_listed and measure.each_edge_once
+    return f"{measure.heading} (each edge once)" if apart else measure.heading
+
+
+def _emit_columns(
+    columns: dict[str, Values],
+    format: OutputFormat,
+    payload: object,
+    convention: EdgeConvention = EdgeConvention.coalesced,
+) -> None:
     """A row for each measure, a column for each graph."""
     from gumbel_mpnn.measures import MEASURES
     from gumbel_mpnn.report import Table
 
     readable = format not in (OutputFormat.json, OutputFormat.csv)
     rows = [
-        [measure.heading if readable else name, *(values[name] for values in columns.values())]
-        for name, measure in MEASURES.items()
+        [_heading(name, convention) if readable else name, *(values[name] for values in columns.values())]
+        for name in MEASURES
     ]
     emit(Table(["measure", *columns], rows, digits=4, keep_small=True), format, payload)

@@ -19,7 +19,7 @@ from gumbel_mpnn.cli.common import (
     in_one_sentence,
     note,
 )
-from gumbel_mpnn.cli.reproduction import SUMMARY, Request, reproduction, summarize
+from gumbel_mpnn.cli.reproduction import SUMMARY, Request, reproduction, summarize, tell_absent
 from gumbel_mpnn.errors import UserError
 
 ALL = "all"
@@ -80,25 +80,28 @@ def reproduce(
     if out is not None:
         done.write(out, request)
     emit(rows_table(done.experiment, done.rows), format, done.rows)
+    tell_absent(done.absent(data_root), data_root)
 
 
 def _reproduce_all(request: Request, folder: Path) -> None:
     """A page for every table; one that fails is named at the end and does not keep the others from being made."""
     from gumbel_mpnn.experiments import Collected, analyses, experiments
 
-    failed, collected = dict[str, str](), dict[str, Collected]()
+    failed, collected, absent = dict[str, str](), dict[str, Collected](), set[str]()
     for name in (*experiments, *analyses, SUMMARY):
         note(f"== {name}")
         mine = request.without_training() if name in analyses else request
         try:
             done = summarize(collected) if name == SUMMARY else reproduction(name, mine)
             collected[name] = done.collected()
+            absent |= done.absent(request.data_root)
             done.write(folder / f"{name}.md", mine)
         except (UserError, OSError) as error:
             failed[name] = str(error)
         except Exception as error:
             note(traceback.format_exc())
             failed[name] = f"{type(error).__name__}: {error}"
+    tell_absent(absent, request.data_root)
     for name, reason in failed.items():
         note(f"failed: {name}: {reason}")
     typer.echo(f"{len(experiments) + len(analyses) + 1 - len(failed)} tables are in {folder}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
@@ -91,6 +91,14 @@ class Reproduction:
 
         return Collected(self.rows, self.missing)
 
+    def absent(self, root: Path | None) -> set[str]:
+        """The data sets that were looked for and whose files are not here."""
+        from gumbel_mpnn.data import locate, specs
+
+        presence = {name: locate(specs[name], root) for name in self.missing & specs.keys()}
+        enough = {name: here.complete or (here.without_features and not self.trains) for name, here in presence.items()}
+        return {name for name, is_enough in enough.items() if not is_enough}
+
     def write(self, out: Path, request: Request) -> None:
         """Write the page and what belongs beside it."""
         from gumbel_mpnn.report.document import write_page
@@ -98,6 +106,15 @@ class Reproduction:
         command = request.command(self.experiment.name, out, self.trains)
         page, *beside = write_page(out, self.experiment, self.rows, self.runs, command, self.remarks, self.lead)
         note(f"the page is in {page}, beside it {', '.join(path.name for path in beside)}")
+
+
+def tell_absent(names: Collection[str], root: Path | None) -> None:
+    """Say which data sets were looked for in vain, and where."""
+    from gumbel_mpnn.data.files import search_roots
+
+    if names:
+        absent, folders = ", ".join(sorted(names)), ", ".join(map(str, search_roots(root)))
+        note(f"no data: the files of {absent} are under none of {folders}; `gumbel-mpnn data` lists them")
 
 
 def reproduction(name: str, request: Request) -> Reproduction:

@@ -7,25 +7,57 @@ from typing import Annotated
 
 import typer
 
-from gumbel_mpnn.cli.common import FormatOption, OutputFormat, emit, in_one_sentence, note
+from gumbel_mpnn.cli.common import DataRootOption, FormatOption, OutputFormat, RunsOption, emit, in_one_sentence, note
+from gumbel_mpnn.cli.finished_runs import folder_of, training_data
+from gumbel_mpnn.cli.own_data import EdgesOption, FeaturesOption, GraphOption, LabelOption, NodesOption, Source
 
 
 @in_one_sentence
 def rewire(
-    run: Annotated[Path, typer.Argument(help="Folder of a run, or of all runs of a setting: they are averaged.")],
+    run: Annotated[
+        str,
+        typer.Argument(
+            help="Folder of a run, or of all runs of a setting, or how its fingerprint begins: they are averaged."
+        ),
+    ],
     out: Annotated[Path, typer.Option(help="File to write: .npz, .csv or .graphml.")],
     threshold: Annotated[float, typer.Option(help="Leave out pairs less likely than this.", min=0, max=1)] = 0.5,
+    nodes: NodesOption = None,
+    edges: EdgesOption = None,
+    graph: GraphOption = None,
+    label: LabelOption = None,
+    features: FeaturesOption = None,
+    data_root: DataRootOption = None,
+    runs: RunsOption = Path("runs"),
     format: FormatOption = OutputFormat.text,
 ) -> None:
-    """Write the learned graph, with the probability of every edge and whether it was given."""
+    """Write the learned graph: of every edge its weight, its probability, and whether it was given.
+
+    The weight is the probability times the weight that the edge was given with, 1 where it had none.
+    A CSV file has the edges alone, and goes with the file of nodes of the training graph. In npz and GraphML there are
+    labels and features too, where the data set is here, or the runs' own files are named as for train.
+    """
     from gumbel_mpnn.data.export import check_suffix, is_directed, save_graph
+    from gumbel_mpnn.graph import without_pairs
     from gumbel_mpnn.report import Table
     from gumbel_mpnn.runs import learned_graph
 
     check_suffix(out.suffix)
-    data = learned_graph(run, threshold)
+    source = Source(None, nodes, edges, graph, label, features)
+    folder = folder_of(run, runs)
+    data = learned_graph(folder, threshold)
+    alone = out.suffix == ".csv"
+    trained_on = None if alone and not source.is_own else training_data(folder, source, data_root)
+    if trained_on is not None:
+        for name, value in without_pairs(trained_on, int(data.num_nodes or 0)).to_dict().items():
+            data[name] = value
     save_graph(data, out)
     given = data.edge_origin if is_directed(data) else data.edge_origin[data.edge_index[0] < data.edge_index[1]]
     counts = {"nodes": data.num_nodes, "edges": len(given), "given": int(given.sum()), "added": int((~given).sum())}
     emit(Table(list(counts), [list(counts.values())]), format, counts)
     note(f"the graph is in {out}")
+    if trained_on is None and not alone:
+        note(
+            "it has no labels or features: for these, name the files that the runs were trained on"
+            " (--nodes, --edges and --label, or --graph; --data-root for a data set by name)"
+        )

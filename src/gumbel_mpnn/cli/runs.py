@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from gumbel_mpnn.cli.common import FormatOption, OutputFormat, RunsOption, emit, in_one_sentence, note
+from gumbel_mpnn.cli.finished_runs import open_index
 from gumbel_mpnn.errors import UserError
 
 if TYPE_CHECKING:
     from gumbel_mpnn.records.filters import Filter
-    from gumbel_mpnn.records.index import RunIndex
 
 app = typer.Typer(help="What was trained: list, show, compare, export.", invoke_without_command=True)
 DatasetOption = Annotated[str | None, typer.Option("--dataset", help="Only these data sets, separated by commas.")]
@@ -46,7 +45,7 @@ def runs(
         return
     from gumbel_mpnn.report import Table
 
-    with _index(runs) as index:
+    with open_index(runs) as index:
         found = index.settings(_filters(dataset, model, experiment, where))
     rows: list[list[str | int | float | None]] = [
         [row.dataset, row.model, row.metric, row.n, 100 * row.test, spread, 100 * row.val, str(row.path)]
@@ -65,7 +64,7 @@ def show(run: RunArgument, runs: RunsOption = Path("runs"), format: FormatOption
     from gumbel_mpnn.records.filters import flat
     from gumbel_mpnn.report import Table
 
-    with _index(runs) as index:
+    with open_index(runs) as index:
         folder = index.find(run).path
     records = list(find_records(folder))
     settings, test = records[0].settings, Summary.of(record.test for record in records)
@@ -101,7 +100,7 @@ def compare(
     from gumbel_mpnn.records import compare as compare_records
     from gumbel_mpnn.report import Table
 
-    with _index(runs) as index:
+    with open_index(runs) as index:
         folders = [index.find(name).path for name in (a, b)]
     ours, theirs = (list(find_records(folder)) for folder in folders)
     if (ours[0].data_hash, ours[0].metric) != (theirs[0].data_hash, theirs[0].metric):
@@ -154,7 +153,7 @@ def export(
     """Write every run, or those that are chosen, for other programs."""
     from gumbel_mpnn.records.export import export as write
 
-    with _index(runs) as index:
+    with open_index(runs) as index:
         count = write(index, index.settings(_filters(dataset, model, experiment, where)), to, out)
     note(f"{count} runs are in {out}")
 
@@ -163,26 +162,10 @@ def export(
 @in_one_sentence
 def reindex(runs: RunsOption = Path("runs")) -> None:
     """Read every record anew; needed only after one was changed by hand."""
-    with _index(runs) as index:
+    with open_index(runs) as index:
         index.rebuild()
         found = index.settings()
     note(f"{sum(row.n for row in found)} runs of {len(found)} settings are in {runs}")
-
-
-@contextmanager
-def _index(runs: Path) -> Iterator[RunIndex]:
-    """The index of a runs folder; records that cannot be read are named."""
-    from gumbel_mpnn.records.index import RunIndex
-
-    if not runs.exists():
-        note(f"there is no folder {runs} yet")
-    index = RunIndex(runs)
-    try:
-        yield index
-    finally:
-        for sentence in index.damaged:
-            note(f"note: {sentence}")
-        index.close()
 
 
 def _filters(dataset: str | None, model: str | None, experiment: str | None, where: list[str] | None) -> list[Filter]:

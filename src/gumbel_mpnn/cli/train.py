@@ -33,6 +33,7 @@ from gumbel_mpnn.errors import UserError
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
+    from gumbel_mpnn.data import GraphFacts
     from gumbel_mpnn.runs import Run
 
 
@@ -56,20 +57,25 @@ def train(
     device: DeviceOption = "auto",
     format: FormatOption = OutputFormat.text,
 ) -> None:
-    """Train a model on some splits and seeds, all at once; finished runs are not done again."""
+    """Train a model on some splits and seeds, all at once; finished runs are not done again.
+
+    Edges that own files list several times become one with the mean of their weights; self-loops are left out, since
+    convolutions add their own. Runs on own files are listed by the name of the file of nodes, or of the graph.
+    """
     from gumbel_mpnn.cli.progress import ProgressMonitor
     from gumbel_mpnn.report.run_table import run_table
     from gumbel_mpnn.runs import fit
-    from gumbel_mpnn.settings_tables import parse_overrides
+    from gumbel_mpnn.settings_tables import merge, parse_overrides, read_settings_file
 
     if predictions is not None and predictions.is_dir():
         raise UserError(f"--predictions {predictions} is a folder: name a file in it")
-    changes = parse_overrides(overrides or ())
+    own_preset = read_settings_file(Path(preset)) if preset.endswith(".toml") else None
+    changes = merge(own_preset, parse_overrides(overrides or ()))
     undirected = bool(changes.get("data", {}).get("undirected", True))
     source = Source(dataset, nodes, edges, graph, label, features).to_train_on(undirected)
     family = None if preset == "none" else preset
     backbone = changes.get("model", {}).get("backbone")
-    monitor = ProgressMonitor(preface=_what_was_read(source, model, family, backbone))
+    monitor = ProgressMonitor(preface=_what_was_read(source, undirected, model, family, backbone))
     try:
         run = fit(
             source,
@@ -93,7 +99,7 @@ def train(
     note(f"runs are in {run.folder.path}")
 
 
-def _what_was_read(source: str | Data, model: str, preset: str | None, backbone: str | None) -> str:
+def _what_was_read(source: str | Data, undirected: bool, model: str, preset: str | None, backbone: str | None) -> str:
     """A sentence that would show a column taken for another, or settings that nobody chose."""
     from gumbel_mpnn.data import check, get_spec
     from gumbel_mpnn.runs import find_preset
@@ -102,13 +108,28 @@ def _what_was_read(source: str | Data, model: str, preset: str | None, backbone:
     if not isinstance(source, str):
         facts = check(source)
         return (
-            f"read {facts.num_nodes} nodes ({facts.num_unlabelled} without a label), {facts.num_edges} edges,"
-            f" {source.num_features} features, {facts.num_classes} classes"
+            f"read {facts.num_nodes} nodes ({facts.num_unlabelled} without a label),"
+            f" {_edges_in_words(source, facts, undirected)}, {source.num_features} features,"
+            f" {facts.num_classes} classes"
         )
     if preset is None or preset.endswith(".toml"):
         return ""
     name, model = get_spec(source).name, models.canonical(model)
     return preset_in_place(preset, name, model, find_preset(preset, name, model, backbone))
+
+
+def _edges_in_words(data: Data, facts: GraphFacts, undirected: bool) -> str:
+    """How many edges are trained on, and what became of the others that the files list."""
+    edges = facts.num_edges
+    if not undirected:
+        edges = data.edge_index.shape[1] - facts.num_duplicate_edges - facts.num_self_loops
+    repeats = data.get("edges_listed", 0) - edges - facts.num_self_loops
+    remarks = []
+    if repeats > 0:
+        remarks.append(f"{repeats} repeat{'s' * (repeats > 1)} merged")
+    if facts.num_self_loops:
+        remarks.append(f"{facts.num_self_loops} self-loop{'s' * (facts.num_self_loops > 1)} left out")
+    return f"{edges} {'' if undirected else 'directed '}edges" + f" ({', '.join(remarks)})" * bool(remarks)
 
 
 def _write_predictions(run: Run, path: Path) -> None:

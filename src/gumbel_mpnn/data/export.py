@@ -17,7 +17,7 @@ from torch_geometric.utils import is_undirected
 
 from gumbel_mpnn.atomic import write_atomically
 from gumbel_mpnn.data.networks import LABEL, LABEL_NAMED_BY
-from gumbel_mpnn.data.own import GIVEN, SPLIT
+from gumbel_mpnn.data.own import GIVEN, PROBABILITY, SPLIT
 from gumbel_mpnn.errors import DataWarning, UserError, did_you_mean
 
 SUFFIXES = (".npz", ".csv", ".graphml")
@@ -31,9 +31,10 @@ Columns = dict[str, NDArray[Any]]
 def save_graph(data: Data, path: str | Path) -> None:
     """Write a graph such as `run.rewire()` gives, to be read by `from_npz`, `from_csv` or `from_graphml` again.
 
-    Edges are written once each unless their direction matters, with `edge_weight` and `edge_origin` (as `given`) where
-    there are any. A CSV file has the edges alone; npz and GraphML have nodes without edges too, and features, labels
-    and splits (of GraphML only a single one). The label is called `label` in GraphML, and the file says so.
+    Edges are written once each unless their direction matters, with `edge_weight`, `edge_probability` and `edge_origin`
+    where there are any, as `weight`, `probability` and `given`. A CSV file has the edges alone; npz and GraphML have
+    nodes without edges too, and features, labels and splits (of GraphML only a single one). The label is called `label`
+    in GraphML, and the file says so.
 
     Args:
         data: Any graph; `node_ids` and `class_names` are used where it has them.
@@ -162,4 +163,4 @@ def _text(value: object) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value).lower()
 
 
-_EDGE_COLUMNS = {"weight": "edge_weight", GIVEN: "edge_origin"}
+_EDGE_COLUMNS = {"weight": "edge_weight", PROBABILITY: "edge_probability", GIVEN: "edge_origin"}

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
-from gumbel_mpnn.data.own import GIVEN, SPLIT, assemble, warn_of_mixed
+from gumbel_mpnn.data.own import GIVEN, PROBABILITY, SPLIT, assemble, named_after, warn_of_mixed
 from gumbel_mpnn.errors import DataError, UserError, did_you_mean
 
 LABEL = "label"
@@ -38,7 +38,7 @@ def from_graphml(
         raise DataError(f"there is no file {path}") from None
     except (ParseError, networkx.NetworkXError, ValueError, KeyError, OSError) as error:
         raise DataError(f"{path} is not a readable GraphML file ({error})") from error
-    return _convert(graph, label, features, as_listed, where=str(path))
+    return named_after(Path(path), _convert(graph, label, features, as_listed, where=str(path)))
 
 
 def from_networkx(
@@ -51,7 +51,8 @@ def from_networkx(
 
     Nodes and labels may be anything; `data.node_ids` and `data.class_names` map predictions back to them. A node
     without a label is predicted but never trained on. A node attribute `split` (train, val, test) becomes the masks,
-    and the edge attributes `weight` and `given` (true or false) become `edge_weight` and `edge_origin`.
+    and the edge attributes `weight`, `probability` (numbers) and `given` (true or false) become `edge_weight`,
+    `edge_probability` and `edge_origin`.
 
     Args:
         graph: any NetworkX graph.
@@ -104,6 +105,7 @@ def _convert(
         x=np.concatenate([_feature(nodes, name, where) for name in chosen], axis=1) if chosen else None,
         edges=edges,
         weight=_weight(links, where),
+        probability=_probability(links),
         given=_given(links),
         split=[_text(attributes.get(SPLIT)).lower() for attributes in nodes.values()] if SPLIT in known else None,
         undirected=not graph.is_directed(),
@@ -155,6 +157,12 @@ def _weight(links: Sequence[tuple[Any, Any, Mapping[str, Any]]], where: str) -> 
         return np.array([attributes.get("weight", 1.0) for _, _, attributes in links], dtype=np.float32)
     except (TypeError, ValueError):
         raise DataError(f"an edge of {where} has a weight that is not a number") from None
+
+
+def _probability(links: Sequence[tuple[Any, Any, Mapping[str, Any]]]) -> NDArray[np.float32] | None:
+    """How likely a rewiring found each edge; None unless every edge says so."""
+    found = [attributes.get(PROBABILITY) for _, _, attributes in links]
+    return np.array(found, dtype=np.float32) if found and all(isinstance(p, int | float) for p in found) else None
 
 
 def _given(links: Sequence[tuple[Any, Any, Mapping[str, Any]]]) -> NDArray[np.bool_] | None:

@@ -62,7 +62,8 @@ def read_graph(paths: Sequence[Path], need_labels: bool = True) -> RawGraph:
         x=_features(arrays, path),
         masks=read_masks(arrays, len(labels), path),
         class_names=[str(name) for name in arrays["class_names"]] if "class_names" in arrays else None,
-        weight=_weight(arrays, path),
+        weight=_numbers(arrays, "weight", path),
+        probability=_numbers(arrays, "probability", path),
         given=_given(arrays, path),
     )
 
@@ -100,12 +101,15 @@ def read_masks(arrays: Arrays, num_nodes: int, path: Path) -> Masks | None:
     return Masks(*found) if found else None
 
 
-def _weight(arrays: Arrays, path: Path) -> NDArray[np.float32] | None:
-    if "weight" not in arrays:
+def _numbers(arrays: Arrays, name: str, path: Path) -> NDArray[np.float32] | None:
+    """What the file says of every edge, if it does."""
+    if name not in arrays:
         return None
-    if arrays["weight"].dtype.kind not in "iuf":
-        raise DataError(f"array 'weight' of {path} must hold numbers, not {arrays['weight'].dtype}")
-    return arrays["weight"].astype(np.float32)
+    if arrays[name].dtype.kind not in "iuf":
+        raise DataError(f"array {name!r} of {path} must hold numbers, not {arrays[name].dtype}")
+    if arrays[name].shape != arrays["edges"].shape[:1]:
+        raise DataError(f"array {name!r} of {path} must have a number for each edge, not {list(arrays[name].shape)}")
+    return arrays[name].astype(np.float32)
 
 
 def _given(arrays: Arrays, path: Path) -> NDArray[np.bool_] | None:

@@ -14,13 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
+from gumbel_mpnn.data.benchmarks import specs
 from gumbel_mpnn.data.npz import read_graph
 from gumbel_mpnn.data.raw import BoolArray, IntArray, Masks, RawGraph, set_edges
 from gumbel_mpnn.data.validate import check
 from gumbel_mpnn.errors import DataError, DataWarning
 from gumbel_mpnn.graph import check_edges
+from gumbel_mpnn.presets import list_presets
+from gumbel_mpnn.registry import normal_name
 
 SPLIT = "split"  # the column or attribute that says train, val or test
+PROBABILITY = "probability"  # the column or attribute that says how likely a rewiring found an edge
 GIVEN = "given"  # the column or attribute that says whether an edge was there before a rewiring
 MOST_CLASSES_OF_DECIMALS = 20
 """More different decimals than this, and than half of the labelled nodes, are no classes but a quantity."""
@@ -39,8 +43,8 @@ def from_npz(
     Arrays: `edges` integer [E, 2]; `node_labels` integer [N], -1 for unlabelled; features either as `node_features`
     [N, F] or in CSR form as `features_shape`, `features_indptr`, `features_indices` and, unless all stored values are
     1, `features_data`. Optional: `train_masks`, `val_masks`, `test_masks` bool [S, N], or `train_idx`, `valid_idx`,
-    `test_idx`; `class_names`; `weight`, a number for each edge; `given`, whether it was
-    there before a rewiring, which becomes `edge_origin`.
+    `test_idx`; `class_names`; `weight` and `probability`, a number for each edge; `given`, whether it was there before
+    a rewiring, which becomes `edge_origin`.
 
     Args:
         path: of the file.
@@ -55,7 +59,15 @@ def from_npz(
     elif graph.x is None:
         raise DataError(f"{path} has no features: add an array 'node_features' of shape [N, F]")
     unlabelled = not labels and (graph.y == -1).all()
-    return finish(_without_labels(graph) if unlabelled else graph.to_data(), undirected, as_listed, where=str(path))
+    data = _without_labels(graph) if unlabelled else graph.to_data()
+    return named_after(Path(path), finish(data, undirected, as_listed, where=str(path)))
+
+
+def named_after(path: Path, data: Data) -> Data:
+    """The graph of a file with its name: runs on it are listed so, but not as what has presets, which it would get."""
+    taken = normal_name(path.stem) in {"demo", *specs, *(dataset for _, dataset, _ in list_presets())}
+    data.name = f"own-{path.stem}" if taken else path.stem
+    return data
 
 
 def assemble(
@@ -65,24 +77,29 @@ def assemble(
     x: NDArray[np.float32] | None,
     edges: IntArray,
     weight: NDArray[np.float32] | None,
+    probability: NDArray[np.float32] | None,
     given: BoolArray | None,
     split: Sequence[str] | None,
     undirected: bool,
     as_listed: bool,
 ) -> Data:
     """A checked `Data` that remembers its ids (`node_ids`) and labels (`class_names`), to map predictions back."""
+    about: dict[str, Any] = {"weight": weight, "probability": probability, "given": given}
     if labels is None:
-        data = _without_labels(RawGraph(edges, np.full(len(ids), -1), x, weight=weight, given=given))
+        data = _without_labels(RawGraph(edges, np.full(len(ids), -1), x, **about))
     else:
         y, class_names = encode_labels(labels, ids, where)
         masks = None if split is None else _split_masks(split, ids, where)
-        data = RawGraph(edges, y, x, masks, class_names, weight, given).to_data()
+        data = RawGraph(edges, y, x, masks, class_names, **about).to_data()
     data.node_ids = list(ids)
     return finish(data, undirected, as_listed, where)
 
 
 def finish(data: Data, undirected: bool, as_listed: bool, where: str) -> Data:
-    """Check the graph as it was listed, then merge and mirror its edges unless they stay so."""
+    """Check the graph as it was listed, then merge and mirror its edges unless they stay so.
+
+    Merged, it remembers how many were listed (`edges_listed`), so that a person can be told what was merged.
+    """
     try:
         if data.y is None:
             check_edges(data.edge_index, num_nodes=int(data.num_nodes or 0))
@@ -91,6 +108,7 @@ def finish(data: Data, undirected: bool, as_listed: bool, where: str) -> Data:
     except DataError as error:
         raise DataError(f"{where}: {error}") from error
     if not as_listed:
+        data.edges_listed = data.edge_index.shape[1]
         set_edges(data, undirected)
     return data
 

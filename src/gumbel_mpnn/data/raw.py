@@ -44,6 +44,7 @@ class RawGraph:
         class_names: a name per class, where known.
         weight: of every edge, float32 [E], where they have any.
         given: whether an edge was there before a rewiring, bool [E], where the files say.
+        probability: what a rewiring made of every edge, float32 [E], where the files say.
     """
 
     edges: IntArray
@@ -53,6 +54,7 @@ class RawGraph:
     class_names: list[str] | None = None
     weight: NDArray[np.float32] | None = None
     given: BoolArray | None = None
+    probability: NDArray[np.float32] | None = None
 
     def to_data(self) -> Data:
         """A `Data` with the edges as listed; `set_edges` merges and mirrors them."""
@@ -65,6 +67,8 @@ class RawGraph:
             data.num_nodes = len(self.y)
         if self.weight is not None:
             data.edge_weight = torch.from_numpy(self.weight)
+        if self.probability is not None:
+            data.edge_probability = torch.from_numpy(self.probability)
         if self.given is not None:
             data.edge_origin = torch.from_numpy(self.given)
         if self.masks is not None:
@@ -86,7 +90,9 @@ def set_edges(data: Data, undirected: bool) -> None:
     edge both ways does not mean an edge of twice the weight. It was given if one of them was.
     """
     merge = to_undirected if undirected else coalesce
-    found = {name: data[name] for name in ("edge_weight", "edge_origin") if data.get(name) is not None}
+    found = {
+        name: data[name] for name in ("edge_weight", "edge_probability", "edge_origin") if data.get(name) is not None
+    }
     values = [value.float() if value.dtype == torch.bool else value for value in found.values()]
     data.edge_index, merged = merge(data.edge_index, values, num_nodes=data.num_nodes, reduce="mean")
     for name, value in zip(found, merged, strict=True):

@@ -10,14 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
-from gumbel_mpnn.data.own import GIVEN, SPLIT, assemble, warn_of_mixed
-from gumbel_mpnn.errors import DataError, did_you_mean
+from gumbel_mpnn.data.csv_file import check_column, line_of, read_header, read_table
+from gumbel_mpnn.data.own import GIVEN, PROBABILITY, SPLIT, assemble, named_after, warn_of_mixed
+from gumbel_mpnn.errors import DataError
 
 if TYPE_CHECKING:
     import pandas as pd
-
-_NO_NUMBER = ["", "nan", "NaN", "NA", "null"]
-_HEADER_LINES = 1
 
 
 def from_csv(
@@ -35,8 +33,9 @@ def from_csv(
 
     Ids and labels may be any text; `data.node_ids` and `data.class_names` map predictions back to them. A node with
     an empty label is predicted but never trained on. A column `split` of the nodes (train, val, test or empty) becomes
-    the masks, and the columns `weight` (numbers) and `given` (true or false) of the edges become `edge_weight` and
-    `edge_origin`.
+    the masks, and the columns `weight`, `probability` (numbers) and `given` (true or false) of the edges become
+    `edge_weight`, `edge_probability` and `edge_origin`. An edge that is listed several times becomes one with the mean
+    of its weights; models leave self-loops out, since convolutions add their own.
 
     Args:
         nodes: the file with a line per node.
@@ -50,80 +49,44 @@ def from_csv(
         undirected: whether every edge goes both ways.
         as_listed: keep every edge as often as the file lists it, in its direction, whatever `undirected` says.
     """
-    header = _header(nodes)
-    id = _column(nodes, header, id or ("id" if "id" in header else header[0]))
-    text = [id, *([] if label is None else [_column(nodes, header, label)]), *([SPLIT] if SPLIT in header else [])]
+    header = read_header(nodes)
+    id = check_column(nodes, header, id or ("id" if "id" in header else header[0]))
+    text = [id, *([] if label is None else [check_column(nodes, header, label)]), *([SPLIT] if SPLIT in header else [])]
     for name in features or ():
-        if _column(nodes, header, name) in text:
+        if check_column(nodes, header, name) in text:
             raise DataError(f"column {name!r} of {nodes} is the id, label or split, so it cannot be a feature")
 
-    table = _read(nodes, header, text)
+    table = read_table(nodes, header, text)
     ids = table[id].str.strip()
     _check_ids(nodes, ids)
-    ends, weight, given = _edges(edges, nodes, ids, source, target)
-    return assemble(
+    ends, about = _edges(edges, nodes, ids, source, target)
+    data = assemble(
         where=str(nodes),
         ids=ids.tolist(),
         labels=None if label is None else table[label].str.strip().tolist(),
-        x=None if features is False else _features(nodes, table.drop(columns=text), features),
+        x=None if features is False else _features(nodes, table.drop(columns=text), features, ids),
         edges=ends,
-        weight=weight,
-        given=given,
+        **about,
         split=table[SPLIT].str.strip().str.lower().tolist() if SPLIT in header else None,
         undirected=undirected,
         as_listed=as_listed,
     )
-
-
-def _header(path: str | Path) -> list[str]:
-    return [str(name) for name in _read(path, [], [], nrows=0).columns]
-
-
-def _read(path: str | Path, header: Sequence[str], text: Sequence[str], nrows: int | None = None) -> pd.DataFrame:
-    """The table, `text` columns as they are and the others as numbers where they can be."""
-    import pandas as pd
-
-    try:
-        table = pd.read_csv(
-            path,
-            dtype=dict.fromkeys(text, str),
-            keep_default_na=False,  # a node may well be called NA
-            na_values={name: _NO_NUMBER for name in header if name not in text},
-            skipinitialspace=True,
-            skip_blank_lines=False,  # so that row and line numbers agree
-            nrows=nrows,
-        )
-    except FileNotFoundError:
-        raise DataError(f"there is no file {path}") from None
-    except (ValueError, OSError) as error:  # pandas' parser errors are ValueErrors
-        raise DataError(f"{path} is not a readable CSV file ({str(error).strip()})") from error
-    if not isinstance(table.index, pd.RangeIndex):
-        raise DataError(f"the lines of {path} have more cells than its header names")
-    blank = (table.isna() | (table == "")).all(axis=1)
-    return table[~blank].infer_objects()  # the index still tells the line
-
-
-def _column(path: str | Path, header: Sequence[str], name: str) -> str:
-    if name not in header:
-        raise DataError(f"{path} has no column {name!r}: {did_you_mean(name, header)}")
-    return name
-
-
-def _line(row: Any) -> int:
-    return int(row) + 1 + _HEADER_LINES
+    return named_after(Path(nodes), data)
 
 
 def _check_ids(path: str | Path, ids: pd.Series[str]) -> None:
     if ids.empty:
         raise DataError(f"{path} has no nodes")
     if (ids == "").any():
-        raise DataError(f"line {_line(ids.index[ids == ''][0])} of {path} has no node id")
+        raise DataError(f"line {line_of(ids.index[ids == ''][0])} of {path} has no node id")
     repeated = ids[ids.duplicated()]
     if len(repeated):
-        raise DataError(f"line {_line(repeated.index[0])} of {path} has the node {repeated.iloc[0]!r} a second time")
+        raise DataError(f"line {line_of(repeated.index[0])} of {path} has the node {repeated.iloc[0]!r} a second time")
 
 
-def _features(path: str | Path, table: pd.DataFrame, wanted: Sequence[str] | None) -> NDArray[np.float32]:
+def _features(
+    path: str | Path, table: pd.DataFrame, wanted: Sequence[str] | None, ids: pd.Series[str]
+) -> NDArray[np.float32]:
     numeric = [str(name) for name in table.select_dtypes(include=["number", "bool"]).columns]
     for name in wanted or ():
         if name not in numeric:
@@ -132,8 +95,16 @@ def _features(path: str | Path, table: pd.DataFrame, wanted: Sequence[str] | Non
         warn_of_mixed("column", str(path), _mixed(table.drop(columns=numeric)))
     chosen = numeric if wanted is None else list(wanted)
     if not chosen:
-        raise DataError(f"{path} has no numeric column to take as feature: add one, or name them with features=")
+        raise DataError(f"{path} has no numeric column to take as feature: add one")
     x: NDArray[np.float32] = table[chosen].to_numpy(dtype=np.float32, copy=True)
+    wrong = np.argwhere(~np.isfinite(x))
+    if len(wrong):
+        row, column = wrong[0]
+        found = "no number" if np.isnan(x[row, column]) else "an infinite number"
+        raise DataError(
+            f"line {line_of(table.index[row])} of {path} has {found} as the feature {chosen[column]!r} of the node "
+            f"{ids.iloc[row]!r}: give every node finite features"
+        )
     return x
 
 
@@ -147,22 +118,25 @@ def _mixed(table: pd.DataFrame) -> list[tuple[str, str, object]]:
         wrong = pd.to_numeric(filled, errors="coerce").isna()
         if wrong.any() and not wrong.all():
             line = filled.index[wrong][0]
-            found.append((str(name), f"line {_line(line)}", filled[line]))
+            found.append((str(name), f"line {line_of(line)}", filled[line]))
     return found
 
 
 def _edges(
     path: str | Path, nodes: str | Path, ids: pd.Series[str], source: str | None, target: str | None
-) -> tuple[NDArray[np.int64], NDArray[np.float32] | None, NDArray[np.bool_] | None]:
-    """The ends [E, 2] as row numbers of the nodes, and the weights and origins [E] if there are any."""
+) -> tuple[NDArray[np.int64], dict[str, Any]]:
+    """The ends [E, 2] as row numbers of the nodes, and weights, probabilities and origins [E], None where none are."""
     import pandas as pd
 
-    header = _header(path)
+    header = read_header(path)
     if len(header) < 2:
-        raise DataError(f"{path} needs two columns, one for each end of an edge")
-    first, second = ("source", "target") if {"source", "target"} <= set(header) else header[:2]
-    names = [_column(path, header, name) for name in (source or first, target or second)]
-    table = _read(path, header, names)
+        raise DataError(f"{path} needs two columns with a comma between them, one for each end of an edge")
+    by_name = {"source", "target"} <= set(header)
+    first, second = ("source", "target") if by_name else header[:2]
+    if not by_name and source is None and target is None:
+        _check_header(path, first, second, ids)
+    names = [check_column(path, header, name) for name in (source or first, target or second)]
+    table = read_table(path, header, names)
 
     row_of = pd.Index(ids)
     ends = np.stack([row_of.get_indexer(pd.Index(table[name].str.strip())) for name in names], axis=1)
@@ -170,14 +144,41 @@ def _edges(
     if len(unknown):
         row, end = unknown[0]
         missing = table[names[end]].iloc[row].strip()
+        has = "has in its first line, where the header should be" if missing == ids.name else "does not have"
+        raise DataError(f"line {line_of(table.index[row])} of {path} names the node {missing!r}, which {nodes} {has}")
+    probability, given = table.get(PROBABILITY), table.get(GIVEN)
+    likely = probability is not None and pd.api.types.is_numeric_dtype(probability)
+    about = {
+        "weight": _weights(path, table),
+        "probability": probability.to_numpy(dtype=np.float32, copy=True) if likely else None,
+        "given": given.to_numpy(copy=True) if given is not None and given.dtype == bool else None,
+    }
+    return ends.astype(np.int64), about
+
+
+def _check_header(path: str | Path, first: str, second: str, ids: pd.Series[str]) -> None:
+    """Refuse columns that are called as nodes are: the first edge would be taken for the header, and be lost."""
+    ends = [first.strip(), (first if second == f"{first}.1" else second).strip()]  # pandas tells equal names apart so
+    if ids.isin(ends).sum() == len(set(ends)):
         raise DataError(
-            f"line {_line(table.index[row])} of {path} names the node {missing!r}, which {nodes} does not have"
+            f"the first line of {path} names the nodes {' and '.join(map(repr, ends))}, so it seems to be an edge and "
+            "no header: put a line source,target above it"
         )
-    given = table.get(GIVEN)
-    origin = given.to_numpy(copy=True) if given is not None and given.dtype == bool else None
-    if "weight" not in header:
-        return ends.astype(np.int64), None, origin
-    weight = table["weight"]
-    if not pd.api.types.is_numeric_dtype(weight):
-        raise DataError(f"column 'weight' of {path} does not hold numbers only")
-    return ends.astype(np.int64), weight.to_numpy(dtype=np.float32, copy=True), origin
+
+
+def _weights(path: str | Path, table: pd.DataFrame) -> NDArray[np.float32] | None:
+    """The weight of every edge [E], if there is such a column."""
+    import pandas as pd
+
+    weight = table.get("weight")
+    if weight is None:
+        return None
+    numbers: NDArray[np.float32] = pd.to_numeric(weight, errors="coerce").to_numpy(dtype=np.float32, copy=True)
+    wrong = np.flatnonzero(~(np.isfinite(numbers) & (numbers >= 0)))
+    if len(wrong):
+        value = weight.iloc[wrong[0]]
+        found = "no weight" if pd.isna(value) else f"the weight {value}"
+        raise DataError(
+            f"line {line_of(table.index[wrong[0]])} of {path} has {found}: weights are finite numbers of at least 0"
+        )
+    return numbers

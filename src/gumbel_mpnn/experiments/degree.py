@@ -68,12 +68,12 @@ def _rows(dataset: str, run: Run | None) -> list[Row]:
 
 def _likely(graph: Data) -> Data:
     """The edges that are likelier than not."""
-    return Data(edge_index=graph.edge_index[:, graph.edge_weight > 0.5], num_nodes=graph.num_nodes)
+    return Data(edge_index=graph.edge_index[:, graph.edge_probability > 0.5], num_nodes=graph.num_nodes)
 
 
 def _expected_degrees(graph: Data) -> dict[str, int | float | None]:
     """Degrees of a graph that is drawn from the probabilities, on average."""
-    degree = torch.zeros(int(graph.num_nodes or 0)).index_add(0, graph.edge_index[1], graph.edge_weight)
+    degree = torch.zeros(int(graph.num_nodes or 0)).index_add(0, graph.edge_index[1], graph.edge_probability)
     return dict(zip(MEASURED, (float(degree.min()), float(degree.mean()), float(degree.max())), strict=True))
 
 

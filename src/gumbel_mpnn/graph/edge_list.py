@@ -40,6 +40,8 @@ def distinct_pairs(index: Tensor, num_nodes: int, undirected: bool) -> tuple[Ten
 
 def edge_index_of(data: Data, *, or_empty: bool = False) -> Tensor:
     """The list of edges [2, E] of a graph; with `or_empty`, a graph without a list is one without edges."""
+    if not isinstance(data, Data):
+        raise DataError(f"a graph is a Data, with nodes of one kind, not a {type(data).__name__}")
     edge_index: Tensor | None = data.get("edge_index")
     if edge_index is not None:
         check_edges(edge_index)

@@ -8,6 +8,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from gumbel_mpnn.errors import UserError
 from gumbel_mpnn.graph.chunks import Chunks
 
 INT32_MAX = 2**31 - 1
@@ -51,6 +52,8 @@ class SparseLayout:
     @classmethod
     def build(cls, row: Tensor, col: Tensor, num_rows: int, num_cols: int) -> SparseLayout:
         """Layout of positions that are sorted by `(row, col)` and occur once each."""
+        if max(len(row), num_rows, num_cols) > INT32_MAX:
+            raise UserError(f"{len(row)} positions of {num_rows} rows and {num_cols} columns exceed 32-bit indices")
         to_transposed = torch.argsort(col * num_rows + row)
         return cls(
             rowptr=_offsets(row, num_rows),
@@ -99,7 +102,7 @@ class SparseLayout:
     def _tile(self, batch: int) -> SparseLayout:
         (rows, cols), nnz = self.shape, self.nnz
         if batch * max(nnz, rows, cols) > INT32_MAX:
-            raise ValueError(f"{batch} copies of {nnz} positions exceed 32-bit indices; use fewer replicas at once")
+            raise UserError(f"{batch} copies of {nnz} positions exceed 32-bit indices; use fewer replicas at once")
         return SparseLayout(
             rowptr=_tile_offsets(self.rowptr, batch),
             col=_tile_indices(self.col, batch, cols),

@@ -21,24 +21,27 @@ def num_edges(data: Data, convention: Convention = "coalesced") -> int:
     return undirected_edges(data, convention).shape[1]
 
 
-def node_degrees(data: Data) -> Tensor:
-    """Number of different neighbors of every node, int64 [N]; a self-loop makes no neighbor."""
-    return undirected_edges(data).flatten().bincount(minlength=node_count(data))
+def node_degrees(data: Data, convention: Convention = "coalesced") -> Tensor:
+    """Number of different neighbors of every node, int64 [N]; a self-loop makes no neighbor.
+
+    `as_listed`, the number of ends of listed edges at every node, of which a self-loop has two.
+    """
+    return undirected_edges(data, convention).flatten().bincount(minlength=node_count(data))
 
 
-def degree_min(data: Data) -> int:
+def degree_min(data: Data, convention: Convention = "coalesced") -> int:
     """The smallest degree."""
-    return int(node_degrees(data).min())
+    return int(node_degrees(data, convention).min())
 
 
-def degree_mean(data: Data) -> float:
+def degree_mean(data: Data, convention: Convention = "coalesced") -> float:
     """The mean degree."""
-    return float(node_degrees(data).double().mean())
+    return float(node_degrees(data, convention).double().mean())
 
 
-def degree_max(data: Data) -> int:
+def degree_max(data: Data, convention: Convention = "coalesced") -> int:
     """The largest degree."""
-    return int(node_degrees(data).max())
+    return int(node_degrees(data, convention).max())
 
 
 def num_components(data: Data) -> int:

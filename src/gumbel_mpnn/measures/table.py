@@ -26,12 +26,14 @@ class Measure:
         heading: What people read above it.
         needs_labels: Whether it looks at `y`.
         by_convention: Whether the function takes an edge convention as its second argument.
+        each_edge_once: Whether it takes every edge once where a convention counts repeats.
     """
 
     function: Callable[..., int | float]
     heading: str
     needs_labels: bool = False
     by_convention: bool = False
+    each_edge_once: bool = False
 
 
 MEASURES: dict[str, Measure] = {
@@ -40,14 +42,14 @@ MEASURES: dict[str, Measure] = {
     "label_informativeness": Measure(
         label_informativeness, "label informativeness", needs_labels=True, by_convention=True
     ),
-    "std_per_class": Measure(std_per_class, "std per class", needs_labels=True),
+    "std_per_class": Measure(std_per_class, "std per class", needs_labels=True, each_edge_once=True),
     "num_nodes": Measure(num_nodes, "nodes"),
     "num_edges": Measure(num_edges, "edges", by_convention=True),
-    "degree_min": Measure(degree_min, "min degree"),
-    "degree_mean": Measure(degree_mean, "mean degree"),
-    "degree_max": Measure(degree_max, "max degree"),
+    "degree_min": Measure(degree_min, "min degree", by_convention=True),
+    "degree_mean": Measure(degree_mean, "mean degree", by_convention=True),
+    "degree_max": Measure(degree_max, "max degree", by_convention=True),
     "num_components": Measure(num_components, "components"),
-    "spectral_gap": Measure(spectral_gap, "spectral gap"),
+    "spectral_gap": Measure(spectral_gap, "spectral gap", each_edge_once=True),
 }
 
 
@@ -61,8 +63,8 @@ def measure(
     Args:
         data: A graph; `y` [N] has -1 for nodes without a label.
         names: Which measures, or which one.
-        convention: Which edges `edge_homophily`, `adjusted_homophily`, `label_informativeness` and `num_edges` count;
-            see `undirected_edges`. The others always take each edge once.
+        convention: Which edges are counted, see `undirected_edges`; `std_per_class` and `spectral_gap` always take each
+            edge once.
     """
     chosen = [names] if isinstance(names, str) else list(MEASURES if names is None else names)
     for name in chosen:

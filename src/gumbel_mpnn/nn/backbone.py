@@ -101,18 +101,21 @@ class Backbone(ReplicaModule, ABC):
     def forward(
         self,
         x: Tensor | SparseFeatures | Data,
-        graph: PairGraph | Tensor | None = None,
-        weight: Tensor | None = None,
+        edge_index: PairGraph | Tensor | None = None,
+        edge_weight: Tensor | None = None,
     ) -> Tensor:
         """Logits for every node.
 
         Args:
             x: Features [N, in] (dense or sparse), or a whole `Data`.
-            graph: A `PairGraph`, or an `edge_index` [2, E], which is taken as undirected.
-            weight: With an `edge_index` a weight for each of its edges, [E]: duplicates and both directions of an edge
-                weigh their mean. With a `PairGraph` pair weights [R, P] or [P]. None for 1.
+            edge_index: The graph: edges [2, E], which are taken as undirected, or a `PairGraph`; that of the `Data` by
+                default.
+            edge_weight: With edges a weight for each of them, [E]: duplicates and both directions of an edge weigh
+                their mean. With a `PairGraph`, or a `Data` alone, pair weights [R, P] or [P]. None for 1.
         """
-        x, graph, weight = model_input(x, graph, weight, in_channels=self.in_channels, dtype=self.head.weight.dtype)
+        x, graph, weight = model_input(
+            x, edge_index, edge_weight, in_channels=self.in_channels, dtype=self.head.weight.dtype
+        )
         logits = self.compute(x, WeightedGraph.of(graph, weight, x.dtype))
         return logits if self.replicas is not None else logits.squeeze(0)
 

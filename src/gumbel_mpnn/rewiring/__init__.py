@@ -6,9 +6,7 @@ from gumbel_mpnn.rewiring.gumbel_mpnn import GumbelMPNN
 from gumbel_mpnn.rewiring.on_backbone import OnBackbone
 from gumbel_mpnn.rewiring.rewired import Rewired
 from gumbel_mpnn.rewiring.rewired_graph import RewiredGraph
-from gumbel_mpnn.rewiring.rewirer import Rewirer
 from gumbel_mpnn.rewiring.sdrf import SDRF
-from gumbel_mpnn.rewiring.sdrf_model import SDRFModel
 
 __all__ = [
     "SDRF",
@@ -17,8 +15,6 @@ __all__ = [
     "OnBackbone",
     "Rewired",
     "RewiredGraph",
-    "Rewirer",
-    "SDRFModel",
     "candidates",
     "regularizers",
 ]

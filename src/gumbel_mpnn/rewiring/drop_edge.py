@@ -33,13 +33,18 @@ class DropEdge(OnBackbone):
         check_between(0, 1, edge_dropout=edge_dropout)
         self.edge_dropout, self.per_layer = edge_dropout, per_layer
 
-    def forward(self, x: Tensor | SparseFeatures | Data, graph: PairGraph | Tensor | None = None) -> Tensor:
+    def forward(
+        self,
+        x: Tensor | SparseFeatures | Data,
+        edge_index: PairGraph | Tensor | None = None,
+        edge_weight: Tensor | None = None,
+    ) -> Tensor:
         """Logits of every node; in training on a graph that has lost some edges."""
         if not self.training or self.edge_dropout == 0:
-            return super().forward(x, graph)
-        model = self.backbone
-        x, graph, _ = model_input(x, graph, in_channels=model.in_channels, dtype=model.head.weight.dtype)
-        logits = self.backbone.compute(x, self._dropped(x, graph))
+            return super().forward(x, edge_index, edge_weight)
+        model, dtype = self.backbone, self.backbone.head.weight.dtype
+        x, graph, weight = model_input(x, edge_index, edge_weight, in_channels=model.in_channels, dtype=dtype)
+        logits = self.backbone.compute(x, self._dropped(x, graph, weight))
         return logits if self.backbone.replicas is not None else logits.squeeze(0)
 
     def training_loss(
@@ -50,15 +55,17 @@ class DropEdge(OnBackbone):
             return super().training_loss(x, graph, y, train_mask, progress)
         return cross_entropy(self.backbone.compute(x, self._dropped(x, graph)), y, train_mask)
 
-    def _dropped(self, x: Tensor | SparseFeatures, graph: PairGraph) -> list[WeightedGraph]:
-        """The graph of each layer, edges weighing 0 where they are dropped and 1 where they are not."""
+    def _dropped(
+        self, x: Tensor | SparseFeatures, graph: PairGraph, weight: Tensor | None = None
+    ) -> list[WeightedGraph]:
+        """The graph of each layer, pairs weighing 0 where they are dropped, elsewhere their `weight` or 1."""
         layers = len(self.backbone.convs)
-        graphs = [self._draw(x, graph) for _ in range(layers if self.per_layer else 1)]
+        graphs = [self._draw(x, graph, weight) for _ in range(layers if self.per_layer else 1)]
         return graphs if self.per_layer else graphs * layers
 
-    def _draw(self, x: Tensor | SparseFeatures, graph: PairGraph) -> WeightedGraph:
-        kept = self.streams.noise(graph.num_pairs) >= self.edge_dropout
-        return WeightedGraph(graph, kept.to(x.dtype), x.dtype)
+    def _draw(self, x: Tensor | SparseFeatures, graph: PairGraph, weight: Tensor | None = None) -> WeightedGraph:
+        kept = (self.streams.noise(graph.num_pairs) >= self.edge_dropout).to(x.dtype)
+        return WeightedGraph(graph, kept if weight is None else kept * weight, x.dtype)
 
     def __repr__(self) -> str:
         return f"DropEdge({self.backbone}, edge_dropout={self.edge_dropout}, per_layer={self.per_layer})"

@@ -30,7 +30,9 @@ SETTINGS = frozenset(field.name for field in fields(RewiringSettings))
 class GumbelMPNN(RewiringModel):
     """A backbone and the rewirer that chooses its edges, trained together; all arguments but the first go by name.
 
-    In a loop of your own add `auxiliary_loss` to your loss, and set `progress` if the temperature is to fall.
+    In a loop of your own add `auxiliary_loss` to your loss, and set `progress` if the temperature is to fall. Graphs
+    and dropout are drawn from the model's own `streams`, whose `get_state` and `set_state` save and rewind them; what
+    computes a pass twice, as `torch.utils.checkpoint` does, draws another graph the second time.
 
     Args:
         in_channels: Number of features of a node.
@@ -124,15 +126,27 @@ class GumbelMPNN(RewiringModel):
     def forward(
         self,
         x: Tensor | SparseFeatures | Data,
-        graph: PairGraph | Tensor | None = ...,
+        edge_index: PairGraph | Tensor | None = ...,
+        edge_weight: Tensor | None = ...,
+        *,
         return_graph: Literal[False] = ...,
     ) -> Tensor: ...
     @overload
     def forward(
-        self, x: Tensor | SparseFeatures | Data, graph: PairGraph | Tensor | None = ..., *, return_graph: Literal[True]
+        self,
+        x: Tensor | SparseFeatures | Data,
+        edge_index: PairGraph | Tensor | None = ...,
+        edge_weight: Tensor | None = ...,
+        *,
+        return_graph: Literal[True],
     ) -> tuple[Tensor, RewiredGraph]: ...
     def forward(
-        self, x: Tensor | SparseFeatures | Data, graph: PairGraph | Tensor | None = None, return_graph: bool = False
+        self,
+        x: Tensor | SparseFeatures | Data,
+        edge_index: PairGraph | Tensor | None = None,
+        edge_weight: Tensor | None = None,
+        *,
+        return_graph: bool = False,
     ) -> Tensor | tuple[Tensor, RewiredGraph]:
         """Logits of every node, and the graph they were made on if asked for.
 
@@ -141,11 +155,12 @@ class GumbelMPNN(RewiringModel):
 
         Args:
             x: Features [N, in] (dense or sparse), or a whole `Data` with candidates.
-            graph: The pairs, or an `edge_index` [2, E] to drop edges of; taken from the `Data` where one is given, as
+            edge_index: The graph: edges [2, E], to drop some of, or a `PairGraph`; that of the `Data` by default, as
                 undirected: for a directed graph give `PairGraph.of(data, undirected=False)`.
+            edge_weight: With edges a weight for each of them, [E]; a `Data` and a `PairGraph` bring their own.
             return_graph: Whether to give the rewired graph too.
         """
-        x, graph = self._read(x, graph)
+        x, graph = self._read(x, edge_index, edge_weight)
         rewired = self._rewired(x, graph)
         if not self.training and self.settings.evaluation == "mean_of_samples":
             logits, rewired = self._mean_of_samples(x, rewired)
@@ -225,7 +240,7 @@ class GumbelMPNN(RewiringModel):
         super()._load_from_state_dict(state_dict, prefix, *rest)
 
     def __repr__(self) -> str:
-        return f"GumbelMPNN({self.backbone}, scorer={self.settings.scorer!r}, candidates={self.settings.candidates!r})"
+        return f"GumbelMPNN({self.backbone}, scorer={self.settings.scorer!r})"
 
 
 def _make_regularizers(settings: RewiringSettings) -> list[Regularizer]:

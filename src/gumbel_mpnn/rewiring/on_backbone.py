@@ -55,9 +55,14 @@ class OnBackbone(ReplicaModule):
         """The random streams of training."""
         return self.backbone.streams
 
-    def forward(self, x: Tensor | SparseFeatures | Data, graph: PairGraph | Tensor | None = None) -> Tensor:
+    def forward(
+        self,
+        x: Tensor | SparseFeatures | Data,
+        edge_index: PairGraph | Tensor | None = None,
+        edge_weight: Tensor | None = None,
+    ) -> Tensor:
         """Logits of every node; the arguments are those of the backbone."""
-        logits: Tensor = self.backbone(x, graph)
+        logits: Tensor = self.backbone(x, edge_index, edge_weight)
         return logits
 
     def training_loss(

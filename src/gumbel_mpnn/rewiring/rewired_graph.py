@@ -31,17 +31,22 @@ class RewiredGraph:
 def as_data(graph: PairGraph, probability: Tensor, data: Data, threshold: float = 0.5) -> Data:
     """A plain `Data` with the pairs of `probability` [P] of at least `threshold`.
 
-    `edge_index` has both directions of every undirected pair; `edge_weight` is the probability and `edge_origin` is
-    true for edges that `data` had. Everything else of `data` that is not about edges is kept.
+    `edge_index` has both directions of every undirected pair. `edge_probability` is the probability, `edge_weight` that
+    times the weight that the edge was given with (1 for new edges and where there were no weights): what a model is
+    evaluated on. `edge_origin` is true for edges that `data` had. Everything else of `data` that is not about edges is
+    kept.
     """
     check_between(0, 1, threshold=threshold)
+    weight = probability if graph.pair_weight is None else graph.pair_weight.detach().to(probability) * probability
     chosen = probability >= threshold
-    index, weight, origin = graph.pair_index[:, chosen], probability[chosen], graph.is_original[chosen]
+    index = graph.pair_index[:, chosen]
+    about = {"edge_weight": weight, "edge_probability": probability, "edge_origin": graph.is_original}
+    about = {name: value[chosen] for name, value in about.items()}
     if graph.undirected:
         index = torch.cat([index, index.flip(0)], dim=1)
-        weight, origin = weight.repeat(2), origin.repeat(2)
+        about = {name: value.repeat(2) for name, value in about.items()}
     order = torch.argsort(index[0] * graph.num_nodes + index[1])
-    out = Data(edge_index=index[:, order], edge_weight=weight[order], edge_origin=origin[order])
+    out = Data(edge_index=index[:, order], **{name: value[order] for name, value in about.items()})
     for key, value in without_pairs(data, graph.num_nodes).to_dict().items():
         out[key] = value
     return out

@@ -19,6 +19,9 @@ from gumbel_mpnn.rewiring.scorers import NodeView, Scorer, scorers
 class Rewirer(ReplicaModule):
     """Logits for the pairs of a graph, and graphs drawn from them.
 
+    It is a part of `GumbelMPNN` and `Rewired`, which draw its parameters and show it the nodes; around a model of one's
+    own goes `Rewired`.
+
     Args:
         num_features: Number of features of a node.
         num_classes: Number of classes.

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gumbel_mpnn.config import RewiringSettings, rewiring_settings
-from gumbel_mpnn.errors import UserError
+from gumbel_mpnn.errors import UserError, check_between
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import SparseFeatures, Streams
 from gumbel_mpnn.nn.inputs import check_features, model_input
@@ -40,8 +40,18 @@ class RewiringModel(ReplicaModule, ABC):
     def __init__(self, settings: RewiringSettings, replicas: int | None) -> None:
         super().__init__()
         self.settings, self.replicas = settings, replicas
-        self.progress = 0.0
-        """Share of the epochs done; set it in your loop if the temperature is to fall from `tau` to `tau_end`."""
+        self._progress = 0.0
+
+    @property
+    def progress(self) -> float:
+        """Share of the epochs done, 0 to 1: set it in your loop and the temperature falls from `tau` to `tau_end`."""
+        return self._progress
+
+    @progress.setter
+    def progress(self, share: float) -> None:
+        share = share.item() if isinstance(share, Tensor) and share.numel() == 1 else share
+        check_between(0, 1, progress=share)
+        self._progress = float(share)
 
     @property
     @abstractmethod
@@ -51,7 +61,8 @@ class RewiringModel(ReplicaModule, ABC):
     def auxiliary_loss(self, data: Data) -> Tensor:
         """To be added to the loss of a loop of one's own: it trains the head whose class beliefs some scorers look at.
 
-        Only `data.y` [N] of training nodes (`data.train_mask` [N] or [N, R]) is used. A scorer that looks at no
+        Only `data.y` [N] of training nodes (`data.train_mask` [N] or [N, R]) is used; nodes without a label (below 0)
+        are left out. A scorer that looks at no
         beliefs (`bilinear`), or at those of the backbone (`beliefs="graph"`), needs none: 0.
 
         Returns:
@@ -61,7 +72,7 @@ class RewiringModel(ReplicaModule, ABC):
             return self._without_axis(self.rewirer.origin.new_zeros(len(self.rewirer.origin)))
         x = check_features(data.x, self.in_channels, self.rewirer.origin.dtype)
         logits = self.belief_head(x, self.streams)
-        return self._without_axis(cross_entropy(logits, *labels_of(data, logits)))
+        return self._without_axis(cross_entropy(logits, *labels_of(data, logits, needed=True)))
 
     @torch.no_grad()
     def pair_probability(self, x: Tensor | SparseFeatures, graph: PairGraph) -> Tensor:
@@ -72,8 +83,10 @@ class RewiringModel(ReplicaModule, ABC):
         return theta.sigmoid()
 
     def rewire(self, data: Data, threshold: float = 0.5, graph: PairGraph | None = None) -> Data:
-        """The learned graph: `edge_index`, `edge_weight` (probability) and `edge_origin`, also for unseen graphs.
+        """The learned graph, also of unseen graphs: `edge_index`, `edge_probability`, `edge_weight` and `edge_origin`.
 
+        `edge_weight` is the probability times the weight that an edge was given with (1 for new edges, and where there
+        were none): on that graph, with `threshold=0`, the model is evaluated if its `evaluation` is `expected`.
         Of a `Batch` it is one `Data` with the edges of all graphs, and `batch` says which node is whose.
 
         Args:
@@ -85,11 +98,18 @@ class RewiringModel(ReplicaModule, ABC):
         return as_data(graph, self.pair_probability(x, graph).mean(0), data, threshold)
 
     def _read(
-        self, x: Tensor | SparseFeatures | Data, graph: PairGraph | Tensor | None
+        self,
+        x: Tensor | SparseFeatures | Data,
+        graph: PairGraph | Tensor | None,
+        edge_weight: Tensor | None = None,
     ) -> tuple[Tensor | SparseFeatures, PairGraph]:
         """Features and pairs of one call, candidates among them, or a `UserError` that says what does not fit."""
+        if edge_weight is not None and not isinstance(graph, Tensor):
+            raise UserError(
+                "edge_weight goes with an edge_index [2, E]: a Data and a PairGraph bring weights of their own"
+            )
         dtype = self.rewirer.origin.dtype
-        return model_input(x, graph, in_channels=self.in_channels, dtype=dtype, candidates=True)[:2]
+        return model_input(x, graph, edge_weight, in_channels=self.in_channels, dtype=dtype, candidates=True)[:2]
 
     def _add_rewirer(self, in_channels: int, out_channels: int) -> None:
         count, self.in_channels = self.replicas or 1, in_channels

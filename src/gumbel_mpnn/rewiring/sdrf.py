@@ -9,12 +9,13 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Batch, Data
+from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 
 from gumbel_mpnn.errors import UserError, check_at_least, check_whole
 from gumbel_mpnn.graph import PairGraph, edge_index_of, without_pairs
 from gumbel_mpnn.measures.curvature import mode_number
+from gumbel_mpnn.rewiring.batches import can_be_taken_apart, renew_pairs
 from gumbel_mpnn.rewiring.flow import Flow
 
 Progress = Callable[[int, int], None]
@@ -150,14 +151,6 @@ def _with_pairs(data: Data, given: PairGraph, pairs: Tensor) -> Data:
         weight = torch.ones_like(key, dtype=given.pair_weight.dtype)
         weight[origin] = given.pair_weight[given.arc_pair[torch.searchsorted(old, key[origin])]]
         out.edge_weight = weight
-    if isinstance(out, Batch):
-        _renew_slices(out)
+    if can_be_taken_apart(out):
+        renew_pairs(out, "edge_index", [name for name in ("edge_origin", "edge_weight") if name in out])
     return out
-
-
-def _renew_slices(batch: Batch) -> None:
-    """Say where the edges of each graph of a batch begin, so that it can be taken apart again."""
-    starts, first_nodes = torch.searchsorted(batch.edge_index[0].contiguous(), batch.ptr).cpu(), batch.ptr[:-1].cpu()
-    about_edges = {name: starts for name in ("edge_index", "edge_origin", "edge_weight") if name in batch}
-    batch._slice_dict = {**batch._slice_dict, **about_edges}
-    batch._inc_dict = {**batch._inc_dict, "edge_index": first_nodes, "edge_origin": torch.zeros_like(first_nodes)}

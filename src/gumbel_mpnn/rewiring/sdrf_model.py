@@ -15,7 +15,9 @@ from gumbel_mpnn.rewiring.sdrf import SDRF, Progress
 class SDRFModel(OnBackbone):
     """The model `sdrf` of `gm.fit`: SDRF once, before training, then a plain backbone.
 
-    In a loop of one's own the transform is enough: `gm.GCN(...)(gm.rewiring.SDRF(...)(data))`.
+    The module itself rewires nothing: `fit` makes the graph with `prepare`, before training and once for all epochs,
+    and `forward` is the backbone's. In a loop of one's own the transform is all there is to apply:
+    `gm.GCN(...)(gm.rewiring.SDRF(...)(data))`.
 
     Args:
         in_channels: Number of features of a node.

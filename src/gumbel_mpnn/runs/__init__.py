@@ -4,7 +4,7 @@ from gumbel_mpnn.runs.claims import BusyError
 from gumbel_mpnn.runs.finished import find
 from gumbel_mpnn.runs.fit import Monitor, fit
 from gumbel_mpnn.runs.run import Run
-from gumbel_mpnn.runs.settings import Preset, find_preset, make_settings
+from gumbel_mpnn.runs.settings import Preset, find_preset, folder_name, make_settings
 from gumbel_mpnn.runs.store import SettingFolder, learned_graph
 from gumbel_mpnn.runs.wanted import Transform
 
@@ -18,6 +18,7 @@ __all__ = [
     "find",
     "find_preset",
     "fit",
+    "folder_name",
     "learned_graph",
     "make_settings",
 ]

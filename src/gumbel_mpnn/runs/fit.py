@@ -66,7 +66,8 @@ def fit(
     """Train a model on some splits and seeds of a data set, all of them at once where they fit in memory.
 
     Args:
-        dataset: Name of a data set, or a `Data` with `x`, `y` and masks [N] or [N, S].
+        dataset: Name of a data set, or a `Data` with `x`, `y` and masks [N] or [N, S]. A `candidate_index` that it
+            brings is what a model that rewires chooses from, unless `rewiring.candidates` is set to something else.
         model: Name of a model.
         splits: Which splits; all by default.
         seeds: How many seeds for each split, or which.

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gumbel_mpnn.config import Settings
-from gumbel_mpnn.errors import UserError
+from gumbel_mpnn.errors import DataError, UserError
 from gumbel_mpnn.records import Record, Summary
 from gumbel_mpnn.rewiring.rewired_graph import as_data
 from gumbel_mpnn.runs.store import SettingFolder
@@ -23,7 +23,11 @@ from gumbel_mpnn.training.task import labels_per_class
 
 @dataclass(frozen=True)
 class Run:
-    """The finished runs of one setting: figures, records, models."""
+    """The finished runs of one setting: figures, records, models.
+
+    A graph that is given to one of its methods has the candidates that the settings say, as in training: those that
+    their strategy finds in it or, where they are `data`, those that it brings.
+    """
 
     settings: Settings
     metric: str
@@ -64,8 +68,10 @@ class Run:
         return self._mean(class_scores(model, task, self.settings)[0].softmax(-1) for model in self._models(task))
 
     def rewire(self, data: Data | None = None, threshold: float = 0.5) -> Data:
-        """The learned graph, averaged over all runs: `edge_index`, `edge_weight` (probability) and `edge_origin`.
+        """The learned graph, averaged over all runs: `edge_index` and three attributes of every edge.
 
+        `edge_probability` is how likely it is, `edge_weight` that times the weight it was given with (1 for new edges,
+        and where there were none), and `edge_origin` is true for edges that were given.
         Of the model `sdrf` it is the graph that all runs trained on, which knows no probabilities: `edge_weight` is
         there only if the graph came with it, and `threshold` decides nothing.
 
@@ -75,6 +81,7 @@ class Run:
         """
         if self.settings.rewiring is None:
             given = self.data if data is None else data
+            _check_data(given)
             rewired = prepare(given, self.settings)
             if rewired is given:
                 raise UserError(f"model {self.settings.model!r} does not rewire the graph")
@@ -93,8 +100,16 @@ class Run:
             records: Of which runs; all by default.
             device: `cpu`, `cuda`, or `auto` for a GPU if there is one.
         """
+        _check_data(data)
+        for name in ("y", "train_mask", "val_mask", "test_mask"):
+            if data.get(name) is None:
+                raise DataError(f"this graph has no {name}: give it the labels and masks of the training graph")
         records = self.records if records is None else tuple(records)
         task = self._task(data, pick_device(device))
+        if any(record.split >= task.num_splits for record in records):
+            raise DataError(
+                f"this graph has masks for {task.num_splits} splits: give it all those of the training graph"
+            )
         found = []
         for record, model in zip(records, self._models(task, records), strict=True):
             test_mask = task.masks([record.replica])[2]
@@ -103,7 +118,9 @@ class Run:
         return found
 
     def _task(self, data: Data | None, device: torch.device | str = "cpu") -> Task:
-        data = prepare(self.data if data is None else data, self.settings)
+        data = self.data if data is None else data
+        _check_data(data)
+        data = prepare(data, self.settings)
         task = Task.of(_with_masks(data), self.settings.data, device, candidates=self.settings.rewiring is not None)
         features = int(self.data.x.shape[1])
         if task.num_features != features:
@@ -138,6 +155,13 @@ class Run:
             "seconds": self.seconds,
             "runs": self.folders,
         }
+
+
+def _check_data(data: object) -> None:
+    """Raise a `UserError` unless it is a graph."""
+    if not isinstance(data, Data):
+        what = f"the name {data!r}" if isinstance(data, str) else f"a {type(data).__name__}"
+        raise UserError(f"runs are asked about a graph: give a Data, as gm.load makes one, not {what}")
 
 
 def _with_masks(data: Data) -> Data:

@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn.config import Settings, constant_temperature, resolve
 from gumbel_mpnn.data import get_spec
-from gumbel_mpnn.errors import UserError
+from gumbel_mpnn.errors import UserError, did_you_mean
 from gumbel_mpnn.nn import backbones
 from gumbel_mpnn.presets import preset_source, read_preset
 from gumbel_mpnn.rewiring import OnBackbone
@@ -31,7 +31,9 @@ def make_settings(
     """Complete settings from a preset and what is laid over it."""
     if not isinstance(dataset, str | Data):
         raise UserError(f"a data set is a name or a Data, not {dataset!r}")
-    name = get_spec(dataset).name if isinstance(dataset, str) else _folder_name(dataset.get("name"))
+    name = get_spec(dataset).name if isinstance(dataset, str) else folder_name(dataset.get("name"))
+    if not isinstance(model, str):
+        raise UserError(f"a model to fit is a name, as 'gcn', not {model!r}: {did_you_mean('', models)}")
     model = models.canonical(model)
     changes = merge(settings, parse_overrides(overrides))
     if "rewiring" in changes:  # else the preset's tau_end would go with a tau that is laid over it
@@ -71,6 +73,6 @@ def find_preset(family: str, dataset: str, model: str, backbone: str | None = No
     return None
 
 
-def _folder_name(name: object) -> str:
+def folder_name(name: object) -> str:
     """The name of a person's graph as it may stand in a path."""
     return re.sub(r"[^\w.-]+", "-", str(name or "")).strip(".-") or "own"

@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -98,6 +99,8 @@ def _pack(graph: PairGraph, probability: Tensor, node_ids: Sequence[str] | None)
         "num_nodes": graph.num_nodes,
         "undirected": graph.undirected,
     }
+    if graph.pair_weight is not None:
+        arrays["given_weight"] = graph.pair_weight.detach().cpu().float().numpy()
     if node_ids is not None:
         arrays["node_ids"] = np.array([str(name) for name in node_ids])
     content = io.BytesIO()
@@ -115,7 +118,8 @@ def learned_graph(folder: Path, threshold: float = 0.5) -> Data:
         )
     contents = [_unpack(file) for file in files]
     first = contents[0]
-    if any(not np.array_equal(first["pairs"], content["pairs"]) for content in contents):
+    same = ("pairs", "given_weight")
+    if any(not np.array_equal(first.get(name, 0), content.get(name, 0)) for content in contents for name in same):
         raise DataError(f"the runs under {folder} are of different graphs: give the folder of one setting")
     pairs, given = torch.from_numpy(first["pairs"].T.astype(np.int64)), torch.from_numpy(first["is_original"])
     graph = PairGraph.build(
@@ -124,6 +128,8 @@ def learned_graph(folder: Path, threshold: float = 0.5) -> Data:
         undirected=bool(first["undirected"]),
         candidate_index=pairs[:, ~given],
     )
+    if "given_weight" in first:  # pairs come sorted from the file, and so they are again
+        graph = replace(graph, pair_weight=torch.from_numpy(first["given_weight"]))
     probability = torch.from_numpy(np.mean([content["probability"] for content in contents], axis=0))
     data = Data(num_nodes=graph.num_nodes)
     if "node_ids" in first:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from numbers import Integral
+from operator import index
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +14,10 @@ import torch
 from torch_geometric.data import Data
 
 from gumbel_mpnn.config import DataSettings, Settings
-from gumbel_mpnn.data import add_splits, check, get_spec, load
+from gumbel_mpnn.data import GraphFacts, add_splits, check, get_spec, load
 from gumbel_mpnn.errors import DataError, UserError
 from gumbel_mpnn.records import Replica
+from gumbel_mpnn.runs.own_candidates import asks_for_candidates, settle_candidates
 from gumbel_mpnn.runs.run import Run
 from gumbel_mpnn.runs.settings import make_settings
 from gumbel_mpnn.runs.store import SettingFolder
@@ -50,10 +53,12 @@ class Wanted:
         root: str | Path | None,
     ) -> Wanted:
         """The arguments are those of `fit`."""
+        overrides = tuple(overrides)
         resolved = make_settings(dataset, model, preset=preset, settings=settings, overrides=overrides)
         data = read_data(dataset, resolved.data, root)
         if transform is not None:
             data = transform(data)
+        data, resolved = settle_candidates(data, resolved, asks_for_candidates(preset, settings, overrides))
         return cls(resolved, data, data_hash(data), replicas_of(data, splits, seeds))
 
     def folder(self, runs: str | Path, experiment: str) -> SettingFolder:
@@ -83,10 +88,10 @@ def read_data(dataset: str | Data, settings: DataSettings, root: str | Path | No
         dataset = copy.copy(dataset)
         dataset.x = dataset.x.to_dense()
     if dataset.get("train_mask") is None:
-        check(dataset)
+        _check_classes(check(dataset))
     if protocol or dataset.get("train_mask") is None:
         dataset = add_splits(dataset, protocol or OWN_PROTOCOL)
-    check(dataset)
+    _check_classes(check(dataset))
     for name in ("validation", "test"):
         empty = ~dataset["val_mask" if name == "validation" else "test_mask"].any(0)
         if empty.any():
@@ -94,14 +99,32 @@ def read_data(dataset: str | Data, settings: DataSettings, root: str | Path | No
     return dataset
 
 
+def _check_classes(facts: GraphFacts) -> None:
+    """Refuse labels that say nothing: all the same, or each its own."""
+    if facts.num_classes == 1:
+        raise DataError("all labelled nodes are of one class, so there is nothing to tell apart")
+    if facts.num_classes == facts.num_nodes - facts.num_unlabelled:
+        raise DataError(
+            f"there are as many classes as labelled nodes, {facts.num_classes}, so no class has nodes both to train"
+            " and to test on: are these labels ids?"
+        )
+
+
 def replicas_of(data: Data, splits: Iterable[int] | None, seeds: int | Iterable[int]) -> list[Replica]:
     """Every seed of every split, all splits of `data` by default."""
     num_splits = 1 if data.train_mask.dim() == 1 else int(data.train_mask.shape[1])
-    chosen = [int(split) for split in (range(num_splits) if splits is None else splits)]
+    chosen = _whole_numbers("splits", range(num_splits) if splits is None else splits)
     for split in chosen:
         if not 0 <= split < num_splits:
             raise UserError(f"there is no split {split}: this data set has splits 0 to {num_splits - 1}")
-    each = [int(seed) for seed in (seeds if isinstance(seeds, Iterable) else range(int(seeds)))]
+    each = _whole_numbers("seeds", range(int(seeds)) if isinstance(seeds, Integral) else seeds)
     if not chosen or not each:
         raise UserError("there is nothing to train: give at least one split and one seed")
     return [Replica(split, seed) for split in dict.fromkeys(chosen) for seed in dict.fromkeys(each)]
+
+
+def _whole_numbers(name: str, values: Any) -> list[int]:
+    try:
+        return [index(value) for value in values]
+    except TypeError:
+        raise UserError(f"{name} are a list of whole numbers, as [0] or range(3), not {values!r}") from None

@@ -12,8 +12,9 @@ from gumbel_mpnn.errors import DataError
 from gumbel_mpnn.nn import Backbone, backbones
 from gumbel_mpnn.records import Replica
 from gumbel_mpnn.registry import Registry
-from gumbel_mpnn.rewiring import DropEdge, GumbelMPNN, OnBackbone, SDRFModel
+from gumbel_mpnn.rewiring import DropEdge, GumbelMPNN, OnBackbone
 from gumbel_mpnn.rewiring.candidates.chosen import with_candidates
+from gumbel_mpnn.rewiring.sdrf_model import SDRFModel
 from gumbel_mpnn.training.task import Task
 
 Model = Backbone | GumbelMPNN | OnBackbone

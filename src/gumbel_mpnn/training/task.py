@@ -45,6 +45,8 @@ class Task:
             if data.get(name) is None:
                 raise DataError(f"this graph has no {what}: give it data.{name}")
         metric = data.get("metric") or "accuracy"
+        if not isinstance(metric, str):  # a Batch has those of all its graphs
+            raise DataError(f"data.metric must be the name of one metric, as 'accuracy', not {metric!r}")
         if metric not in metrics:
             raise unknown_name("metric", metric, metrics)
         masks = [_columns(data, name) for name in ("train_mask", "val_mask", "test_mask")]
@@ -55,14 +57,14 @@ class Task:
         return cls(
             features=as_features(x, device),
             graph=PairGraph.of(data, undirected=settings.undirected, candidates=candidates).to(device),
-            y=data.y.to(device),
+            y=data.y.long().to(device),
             train_mask=train,
             val_mask=val,
             test_mask=test,
             metric=metric,
             num_features=int(x.shape[1]),
             labels_per_class=labels_per_class(data),
-            train_y=_train_y(data, masks[0]).to(device) if data.get("train_y") is not None else None,
+            train_y=_train_y(data, masks[0]).long().to(device) if data.get("train_y") is not None else None,
         )
 
     @property

@@ -61,7 +61,18 @@ def test_directed_edges_are_counted_as_listed(command, tiny, monkeypatch):
     shown = as_json(command("measure", "tiny", "--convention", "as_listed", "--format", "json"))
     assert shown["num_edges"] == len(listed) > tiny.num_edges
     assert shown["edge_homophily"] == pytest.approx(sum(a % 3 == b % 3 for a, b in listed) / len(listed))
-    assert shown["degree_mean"] == pytest.approx(2 * tiny.num_edges / 24)
+    assert shown["degree_mean"] == pytest.approx(2 * len(listed) / 24)
+
+
+@pytest.mark.usefixtures("tiny")
+@pytest.mark.parametrize("which", ["tiny", "--all"])
+def test_measures_that_do_not_follow_the_convention_say_so(command, which):
+    heard = command("measure", which, "--convention", "as_listed").stdout
+    assert heard.count("(each edge once)") == 2
+    assert "std per class (each edge once)" in heard
+    assert "spectral gap (each edge once)" in heard
+    assert "each edge once" not in command("measure", which).stdout
+    assert "each edge once" not in command("measure", which, "--convention", "as_listed", "--format", "csv").stdout
 
 
 @pytest.mark.usefixtures("tiny")
@@ -147,7 +158,9 @@ class TestOwnData:
             networkx.write_graphml(graph, here / "graph.graphml")
         shown = as_json(command("measure", *files, "--convention", "as_listed", "--format", "json"))
         assert (shown["num_edges"], shown["edge_homophily"]) == (6, pytest.approx(4 / 5))
-        assert (shown["degree_max"], as_json(command("measure", *files, "--format", "json"))["num_edges"]) == (2, 3)
+        assert [shown[f"degree_{kind}"] for kind in ("min", "mean", "max")] == [1, 2 * 6 / 4, 4]
+        once = as_json(command("measure", *files, "--format", "json"))
+        assert (once["num_edges"], once["degree_max"]) == (3, 2)
 
     @pytest.mark.parametrize("arguments", [(), ("cora", "--label", "kind"), ("--nodes", "nodes.csv")])
     def test_neither_or_both(self, command, arguments):

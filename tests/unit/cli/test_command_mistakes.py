@@ -133,6 +133,16 @@ def test_a_missing_feature_column(refused, csv):
     refused("train", *csv, "--features", "height,wait", message="nodes.csv has no column 'wait'")
 
 
+def test_labels_that_are_ids(refused, csv):
+    refused("train", *csv[:4], "--label", "id", message="there are as many classes as labelled nodes, 20, so no class")
+
+
+def test_labels_that_are_all_the_same(refused, own, csv):
+    text = (own / "nodes.csv").read_text()
+    (own / "nodes.csv").write_text(text.replace("dog", "cat"))
+    refused("train", *csv, message="all labelled nodes are of one class, so there is nothing to tell apart")
+
+
 def test_a_missing_label_attribute(refused, own):
     refused(
         "train", "--graph", own / "graph.graphml", "--label", "knd", message="has the attribute 'knd': did you mean"

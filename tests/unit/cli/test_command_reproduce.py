@@ -27,6 +27,18 @@ def test_our_numbers_beside_the_papers(command):
     assert sum(row["best"] == "by val" for row in rows.values()) >= 1
 
 
+def no_data_of_cora(tmp_path, root=""):
+    folders = f"{root}{tmp_path / 'data'}, {tmp_path / 'cache/gumbel-mpnn'}"
+    return f"no data: the files of cora are under none of {folders}; `gumbel-mpnn data` lists them"
+
+
+def test_where_files_were_looked_for_in_vain_is_told(command, tmp_path):
+    call = ("reproduce", "backbones", "--seeds", "1", *QUICK)
+    assert command(*call).stderr.splitlines()[-1] == no_data_of_cora(tmp_path)
+    assert command(*call, "--data-root", "there").stderr.splitlines()[-1] == no_data_of_cora(tmp_path, "there, ")
+    assert "no data" not in command(*call, "--only", "tiny").stderr
+
+
 def test_only_what_is_named(command, here):
     result = command("reproduce", "backbones", "--only", "tiny, mlp,gcn", "--splits", "1", *QUICK, "--format", "csv")
     lines = result.stdout.splitlines()
@@ -77,13 +89,13 @@ def test_the_text_table(command):
 
 
 class TestMeasures:
-    def test_ours_and_the_papers(self, command):
+    def test_ours_and_the_papers(self, command, tmp_path):
         result = command("reproduce", "measures", "--format", "json")
         assert result.exit_code == 0
         tiny, cora = json.loads(result.stdout)
         assert (tiny["dataset"], tiny["source"], tiny["degree_min"]) == ("tiny", "ours", 0)
         assert (cora["source"], cora["std_per_class"], cora["apart"]) == ("paper", 0.0957, "no data")
-        assert result.stderr.splitlines() == ["measures: tiny", "measures: cora"]
+        assert result.stderr.splitlines() == ["measures: tiny", "measures: cora", no_data_of_cora(tmp_path)]
 
     def test_the_page(self, command, here):
         result = command("reproduce", "measures", "--only", "cora", "--out", "page.md")

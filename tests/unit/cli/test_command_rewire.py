@@ -1,13 +1,16 @@
 """The learned graph as a file, by the command."""
 
 import json
+from csv import DictReader
+from pathlib import Path
 
 import networkx
 import numpy as np
 import pytest
+import torch
 from quick_options import QUICK
 
-from gumbel_mpnn.data import from_csv
+from gumbel_mpnn.data import from_csv, load
 
 REWIRED = ("--model", "gumbel-mpnn", *QUICK, "--splits", "0-1", "--set", "rewiring.per_node=2")
 
@@ -46,9 +49,86 @@ def test_the_learned_edges_take_the_place_of_the_given_ones(command, run, own, h
     counts = rewired(command, run, "--out", "graph.csv")
     data = from_csv(own / "nodes.csv", here / "graph.csv", label="kind")
     assert data.edge_index.shape[1] == 2 * counts["edges"]
-    assert (data.edge_weight > 0.5).all()
+    assert torch.equal(data.edge_weight, data.edge_probability)
+    assert (data.edge_probability > 0.5).all()
     result = command("train", "--nodes", own / "nodes.csv", "--edges", "graph.csv", "--label", "kind", *QUICK)
     assert result.exit_code == 0, result.stderr
+
+
+def test_given_weights_are_in_what_is_written(command, csv, own, here):
+    """The fault: weights 3, 0 and .5 all came back as the bare probability."""
+    header, *lines = (own / "edges.csv").read_text().splitlines()
+    assert header == "from,to"
+    given = {tuple(sorted(line.split(","))): (3.0, 0.0, 0.5)[row % 3] for row, line in enumerate(lines)}
+    weighted = [f"{line},{given[tuple(sorted(line.split(',')))]}" for line in lines]
+    (own / "edges.csv").write_text("\n".join([f"{header},weight", *weighted]) + "\n")
+    trained = command("train", *csv, *REWIRED).stderr.splitlines()[-1].removeprefix("runs are in ")
+    rewired(command, trained, "--out", "graph.csv", "--threshold", "0")
+    with (here / "graph.csv").open() as file:
+        found = list(DictReader(file))
+    assert {line["given"] for line in found} == {"true", "false"}
+    for line in found:
+        weight = given.get(tuple(sorted((line["source"], line["target"]))), 1.0)
+        assert (line["given"] == "true") == (tuple(sorted((line["source"], line["target"]))) in given)
+        assert float(line["weight"]) == pytest.approx(weight * float(line["probability"]), rel=1e-5)
+    likely = rewired(command, trained, "--out", "graph.csv")
+    assert likely["given"] > 20  # edges of weight 0 are among them: the threshold is one of probabilities
+    measured = command("measure", *csv, "--run", trained, "--format", "json")
+    assert measured.exit_code == 0, measured.stderr
+
+
+@pytest.mark.parametrize("suffix", ["npz", "graphml", "csv"])
+@pytest.mark.parametrize("threshold", ["0.5", "1"])
+def test_what_is_written_can_be_trained_on(command, run, csv, own, suffix, threshold):
+    """The faults: an edge file without lines was not read, and graph files had neither labels nor features."""
+    options = ("--out", f"graph.{suffix}", "--threshold", threshold)
+    counts = rewired(command, run, *options, *([] if suffix == "csv" else csv))
+    assert (counts["edges"] == 0) == (threshold == "1")
+    files = ("--graph", f"graph.{suffix}") if suffix != "csv" else (*csv[:3], "graph.csv", *csv[4:])
+    result = command("train", *files, *QUICK, "--splits", "0")
+    assert result.exit_code == 0, result.stderr
+    read = f"read 20 nodes (1 without a label), {counts['edges']} edges, 2 features, 2 classes"
+    assert result.stderr.splitlines()[0] == read
+
+
+def test_graph_files_have_the_nodes_of_the_training_data(command, run, csv, own, here):
+    command("rewire", run, "--out", "graph.npz", *csv)
+    data = from_csv(own / "nodes.csv", own / "edges.csv", label="kind")
+    with np.load(here / "graph.npz") as file:
+        assert np.array_equal(file["node_features"], data.x)
+        assert np.array_equal(file["node_labels"], data.y)
+        assert file["train_masks"].shape == (10, 20)
+    result = command("rewire", run, "--out", "bare.npz")
+    assert result.stderr.splitlines()[1].startswith("it has no labels or features: for these, name the files")
+    with np.load(here / "bare.npz") as file:
+        assert "node_labels" not in file
+
+
+def test_other_data_than_those_trained_on_are_refused(command, run, csv, own, here):
+    text = (own / "nodes.csv").read_text()
+    (own / "nodes.csv").write_text(text.replace("n3,", "n3,1", 1))
+    result = command("rewire", run, "--out", "graph.npz", *csv)
+    assert (result.exit_code, (here / "graph.npz").exists()) == (2, False)
+    assert "were trained on other data than those given" in result.stderr
+
+
+def test_a_data_set_by_name_is_read_again_if_it_is_here(command, tiny, tmp_path, here):
+    command("train", "tiny", *REWIRED)
+    assert len(command("rewire", "runs", "--out", "graph.npz").stderr.splitlines()) == 1
+    with np.load(here / "graph.npz") as file:
+        assert np.array_equal(file["node_labels"], load("tiny").y)
+    (tmp_path / "data/tiny/tiny.npz").unlink()
+    assert "it has no labels or features" in command("rewire", "runs", "--out", "bare.npz").stderr
+    assert len(command("rewire", "runs", "--out", "bare.csv").stderr.splitlines()) == 1
+
+
+def test_a_run_by_the_beginning_of_its_fingerprint(command, run, csv, here):
+    for verb in (("rewire", "--out", "graph.csv"), ("measure", *csv, "--run")):
+        result = command(*verb, Path(run).name[:9])
+        assert result.exit_code == 0, result.stderr
+        elsewhere = command(*verb, Path(run).name[:9], "--runs", "elsewhere")
+        assert elsewhere.exit_code == 2
+        assert "there is no finished run" in elsewhere.stderr.splitlines()[-1]
 
 
 def test_no_direction_is_lost(command, csv, here):

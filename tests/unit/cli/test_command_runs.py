@@ -131,7 +131,7 @@ class TestCompare:
 
     def test_different_data(self, command, trained, csv):
         command("train", *csv, *QUICK)
-        own = json.loads(command("runs", "--dataset", "own", "--format", "json").stdout)[0]["folder"]
+        own = json.loads(command("runs", "--dataset", "nodes", "--format", "json").stdout)[0]["folder"]
         result = command("runs", "compare", trained.gcn, own)
         assert result.exit_code == 2
         assert "are of different data" in result.stderr

@@ -42,7 +42,9 @@ class TestData:
         assert " without features " in line
 
     def test_nothing_is_downloaded_or_made(self, command, here, tmp_path):
-        assert command("data").exit_code == 0
+        result = command("data")
+        assert result.exit_code == 0
+        assert result.stderr.startswith("looked for in ")
         assert list(tmp_path.iterdir()) == [here]
 
     def test_one_data_set_as_json(self, command, tiny):

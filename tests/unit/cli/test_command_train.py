@@ -6,9 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from quick_options import QUICK
 
+from gumbel_mpnn.config import TrainSettings
 from gumbel_mpnn.data import from_npz, save_graph
 
 KEYS = ["dataset", "model", "metric", "n", "test", "val", "seconds", "runs"]
@@ -58,13 +60,13 @@ def test_own_csv_files_in_a_real_process(own, csv, here, environment):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     shown = json.loads(done.stdout)
-    assert (shown["dataset"], shown["model"], shown["metric"]) == ("own", "gcn", "accuracy")
+    assert (shown["dataset"], shown["model"], shown["metric"]) == ("nodes", "gcn", "accuracy")
     shown["runs"] = [here / folder for folder in shown["runs"]]
     check_object(shown, runs=4)
     preface, *lines = done.stderr.splitlines()
     assert preface.startswith("read ")
-    assert lines[0].startswith("gcn on own: 4 runs, 1 group, about ")
-    assert lines[1].startswith("gcn on own: test ")
+    assert lines[0].startswith("gcn on nodes: 4 runs, 1 group, about ")
+    assert lines[1].startswith("gcn on nodes: test ")
     assert lines[2:] == [
         "predictions of 20 nodes are in out/predicted.csv",
         f"runs are in {shown['runs'][0].parent.relative_to(here)}",
@@ -104,6 +106,53 @@ def test_a_saved_graph_knows_its_label(command, own, here):
         for label in (("--label", "label"), ())
     )
     assert named["runs"] == bare["runs"]
+
+
+TEN_NODES = "id,f,kind\n" + "".join(f"{node},{k},{'xy'[k % 2]}\n" for k, node in enumerate("abcdefghij"))
+
+
+@pytest.mark.parametrize(
+    ("edges", "undirected", "said"),
+    [
+        ("a,b\nb,a\na,b\nc,c\nb,c\nc,d\n", "true", "3 edges (2 repeats merged, 1 self-loop left out)"),
+        ("a,b\nb,a\na,b\nc,c\nd,d\nb,c\nc,d\n", "false", "4 directed edges (1 repeat merged, 2 self-loops left out)"),
+        ("a,b\nc,b\n", "false", "2 directed edges"),
+        ("a,b\nc,b\n", "true", "2 edges"),
+    ],
+)
+def test_edges_are_counted_as_they_are_trained_on(command, here, edges, undirected, said):
+    (here / "nodes.csv").write_text(TEN_NODES)
+    (here / "edges.csv").write_text("source,target\n" + edges)
+    files = ("--nodes", "nodes.csv", "--edges", "edges.csv", "--label", "kind", "--splits", "0", *QUICK)
+    preface = f"read 10 nodes (0 without a label), {said}, 1 features, 2 classes"
+    result = command("train", *files, "--set", f"data.undirected={undirected}")
+    assert result.stderr.splitlines()[0] == preface
+    (here / "mine.toml").write_text(f"[data]\nundirected = {undirected}\n")
+    assert command("train", *files, "--preset", "mine.toml").stderr.splitlines()[0] == preface
+
+
+def test_repeats_in_graph_files_are_counted_too(command, own):
+    arrays = dict(np.load(own / "graph.npz"))
+    np.savez(own / "twice.npz", **{**arrays, "edges": np.concatenate([arrays["edges"]] * 2)})
+    for name, said in (("graph.npz", "40 edges,"), ("twice.npz", "40 edges (40 repeats merged),")):
+        assert said in command("train", "--graph", own / name, *QUICK, "--splits", "0").stderr
+    result = command("train", "--graph", own / "graph.graphml", "--label", "kind", *QUICK, "--splits", "0")
+    assert "label), 40 edges, 2 features" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [("my graph (2).npz", "my-graph-2"), ("Cora.npz", "own-Cora"), ("demo.npz", "own-demo"), ("...npz", "own")],
+)
+def test_runs_on_own_files_are_listed_by_their_names(command, own, file, name):
+    """A name of a data set is not taken: its presets would be."""
+    (own / file).write_bytes((own / "graph.npz").read_bytes())
+    result = command("train", "--graph", own / file, *QUICK, "--splits", "0", "--format", "json")
+    assert json.loads(result.stdout)["dataset"] == name
+    (listed,) = json.loads(command("runs", "--dataset", name, "--format", "json").stdout)
+    assert Path(listed["folder"]).parts[-3] == name
+    record = json.loads((Path(listed["folder"]) / "split0-seed0/record.json").read_text())
+    assert record["settings"]["train"]["lr"] == TrainSettings().lr
 
 
 def test_the_graph_of_the_demo_by_name(command):

@@ -20,7 +20,8 @@ GRAPH = Data(
     x=torch.tensor([[1.0, 0.5], [2, -1.25], [3, 1 / 3], [4, 0]]),
     y=torch.tensor([1, 0, -1, 1]),
     edge_index=edges((0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)),
-    edge_weight=torch.tensor([0.9, 0.6, 0.9, 0.7, 0.6, 0.7]),
+    edge_weight=torch.tensor([2.7, 0.6, 2.7, 0.7, 0.6, 0.7]),
+    edge_probability=torch.tensor([0.9, 0.6, 0.9, 0.7, 0.6, 0.7]),
     edge_origin=torch.tensor([True, False, True, True, False, True]),
     train_mask=torch.tensor([True, True, False, False]),
     val_mask=torch.tensor([False, False, False, True]),
@@ -28,6 +29,7 @@ GRAPH = Data(
     node_ids=["a", "b", "c", "d"],
     class_names=["cat", "dog"],
 )
+OF_EDGES = ("edge_index", "edge_weight", "edge_probability", "edge_origin")
 ARROWS = Data(edge_index=edges((0, 1), (2, 0), (2, 1)), edge_weight=torch.tensor([0.5, 0.75, 1.0]), num_nodes=3)
 
 
@@ -40,7 +42,7 @@ def test_graphml_there_and_back(tmp_path):
     save_graph(GRAPH, tmp_path / "g.graphml")
     for label in (None, "label"):
         back = from_graphml(tmp_path / "g.graphml", label=label)
-        equal(back, GRAPH, "x", "y", "edge_index", "edge_weight", "edge_origin", "train_mask", "val_mask", "test_mask")
+        equal(back, GRAPH, "x", "y", *OF_EDGES, "train_mask", "val_mask", "test_mask")
     assert (back.node_ids, back.class_names) == (GRAPH.node_ids, GRAPH.class_names)
     stored = networkx.read_graphml(tmp_path / "g.graphml")
     assert stored.edges["a", "c"]["given"] is False
@@ -51,7 +53,7 @@ def test_graphml_there_and_back(tmp_path):
 def test_npz_there_and_back(tmp_path):
     save_graph(GRAPH, tmp_path / "g.npz")
     back = from_npz(tmp_path / "g.npz")
-    equal(back, GRAPH, "x", "y", "edge_index", "edge_weight", "edge_origin")
+    equal(back, GRAPH, "x", "y", *OF_EDGES)
     assert torch.equal(back.train_mask[:, 0], GRAPH.train_mask)
     assert back.class_names == GRAPH.class_names
     with np.load(tmp_path / "g.npz") as file:
@@ -62,9 +64,10 @@ def test_csv_edges_go_with_the_file_of_nodes(tmp_path):
     (tmp_path / "nodes.csv").write_text("id,kind,f\na,dog,1\nb,cat,2\nc,,3\nd,dog,4\n")
     save_graph(GRAPH, str(tmp_path / "edges.csv"))
     back = from_csv(tmp_path / "nodes.csv", tmp_path / "edges.csv", label="kind")
-    equal(back, GRAPH, "y", "edge_index", "edge_weight", "edge_origin")
+    equal(back, GRAPH, "y", *OF_EDGES)
     with (tmp_path / "edges.csv").open() as file:
-        assert next(csv.DictReader(file)) == {"source": "a", "target": "b", "weight": "0.9", "given": "true"}
+        line = next(csv.DictReader(file))
+    assert line == {"source": "a", "target": "b", "weight": "2.7", "probability": "0.9", "given": "true"}
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".csv", ".graphml"])
@@ -138,12 +141,22 @@ def test_origins_of_an_npz_file_are_checked(tmp_path, given):
         from_npz(tmp_path / "g.npz")
 
 
-@pytest.mark.parametrize("weight", [np.array(["a"]), np.array([1.0, 2.0])], ids=["text", "too many"])
-def test_weights_of_an_npz_file_are_checked(tmp_path, weight):
+@pytest.mark.parametrize("name", ["weight", "probability"])
+@pytest.mark.parametrize("values", [np.array(["a"]), np.array([1.0, 2.0])], ids=["text", "too many"])
+def test_numbers_of_edges_in_an_npz_file_are_checked(tmp_path, name, values):
     arrays = {"edges": np.array([[0, 1]]), "node_labels": np.array([0, 1]), "node_features": np.ones((2, 1))}
-    np.savez(tmp_path / "g.npz", weight=weight, **arrays)
-    with pytest.raises(gm.UserError, match="weight"):
+    np.savez(tmp_path / "g.npz", **{name: values}, **arrays)
+    with pytest.raises(gm.UserError, match=f"array '{name}' of .* must h"):
         from_npz(tmp_path / "g.npz")
+
+
+def test_a_column_of_that_name_that_holds_no_numbers_is_passed_over(tmp_path):
+    (tmp_path / "nodes.csv").write_text("id,kind,f\na,dog,1\nb,cat,2\n")
+    (tmp_path / "edges.csv").write_text("source,target,probability\na,b,high\n")
+    assert "edge_probability" not in from_csv(tmp_path / "nodes.csv", tmp_path / "edges.csv", label="kind")
+    graph = networkx.Graph([("a", "b", {"probability": "high"})])
+    networkx.set_node_attributes(graph, 1.0, "f")
+    assert "edge_probability" not in gm.from_networkx(graph)
 
 
 @pytest.mark.parametrize(("suffix", "read"), [(".npz", from_npz), (".graphml", from_graphml)])
@@ -156,7 +169,7 @@ def test_what_a_run_learned_can_be_trained_on(tmp_path, suffix, read):
         warnings.simplefilter("error", DataWarning)
         save_graph(rewired, path)
         back = read(path)
-    equal(back, rewired, "x", "y", "edge_index", "edge_weight", "edge_origin")
+    equal(back, rewired, "x", "y", *OF_EDGES)
     assert back.num_nodes == 1000
     run = gm.fit(back, "gcn", splits=[0], settings=tables, device="cpu")
     assert 0 <= run.test.mean <= 1

@@ -95,11 +95,13 @@ def test_an_edge_to_a_node_that_does_not_exist_is_told_by_line(read):
         read(edges="from,to\np1,p2\n\np2,p9\n")
 
 
-def test_a_feature_that_is_no_number_is_told_by_node(read):
-    with pytest.raises(DataError, match=r"nodes\.csv: feature 1 of node 1 \('p2'\) is NaN"):
-        read(NODES.replace("1.5", ""))
-    with pytest.raises(DataError, match=r"feature 1 of node 1 \('p2'\) is infinite"):
-        read(NODES.replace("1.5", "inf"))
+def test_a_feature_that_is_no_number_is_told_by_line_column_and_node(read):
+    end = "as the feature 'length' of the node 'p2': give every node finite features"
+    for cell in ("", "nan"):
+        with pytest.raises(DataError, match=rf"^line 3 of \S*nodes\.csv has no number {end}"):
+            read(NODES.replace("1.5", cell))
+    with pytest.raises(DataError, match=rf"^line 4 of \S*nodes\.csv has an infinite number {end}"):
+        read(NODES.replace("1.5", "inf").replace("p2", "\np2", 1))
 
 
 def test_a_column_that_holds_numbers_and_other_things_is_remarked_on(read):
@@ -175,6 +177,11 @@ def test_columns_that_cannot_be_taken(read, options, message):
         ("id,class,f\na,0,1,9\nb,0,2,9\n", "more cells than its header"),
         ("id,class,f\na,0,1\nb,0,2,9\n", r"nodes\.csv is not a readable CSV file .*line 3"),
         ("", r"nodes\.csv is not a readable CSV file"),
+        ("id;class;f\na;x;1\n", r"cells of \S*nodes\.csv have semicolons between them: write it with commas"),
+        ("id\tclass\tf\na\tx\t1\n", r"cells of \S*nodes\.csv have tabs between them"),
+        ("a,x,0.5\nb,y,1.5\n", r"no column 'class': known are .*; its first line looks like data, but it should be a"),
+        ("a,x,1,1\nb,y,2,0\n", r"no column 'class': known are .*; its first line looks like data, but it should be a"),
+        ("id,kind,0\na,x,1\n", r"no column 'class': known are 0, id, kind$"),
     ],
 )
 def test_faulty_nodes(read, nodes, message):
@@ -187,14 +194,47 @@ def test_faulty_nodes(read, nodes, message):
     ("edges", "message"),
     [
         ("from\np1\n", r"edges\.csv needs two columns"),
-        ("s,t,weight\np1,p2,heavy\n", r"column 'weight' of .*edges\.csv does not hold numbers only"),
-        ("s,t,weight\np1,p2,\n", "weight of edge 0 is not finite"),
+        ("s,t,weight\np1,p2,1\np1,p2,heavy\n", r"^line 3 of \S*edges\.csv has the weight heavy: weights are finite"),
+        ("s,t,weight\np1,p2,\n", r"^line 2 of \S*edges\.csv has no weight: weights are finite numbers of at least 0"),
+        ("s,t,weight\np1,p2,1\n\np2,p1,-0.5\n", r"^line 4 of \S*edges\.csv has the weight -0\.5: weights are finite"),
+        ("s,t,weight\np1,p2,inf\n", r"^line 2 of \S*edges\.csv has the weight inf: weights are finite"),
+        ("p1,p2\np2,007\n", r"first line of \S*edges\.csv names the nodes 'p1' and 'p2', .* no header: put a line"),
+        (" p1 , p2 ,weight\np2,007,1\n", "names the nodes 'p1' and 'p2'"),
+        ("p1,p1\np2,007\n", "names the nodes 'p1' and 'p1'"),
+        ("s t\np1 p2\n", r"edges\.csv needs two columns with a comma between them"),
+        ("s;t\np1;p2\n", r"cells of \S*edges\.csv have semicolons between them: write it with commas"),
         ("s,t\np1,\n", r"line 2 of .*edges\.csv names the node ''"),
     ],
 )
 def test_faulty_edges(read, edges, message):
     with pytest.raises(DataError, match=message):
         read(edges=edges)
+
+
+def test_a_first_node_that_is_taken_for_the_header_is_found_by_its_edges(read):
+    with pytest.raises(
+        DataError, match=r"^line 3 of \S*edges\.csv names the node 'a', which \S*nodes\.csv has in its fi"
+    ):
+        read("a\nb\nc\n", "s,t\nb,c\nb,a\n", label=None, features=False)
+
+
+def test_nodes_may_be_called_as_the_columns_of_edges_are(read):
+    nodes = "id,class,f\nsource,x,1\ntarget,y,2\nfrom,x,3\n"
+    assert read(nodes, "source,target\nsource,from\n", undirected=False).edge_index.tolist() == [[0], [2]]
+    edges = "from,target\nsource,from\n"
+    assert read(nodes, edges, source="from", target="target", undirected=False).edge_index.tolist() == [[0], [2]]
+    with pytest.raises(DataError, match="'from' and 'target', so it seems to be an edge"):
+        read(nodes, edges)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "latin-1"])
+@pytest.mark.parametrize("file", ["nodes.csv", "edges.csv"])
+def test_another_encoding_is_named_as_such(read, tmp_path, file, encoding):
+    read()
+    path = tmp_path / file
+    path.write_bytes(path.read_text().replace("p2", "pé").encode(encoding))
+    with pytest.raises(DataError, match=rf"{file} is not written in UTF-8: save it as UTF-8$"):
+        from_csv(tmp_path / "nodes.csv", tmp_path / "edges.csv", label="class")
 
 
 def test_no_file(tmp_path):
@@ -204,3 +244,5 @@ def test_no_file(tmp_path):
 
 def test_a_graph_may_have_no_edges(read):
     assert read(edges="s,t\n").edge_index.shape == (2, 0)
+    data = read(edges="s,t,weight,given\n")
+    assert (data.edge_index.shape, data.edge_weight.shape) == ((2, 0), (0,))

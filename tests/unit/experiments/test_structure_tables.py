@@ -99,7 +99,7 @@ class TestDegree:
         """A path 0-1-2 that loses 1-2 and gains 0-2, with probabilities 1, 0.25 and 0.75."""
         index = torch.tensor([[0, 1, 1, 2, 0, 2], [1, 0, 2, 1, 2, 0]])
         learned = SimpleNamespace(
-            edge_index=index, edge_weight=torch.tensor([1, 1, 0.25, 0.25, 0.75, 0.75]), num_nodes=3
+            edge_index=index, edge_probability=torch.tensor([1, 1, 0.25, 0.25, 0.75, 0.75]), num_nodes=3
         )
         data = changed(small_data(3), edge_index=index[:, :4], num_nodes=3)
         run = SimpleNamespace(data=data, rewire=lambda threshold: learned, test=SimpleNamespace(mean=0.6), n=1)

@@ -2,6 +2,7 @@ import pytest
 import torch
 from torch.autograd import gradcheck
 
+from gumbel_mpnn.errors import UserError
 from gumbel_mpnn.graph import SparseLayout, matmul, sampled_product
 from gumbel_mpnn.graph import layout as layout_module
 from helpers import LargestOutput, normal
@@ -88,8 +89,15 @@ def test_more_copies_than_32_bits_can_count_are_refused(layout, monkeypatch, bat
     if fits:
         assert layout.tiled(batch).nnz == 10
     else:
-        with pytest.raises(ValueError, match="3 copies of 5 positions exceed 32-bit indices; use fewer replicas"):
+        with pytest.raises(UserError, match="3 copies of 5 positions exceed 32-bit indices; use fewer replicas"):
             layout.tiled(batch)
+
+
+def test_more_positions_than_32_bits_can_count_are_refused(monkeypatch):
+    monkeypatch.setattr(layout_module, "INT32_MAX", 4)
+    place = torch.arange(5)
+    with pytest.raises(UserError, match="5 positions of 5 rows and 5 columns exceed 32-bit indices"):
+        SparseLayout.build(place, place, 5, 5)
 
 
 def test_to_the_same_device_is_the_layout_itself(layout):

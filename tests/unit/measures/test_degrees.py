@@ -24,6 +24,7 @@ GRAPH = Data(edge_index=edges((1, 2), (2, 4), (4, 1), (1, 4), (0, 3), (0, 3), (5
 def test_counts():
     assert (num_nodes(GRAPH), num_edges(GRAPH), num_edges(GRAPH, "as_listed")) == (6, 4, 7)
     assert node_degrees(GRAPH).tolist() == [1, 2, 2, 1, 2, 0]
+    assert node_degrees(GRAPH, "as_listed").tolist() == [2, 3, 2, 2, 3, 2]
     assert (degree_min(GRAPH), degree_max(GRAPH), num_components(GRAPH)) == (0, 2, 3)
     assert degree_mean(GRAPH) == pytest.approx(8 / 6)
 

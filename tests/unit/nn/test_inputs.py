@@ -188,3 +188,21 @@ def test_only_the_first_learned_weights_are_looked_at(monkeypatch):
     for _ in range(3):
         model()(normal(3, 6).float(), edge_index, WEIGHTS.clone().requires_grad_())
     assert len(looked) == 1
+
+
+@pytest.mark.parametrize("kind", [gm.MLP, gm.GCN, gm.GraphSAGE, gm.GAT, gm.rewiring.DropEdge, gm.GumbelMPNN])
+@pytest.mark.parametrize("training", [False, True])
+def test_every_model_takes_the_call_and_the_keywords_of_pyg(kind, training):
+    x, weighted = normal(3, 6).float(), PairGraph.build(PATH, 3, edge_weight=WEIGHTS)
+    made = [model(kind, seeds=[0]).train(training) for _ in range(3)]
+    by_place = made[0](x, PATH, WEIGHTS)
+    assert torch.equal(made[1](x=x, edge_index=PATH, edge_weight=WEIGHTS), by_place)
+    assert torch.equal(made[2](x, weighted), by_place)
+
+
+def test_pair_weights_of_a_model_that_drops_edges():
+    x, graph, weight = normal(3, 6).float(), PairGraph.build(PATH, 3), torch.tensor([0.5, 0.875])
+    one, two = (model(gm.rewiring.DropEdge, seeds=[0]).train() for _ in range(2))
+    weighted = PairGraph.build(edges((0, 1), (1, 2)), 3, edge_weight=weight)
+    for _ in range(5):
+        torch.testing.assert_close(one(x, graph, weight), two(x, weighted))

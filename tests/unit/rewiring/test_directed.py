@@ -52,7 +52,7 @@ def test_candidates_of_a_directed_graph_are_learned_in_both_directions(scorer, d
 
 def test_fit_keeps_the_direction_of_what_it_adds():
     data = changed(small_data(), candidate_index=edges((0, 23), (1, 23)))
-    run = quick(data, "gumbel-mpnn", overrides=["data.undirected=false", "rewiring.candidates=none"])
+    run = quick(data, "gumbel-mpnn", overrides=["data.undirected=false"])
     learned = run.rewire(threshold=0.0)
     added = learned.edge_index[:, ~learned.edge_origin].T.tolist()
     assert added == [[0, 23], [1, 23], [23, 0], [23, 1]]

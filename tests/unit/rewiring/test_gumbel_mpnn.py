@@ -166,7 +166,8 @@ def test_rewire_gives_a_plain_graph_with_probabilities_and_origin():
     model = model_for(data, scorer="mixed")
     rewired = model.rewire(data)
     assert model.training
-    assert (rewired.edge_weight > 0.5).all()
+    assert (rewired.edge_probability > 0.5).all()
+    assert torch.equal(rewired.edge_weight, rewired.edge_probability)
     assert rewired.edge_index.shape[1] == len(rewired.edge_weight) == len(rewired.edge_origin)
     assert torch.equal(rewired.x, data.x)
     whole = model.rewire(data, threshold=0.0)
@@ -190,6 +191,30 @@ def test_as_data_by_hand():
     assert out.edge_weight.tolist() == pytest.approx([0.8, 0.8, 0.5, 0.5])
     assert out.edge_origin.tolist() == [True, True, False, False]
     assert out.y.tolist() == [0, 1, 0]
+
+
+def test_as_data_of_a_weighted_graph_by_hand():
+    weights = {"edge_weight": torch.tensor([3.0, 0.0, 0.5], requires_grad=True)}
+    graph = PairGraph.build(edges((0, 1), (0, 2), (1, 2)), 4, candidate_index=edges((0, 3)), **weights)
+    out = as_data(graph, torch.tensor([0.2, 0.9, 0.6, 0.8]), Data(num_nodes=4))  # of 0–1, 0–2, 0–3, 1–2
+    assert out.edge_index.tolist() == [[0, 0, 1, 2, 2, 3], [2, 3, 2, 0, 1, 0]]  # the threshold looks at no weight
+    assert out.edge_probability.tolist() == pytest.approx([0.9, 0.6, 0.8, 0.9, 0.8, 0.6])
+    assert out.edge_weight.tolist() == pytest.approx([0.0, 0.6, 0.4, 0.0, 0.4, 0.6])
+    assert not out.edge_weight.requires_grad
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("undirected", [True, False])
+def test_the_rewired_graph_is_what_the_model_is_evaluated_on(weighted, undirected):
+    data = data_with_candidates()
+    if weighted:
+        data.edge_weight = torch.rand(data.num_edges, generator=torch.Generator().manual_seed(3)) * 2
+    model = model_for(data, scorer="mixed").eval()
+    graph = PairGraph.of(data, undirected=undirected)
+    rewired = model.rewire(data, threshold=0.0, graph=graph)
+    again = model.backbone(rewired, PairGraph.of(rewired, undirected=undirected))
+    torch.testing.assert_close(again, model(data, graph), rtol=1e-4, atol=1e-5)
+    assert torch.equal(rewired.edge_weight, rewired.edge_probability) is not weighted
 
 
 @pytest.mark.parametrize("threshold", [2, -0.1, float("nan"), "half"])
@@ -234,7 +259,7 @@ def test_settings_make_the_same_model_as_keywords():
     by_keywords = model_for(data, scorer="mixed", tau=0.3)
     assert by_settings.settings == by_keywords.settings
     assert torch.equal(by_settings.eval()(data), by_keywords.eval()(data))
-    assert str(by_keywords) == "GumbelMPNN(GCN(8 wide, 2 layers, 3 classes), scorer='mixed', candidates='local')"
+    assert str(by_keywords) == "GumbelMPNN(GCN(8 wide, 2 layers, 3 classes), scorer='mixed')"
 
 
 @pytest.mark.parametrize("name", ["prior", "agreement"])
@@ -341,6 +366,9 @@ def test_a_directed_graph_is_given_as_such():
         (lambda model, data: model(Data(edge_index=data.edge_index, num_nodes=6)), "no features"),
         (lambda model, data: model(data.x.double(), data.edge_index), "float64 where the model's parameters are"),
         (lambda model, data: model(data.x[:, :3], data.edge_index), r"must have the shape \[N, 5\]"),
+        (lambda model, data: model(data, None, torch.ones(3)), "edge_weight goes with an edge_index"),
+        (lambda model, data: model(data, PairGraph.of(data), torch.ones(3)), "edge_weight goes with an edge_index"),
+        (lambda model, data: model(data.x, data.edge_index, torch.ones(2)), r"edge_weight must have shape \[3\]"),
     ],
 )
 def test_inputs_that_do_not_fit_are_told_in_a_sentence(call, message):
@@ -353,3 +381,16 @@ def test_an_edge_index_is_a_graph_without_candidates():
     data = directed()
     model = GumbelMPNN(5, out_channels=3, hidden_channels=4).eval()
     torch.testing.assert_close(model(data.x, data.edge_index), model(data, PairGraph.of(data, candidates=False)))
+
+
+def test_weights_beside_an_edge_index_are_those_of_its_edges():
+    data, weight = directed(), torch.tensor([0.5, 2.0, 0.0])
+    model = GumbelMPNN(5, out_channels=3, hidden_channels=4).eval()
+    weighted = Data(x=data.x, edge_index=data.edge_index, edge_weight=weight)
+    assert torch.equal(model(data.x, data.edge_index, weight), model(weighted))
+    assert not torch.allclose(model(data.x, data.edge_index, weight), model(data.x, data.edge_index))
+    out, graph = model(data.x, edge_index=data.edge_index, edge_weight=weight, return_graph=True)
+    assert torch.equal(out, model(weighted))
+    assert graph.graph.pair_weight.tolist() == [0.5, 2.0, 0.0]
+    with pytest.raises(TypeError, match="positional"):
+        model(data.x, data.edge_index, weight, True)

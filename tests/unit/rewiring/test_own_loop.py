@@ -150,6 +150,18 @@ def test_progress_starts_at_0():
     assert gm.Rewired(GCNConv(3, 2), 3, 2).progress == 0.0
 
 
+@each_model
+@pytest.mark.parametrize("share", [100, -0.1, float("nan"), "half", None, torch.tensor(2.0), torch.ones(2)])
+def test_progress_is_a_share(make, share, data):
+    model = make(data)
+    with pytest.raises(gm.UserError, match="progress must lie between 0 and 1, but is"):
+        model.progress = share
+    assert model.progress == 0.0
+    for share in (1, 0.25, torch.tensor(0.5)):
+        model.progress = share
+        assert model.progress == float(share)
+
+
 @pytest.mark.parametrize(
     ("given", "first", "last"),
     [({}, 1.0, 0.5), ({"tau": 0.1}, 0.1, 0.1), ({"tau": 2, "tau_end": 0.1}, 2.0, 0.1), ({"tau_end": 0.2}, 1.0, 0.2)],
@@ -179,3 +191,84 @@ def test_switched_off_is_not_half_set():
     assert off == RewiringSettings(regularizer="lc")
     assert rewiring_settings({"regularizer": "none", "regularizer_weight": 0.5}).regularizer == "none"
     assert rewiring_settings({"agreement": 1.0, "samples": 2}).agreement == 1.0
+
+
+UNLABELLED = pytest.mark.parametrize("no_label", [-1, -100])
+
+
+@UNLABELLED
+@each_model
+def test_nodes_without_a_label_are_left_out_of_the_auxiliary_loss(make, no_label, data):
+    """The fault: they were trained as class 0."""
+    model = make(data, scorer="class-space").eval()
+    some = data.train_mask.nonzero().flatten()[::2]
+    hidden = changed(data, y=data.y.index_fill(0, some, no_label))
+    smaller = changed(data, train_mask=data.train_mask.index_fill(0, some, False))
+    assert torch.equal(model.auxiliary_loss(hidden), model.auxiliary_loss(smaller))
+    assert not torch.equal(model.auxiliary_loss(hidden), model.auxiliary_loss(data))
+
+
+@UNLABELLED
+@pytest.mark.parametrize("name", list(gm.regularizers.regularizers))
+def test_to_a_regularizer_a_training_node_without_a_label_is_any_node(name, no_label, data):
+    out, graph = model_for(data)(data, return_graph=True)
+    term = gm.regularizers.regularizers[name](1.0)
+    some = data.train_mask.nonzero().flatten()[::2]
+    hidden = changed(data, y=data.y.index_fill(0, some, no_label))
+    smaller = changed(data, train_mask=data.train_mask.index_fill(0, some, False))
+    assert torch.equal(term(out, graph, hidden), term(out, graph, smaller))
+    nobody = changed(data, train_mask=torch.zeros_like(data.train_mask))
+    assert torch.isfinite(term(out, graph, nobody))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (lambda data: {"train_mask": torch.zeros_like(data.train_mask)}, r"data\.train_mask has no node with a label"),
+        (lambda data: {"y": torch.full_like(data.y, -1)}, r"data\.train_mask has no node with a label"),
+        (
+            lambda data: {"y": data.y.float()},
+            r"data\.y must be whole numbers of shape \[24\], not torch\.float32 \[24\]",
+        ),
+        (
+            lambda data: {"y": torch.stack([data.y, data.y], 1)},
+            r"data\.y must be whole numbers of shape \[24\], not .* \[24, 2\]",
+        ),
+        (lambda data: {"y": data.y + 1}, "a training node has the label 3, but the output is for 3 classes"),
+    ],
+)
+def test_labels_that_cannot_be_trained_on(changes, message, data):
+    model = model_for(data, scorer="class-space")
+    with pytest.raises(gm.UserError, match=message):
+        model.auxiliary_loss(changed(data, **changes(data)))
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.uint8, torch.int16])
+def test_labels_of_any_whole_numbers(dtype, data):
+    model = model_for(data, scorer="class-space").eval()
+    assert torch.equal(model.auxiliary_loss(changed(data, y=data.y.to(dtype))), model.auxiliary_loss(data))
+
+
+def test_labels_that_change_in_place_are_seen(data):
+    model = model_for(data, scorer="class-space").eval()
+    before = model.auxiliary_loss(data)
+    data.y[data.train_mask] = 0
+    after = model.auxiliary_loss(data)
+    assert not torch.equal(before, after)
+    data.train_mask[:] = True
+    assert not torch.equal(model.auxiliary_loss(data), after)
+
+
+@each_model
+def test_the_streams_of_a_model_govern_what_is_drawn(make, data):
+    model = make(data, hard=False)
+    state = model.streams.get_state()
+    first = weight(model, data)
+    torch.manual_seed(0)
+    second = weight(model, data)
+    torch.manual_seed(0)
+    third = weight(model, data)
+    assert not torch.equal(first, second)
+    assert not torch.equal(second, third)
+    model.streams.set_state(state)
+    assert torch.equal(weight(model, data), first)

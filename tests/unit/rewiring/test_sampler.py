@@ -7,7 +7,7 @@ from gumbel_mpnn.config import RewiringSettings
 from gumbel_mpnn.errors import UserError
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import Streams
-from gumbel_mpnn.rewiring import Rewirer
+from gumbel_mpnn.rewiring.rewirer import Rewirer
 from gumbel_mpnn.rewiring.sampler import sample
 from helpers import edges
 

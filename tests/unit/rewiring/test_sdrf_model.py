@@ -6,7 +6,8 @@ import torch
 import gumbel_mpnn as gm
 from gumbel_mpnn import UserError
 from gumbel_mpnn.presets import read_preset
-from gumbel_mpnn.rewiring import SDRF, SDRFModel, sdrf_model
+from gumbel_mpnn.rewiring import SDRF, sdrf_model
+from gumbel_mpnn.rewiring.sdrf_model import SDRFModel
 from gumbel_mpnn.runs import make_settings
 from gumbel_mpnn.training import prepare
 from helpers import small_data

@@ -6,7 +6,9 @@ from importlib import import_module
 import numpy as np
 import pytest
 import torch
+from torch_geometric.data import Batch
 
+import gumbel_mpnn as gm
 from gumbel_mpnn.data import add_splits
 from gumbel_mpnn.errors import DataError, UnknownNameError, UserError
 from gumbel_mpnn.records import find_records
@@ -368,10 +370,16 @@ class TestOwnData:
             quick(changed(small_data(), **change), runs=tmp_path / "runs")
         assert not (tmp_path / "runs").exists()
 
-    @pytest.mark.parametrize("classes", [1, 3])
-    def test_roc_auc_is_for_two_classes(self, classes):
-        with pytest.raises(DataError, match=f"the metric roc_auc is for two classes, but there are {classes}"):
-            quick(changed(small_data(classes=classes), metric="roc_auc"))
+    def test_roc_auc_is_for_two_classes(self):
+        with pytest.raises(DataError, match="the metric roc_auc is for two classes, but there are 3"):
+            quick(changed(small_data(classes=3), metric="roc_auc"))
+
+    def test_labels_that_say_nothing(self):
+        with pytest.raises(DataError, match="all labelled nodes are of one class"):
+            quick(small_data(classes=1))
+        own = changed(small_data(), y=torch.arange(24), train_mask=None, val_mask=None, test_mask=None)
+        with pytest.raises(DataError, match=r"as many classes as labelled nodes, 24, .*: are these labels ids"):
+            quick(own)
 
 
 class TestMistakes:
@@ -395,6 +403,14 @@ class TestMistakes:
             ({"device": "meta"}, "the device 'meta' is not supported: use 'auto', 'cpu' or 'cuda'"),
             ({"splits": [0, 2]}, "there is no split 2: this data set has splits 0 to 1"),
             ({"splits": [-1]}, "there is no split -1: this data set has splits 0 to 1"),
+            ({"splits": 0}, "splits are a list of whole numbers, as [0] or range(3), not 0"),
+            ({"splits": "01"}, "splits are a list of whole numbers, as [0] or range(3), not '01'"),
+            ({"seeds": None}, "seeds are a list of whole numbers, as [0] or range(3), not None"),
+            ({"seeds": [0.5]}, "seeds are a list of whole numbers, as [0] or range(3), not [0.5]"),
+            (
+                {"data": Batch.from_data_list([changed(small_data(), metric="accuracy")])},
+                "data.metric must be the name of one metric, as 'accuracy', not ['accuracy']",
+            ),
             ({"splits": []}, "there is nothing to train: give at least one split and one seed"),
             ({"seeds": 0}, "there is nothing to train: give at least one split and one seed"),
             ({"seeds": []}, "there is nothing to train: give at least one split and one seed"),
@@ -423,3 +439,17 @@ class TestMistakes:
 
     def test_models_are_found_by_any_spelling(self):
         assert quick(model="GraphSAGE", splits=[0]).settings.model == "sage"
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int16])
+@pytest.mark.parametrize("model", ["gcn", "gumbel-mpnn"])
+def test_labels_of_any_whole_numbers(model, dtype):
+    data = small_data()
+    runs = [quick(each, model) for each in (data, changed(data, y=data.y.to(dtype)))]
+    assert figures(runs[0]) == figures(runs[1])
+
+
+@pytest.mark.parametrize("model", [gm.GCN, gm.GCN(6, out_channels=3), None])
+def test_a_model_is_a_name(model):
+    with pytest.raises(UserError, match=r"a model to fit is a name, as 'gcn', not .*: known are .*gumbel-mpnn"):
+        quick(model=model)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch_geometric.data import HeteroData
 
 from gumbel_mpnn.errors import DataError, UserError
 from gumbel_mpnn.records import Replica
@@ -140,3 +141,25 @@ def test_whatever_is_asked_later_is_computed_in_the_formats_of_training(ask, tf3
     finally:
         hook.remove()
     assert set(seen) == {(tf32, True)}
+
+
+@pytest.mark.parametrize("model", ["gcn", "sdrf"])
+@pytest.mark.parametrize(("what", "shown"), [("cora", "the name 'cora'"), (HeteroData(), "a HeteroData")])
+def test_what_runs_are_asked_about_is_a_graph(model, what, shown):
+    run = quick(model=model, splits=[0])
+    for ask in (run.predict, run.predict_proba, run.scores, *([run.rewire] if model == "sdrf" else [])):
+        with pytest.raises(UserError, match=f"give a Data, as gm.load makes one, not {shown}"):
+            ask(what)
+
+
+@pytest.mark.parametrize("name", ["y", "train_mask", "val_mask", "test_mask"])
+def test_scores_need_labels_and_masks(run, name):
+    with pytest.raises(UserError, match=f"this graph has no {name}: give it the labels and masks"):
+        run.scores(changed(small_data(), **{name: None}))
+
+
+def test_scores_need_the_splits_of_the_runs(run):
+    data = small_data()
+    first = {name: data[name][:, 0] for name in ("train_mask", "val_mask", "test_mask")}
+    with pytest.raises(UserError, match="this graph has masks for 1 splits"):
+        run.scores(changed(data, **first))

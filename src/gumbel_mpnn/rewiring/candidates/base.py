@@ -12,6 +12,7 @@ from torch_geometric.transforms import BaseTransform
 
 from gumbel_mpnn.graph import PairGraph, check_candidates, edge_index_of
 from gumbel_mpnn.registry import Registry
+from gumbel_mpnn.rewiring.batches import can_be_taken_apart, renew_numbers, renew_pairs
 from gumbel_mpnn.rewiring.candidates.blocks import check_batch
 from gumbel_mpnn.rewiring.candidates.pairs import clean, largest_count
 
@@ -21,7 +22,9 @@ class CandidateStrategy(BaseTransform):  # type: ignore[misc]
 
     Pairs are `i < j`, sorted, each once; none is an edge in either direction, and none joins two graphs of a batch.
     Strategies in a row add up: `TwoHop()(Local()(data))` has the pairs of both.
-    `max_candidates_per_node` is the largest number of candidates at one node: large where the strategy makes hubs.
+    `max_candidates_per_node` is the largest number of candidates at one node, in a `Batch` that of each graph [B]; it
+    is large where the strategy makes hubs. Candidates are numbers of nodes, which `data.subgraph` and permutations of
+    the nodes do not follow: make them afterwards.
     A subclass says in `propose` which pairs it would have, and keeps its arguments under their names.
     """
 
@@ -41,8 +44,8 @@ class CandidateStrategy(BaseTransform):  # type: ignore[misc]
 
     def forward(self, data: Data) -> Data:
         """The same graph with `candidate_index` and `max_candidates_per_node`; candidates it had stay unless edges."""
-        earlier = data.get("candidate_index")
         graph = PairGraph.build(edge_index_of(data, or_empty=True), int(data.num_nodes or 0))
+        earlier = data.get("candidate_index")
         check_batch(data, graph.pair_index, "an edge")
         pairs = self.propose(data, graph) if graph.num_nodes > 1 else graph.pair_index
         if earlier is not None:
@@ -51,11 +54,21 @@ class CandidateStrategy(BaseTransform):  # type: ignore[misc]
             pairs = torch.cat([earlier.to(pairs), pairs], dim=1)
         data.candidate_index = clean(pairs, graph)
         data.max_candidates_per_node = largest_count(data.candidate_index)
+        if can_be_taken_apart(data):
+            data.max_candidates_per_node = _largest_counts(data.candidate_index, data.batch, len(data.ptr) - 1)
+            renew_pairs(data, "candidate_index")
+            renew_numbers(data, "max_candidates_per_node")
         return data
 
     def __repr__(self) -> str:
         names = inspect.signature(type(self)).parameters
         return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
+
+
+def _largest_counts(pairs: Tensor, batch: Tensor, graphs: int) -> Tensor:
+    """The number of pairs [2, M] at the node that has most, of each graph of a batch [N], int64 [B]."""
+    counts = torch.bincount(pairs.flatten(), minlength=len(batch))
+    return counts.new_zeros(graphs).scatter_reduce(0, batch, counts, "amax")
 
 
 candidates: Registry[CandidateStrategy] = Registry("candidate strategy")

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gumbel_mpnn.errors import DataError, UserError
+from gumbel_mpnn.graph.memo import Memo
 from gumbel_mpnn.registry import Registry
 from gumbel_mpnn.rewiring.rewired_graph import RewiredGraph
 
@@ -53,7 +54,8 @@ class Regularizer(ABC):
         Args:
             out: Predictions (logits), [N, C] or [R, N, C].
             graph: The rewired graph these predictions were made on.
-            data: Its `y` [N] and `train_mask` [N] or [N, R] are used.
+            data: Its `y` [N] and `train_mask` [N] or [N, R] are used; training nodes without a label (below 0) count as
+                any other node.
 
         Returns:
             One value for each replica, [R]; a scalar where `out` has no axis of replicas.
@@ -118,22 +120,46 @@ def _rows(values: Tensor, name: str, replicas: int) -> Tensor:
     )
 
 
-def labels_of(data: Data, logits: Tensor) -> tuple[Tensor, Tensor]:
-    """`y` [N] and the training mask [R, N] of `data`."""
-    replicas, nodes = logits.shape[:2]
+def labels_of(data: Data, logits: Tensor, *, needed: bool = False) -> tuple[Tensor, Tensor]:
+    """`y` int64 [N] and the training mask [R, N] of `data`, in which nodes without a label (y below 0) are not.
+
+    Where labels are `needed`, a mask without any is a `DataError`. What was found is kept while the tensors stay as
+    they are: looking at them makes the program wait for a GPU.
+    """
+    replicas, nodes, classes = logits.shape
     for name in ("y", "train_mask"):
         if data.get(name) is None:
             raise DataError(f"this part of the loss uses the labels of training nodes: give it data.{name}")
         if data[name].shape[0] != nodes:
             raise DataError(f"data.{name} is for {data[name].shape[0]} nodes, but the output for {nodes}")
-    mask: Tensor = data.train_mask.bool()
+    y, train_mask = data.y, data.train_mask
+    labels, mask, some = _found.get(
+        train_mask, [train_mask, y], lambda: _labels(y, train_mask, replicas, nodes, classes), replicas, classes
+    )
+    if needed and not some:
+        raise DataError("data.train_mask has no node with a label (data.y of 0 or more), and this loss needs some")
+    return labels, mask
+
+
+def _labels(y: Tensor, train_mask: Tensor, replicas: int, nodes: int, classes: int) -> tuple[Tensor, Tensor, bool]:
+    """Labels, mask, and whether every replica has some of them."""
+    if y.numel() != nodes or y.is_floating_point() or y.is_complex() or y.dtype == torch.bool:
+        raise DataError(f"data.y must be whole numbers of shape [{nodes}], not {y.dtype} {list(y.shape)}")
+    mask = train_mask.bool()
     mask = mask[None] if mask.dim() == 1 else mask.T
     if mask.shape[0] not in (1, replicas):
         raise UserError(
             f"data.train_mask has {mask.shape[0]} splits and the output {replicas} replicas: "
             "choose one split, train_mask[:, k], or a split for each replica"
         )
-    return data.y.view(nodes), mask.expand(replicas, nodes)
+    labels = y.reshape(nodes).long()
+    mask = mask & (labels >= 0)
+    if bool((mask & (labels >= classes)).any()):
+        raise DataError(f"a training node has the label {int(labels.max())}, but the output is for {classes} classes")
+    return labels, mask.expand(replicas, nodes), bool(mask.any(-1).all())
+
+
+_found: Memo[tuple[Tensor, Tensor, bool]] = Memo()
 
 
 def _no_labels(logits: Tensor) -> tuple[Tensor, Tensor]:

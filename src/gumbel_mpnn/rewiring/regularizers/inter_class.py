@@ -26,6 +26,9 @@ class InterClass(BeliefRegularizer):
     a node without neighbors has no neighborhood to show. The prototype is divided by the sum of these, so how the
     degree is normalised does not matter. Classes that no node counts for are left out.
 
+    The paper divides the sum over ordered pairs by |C|, not by their number |C| (|C| − 1): its L_inter is |C| − 1 times
+    as large. As a mean it lies between 0 and m however many classes there are, and λ means the same for all of them.
+
     Args:
         weight: λ.
         margin: m, the distance from which on two classes are far enough apart. Two distributions are at most √2 apart;

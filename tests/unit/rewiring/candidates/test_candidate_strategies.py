@@ -4,7 +4,7 @@ import copy
 
 import pytest
 import torch
-from torch_geometric.data import Batch, Data
+from torch_geometric.data import Batch, Data, HeteroData
 from torch_geometric.transforms import Compose, ToSparseTensor
 
 import gumbel_mpnn as gm
@@ -256,7 +256,60 @@ def test_a_batch_is_its_graphs_one_by_one(strategy, similarity):
     together = strategy(similarity=similarity)(Batch.from_data_list(graphs))
     alone = Batch.from_data_list([strategy(similarity=similarity)(graph) for graph in graphs])
     assert torch.equal(together.candidate_index, alone.candidate_index)
-    assert together.max_candidates_per_node == alone.max_candidates_per_node.max()
+    assert torch.equal(together.max_candidates_per_node, alone.max_candidates_per_node)
+    whole = Data(x=together.x, edge_index=together.edge_index, batch=together.batch)
+    assert strategy(similarity=similarity)(whole).max_candidates_per_node == alone.max_candidates_per_node.max()
+
+
+def assert_same_graphs(ones, others):
+    for one, other in zip(ones, others, strict=True):
+        assert set(one.keys()) == set(other.keys())
+        for name in one.keys():  # noqa: SIM118
+            assert torch.equal(torch.as_tensor(one[name]).flatten(), torch.as_tensor(other[name]).flatten()), name
+
+
+@each_strategy
+def test_a_batch_with_candidates_can_be_taken_apart(name):
+    generator = torch.Generator().manual_seed(0)
+    graphs = [
+        Data(
+            x=torch.randn(size, 2, generator=generator),
+            edge_index=torch.randint(size, (2, 2 * size), generator=generator),
+        )
+        for size in (9, 1, 6)
+    ]
+    batch = Batch.from_data_list(graphs)
+    with_them = make(name)(batch)
+    parts = with_them.to_data_list()
+    again = Batch.from_data_list(parts)
+    assert torch.equal(again.candidate_index, with_them.candidate_index)
+    assert torch.equal(again.max_candidates_per_node.flatten(), with_them.max_candidates_per_node)
+    for part in parts:
+        assert part.candidate_index.numel() == 0 or part.candidate_index.max() < part.num_nodes
+    assert with_them[0].candidate_index.equal(parts[0].candidate_index)
+    assert_same_graphs(batch.to_data_list(), graphs)  # the batch itself is as it was
+
+
+def test_strategies_in_a_row_on_a_batch_that_brings_candidates():
+    generator = torch.Generator().manual_seed(1)
+    graphs = [
+        Data(x=torch.randn(6, 4, generator=generator), edge_index=torch.randint(6, (2, 5), generator=generator))
+        for _ in range(3)
+    ]
+    first, second = Local(1), TwoHop(2)
+    together = second(Batch.from_data_list([first(graph) for graph in graphs]))
+    assert_same_graphs(together.to_data_list(), [second(first(graph)) for graph in graphs])
+
+
+def test_a_batch_made_by_hand():
+    by_hand = Batch(x=torch.randn(4, 2), edge_index=edges((0, 1), (2, 3)), batch=torch.tensor([0, 0, 1, 1]))
+    assert TwoHop(2)(by_hand).max_candidates_per_node == 0
+
+
+@pytest.mark.parametrize("data", [HeteroData(), "cora", None])
+def test_what_is_no_graph_of_one_kind(data):
+    with pytest.raises(UserError, match=f"with nodes of one kind, not a {type(data).__name__}"):
+        Local(3)(data)
 
 
 @pytest.mark.parametrize(

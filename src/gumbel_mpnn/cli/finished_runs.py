@@ -1,0 +1,85 @@
+"""Finished runs that a person names: their index, their folder, and the data they were trained on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gumbel_mpnn.cli.common import note
+from gumbel_mpnn.cli.own_data import DEMO, Source
+from gumbel_mpnn.errors import MissingDataError, UserError
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+    from gumbel_mpnn.records.index import RunIndex
+
+
+@contextmanager
+def open_index(runs: Path) -> Iterator[RunIndex]:
+    """The index of a runs folder; records that cannot be read are named."""
+    from gumbel_mpnn.records.index import RunIndex
+
+    if not runs.exists():
+        note(f"there is no folder {runs} yet")
+    index = RunIndex(runs)
+    try:
+        yield index
+    finally:
+        for sentence in index.damaged:
+            note(f"note: {sentence}")
+        index.close()
+
+
+def folder_of(run: str, runs: Path) -> Path:
+    """The folder called `run` or, where there is none, that of the setting whose fingerprint begins so."""
+    if Path(run).exists():
+        return Path(run)
+    with open_index(runs) as index:
+        return index.find(run).path
+
+
+def made_graph(name: str) -> Data | None:
+    """The graph of that name, if it is one that is made and not read."""
+    from gumbel_mpnn.data import demo_graph
+    from gumbel_mpnn.experiments import GENERATED
+
+    makers = {DEMO: demo_graph, **GENERATED}
+    return makers[name]() if name in makers else None
+
+
+def training_data(folder: Path, source: Source, root: Path | None) -> Data | None:
+    """Exactly what the runs under `folder` were trained on: the files that a person names, or what is here by name.
+
+    None where nothing is named and nothing is here, or what is here is not the same.
+    """
+    from gumbel_mpnn.config import Settings
+    from gumbel_mpnn.records import find_records
+    from gumbel_mpnn.runs.wanted import read_data
+    from gumbel_mpnn.training import data_hash
+
+    found = {record.data_hash: record.settings for record in find_records(folder)}
+    if len(found) == 1:
+        ((digest, tables),) = found.items()
+        settings = Settings.from_dict(tables)
+        given = source.to_train_on(settings.data.undirected) if source.is_own else _by_name(settings.dataset, root)
+        try:
+            data = None if given is None else read_data(given, settings.data, root)
+        except MissingDataError:
+            data = None
+        if data is not None and data_hash(data) == digest:
+            return data
+    if source.is_own:
+        raise UserError(f"the runs under {folder} were trained on other data than those given")
+    return None
+
+
+def _by_name(name: str, root: Path | None) -> str | Data | None:
+    """A data set whose files are here, or a graph that is made; nothing is downloaded."""
+    from gumbel_mpnn.data import locate, specs
+
+    if name in specs:
+        return name if locate(specs[name], root).complete else None
+    return made_graph(name)
