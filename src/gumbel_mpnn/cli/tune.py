@@ -87,7 +87,8 @@ def tune(
 def _figures(trial: Trial) -> list[float | int | None]:
     if trial.run is None:
         return [None, None, None]
-    return [100 * trial.run.val.mean, 100 * trial.run.val.std, trial.run.n]
+    val = trial.run.val
+    return [100 * val.mean, 100 * val.std if val.n > 1 else None, val.n]
 
 
 def _cell(value: object) -> str | int | float:
