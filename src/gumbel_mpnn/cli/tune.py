@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @in_one_sentence
 def tune(
     space: Annotated[Path, typer.Option(help="Settings file (TOML) in which a value may be a list of choices.")],
-    dataset: Annotated[str | None, typer.Argument(help="Name of a data set (see `gumbel-mpnn data`).")] = None,
+    dataset: Annotated[str | None, typer.Argument(help="Name of a data set (see `gumbel-mpnn data`), or demo.")] = None,
     model: Annotated[str, typer.Option(help="Name of a model.")] = "gcn",
     trials: Annotated[int, typer.Option(help="How many settings to try.", min=1)] = 20,
     splits: Annotated[str | None, typer.Option(help="Which splits, like 0-9; all by default.")] = None,
