@@ -46,7 +46,7 @@ class EdgeConvention(StrEnum):
 
 @in_one_sentence
 def measure(
-    dataset: Annotated[str | None, typer.Argument(help="Name of a data set (see `gumbel-mpnn data`).")] = None,
+    dataset: Annotated[str | None, typer.Argument(help="Name of a data set (see `gumbel-mpnn data`), or demo.")] = None,
     every: Annotated[bool, typer.Option("--all", help="Every data set whose files are here.")] = False,
     run: Annotated[
         str | None,

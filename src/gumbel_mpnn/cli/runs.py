@@ -74,7 +74,7 @@ def show(run: RunArgument, runs: RunsOption = Path("runs"), format: FormatOption
         "folder": str(folder),
         "fingerprint": records[0].fingerprint,
         "metric": records[0].metric,
-        "test": {"mean": test.mean, "std": test.std, "stderr": test.stderr, "n": test.n},
+        "test": {**test.to_dict(), "n": test.n},
         "settings": settings,
         "runs": [record.to_dict() for record in records],
     }

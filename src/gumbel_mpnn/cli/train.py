@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 @in_one_sentence
 def train(
-    dataset: Annotated[str | None, typer.Argument(help="Name of a data set (see `gumbel-mpnn data`).")] = None,
+    dataset: Annotated[str | None, typer.Argument(help="Name of a data set (see `gumbel-mpnn data`), or demo.")] = None,
     model: Annotated[str, typer.Option(help="mlp, gcn, sage, gat, drop-edge, sdrf or gumbel-mpnn.")] = "gcn",
     splits: Annotated[str | None, typer.Option(help="Which splits, like 0-9 or 0,3; all by default.")] = None,
     seeds: Annotated[int, typer.Option(help="How many seeds for each split.", min=1)] = 1,

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @in_one_sentence
 def tune(
     space: Annotated[Path, typer.Option(help="Settings file (TOML) in which a value may be a list of choices.")],
-    dataset: Annotated[str | None, typer.Argument(help="Name of a data set (see `gumbel-mpnn data`).")] = None,
+    dataset: Annotated[str | None, typer.Argument(help="Name of a data set (see `gumbel-mpnn data`), or demo.")] = None,
     model: Annotated[str, typer.Option(help="Name of a model.")] = "gcn",
     trials: Annotated[int, typer.Option(help="How many settings to try.", min=1)] = 20,
     splits: Annotated[str | None, typer.Option(help="Which splits, like 0-9; all by default.")] = None,
@@ -87,7 +87,8 @@ def tune(
 def _figures(trial: Trial) -> list[float | int | None]:
     if trial.run is None:
         return [None, None, None]
-    return [100 * trial.run.val.mean, 100 * trial.run.val.std, trial.run.n]
+    val = trial.run.val
+    return [100 * val.mean, 100 * val.std if val.n > 1 else None, val.n]
 
 
 def _cell(value: object) -> str | int | float:

@@ -16,7 +16,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import is_undirected
 
 from gumbel_mpnn.atomic import write_atomically
-from gumbel_mpnn.data.networks import LABEL, LABEL_NAMED_BY
+from gumbel_mpnn.data.networks import LABEL, LABEL_NAMED_BY, METRIC
 from gumbel_mpnn.data.own import GIVEN, PROBABILITY, SPLIT
 from gumbel_mpnn.errors import DataWarning, UserError, did_you_mean
 
@@ -66,7 +66,9 @@ def check_suffix(suffix: str) -> None:
 
 
 def is_directed(data: Data) -> bool:
-    """Whether some edge has no reverse, or one of another weight or origin."""
+    """Whether the graph says so (`undirected`), or some edge has no reverse, or one of another weight or origin."""
+    if data.get("undirected") is False:
+        return True
     attributes = [data[key] for key in _EDGE_COLUMNS.values() if data.get(key) is not None]
     return not is_undirected(data.edge_index, attributes, num_nodes=data.num_nodes)
 
@@ -85,8 +87,11 @@ def _npz(data: Data, edges: NDArray[Any], columns: Columns) -> bytes:
         arrays["node_features"] = _dense(data)
     if data.get("y") is not None:
         arrays["node_labels"] = data.y.numpy()
-    if data.get("class_names"):
-        arrays["class_names"] = np.array([str(name) for name in data.class_names])
+    for name in ("class_names", "node_ids"):
+        if data.get(name):
+            arrays[name] = np.array([str(each) for each in data[name]])
+    if data.get("metric"):
+        arrays["metric"] = np.array(str(data.metric))
     if all(data.get(f"{part}_mask") is not None for part in PARTS):
         arrays |= {f"{part}_masks": np.atleast_2d(data[f"{part}_mask"].numpy().T) for part in PARTS}
     out = io.BytesIO()
@@ -112,6 +117,8 @@ def _graphml(data: Data, edges: NDArray[Any], columns: Columns) -> bytes:
     graph = nx.DiGraph() if is_directed(data) else nx.Graph()
     if data.get("y") is not None:
         graph.graph[LABEL_NAMED_BY] = LABEL
+    if data.get("metric"):
+        graph.graph[METRIC] = str(data.metric)
     for name, attributes in zip(names, _node_attributes(data), strict=True):
         graph.add_node(name, **attributes)
     for (source, target), *values in zip(edges.tolist(), *(c.tolist() for c in columns.values()), strict=True):
@@ -129,11 +136,17 @@ def _node_attributes(data: Data) -> list[dict[str, Any]]:
         for node, label in zip(nodes, data.y.tolist(), strict=True):
             if label >= 0:
                 node[LABEL] = str(classes[label]) if classes else label
-    for part in PARTS:
-        mask = data.get(f"{part}_mask")
-        if mask is not None and mask.dim() == 1:
-            for chosen in mask.nonzero().flatten().tolist():
-                nodes[chosen][SPLIT] = part
+    splits = {part: data[f"{part}_mask"] for part in PARTS if data.get(f"{part}_mask") is not None}
+    if any(mask.dim() > 1 and mask.shape[1] > 1 for mask in splits.values()):
+        warnings.warn(
+            "the splits are left out of the GraphML file, which holds one at most: write .npz to keep them",
+            DataWarning,
+            stacklevel=5,
+        )
+        splits = {}
+    for part, mask in splits.items():
+        for chosen in mask.flatten().nonzero().flatten().tolist():
+            nodes[chosen][SPLIT] = part
     if data.get("x") is not None:
         if data.x.shape[1] > MOST_FEATURES:
             warnings.warn(

@@ -19,6 +19,8 @@ LABEL = "label"
 """The node attribute that `save_graph` writes the label to."""
 LABEL_NAMED_BY = "label_attribute"
 """The attribute of a whole graph that says which of its nodes' is the label."""
+METRIC = "metric_of_models"
+"""The attribute of a whole graph that says what models are judged by."""
 
 
 def from_graphml(
@@ -98,7 +100,7 @@ def _convert(
     row = {node: k for k, node in enumerate(nodes)}
     links = list(graph.edges(data=True))
     edges = np.array([(row[a], row[b]) for a, b, _ in links], dtype=np.int64).reshape(-1, 2)
-    return assemble(
+    data = assemble(
         where=where,
         ids=list(nodes),
         labels=None if label is None else [_text(has.get(label)) for has in nodes.values()],
@@ -111,6 +113,9 @@ def _convert(
         undirected=not graph.is_directed(),
         as_listed=as_listed,
     )
+    if METRIC in graph.graph:
+        data.metric = str(graph.graph[METRIC])
+    return data
 
 
 def _text(value: Any) -> str:

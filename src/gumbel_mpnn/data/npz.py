@@ -62,10 +62,20 @@ def read_graph(paths: Sequence[Path], need_labels: bool = True) -> RawGraph:
         x=_features(arrays, path),
         masks=read_masks(arrays, len(labels), path),
         class_names=[str(name) for name in arrays["class_names"]] if "class_names" in arrays else None,
+        node_ids=_node_ids(arrays, len(labels), path),
+        metric=str(arrays["metric"]) if "metric" in arrays else None,
         weight=_numbers(arrays, "weight", path),
         probability=_numbers(arrays, "probability", path),
         given=_given(arrays, path),
     )
+
+
+def _node_ids(arrays: Arrays, num_nodes: int, path: Path) -> list[str] | None:
+    if "node_ids" not in arrays:
+        return None
+    if arrays["node_ids"].shape != (num_nodes,):
+        raise DataError(f"array 'node_ids' of {path} must have a name for each of {num_nodes} nodes")
+    return [str(name) for name in arrays["node_ids"]]
 
 
 def _count_nodes(arrays: Arrays, path: Path) -> int:

@@ -43,8 +43,8 @@ def from_npz(
     Arrays: `edges` integer [E, 2]; `node_labels` integer [N], -1 for unlabelled; features either as `node_features`
     [N, F] or in CSR form as `features_shape`, `features_indptr`, `features_indices` and, unless all stored values are
     1, `features_data`. Optional: `train_masks`, `val_masks`, `test_masks` bool [S, N], or `train_idx`, `valid_idx`,
-    `test_idx`; `class_names`; `weight` and `probability`, a number for each edge; `given`, whether it was there before
-    a rewiring, which becomes `edge_origin`.
+    `test_idx`; `class_names`; `node_ids`, a name for each node; `metric`, which models are judged by; `weight` and
+    `probability`, a number for each edge; `given`, whether it was there before a rewiring, which becomes `edge_origin`.
 
     Args:
         path: of the file.

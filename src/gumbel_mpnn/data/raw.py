@@ -45,6 +45,8 @@ class RawGraph:
         weight: of every edge, float32 [E], where they have any.
         given: whether an edge was there before a rewiring, bool [E], where the files say.
         probability: what a rewiring made of every edge, float32 [E], where the files say.
+        node_ids: a name per node, where the files have any.
+        metric: what models are judged by, where the files say.
     """
 
     edges: IntArray
@@ -55,6 +57,8 @@ class RawGraph:
     weight: NDArray[np.float32] | None = None
     given: BoolArray | None = None
     probability: NDArray[np.float32] | None = None
+    node_ids: list[str] | None = None
+    metric: str | None = None
 
     def to_data(self) -> Data:
         """A `Data` with the edges as listed; `set_edges` merges and mirrors them."""
@@ -75,6 +79,10 @@ class RawGraph:
             set_masks(data, self.masks)
         if self.class_names is not None:
             data.class_names = self.class_names
+        if self.node_ids is not None:
+            data.node_ids = self.node_ids
+        if self.metric is not None:
+            data.metric = self.metric
         return data
 
 

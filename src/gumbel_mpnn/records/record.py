@@ -60,6 +60,11 @@ class Summary:
         std = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (n - 1)) if n > 1 else 0.0
         return cls(mean=mean, std=std, stderr=std / math.sqrt(n), n=n)
 
+    def to_dict(self) -> dict[str, float | None]:
+        """Plain JSON values; a single figure has no spread."""
+        std, stderr = (self.std, self.stderr) if self.n > 1 else (None, None)
+        return {"mean": self.mean, "std": std, "stderr": stderr}
+
     def __str__(self) -> str:
         if self.n == 1:
             return f"{100 * self.mean:.2f} (one run)"

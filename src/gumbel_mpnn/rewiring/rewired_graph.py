@@ -32,8 +32,9 @@ def as_data(graph: PairGraph, probability: Tensor, data: Data, threshold: float 
     """A plain `Data` with the pairs of `probability` [P] of at least `threshold`.
 
     `edge_index` has both directions of every undirected pair. `edge_probability` is the probability, `edge_weight` that
-    times the weight that the edge was given with (1 for new edges and where there were no weights): what a model is
-    evaluated on. `edge_origin` is true for edges that `data` had. Everything else of `data` that is not about edges is
+    times the weight that the edge was given with (1 for new edges and where there were no weights): all pairs together
+    are what a model is evaluated on by `evaluation="expected"`. `edge_origin` is true for edges that `data` had, and
+    `undirected` is there, and false, where the pairs are arcs. Everything else of `data` that is not about edges is
     kept.
     """
     check_between(0, 1, threshold=threshold)
@@ -49,4 +50,6 @@ def as_data(graph: PairGraph, probability: Tensor, data: Data, threshold: float 
     out = Data(edge_index=index[:, order], **{name: value[order] for name, value in about.items()})
     for key, value in without_pairs(data, graph.num_nodes).to_dict().items():
         out[key] = value
+    if not graph.undirected:
+        out.undirected = False
     return out

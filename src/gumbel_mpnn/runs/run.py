@@ -150,8 +150,8 @@ class Run:
             "model": self.settings.model,
             "metric": self.metric,
             "n": self.n,
-            "test": {"mean": self.test.mean, "std": self.test.std, "stderr": self.test.stderr},
-            "val": {"mean": self.val.mean, "std": self.val.std, "stderr": self.val.stderr},
+            "test": self.test.to_dict(),
+            "val": self.val.to_dict(),
             "seconds": self.seconds,
             "runs": self.folders,
         }

@@ -114,7 +114,7 @@ def learned_graph(folder: Path, threshold: float = 0.5) -> Data:
     if not files:
         raise DataError(
             f"there is no learned graph under {folder}: give the folder of a finished run of gumbel-mpnn"
-            " (that of sdrf is made before training and not kept: Run.rewire makes it again)"
+            " (that of sdrf is made before training and not kept: Run.rewire and measure --run make it again)"
         )
     contents = [_unpack(file) for file in files]
     first = contents[0]

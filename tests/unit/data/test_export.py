@@ -2,6 +2,7 @@
 
 import csv
 import warnings
+from functools import partial
 
 import networkx
 import numpy as np
@@ -12,7 +13,9 @@ from torch_geometric.data import Data
 import gumbel_mpnn as gm
 from gumbel_mpnn.data import from_csv, from_graphml, from_npz, save_graph
 from gumbel_mpnn.data.export import MOST_FEATURES, is_directed
-from gumbel_mpnn.errors import DataWarning, UserError
+from gumbel_mpnn.errors import DataError, DataWarning, UserError
+from gumbel_mpnn.graph import PairGraph
+from gumbel_mpnn.rewiring.rewired_graph import as_data
 from helpers import edges
 
 #     a – b – c    d (alone)      a – c was added; c has no label
@@ -106,6 +109,44 @@ def test_many_features_are_left_out_of_graphml_with_a_word(tmp_path):
     assert from_npz(tmp_path / "g.npz").num_features == MOST_FEATURES + 1
 
 
+@pytest.mark.parametrize(("suffix", "read"), [("npz", from_npz), ("graphml", from_graphml)])
+def test_ids_and_metric_come_back(tmp_path, suffix, read):
+    graph = GRAPH.clone()
+    graph.metric = "roc_auc"
+    save_graph(graph, tmp_path / f"graph.{suffix}")
+    back = read(tmp_path / f"graph.{suffix}")
+    assert (back.node_ids, back.metric, back.name) == (["a", "b", "c", "d"], "roc_auc", "graph")
+
+
+def test_ids_of_an_npz_file_are_checked(tmp_path):
+    np.savez(tmp_path / "a.npz", edges=[[0, 1]], node_labels=[0, 1], node_features=[[0.0], [1.0]], node_ids=["a"])
+    with pytest.raises(DataError, match=r"array 'node_ids' of .* must have a name for each of 2 nodes"):
+        from_npz(tmp_path / "a.npz")
+
+
+@pytest.mark.parametrize("splits", [1, 2])
+def test_several_splits_are_left_out_of_graphml_with_a_word(tmp_path, splits):
+    graph = GRAPH.clone()
+    for part in ("train", "val", "test"):
+        graph[f"{part}_mask"] = torch.stack([GRAPH[f"{part}_mask"]] * splits, dim=1)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        save_graph(graph, tmp_path / "graph.graphml")
+    assert ["the splits are left out" in str(one.message) for one in caught] == [True] * (splits - 1)
+    back = from_graphml(tmp_path / "graph.graphml")
+    assert ("train_mask" in back) is (splits == 1)
+
+
+@pytest.mark.parametrize("suffix", ["npz", "graphml"])
+def test_arcs_stay_arcs_where_every_one_has_its_reverse(tmp_path, suffix):
+    graph = PairGraph.build(GRAPH.edge_index, 4, undirected=False)
+    learned = as_data(graph, torch.full((6,), 0.75), GRAPH)
+    assert learned.undirected is False
+    save_graph(learned, tmp_path / f"graph.{suffix}")
+    read = {"npz": partial(from_npz, undirected=False), "graphml": from_graphml}[suffix]
+    equal(read(tmp_path / f"graph.{suffix}"), learned, *OF_EDGES)
+
+
 def test_other_files_are_refused(tmp_path):
     with pytest.raises(UserError, match=r"cannot write a graph as '\.gml': did you mean '\.graphml'"):
         save_graph(GRAPH, tmp_path / "g.gml")
@@ -167,6 +208,8 @@ def test_what_a_run_learned_can_be_trained_on(tmp_path, suffix, read):
     path = tmp_path / f"learned{suffix}"
     with warnings.catch_warnings():
         warnings.simplefilter("error", DataWarning)
+        if suffix == ".graphml":
+            warnings.filterwarnings("ignore", "the splits are left out")
         save_graph(rewired, path)
         back = read(path)
     equal(back, rewired, "x", "y", *OF_EDGES)
