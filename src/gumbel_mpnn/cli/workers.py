@@ -14,6 +14,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 
+import torch
+
 from gumbel_mpnn.cli.reproduction import Request, train_jobs
 from gumbel_mpnn.errors import UserError
 from gumbel_mpnn.runs.locks import can_lock
@@ -33,6 +35,7 @@ def workers_beside(names: Sequence[str], request: Request) -> Iterator[Request]:
     spawning = multiprocessing.get_context("spawn")
     places = range(1, request.workers)
     workers = [spawning.Process(target=_assist, args=(names, request, place), daemon=True) for place in places]
+    threads = torch.get_num_threads()
     if workers:
         _share_cores(request)
     for worker in workers:
@@ -40,6 +43,7 @@ def workers_beside(names: Sequence[str], request: Request) -> Iterator[Request]:
     try:
         yield request
     finally:
+        torch.set_num_threads(threads)
         for worker in workers:
             worker.terminate()
         for worker in workers:
@@ -63,6 +67,4 @@ def _assist(names: Sequence[str], request: Request, place: int) -> None:
 
 
 def _share_cores(request: Request) -> None:
-    import torch
-
     torch.set_num_threads(max(1, (os.cpu_count() or 1) // request.workers))

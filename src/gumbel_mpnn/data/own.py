@@ -65,7 +65,7 @@ def from_npz(
 
 def named_after(path: Path, data: Data) -> Data:
     """The graph of a file with its name: runs on it are listed so, but not as what has presets, which it would get."""
-    taken = normal_name(path.stem) in {"demo", *specs, *(dataset for _, dataset, _ in list_presets())}
+    taken = normal_name(path.stem) in {*specs, *(dataset for _, dataset, _ in list_presets())}
     data.name = f"own-{path.stem}" if taken else path.stem
     return data
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import torch
 
 from gumbel_mpnn.cli import workers
 from gumbel_mpnn.cli.reproduction import Request, reproduction
@@ -43,14 +44,16 @@ def in_this_process(monkeypatch):
 
 def test_they_train_what_is_asked_for_and_end_with_the_block(monkeypatch):
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
-    request = Request(**ASKED, workers=2)
+    request, threads = Request(**ASKED, workers=2), torch.get_num_threads()
     wanted = len(request.jobs(request.experiment("bottleneck")))
     with workers_beside(["bottleneck"], request):
         (worker,) = multiprocessing.active_children()
         while worker.is_alive() and len(records()) < wanted:
             time.sleep(0.05)
         assert len(records()) == wanted > 0
+        assert torch.get_num_threads() == 1
     assert not worker.is_alive()
+    assert torch.get_num_threads() == threads
 
 
 def test_the_same_rows_as_alone(in_this_process, monkeypatch):
