@@ -16,8 +16,9 @@ from torch import Tensor
 
 from gumbel_mpnn.graph.first_order import first_order
 
-WIDEST = 128
-"""Channels in and out, at the most: wider layers have results enough for libraries to be fast."""
+WIDEST = 64
+"""Channels in and out, at the most. A program that holds 128 x 128 sums spills: a step of one million arcs then took
+2.8 ms, with a library's products 2.0."""
 CHUNK = 1024
 """Nodes that one program adds up."""
 

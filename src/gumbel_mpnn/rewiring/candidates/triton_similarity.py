@@ -33,7 +33,7 @@ class Tiling:
     """Channels at a time where there are more than `whole`."""
     whole: int = 128
     """Up to so many channels a program keeps its rows in shared memory."""
-    warps: int = 4
+    warps: int = 8
     stages: int = 2
 
     @property
