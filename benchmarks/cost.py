@@ -1,4 +1,4 @@
-"""What a training step of Gumbel-MPNN (bilinear scorer, GCN) must read, write and compute, term by term.
+"""What a training step of Gumbel-MPNN (bilinear scorer, GCN) must read, write and compute, term by term; and an epoch.
 
 Rows gathered along pairs and arcs are counted as if there were no cache; arrays of nodes once for each pass over them;
 what fits in registers (noise, dropout's random numbers) not at all. A graph has N nodes, P pairs and A = 2 P arcs.
@@ -6,7 +6,7 @@ what fits in registers (noise, dropout's random numbers) not at all. A graph has
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 INDEX = 4
 """Bytes of a node's number."""
@@ -27,6 +27,8 @@ class Sizes:
     channels: int
     number: int = 4
     """Bytes of a stored activation."""
+    words: int | None = None
+    """How many features are not 0, where the others are not kept; None: all are kept."""
 
     @property
     def arcs(self) -> int:
@@ -48,6 +50,10 @@ class Sizes:
 
 ARXIV = Sizes(nodes=169_343, pairs=2_315_598, features=128, width=256, layers=3, classes=40, channels=128)
 """ogbn-arxiv's counts, with as many candidates as it has edges."""
+CORA = Sizes(nodes=2708, pairs=5278 + 10_634, features=1433, width=256, layers=2, classes=7, channels=64, words=49_216)
+"""Cora's, with five local candidates for each node."""
+PLAIN_CORA = replace(CORA, pairs=5278)
+"""The same without candidates."""
 
 
 @dataclass(frozen=True)
@@ -59,11 +65,27 @@ class Term:
     flops: int
     matmul: bool = False
     """Whether it is a dense product, which has the rate of the tensor cores."""
+    forward: float = 0.0
+    """The share of it that is done on the way forward."""
 
 
 def step_terms(size: Sizes) -> list[Term]:
     """All parts of a step, forward and backward."""
-    return [*_scorer(size), *_draw(size), *_layers(size), *_head(size), _adam(size)]
+    return [*_scorer(size), *_draw(size), *plain_step_terms(size)]
+
+
+def plain_step_terms(size: Sizes) -> list[Term]:
+    """The parts that a GCN without rewiring has too."""
+    return [*_layers(size), *_head(size), _adam(size)]
+
+
+def evaluation_terms(terms: list[Term]) -> list[Term]:
+    """What an evaluation does of a step's parts."""
+    return [
+        replace(term, bytes=int(term.bytes * term.forward), flops=int(term.flops * term.forward))
+        for term in terms
+        if term.forward
+    ]
 
 
 def seconds_at(terms: list[Term], bytes_per_s: float, flops_per_s: float, matmul_flops_per_s: float) -> float:
@@ -82,13 +104,14 @@ def _scorer(s: Sizes) -> list[Term]:
     """
     dense = s.nodes * s.channels
     return [
-        _matmul("encode the features", s, s.features, s.channels, gradient_of_input=False),
-        Term("scale to length 1", 5 * dense * s.number, 10 * dense),
+        _times_features("encode the features", s, s.channels, gradient_of_input=False),
+        Term("scale to length 1", 5 * dense * s.number, 10 * dense, forward=2 / 5),
         _matmul("times the form's matrix", s, s.channels, s.channels),
         Term(
             "scores of the pairs",
             _gathered(s, s.pairs, s.channels) + dense * s.number,
             2 * s.pairs * s.channels,
+            forward=1,
         ),
         Term(
             "gradient of the scores",
@@ -105,7 +128,7 @@ def _draw(s: Sizes) -> list[Term]:
     read two arcs' gradients and θ for each pair, write its gradient. Nodes: read the degree, write its root, twice.
     """
     pairs, arcs = (2 + 2) * s.pairs * WEIGHT, (3 * WEIGHT + INDEX) * s.arcs
-    return [Term("draw, degrees", pairs + arcs + 4 * s.nodes * WEIGHT, 20 * s.pairs)]
+    return [Term("draw, degrees", pairs + arcs + 4 * s.nodes * WEIGHT, 20 * s.pairs, forward=1 / 2)]
 
 
 def _layers(s: Sizes) -> list[Term]:
@@ -121,14 +144,16 @@ def _layers(s: Sizes) -> list[Term]:
         name, sent = f"layer {layer + 1}: ", min(wide, s.width)
         rows, sent_rows = s.nodes * s.width * s.number, s.nodes * sent * s.number
         terms += [
-            _matmul(name + "times its matrix", s, wide, s.width, gradient_of_input=layer > 0 or wide < s.width),
-            Term(name + "sum along the arcs", _gathered(s, s.arcs, sent) + 2 * sent_rows, 2 * s.arcs * sent),
+            _matmul(name + "times its matrix", s, wide, s.width)
+            if layer > 0
+            else _times_features(name + "times its matrix", s, s.width, gradient_of_input=wide < s.width),
+            Term(name + "sum along the arcs", _gathered(s, s.arcs, sent) + 2 * sent_rows, 2 * s.arcs * sent, forward=1),
             Term(
                 name + "gradients along the arcs",
                 _gathered(s, s.arcs, sent, values=2) + 3 * sent_rows,
                 4 * s.arcs * sent,
             ),
-            Term(name + "bias, ReLU, dropout", 5 * rows, 6 * s.nodes * s.width),
+            Term(name + "bias, ReLU, dropout", 5 * rows, 6 * s.nodes * s.width, forward=2 / 5),
         ]
     return terms
 
@@ -147,7 +172,21 @@ def _adam(s: Sizes) -> Term:
 def _matmul(name: str, s: Sizes, wide: int, out: int, *, gradient_of_input: bool = True) -> Term:
     """[N, wide] times [wide, out], and its gradients: each product reads two operands and writes one."""
     products = 3 if gradient_of_input else 2
-    return Term(name, products * s.nodes * (wide + out) * s.number, products * 2 * s.nodes * wide * out, matmul=True)
+    moved, done = s.nodes * (wide + out) * s.number, 2 * s.nodes * wide * out
+    return Term(name, products * moved, products * done, matmul=True, forward=1 / products)
+
+
+def _times_features(name: str, s: Sizes, out: int, *, gradient_of_input: bool) -> Term:
+    """The features times a matrix, and its gradient.
+
+    Where only those that are not 0 are kept, a row of the matrix is read for each on the way forward and a row of the
+    result's gradient on the way back; the gradient of the matrix is as large as the matrix.
+    """
+    if s.words is None:
+        return _matmul(name, s, s.features, out, gradient_of_input=gradient_of_input)
+    forward = _gathered(s, s.words, out) + s.nodes * out * s.number
+    both = forward + _gathered(s, s.words, out) + s.features * out * s.number
+    return Term(name, both, 4 * s.words * out, forward=forward / both)
 
 
 def _gathered(s: Sizes, rows: int, wide: int, *, values: int = 1) -> int:

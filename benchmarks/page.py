@@ -129,7 +129,26 @@ def replicas_gpu(result: Result) -> str:
     )
 
 
-def counted_terms(result: Result | None) -> str:
+def counted_epochs(results: Path) -> str:
+    """What a run's epoch on Cora moves by the count, beside the time it takes among a hundred."""
+    step, replicas = (_read(results, name) for name in ("step_gpu", "replicas_gpu"))
+    if step is None or replicas is None:
+        return _not_measured("replicas_gpu")
+    limits, each = step["ceilings"], replicas["ms_per_run_and_epoch"]
+    steps = {"GCN": cost.plain_step_terms(cost.PLAIN_CORA), "Gumbel-MPNN": cost.step_terms(cost.CORA)}
+    rows = []
+    for title, step_terms in steps.items():
+        terms = [*step_terms, *cost.evaluation_terms(step_terms)]
+        least = 1e3 * cost.seconds_at(
+            terms, limits["copy_bytes_per_s"], limits["float32_flops_per_s"], limits["tf32_flops_per_s"]
+        )
+        many = each[f"our {title}, {max(replicas['at_once'].values())} at once"]
+        megabytes = sum(term.bytes for term in terms) / 1e6
+        rows.append([title, f"{megabytes:.0f}", f"{least:.3f}", f"{many:.3f}", f"{least / many:.0%}"])
+    return table(["program", "MB counted", "ms at the ceilings", "ms of a run's epoch", "share reached"], rows)
+
+
+def counted_terms(results: Path) -> str:
     """What a step must move and compute, by the count in cost.py; the layers together."""
     groups: dict[str, list[int]] = {}
     for term in cost.step_terms(cost.ARXIV):
@@ -141,7 +160,7 @@ def counted_terms(result: Result | None) -> str:
     return table(["part of the step", "GB", "G operations"], rows)
 
 
-def growth(result: Result | None) -> str:
+def growth(results: Path) -> str:
     """By what the counted bytes and operations of that step grow when one size is doubled."""
 
     def totals(size: cost.Sizes) -> tuple[int, int]:
@@ -173,21 +192,22 @@ TABLES: dict[str, Callable[[Any], str]] = {
     "candidates": timings,
     "start_up": timings,
     "list_runs": timings,
+}
+"""Those that show one benchmark's file."""
+COUNTS: dict[str, Callable[[Path], str]] = {
     "counted": counted_terms,
+    "counted_epochs": counted_epochs,
     "growth": growth,
 }
-COMPUTED = ("counted", "growth")
-"""Tables that need no measurement."""
+"""Those that are computed, from the folder of the files."""
 
 
 def render(name: str, results: Path) -> str:
     """The table called `name`, or the words that there is none yet."""
-    path = results / f"{name}.json"
-    if name in COMPUTED:
-        return TABLES[name](None)
-    if not path.exists():
-        return f"Not measured yet (`python benchmarks/{name}.py`)."
-    return TABLES[name](json.loads(path.read_text()))
+    if name in COUNTS:
+        return COUNTS[name](results)
+    result = _read(results, name)
+    return _not_measured(name) if result is None else TABLES[name](result)
 
 
 def fill(text: str, results: Path) -> str:
@@ -205,6 +225,15 @@ def main() -> None:
     if options.check:
         sys.exit(None if after == before else "docs/performance.md is not what the results say: run benchmarks/page.py")
     PAGE.write_text(after, encoding="utf-8")
+
+
+def _read(results: Path, name: str) -> Result | None:
+    path = results / f"{name}.json"
+    return json.loads(path.read_text()) if path.exists() else None
+
+
+def _not_measured(name: str) -> str:
+    return f"Not measured yet (`python benchmarks/{name}.py`)."
 
 
 def _ms(value: float) -> str:

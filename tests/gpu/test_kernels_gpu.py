@@ -7,7 +7,7 @@ from graph_cases import GRAPHS, REPLICAS, WIDTHS, check_against_float64
 from gumbel_mpnn.graph import PairGraph, SparseLayout, matmul, sampled_product
 from gumbel_mpnn.nn import Streams, backbones
 from gumbel_mpnn.nn.activation import activate, dropout, dropout_features
-from gumbel_mpnn.nn.modules import make_norm
+from gumbel_mpnn.nn.modules import Linear, make_norm
 from gumbel_mpnn.rewiring import GumbelMPNN
 from gumbel_mpnn.training import replay, train
 from helpers import make_settings, make_task, normal, numbers, randomized, replicas, small_data
@@ -181,3 +181,34 @@ def test_replayed_epochs_are_the_plain_ones(name, metric, monkeypatch):
     replayed = train(task, settings, group)
     monkeypatch.setattr(replay, "WARM_UP", 10**9)
     assert numbers(replayed) == numbers(train(task, settings, group))
+
+
+@pytest.mark.parametrize("widths", [(7, 64), (64, 64), (128, 100), (300, 20)], ids=str)
+@pytest.mark.parametrize("shared", [True, False])
+def test_linear_layers_are_those_of_float64(widths, shared):
+    layer = randomized(Linear(3, *widths)).cuda()
+    x, probe = normal(1 if shared else 3, 5000, widths[0]).cuda(), normal(3, 5000, widths[1], seed=1).cuda()
+    results = []
+    for dtype in (torch.float32, torch.float64):
+        layer, features = layer.to(dtype), x.to(dtype).requires_grad_()
+        out = layer(features[0] if shared else features)
+        grads = torch.autograd.grad((out * probe.to(dtype)).sum(), [features, *layer.parameters()])
+        results.append([tensor.double() for tensor in (out, *grads)])
+    torch.testing.assert_close(*results, rtol=1e-3, atol=1e-3)
+
+
+def test_layers_of_more_numbers_than_32_bits_count():
+    """The last nodes are computed as the first ones are."""
+    nodes, width = 2**23 + 16, 256
+    x = torch.zeros(1, nodes, width, device="cuda", dtype=torch.bfloat16)
+    x[:, :16] = x[:, -16:] = torch.randn(16, width, device="cuda", dtype=torch.bfloat16)
+    seeds, call = torch.zeros(1, dtype=torch.int64, device="cuda"), torch.zeros((), dtype=torch.int64, device="cuda")
+    from gumbel_mpnn.nn.triton_kernels import fused_dropout, norm_relu_dropout
+
+    y = norm_relu_dropout(x, None, None, None, None, norm="none", eps=1e-5, probability=0.0, seeds=seeds, call=call)
+    assert torch.equal(y[:, -16:], x[:, -16:].relu())
+    assert torch.equal(y[:, :16], y[:, -16:])
+    kept = fused_dropout(x.fill_(1), 0.5, seeds, call)
+    assert 0.4 < float((kept[:, -16:] > 0).float().mean()) < 0.6
+    assert set(kept[:, -16:].unique().tolist()) == {0.0, 2.0}
+    assert not torch.equal(kept[:, :16], kept[:, -16:])

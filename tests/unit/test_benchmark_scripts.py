@@ -39,9 +39,9 @@ def run(tmp_path, monkeypatch, capsys):
 def run_toy(run, tmp_path):
     """A function that runs a script on a toy, which must leave nothing behind."""
 
-    def run_script(script):
+    def run_script(script, *arguments):
         before = contents()
-        lines = run(script, "--toy")
+        lines = run(script, "--toy", *arguments)
         assert contents() == before
         assert list(tmp_path.iterdir()) == []
         return [line for line in lines if not line.startswith("no GPU")]
@@ -113,7 +113,13 @@ def test_candidates_against_scikit_learn(run_toy):
 
 def test_candidates_on_a_gpu(run_toy):
     _, *rows = run_toy("candidates_gpu.py")
-    assert names(rows) == ["plain matmul and topk", "Local", "Global, 5 N pairs", "Local, with copies"]
+    ours = ["Local", "Global, 5 N pairs", "Global, 2 |E| pairs"]
+    again = ["Local, with copies", "Local, chunked", "Global, 5 N pairs, chunked"]
+    assert names(rows) == ["plain matmul and topk", *ours, *again]
+    header, *rows = run_toy("candidates_gpu.py", "--variants")
+    assert re.split("  +", header.strip()) == ours
+    assert names(rows)[:2] == ["as it is", "3 stages"]
+    assert all(re.search(r"(  +\d+\.\d\d ms){3}$", row) for row in rows)
 
 
 def test_starting_the_command(run_toy):

@@ -1,22 +1,30 @@
-"""Which kernels the sparse products run on."""
+"""Which kernels run: our own on a GPU that Triton serves, else torch's."""
 
 from __future__ import annotations
 
 from functools import cache
+from importlib import import_module
 from types import ModuleType
 
+import torch
 from torch import Tensor
 
 
 def gpu_kernels(x: Tensor) -> ModuleType | None:
-    """Our own kernels where `x` lies on a GPU that Triton serves; None where torch's products must do."""
-    return _import_kernels() if x.is_cuda else None
+    """Our own sparse products where `x` lies on a GPU that Triton serves; None where torch's must do."""
+    return import_kernels("gumbel_mpnn.graph.triton_kernels") if x.is_cuda else None
+
+
+def attention_kernels(x: Tensor) -> ModuleType | None:
+    """The same for attention, in plain 32 bits alone."""
+    wanted = x.is_cuda and x.dtype == torch.float32
+    return import_kernels("gumbel_mpnn.graph.triton_attention") if wanted else None
 
 
 @cache
-def _import_kernels() -> ModuleType | None:
+def import_kernels(module: str) -> ModuleType | None:
+    """A module of kernels, or None where Triton is not installed."""
     try:
-        from gumbel_mpnn.graph import triton_kernels
+        return import_module(module)
     except ImportError:
         return None
-    return triton_kernels

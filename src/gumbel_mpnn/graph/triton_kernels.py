@@ -26,6 +26,8 @@ TILE = 1024
 """Numbers that one warp has under way at once; with more warps to a row the same kernel was up to 7 times slower."""
 WIDEST = 1024
 """Channels that a program holds of its own row; wider ones are worked off in slices."""
+COUNTS = ["nodes", "positions", "slots", "values_batch", "scale_batch"]
+"""Numbers that Triton would compile a kernel anew for, by whether 16 divides them, and that gain nothing by it."""
 
 
 @triton.jit
@@ -45,7 +47,7 @@ def _finish(
     tl.store(out + batch * out_batch + row * out_row + channel, total, mask=inside)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=COUNTS)
 def _walk(
     chunk_row, chunk_begin, chunk_slot, index, order, values, x, own, scale, image, out, samples, scale_grad, partial,
     width, nodes, positions, slots, values_batch, x_batch, x_row, own_batch, own_row, scale_batch,
@@ -99,7 +101,7 @@ def _walk(
             )  # fmt: skip
 
 
-@triton.jit
+@triton.jit(do_not_specialize=COUNTS)
 def _join(
     long_row, long_begin, x, own, scale, image, out, scale_grad, partial,
     width, nodes, slots, x_batch, x_row, own_batch, own_row, scale_batch, image_batch, image_row, out_batch, out_row,

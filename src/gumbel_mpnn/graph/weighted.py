@@ -8,6 +8,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from gumbel_mpnn.graph.attention import attention
 from gumbel_mpnn.graph.memo import Memo
 from gumbel_mpnn.graph.pair_graph import PairGraph
 from gumbel_mpnn.graph.symmetric import symmetric_product
@@ -73,25 +74,9 @@ class WeightedGraph:
         x [B, N, D]; the score of an arc is the leaky ReLU of target + source, each [B, N]. An arc's weight
         multiplies its share before the shares are made to sum to 1.
         """
-        one = torch.ones_like(target)
-        scores = self.graph.arc_scores(torch.stack([target, one], -1), torch.stack([one, source], -1))
-        scores = torch.nn.functional.leaky_relu(scores, negative_slope)
-        own = torch.nn.functional.leaky_relu(target + source, negative_slope)
-        weight = self.arc_weight.view(-1, self.graph.num_arcs) if self.graph.num_arcs else scores
-        weight = weight.repeat_interleave(scores.shape[0] // max(weight.shape[0], 1), dim=0)
-        top = self._largest(scores, own, weight)
-        # An arc of weight 0 does not count for the maximum; without the clamp its share could be 0 · ∞.
-        share = weight * (scores - top[:, self.graph.arc_target]).clamp(max=_SAFE_EXPONENT).exp()
-        own_share = (own - top).exp()
-        total = self.graph.sum_arcs(share) + own_share
-        return (self.graph.propagate_arcs(x, share) + own_share[..., None] * x) / total[..., None]
-
-    @torch.no_grad()
-    def _largest(self, scores: Tensor, own: Tensor, weight: Tensor) -> Tensor:
-        """Largest score among self and the neighbors that are there, [B, N]."""
-        present = scores.masked_fill(weight == 0, -torch.inf)
-        return own.scatter_reduce(1, self.graph.arc_target.expand_as(present), present, "amax")
+        weight = self.arc_weight.view(-1, self.graph.num_arcs) if self.graph.num_arcs else target.new_ones(1, 0)
+        share, own_share = attention(self.graph.arcs, weight, target, source, negative_slope)
+        return self.graph.propagate_arcs(x, share) + own_share[..., None] * x
 
 
 _plain: Memo[WeightedGraph] = Memo()
-_SAFE_EXPONENT = 60.0

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from types import ModuleType
-
 import torch
 from torch import Tensor, nn
 
 from gumbel_mpnn.nn.features import SparseFeatures
+from gumbel_mpnn.nn.kernels import gpu_kernels
 from gumbel_mpnn.nn.modules import BatchNorm, LayerNorm
-from gumbel_mpnn.nn.streams import Streams, import_kernels
+from gumbel_mpnn.nn.streams import Streams
 
 
 def activate(x: Tensor, norm: nn.Module, probability: float, streams: Streams) -> Tensor:
     """dropout(relu(norm(x))) for x [R, N, D], in one pass on a GPU; nothing is dropped outside training."""
     probability = probability if norm.training else 0.0
-    kernels = _gpu_kernels(x)
+    kernels = gpu_kernels(x.device)
     # The fused gradient of batch norm is that of training; the rare gradient in evaluation goes the plain way.
     if kernels is None or (isinstance(norm, BatchNorm) and not norm.training and x.requires_grad):
         return dropout(torch.relu(norm(x)), probability, streams)
@@ -40,7 +39,7 @@ def dropout(x: Tensor, probability: float, streams: Streams) -> Tensor:
     """Zero entries of [R, ...] with `probability`, each replica from its own stream, and scale up the rest."""
     if probability == 0:
         return x
-    if kernels := _gpu_kernels(x):
+    if kernels := gpu_kernels(x.device):
         out: Tensor = kernels.fused_dropout(x, probability, streams.seeds, streams.next_call())
         return out
     mask, kept = streams.keep(x.shape[1:], 1 - probability)
@@ -54,8 +53,3 @@ def dropout_features(x: Tensor | SparseFeatures, probability: float, streams: St
     if isinstance(x, SparseFeatures):
         return SparseFeatures(x.layout, dropout(x.values.expand(len(streams), -1), probability, streams))
     return dropout(x.expand(len(streams), *x.shape), probability, streams)
-
-
-def _gpu_kernels(x: Tensor) -> ModuleType | None:
-    """Our own kernels where `x` lies on a GPU that Triton serves, else None."""
-    return import_kernels() if x.is_cuda else None

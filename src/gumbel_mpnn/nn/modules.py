@@ -13,6 +13,7 @@ from gumbel_mpnn.errors import unknown_name
 from gumbel_mpnn.graph import matmul
 from gumbel_mpnn.graph.first_order import first_order
 from gumbel_mpnn.nn.features import SparseFeatures
+from gumbel_mpnn.nn.kernels import gpu_kernels
 from gumbel_mpnn.nn.streams import Streams
 
 
@@ -56,6 +57,9 @@ class Linear(ReplicaModule):
         if isinstance(x, SparseFeatures):
             product = self._times_sparse(x)
             return product if self.bias is None else product + self.bias
+        if (kernels := gpu_kernels(x.device)) and kernels.is_narrow(x, self.weight):
+            out: Tensor = kernels.narrow_linear(x.expand(self.weight.shape[0], -1, -1), self.weight, self.bias)
+            return out
         if self.bias is None:
             return x @ self.weight
         return torch.baddbmm(self.bias, x.expand(self.weight.shape[0], -1, -1), self.weight)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from functools import cache
-from types import ModuleType
 
 import torch
 from torch import Tensor
+
+from gumbel_mpnn.nn.kernels import gpu_kernels
 
 
 class Streams:
@@ -24,7 +24,7 @@ class Streams:
     def rewind(self) -> None:
         """Start all streams anew."""
         self._calls.zero_()
-        if self.device.type != "cuda" or import_kernels() is None:  # else nothing is drawn from the generators
+        if gpu_kernels(self.device) is None:  # else nothing is drawn from the generators
             for generator in self._generators:
                 generator.manual_seed(generator.initial_seed())
 
@@ -40,7 +40,7 @@ class Streams:
 
     def noise(self, count: int) -> Tensor:
         """`count` uniform numbers in [0, 1) for each replica, [R, count]; one kernel for all of them on a GPU."""
-        if self.device.type == "cuda" and (kernels := import_kernels()) is not None:
+        if kernels := gpu_kernels(self.device):
             out: Tensor = kernels.fused_uniform(self.seeds, self.next_call(), count)
             return out
         return self.uniform((count,), 0.0, 1.0)
@@ -76,16 +76,6 @@ class Streams:
         self._calls.copy_(state["calls"])
         for generator, row in zip(self._generators, state["generators"], strict=True):
             generator.set_state(row.cpu().clone())  # a row of its own: torch reads from its storage's start
-
-
-@cache
-def import_kernels() -> ModuleType | None:
-    """The GPU kernels of this room, or None where Triton is not installed."""
-    try:
-        from gumbel_mpnn.nn import triton_kernels
-    except ImportError:
-        return None
-    return triton_kernels
 
 
 def derive_seed(seed: int, purpose: str) -> int:

@@ -30,13 +30,19 @@ def _kept(y, seeds, calls, replica, row, channel, width, probability):
 
 
 @triton.jit
-def _tile(x, base, row, channel, width, inside):
-    """A tile of nodes times channels; numbers kept in 16 bits are computed with in 32."""
-    value = tl.load(x + base + row[:, None] * width + channel[None, :], mask=inside, other=0.0)
-    return value.to(tl.float32) if value.dtype.primitive_bitwidth == 16 else value
+def _place(base, row, channel, width):
+    """Where a tile of nodes times channels lies; there may be more numbers than 32 bits can count."""
+    return base + row[:, None].to(tl.int64) * width + channel[None, :]
 
 
 @triton.jit
+def _tile(x, base, row, channel, width, inside):
+    """A tile of nodes times channels; numbers kept in 16 bits are computed with in 32."""
+    value = tl.load(x + _place(base, row, channel, width), mask=inside, other=0.0)
+    return value.to(tl.float32) if value.dtype.primitive_bitwidth == 16 else value
+
+
+@triton.jit(do_not_specialize=["nodes"])
 def _forward(
     x, y, weight, bias, mean, rstd, seeds, calls, nodes, width, probability, scale, eps,
     NORM: tl.constexpr, DROP: tl.constexpr, ROWS: tl.constexpr, WIDTH: tl.constexpr,
@@ -65,10 +71,10 @@ def _forward(
     value = tl.where(value <= 0, 0.0, value) * scale  # and not maximum, which would hide a NaN
     if DROP:
         value = _kept(value, seeds, calls, replica, row, channel, width, probability)
-    tl.store(y + base + row[:, None] * width + channel[None, :], value, mask=inside)
+    tl.store(y + _place(base, row, channel, width), value, mask=inside)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["nodes", "chunks"])
 def _chunk_moments(
     x, means, squares, nodes, width, chunks, CHUNK: tl.constexpr, ROWS: tl.constexpr, WIDTH: tl.constexpr
 ):
@@ -95,7 +101,7 @@ def _chunk_moments(
     tl.store(squares + place, square, mask=there)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["nodes", "chunks"])
 def _chunk_grads(
     x, y, grad, out, mean, rstd, weight, sum_one, sum_normal, nodes, width, chunks, scale,
     LAYER: tl.constexpr, CHUNK: tl.constexpr, ROWS: tl.constexpr, WIDTH: tl.constexpr,
@@ -126,13 +132,13 @@ def _chunk_grads(
             flat = tl.sum(inner, axis=1) / width
             slope = tl.sum(inner * normal, axis=1) / width
             value = (inner - flat[:, None] - normal * slope[:, None]) * root
-            tl.store(out + base + row[:, None] * width + channel[None, :], value, mask=inside)
+            tl.store(out + _place(base, row, channel, width), value, mask=inside)
     place = (replica * chunks + chunk) * width + channel
     tl.store(sum_one + place, one, mask=there)
     tl.store(sum_normal + place, along, mask=there)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["nodes"])
 def _backward(
     x, y, grad, out, mean, rstd, weight, along_one, along_normal, nodes, width, scale,
     BATCH: tl.constexpr, ROWS: tl.constexpr, WIDTH: tl.constexpr,
@@ -153,7 +159,7 @@ def _backward(
         slope = tl.load(along_normal + place, mask=there, other=0.0)
         normal = (_tile(x, base, row, channel, width, inside) - center[None, :]) * root[None, :]
         value = (value - flat[None, :] - normal * slope[None, :]) * (gain * root)[None, :]
-    tl.store(out + base + row[:, None] * width + channel[None, :], value, mask=inside)
+    tl.store(out + _place(base, row, channel, width), value, mask=inside)
 
 
 def batch_moments(x: Tensor) -> tuple[Tensor, Tensor]:

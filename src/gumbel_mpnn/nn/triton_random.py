@@ -15,15 +15,21 @@ BLOCK = 1024
 
 
 @triton.jit
+def _bits(seeds, calls, replica, place):
+    """Random bits of the numbers at these places, which may be more than 32 bits can count."""
+    low = place.to(tl.int32)
+    bits, _, _, _ = tl.philox(
+        tl.load(seeds + replica), low, low * 0 + tl.load(calls).to(tl.int32), (place >> 32).to(tl.int32), low * 0
+    )
+    return bits
+
+
+@triton.jit
 def _dropout(x, out, seeds, calls, count, probability, scale, BLOCK: tl.constexpr):
     replica = tl.program_id(1).to(tl.int64)
-    place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    place = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = place < count
-    seed = tl.load(seeds + replica)
-    call = tl.load(calls).to(tl.int32)
-    zero = place * 0
-    bits, _, _, _ = tl.philox(seed, place, zero + call, zero, zero)
-    kept = tl.uint_to_uniform_float(bits) >= probability
+    kept = tl.uint_to_uniform_float(_bits(seeds, calls, replica, place)) >= probability
     value = tl.load(x + replica * count + place, mask=inside, other=0)
     tl.store(out + replica * count + place, tl.where(kept, value * scale, 0), mask=inside)
 
@@ -31,10 +37,9 @@ def _dropout(x, out, seeds, calls, count, probability, scale, BLOCK: tl.constexp
 @triton.jit
 def _uniform(out, seeds, calls, count, BLOCK: tl.constexpr):
     replica = tl.program_id(1).to(tl.int64)
-    place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    zero = place * 0
-    bits, _, _, _ = tl.philox(tl.load(seeds + replica), place, zero + tl.load(calls).to(tl.int32), zero, zero)
-    tl.store(out + replica * count + place, tl.uint_to_uniform_float(bits), mask=place < count)
+    place = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    uniform = tl.uint_to_uniform_float(_bits(seeds, calls, replica, place))
+    tl.store(out + replica * count + place, uniform, mask=place < count)
 
 
 class _Dropout(torch.autograd.Function):

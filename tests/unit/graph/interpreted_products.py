@@ -12,8 +12,10 @@ from gumbel_mpnn.graph import (
     matmul,
     sampled_product,
     symmetric_product,
+    triton_attention,
     triton_kernels,
 )
+from gumbel_mpnn.graph.attention import attention
 from gumbel_mpnn.nn import backbones
 from helpers import edges, normal
 
@@ -138,6 +140,35 @@ def test_graph_convolution_is_that_of_plain_torch(width, batch, learned, monkeyp
         inputs = [tensor for tensor in (values, root, x) if tensor.requires_grad]
         results.append([out, *torch.autograd.grad((out * normal(batch, 9, width, seed=4)).sum(), inputs)])
     torch.testing.assert_close(results[1], results[0])
+
+
+@pytest.mark.parametrize("heads", [1, 2])
+@pytest.mark.parametrize("shared", [True, False])
+def test_attention_is_that_of_plain_torch(heads, shared, monkeypatch):
+    monkeypatch.setattr(triton_attention, "BLOCK", 4)
+    layout, results = pattern(9, 9, seed=3), []
+    for kernels in (None, triton_attention):
+        monkeypatch.setattr(backend, "attention_kernels", lambda x, kernels=kernels: kernels)
+        weight = normal(1 if shared else 3, layout.nnz, seed=1).abs()
+        weight[:, ::3] = 0
+        inputs = [weight, 2 * normal(3 * heads, 9, seed=2), 2 * normal(3 * heads, 9, seed=3)]
+        inputs = [tensor.requires_grad_() for tensor in inputs]
+        shares, own = attention(layout, *inputs, 0.2)
+        loss = (shares * normal(*shares.shape, seed=4)).sum() + (own * normal(*own.shape, seed=5)).sum()
+        results.append([shares, own, *torch.autograd.grad(loss, inputs)])
+    torch.testing.assert_close(results[1], results[0])
+    shares, own = results[1][:2]
+    torch.testing.assert_close(dense(layout, shares).sum(-1) + own, torch.ones_like(own))
+
+
+def test_attention_with_a_score_far_above_all_that_are_there(monkeypatch):
+    layout = SparseLayout.build(torch.tensor([0, 0]), torch.tensor([1, 2]), 3, 3)
+    source = torch.tensor([[0.0, 500.0, 1.0]])
+    for kernels in (None, triton_attention):
+        monkeypatch.setattr(backend, "attention_kernels", lambda x, kernels=kernels: kernels)
+        shares, own = attention(layout, torch.tensor([[0.0, 1.0]]), torch.zeros(1, 3), source, 0.2)
+        assert shares[0, 0] == 0
+        assert (shares[0, 1] + own[0, 0]).item() == pytest.approx(1)
 
 
 def test_factors_that_are_laid_out_otherwise():

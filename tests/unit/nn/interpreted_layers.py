@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from gumbel_mpnn.nn import Streams, activation, backbones, triton_kernels, triton_norm
+from gumbel_mpnn.nn import Streams, activation, backbones, triton_kernels, triton_linear, triton_norm
 from gumbel_mpnn.nn.activation import activate, dropout
 from gumbel_mpnn.nn.modules import make_norm
 from helpers import both_ways, edges, normal, randomized
@@ -69,7 +69,7 @@ class TestDropout:
         assert triton_kernels.fused_uniform(SEEDS, call(1), 0).shape == (2, 0)
 
     def test_it_is_what_the_module_uses(self, monkeypatch):
-        monkeypatch.setattr(activation, "_gpu_kernels", lambda x: triton_kernels)
+        monkeypatch.setattr(activation, "gpu_kernels", lambda device: triton_kernels)
         streams = Streams([0, 1], "train")
         outs = [dropout(torch.ones(2, 20, 8), 0.5, streams) for _ in range(2)]
         assert not torch.equal(*outs)
@@ -166,7 +166,7 @@ class TestNormReluDropout:
     def test_it_is_the_layer_of_the_cpu(self, norm, training, monkeypatch):
         results = []
         for kernels in (None, triton_kernels):
-            monkeypatch.setattr(activation, "_gpu_kernels", lambda x, kernels=kernels: kernels)
+            monkeypatch.setattr(activation, "gpu_kernels", lambda device, kernels=kernels: kernels)
             module = randomized(make_norm(norm, 2, 5)).float().train(training)
             x = normal(2, 30, 5, dtype=torch.float32).requires_grad_()
             out = activate(x, module, 0.0, Streams([0, 1], "train"))
@@ -194,7 +194,34 @@ def test_moments_of_a_tensor_that_is_laid_out_otherwise():
 
 @pytest.mark.parametrize("norm", ["none", "layer", "batch"])
 def test_a_model_trains_with_the_fused_layers(norm, monkeypatch):
-    monkeypatch.setattr(activation, "_gpu_kernels", lambda x: triton_kernels)
+    monkeypatch.setattr(activation, "gpu_kernels", lambda device: triton_kernels)
     model = backbones["gcn"](4, out_channels=3, hidden_channels=6, dropout=0.5, norm=norm, replicas=2)
     model(normal(8, 4, dtype=torch.float32), both_ways(edges((0, 1), (1, 2)))).sum().backward()
     assert all(torch.isfinite(parameter.grad).all() for parameter in model.parameters())
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize(("nodes", "width", "height"), [(0, 3, 2), (5, 1, 1), (40, 7, 64), (130, 33, 20)], ids=str)
+def test_narrow_linear_layers_are_those_of_torch(nodes, width, height, bias, monkeypatch):
+    monkeypatch.setattr(triton_linear, "CHUNK", 64)
+    inputs = [normal(2, nodes, width), normal(2, width, height, seed=1)]
+    inputs += [normal(2, 1, height, seed=2)] * bias
+    probe, results = normal(2, nodes, height, seed=3), []
+    for dtype in (torch.float32, torch.float64):
+        x, weight, *rest = (tensor.to(dtype).requires_grad_() for tensor in inputs)
+        out = (
+            triton_kernels.narrow_linear(x, weight, *(rest or [None]))
+            if dtype == torch.float32
+            else x @ weight + sum(rest)
+        )
+        grads = torch.autograd.grad((out * probe.to(dtype)).sum(), [x, weight, *rest])
+        results.append([tensor.double() for tensor in (out, *grads)])
+    torch.testing.assert_close(*results, rtol=1e-4, atol=1e-4)
+
+
+def test_narrow_linear_layers_take_features_that_the_replicas_share():
+    x, weight, probe = normal(1, 40, 5).float().expand(3, -1, -1), normal(3, 5, 4, seed=1).float(), normal(3, 40, 4)
+    weight.requires_grad_()
+    out = triton_kernels.narrow_linear(x, weight, None)
+    (grad,) = torch.autograd.grad((out * probe.float()).sum(), weight)
+    torch.testing.assert_close(grad.double(), x.double().transpose(1, 2) @ probe, rtol=1e-4, atol=1e-4)

@@ -4,31 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from gumbel_mpnn.graph import PairGraph, contains, pair_key
 from gumbel_mpnn.rewiring.candidates.blocks import Block, Span
-from gumbel_mpnn.rewiring.candidates.similarity import full_precision, memory, sortable
-
-
-@dataclass(frozen=True, eq=False)
-class Scored:
-    """Pairs `i < j` with their similarity."""
-
-    score: Tensor
-    """float32 [K]."""
-    pairs: Tensor
-    """int64 [2, K]."""
-
-    def __getitem__(self, which: Tensor | slice) -> Scored:
-        """Some of the pairs."""
-        return Scored(self.score[which], self.pairs[:, which])
-
-    def __len__(self) -> int:
-        return self.score.numel()
+from gumbel_mpnn.rewiring.candidates.scored import Scored
+from gumbel_mpnn.rewiring.candidates.screened import screened_pairs
+from gumbel_mpnn.rewiring.candidates.similarity import full_precision, memory
 
 
 def closest_pairs(x: Tensor, graph: PairGraph, blocks: Sequence[Block], quota: Tensor) -> Tensor:
@@ -50,7 +34,9 @@ def closest_pairs(x: Tensor, graph: PairGraph, blocks: Sequence[Block], quota: T
             if block.graph_of is not None:
                 found.append(search.best_of_several(block, quota).pairs)
             elif quotas[block.graph]:
-                found.append(search.best_of_one(block, quotas[block.graph]).pairs)
+                best = screened_pairs(x[block.start : block.stop], graph, block.start, quotas[block.graph])
+                best = search.best_of_one(block, quotas[block.graph]) if best is None else best
+                found.append(best.pairs)
     return torch.cat(found, dim=1)
 
 
@@ -75,10 +61,10 @@ class _Search:
             kept.append(self._above(rows, cols, floor, strictly=never_nearer))
             total += len(kept[-1])
             if total > quota and (total > 2 * quota or floor == _LOWEST):
-                kept, total = [_in_order(_join(kept))[:quota]], quota
+                kept, total = [Scored.join(kept).in_order()[:quota]], quota
                 worst = kept[0].pairs[:, -1].tolist()
                 floor, floor_gap = float(kept[0].score[-1]), worst[1] - worst[0]
-        return _in_order(_join(kept))[:quota]
+        return Scored.join(kept).in_order()[:quota]
 
     def best_of_several(self, block: Block, quota: Tensor) -> Scored:
         """The best pairs of each graph of `block`, up to its `quota` [graphs]."""
@@ -86,7 +72,7 @@ class _Search:
         span = (block.start, block.stop)
         found = self._above(span, span, _LOWEST, strictly=False)
         first, second = block.graph_of[found.pairs - block.start]
-        found = _in_order(found[first == second])
+        found = found[first == second].in_order()
         graph, order = block.graph_of[found.pairs[0] - block.start].sort(stable=True)
         counts = torch.bincount(graph - block.graph)
         begins = counts.cumsum(0) - counts
@@ -118,18 +104,6 @@ def _tiles(chunks: Sequence[Span]) -> Iterator[tuple[Span, Span]]:
 def _tile_side(device: torch.device) -> int:
     """Rows and columns of a tile; of each entry 64 bytes are needed while all its pairs are still good enough."""
     return max(math.isqrt(memory(device) // 64), 1)
-
-
-def _in_order(found: Scored) -> Scored:
-    """Best first; of equals the nearest numbers, then the lowest."""
-    first, second = found.pairs
-    by_number = first.argsort()
-    key = sortable(found.score, second - first)[by_number]
-    return found[by_number[key.argsort(descending=True, stable=True)]]
-
-
-def _join(parts: Sequence[Scored]) -> Scored:
-    return Scored(torch.cat([part.score for part in parts]), torch.cat([part.pairs for part in parts], dim=1))
 
 
 _LANE = 64

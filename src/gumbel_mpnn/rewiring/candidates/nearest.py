@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import pairwise
 
 import torch
 from torch import Tensor
 
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.rewiring.candidates.blocks import Block
-from gumbel_mpnn.rewiring.candidates.similarity import full_precision, is_possible, memory, rank_of, sortable
+from gumbel_mpnn.rewiring.candidates.screened import screened_nearest
+from gumbel_mpnn.rewiring.candidates.similarity import (
+    circle_steps,
+    full_precision,
+    is_possible,
+    memory,
+    rank_of,
+    sortable,
+)
 
 
 def nearest(x: Tensor, graph: PairGraph, blocks: Sequence[Block], per_node: int) -> Tensor:
@@ -32,62 +39,66 @@ def nearest(x: Tensor, graph: PairGraph, blocks: Sequence[Block], per_node: int)
     with full_precision():
         for block in blocks:
             if block.size > 1:
-                _search(x, graph, block, found[:, : block.size - 1])
+                rows = torch.arange(block.start, block.stop, device=x.device)
+                if block.graph_of is None:
+                    own = found[block.start : block.stop, : block.size - 1]
+                    rows = rows[screened_nearest(x[block.start : block.stop], graph, block.start, own)]
+                if rows.numel():
+                    _search(x, graph, block, rows, found[:, : block.size - 1])
     return found
 
 
-def _search(x: Tensor, graph: PairGraph, block: Block, found: Tensor) -> None:
-    """Fill the rows of `block` in `found` [N, K]."""
+def _search(x: Tensor, graph: PairGraph, block: Block, rows: Tensor, found: Tensor) -> None:
+    """Fill the `rows` int64 [R], nodes of `block`, in `found` [N, K]."""
     lane = _lane_width(block.size, found.shape[1])
     stride = -(-block.size // lane) * lane
-    chunks = block.chunks(memory(x.device) // _bytes_per_row(stride, lane, found.shape[1]))
-    borders = [block.start, *(stop for _, stop in chunks)]
-    arcs = graph.arcs.rowptr[borders].tolist()
-    row, col = graph.arcs.row, graph.arcs.col
+    chunks = rows.split(max(memory(x.device) // _bytes_per_row(stride, lane, found.shape[1]), 1))
     others = x[block.start : block.stop].T
     # Made once; the columns beyond the block keep their −∞.
-    scores = x.new_full((max(stop - start for start, stop in chunks), stride), -torch.inf)
-    for (start, stop), (first, last) in zip(chunks, pairwise(arcs), strict=True):
-        part = scores[: stop - start]
-        torch.mm(x[start:stop], others, out=part[:, : block.size])
+    scores = x.new_full((chunks[0].numel(), stride), -torch.inf)
+    for chunk in chunks:
+        part, own = scores[: chunk.numel()], chunk - block.start
+        torch.mm(x[chunk], others, out=part[:, : block.size])
         if block.graph_of is not None:
-            own_graph = block.graph_of[start - block.start : stop - block.start, None]
-            part[:, : block.size].masked_fill_(own_graph != block.graph_of, -torch.inf)
-        neighbors = (row[first:last].long() - start) * stride + (col[first:last] - block.start)
-        part.view(-1).index_fill_(0, neighbors, -torch.inf)
-        part.diagonal(start - block.start).fill_(-torch.inf)
-        found[start:stop] = _top(part, start - block.start, found.shape[1], lane, block.start)
+            part[:, : block.size].masked_fill_(block.graph_of[own, None] != block.graph_of, -torch.inf)
+        place, neighbor = _neighbors(graph, chunk)
+        part.view(-1).index_fill_(0, place * stride + (neighbor - block.start), -torch.inf)
+        part.scatter_(1, own[:, None], -torch.inf)
+        found[chunk] = _top(part, own, found.shape[1], lane, block.start)
 
 
-def _top(scores: Tensor, origin: int, count: int, lane: int, first_node: int) -> Tensor:
+def _neighbors(graph: PairGraph, nodes: Tensor) -> tuple[Tensor, Tensor]:
+    """The arcs of some nodes [R]: places in `nodes` and neighbors, int64 [A]."""
+    begin, end = graph.arcs.rowptr[nodes].long(), graph.arcs.rowptr[nodes + 1].long()
+    degree = end - begin
+    place = torch.repeat_interleave(degree)
+    arc = torch.arange(place.numel(), device=nodes.device) + (begin - (degree.cumsum(0) - degree))[place]
+    return place, graph.arcs.col[arc].long()
+
+
+def _top(scores: Tensor, own: Tensor, count: int, lane: int, first_node: int) -> Tensor:
     """Nodes of the `count` best columns of each row, [rows, columns] → int64 [rows, count], −1 for −∞.
 
-    Row r stands for column `origin + r`. Columns are taken together in lanes. The best lie in the `count` lanes with
+    Row r stands for column `own[r]`. Columns are taken together in lanes. The best lie in the `count` lanes with
     the largest maxima or in the row's own lane, so only those are looked into: on a CPU twice as fast as `topk` of
     whole rows.
     """
     rows, stride = scores.shape
     lanes = scores.view(rows, stride // lane, lane)
-    own = torch.arange(origin, origin + rows, device=scores.device)[:, None]
+    own = own[:, None]
     chosen = torch.arange(lanes.shape[1], device=scores.device).expand(rows, -1)
     if lanes.shape[1] > count + 1:
         # Going up from the row, all other lanes are met one after the other; its own is met first and last.
         own_lane = own // lane
-        key = sortable(lanes.amax(dim=2), _steps(own_lane, chosen, lanes.shape[1]))
+        key = sortable(lanes.amax(dim=2), circle_steps(own_lane, chosen, lanes.shape[1]))
         key.scatter_(1, own_lane, torch.iinfo(torch.int64).max)
         chosen = key.topk(count + 1, dim=1, sorted=False).indices
     inside = lanes.gather(1, chosen[..., None].expand(-1, -1, lane)).view(rows, -1)
     column = (chosen[..., None] * lane + torch.arange(lane, device=scores.device)).view(rows, -1)
-    key = sortable(inside, _steps(own, column, stride)).topk(count, dim=1).values
+    key = sortable(inside, circle_steps(own, column, stride)).topk(count, dim=1).values
     column = own + rank_of(key)
     node = first_node + torch.where(column < stride, column, column - stride)
     return torch.where(is_possible(key), node, -1)
-
-
-def _steps(start: Tensor, end: Tensor, size: int) -> Tensor:
-    """How many steps forward lead from `start` to `end` on a circle of `size` places."""
-    steps = end - start
-    return torch.where(steps < 0, steps + size, steps)
 
 
 def _lane_width(columns: int, count: int) -> int:

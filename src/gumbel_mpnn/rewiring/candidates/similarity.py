@@ -56,6 +56,12 @@ def sortable(score: Tensor, rank: Tensor | int) -> Tensor:
     return (ordered.long() << 32) - rank
 
 
+def circle_steps(start: Tensor, end: Tensor, size: int) -> Tensor:
+    """How many steps forward lead from `start` to `end` on a circle of `size` places."""
+    steps = end - start
+    return torch.where(steps < 0, steps + size, steps)
+
+
 def rank_of(key: Tensor) -> Tensor:
     """The rank that went into `sortable`."""
     return -key & 0xFFFFFFFF

@@ -1,0 +1,91 @@
+"""GAT's attention: what share of a node's new state each incoming arc has, and what share the node itself."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from gumbel_mpnn.graph import backend
+from gumbel_mpnn.graph.first_order import first_order
+from gumbel_mpnn.graph.layout import SparseLayout
+from gumbel_mpnn.graph.sparse import matmul, multiply_transposed, sampled_product
+
+SAFE_EXPONENT = 60.0
+"""Scores above the largest of the arcs that are there are cut here: without it an arc of weight 0 could give 0 · ∞."""
+
+
+def attention(
+    layout: SparseLayout, weight: Tensor, target: Tensor, source: Tensor, negative_slope: float
+) -> tuple[Tensor, Tensor]:
+    """Shares of all arcs [B, A] and of the nodes themselves [B, N]; those of a node sum to 1.
+
+    Args:
+        layout: The arcs, rows are targets.
+        weight: A weight for every arc, [B', A], which multiplies its share before the shares are made to sum to 1;
+            every B / B' rows of scores have the same.
+        target: Part of the score by the node an arc points at, [B, N].
+        source: Part by the node it comes from, [B, N]. The score is the leaky ReLU of the sum of both.
+        negative_slope: Of the leaky ReLU.
+    """
+    if kernels := backend.attention_kernels(target):
+        shares: tuple[Tensor, Tensor] = _Attention.apply(  # type: ignore[no-untyped-call]
+            weight.contiguous(), target.contiguous(), source.contiguous(), layout, negative_slope, kernels
+        )
+        return shares
+    one = torch.ones_like(target)
+    scores = sampled_product(layout, torch.stack([target, one], -1), torch.stack([one, source], -1))
+    scores, own = F.leaky_relu(scores, negative_slope), F.leaky_relu(target + source, negative_slope)
+    weight = weight.repeat_interleave(len(scores) // max(len(weight), 1), dim=0)
+    top, rows = _largest(layout, scores, own, weight), layout.row.long()
+    share = weight * (scores - top.index_select(1, rows)).clamp(max=SAFE_EXPONENT).exp()
+    own_share = (own - top).exp()
+    total = matmul(layout, share, share.new_ones(*own.shape, 1)).squeeze(-1) + own_share
+    return share / total.index_select(1, rows), own_share / total
+
+
+@torch.no_grad()
+def _largest(layout: SparseLayout, scores: Tensor, own: Tensor, weight: Tensor) -> Tensor:
+    """Largest score among self and the neighbors that are there, [B, N]."""
+    present = scores.masked_fill(weight == 0, -torch.inf)
+    return own.scatter_reduce(1, layout.row.long().expand_as(present), present, "amax")
+
+
+class _Attention(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        weight: Tensor,
+        target: Tensor,
+        source: Tensor,
+        layout: SparseLayout,
+        slope: float,
+        kernels: ModuleType,
+    ) -> tuple[Tensor, Tensor]:
+        found = kernels.shares(layout, weight, target, source, slope, SAFE_EXPONENT)
+        ctx.layout, ctx.slope, ctx.kernels = layout, slope, kernels
+        ctx.save_for_backward(weight, target, source, *found)
+        return found[0], found[1]
+
+    @staticmethod
+    @first_order
+    def backward(ctx: Any, grad: Tensor, own_grad: Tensor) -> tuple[Tensor | None, ...]:
+        weight, target, source, *found = ctx.saved_tensors
+        score_grad, weight_grad, target_grad, own_score_grad = ctx.kernels.share_grads(
+            ctx.layout,
+            weight,
+            target,
+            source,
+            ctx.slope,
+            SAFE_EXPONENT,
+            *found,
+            grad.contiguous(),
+            own_grad.contiguous(),
+        )
+        ones = score_grad.new_ones(*target.shape, 1)
+        source_grad = multiply_transposed(ctx.layout, score_grad, ones).squeeze(-1) + own_score_grad
+        weight_grad = weight_grad.view(len(weight), -1, ctx.layout.nnz).sum(1) if ctx.needs_input_grad[0] else None
+        return weight_grad, target_grad, source_grad, None, None, None
