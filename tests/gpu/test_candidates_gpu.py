@@ -84,7 +84,7 @@ def test_kernels_against_dense_products(width, every):
     upper = (scores + view.tile_slack.repeat_interleave(tiling.cols)).view(-1, tiles, tiling.members, tiling.lanes)
     upper = upper.amax(dim=2).flatten(1)
     floor = upper.topk(6, dim=1).values[:, -1] - 1e-4
-    lanes, count = kernels.lanes_above(view.rows, view.cols, view.tile_slack, floor, 50, per_row=True, triangle=False)
+    lanes, count = kernels.lanes_above(view.rows, view.cols, view.tile_slack, floor, 50, pairs=False)
     assert (count >= 6).all()
     assert ((upper >= floor[:, None] + 2e-4).sum(1) <= count).all()
     assert (count <= (upper >= floor[:, None] - 2e-4).sum(1)).all()

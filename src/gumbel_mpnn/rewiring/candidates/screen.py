@@ -94,9 +94,7 @@ class Screen:
         """
         some = self.tiles_of(rows)
         floor = F.pad(floor, (0, some.shape[0] - len(rows)), value=torch.inf)
-        lanes, count = self.kernels.lanes_above(
-            some, self.cols, self.tile_slack, floor, capacity, per_row=not pairs, triangle=pairs
-        )
+        lanes, count = self.kernels.lanes_above(some, self.cols, self.tile_slack, floor, capacity, pairs=pairs)
         return (lanes, count) if pairs else (lanes[: len(rows)], count[: len(rows)])
 
     def exact(self, lanes: Tensor, floor: Tensor, first_row: int = 0) -> tuple[Tensor, Tensor, Tensor]:

@@ -83,7 +83,7 @@ class TestKernels:
         rows, cols, slack = halves(128, width), halves(160, width, 1), normal(5, seed=2).float()
         floor = 4 * normal(128, seed=3).float() + 8
         floor[5], floor[6] = math.inf, -math.inf
-        lanes, count = lanes_above(rows, cols, slack, floor, capacity, per_row=True, triangle=False)
+        lanes, count = lanes_above(rows, cols, slack, floor, capacity, pairs=False)
         scores = rows.float() @ cols.float().T + slack.repeat_interleave(32)
         good = scores.view(128, 5, 4, 8).amax(dim=2).view(128, 40) >= floor[:, None]
         assert count.tolist() == good.sum(1).tolist()
@@ -96,7 +96,7 @@ class TestKernels:
     def test_lanes_above_for_pairs(self, width, monkeypatch):
         monkeypatch.setattr(triton_similarity, "TILING", replace(triton_similarity.TILING, rows=64))
         x, slack = halves(192, width), normal(6, seed=2).float()
-        lanes, count = lanes_above(x, x, slack, torch.full((192,), 9.0), 10**4, per_row=False, triangle=True)
+        lanes, count = lanes_above(x, x, slack, torch.full((192,), 9.0), 10**4, pairs=True)
         scores = (x.float() @ x.float().T + slack.repeat_interleave(32)).view(192, 6, 4, 8).amax(dim=2)
         scores[64:, :2], scores[128:, :4] = -math.inf, -math.inf  # tiles of columns before all rows of a program
         assert lanes[0, : int(count)].sort().values.tolist() == (scores.flatten() >= 9).nonzero().flatten().tolist()
