@@ -80,8 +80,17 @@ def test_another_graph_with_other_features_is_refused(run):
 def test_a_lost_model_is_told_with_what_helps(tmp_path):
     run = quick(splits=[0], runs=tmp_path)
     (Path(run.folders[0]) / "model.safetensors").unlink()
-    # While record.json is there nothing is trained again: the folder has to go.
-    with pytest.raises(DataError, match="delete the folder it belongs in to do the run again"):
+    # While record.json is there nothing is trained again, unless models are asked for.
+    with pytest.raises(DataError, match=r"model\.safetensors is not there: fit with models=True does such runs again"):
+        quick(splits=[0], runs=tmp_path).predict()
+    assert quick(splits=[0], runs=tmp_path, models=True).predict() == quick(splits=[0]).predict()
+
+
+def test_a_damaged_model_is_told_with_what_helps(tmp_path):
+    run = quick(splits=[0], runs=tmp_path)
+    model = Path(run.folders[0]) / "model.safetensors"
+    model.write_bytes(b"half")
+    with pytest.raises(DataError, match="delete it, and fit with models=True does the run again"):
         run.predict()
 
 
