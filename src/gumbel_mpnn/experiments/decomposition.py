@@ -14,6 +14,7 @@ from gumbel_mpnn.measures.component_labels import Known
 from gumbel_mpnn.runs import Run
 
 MODELS = ("gcn", "sage", "gat")
+CLASSES = "classes"
 
 
 class ByComponents:
@@ -59,23 +60,25 @@ class DecompositionTable(Experiment):
         return jobs
 
     def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
-        """One row for each training, with its difference to the one on classes, run by run."""
-        plain = {(job.dataset, job.model): run for job, run in results.items() if job.transform is None}
-        paired = differences(
-            {
-                _key(job): (run, plain.get((job.dataset, job.model)))
-                for job, run in results.items()
-                if job.transform is not None
-            }
-        )
+        """One row for each training, with its difference to the one on classes, run by run.
+
+        A p-value is corrected for the number of data sets, as in the other tables, each model and kind by itself: for
+        all comparisons of the page together, ten splits could not show any difference.
+        """
+        columns: dict[tuple[str, str], dict[str, Run | None]] = {}
+        for job, run in results.items():
+            columns.setdefault((job.model, _name(job)), {})[job.dataset] = run
+        paired = {
+            (model, labels): differences(
+                {dataset: (run, columns.get((model, CLASSES), {}).get(dataset)) for dataset, run in runs.items()}
+            )
+            for (model, labels), runs in columns.items()
+            if labels != CLASSES
+        }
         return [
-            _row(job, run) | (paired[_key(job)] if run is not None and job.transform else {})
+            _row(job, run) | (paired[job.model, _name(job)][job.dataset] if run is not None and job.transform else {})
             for job, run in results.items()
         ]
-
-
-def _key(job: Job) -> str:
-    return f"{job.dataset}/{job.model}/{_name(job)}"
 
 
 def _row(job: Job, run: Run | None) -> Columns:
@@ -93,7 +96,7 @@ def _row(job: Job, run: Run | None) -> Columns:
 def _name(job: Job) -> str:
     if isinstance(job.transform, ByComponents):
         return "components (oracle)" if job.transform.known == "all" else "components"
-    return "classes"
+    return CLASSES
 
 
 def _num_labels(data: Data) -> int:

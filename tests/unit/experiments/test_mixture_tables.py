@@ -122,6 +122,16 @@ class TestDecompositionTable:
         assert (rows[2]["test"], rows[2]["n"]) == (None, None)
         assert set(DecompositionTable().headings) <= set(rows[0])
 
+    def test_p_values_are_corrected_for_the_data_sets_of_one_model_and_kind(self, run):
+        """All eight splits are better: p is 2 / 2^8, times the two data sets and not the twelve comparisons."""
+        records = [replace(run.records[0], split=split) for split in range(8)]
+        plain = replace(run, records=tuple(replace(record, test=0.5) for record in records))
+        better = replace(run, records=tuple(replace(record, test=0.6 + 0.01 * record.split) for record in records))
+        plan = [job for job in DecompositionTable().plan() if job.dataset in ("cora", "actor")]
+        rows = DecompositionTable().collect({job: better if job.transform else plain for job in plan})
+        assert len(rows) == 2 * 3 * 3
+        assert {(row["p"], row["verdict"]) for row in rows if row["labels"] != "classes"} == {(2 / 2**7, "better")}
+
     def test_components_are_found_once_for_a_data_set(self):
         data = changed(small_data(), name="toy")
         kind = ByComponents("training")
