@@ -69,6 +69,7 @@ class Request:
             "root": self.data_root,
             "overrides": self.overrides,
             "quick": self.quick,
+            "models": experiment.reads_models,
         }
 
 
@@ -164,7 +165,7 @@ def _look(experiment: Experiment, request: Request) -> Reproduction:
     from gumbel_mpnn.experiments.base import find_jobs
 
     jobs = request.jobs(experiment)
-    return _collect(experiment, find_jobs(jobs, **request.terms(experiment), models=experiment.reads_models))
+    return _collect(experiment, find_jobs(jobs, **request.terms(experiment)))
 
 
 def _collect(experiment: Experiment, results: Mapping[Job, Run | None]) -> Reproduction:

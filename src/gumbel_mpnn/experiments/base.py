@@ -85,6 +85,7 @@ def run_jobs(
     memory: int | None = None,
     monitor: Monitor | None = None,
     wait: bool = True,
+    models: bool = False,
 ) -> dict[Job, Run | None]:
     """Do what is missing of the jobs; a job without data gives None.
 
@@ -103,6 +104,7 @@ def run_jobs(
         memory: Bytes that training may take; what is free by default.
         monitor: Told how it goes.
         wait: For what others are training, at the end; without it those jobs are left out.
+        models: Do runs again whose trained models are not there.
     """
     chosen, changes = _chosen(splits, quick), list(overrides)
 
@@ -120,6 +122,7 @@ def run_jobs(
                 memory=memory,
                 monitor=monitor,
                 wait=wait,
+                models=models,
             )
         except MissingDataError:
             return None

@@ -1,6 +1,7 @@
 """`gumbel-mpnn reproduce all --quick` on small stand-ins for the data sets that it takes."""
 
 import csv
+import json
 
 import numpy as np
 import pytest
@@ -93,6 +94,22 @@ def test_quick_takes_few_data_sets_splits_and_epochs(command, here, stand_ins):
     folders = sorted({path.parent.name for path in here.rglob("record.json")})
     assert folders == ["split0-seed0", "split1-seed0"]
     assert {path.name for path in (here / "runs/rewiring").iterdir()} <= set(QUICK_DATASETS)
+
+
+def test_tables_made_from_models_do_runs_again_whose_models_were_deleted(command, here, stand_ins):
+    call = ("reproduce", "consistency", "--only", "cora", "--quick", "--device", "cpu", "--format", "json")
+    first = command(*call)
+    models = list(here.rglob("model.safetensors"))
+    assert len(models) == 2
+    for file in models:
+        file.unlink()
+    summary = command("reproduce", "summary", "--quick", "--format", "json")  # trains nothing, so does without
+    learned = [row for row in json.loads(summary.stdout) if (row["page"], row["dataset"]) == ("consistency", "cora")]
+    assert {row["verdict"] for row in learned} == {"not run"}
+    again = command(*call)
+    assert again.exit_code == 0, again.stderr
+    assert again.stdout == first.stdout
+    assert list(here.rglob("model.safetensors")) == models
 
 
 def test_one_that_fails_does_not_keep_the_others_from_being_made(command, here, monkeypatch):
