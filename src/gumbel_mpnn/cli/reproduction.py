@@ -200,7 +200,15 @@ def train_jobs(
 
     memory = available_bytes(pick_device(request.device)) // request.workers if request.workers > 1 else None
     terms = request.terms(experiment)
-    return run_jobs(jobs, **terms, device=request.device, memory=memory, monitor=monitor, wait=wait)
+    return run_jobs(
+        jobs,
+        **terms,
+        device=request.device,
+        memory=memory,
+        monitor=monitor,
+        wait=wait,
+        may_diverge=experiment.searches,
+    )
 
 
 def _analyse(analysis: Analysis, request: Request) -> Reproduction:
