@@ -42,10 +42,14 @@ class Sizes:
 
     @property
     def parameters(self) -> int:
-        """Encoder, form and its bias; matrix and bias of each layer; the head."""
-        scorer = self.features * self.channels + self.channels**2 + 1
+        """Encoder, form and its bias; the backbone's."""
+        return self.features * self.channels + self.channels**2 + 1 + self.backbone_parameters
+
+    @property
+    def backbone_parameters(self) -> int:
+        """Matrix and bias of each layer; the head."""
         stack = sum(wide * self.width + self.width for wide in self.inputs)
-        return scorer + stack + self.width * self.classes + self.classes
+        return stack + self.width * self.classes + self.classes
 
 
 ARXIV = Sizes(nodes=169_343, pairs=2_315_598, features=128, width=256, layers=3, classes=40, channels=128)
@@ -71,12 +75,12 @@ class Term:
 
 def step_terms(size: Sizes) -> list[Term]:
     """All parts of a step, forward and backward."""
-    return [*_scorer(size), *_draw(size), *plain_step_terms(size)]
+    return [*_scorer(size), *_draw(size), *_layers(size), *_head(size), _adam(size.parameters)]
 
 
 def plain_step_terms(size: Sizes) -> list[Term]:
-    """The parts that a GCN without rewiring has too."""
-    return [*_layers(size), *_head(size), _adam(size)]
+    """Those of a GCN without rewiring: no scorer, no gradient for the weights of the arcs."""
+    return [*_layers(size, weights=False), *_head(size), _adam(size.backbone_parameters)]
 
 
 def evaluation_terms(terms: list[Term]) -> list[Term]:
@@ -131,13 +135,13 @@ def _draw(s: Sizes) -> list[Term]:
     return [Term("draw, degrees", pairs + arcs + 4 * s.nodes * WEIGHT, 20 * s.pairs, forward=1 / 2)]
 
 
-def _layers(s: Sizes) -> list[Term]:
+def _layers(s: Sizes, *, weights: bool = True) -> list[Term]:
     """D^-1/2 (A + I) D^-1/2 x W, bias, ReLU and dropout, of all layers together.
 
     Along the arcs goes the narrower of a layer's input and output, before or after the product with its matrix. The
     features themselves need no gradient, but what was sent of them does. The gradient of a product with the arcs needs,
-    for x and for the weights, the same rows of the same nodes: they are counted once. It reads each node's own row and
-    gradient besides, and writes a gradient for each node and arc.
+    for x and for the `weights`, the same rows of the same nodes: they are counted once. It reads each node's own
+    gradient besides and writes one; for the weights it reads the node's row too and writes a gradient for each arc.
     """
     terms = []
     for layer, wide in enumerate(s.inputs):
@@ -150,8 +154,8 @@ def _layers(s: Sizes) -> list[Term]:
             Term(name + "sum along the arcs", _gathered(s, s.arcs, sent) + 2 * sent_rows, 2 * s.arcs * sent, forward=1),
             Term(
                 name + "gradients along the arcs",
-                _gathered(s, s.arcs, sent, values=2) + 3 * sent_rows,
-                4 * s.arcs * sent,
+                _gathered(s, s.arcs, sent, values=1 + weights) + (2 + weights) * sent_rows,
+                (2 + 2 * weights) * s.arcs * sent,
             ),
             Term(name + "bias, ReLU, dropout", 5 * rows, 6 * s.nodes * s.width, forward=2 / 5),
         ]
@@ -164,9 +168,9 @@ def _head(s: Sizes) -> list[Term]:
     return [_matmul("head", s, s.width, s.classes), Term("cross-entropy", 3 * logits * s.number, 10 * logits)]
 
 
-def _adam(s: Sizes) -> Term:
+def _adam(parameters: int) -> Term:
     """Parameter and two moments are read and written, the gradient is read; all float32."""
-    return Term("Adam", 7 * 4 * s.parameters, 12 * s.parameters)
+    return Term("Adam", 7 * 4 * parameters, 12 * parameters)
 
 
 def _matmul(name: str, s: Sizes, wide: int, out: int, *, gradient_of_input: bool = True) -> Term:

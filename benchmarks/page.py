@@ -131,9 +131,9 @@ def replicas_gpu(result: Result) -> str:
 
 def counted_epochs(results: Path) -> str:
     """What a run's epoch on Cora moves by the count, beside the time it takes among a hundred."""
-    step, replicas = (_read(results, name) for name in ("step_gpu", "replicas_gpu"))
+    step, replicas = _read(results, "step_gpu"), _read(results, "replicas_gpu")
     if step is None or replicas is None:
-        return _not_measured("replicas_gpu")
+        return _not_measured("step_gpu" if step is None else "replicas_gpu")
     limits, each = step["ceilings"], replicas["ms_per_run_and_epoch"]
     steps = {"GCN": cost.plain_step_terms(cost.PLAIN_CORA), "Gumbel-MPNN": cost.step_terms(cost.CORA)}
     rows = []
@@ -148,7 +148,7 @@ def counted_epochs(results: Path) -> str:
     return table(["program", "MB counted", "ms at the ceilings", "ms of a run's epoch", "share reached"], rows)
 
 
-def counted_terms(results: Path) -> str:
+def counted_terms() -> str:
     """What a step must move and compute, by the count in cost.py; the layers together."""
     groups: dict[str, list[int]] = {}
     for term in cost.step_terms(cost.ARXIV):
@@ -160,7 +160,7 @@ def counted_terms(results: Path) -> str:
     return table(["part of the step", "GB", "G operations"], rows)
 
 
-def growth(results: Path) -> str:
+def growth() -> str:
     """By what the counted bytes and operations of that step grow when one size is doubled."""
 
     def totals(size: cost.Sizes) -> tuple[int, int]:
@@ -194,18 +194,16 @@ TABLES: dict[str, Callable[[Any], str]] = {
     "list_runs": timings,
 }
 """Those that show one benchmark's file."""
-COUNTS: dict[str, Callable[[Path], str]] = {
-    "counted": counted_terms,
-    "counted_epochs": counted_epochs,
-    "growth": growth,
-}
-"""Those that are computed, from the folder of the files."""
+COUNTS: dict[str, Callable[[], str]] = {"counted": counted_terms, "growth": growth}
+"""Those that need no measurement."""
 
 
 def render(name: str, results: Path) -> str:
     """The table called `name`, or the words that there is none yet."""
     if name in COUNTS:
-        return COUNTS[name](results)
+        return COUNTS[name]()
+    if name == "counted_epochs":
+        return counted_epochs(results)
     result = _read(results, name)
     return _not_measured(name) if result is None else TABLES[name](result)
 

@@ -5,7 +5,7 @@ import os
 import re
 import runpy
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -122,6 +122,13 @@ def test_candidates_on_a_gpu(run_toy):
     assert all(re.search(r"(  +\d+\.\d\d ms){3}$", row) for row in rows)
 
 
+def test_variants_of_the_search_differ(module):
+    kernels = pytest.importorskip("gumbel_mpnn.rewiring.candidates.triton_similarity")
+    variants = module("candidates_gpu").VARIANTS.values()
+    as_it_is = {**asdict(kernels.TILING), "every": 1}
+    assert len({tuple({**as_it_is, **changes}.items()) for changes in variants}) == len(variants)
+
+
 def test_starting_the_command(run_toy):
     title, *rows = run_toy("start_up.py")
     assert title == "start_up: graph generated"
@@ -209,7 +216,33 @@ def test_the_count_of_bytes_and_operations(module):
     for one, two in zip(cost.step_terms(size), twice, strict=True):
         times = 1 if one.name == "Adam" else 2
         assert (two.bytes, two.flops) == (times * one.bytes, times * one.flops)
+    plain = {term.name: term for term in cost.plain_step_terms(size)}
+    assert set(terms) - set(plain) == {
+        *("encode the features", "scale to length 1", "times the form's matrix"),
+        *("scores of the pairs", "gradient of the scores", "draw, degrees"),
+    }
+    # Without learned weights no node's own row is read for them, and no arc's gradient written.
+    gradients = "layer 1: gradients along the arcs"
+    assert terms[gradients].bytes - plain[gradients].bytes == 40 * 4 + 10 * 3 * 4
+    assert terms[gradients].flops == 2 * plain[gradients].flops
+    assert plain["Adam"].bytes == 7 * 4 * ((3 * 4 + 4) + (4 * 2 + 2))
     assert cost.seconds_at([cost.Term("a", 6, 1), cost.Term("b", 1, 8, matmul=True)], 2.0, 1.0, 4.0) == 3 + 2
+
+
+def test_the_count_of_an_evaluation(module):
+    cost = module("cost")
+    # 7 of the 30 features are not 0.
+    size = cost.Sizes(nodes=10, pairs=20, features=3, width=2, layers=1, classes=2, channels=5, words=7)
+    step = {term.name: term for term in cost.plain_step_terms(size)}
+    evaluation = {term.name: term for term in cost.evaluation_terms(list(step.values()))}
+    parts = ["times its matrix", "sum along the arcs", "bias, ReLU, dropout"]
+    assert list(evaluation) == [*(f"layer 1: {part}" for part in parts), "head"]
+    # A row of the matrix for each feature that is not 0, its index and value; a row of the result for each node.
+    forward = 7 * (2 * 4 + 4 + 4) + 10 * 2 * 4
+    assert evaluation["layer 1: times its matrix"].bytes == forward
+    assert step["layer 1: times its matrix"].bytes == forward + 7 * (2 * 4 + 4 + 4) + 3 * 2 * 4
+    assert evaluation["layer 1: sum along the arcs"].bytes == step["layer 1: sum along the arcs"].bytes
+    assert 3 * evaluation["head"].flops == step["head"].flops
 
 
 def test_the_page_says_what_the_files_say(run):
