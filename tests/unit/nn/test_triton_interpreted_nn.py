@@ -1,23 +1,9 @@
 """The GPU kernels of norm, ReLU and dropout on the CPU, in Triton's interpreter."""
 
-import importlib.util
-import os
-import subprocess
-import sys
 from pathlib import Path
 
-import pytest
+from interpreted import run_interpreted
 
 
-@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="triton is not installed")
 def test_norm_relu_and_dropout():
-    # In a process of its own: whether Triton interprets is settled when it is imported.
-    script = Path(__file__).with_name("interpreted_layers.py")
-    environment = {**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
-    options = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "-W", "ignore"]
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", *options, str(script)], env=environment, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert " passed" in done.stdout
-    assert "skipped" not in done.stdout
+    run_interpreted(Path(__file__).with_name("interpreted_layers.py"))
