@@ -60,7 +60,7 @@ def outer_sums(x: Tensor, grad: Tensor) -> Tensor:
         x, grad, out, nodes, width, height, chunks, x.stride(0), x.stride(1), grad.stride(0), grad.stride(1),
         CHUNK=CHUNK, BLOCK_N=32, WIDTH=max(16, triton.next_power_of_2(width)),
         HEIGHT=max(16, triton.next_power_of_2(height)),
-        PRECISION="tf32" if torch.backends.cuda.matmul.allow_tf32 else "ieee",
+        PRECISION="tf32" if torch.backends.cuda.matmul.fp32_precision == "tf32" else "ieee",
     )  # fmt: skip
     return out.sum(1)
 
