@@ -41,13 +41,22 @@ def folder_of(run: str, runs: Path) -> Path:
         return index.find(run).path
 
 
-def made_graph(name: str) -> Data | None:
-    """The graph of that name, if it is one that is made and not read."""
+def made_graph(name: str, digest: str) -> Data | None:
+    """The graph of that name, if it is one that is made and not read.
+
+    The sizes of a generated task share its name: of those it is the one whose data hash is `digest`, if there is one.
+    """
     from gumbel_mpnn.data import demo_graph
     from gumbel_mpnn.experiments import GENERATED
+    from gumbel_mpnn.training import data_hash
 
     makers = {DEMO: demo_graph, **GENERATED}
-    return makers[name]() if name in makers else None
+    if name not in makers:
+        return None
+    for graph in (make() for made, make in makers.items() if made == name or made.startswith(f"{name}-")):
+        if data_hash(graph) == digest:
+            return graph
+    return makers[name]()
 
 
 def training_data(folder: Path, source: Source, root: Path | None) -> Data | None:
@@ -64,7 +73,10 @@ def training_data(folder: Path, source: Source, root: Path | None) -> Data | Non
     if len(found) == 1:
         ((digest, tables),) = found.items()
         settings = Settings.from_dict(tables)
-        given = source.to_train_on(settings.data.undirected) if source.is_own else _by_name(settings.dataset, root)
+        if source.is_own:
+            given = source.to_train_on(settings.data.undirected)
+        else:
+            given = _by_name(settings.dataset, digest, root)
         try:
             data = None if given is None else read_data(given, settings.data, root)
         except MissingDataError:
@@ -76,10 +88,10 @@ def training_data(folder: Path, source: Source, root: Path | None) -> Data | Non
     return None
 
 
-def _by_name(name: str, root: Path | None) -> str | Data | None:
+def _by_name(name: str, digest: str, root: Path | None) -> str | Data | None:
     """A data set whose files are here, or a graph that is made; nothing is downloaded."""
     from gumbel_mpnn.data import locate, specs
 
     if name in specs:
         return name if locate(specs[name], root).complete else None
-    return made_graph(name)
+    return made_graph(name, digest)

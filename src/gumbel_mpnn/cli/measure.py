@@ -186,15 +186,15 @@ def _training_graph(run: Path, given: Data | None, root: Path | None) -> Data:
     from gumbel_mpnn.data import specs
     from gumbel_mpnn.records import find_records
 
-    names = {record.settings["dataset"] for record in find_records(run)}
-    if len(names) != 1:
-        raise UserError(f"the runs under {run} are of {len(names)} data sets: give the folder of one setting")
+    hashes = {record.settings["dataset"]: record.data_hash for record in find_records(run)}
+    if len(hashes) != 1:
+        raise UserError(f"the runs under {run} are of {len(hashes)} data sets: give the folder of one setting")
     if given is not None:
         return given
-    (name,) = names
+    ((name, digest),) = hashes.items()
     if name in specs:
         return _load(name, root, EdgeConvention.coalesced)
-    if (made := made_graph(name)) is not None:
+    if (made := made_graph(name, digest)) is not None:
         return made
     raise UserError(f"the runs under {run} are of own data: name its files too (--nodes, --edges, --label)")
 

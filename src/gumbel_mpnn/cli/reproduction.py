@@ -69,6 +69,7 @@ class Request:
             "root": self.data_root,
             "overrides": self.overrides,
             "quick": self.quick,
+            "models": experiment.reads_models,
         }
 
 
@@ -164,7 +165,7 @@ def _look(experiment: Experiment, request: Request) -> Reproduction:
     from gumbel_mpnn.experiments.base import find_jobs
 
     jobs = request.jobs(experiment)
-    return _collect(experiment, find_jobs(jobs, **request.terms(experiment), models=experiment.reads_models))
+    return _collect(experiment, find_jobs(jobs, **request.terms(experiment)))
 
 
 def _collect(experiment: Experiment, results: Mapping[Job, Run | None]) -> Reproduction:
@@ -199,7 +200,15 @@ def train_jobs(
 
     memory = available_bytes(pick_device(request.device)) // request.workers if request.workers > 1 else None
     terms = request.terms(experiment)
-    return run_jobs(jobs, **terms, device=request.device, memory=memory, monitor=monitor, wait=wait)
+    return run_jobs(
+        jobs,
+        **terms,
+        device=request.device,
+        memory=memory,
+        monitor=monitor,
+        wait=wait,
+        may_diverge=experiment.searches,
+    )
 
 
 def _analyse(analysis: Analysis, request: Request) -> Reproduction:

@@ -56,8 +56,11 @@ def tune(
     tables = merge(read_settings_file(space))
     if not choices(tables):
         raise UserError(f"{space} leaves nothing open: give some setting a list of choices")
-    undirected = tables.get("data", {}).get("undirected", True) is not False
-    source = Source(dataset, nodes, edges, graph, label, features).to_train_on(undirected)
+    own_preset = read_settings_file(Path(preset)) if preset.endswith(".toml") else None
+    undirected = merge(own_preset, tables).get("data", {}).get("undirected", True)
+    # Where both are tried, directions are read: training without them passes them over.
+    in_every_trial = all(undirected) if isinstance(undirected, list) else bool(undirected)
+    source = Source(dataset, nodes, edges, graph, label, features).to_train_on(in_every_trial)
     monitor = ProgressMonitor(show_test=False)
     try:
         found = search(

@@ -67,7 +67,8 @@ def check_suffix(suffix: str) -> None:
 
 def is_directed(data: Data) -> bool:
     """Whether the graph says so (`undirected`), or some edge has no reverse, or one of another weight or origin."""
-    if data.get("undirected") is False:
+    said = data.get("undirected")  # of a batch, a tensor with a value for each graph
+    if said is False or (isinstance(said, torch.Tensor) and not said.all()):
         return True
     attributes = [data[key] for key in _EDGE_COLUMNS.values() if data.get(key) is not None]
     return not is_undirected(data.edge_index, attributes, num_nodes=data.num_nodes)

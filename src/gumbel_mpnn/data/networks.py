@@ -158,10 +158,16 @@ def _weight(links: Sequence[tuple[Any, Any, Mapping[str, Any]]], where: str) -> 
     """The weight of each edge, 1 where only others have one, as in NetworkX."""
     if not any("weight" in attributes for _, _, attributes in links):
         return None
-    try:
-        return np.array([attributes.get("weight", 1.0) for _, _, attributes in links], dtype=np.float32)
-    except (TypeError, ValueError):
-        raise DataError(f"an edge of {where} has a weight that is not a number") from None
+    found = []
+    for source, target, attributes in links:
+        weight = attributes.get("weight", 1.0)
+        try:
+            found.append(float(weight))
+        except (TypeError, ValueError, OverflowError):
+            raise DataError(
+                f"the edge from {source!r} to {target!r} of {where} has the weight {weight!r}, which is no number"
+            ) from None
+    return np.array(found, dtype=np.float32)
 
 
 def _probability(links: Sequence[tuple[Any, Any, Mapping[str, Any]]]) -> NDArray[np.float32] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -90,7 +91,7 @@ def _check_edges(data: Data) -> None:
     weight = data.get("edge_weight")
     check_edges(edge_index_of(data), weight, len(data.y))
     if weight is not None:
-        check_weights(weight)
+        check_weights(weight, partial(_edge_name, data))
 
 
 def _facts(data: Data) -> GraphFacts:
@@ -115,3 +116,11 @@ def _facts(data: Data) -> GraphFacts:
 def _name(data: Data, node: int) -> str:
     ids = data.get("node_ids")
     return f"node {node}" if ids is None else f"node {node} ({ids[node]!r})"
+
+
+def _edge_name(data: Data, edge: int) -> str:
+    source, target = data.edge_index.as_subclass(Tensor)[:, edge].tolist()
+    ids = data.get("node_ids")
+    if ids is None:
+        return f"edge {edge} from node {source} to node {target}"
+    return f"the edge from {ids[source]!r} to {ids[target]!r}"

@@ -5,6 +5,7 @@ from gumbel_mpnn.experiments.accuracy import Accuracy, AccuracyUnfiltered
 from gumbel_mpnn.experiments.backbones import Backbones
 from gumbel_mpnn.experiments.base import Job, published, run_jobs
 from gumbel_mpnn.experiments.bottleneck import Bottleneck
+from gumbel_mpnn.experiments.budget import Budget
 from gumbel_mpnn.experiments.components import Components
 from gumbel_mpnn.experiments.consistency import Consistency
 from gumbel_mpnn.experiments.decomposition import DecompositionTable
@@ -38,6 +39,7 @@ _ALL: tuple[Experiment, ...] = (
     Consistency(),
     Spectra(),
     DecompositionTable(),
+    Budget(),
 )
 experiments: dict[str, Experiment] = {experiment.name: experiment for experiment in _ALL}
 analyses: dict[str, Analysis] = {analysis.name: analysis for analysis in (MeasuresTable(), MixturesTable())}
@@ -50,6 +52,7 @@ __all__ = [
     "Analysis",
     "Backbones",
     "Bottleneck",
+    "Budget",
     "Chart",
     "Collected",
     "Components",

@@ -12,7 +12,7 @@ from typing import Any
 
 from torch_geometric.data import Data
 
-from gumbel_mpnn.errors import MissingDataError
+from gumbel_mpnn.errors import DivergedError, MissingDataError
 from gumbel_mpnn.experiments.generated import GENERATED
 from gumbel_mpnn.fixed import Fixed
 from gumbel_mpnn.records import Paired, compare, corrected
@@ -85,6 +85,8 @@ def run_jobs(
     memory: int | None = None,
     monitor: Monitor | None = None,
     wait: bool = True,
+    models: bool = False,
+    may_diverge: bool = False,
 ) -> dict[Job, Run | None]:
     """Do what is missing of the jobs; a job without data gives None.
 
@@ -103,6 +105,8 @@ def run_jobs(
         memory: Bytes that training may take; what is free by default.
         monitor: Told how it goes.
         wait: For what others are training, at the end; without it those jobs are left out.
+        models: Do runs again whose trained models are not there.
+        may_diverge: Leave out jobs whose training diverges, which is an error otherwise.
     """
     chosen, changes = _chosen(splits, quick), list(overrides)
 
@@ -120,16 +124,23 @@ def run_jobs(
                 memory=memory,
                 monitor=monitor,
                 wait=wait,
+                models=models,
             )
         except MissingDataError:
             return None
 
-    jobs, results = list(jobs), dict[Job, Run | None]()
+    jobs, results, busy = list(jobs), dict[Job, Run | None](), list[Job]()
+    forgiven = (DivergedError,) if may_diverge else ()
     for job in jobs:
-        with suppress(BusyError):
+        try:
             results[job] = do(job, wait=False)
-    if wait:
-        results |= {job: do(job, wait=True) for job in jobs if job not in results}
+        except BusyError:
+            busy.append(job)
+        except forgiven:
+            pass
+    for job in busy if wait else ():
+        with suppress(*forgiven):
+            results[job] = do(job, wait=True)
     return {job: results[job] for job in jobs if job in results}
 
 

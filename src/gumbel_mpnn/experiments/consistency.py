@@ -6,13 +6,15 @@ from collections.abc import Mapping
 
 from torch_geometric.data import Data
 
-from gumbel_mpnn.experiments.base import PAPER_DATASETS, UNFILTERED, Job, Row, published
+from gumbel_mpnn.experiments.base import PAPER_DATASETS, STRUCTURE_DATASETS, UNFILTERED, Job, Row, published
 from gumbel_mpnn.experiments.page import Experiment
 from gumbel_mpnn.experiments.paper_numbers import PaperNumber, of_learned_graphs
 from gumbel_mpnn.measures import decompose, std_per_class
 from gumbel_mpnn.runs import Run
 
 SEEDS = 3
+GIVEN, PAPERS = "given", "learned, the paper's settings"
+LEARNED = {"tuned": "learned, tuned settings", "paper": PAPERS}
 
 
 class Consistency(Experiment):
@@ -32,38 +34,46 @@ class Consistency(Experiment):
     reads_models = True
 
     def plan(self) -> list[Job]:
-        """The runs of the table of Gumbel-MPNN; the paper's Squirrel and Chameleon are the unfiltered ones."""
-        return [Job(dataset, "gumbel-mpnn", experiment="rewiring") for dataset in (*PAPER_DATASETS, *UNFILTERED)]
+        """The runs of the tables of Gumbel-MPNN, tuned and with the paper's settings.
+
+        The paper's Squirrel and Chameleon are the unfiltered ones.
+        """
+        return [
+            *(Job(dataset, "gumbel-mpnn", experiment="rewiring") for dataset in (*PAPER_DATASETS, *UNFILTERED)),
+            *(Job(dataset, "gumbel-mpnn", "paper", experiment="ablation") for dataset in STRUCTURE_DATASETS),
+        ]
 
     def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
-        """Two rows for each data set."""
-        return [row for job, run in results.items() for row in _rows(job.dataset, run)]
+        """The given graph of each data set and those learned from it."""
+        found: dict[str, dict[str, Run | None]] = {}
+        for job, run in results.items():
+            found.setdefault(job.dataset, {})[LEARNED[job.preset]] = run
+        return [row for dataset, runs in found.items() for row in _rows(dataset, runs)]
 
     def numbers(self) -> list[PaperNumber]:
         """Those of the learned graph; those of the given one are on the pages of measures and of mixtures."""
-        return of_learned_graphs("consistency", {"std": "std per class", "clusters": "clusters"})
+        return of_learned_graphs("consistency", {"std": "std per class", "clusters": "clusters"}, PAPERS)
 
 
-def _rows(dataset: str, run: Run | None) -> list[Row]:
+def _rows(dataset: str, runs: Mapping[str, Run | None]) -> list[Row]:
     paper = {
-        "given": {
+        GIVEN: {
             "std": published("measures").get(dataset, {}).get("std_per_class"),
             "clusters": published("mixtures").get(dataset, {}).get("components"),
         },
-        "learned": published("consistency").get(dataset, {}),
+        PAPERS: published("consistency").get(dataset, {}),
     }
-    graphs: dict[str, Data | None] = {"given": None, "learned": None}
-    if run is not None:
-        graphs = {"given": run.data, "learned": run.rewire()}
+    graphs = {name: None if run is None else run.rewire() for name, run in runs.items()}
+    given = next((run.data for run in runs.values() if run is not None), None)
     return [
         {
             "dataset": dataset,
-            "graph": name if run is not None else f"{name}: no data",
+            "graph": name if graph is not None else f"{name}: no data",
             **_describe(graph),
-            "paper_std": paper[name].get("std"),
-            "paper_clusters": paper[name].get("clusters"),
+            "paper_std": paper.get(name, {}).get("std"),
+            "paper_clusters": paper.get(name, {}).get("clusters"),
         }
-        for name, graph in graphs.items()
+        for name, graph in {GIVEN: given, **graphs}.items()
     ]
 
 

@@ -36,6 +36,8 @@ class Experiment(Page, ABC):
 
     reads_models: bool = False
     """Whether its rows are made from trained models and not from records alone."""
+    searches: bool = False
+    """Whether it tries settings to choose among: some may diverge, and it is no part of `all`."""
 
     @abstractmethod
     def plan(self) -> list[Job]:

@@ -77,14 +77,17 @@ def decimals(value: int | float) -> int:
     return value.digits if isinstance(value, Fixed) else 0
 
 
-def of_learned_graphs(table: str, headings: Mapping[str, str]) -> list[PaperNumber]:
-    """The numbers of a published table on the graphs that Gumbel-MPNN learned; `headings` name its columns."""
+def of_learned_graphs(table: str, headings: Mapping[str, str], graph: str = "learned") -> list[PaperNumber]:
+    """The numbers of a published table on the graphs that Gumbel-MPNN learned, and where ours are.
+
+    `headings` name its columns; `graph` is what our rows of learned graphs are called.
+    """
     return [
         PaperNumber(
             dataset,
             f"{headings[name]}, rewired",
             value,
-            {"dataset": dataset, "graph": "learned"},
+            {"dataset": dataset, "graph": graph},
             name,
             "gumbel-mpnn",
         )

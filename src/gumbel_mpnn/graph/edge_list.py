@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -71,14 +72,14 @@ def check_edges(edge_index: Tensor, edge_weight: Tensor | None = None, num_nodes
             )
 
 
-def check_weights(edge_weight: Tensor) -> None:
-    """Raise a `DataError` that names the first edge whose weight is negative or not finite."""
+def check_weights(edge_weight: Tensor, name: Callable[[int], str] = "edge {}".format) -> None:
+    """Raise a `DataError` if a weight is negative or not finite; `name` says which edge the first such one is of."""
     wrong = ~(torch.isfinite(edge_weight) & (edge_weight >= 0))
     if bool(wrong.any()):
         edge = int(wrong.nonzero()[0])
         value = float(edge_weight.detach()[edge])
         problem = f"negative ({value:g})" if math.isfinite(value) else "not finite"
-        raise DataError(f"the weight of edge {edge} is {problem}: weights are finite and at least 0")
+        raise DataError(f"the weight of {name(edge)} is {problem}: weights are finite and at least 0")
 
 
 def check_candidates(candidate_index: Tensor, num_nodes: int) -> None:

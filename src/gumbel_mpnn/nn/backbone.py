@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, ClassVar
 
-import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
@@ -20,7 +19,7 @@ from gumbel_mpnn.nn.features import SparseFeatures
 from gumbel_mpnn.nn.inputs import model_input
 from gumbel_mpnn.nn.loss import cross_entropy
 from gumbel_mpnn.nn.modules import Linear, ReplicaModule, make_norm
-from gumbel_mpnn.nn.streams import Streams
+from gumbel_mpnn.nn.streams import Streams, replica_seeds
 from gumbel_mpnn.registry import Registry
 
 
@@ -70,9 +69,7 @@ class Backbone(ReplicaModule, ABC):
         check_between(0, 1, dropout=dropout, input_dropout=input_dropout)
         self.in_channels = in_channels
         self.replicas, self.dropout, self.input_dropout = replicas, dropout, input_dropout
-        self.seeds = list(seeds) if seeds is not None else torch.randint(2**62, (count,)).tolist()
-        if len(self.seeds) != count:
-            raise UserError(f"{count} replicas need as many seeds, not {len(self.seeds)}")
+        self.seeds = replica_seeds(seeds, count)
         width = hidden_channels if input_layer else in_channels
         widths = [width] + [hidden_channels] * num_layers
         self.input = Linear(count, in_channels, hidden_channels) if input_layer else None

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
+from gumbel_mpnn.errors import UserError
 from gumbel_mpnn.nn.kernels import gpu_kernels
 
 
@@ -76,6 +77,16 @@ class Streams:
         self._calls.copy_(state["calls"])
         for generator, row in zip(self._generators, state["generators"], strict=True):
             generator.set_state(row.cpu().clone())  # a row of its own: torch reads from its storage's start
+
+
+def replica_seeds(seeds: Sequence[int] | None, count: int) -> list[int]:
+    """A seed for each of `count` replicas: the given ones, or new ones from torch's global generator."""
+    if seeds is None:
+        drawn: list[int] = torch.randint(2**62, (count,)).tolist()
+        return drawn
+    if len(seeds) != count:
+        raise UserError(f"{count} replicas need as many seeds, not {len(seeds)}")
+    return list(seeds)
 
 
 def derive_seed(seed: int, purpose: str) -> int:

@@ -19,7 +19,8 @@ def renew_pairs(batch: Batch, index: str, about: Iterable[str] = ()) -> None:
 
     `about` names what goes with them, a value for each pair.
     """
-    starts = torch.searchsorted(batch[index][0].contiguous(), batch.ptr).cpu()
+    first = batch[index][0].contiguous()
+    starts = torch.searchsorted(first, batch.ptr.to(first.device)).cpu()
     first_nodes = batch.ptr[:-1].cpu()
     _renew(batch, index, starts, first_nodes)
     for name in about:

@@ -10,6 +10,7 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn.errors import check_between
 from gumbel_mpnn.graph import PairGraph, without_pairs
+from gumbel_mpnn.rewiring.batches import can_be_taken_apart, renew_numbers, renew_pairs
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,13 +30,13 @@ class RewiredGraph:
 
 
 def as_data(graph: PairGraph, probability: Tensor, data: Data, threshold: float = 0.5) -> Data:
-    """A plain `Data` with the pairs of `probability` [P] of at least `threshold`.
+    """A copy of `data` with the pairs of `probability` [P] of at least `threshold` in place of its edges.
 
     `edge_index` has both directions of every undirected pair. `edge_probability` is the probability, `edge_weight` that
     times the weight that the edge was given with (1 for new edges and where there were no weights): all pairs together
     are what a model is evaluated on by `evaluation="expected"`. `edge_origin` is true for edges that `data` had, and
     `undirected` is there, and false, where the pairs are arcs. Everything else of `data` that is not about edges is
-    kept.
+    kept, and a batch can be taken apart.
     """
     check_between(0, 1, threshold=threshold)
     weight = probability if graph.pair_weight is None else graph.pair_weight.detach().to(probability) * probability
@@ -47,9 +48,21 @@ def as_data(graph: PairGraph, probability: Tensor, data: Data, threshold: float 
         index = torch.cat([index, index.flip(0)], dim=1)
         about = {name: value.repeat(2) for name, value in about.items()}
     order = torch.argsort(index[0] * graph.num_nodes + index[1])
-    out = Data(edge_index=index[:, order], **{name: value[order] for name, value in about.items()})
-    for key, value in without_pairs(data, graph.num_nodes).to_dict().items():
-        out[key] = value
+    out = without_pairs(data, graph.num_nodes)
+    out.edge_index = index[:, order]
+    for name, value in about.items():
+        out[name] = value[order]
+    if can_be_taken_apart(out):
+        renew_pairs(out, "edge_index", about)
     if not graph.undirected:
-        out.undirected = False
+        _say_directed(out)
     return out
+
+
+def _say_directed(data: Data) -> None:
+    """Set `undirected` to false, for each graph of a batch."""
+    if can_be_taken_apart(data):
+        data.undirected = torch.zeros(data.num_graphs, dtype=torch.bool)
+        renew_numbers(data, "undirected")
+    else:
+        data.undirected = False

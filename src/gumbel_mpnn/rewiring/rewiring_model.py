@@ -87,7 +87,7 @@ class RewiringModel(ReplicaModule, ABC):
 
         `edge_weight` is the probability times the weight that an edge was given with (1 for new edges, and where there
         were none): on that graph, with `threshold=0`, the model is evaluated if its `evaluation` is `expected`.
-        Of a `Batch` it is one `Data` with the edges of all graphs, and `batch` says which node is whose.
+        Of a `Batch` it is a `Batch`, whose `to_data_list()` has the learned graph of each.
 
         Args:
             data: A graph, with candidates if edges may be added.

@@ -54,6 +54,5 @@ def find(
         transform=transform,
         root=root,
     )
-    folder = wanted.folder(runs, experiment)
-    there = folder.has_model if models else folder.is_finished
-    return wanted.run(folder) if all(map(there, wanted.replicas)) else None
+    folder = wanted.folder(runs, experiment, models)
+    return wanted.run(folder) if all(map(folder.is_finished, wanted.replicas)) else None

@@ -62,6 +62,7 @@ def fit(
     memory: int | None = None,
     monitor: Monitor | None = None,
     wait: bool = True,
+    models: bool = False,
 ) -> Run:
     """Train a model on some splits and seeds of a data set, all of them at once where they fit in memory.
 
@@ -83,6 +84,8 @@ def fit(
         memory: Bytes that training may take; what is free by default.
         monitor: Told how it goes.
         wait: Whether to wait for runs that another process is training; a `BusyError` otherwise.
+        models: Whether the trained models have to be there too, and not only the records: runs whose models were
+            deleted are done again, and their records replaced.
     """
     where = pick_device(device)
     wanted = Wanted.of(
@@ -97,7 +100,7 @@ def fit(
         root=root,
     )
     keep = tempfile.TemporaryDirectory(prefix="gumbel-mpnn-") if runs is None else None
-    folder = wanted.folder(keep.name if keep else runs or "", experiment)
+    folder = wanted.folder(keep.name if keep else runs or "", experiment, models)
     with disk_errors_as_sentences(folder.path):
         missing = [replica for replica in wanted.replicas if not folder.is_finished(replica)]
     task = _make_task(wanted, where, monitor) if missing else None

@@ -29,33 +29,34 @@ MODEL, GRAPH = "model.safetensors", "graph.npz"
 
 
 class SettingFolder:
-    """All runs of one setting on one data set: a folder for each replica, checkpoints of groups under way."""
+    """All runs of one setting on one data set: a folder for each replica, checkpoints of groups under way.
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    With `models`, a run whose trained model was deleted does not count as finished.
+    """
+
+    def __init__(self, path: Path, models: bool = False) -> None:
+        self.path, self.models = path, models
 
     @classmethod
-    def of(cls, root: Path, experiment: str, settings: Settings, data_hash: str) -> SettingFolder:
+    def of(cls, root: Path, experiment: str, settings: Settings, data_hash: str, models: bool = False) -> SettingFolder:
         """Where runs of `settings` lie under `root`."""
-        return cls(root / experiment / settings.dataset / settings.model / settings.fingerprint(data_hash))
+        return cls(root / experiment / settings.dataset / settings.model / settings.fingerprint(data_hash), models)
 
     def folder(self, replica: Replica) -> Path:
         """The folder of one run."""
         return self.path / str(replica)
 
     def is_finished(self, replica: Replica) -> bool:
-        """Whether the run was recorded."""
-        return (self.folder(replica) / RECORD).exists()
-
-    def has_model(self, replica: Replica) -> bool:
-        """Whether the run was recorded and its parameters are still there."""
-        return self.is_finished(replica) and (self.folder(replica) / MODEL).exists()
+        """Whether the run was recorded, and its parameters are still there where they are wanted."""
+        folder = self.folder(replica)
+        return (folder / RECORD).exists() and (not self.models or (folder / MODEL).exists())
 
     def write(
         self, outcome: Outcome, record: Record, graph: PairGraph | None = None, node_ids: Sequence[str] | None = None
     ) -> None:
         """Everything of one finished run; the record comes last and marks it finished.
 
+        The old record of a run that is done again, since its model was deleted, stands until then.
         `graph` are the pairs that a rewiring model has learned about, `node_ids` the names of their nodes.
         """
         folder = self.folder(outcome.replica)
@@ -75,7 +76,9 @@ class SettingFolder:
     def state(self, replica: Replica) -> dict[str, Tensor]:
         """The parameters of a finished run, [1, ...]."""
         path = self.folder(replica) / MODEL
-        return load_tensors(path, "delete the folder it belongs in to do the run again")[0]
+        if not path.exists():
+            raise DataError(f"the trained model {path} is not there: fit with models=True does such runs again")
+        return load_tensors(path, "delete it, and fit with models=True does the run again")[0]
 
     def checkpoint(self, group: Sequence[Replica]) -> Path:
         """Where the state of a group under way is kept."""

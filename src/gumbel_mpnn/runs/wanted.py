@@ -61,11 +61,11 @@ class Wanted:
         data, resolved = settle_candidates(data, resolved, asks_for_candidates(preset, settings, overrides))
         return cls(resolved, data, data_hash(data), replicas_of(data, splits, seeds))
 
-    def folder(self, runs: str | Path, experiment: str) -> SettingFolder:
-        """Where these runs lie."""
+    def folder(self, runs: str | Path, experiment: str, models: bool = False) -> SettingFolder:
+        """Where these runs lie; with `models`, none is finished whose trained model is not there."""
         if not experiment or Path(experiment).name != experiment:
             raise UserError(f"an experiment is the name of one folder, which {experiment!r} is not")
-        return SettingFolder.of(Path(runs), experiment, self.settings, self.data_hash)
+        return SettingFolder.of(Path(runs), experiment, self.settings, self.data_hash, models)
 
     def run(self, folder: SettingFolder, keep: object = None) -> Run:
         """The runs, all of which are finished; `keep` lives as long as they do."""

@@ -103,7 +103,10 @@ class Task:
 
 
 def data_hash(data: Data) -> str:
-    """16 hex digits of everything in `data` that training can see, labels and masks included."""
+    """16 hex digits of everything in `data` that training can see, labels and masks included.
+
+    A single split is the same as [N] and as [N, 1].
+    """
     digest = hashlib.sha256()
     names = (
         "x",
@@ -118,10 +121,11 @@ def data_hash(data: Data) -> str:
         "class_of",
         "train_y",
     )
+    of_each_split = ("train_mask", "val_mask", "test_mask", "train_y")
     for name in names:
         value = data.get(name)
         if isinstance(value, Tensor):
-            add_tensor(digest, name, value)
+            add_tensor(digest, name, value[:, None] if name in of_each_split and value.dim() == 1 else value)
     digest.update(str(data.get("metric") or "accuracy").encode())
     return digest.hexdigest()[:16]
 

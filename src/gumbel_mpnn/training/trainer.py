@@ -198,7 +198,7 @@ class Trainer:
             setattr(self, name, tensors[name].to(device))
         self.model.streams.set_state(parts["streams"])
         self.history = list(tensors["history"].to(device)) if "history" in tensors else []
-        self.epoch = note["epoch"]
+        self.epoch, self.stopped = note["epoch"], not self.running.any()
         return float(note["seconds"])
 
 

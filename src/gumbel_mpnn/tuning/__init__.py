@@ -1,5 +1,5 @@
 """Finding settings on validation."""
 
-from gumbel_mpnn.tuning.search import Trial, choices, draws, search
+from gumbel_mpnn.tuning.search import Tables, Trial, choices, draws, search
 
-__all__ = ["Trial", "choices", "draws", "search"]
+__all__ = ["Tables", "Trial", "choices", "draws", "search"]

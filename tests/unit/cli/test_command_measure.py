@@ -6,10 +6,12 @@ from dataclasses import replace
 import networkx
 import numpy as np
 import pytest
+import torch
 from quick_options import QUICK
 
 from gumbel_mpnn import measures
-from gumbel_mpnn.data import demo_graph, from_csv, load, specs
+from gumbel_mpnn.data import demo_graph, from_csv, from_npz, load, specs
+from gumbel_mpnn.experiments import GENERATED
 from gumbel_mpnn.runs import fit
 from helpers import small_data
 
@@ -213,6 +215,16 @@ class TestRun:
         fit(demo_graph(), "gumbel-mpnn", splits=[0], settings=options, runs="runs", device="cpu")
         shown = as_json(command("measure", "--run", "runs", "--format", "json"))
         assert shown["before"] == pytest.approx(measures.measure(demo_graph()))
+
+    @pytest.mark.parametrize("name", ["leaf-count-3", "bottleneck-10", "bottleneck"])
+    def test_a_generated_task_is_known_in_every_size(self, command, name):
+        options = {"model": {"hidden_channels": 4}, "train": {"epochs": 1}, "rewiring": {"candidates": "none"}}
+        graph = GENERATED[name]()
+        fit(graph, "gumbel-mpnn", splits=[0], settings=options, runs="runs", device="cpu")
+        shown = as_json(command("measure", "--run", "runs", "--format", "json"))
+        assert shown["before"] == pytest.approx(measures.measure(graph), nan_ok=True)
+        command("rewire", "runs", "--out", "graph.npz")
+        assert torch.equal(from_npz("graph.npz").y, graph.y)
 
     def test_another_graph_is_refused(self, command, csv, tiny):
         command("train", "tiny", "--splits", "0", *REWIRE)

@@ -1,6 +1,7 @@
 """`gumbel-mpnn reproduce all --quick` on small stand-ins for the data sets that it takes."""
 
 import csv
+import json
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from gumbel_mpnn.data.raw import count_edges
 from gumbel_mpnn.data.spec import DatasetSpec, File, Form
 from gumbel_mpnn.data.tasks import bottleneck, leaf_count, tree_neighbors_match
 from gumbel_mpnn.experiments import Experiment, analyses, base, experiments, mixtures
+from gumbel_mpnn.experiments.accuracy import MODELS
 from gumbel_mpnn.experiments.base import QUICK_DATASETS
 from helpers import small_data
 
@@ -60,7 +62,7 @@ def stand_ins(tmp_path, monkeypatch):
 def test_a_page_for_every_table_and_a_picture_for_every_figure(command, here, stand_ins):
     result = command("reproduce", "all", "--quick", "--device", "cpu", "--out", "pages")
     assert result.exit_code == 0, result.stderr
-    names = {*experiments, *analyses, "summary"}
+    names = {*experiments, *analyses, "summary"} - {"budget"}  # which comes before: settings are searched for
     assert {path.stem for path in here.glob("pages/*.md")} == names
     assert {path.stem for path in here.glob("pages/*.csv")} == names
     assert {path.stem for path in here.glob("pages/*.png")} == FIGURES
@@ -93,6 +95,34 @@ def test_quick_takes_few_data_sets_splits_and_epochs(command, here, stand_ins):
     folders = sorted({path.parent.name for path in here.rglob("record.json")})
     assert folders == ["split0-seed0", "split1-seed0"]
     assert {path.name for path in (here / "runs/rewiring").iterdir()} <= set(QUICK_DATASETS)
+
+
+def test_tables_made_from_models_do_runs_again_whose_models_were_deleted(command, here, stand_ins):
+    call = ("reproduce", "consistency", "--only", "cora", "--quick", "--device", "cpu", "--format", "json")
+    first = command(*call)
+    models = list(here.rglob("model.safetensors"))
+    assert len(models) == 4
+    for file in models:
+        file.unlink()
+    summary = command("reproduce", "summary", "--quick", "--format", "json")  # trains nothing, so does without
+    learned = [row for row in json.loads(summary.stdout) if (row["page"], row["dataset"]) == ("consistency", "cora")]
+    assert {row["verdict"] for row in learned} == {"not run"}
+    again = command(*call)
+    assert again.exit_code == 0, again.stderr
+    assert again.stdout == first.stdout
+    assert list(here.rglob("model.safetensors")) == models
+
+
+def test_the_budget_in_small(command, here, stand_ins, monkeypatch):
+    monkeypatch.setattr("gumbel_mpnn.experiments.budget.TRIALS", 3)
+    result = command("reproduce", "budget", "--quick", "--only", "cora", "--device", "cpu", "--out", "budget.md")
+    assert result.exit_code == 0, result.stderr
+    with (here / "budget.csv").open() as file:
+        rows = {row["model"]: row for row in csv.DictReader(file)}
+    assert set(rows) == set(MODELS)
+    assert {(row["tried"], row["diverged"], row["n"]) for row in rows.values()} == {("3", "0", "2")}
+    assert all(float(row["best"]) >= float(row["preset"]) for row in rows.values())
+    assert (here / "runs/budget/cora/gcn").is_dir()
 
 
 def test_one_that_fails_does_not_keep_the_others_from_being_made(command, here, monkeypatch):

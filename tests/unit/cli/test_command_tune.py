@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from gumbel_mpnn.records import find_records
+
 SPACE = "[model]\nhidden_channels = 4\n[train]\nepochs = 3\nlr = [1e30, 0.01, 0.1]\n"
 
 
@@ -26,10 +28,24 @@ def test_best_validation_first_and_what_diverged_last(command, space, tiny):
 
 
 def test_own_files(command, space, csv):
-
     result = command("tune", "--space", space, *csv, "--splits", "0", "--trials", "1", "--device", "cpu")
     assert result.exit_code == 0
     assert "val %" in result.stdout
+
+
+@pytest.mark.parametrize("tried", ["", "undirected = false", "undirected = [false, true]"])
+def test_directions_of_own_files_are_read_where_they_are_wanted(command, here, csv, tried):
+    (here / "mine.toml").write_text("[data]\nundirected = false\n")
+    (here / "space.toml").write_text(f"[train]\nepochs = 1\nlr = [0.01]\n[data]\n{tried}\n")
+    command(
+        "train", *csv, "--splits", "0", "--set", "data.undirected=false", "--set", "train.epochs=1", "--device", "cpu"
+    )
+    preset = "none" if tried else "mine.toml"
+    command("tune", *csv, "--space", "space.toml", "--preset", preset, "--splits", "0")
+    (trained,) = find_records(here / "runs" / "train")
+    searched = list(find_records(here / "runs" / "tune"))
+    assert {record.data_hash for record in searched} == {trained.data_hash}
+    assert False in {record.settings["data"]["undirected"] for record in searched}
 
 
 def test_the_demo(command, space):

@@ -106,9 +106,18 @@ def test_vectors_of_different_length(graph):
         from_networkx(graph, label="kind")
 
 
-def test_a_weight_that_is_no_number(graph):
-    graph.edges["a", "b"]["weight"] = "heavy"
-    with pytest.raises(DataError, match="weight that is not a number"):
+@pytest.mark.parametrize(
+    ("weight", "message"),
+    [
+        ("heavy", "edge from 'b' to 'c' of the NetworkX graph has the weight 'heavy', which is no number"),
+        ([1, 2], r"edge from 'b' to 'c' of the NetworkX graph has the weight \[1, 2\], which is no number"),
+        (-0.25, r"the weight of the edge from 'b' to 'c' is negative \(-0.25\)"),
+        (float("nan"), "the weight of the edge from 'b' to 'c' is not finite"),
+    ],
+)
+def test_a_faulty_weight_is_named_by_the_ends_of_its_edge(graph, weight, message):
+    graph.add_edge("b", "c", weight=weight)
+    with pytest.raises(DataError, match=message):
         from_networkx(graph, label="kind")
 
 

@@ -23,6 +23,16 @@ def test_masks_are_optional_and_direction_can_be_kept(tmp_path):
     assert data.edge_index.T.tolist() == [[0, 1], [1, 2], [2, 3], [3, 4], [4, 0]]
 
 
+@pytest.mark.parametrize(
+    ("ids", "edge"),
+    [(None, "edge 3 from node 3 to node 4"), (np.array(list("abcdef")), "the edge from 'd' to 'e'")],
+)
+def test_a_faulty_weight_is_named_by_the_ends_of_its_edge(tmp_path, ids, edge):
+    path = write_npz(tmp_path / "g.npz", weight=np.array([1, 1, 1, -2, 1]), node_ids=ids)
+    with pytest.raises(DataError, match=rf"g.npz: the weight of {edge} is negative \(-2\)"):
+        from_npz(path)
+
+
 def test_duplicates_are_merged_and_self_loops_stay(tmp_path):
     path = write_npz(tmp_path / "g.npz", edges=np.array([[0, 1], [0, 1], [1, 0], [2, 2]]))
     data = from_npz(path)

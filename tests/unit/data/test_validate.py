@@ -108,8 +108,16 @@ def test_labels_that_are_not_integers(data, y, hint):
         ("edge_index", torch.zeros(3, 2, dtype=torch.int64), r"edge_index must be integers of shape \[2, E\]"),
         ("edge_index", torch.zeros(2, 3), "edge_index must be integers"),
         ("edge_weight", torch.ones(5), r"edge_weight must have shape \[6\], not \[5\]"),
-        ("edge_weight", torch.tensor([1, 1, 1, float("nan"), 1, 1]), "weight of edge 3 is not finite"),
-        ("edge_weight", torch.tensor([1, 1, 1, -0.25, 1, 1]), r"weight of edge 3 is negative \(-0.25\): weights are"),
+        (
+            "edge_weight",
+            torch.tensor([1, 1, 1, float("nan"), 1, 1]),
+            "weight of edge 3 from node 2 to node 1 is not finite",
+        ),
+        (
+            "edge_weight",
+            torch.tensor([1, 1, 1, -0.25, 1, 1]),
+            r"edge 3 from node 2 to node 1 is negative \(-0.25\): weights",
+        ),
         ("train_mask", torch.ones(3, dtype=torch.bool), r"train_mask must be bool of shape \[4\]"),
     ],
 )

@@ -183,13 +183,26 @@ class TestConsistency:
     def test_a_graph_whose_edges_stay_within_classes_has_no_spread(self, run):
         nodes = run.data.num_nodes
         within = [(node, (node + 3) % nodes) for node in range(nodes)]  # labels repeat with period 3
-        given, learned = Consistency().collect({Job("cora", "gumbel-mpnn"): lined_up(run, within)})
+        jobs = {Job("cora", "gumbel-mpnn"): run, Job("cora", "gumbel-mpnn", "paper"): lined_up(run, within)}
+        given, tuned, learned = Consistency().collect(jobs)
         assert given["std"] > 0.05
+        assert tuned["std"] > 0.05
         assert learned["std"] == pytest.approx(0)
         assert learned["clusters"] == 3
         assert (given["paper_std"], given["paper_clusters"]) == (0.0957, 47)
+        assert (tuned["paper_std"], tuned["paper_clusters"]) == (None, None)
         assert (learned["paper_std"], learned["paper_clusters"]) == (0.0853, 41)
-        assert [given["graph"], learned["graph"]] == ["given", "learned"]
+        names = ["given", "learned, tuned settings", "learned, the paper's settings"]
+        assert [row["graph"] for row in (given, tuned, learned)] == names
+
+    def test_the_papers_numbers_are_beside_its_own_settings(self, run):
+        rows = Consistency().collect({Job("cora", "gumbel-mpnn"): run, Job("cora", "gumbel-mpnn", "paper"): run})
+        answered = [number for number in Consistency().numbers() if number.find(rows) is not None]
+        assert [(number.dataset, number.column) for number in answered] == [("cora", "std"), ("cora", "clusters")]
+
+    def test_runs_are_those_of_the_tables_that_train_them(self):
+        others = ("accuracy", "accuracy-unfiltered", "ablation")
+        assert set(Consistency().plan()) <= {job for name in others for job in experiments[name].plan()}
 
 
 class TestSpectra:

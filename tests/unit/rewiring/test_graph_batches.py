@@ -7,9 +7,10 @@ from torch_geometric.loader import DataLoader
 from torch_geometric.nn import GCNConv
 
 import gumbel_mpnn as gm
+from gumbel_mpnn.data.export import is_directed
 from gumbel_mpnn.rewiring.candidates import candidates
 from gumbel_mpnn.rewiring.scorers import scorers
-from helpers import normal
+from helpers import edges, normal
 
 each_scorer = pytest.mark.parametrize("scorer", list(scorers))
 
@@ -78,7 +79,62 @@ def test_the_learned_graph_of_a_batch_is_that_of_its_graphs(scorer):
     torch.testing.assert_close(together.edge_weight, alone.edge_weight)
     assert torch.equal(together.edge_origin, alone.edge_origin)
     assert torch.equal(together.batch, batch.batch)
-    assert type(together) is Data
+
+
+def assert_learned(part, expected):
+    """The same learned graph, whose candidates are among its edges and nowhere else."""
+    assert set(part.keys()) - {"num_nodes"} == set(expected.keys()) - {"num_nodes"} >= {"x", "y", "edge_probability"}
+    assert "candidate_index" not in part
+    assert part.num_nodes == expected.num_nodes
+    for name in ("x", "y", "edge_index", "edge_origin"):
+        assert torch.equal(part[name], expected[name]), name
+    for name in ("edge_weight", "edge_probability"):
+        torch.testing.assert_close(part[name], expected[name])
+
+
+@pytest.mark.parametrize("undirected", [True, False])
+@pytest.mark.parametrize("weighted", [True, False])
+def test_the_learned_graph_of_a_batch_can_be_taken_apart(undirected, weighted):
+    graphs = one_by_one(small_graphs(), gm.candidates.Local(3))
+    if weighted:
+        for graph in graphs:
+            graph.edge_weight = torch.rand(graph.num_edges, generator=torch.Generator().manual_seed(graph.num_nodes))
+    batch, model = Batch.from_data_list(graphs), model_for("mixed")
+
+    def rewire(data):
+        return model.rewire(data, 0.4, gm.PairGraph.of(data, undirected=undirected))
+
+    together, alone = rewire(batch), [rewire(graph) for graph in graphs]
+    parts = together.to_data_list()
+    assert len(parts) == together.num_graphs == len(graphs)
+    for part, expected in zip(parts, alone, strict=True):
+        assert_learned(part, expected)
+        assert is_directed(part) is is_directed(expected)
+    assert (~together.edge_origin).any()
+    for part, graph in zip(batch.to_data_list(), graphs, strict=True):  # the batch itself is as it was
+        assert torch.equal(part.edge_index, graph.edge_index)
+        assert torch.equal(part.candidate_index, graph.candidate_index)
+    again = model.rewire(together, 0.4)  # and a batch that was learned can be learned from
+    assert sum(part.num_edges for part in again.to_data_list()) == again.num_edges
+
+
+def test_directions_of_a_batch_are_told_for_each_of_its_graphs():
+    one_edge = Data(x=torch.ones(2, 4), edge_index=edges((0, 1), (1, 0)))
+    batch, model = Batch.from_data_list([one_edge, one_edge]), model_for("bilinear")
+    learned = model.rewire(batch, 0.0, gm.PairGraph.of(batch, undirected=False))
+    assert learned.undirected.tolist() == [False, False]
+    for graph in (learned, *learned.to_data_list()):
+        assert is_directed(graph)
+        graph.edge_weight = graph.edge_probability = None  # the edges alone would not say so
+        assert is_directed(graph)
+
+
+def test_a_batch_made_by_hand_is_rewired():
+    graphs = small_graphs((4, 5))
+    batch = Batch.from_data_list(graphs)
+    by_hand = Batch(x=batch.x, edge_index=batch.edge_index, batch=batch.batch)
+    model = model_for("mixed")
+    assert torch.equal(model.rewire(by_hand).edge_index, model.rewire(batch).edge_index)
 
 
 def test_a_model_of_ones_own_on_a_batch():

@@ -4,6 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv
 
 import gumbel_mpnn as gm
@@ -56,6 +57,30 @@ def test_evaluation_is_deterministic_and_training_is_not(data):
     assert not torch.equal(model(data)[1].weight, model(data)[1].weight)
     model.eval()
     assert torch.equal(model(data)[0], model(data)[0])
+
+
+def test_its_seed_settles_the_draws_as_that_of_a_gumbel_mpnn(data):
+    one, same, other = (gm.Rewired(OwnGCN(6, 3), 6, 3, scorer="mixed", seeds=[seed]) for seed in (7, 7, 8))
+    drawn = one(data)[1].weight
+    assert torch.equal(drawn, same(data)[1].weight)
+    assert not torch.equal(drawn, other(data)[1].weight)
+    model = gm.GumbelMPNN(6, out_channels=3, dropout=0.0, scorer="mixed", seeds=[7])
+    assert torch.equal(drawn, model(data, return_graph=True)[1].weight)
+
+
+def test_one_model_has_one_seed(data):
+    with pytest.raises(gm.UserError, match="1 replicas need as many seeds, not 2"):
+        wrapped(data, seeds=[1, 2])
+
+
+def test_it_is_called_as_pygs_models_are(data):
+    model, weight = wrapped(data).eval(), torch.rand(data.num_edges)
+    listed = Data(x=data.x, edge_index=data.edge_index, edge_weight=weight)
+    assert torch.equal(model(data.x, data.edge_index, weight)[0], model(listed)[0])
+    assert torch.equal(model(data.x, edge_index=data.edge_index, edge_weight=weight)[0], model(listed)[0])
+    assert not torch.equal(model(data.x, data.edge_index)[0], model(listed)[0])
+    with pytest.raises(gm.UserError, match="edge_weight goes with an edge_index"):
+        model(listed, None, weight)
 
 
 def test_the_learned_graph(data):

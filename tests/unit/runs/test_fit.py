@@ -1,6 +1,7 @@
 """`fit`: nothing is done twice, nothing depends on how the work was cut up."""
 
 import gc
+import json
 from importlib import import_module
 
 import numpy as np
@@ -115,6 +116,25 @@ class TestFolders:
         quick(splits=[1], seeds=[7], runs=tmp_path)
         assert trained[2:] == [[(1, 7)]]
         assert len(list(find_records(tmp_path))) == 7
+
+    def test_runs_without_models_are_done_again_where_models_are_wanted(self, tmp_path, trained):
+        four = {"splits": [0, 1], "seeds": 2, "runs": tmp_path}
+        first = quick(**four)
+        models = kept(first)
+        for file in first.folder.path.rglob("record.json"):
+            file.write_text(json.dumps({**json.loads(file.read_text()), "seconds": 1e6}))
+        for name in ("split0-seed1", "split1-seed0"):
+            (first.folder.path / name / "model.safetensors").unlink()
+        assert [record.seconds for record in quick(**four).records] == [1e6] * 4
+        assert len(trained) == 1
+        notes = Notes()
+        again = quick(**four, models=True, monitor=notes)
+        assert trained[1:] == [[(0, 1), (1, 0)]]
+        assert notes.began == [(4, 2, 1)]
+        assert [record.seconds == 1e6 for record in again.records] == [True, False, False, True]
+        torch.testing.assert_close(torch.tensor(figures(again)), torch.tensor(figures(first)), rtol=1e-4, atol=1e-4)
+        assert [kept(again)[place] for place in (0, 3)] == [models[place] for place in (0, 3)]
+        assert [file for file in again.folder.path.iterdir() if file.is_file()] == []
 
     def test_what_came_later_has_the_same_figures(self, tmp_path):
         whole = quick(**SIX)

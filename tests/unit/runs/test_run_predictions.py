@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from torch_geometric.data import HeteroData
+from torch_geometric.data import Batch, HeteroData
 
 from gumbel_mpnn.errors import DataError, UserError
 from gumbel_mpnn.records import Replica
@@ -80,8 +80,17 @@ def test_another_graph_with_other_features_is_refused(run):
 def test_a_lost_model_is_told_with_what_helps(tmp_path):
     run = quick(splits=[0], runs=tmp_path)
     (Path(run.folders[0]) / "model.safetensors").unlink()
-    # While record.json is there nothing is trained again: the folder has to go.
-    with pytest.raises(DataError, match="delete the folder it belongs in to do the run again"):
+    # While record.json is there nothing is trained again, unless models are asked for.
+    with pytest.raises(DataError, match=r"model\.safetensors is not there: fit with models=True does such runs again"):
+        quick(splits=[0], runs=tmp_path).predict()
+    assert quick(splits=[0], runs=tmp_path, models=True).predict() == quick(splits=[0]).predict()
+
+
+def test_a_damaged_model_is_told_with_what_helps(tmp_path):
+    run = quick(splits=[0], runs=tmp_path)
+    model = Path(run.folders[0]) / "model.safetensors"
+    model.write_bytes(b"half")
+    with pytest.raises(DataError, match="delete it, and fit with models=True does the run again"):
         run.predict()
 
 
@@ -163,3 +172,23 @@ def test_scores_need_the_splits_of_the_runs(run):
     first = {name: data[name][:, 0] for name in ("train_mask", "val_mask", "test_mask")}
     with pytest.raises(UserError, match="this graph has masks for 1 splits"):
         run.scores(changed(data, **first))
+
+
+@pytest.mark.parametrize("model", ["gumbel-mpnn", "sdrf"])
+def test_the_learned_graphs_of_a_batch_can_be_taken_apart(model):
+    run, graphs = quick(model=model), [small_data(nodes, seed=nodes) for nodes in (7, 12)]
+    together = run.rewire(Batch.from_data_list(graphs), threshold=0.0)
+    parts = together.to_data_list()
+    assert sum(part.num_edges for part in parts) == together.num_edges
+    for part, graph in zip(parts, graphs, strict=True):
+        assert torch.equal(part.y, graph.y)
+        given = part.edge_index[:, part.edge_origin]
+        assert {tuple(edge) for edge in given.T.tolist()} <= pairs(graph.edge_index)
+        if model == "gumbel-mpnn":
+            alone = run.rewire(graph, threshold=0.0)
+            assert torch.equal(part.edge_index, alone.edge_index)
+            torch.testing.assert_close(part.edge_probability, alone.edge_probability)
+
+
+def pairs(edge_index):
+    return {tuple(edge) for edge in torch.cat([edge_index, edge_index.flip(0)], dim=1).T.tolist()}

@@ -67,6 +67,25 @@ def test_a_run_that_was_not_written_is_not_finished(folder, outcomes):
     assert not folder.is_finished(C)
 
 
+def test_a_run_without_its_model_is_finished_for_those_who_want_none(folder, outcomes, monkeypatch):
+    write(folder, outcomes[0])
+    strict = SettingFolder(folder.path, models=True)
+    assert strict.is_finished(A)
+    (folder.folder(A) / "model.safetensors").unlink()
+    assert (folder.is_finished(A), strict.is_finished(A)) == (True, False)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full_disk)
+        with pytest.raises(OSError, match="full"):
+            write(strict, outcomes[0])
+    assert (folder.is_finished(A), strict.is_finished(A)) == (True, False)  # the old record is not lost
+    write(strict, outcomes[0])
+    assert strict.is_finished(A)
+
+
+def full_disk(*_):
+    raise OSError("the disk is full")
+
+
 @pytest.mark.parametrize("call", [1, 2, 3], ids=["model", "history", "record"])
 @pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])
 def test_a_failure_while_writing_leaves_the_run_unfinished(tmp_path, folder, outcomes, monkeypatch, call, error):

@@ -120,7 +120,7 @@ def test_a_run_that_stopped_early_ends_the_same_again(path, monkeypatch, look_ev
     task, settings = make_task(), make_settings("gcn", BUSY, epochs=30, patience=4)
     (first,) = train(task, settings, GROUP[:1], checkpoint=path)
     assert (first.best_epoch, first.epochs) == (3, 7)
-    (again,) = train(task, settings, GROUP[:1], checkpoint=path)
+    (again,) = train(task, settings, GROUP[:1], checkpoint=path, watch=pytest.fail)
     assert numbers([again]) == numbers([first])
 
 

@@ -3,11 +3,12 @@ import torch
 from torch_geometric.data import Data
 
 from gumbel_mpnn.config import DataSettings
+from gumbel_mpnn.data import from_graphml, from_npz, save_graph
 from gumbel_mpnn.errors import DataError, UserError
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import SparseFeatures
 from gumbel_mpnn.training import Task, data_hash
-from helpers import changed, edges, make_task, replicas, small_data
+from helpers import both_ways, changed, edges, make_task, replicas, small_data
 
 MASKS = ("train_mask", "val_mask", "test_mask")
 
@@ -133,6 +134,33 @@ def test_data_hash_changes_with_metric_type_and_shape(data):
     assert len(hashes) == 5
     assert all(len(value) == 16 and int(value, 16) >= 0 for value in hashes)
     assert data_hash(changed(data, metric="accuracy")) == data_hash(data)
+
+
+def test_a_single_split_has_one_data_hash_in_both_forms(data):
+    finer = changed(data, train_y=torch.stack([data.y, data.y], dim=1), class_of=torch.arange(3))
+    per_split = (*MASKS, "train_y")
+    column = changed(finer, **{name: finer[name][:, :1] for name in per_split})
+    flat = changed(finer, **{name: finer[name][:, 0] for name in per_split})
+    assert data_hash(flat) == data_hash(column)
+    assert data_hash(changed(flat, train_mask=flat.val_mask)) != data_hash(flat)
+
+
+def test_files_of_one_graph_have_one_data_hash(data, tmp_path):
+    one_split = changed(data, edge_index=both_ways(data.edge_index), **{name: data[name][:, 0] for name in MASKS})
+    weighted = changed(one_split, edge_weight=one_split.edge_index.sum(0) / 7)
+    for graph in (one_split, weighted):
+        for name in ("graph.npz", "graph.graphml"):
+            save_graph(graph, tmp_path / name)
+        from_files = from_npz(tmp_path / "graph.npz"), from_graphml(tmp_path / "graph.graphml")
+        assert [read.train_mask.dim() for read in from_files] == [2, 1]
+        assert len({data_hash(read) for read in from_files}) == 1
+
+
+def test_data_hash_of_kept_records():
+    part = torch.tensor([[0, 1], [1, 2], [2, 0]])
+    masks = {name: part == number for number, name in enumerate(MASKS)}
+    graph = Data(x=torch.eye(3), edge_index=edges((0, 1), (1, 2)), y=torch.arange(3), **masks)
+    assert data_hash(graph) == "643f07f634cfbb28"
 
 
 def test_data_hash_does_not_change_with_anything_else(data):

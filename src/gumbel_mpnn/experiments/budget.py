@@ -1,0 +1,91 @@
+"""One budget for every model: the settings that each tries on a data set, and which of them validation chooses."""
+
+from __future__ import annotations
+
+import statistics
+import tomllib
+from collections.abc import Mapping
+from importlib import resources
+from itertools import islice
+
+from gumbel_mpnn.experiments.accuracy import KEPT_WITH, MODELS
+from gumbel_mpnn.experiments.backbones import DATASETS
+from gumbel_mpnn.experiments.base import Columns, Job, Row
+from gumbel_mpnn.experiments.page import Experiment
+from gumbel_mpnn.runs import Run
+from gumbel_mpnn.tuning import Tables, draws
+
+TRIALS, TRIALS_OF_LARGE = 16, 8
+LARGE = ("pubmed", "minesweeper", "tolokers")
+PRESET = "the preset"
+
+
+class Budget(Experiment):
+    """The tuned preset of every model and random draws from its space, as many for all models on a data set.
+
+    Plain models draw width, depth and training from one space, and the same draws each. Models that are laid over a GCN
+    have its preset beneath, and draw what is their own.
+    """
+
+    name = "budget"
+    title = "One budget for every model: settings tried, and what validation chose"
+    headings: Mapping[str, str] = {
+        "dataset": "data set",
+        "tried": "settings tried",
+        "diverged": "of these diverged",
+        "preset": "preset's val %",
+        "middle": "median val %",
+        "best": "best val %",
+        "n": "runs of each",
+        "chosen": "chosen",
+    }
+    searches = True
+
+    def plan(self) -> list[Job]:
+        """Every trial of every model on every data set."""
+        return [job for dataset in DATASETS for model in MODELS for job in _trials(dataset, model)]
+
+    def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
+        """One row for each model and data set; trials that are missing in `results` have diverged."""
+        found: dict[tuple[str, str], dict[Job, Run | None]] = {}
+        for job, run in results.items():
+            found.setdefault((job.dataset, job.model), {})[job] = run
+        return [_row(dataset, model, runs) for (dataset, model), runs in found.items()]
+
+
+def space_of(model: str) -> Tables:
+    """What a model draws from."""
+    name = "plain" if KEPT_WITH.get(model) == "backbones" else model
+    return tomllib.loads((resources.files(__package__) / "spaces" / f"{name}.toml").read_text(encoding="utf-8"))
+
+
+def _trials(dataset: str, model: str) -> list[Job]:
+    count = TRIALS_OF_LARGE if dataset in LARGE else TRIALS
+    drawn = islice(draws(space_of(model), seed=DATASETS.index(dataset)), count - 1)
+    overrides = [tuple(f"{name}={_literal(value)}" for name, value in chosen.items()) for chosen, _ in drawn]
+    return [
+        Job(dataset, model, experiment=KEPT_WITH.get(model, "accuracy")),
+        *(Job(dataset, model, overrides=each) for each in overrides),
+    ]
+
+
+def _literal(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _row(dataset: str, model: str, runs: Mapping[Job, Run | None]) -> Row:
+    tried = _trials(dataset, model)
+    row: Columns = {"dataset": dataset, "model": model, "tried": len(tried)}
+    done = {job: run for job, run in runs.items() if run is not None}
+    if not done:
+        return row | {**dict.fromkeys(("diverged", "preset", "middle", "best", "n")), "chosen": "no data"}
+    val = {job: 100 * run.val.mean for job, run in done.items()}
+    best = max(done, key=val.__getitem__)
+    return row | {
+        "diverged": len(tried) - len(done),
+        "preset": val.get(tried[0]),
+        "middle": statistics.median(val.values()),
+        "best": val[best],
+        "n": done[best].n,
+        "chosen": ", ".join(best.overrides) or PRESET,
+    }

@@ -1,0 +1,99 @@
+"""The table of what every model tried: equal numbers, equal draws, validation alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gumbel_mpnn.errors import DivergedError
+from gumbel_mpnn.experiments import Budget, Job, base, experiments, run_jobs
+from gumbel_mpnn.experiments.accuracy import MODELS
+from gumbel_mpnn.experiments.budget import LARGE, PRESET, space_of
+from gumbel_mpnn.runs import make_settings
+from gumbel_mpnn.tuning import choices
+from quick_fit import quick
+
+
+@pytest.fixture(scope="module")
+def run():
+    return quick()
+
+
+def with_val(run, val):
+    """The same run with this validation figure, and a test figure that would choose otherwise."""
+    return replace(run, records=tuple(replace(record, val=val, test=1 - val) for record in run.records))
+
+
+def trials(dataset, model):
+    return [job for job in Budget().plan() if (job.dataset, job.model) == (dataset, model)]
+
+
+class TestPlan:
+    @pytest.mark.parametrize("dataset", ["cora", "squirrel-unfiltered", "minesweeper"])
+    def test_every_model_tries_as_many_settings_each_once(self, dataset):
+        for model in MODELS:
+            tried = trials(dataset, model)
+            assert len(set(tried)) == len(tried) == (8 if dataset in LARGE else 16)
+
+    def test_the_first_is_the_preset_where_the_other_tables_keep_it(self):
+        kept = {model: trials("cora", model)[0] for model in MODELS}
+        accuracy = {job.model: job for job in experiments["accuracy"].plan() if job.dataset == "cora"}
+        assert kept == accuracy
+
+    def test_plain_models_have_the_same_draws_and_data_sets_have_their_own(self):
+        drawn = {model: [job.overrides for job in trials("cora", model)] for model in MODELS}
+        assert drawn["mlp"] == drawn["gcn"] == drawn["sage"] == drawn["gat"]
+        assert drawn["gcn"][1:] != [job.overrides for job in trials("actor", "gcn")][1:]
+
+    @pytest.mark.parametrize("model", MODELS)
+    def test_all_draws_are_settings_of_the_model(self, model):
+        settings = [make_settings("cora", model, overrides=job.overrides) for job in trials("cora", model)[1:]]
+        assert len({each.fingerprint("") for each in settings}) == 15
+
+    @pytest.mark.parametrize("model", ["drop-edge", "sdrf", "gumbel-mpnn"])
+    def test_what_is_laid_over_a_gcn_leaves_the_gcn_as_it_is(self, model):
+        shared = {name for name in choices(space_of("gcn")) if name != "model.dropout"}
+        assert not shared & set(choices(space_of(model)))
+
+
+class TestRows:
+    def test_validation_chooses(self, run):
+        first, second, third = trials("cora", "gcn")[:3]
+        results = {first: with_val(run, 0.7), second: with_val(run, 0.8), third: with_val(run, 0.75)}
+        (row,) = Budget().collect(results)
+        assert (row["dataset"], row["model"], row["tried"], row["diverged"]) == ("cora", "gcn", 16, 13)
+        assert [row[name] for name in ("preset", "middle", "best")] == [pytest.approx(v) for v in (70, 75, 80)]
+        assert row["chosen"] == ", ".join(second.overrides)
+        assert set(Budget().headings) <= set(row)
+
+    def test_the_preset_stays_where_nothing_is_better(self, run):
+        first, second = trials("cora", "sdrf")[:2]
+        (row,) = Budget().collect({first: with_val(run, 0.7), second: with_val(run, 0.7)})
+        assert row["chosen"] == PRESET
+
+    def test_no_data(self):
+        first, second = trials("actor", "mlp")[:2]
+        (row,) = Budget().collect({first: None, second: None})
+        assert (row["chosen"], row["best"], row["tried"]) == ("no data", None, 16)
+
+
+class TestDivergence:
+    JOBS = (Job("cora", "gcn"), Job("cora", "gcn", overrides=("train.lr=1e9",)), Job("cora", "mlp"))
+
+    @pytest.fixture
+    def one_diverges(self, monkeypatch, run):
+        def fit(dataset, model, *, overrides, **_):
+            if overrides:
+                raise DivergedError("out of all bounds")
+            return run
+
+        monkeypatch.setattr(base, "fit", fit)
+
+    def test_a_search_goes_on_without_it(self, one_diverges, tmp_path):
+        results = run_jobs(self.JOBS, seeds=1, runs=tmp_path, experiment="try", may_diverge=True)
+        assert list(results) == [self.JOBS[0], self.JOBS[2]]
+
+    def test_elsewhere_it_is_an_error(self, one_diverges, tmp_path):
+        with pytest.raises(DivergedError):
+            run_jobs(self.JOBS, seeds=1, runs=tmp_path, experiment="try")
