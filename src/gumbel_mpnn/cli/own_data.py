@@ -45,13 +45,17 @@ class Source:
         return any(option is not None for option in own)
 
     def to_train_on(self, undirected: bool) -> str | Data:
-        """The name of the data set, or the graph in the person's own files, which needs labels and features."""
+        """The name of the data set, or the graph in the person's own files, which needs labels and features.
+
+        Without `undirected` edges are read with their direction; npz and GraphML files may say themselves that they
+        have one.
+        """
         if self._is_by_name():
             return self._named()
         from gumbel_mpnn.data import from_csv, from_graphml, from_npz
 
         if self._is_npz():
-            return from_npz(Path(self.graph or ""), undirected=undirected)
+            return from_npz(Path(self.graph or ""), undirected=None if undirected else False)
         if self.graph is not None:
             data = from_graphml(self.graph, self.label, self._columns())
             if data.y is None:

@@ -67,6 +67,7 @@ def read_graph(paths: Sequence[Path], need_labels: bool = True) -> RawGraph:
         weight=_numbers(arrays, "weight", path),
         probability=_numbers(arrays, "probability", path),
         given=_given(arrays, path),
+        directed=_directed(arrays, path),
     )
 
 
@@ -128,6 +129,13 @@ def _given(arrays: Arrays, path: Path) -> NDArray[np.bool_] | None:
     if arrays["given"].dtype != bool or arrays["given"].shape != arrays["edges"].shape[:1]:
         raise DataError(f"array 'given' of {path} must be true or false for each edge, of shape [E]")
     return arrays["given"]
+
+
+def _directed(arrays: Arrays, path: Path) -> bool:
+    said = arrays.get("directed", np.array(False))
+    if said.dtype != bool or said.size != 1:
+        raise DataError(f"array 'directed' of {path} must be a single true or false")
+    return bool(said.item())
 
 
 def _features(arrays: Arrays, path: Path) -> NDArray[np.float32] | None:

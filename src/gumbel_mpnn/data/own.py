@@ -33,7 +33,7 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 def from_npz(
     path: str | Path,
-    undirected: bool = True,
+    undirected: bool | None = None,
     features: bool = True,
     as_listed: bool = False,
     labels: bool = True,
@@ -44,11 +44,12 @@ def from_npz(
     [N, F] or in CSR form as `features_shape`, `features_indptr`, `features_indices` and, unless all stored values are
     1, `features_data`. Optional: `train_masks`, `val_masks`, `test_masks` bool [S, N], or `train_idx`, `valid_idx`,
     `test_idx`; `class_names`; `node_ids`, a name for each node; `metric`, which models are judged by; `weight` and
-    `probability`, a number for each edge; `given`, whether it was there before a rewiring, which becomes `edge_origin`.
+    `probability`, a number for each edge; `given`, whether it was there before a rewiring, which becomes `edge_origin`;
+    `directed`, whether edges have a direction.
 
     Args:
         path: of the file.
-        undirected: whether every edge goes both ways.
+        undirected: whether every edge goes both ways; None for what the file says, both ways if it says nothing.
         features: False leaves `x` out, which the file then need not have.
         as_listed: keep every edge as often as the file lists it, in its direction, whatever `undirected` says.
         labels: False takes a graph to measure, whose file may have no labels but then a number `num_nodes`.
@@ -60,7 +61,8 @@ def from_npz(
         raise DataError(f"{path} has no features: add an array 'node_features' of shape [N, F]")
     unlabelled = not labels and (graph.y == -1).all()
     data = _without_labels(graph) if unlabelled else graph.to_data()
-    return named_after(Path(path), finish(data, undirected, as_listed, where=str(path)))
+    both_ways = not graph.directed if undirected is None else undirected
+    return named_after(Path(path), finish(data, both_ways, as_listed, where=str(path)))
 
 
 def named_after(path: Path, data: Data) -> Data:

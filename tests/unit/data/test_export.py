@@ -63,6 +63,23 @@ def test_npz_there_and_back(tmp_path):
         assert file["given"].tolist() == [True, False, True]
 
 
+@pytest.mark.parametrize("suffix", [".npz", ".graphml"])
+def test_directions_there_and_back(tmp_path, suffix):
+    directed = Data(x=torch.ones(3, 1), y=torch.tensor([0, 1, 1]), edge_index=edges((0, 1), (2, 1)))
+    save_graph(directed, tmp_path / f"g{suffix}")
+    back = (from_npz if suffix == ".npz" else from_graphml)(tmp_path / f"g{suffix}")
+    assert torch.equal(back.edge_index, directed.edge_index)
+
+
+def test_a_person_has_the_last_word_on_directions(tmp_path):
+    directed = Data(x=torch.ones(3, 1), y=torch.tensor([0, 1, 1]), edge_index=edges((0, 1), (2, 1)))
+    save_graph(directed, tmp_path / "g.npz")
+    assert from_npz(tmp_path / "g.npz", undirected=True).num_edges == 4
+    np.savez(tmp_path / "bad.npz", edges=np.array([[0, 1]]), node_labels=np.array([0, 1]), directed=np.array("yes"))
+    with pytest.raises(gm.UserError, match=r"array 'directed' of .* must be a single true or false"):
+        from_npz(tmp_path / "bad.npz", features=False)
+
+
 def test_csv_edges_go_with_the_file_of_nodes(tmp_path):
     (tmp_path / "nodes.csv").write_text("id,kind,f\na,dog,1\nb,cat,2\nc,,3\nd,dog,4\n")
     save_graph(GRAPH, str(tmp_path / "edges.csv"))
