@@ -79,17 +79,18 @@ class Run:
             data: Any graph with the same features, seen in training or not; the training graph by default.
             threshold: Pairs less likely than this are left out; 0 keeps all.
         """
+        given = self.data if data is None else data
+        _check_data(given)
         if self.settings.rewiring is None:
-            given = self.data if data is None else data
-            _check_data(given)
             rewired = prepare(given, self.settings)
             if rewired is given:
                 raise UserError(f"model {self.settings.model!r} does not rewire the graph")
             return rewired
-        task = self._task(data)
+        here = copy.copy(given).cpu()
+        task = self._task(here)
         learned = (pair_probability(model, task, self.settings) for model in self._models(task))
         probability = self._mean(each[0] for each in learned if each is not None)
-        return as_data(task.graph, probability, self.data if data is None else data, threshold)
+        return as_data(task.graph, probability, here, threshold).to(given.edge_index.device)
 
     @torch.no_grad()
     def scores(self, data: Data, records: Iterable[Record] | None = None, device: str = "auto") -> list[float]:
