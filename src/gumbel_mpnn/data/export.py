@@ -16,6 +16,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import is_undirected
 
 from gumbel_mpnn.atomic import write_atomically
+from gumbel_mpnn.data.names import check_different
 from gumbel_mpnn.data.networks import LABEL, LABEL_NAMED_BY, METRIC
 from gumbel_mpnn.data.own import GIVEN, PROBABILITY, SPLIT
 from gumbel_mpnn.errors import DataWarning, UserError, did_you_mean
@@ -48,13 +49,14 @@ def graph_file(data: Data, suffix: str) -> bytes:
     """The content of the file that `save_graph` writes."""
     check_suffix(suffix)
     data = copy.copy(data).cpu()
+    names = _names(data)
     edges, columns = _edges(data)
     match suffix:
         case ".npz":
             return _npz(data, edges, columns)
         case ".csv":
-            return _csv(_names(data), edges, columns)
-    return _graphml(data, edges, columns)
+            return _csv(names, edges, columns)
+    return _graphml(data, names, edges, columns)
 
 
 def check_suffix(suffix: str) -> None:
@@ -111,12 +113,11 @@ def _csv(names: list[str], edges: NDArray[Any], columns: Columns) -> bytes:
     return out.getvalue().encode()
 
 
-def _graphml(data: Data, edges: NDArray[Any], columns: Columns) -> bytes:
+def _graphml(data: Data, names: list[str], edges: NDArray[Any], columns: Columns) -> bytes:
     try:
         import networkx as nx
     except ImportError:
         raise UserError("writing GraphML needs the package networkx: install it, or write .csv or .npz") from None
-    names = _names(data)
     graph = nx.DiGraph() if is_directed(data) else nx.Graph()
     if data.get("y") is not None:
         graph.graph[LABEL_NAMED_BY] = LABEL
@@ -171,8 +172,11 @@ def _dense(data: Data) -> NDArray[Any]:
 
 
 def _names(data: Data) -> list[str]:
+    """What each node is called in a file."""
     ids = data.get("node_ids")
-    return [str(name) for name in ids] if ids is not None else [str(node) for node in range(int(data.num_nodes or 0))]
+    names = [str(name) for name in (range(int(data.num_nodes or 0)) if ids is None else ids)]
+    check_different(names, "the graph")
+    return names
 
 
 def _text(value: object) -> str:

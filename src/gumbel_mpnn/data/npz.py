@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gumbel_mpnn.data.names import check_different
 from gumbel_mpnn.data.raw import Masks, RawGraph, label_hint, mask_of
 from gumbel_mpnn.errors import DataError
 
@@ -76,7 +77,9 @@ def _node_ids(arrays: Arrays, num_nodes: int, path: Path) -> list[str] | None:
         return None
     if arrays["node_ids"].shape != (num_nodes,):
         raise DataError(f"array 'node_ids' of {path} must have a name for each of {num_nodes} nodes")
-    return [str(name) for name in arrays["node_ids"]]
+    names = [str(name) for name in arrays["node_ids"]]
+    check_different(names, str(path))
+    return names
 
 
 def _count_nodes(arrays: Arrays, path: Path) -> int:

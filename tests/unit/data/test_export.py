@@ -141,6 +141,21 @@ def test_ids_of_an_npz_file_are_checked(tmp_path):
         from_npz(tmp_path / "a.npz")
 
 
+def test_two_nodes_of_one_name_in_an_npz_file(tmp_path):
+    np.savez(tmp_path / "a.npz", edges=[[0, 1]], node_labels=[0, 1], node_features=[[0.0], [1.0]], node_ids=["a", "a"])
+    with pytest.raises(DataError, match=r"node 1 of .*a\.npz is called 'a', as another one is: give all different"):
+        from_npz(tmp_path / "a.npz")
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".csv", ".graphml"])
+def test_names_that_a_file_cannot_tell_apart_are_not_written(tmp_path, suffix):
+    graph = networkx.Graph([(1, "b"), ("b", "1")])
+    networkx.set_node_attributes(graph, 1.0, "f")
+    with pytest.raises(DataError, match="node 2 of the graph is called '1', as another one is: give all different"):
+        save_graph(gm.from_networkx(graph), tmp_path / f"g{suffix}")
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("splits", [1, 2])
 def test_several_splits_are_left_out_of_graphml_with_a_word(tmp_path, splits):
     graph = GRAPH.clone()
