@@ -8,7 +8,7 @@ import networkx
 import numpy as np
 import pytest
 import torch
-from torch_geometric.data import Data
+from torch_geometric.data import Batch, Data
 
 import gumbel_mpnn as gm
 from gumbel_mpnn.data import from_csv, from_graphml, from_npz, save_graph
@@ -183,6 +183,19 @@ def test_other_files_are_refused(tmp_path):
     with pytest.raises(UserError, match=r"cannot write a graph as '\.gml': did you mean '\.graphml'"):
         save_graph(GRAPH, tmp_path / "g.gml")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("suffix", "read"), [(".npz", from_npz), (".csv", None), (".graphml", from_graphml)])
+def test_the_graphs_of_a_batch_are_saved_one_by_one(tmp_path, suffix, read):
+    batch = Batch.from_data_list([GRAPH, GRAPH])
+    with pytest.raises(DataError, match=r"holds one graph, not a batch .*: save each graph of its to_data_list\(\)"):
+        save_graph(batch, tmp_path / f"g{suffix}")
+    assert list(tmp_path.iterdir()) == []
+    save_graph(batch.to_data_list()[1], tmp_path / f"g{suffix}")
+    if read is not None:
+        back = read(tmp_path / f"g{suffix}")
+        equal(back, GRAPH, "x", "y", *OF_EDGES)
+        assert (back.node_ids, back.class_names) == (GRAPH.node_ids, GRAPH.class_names)
 
 
 def test_numbers_called_label_are_no_feature_of_a_file_that_does_not_say(tmp_path):
