@@ -97,8 +97,7 @@ def _npz(data: Data, edges: NDArray[Any], columns: Columns) -> bytes:
             arrays[name] = np.array([str(each) for each in data[name]])
     if data.get("metric"):
         arrays["metric"] = np.array(str(data.metric))
-    if is_directed(data):
-        arrays["directed"] = np.array(True)
+    arrays["directed"] = np.array(is_directed(data))
     if all(data.get(f"{part}_mask") is not None for part in PARTS):
         arrays |= {f"{part}_masks": np.atleast_2d(data[f"{part}_mask"].numpy().T) for part in PARTS}
     out = io.BytesIO()

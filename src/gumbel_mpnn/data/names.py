@@ -42,7 +42,7 @@ def check_different(names: Iterable[str], where: str) -> None:
     seen: set[str] = set()
     for node, name in enumerate(names):
         if name in seen:
-            raise DataError(f"node {node} of {where} is called {name!r}, as another one is: give all different node_ids")
+            raise DataError(f"node {node} of {where} is called {name!r}, as another one is: give each its own node_ids")
         seen.add(name)
 
 

@@ -134,8 +134,10 @@ def _given(arrays: Arrays, path: Path) -> NDArray[np.bool_] | None:
     return arrays["given"]
 
 
-def _directed(arrays: Arrays, path: Path) -> bool:
-    said = arrays.get("directed", np.array(False))
+def _directed(arrays: Arrays, path: Path) -> bool | None:
+    said = arrays.get("directed")
+    if said is None:
+        return None
     if said.dtype != bool or said.size != 1:
         raise DataError(f"array 'directed' of {path} must be a single true or false")
     return bool(said.item())

@@ -45,11 +45,12 @@ def from_npz(
     1, `features_data`. Optional: `train_masks`, `val_masks`, `test_masks` bool [S, N], or `train_idx`, `valid_idx`,
     `test_idx`; `class_names`; `node_ids`, a name for each node; `metric`, which models are judged by; `weight` and
     `probability`, a number for each edge; `given`, whether it was there before a rewiring, which becomes `edge_origin`;
-    `directed`, whether edges have a direction.
+    `directed`, whether edges have a direction: if not, each goes both ways, however often it is listed.
 
     Args:
         path: of the file.
-        undirected: whether every edge goes both ways; None for what the file says, both ways if it says nothing.
+        undirected: True lets every edge go both ways; None does unless the file says `directed`, and False only if it
+            says that they have no direction.
         features: False leaves `x` out, which the file then need not have.
         as_listed: keep every edge as often as the file lists it, in its direction, whatever `undirected` says.
         labels: False takes a graph to measure, whose file may have no labels but then a number `num_nodes`.
@@ -61,7 +62,7 @@ def from_npz(
         raise DataError(f"{path} has no features: add an array 'node_features' of shape [N, F]")
     unlabelled = not labels and (graph.y == -1).all()
     data = _without_labels(graph) if unlabelled else graph.to_data()
-    both_ways = not graph.directed if undirected is None else undirected
+    both_ways = graph.directed is False or (not graph.directed if undirected is None else undirected)
     return named_after(Path(path), finish(data, both_ways, as_listed, where=str(path)))
 
 

@@ -80,6 +80,15 @@ def test_a_person_has_the_last_word_on_directions(tmp_path):
         from_npz(tmp_path / "bad.npz", features=False)
 
 
+@pytest.mark.parametrize("undirected", [None, True, False])
+def test_a_saved_graph_without_directions_has_none_whatever_is_asked(tmp_path, undirected):
+    save_graph(GRAPH, tmp_path / "g.npz")
+    save_graph(GRAPH, tmp_path / "g.graphml")
+    back = from_npz(tmp_path / "g.npz", undirected=undirected)
+    equal(back, GRAPH, *OF_EDGES)
+    equal(back, from_graphml(tmp_path / "g.graphml"), *OF_EDGES)
+
+
 def test_csv_edges_go_with_the_file_of_nodes(tmp_path):
     (tmp_path / "nodes.csv").write_text("id,kind,f\na,dog,1\nb,cat,2\nc,,3\nd,dog,4\n")
     save_graph(GRAPH, str(tmp_path / "edges.csv"))
@@ -143,7 +152,7 @@ def test_ids_of_an_npz_file_are_checked(tmp_path):
 
 def test_two_nodes_of_one_name_in_an_npz_file(tmp_path):
     np.savez(tmp_path / "a.npz", edges=[[0, 1]], node_labels=[0, 1], node_features=[[0.0], [1.0]], node_ids=["a", "a"])
-    with pytest.raises(DataError, match=r"node 1 of .*a\.npz is called 'a', as another one is: give all different"):
+    with pytest.raises(DataError, match=r"node 1 of .*a\.npz is called 'a', as another one is: give each its own"):
         from_npz(tmp_path / "a.npz")
 
 
@@ -151,7 +160,7 @@ def test_two_nodes_of_one_name_in_an_npz_file(tmp_path):
 def test_names_that_a_file_cannot_tell_apart_are_not_written(tmp_path, suffix):
     graph = networkx.Graph([(1, "b"), ("b", "1")])
     networkx.set_node_attributes(graph, 1.0, "f")
-    with pytest.raises(DataError, match="node 2 of the graph is called '1', as another one is: give all different"):
+    with pytest.raises(DataError, match="node 2 of the graph is called '1', as another one is: give each its own"):
         save_graph(gm.from_networkx(graph), tmp_path / f"g{suffix}")
     assert list(tmp_path.iterdir()) == []
 
