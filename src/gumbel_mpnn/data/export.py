@@ -19,7 +19,7 @@ from gumbel_mpnn.atomic import write_atomically
 from gumbel_mpnn.data.names import check_different
 from gumbel_mpnn.data.networks import LABEL, LABEL_NAMED_BY, METRIC
 from gumbel_mpnn.data.own import GIVEN, PROBABILITY, SPLIT
-from gumbel_mpnn.data.savable import check_savable
+from gumbel_mpnn.data.savable import check_edges_to_save, check_nodes_to_save, count_nodes
 from gumbel_mpnn.errors import DataWarning, UserError, did_you_mean
 
 SUFFIXES = (".npz", ".csv", ".graphml")
@@ -49,8 +49,11 @@ def save_graph(data: Data, path: str | Path) -> None:
 def graph_file(data: Data, suffix: str) -> bytes:
     """The content of the file that `save_graph` writes."""
     check_suffix(suffix)
-    check_savable(data)
-    data = copy.copy(data).cpu()
+    check_edges_to_save(data, _EDGE_COLUMNS.values())
+    if suffix != ".csv":
+        check_nodes_to_save(data)
+    num_nodes, data = count_nodes(data), copy.copy(data).cpu()
+    data.num_nodes = num_nodes
     names = _names(data)
     edges, columns = _edges(data)
     match suffix:

@@ -50,9 +50,7 @@ def _check_labels(data: Data) -> None:
     y = data.get("y")
     if y is None:
         raise DataError("the graph has no labels y: give an integer per node, -1 where it is unknown")
-    if y.is_floating_point() or y.is_complex() or y.dtype == torch.bool or y.dim() != 1:
-        form = f"{y.dtype} {list(y.shape)}"
-        raise DataError(f"the labels y must be integers of shape [N], not {form}: {_label_hint(y)}")
+    check_label_form(y)
     if len(y) == 0:
         raise DataError("the graph has no nodes")
     class_names = class_names_of(data)
@@ -65,6 +63,13 @@ def _check_labels(data: Data) -> None:
         )
     if (y < 0).all():
         raise DataError("no node of the graph has a label")
+
+
+def check_label_form(y: Tensor) -> None:
+    """Raise a `DataError` unless labels are integers of shape [N]."""
+    if y.is_floating_point() or y.is_complex() or y.dtype == torch.bool or y.dim() != 1:
+        form = f"{y.dtype} {list(y.shape)}"
+        raise DataError(f"the labels y must be integers of shape [N], not {form}: {_label_hint(y)}")
 
 
 def _label_hint(y: Tensor) -> str:

@@ -194,6 +194,49 @@ def test_other_files_are_refused(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+NOT_TO_BE_SAVED = [
+    ({"edge_index": None, "adj_t": 0}, r"this graph has no edge_index \(adj_t is not read\)"),
+    ({"edge_index": GRAPH.edge_index + 1}, "edge 1 goes from node 1 to node 3, but nodes are 0 to 2"),
+    ({"edge_index": GRAPH.edge_index - 1}, "edge 0 goes from node -1 to node 0, but nodes are 0 to 2"),
+    ({"edge_weight": torch.ones(6, 1)}, r"edge_weight must have shape \[6\], not \[6, 1\]"),
+    ({"edge_origin": torch.ones(5, dtype=torch.bool)}, r"edge_origin must have shape \[6\], not \[5\]"),
+    ({"node_ids": ["a", "b"]}, "there are 2 node_ids for 3 nodes"),
+]
+NODES_NOT_TO_BE_SAVED = [
+    ({"y": torch.zeros(3, 1, dtype=torch.int64)}, r"labels y must be integers of shape \[N\].*data\.y\.view\(-1\)"),
+    ({"y": torch.rand(3)}, r"the labels y must be integers of shape \[N\], not torch\.float32"),
+    ({"y": torch.tensor([1])}, r"y must have a row for each of 3 nodes, but has shape \[1\]"),
+    ({"y": torch.tensor([0, 1, 2]), "class_names": ["no", "yes"]}, "labels up to 2, but class_names for 2 classes"),
+    ({"x": torch.ones(3)}, r"features x must have shape \[N, F\], not \[3\]"),
+    ({"train_mask": torch.ones(4, dtype=torch.bool)}, r"train_mask must have a row for each of 3 nodes"),
+]
+
+
+@pytest.mark.parametrize(
+    ("change", "message", "suffix"),
+    [(*case, suffix) for case in NOT_TO_BE_SAVED for suffix in (".npz", ".csv", ".graphml")]
+    + [(*case, suffix) for case in NODES_NOT_TO_BE_SAVED for suffix in (".npz", ".graphml")],
+)
+def test_what_could_not_be_read_again_is_not_written(tmp_path, change, message, suffix):
+    data = Data(**{"x": torch.ones(3, 1), "edge_index": GRAPH.edge_index, **change})
+    with pytest.raises(DataError, match=message):
+        save_graph(data, tmp_path / f"g{suffix}")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("features", [{}, {"x": torch.ones(3)}], ids=["none", "flat"])
+def test_edges_alone_ask_nothing_of_labels(tmp_path, features):
+    save_graph(Data(y=torch.rand(1), edge_index=GRAPH.edge_index, **features), tmp_path / "g.csv")
+    assert (tmp_path / "g.csv").read_text().splitlines() == ["source,target", "0,1", "0,2", "1,2"]
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".graphml"])
+def test_nodes_without_edges_or_features_are_counted_by_their_labels(tmp_path, suffix):
+    save_graph(Data(y=torch.tensor([0, 1, 1, 0]), edge_index=GRAPH.edge_index), tmp_path / f"g{suffix}")
+    read = {".npz": from_npz, ".graphml": from_graphml}[suffix]
+    assert read(tmp_path / f"g{suffix}", features=False).y.tolist() == [0, 1, 1, 0]
+
+
 @pytest.mark.parametrize(("suffix", "read"), [(".npz", from_npz), (".csv", None), (".graphml", from_graphml)])
 def test_the_graphs_of_a_batch_are_saved_one_by_one(tmp_path, suffix, read):
     batch = Batch.from_data_list([GRAPH, GRAPH])
