@@ -28,6 +28,8 @@ PROBABILITY = "probability"  # the column or attribute that says how likely a re
 GIVEN = "given"  # the column or attribute that says whether an edge was there before a rewiring
 MOST_CLASSES_OF_DECIMALS = 20
 """More different decimals than this, and than half of the labelled nodes, are no classes but a quantity."""
+MISSING = frozenset({"NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", "None"})
+"""What other programs write for a value that is missing; in feature columns these words mean so."""
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
@@ -126,6 +128,7 @@ def _without_labels(graph: RawGraph) -> Data:
 def encode_labels(labels: Sequence[str], ids: Sequence[Hashable], where: str) -> tuple[IntArray, list[str]]:
     """A class number per label, and the name of each class; empty labels become -1."""
     names = set(labels) - {""}
+    _warn_of_missing(names, labels, where)
     if all(map(_is_number, names)):
         if all(float(name).is_integer() for name in names):
             _check_sign(labels, ids, where)
@@ -148,6 +151,18 @@ def warn_of_mixed(what: str, where: str, found: Sequence[tuple[str, str, object]
             f"which is no number{more}",
             DataWarning,
             stacklevel=4,
+        )
+
+
+def _warn_of_missing(names: set[str], labels: Sequence[str], where: str) -> None:
+    """Remark on classes that are called as other programs write a value that is missing."""
+    for name in sorted(names & MISSING):
+        count = labels.count(name)
+        warnings.warn(
+            f"{count} node{'s have' if count > 1 else ' has'} the label {name!r} in {where}, which is taken as a class: "
+            "if it means unlabelled, leave the label empty",
+            DataWarning,
+            stacklevel=5,
         )
 
 
