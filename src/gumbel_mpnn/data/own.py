@@ -159,8 +159,8 @@ def _warn_of_missing(names: set[str], labels: Sequence[str], where: str) -> None
     for name in sorted(names & MISSING):
         count = labels.count(name)
         warnings.warn(
-            f"{count} node{'s have' if count > 1 else ' has'} the label {name!r} in {where}, which is taken as a class: "
-            "if it means unlabelled, leave the label empty",
+            f"{count} node{'s have' if count > 1 else ' has'} the label {name!r} in {where}, which is taken as a class:"
+            " if it means unlabelled, leave the label empty",
             DataWarning,
             stacklevel=5,
         )
