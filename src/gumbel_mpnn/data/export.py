@@ -21,6 +21,7 @@ from gumbel_mpnn.data.networks import LABEL, LABEL_NAMED_BY, METRIC
 from gumbel_mpnn.data.own import GIVEN, PROBABILITY, SPLIT
 from gumbel_mpnn.data.savable import check_edges_to_save, check_nodes_to_save, count_nodes
 from gumbel_mpnn.errors import DataWarning, UserError, did_you_mean
+from gumbel_mpnn.graph import says_directed
 
 SUFFIXES = (".npz", ".csv", ".graphml")
 MOST_FEATURES = 100
@@ -74,8 +75,7 @@ def check_suffix(suffix: str) -> None:
 
 def is_directed(data: Data) -> bool:
     """Whether the graph says so (`undirected`), or some edge has no reverse, or one of another weight or origin."""
-    said = data.get("undirected")  # of a batch, a tensor with a value for each graph
-    if said is False or (isinstance(said, torch.Tensor) and not said.all()):
+    if says_directed(data):
         return True
     attributes = [data[key] for key in _EDGE_COLUMNS.values() if data.get(key) is not None]
     return not is_undirected(data.edge_index, attributes, num_nodes=data.num_nodes)

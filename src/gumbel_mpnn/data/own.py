@@ -103,7 +103,8 @@ def assemble(
 def finish(data: Data, undirected: bool, as_listed: bool, where: str) -> Data:
     """Check the graph as it was listed, then merge and mirror its edges unless they stay so.
 
-    Merged, it remembers how many were listed (`edges_listed`), so that a person can be told what was merged.
+    Merged, it remembers how many were listed (`edges_listed`), so that a person can be told what was merged, and says
+    that its edges have a direction (`undirected` is false) where they do.
     """
     try:
         if data.y is None:
@@ -115,6 +116,8 @@ def finish(data: Data, undirected: bool, as_listed: bool, where: str) -> Data:
     if not as_listed:
         data.edges_listed = data.edge_index.shape[1]
         set_edges(data, undirected)
+        if not undirected:
+            data.undirected = False
     return data
 
 

@@ -69,6 +69,7 @@ def test_directions_there_and_back(tmp_path, suffix):
     save_graph(directed, tmp_path / f"g{suffix}")
     back = (from_npz if suffix == ".npz" else from_graphml)(tmp_path / f"g{suffix}")
     assert torch.equal(back.edge_index, directed.edge_index)
+    assert back.undirected is False
 
 
 def test_a_person_has_the_last_word_on_directions(tmp_path):
