@@ -112,13 +112,17 @@ def _pack(graph: PairGraph, probability: Tensor, node_ids: Sequence[str] | None)
 
 
 def learned_graph(folder: Path, threshold: float = 0.5) -> Data:
-    """The graph that the runs under `folder` learned, averaged over them; pairs below `threshold` are left out."""
+    """The graph that the runs under `folder` learned, averaged over them; pairs below `threshold` are left out.
+
+    They are runs of one setting: the mean over several would be the graph of none.
+    """
     files = sorted(folder.glob(f"**/{GRAPH}"))
     if not files:
         raise DataError(
             f"there is no learned graph under {folder}: give the folder of a finished run of gumbel-mpnn"
             " (that of sdrf is made before training and not kept: Run.rewire and measure --run make it again)"
         )
+    _check_one_setting(folder, files)
     contents = [_unpack(file) for file in files]
     first = contents[0]
     same = ("pairs", "given_weight")
@@ -138,6 +142,16 @@ def learned_graph(folder: Path, threshold: float = 0.5) -> Data:
     if "node_ids" in first:
         data.node_ids = first["node_ids"].tolist()
     return as_data(graph, probability, data, threshold)
+
+
+def _check_one_setting(folder: Path, files: Sequence[Path]) -> None:
+    """Raise a `DataError` unless these files of runs under `folder` lie in the folder of one setting."""
+    settings = list(dict.fromkeys(file.absolute().parent.parent for file in files))
+    if len(settings) > 1:
+        raise DataError(
+            f"the runs under {folder} are of {len(settings)} settings, and only those of one are averaged: give its"
+            " folder or the beginning of its fingerprint, as `gumbel-mpnn runs` lists them"
+        )
 
 
 def _unpack(path: Path) -> dict[str, Any]:

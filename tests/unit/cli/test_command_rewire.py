@@ -149,3 +149,26 @@ def test_a_folder_without_a_learned_graph(command, csv, here):
     assert result.stderr.startswith("error: there is no learned graph under ")
     assert "Run.rewire and measure --run make it again" in result.stderr
     assert not (here / "graph.csv").exists()
+
+
+@pytest.mark.parametrize("folder", ["runs", "runs/train/nodes", "runs/train/nodes/gumbel-mpnn"])
+def test_runs_of_different_settings_are_not_averaged(command, run, csv, here, folder):
+    """The fault: of the trials of `tune`, which have the same pairs, the mean was written without a word."""
+    command("train", *csv, *REWIRED, "--set", "train.lr=0.05")
+    for verb in (("rewire", "--out", "graph.npz"), ("measure", *csv, "--run")):
+        result = command(*verb, folder)
+        assert (result.exit_code, result.stdout) == (2, "")
+        (line,) = result.stderr.splitlines()
+        assert line.startswith(f"error: the runs under {folder} are of 2 settings, and only those of one are averaged")
+    assert not (here / "graph.npz").exists()
+
+
+def test_runs_of_models_that_learn_no_graph_may_lie_beside(command, run, csv):
+    command("train", *csv, *QUICK)
+    alone, beside = (rewired(command, folder, "--out", "graph.csv") for folder in (run, "runs"))
+    assert alone == beside
+
+
+def test_the_same_setting_in_two_experiments_is_not_counted_twice(command, run, csv):
+    command("train", *csv, *REWIRED, "--splits", "0", "--experiment", "other")
+    assert "are of 2 settings" in command("rewire", "runs", "--out", "graph.csv").stderr
