@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +19,7 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn.atomic import write_atomically
 from gumbel_mpnn.config import Settings
-from gumbel_mpnn.errors import DataError
+from gumbel_mpnn.errors import DataError, DataWarning
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.records import HISTORY, RECORD, Record, Replica, read_record
 from gumbel_mpnn.rewiring.rewired_graph import as_data
@@ -114,7 +115,8 @@ def _pack(graph: PairGraph, probability: Tensor, node_ids: Sequence[str] | None)
 def learned_graph(folder: Path, threshold: float = 0.5) -> Data:
     """The graph that the runs under `folder` learned, averaged over them; pairs below `threshold` are left out.
 
-    They are runs of one setting: the mean over several would be the graph of none.
+    They are runs of one setting: the mean over several would be the graph of none. A `DataWarning` says where some of
+    its runs have no learned graph any more.
     """
     files = sorted(folder.glob(f"**/{GRAPH}"))
     if not files:
@@ -122,7 +124,7 @@ def learned_graph(folder: Path, threshold: float = 0.5) -> Data:
             f"there is no learned graph under {folder}: give the folder of a finished run of gumbel-mpnn"
             " (that of sdrf is made before training and not kept: Run.rewire and measure --run make it again)"
         )
-    _check_one_setting(folder, files)
+    _warn_of_missing(folder, files, _one_setting(folder, files))
     contents = [_unpack(file) for file in files]
     first = contents[0]
     same = ("pairs", "given_weight")
@@ -144,13 +146,29 @@ def learned_graph(folder: Path, threshold: float = 0.5) -> Data:
     return as_data(graph, probability, data, threshold)
 
 
-def _check_one_setting(folder: Path, files: Sequence[Path]) -> None:
-    """Raise a `DataError` unless these files of runs under `folder` lie in the folder of one setting."""
-    settings = list(dict.fromkeys(file.absolute().parent.parent for file in files))
+def _one_setting(folder: Path, files: Sequence[Path]) -> Path:
+    """The folder of the setting whose runs under `folder` have these files; a `DataError` if there are several."""
+    settings = {file.absolute().parent.parent for file in files}
     if len(settings) > 1:
         raise DataError(
             f"the runs under {folder} are of {len(settings)} settings, and only those of one are averaged: give its"
             " folder or the beginning of its fingerprint, as `gumbel-mpnn runs` lists them"
+        )
+    return settings.pop()
+
+
+def _warn_of_missing(folder: Path, files: Sequence[Path], setting: Path) -> None:
+    """Warn where runs of the setting under `folder` are finished but have none of the files."""
+    there = {file.absolute().parent for file in files}
+    finished = {record.absolute().parent for record in folder.glob(f"**/{RECORD}")}
+    lacking = sorted(run for run in finished - there if run.parent == setting)
+    if lacking:
+        warnings.warn(
+            f"the mean is over {len(there)} of {len(there) + len(lacking)} runs: there is no {GRAPH} in {lacking[0]}"
+            + f" and {len(lacking) - 1} more" * (len(lacking) > 1)
+            + "; delete such folders to do the runs again",
+            DataWarning,
+            stacklevel=3,
         )
 
 

@@ -172,3 +172,20 @@ def test_runs_of_models_that_learn_no_graph_may_lie_beside(command, run, csv):
 def test_the_same_setting_in_two_experiments_is_not_counted_twice(command, run, csv):
     command("train", *csv, *REWIRED, "--splits", "0", "--experiment", "other")
     assert "are of 2 settings" in command("rewire", "runs", "--out", "graph.csv").stderr
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_runs_that_lost_their_learned_graph_are_told(command, csv, here, number):
+    """The fault: the mean over the others was written without a word."""
+    command("train", *csv, *QUICK)  # learns no graph, and is not missed
+    trained = command("train", *csv, *REWIRED, "--splits", "0-3").stderr.splitlines()[-1].removeprefix("runs are in ")
+    for split in range(number):
+        (here / trained / f"split{split}-seed0/graph.npz").unlink()
+    lost = f"{here / trained}/split0-seed0" + " and 1 more" * (number == 2)
+    sentence = f"note: the mean is over {4 - number} of 4 runs: there is no graph.npz in {lost}; delete such folders"
+    for verb in (("rewire", "--out", "graph.csv"), ("measure", *csv, "--run")):
+        for folder in (trained, "runs"):
+            result = command(*verb, folder)
+            assert result.exit_code == 0, result.stderr
+            assert result.stderr.splitlines()[0].startswith(sentence)
+        assert "note: " not in command(*verb, f"{trained}/split3-seed0").stderr
