@@ -219,6 +219,18 @@ class TestDamage:
             assert sentence.startswith(f"cannot read the run record {record}: ")
             index.close()
 
+    @pytest.mark.parametrize("entry", [{"test": "abc"}, {"test": None}, {"settings": []}, {"machine": 3}], ids=str)
+    def test_a_record_with_an_odd_entry_hides_no_other(self, store, entry):
+        """The fault: every question to the index ended in a TypeError or AttributeError."""
+        record = next((store / "train").rglob("split0-seed1/record.json"))
+        record.write_text(json.dumps({**json.loads(record.read_text()), **entry}))
+        index = RunIndex(store)
+        index.rebuild()
+        assert sum(row.n for row in index.settings()) == len(list(index.runs(index.settings()))) == 6
+        (sentence,) = index.damaged
+        assert sentence.startswith(f"cannot read the run record {record}: its {next(iter(entry))!r} is ")
+        index.close()
+
 
 class TestFilters:
     @pytest.mark.parametrize(
