@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from math import nan
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +82,12 @@ class RunIndex:
         condition = " AND ".join(one.sql for one in filters) or "1"
         values = [value for one in filters for value in one.values]
         query = f"SELECT path, {', '.join(COLUMNS)} FROM settings WHERE n > 0 AND {condition} ORDER BY path"
-        return [SettingRow(self.root / path, *rest) for path, *rest in self.database.execute(query, values)]
+        found = self.database.execute(
+            query, values
+        )  # in which a figure that is no number, as of an empty class, is None
+        return [
+            SettingRow(self.root / path, *(nan if value is None else value for value in row)) for path, *row in found
+        ]
 
     def runs(self, rows: Iterable[SettingRow]) -> Iterator[dict[str, Any]]:
         """Every run of these settings: its figures, and all settings by `table.name`."""

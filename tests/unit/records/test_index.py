@@ -1,6 +1,7 @@
 """The index of runs: what the folders say, however it came to be there, and whatever became of the index."""
 
 import json
+import math
 import os
 import shutil
 import sqlite3
@@ -229,6 +230,17 @@ class TestDamage:
         assert sum(row.n for row in index.settings()) == len(list(index.runs(index.settings()))) == 6
         (sentence,) = index.damaged
         assert sentence.startswith(f"cannot read the run record {record}: its {next(iter(entry))!r} is ")
+        index.close()
+
+    def test_a_figure_that_is_no_number_hides_no_other(self, store):
+        """As the ROC AUC of test nodes of one class; the fault: `gumbel-mpnn runs` ended in a TypeError."""
+        record = next((store / "other").rglob("record.json"))
+        record.write_text(json.dumps({**json.loads(record.read_text()), "test": float("nan")}))
+        index = RunIndex(store)
+        index.rebuild()
+        tests = {row.model: row.test for row in index.settings()}
+        assert math.isnan(tests["mlp"])
+        assert 0 <= tests["gcn"] <= 1
         index.close()
 
 
