@@ -79,7 +79,7 @@ class SettingFolder:
         path = self.folder(replica) / MODEL
         if not path.exists():
             raise DataError(f"the trained model {path} is not there: fit with models=True does such runs again")
-        return load_tensors(path, "delete it, and fit with models=True does the run again")[0]
+        return load_tensors(path, "delete it, and fit with models=True, or train --predictions, does the run again")[0]
 
     def checkpoint(self, group: Sequence[Replica]) -> Path:
         """Where the state of a group under way is kept."""

@@ -90,7 +90,7 @@ def test_a_damaged_model_is_told_with_what_helps(tmp_path):
     run = quick(splits=[0], runs=tmp_path)
     model = Path(run.folders[0]) / "model.safetensors"
     model.write_bytes(b"half")
-    with pytest.raises(DataError, match="delete it, and fit with models=True does the run again"):
+    with pytest.raises(DataError, match="delete it, and fit with models=True, or train --predictions, does"):
         run.predict()
 
 
