@@ -77,6 +77,11 @@ class SettingFolder:
     def state(self, replica: Replica) -> dict[str, Tensor]:
         """The parameters of a finished run, [1, ...]."""
         path = self.folder(replica) / MODEL
+        if not self.path.exists():
+            raise DataError(
+                f"the folder {self.path} of these runs is gone: without runs= fit keeps them in a temporary one, as long"
+                " as its result lives in the process that trained them; give runs= a folder to keep them"
+            )
         if not path.exists():
             raise DataError(f"the trained model {path} is not there: fit with models=True does such runs again")
         return load_tensors(path, "delete it, and fit with models=True, or train --predictions, does the run again")[0]

@@ -1,5 +1,7 @@
 """What a `Run` gives back: predictions, probabilities and figures."""
 
+import gc
+import pickle
 from pathlib import Path
 
 import pytest
@@ -84,6 +86,23 @@ def test_a_lost_model_is_told_with_what_helps(tmp_path):
     with pytest.raises(DataError, match=r"model\.safetensors is not there: fit with models=True does such runs again"):
         quick(splits=[0], runs=tmp_path).predict()
     assert quick(splits=[0], runs=tmp_path, models=True).predict() == quick(splits=[0]).predict()
+
+
+@pytest.mark.parametrize(("model", "ask"), [("gcn", "predict"), ("gumbel-mpnn", "rewire")])
+def test_a_run_that_outlives_its_temporary_folder_says_how_to_keep_it(model, ask):
+    """As one that a process hands over and then ends; the fault: the advice was to fit with models=True."""
+    trained = quick(model=model, splits=[0])
+    sent = pickle.dumps(trained)
+    assert getattr(pickle.loads(sent), ask)() is not None
+    folder = trained.folder.path
+    del trained
+    gc.collect()
+    with pytest.raises(DataError) as caught:
+        getattr(pickle.loads(sent), ask)()
+    message = str(caught.value)
+    assert message.startswith(f"the folder {folder} of these runs is gone: ")
+    assert message.endswith("give runs= a folder to keep them")
+    assert "models=True" not in message
 
 
 def test_a_damaged_model_is_told_with_what_helps(tmp_path):
