@@ -1,6 +1,7 @@
 """`gumbel-mpnn train` on own files and on a data set by name."""
 
 import csv as csv_format
+import gzip
 import json
 import subprocess
 import sys
@@ -277,3 +278,13 @@ def test_predictions_of_runs_whose_models_were_deleted(csv, command, here):
     assert "1 runs, 1 more found finished" in result.stderr
     first, second = ((here / file).read_text().splitlines() for file in ("first.csv", "second.csv"))
     assert [line.split(",")[:2] for line in first] == [line.split(",")[:2] for line in second]
+
+
+@pytest.mark.parametrize("file", ["UP.NPZ", "up.GraphML", "up.graphml.gz", "up.xml"])
+def test_graph_files_by_other_endings(own, command, file):
+    content = (own / ("graph.npz" if file == "UP.NPZ" else "graph.graphml")).read_bytes()
+    (own / file).write_bytes(gzip.compress(content) if file.endswith("gz") else content)
+    label = () if file == "UP.NPZ" else ("--label", "kind")
+    for verb in (("train", *QUICK, "--splits", "0"), ("measure",)):
+        result = command(*verb, "--graph", own / file, *label)
+        assert result.exit_code == 0, result.stderr
