@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 import torch
@@ -19,6 +18,7 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn.atomic import write_atomically
 from gumbel_mpnn.config import Settings
+from gumbel_mpnn.data.npz import read_npz
 from gumbel_mpnn.errors import DataError, DataWarning
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.records import HISTORY, RECORD, Record, Replica, read_record
@@ -134,7 +134,7 @@ def learned_graph(folder: Path, threshold: float = 0.5) -> Data:
     first = contents[0]
     same = ("pairs", "given_weight")
     if any(not np.array_equal(first.get(name, 0), content.get(name, 0)) for content in contents for name in same):
-        raise DataError(f"the runs under {folder} are of different graphs: give the folder of one setting")
+        raise DataError(f"the runs under {folder} are of different graphs: give the folder of one of them")
     pairs, given = torch.from_numpy(first["pairs"].T.astype(np.int64)), torch.from_numpy(first["is_original"])
     graph = PairGraph.build(
         pairs[:, given],
@@ -156,8 +156,8 @@ def _one_setting(folder: Path, files: Sequence[Path]) -> Path:
     settings = {file.absolute().parent.parent for file in files}
     if len(settings) > 1:
         raise DataError(
-            f"the runs under {folder} are of {len(settings)} settings, and only those of one are averaged: give its"
-            " folder or the beginning of its fingerprint, as `gumbel-mpnn runs` lists them"
+            f"the learned graphs under {folder} lie in the folders of {len(settings)} settings, and only those of one"
+            " are averaged: give one of these folders, as `gumbel-mpnn runs` lists them"
         )
     return settings.pop()
 
@@ -179,9 +179,6 @@ def _warn_of_missing(folder: Path, files: Sequence[Path], setting: Path) -> None
 
 def _unpack(path: Path) -> dict[str, Any]:
     try:
-        with np.load(path, allow_pickle=False) as file:
-            return dict(file)
-    except (OSError, ValueError, BadZipFile) as error:
-        raise DataError(
-            f"cannot read the learned graph {path}: {error}; delete its folder to do the run again"
-        ) from None
+        return read_npz(path, required=("pairs", "probability", "is_original", "num_nodes", "undirected"))
+    except DataError:
+        raise DataError(f"the learned graph {path} is damaged: delete its folder to do the run again") from None
