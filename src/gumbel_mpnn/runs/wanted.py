@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from numbers import Integral
@@ -15,7 +16,8 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn.config import DataSettings, Settings
 from gumbel_mpnn.data import GraphFacts, add_splits, check, get_spec, load
-from gumbel_mpnn.errors import DataError, UserError
+from gumbel_mpnn.errors import DataError, DataWarning, UserError
+from gumbel_mpnn.graph import says_directed
 from gumbel_mpnn.records import Replica
 from gumbel_mpnn.runs.own_candidates import asks_for_candidates, settle_candidates
 from gumbel_mpnn.runs.run import Run
@@ -84,6 +86,13 @@ def read_data(dataset: str | Data, settings: DataSettings, root: str | Path | No
         return load(dataset, protocol=protocol or None, root=root, directed=directed)
     if dataset.get("y") is None:
         raise DataError("this graph has no labels: give it data.y")
+    if settings.undirected and says_directed(dataset):
+        warnings.warn(
+            "this graph says that its edges have a direction (undirected is false), but they are taken both ways: set"
+            " data.undirected=false to train on directions",
+            DataWarning,
+            stacklevel=2,
+        )
     if isinstance(dataset.x, torch.Tensor) and dataset.x.layout != torch.strided:
         dataset = copy.copy(dataset)
         dataset.x = dataset.x.to_dense()
