@@ -104,7 +104,7 @@ class Source:
         raise UserError("give either the name of a data set, or own data as --nodes with --edges, or as --graph")
 
     def _is_npz(self) -> bool:
-        """Whether the own data are an npz file, whose arrays have names of their own; a `UserError` if no graph file."""
+        """Whether own data are an npz file, whose arrays have names of their own; a `UserError` if no graph file."""
         if self.graph is None or self.graph.name.lower().endswith(GRAPHML):
             return False
         if self.graph.suffix.lower() != ".npz":

@@ -82,12 +82,8 @@ class RunIndex:
         condition = " AND ".join(one.sql for one in filters) or "1"
         values = [value for one in filters for value in one.values]
         query = f"SELECT path, {', '.join(COLUMNS)} FROM settings WHERE n > 0 AND {condition} ORDER BY path"
-        found = self.database.execute(
-            query, values
-        )  # in which a figure that is no number, as of an empty class, is None
-        return [
-            SettingRow(self.root / path, *(nan if value is None else value for value in row)) for path, *row in found
-        ]
+        found = self.database.execute(query, values)
+        return [SettingRow(self.root / path, *map(_number, row)) for path, *row in found]
 
     def runs(self, rows: Iterable[SettingRow]) -> Iterator[dict[str, Any]]:
         """Every run of these settings: its figures, and all settings by `table.name`."""
@@ -214,6 +210,11 @@ class RunIndex:
 
     def _key(self, path: Path) -> str:
         return path.relative_to(self.root).as_posix()
+
+
+def _number(value: Any) -> Any:
+    """What was stored: SQLite has no nan, as the figure of a test class without nodes is, and keeps nothing for it."""
+    return nan if value is None else value
 
 
 def _prepare(database: sqlite3.Connection) -> None:

@@ -79,8 +79,8 @@ class SettingFolder:
         path = self.folder(replica) / MODEL
         if not self.path.exists():
             raise DataError(
-                f"the folder {self.path} of these runs is gone: without runs= fit keeps them in a temporary one, as long"
-                " as its result lives in the process that trained them; give runs= a folder to keep them"
+                f"the folder {self.path} of these runs is gone: without runs= fit keeps them in a temporary one, as"
+                " long as its result lives in the process that trained them; give runs= a folder to keep them"
             )
         if not path.exists():
             raise DataError(f"the trained model {path} is not there: fit with models=True does such runs again")
