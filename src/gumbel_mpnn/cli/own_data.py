@@ -50,7 +50,7 @@ class Source:
     def to_train_on(self, undirected: bool) -> str | Data:
         """The name of the data set, or the graph in the person's own files, which needs labels and features.
 
-        Without `undirected` edges are read with their direction; npz and GraphML files may say themselves that they
+        Without `undirected` edges are read with their direction; npz and GraphML files may say themselves whether they
         have one.
         """
         if self._is_by_name():

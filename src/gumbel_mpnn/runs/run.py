@@ -12,6 +12,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gumbel_mpnn.config import Settings
+from gumbel_mpnn.data.names import class_names_of
 from gumbel_mpnn.errors import DataError, UserError
 from gumbel_mpnn.records import Record, Summary
 from gumbel_mpnn.rewiring.rewired_graph import as_data
@@ -141,7 +142,7 @@ class Run:
     def predict(self, data: Data | None = None) -> list[Any]:
         """The class of every node, as a name where the data have names."""
         classes = self.predict_proba(data).argmax(-1).tolist()
-        names = self.data.get("class_names")
+        names = class_names_of(self.data)
         return [names[c] for c in classes] if names else classes
 
     def to_dict(self) -> dict[str, Any]:

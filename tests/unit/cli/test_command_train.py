@@ -109,6 +109,13 @@ def test_a_saved_graph_knows_its_label(command, own, here):
     assert named["runs"] == bare["runs"]
 
 
+@pytest.mark.parametrize("suffix", [".npz", ".graphml"])
+def test_a_saved_graph_has_no_directions_if_it_had_none(command, own, here, suffix):
+    save_graph(from_npz(own / "graph.npz"), here / f"saved{suffix}")
+    asked = (*QUICK, "--splits", "0", "--set", "data.undirected=false")
+    assert " 80 directed edges," in command("train", "--graph", f"saved{suffix}", *asked).stderr
+
+
 TEN_NODES = "id,f,kind\n" + "".join(f"{node},{k},{'xy'[k % 2]}\n" for k, node in enumerate("abcdefghij"))
 
 

@@ -10,7 +10,7 @@ from torch_geometric.data import Batch, HeteroData
 
 from gumbel_mpnn.errors import DataError, UserError
 from gumbel_mpnn.records import Replica
-from gumbel_mpnn.runs import fit
+from gumbel_mpnn.runs import fit, learned_graph
 from helpers import changed, small_data
 from quick_fit import quick
 
@@ -50,6 +50,30 @@ def test_class_names_are_mapped_back():
     run = quick(changed(small_data(), class_names=["ant", "bee", "cow"]))
     classes = run.predict_proba().argmax(-1).tolist()
     assert run.predict() == [["ant", "bee", "cow"][c] for c in classes]
+
+
+@pytest.mark.parametrize("graphs", [2, 3, 5])
+def test_classes_of_a_batch_have_the_names_of_its_graphs(graphs):
+    data = changed(small_data(), class_names=["ant", "bee", "cow"])
+    run = quick(Batch.from_data_list([data] * graphs))
+    classes = run.predict_proba().argmax(-1).tolist()
+    assert run.predict() == [["ant", "bee", "cow"][c] for c in classes]
+    assert [graph.class_names for graph in run.data.to_data_list()] == [["ant", "bee", "cow"]] * graphs
+
+
+def test_graphs_of_a_batch_must_mean_the_same_by_a_label():
+    names = (["ant", "bee", "cow"], ["ant", "cow", "dog"])
+    batch = Batch.from_data_list([changed(small_data(), class_names=each) for each in names])
+    with pytest.raises(DataError, match=r"different class_names, \['ant', 'bee', 'cow'\] and \['ant', 'cow', 'dog'\]"):
+        quick(batch)
+
+
+@pytest.mark.parametrize(("second", "kept"), [("b", True), ("a", False)], ids=["different", "shared"])
+def test_learned_graphs_of_a_batch_have_the_ids_of_its_nodes_if_they_differ(tmp_path, second, kept):
+    ids = [[f"{letter}{node}" for node in range(24)] for letter in ("a", second)]
+    batch = Batch.from_data_list([changed(small_data(), node_ids=each) for each in ids])
+    run = quick(batch, "gumbel-mpnn", splits=[0], runs=tmp_path)
+    assert learned_graph(run.folder.path).get("node_ids") == (ids[0] + ids[1] if kept else None)
 
 
 def test_nodes_without_a_label_are_predicted():
