@@ -26,6 +26,9 @@ FeaturesOption = Annotated[
 DEMO = "demo"
 """The graph of `gumbel-mpnn demo`, by name."""
 
+GRAPHML = (".graphml", ".graphml.gz", ".graphml.bz2", ".xml")
+"""How names of GraphML files end."""
+
 
 @dataclass(frozen=True)
 class Source:
@@ -101,9 +104,13 @@ class Source:
         raise UserError("give either the name of a data set, or own data as --nodes with --edges, or as --graph")
 
     def _is_npz(self) -> bool:
-        """Whether the own data are an npz file, whose arrays have names of their own."""
-        if self.graph is None or self.graph.suffix != ".npz":
+        """Whether own data are an npz file, whose arrays have names of their own; a `UserError` if no graph file."""
+        if self.graph is None or self.graph.name.lower().endswith(GRAPHML):
             return False
+        if self.graph.suffix.lower() != ".npz":
+            raise UserError(
+                f"--graph takes .npz and .graphml files, not {self.graph}: CSV goes with --nodes and --edges"
+            )
         if self.label is not None or self.features is not None:
             raise UserError(
                 "--label and --features name columns of CSV and attributes of GraphML: leave them out, an npz file has"

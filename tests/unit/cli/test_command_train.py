@@ -1,6 +1,7 @@
 """`gumbel-mpnn train` on own files and on a data set by name."""
 
 import csv as csv_format
+import gzip
 import json
 import subprocess
 import sys
@@ -279,3 +280,28 @@ class TestDataSet:
         assert lines[1].startswith("gcn on tiny: 1/3 epochs, best val ")
         assert lines[1].endswith(" s left")
         assert lines[3].startswith("gcn on tiny: 3/3 epochs, ")
+
+
+def test_predictions_of_runs_whose_models_were_deleted(csv, command, here):
+    """The fault: the advice was an option that the command does not have."""
+    arguments = ("train", *csv, *QUICK, "--splits", "0-1", "--predictions")
+    command(*arguments, "first.csv")
+    model = next(here.glob("runs/**/split1-seed0/model.safetensors"))
+    model.unlink()
+    command("train", *csv, *QUICK, "--splits", "0-1")
+    assert not model.exists()  # where no predictions are wanted, nothing is done again
+    result = command(*arguments, "second.csv")
+    assert result.exit_code == 0, result.stderr
+    assert "1 runs, 1 more found finished" in result.stderr
+    first, second = ((here / file).read_text().splitlines() for file in ("first.csv", "second.csv"))
+    assert [line.split(",")[:2] for line in first] == [line.split(",")[:2] for line in second]
+
+
+@pytest.mark.parametrize("file", ["UP.NPZ", "up.GraphML", "up.graphml.gz", "up.xml"])
+def test_graph_files_by_other_endings(own, command, file):
+    content = (own / ("graph.npz" if file == "UP.NPZ" else "graph.graphml")).read_bytes()
+    (own / file).write_bytes(gzip.compress(content) if file.endswith("gz") else content)
+    label = () if file == "UP.NPZ" else ("--label", "kind")
+    for verb in (("train", *QUICK, "--splits", "0"), ("measure",)):
+        result = command(*verb, "--graph", own / file, *label)
+        assert result.exit_code == 0, result.stderr

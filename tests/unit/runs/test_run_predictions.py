@@ -1,5 +1,7 @@
 """What a `Run` gives back: predictions, probabilities and figures."""
 
+import gc
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -110,11 +112,27 @@ def test_a_lost_model_is_told_with_what_helps(tmp_path):
     assert quick(splits=[0], runs=tmp_path, models=True).predict() == quick(splits=[0]).predict()
 
 
+@pytest.mark.parametrize(("model", "ask"), [("gcn", "predict"), ("gumbel-mpnn", "rewire")])
+def test_a_run_that_outlives_its_temporary_folder_says_how_to_keep_it(model, ask):
+    """As one that a process hands over and then ends; the fault: the advice was to fit with models=True."""
+    trained = quick(model=model, splits=[0])
+    sent, folder = replace(trained, _keep=None), trained.folder.path
+    assert getattr(sent, ask)() is not None
+    del trained
+    gc.collect()
+    with pytest.raises(DataError) as caught:
+        getattr(sent, ask)()
+    message = str(caught.value)
+    assert message.startswith(f"the folder {folder} of these runs is gone: ")
+    assert message.endswith("give runs= a folder to keep them")
+    assert "models=True" not in message
+
+
 def test_a_damaged_model_is_told_with_what_helps(tmp_path):
     run = quick(splits=[0], runs=tmp_path)
     model = Path(run.folders[0]) / "model.safetensors"
     model.write_bytes(b"half")
-    with pytest.raises(DataError, match="delete it, and fit with models=True does the run again"):
+    with pytest.raises(DataError, match="delete it, and fit with models=True, or train --predictions, does"):
         run.predict()
 
 
