@@ -9,7 +9,7 @@ import torch
 # The graphs of the tests are so small that a second thread only makes the first one wait.
 torch.set_num_threads(1)
 # No test may find what another one left, or leave anything in the user's cache.
-os.environ["GUMBEL_MPNN_CANDIDATE_CACHE"] = "off"
+os.environ["GUMBEL_MPNN_CACHE"] = "off"
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 from numbers import Integral, Real
+from operator import index
+from typing import Any
 
 
 class UserError(ValueError):
@@ -50,6 +52,14 @@ def check_whole(**arguments: object) -> None:
     for name, value in arguments.items():
         if not isinstance(value, Integral) or isinstance(value, bool):
             raise UserError(f"{name} must be a whole number, but is {value!r}")
+
+
+def whole_numbers(name: str, values: Any) -> list[int]:
+    """The `values` as a list, or a `UserError` unless they are several whole numbers."""
+    try:
+        return [index(value) for value in values]
+    except TypeError:
+        raise UserError(f"{name} are a list of whole numbers, as [0] or range(3), not {values!r}") from None
 
 
 def check_at_least(least: int, **arguments: int) -> None:

@@ -1,11 +1,14 @@
 """The rewired model on a CUDA device: captured steps are the plain ones, runs repeat, replicas are apart."""
 
+import copy
+
 import pytest
 import torch
 
 from gumbel_mpnn.config import resolve
 from gumbel_mpnn.rewiring.regularizers import regularizers
 from gumbel_mpnn.rewiring.scorers import scorers
+from gumbel_mpnn.runs import fit
 from gumbel_mpnn.training import models, replay, train
 from helpers import assert_close_curves, make_task, numbers, random_edges, replicas, small_data
 
@@ -44,6 +47,15 @@ def test_captured_steps_are_the_plain_ones_and_repeat(rewiring, monkeypatch):
     assert numbers(first) == numbers(again)
     monkeypatch.setattr(replay, "WARM_UP", 10**6)
     assert numbers(train(task, settings, GROUP)) == numbers(first)
+
+
+def test_a_graph_on_the_device_is_rewired_there():
+    data = small_data(nodes=60)
+    run = fit(data, "gumbel-mpnn", settings={"train": {"epochs": 2}, "model": {"hidden_channels": 8}}, splits=[0])
+    there = run.rewire(copy.copy(data).to("cuda"))
+    assert {there[name].device.type for name in ("x", "y", "edge_index", "edge_weight", "edge_origin")} == {"cuda"}
+    assert torch.equal(there.edge_index.cpu(), run.rewire(data).edge_index)
+    assert data.x.device.type == "cpu"
 
 
 @each_kind

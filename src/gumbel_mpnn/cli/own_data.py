@@ -26,6 +26,9 @@ FeaturesOption = Annotated[
 DEMO = "demo"
 """The graph of `gumbel-mpnn demo`, by name."""
 
+GRAPHML = (".graphml", ".graphml.gz", ".graphml.bz2", ".xml")
+"""How names of GraphML files end."""
+
 
 @dataclass(frozen=True)
 class Source:
@@ -45,13 +48,17 @@ class Source:
         return any(option is not None for option in own)
 
     def to_train_on(self, undirected: bool) -> str | Data:
-        """The name of the data set, or the graph in the person's own files, which needs labels and features."""
+        """The name of the data set, or the graph in the person's own files, which needs labels and features.
+
+        Without `undirected` edges are read with their direction; npz and GraphML files may say themselves whether they
+        have one.
+        """
         if self._is_by_name():
             return self._named()
         from gumbel_mpnn.data import from_csv, from_graphml, from_npz
 
         if self._is_npz():
-            return from_npz(Path(self.graph or ""), undirected=undirected)
+            return from_npz(Path(self.graph or ""), undirected=None if undirected else False)
         if self.graph is not None:
             data = from_graphml(self.graph, self.label, self._columns())
             if data.y is None:
@@ -97,9 +104,13 @@ class Source:
         raise UserError("give either the name of a data set, or own data as --nodes with --edges, or as --graph")
 
     def _is_npz(self) -> bool:
-        """Whether the own data are an npz file, whose arrays have names of their own."""
-        if self.graph is None or self.graph.suffix != ".npz":
+        """Whether own data are an npz file, whose arrays have names of their own; a `UserError` if no graph file."""
+        if self.graph is None or self.graph.name.lower().endswith(GRAPHML):
             return False
+        if self.graph.suffix.lower() != ".npz":
+            raise UserError(
+                f"--graph takes .npz and .graphml files, not {self.graph}: CSV goes with --nodes and --edges"
+            )
         if self.label is not None or self.features is not None:
             raise UserError(
                 "--label and --features name columns of CSV and attributes of GraphML: leave them out, an npz file has"

@@ -89,6 +89,7 @@ def train(
             root=data_root,
             device=device,
             monitor=monitor,
+            models=predictions is not None,
         )
     finally:
         monitor.close()

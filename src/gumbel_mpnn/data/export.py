@@ -16,9 +16,12 @@ from torch_geometric.data import Data
 from torch_geometric.utils import is_undirected
 
 from gumbel_mpnn.atomic import write_atomically
+from gumbel_mpnn.data.names import check_different
 from gumbel_mpnn.data.networks import LABEL, LABEL_NAMED_BY, METRIC
 from gumbel_mpnn.data.own import GIVEN, PROBABILITY, SPLIT
+from gumbel_mpnn.data.savable import check_edges_to_save, check_nodes_to_save, count_nodes
 from gumbel_mpnn.errors import DataWarning, UserError, did_you_mean
+from gumbel_mpnn.graph import says_directed
 
 SUFFIXES = (".npz", ".csv", ".graphml")
 MOST_FEATURES = 100
@@ -47,14 +50,19 @@ def save_graph(data: Data, path: str | Path) -> None:
 def graph_file(data: Data, suffix: str) -> bytes:
     """The content of the file that `save_graph` writes."""
     check_suffix(suffix)
-    data = copy.copy(data).cpu()
+    check_edges_to_save(data, _EDGE_COLUMNS.values())
+    if suffix != ".csv":
+        check_nodes_to_save(data)
+    num_nodes, data = count_nodes(data), copy.copy(data).cpu()
+    data.num_nodes = num_nodes
+    names = _names(data)
     edges, columns = _edges(data)
     match suffix:
         case ".npz":
             return _npz(data, edges, columns)
         case ".csv":
-            return _csv(_names(data), edges, columns)
-    return _graphml(data, edges, columns)
+            return _csv(names, edges, columns)
+    return _graphml(data, names, edges, columns)
 
 
 def check_suffix(suffix: str) -> None:
@@ -67,8 +75,7 @@ def check_suffix(suffix: str) -> None:
 
 def is_directed(data: Data) -> bool:
     """Whether the graph says so (`undirected`), or some edge has no reverse, or one of another weight or origin."""
-    said = data.get("undirected")  # of a batch, a tensor with a value for each graph
-    if said is False or (isinstance(said, torch.Tensor) and not said.all()):
+    if says_directed(data):
         return True
     attributes = [data[key] for key in _EDGE_COLUMNS.values() if data.get(key) is not None]
     return not is_undirected(data.edge_index, attributes, num_nodes=data.num_nodes)
@@ -93,6 +100,7 @@ def _npz(data: Data, edges: NDArray[Any], columns: Columns) -> bytes:
             arrays[name] = np.array([str(each) for each in data[name]])
     if data.get("metric"):
         arrays["metric"] = np.array(str(data.metric))
+    arrays["directed"] = np.array(is_directed(data))
     if all(data.get(f"{part}_mask") is not None for part in PARTS):
         arrays |= {f"{part}_masks": np.atleast_2d(data[f"{part}_mask"].numpy().T) for part in PARTS}
     out = io.BytesIO()
@@ -109,12 +117,11 @@ def _csv(names: list[str], edges: NDArray[Any], columns: Columns) -> bytes:
     return out.getvalue().encode()
 
 
-def _graphml(data: Data, edges: NDArray[Any], columns: Columns) -> bytes:
+def _graphml(data: Data, names: list[str], edges: NDArray[Any], columns: Columns) -> bytes:
     try:
         import networkx as nx
     except ImportError:
         raise UserError("writing GraphML needs the package networkx: install it, or write .csv or .npz") from None
-    names = _names(data)
     graph = nx.DiGraph() if is_directed(data) else nx.Graph()
     if data.get("y") is not None:
         graph.graph[LABEL_NAMED_BY] = LABEL
@@ -169,8 +176,11 @@ def _dense(data: Data) -> NDArray[Any]:
 
 
 def _names(data: Data) -> list[str]:
+    """What each node is called in a file."""
     ids = data.get("node_ids")
-    return [str(name) for name in ids] if ids is not None else [str(node) for node in range(int(data.num_nodes or 0))]
+    names = [str(name) for name in (range(int(data.num_nodes or 0)) if ids is None else ids)]
+    check_different(names, "the graph")
+    return names
 
 
 def _text(value: object) -> str:

@@ -11,8 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gumbel_mpnn.data.names import check_different
 from gumbel_mpnn.data.raw import Masks, RawGraph, label_hint, mask_of
 from gumbel_mpnn.errors import DataError
+
+MOST_NODES = 2**31 - 1
+"""The pairs of nodes that runs keep are 32-bit numbers."""
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -47,8 +51,9 @@ def read_graph(paths: Sequence[Path], need_labels: bool = True) -> RawGraph:
     """The graph in one npz of the layout that from_npz documents; `y` is -1 where it has and needs none."""
     (path,) = paths
     arrays = read_npz(path, required=("edges", "node_labels") if need_labels else ("edges",))
+    x = _features(arrays, path)
     if "node_labels" not in arrays:
-        arrays["node_labels"] = np.full(_count_nodes(arrays, path), -1)
+        arrays["node_labels"] = np.full(_count_nodes(arrays, x, path), -1)
     if arrays["node_labels"].dtype.kind == "f":
         raise DataError(f"array 'node_labels' of {path} holds decimals: {label_hint(arrays['node_labels'])}")
     edges, labels = integers(arrays, "edges", path), integers(arrays, "node_labels", path)
@@ -59,14 +64,15 @@ def read_graph(paths: Sequence[Path], need_labels: bool = True) -> RawGraph:
     return RawGraph(
         edges=edges,
         y=labels,
-        x=_features(arrays, path),
+        x=x,
         masks=read_masks(arrays, len(labels), path),
-        class_names=[str(name) for name in arrays["class_names"]] if "class_names" in arrays else None,
+        class_names=_class_names(arrays, path),
         node_ids=_node_ids(arrays, len(labels), path),
         metric=str(arrays["metric"]) if "metric" in arrays else None,
         weight=_numbers(arrays, "weight", path),
         probability=_numbers(arrays, "probability", path),
         given=_given(arrays, path),
+        directed=_directed(arrays, path),
     )
 
 
@@ -75,14 +81,31 @@ def _node_ids(arrays: Arrays, num_nodes: int, path: Path) -> list[str] | None:
         return None
     if arrays["node_ids"].shape != (num_nodes,):
         raise DataError(f"array 'node_ids' of {path} must have a name for each of {num_nodes} nodes")
-    return [str(name) for name in arrays["node_ids"]]
+    names = [str(name) for name in arrays["node_ids"]]
+    check_different(names, str(path))
+    return names
 
 
-def _count_nodes(arrays: Arrays, path: Path) -> int:
-    for name in ("num_nodes", "node_features", "features_shape"):
-        if name in arrays:
-            return len(arrays[name]) if name == "node_features" else int(arrays[name].flat[0])
-    raise DataError(f"{path} does not say how many nodes there are: add an array 'node_labels' or a number 'num_nodes'")
+def _class_names(arrays: Arrays, path: Path) -> list[str] | None:
+    if "class_names" not in arrays:
+        return None
+    if arrays["class_names"].ndim != 1:
+        raise DataError(f"array 'class_names' of {path} must be a list of names")
+    return [str(name) for name in arrays["class_names"]]
+
+
+def _count_nodes(arrays: Arrays, x: NDArray[np.float32] | None, path: Path) -> int:
+    """How many nodes there are, where no labels say so."""
+    if "num_nodes" in arrays:
+        count = integers(arrays, "num_nodes", path)
+        if count.size != 1 or not 0 <= count.item() <= MOST_NODES:
+            raise DataError(f"array 'num_nodes' of {path} must be a single number from 0 to {MOST_NODES}")
+        return int(count.item())
+    if x is None:
+        raise DataError(
+            f"{path} does not say how many nodes there are: add an array 'node_labels' or a number 'num_nodes'"
+        )
+    return len(x)
 
 
 def integers(arrays: Arrays, name: str, path: Path) -> NDArray[np.int64]:
@@ -128,6 +151,15 @@ def _given(arrays: Arrays, path: Path) -> NDArray[np.bool_] | None:
     if arrays["given"].dtype != bool or arrays["given"].shape != arrays["edges"].shape[:1]:
         raise DataError(f"array 'given' of {path} must be true or false for each edge, of shape [E]")
     return arrays["given"]
+
+
+def _directed(arrays: Arrays, path: Path) -> bool | None:
+    said = arrays.get("directed")
+    if said is None:
+        return None
+    if said.dtype != bool or said.size != 1:
+        raise DataError(f"array 'directed' of {path} must be a single true or false")
+    return bool(said.item())
 
 
 def _features(arrays: Arrays, path: Path) -> NDArray[np.float32] | None:

@@ -28,12 +28,14 @@ PROBABILITY = "probability"  # the column or attribute that says how likely a re
 GIVEN = "given"  # the column or attribute that says whether an edge was there before a rewiring
 MOST_CLASSES_OF_DECIMALS = 20
 """More different decimals than this, and than half of the labelled nodes, are no classes but a quantity."""
+MISSING = frozenset({"NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", "None"})
+"""What other programs write for a value that is missing; in feature columns these words mean so."""
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 def from_npz(
     path: str | Path,
-    undirected: bool = True,
+    undirected: bool | None = None,
     features: bool = True,
     as_listed: bool = False,
     labels: bool = True,
@@ -44,11 +46,13 @@ def from_npz(
     [N, F] or in CSR form as `features_shape`, `features_indptr`, `features_indices` and, unless all stored values are
     1, `features_data`. Optional: `train_masks`, `val_masks`, `test_masks` bool [S, N], or `train_idx`, `valid_idx`,
     `test_idx`; `class_names`; `node_ids`, a name for each node; `metric`, which models are judged by; `weight` and
-    `probability`, a number for each edge; `given`, whether it was there before a rewiring, which becomes `edge_origin`.
+    `probability`, a number for each edge; `given`, whether it was there before a rewiring, which becomes `edge_origin`;
+    `directed`, whether edges have a direction: if not, each goes both ways, however often it is listed.
 
     Args:
         path: of the file.
-        undirected: whether every edge goes both ways.
+        undirected: True lets every edge go both ways; None does unless the file says `directed`, and False only if it
+            says that they have no direction.
         features: False leaves `x` out, which the file then need not have.
         as_listed: keep every edge as often as the file lists it, in its direction, whatever `undirected` says.
         labels: False takes a graph to measure, whose file may have no labels but then a number `num_nodes`.
@@ -60,7 +64,8 @@ def from_npz(
         raise DataError(f"{path} has no features: add an array 'node_features' of shape [N, F]")
     unlabelled = not labels and (graph.y == -1).all()
     data = _without_labels(graph) if unlabelled else graph.to_data()
-    return named_after(Path(path), finish(data, undirected, as_listed, where=str(path)))
+    both_ways = graph.directed is False or (not graph.directed if undirected is None else undirected)
+    return named_after(Path(path), finish(data, both_ways, as_listed, where=str(path)))
 
 
 def named_after(path: Path, data: Data) -> Data:
@@ -98,7 +103,8 @@ def assemble(
 def finish(data: Data, undirected: bool, as_listed: bool, where: str) -> Data:
     """Check the graph as it was listed, then merge and mirror its edges unless they stay so.
 
-    Merged, it remembers how many were listed (`edges_listed`), so that a person can be told what was merged.
+    Merged, it remembers how many were listed (`edges_listed`), so that a person can be told what was merged, and says
+    that its edges have a direction (`undirected` is false) where they do.
     """
     try:
         if data.y is None:
@@ -110,6 +116,8 @@ def finish(data: Data, undirected: bool, as_listed: bool, where: str) -> Data:
     if not as_listed:
         data.edges_listed = data.edge_index.shape[1]
         set_edges(data, undirected)
+        if not undirected:
+            data.undirected = False
     return data
 
 
@@ -123,6 +131,7 @@ def _without_labels(graph: RawGraph) -> Data:
 def encode_labels(labels: Sequence[str], ids: Sequence[Hashable], where: str) -> tuple[IntArray, list[str]]:
     """A class number per label, and the name of each class; empty labels become -1."""
     names = set(labels) - {""}
+    _warn_of_missing(names, labels, where)
     if all(map(_is_number, names)):
         if all(float(name).is_integer() for name in names):
             _check_sign(labels, ids, where)
@@ -145,6 +154,18 @@ def warn_of_mixed(what: str, where: str, found: Sequence[tuple[str, str, object]
             f"which is no number{more}",
             DataWarning,
             stacklevel=4,
+        )
+
+
+def _warn_of_missing(names: set[str], labels: Sequence[str], where: str) -> None:
+    """Remark on classes that are called as other programs write a value that is missing."""
+    for name in sorted(names & MISSING):
+        count = labels.count(name)
+        warnings.warn(
+            f"{count} node{'s have' if count > 1 else ' has'} the label {name!r} in {where}, which is taken as a class:"
+            " if it means unlabelled, leave the label empty",
+            DataWarning,
+            stacklevel=5,
         )
 
 

@@ -47,6 +47,7 @@ class RawGraph:
         probability: what a rewiring made of every edge, float32 [E], where the files say.
         node_ids: a name per node, where the files have any.
         metric: what models are judged by, where the files say.
+        directed: whether edges have a direction, where the files say.
     """
 
     edges: IntArray
@@ -59,6 +60,7 @@ class RawGraph:
     probability: NDArray[np.float32] | None = None
     node_ids: list[str] | None = None
     metric: str | None = None
+    directed: bool | None = None
 
     def to_data(self) -> Data:
         """A `Data` with the edges as listed; `set_edges` merges and mirrors them."""

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 from torch_geometric.data import Data
 
+from gumbel_mpnn.data.names import class_names_of
 from gumbel_mpnn.data.raw import Masks, set_masks
 from gumbel_mpnn.errors import DataError, check_at_least, unknown_name
 
@@ -102,6 +103,6 @@ def _check_split(data: Data, split: str, train: Tensor, val: Tensor, test: Tenso
         raise DataError(f"node {int(unlabelled[0])} is in a mask of {split} but has no label")
     absent = sorted(set(y[val | test].tolist()) - set(y[train].tolist()))
     if absent and require_all_classes:
-        names = data.get("class_names")
+        names = class_names_of(data)
         label = f"{absent[0]} ({names[absent[0]]!r})" if names else absent[0]
         raise DataError(f"class {label} is to be predicted in {split} but has no training node there")

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from gumbel_mpnn.data.names import class_names_of, node_ids_of
 from gumbel_mpnn.data.raw import label_hint
 from gumbel_mpnn.data.splits import check_masks
 from gumbel_mpnn.errors import DataError
@@ -49,12 +50,10 @@ def _check_labels(data: Data) -> None:
     y = data.get("y")
     if y is None:
         raise DataError("the graph has no labels y: give an integer per node, -1 where it is unknown")
-    if y.is_floating_point() or y.is_complex() or y.dtype == torch.bool or y.dim() != 1:
-        form = f"{y.dtype} {list(y.shape)}"
-        raise DataError(f"the labels y must be integers of shape [N], not {form}: {_label_hint(y)}")
+    check_label_form(y)
     if len(y) == 0:
         raise DataError("the graph has no nodes")
-    class_names = data.get("class_names")
+    class_names = class_names_of(data)
     num_classes = len(class_names) if class_names else len(y)
     wrong = ((y < -1) | (y >= num_classes)).nonzero().flatten()
     if len(wrong):
@@ -64,6 +63,13 @@ def _check_labels(data: Data) -> None:
         )
     if (y < 0).all():
         raise DataError("no node of the graph has a label")
+
+
+def check_label_form(y: Tensor) -> None:
+    """Raise a `DataError` unless labels are integers of shape [N]."""
+    if y.is_floating_point() or y.is_complex() or y.dtype == torch.bool or y.dim() != 1:
+        form = f"{y.dtype} {list(y.shape)}"
+        raise DataError(f"the labels y must be integers of shape [N], not {form}: {_label_hint(y)}")
 
 
 def _label_hint(y: Tensor) -> str:
@@ -114,13 +120,13 @@ def _facts(data: Data) -> GraphFacts:
 
 
 def _name(data: Data, node: int) -> str:
-    ids = data.get("node_ids")
+    ids = node_ids_of(data)
     return f"node {node}" if ids is None else f"node {node} ({ids[node]!r})"
 
 
 def _edge_name(data: Data, edge: int) -> str:
     source, target = data.edge_index.as_subclass(Tensor)[:, edge].tolist()
-    ids = data.get("node_ids")
+    ids = node_ids_of(data)
     if ids is None:
         return f"edge {edge} from node {source} to node {target}"
     return f"the edge from {ids[source]!r} to {ids[target]!r}"

@@ -81,6 +81,6 @@ def _describe(graph: Data | None) -> Row:
     """All labels are looked at, those of test nodes too: this measures a graph and trains nothing."""
     if graph is None:
         return dict.fromkeys(("std", "clusters", "fewest", "most"))
-    found = decompose(graph, seeds=SEEDS)
+    found = decompose(graph, seeds=SEEDS, keep=True)
     fewest, most = found.spread
     return {"std": std_per_class(graph), "clusters": found.total, "fewest": fewest, "most": most}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from torch import Tensor
@@ -58,11 +59,12 @@ def _rows(dataset: str, run: Run | None) -> list[Row]:
 def _describe(graph: Data, resistance: Tensor, joined: Tensor) -> Row:
     """Resistances are compared on the pairs that both graphs join: elsewhere one of them is infinite."""
     largest = largest_component(graph)
+    gap = spectral_gap(largest)
     return {
         "edges": num_edges(graph),
         "components": num_components(graph),
         "nodes": int(largest.num_nodes or 0),
-        "gap": spectral_gap(largest),
+        "gap": None if math.isnan(gap) else gap,
         "joined": int(resistance.isfinite().sum()),
         "resistance": float(resistance[joined].mean()) if joined.any() else None,
     }

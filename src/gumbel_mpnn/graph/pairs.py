@@ -53,6 +53,12 @@ def without_candidates(data: Data) -> Data:
     return bare
 
 
+def says_directed(data: Data) -> bool:
+    """Whether the graph, or one of a batch, says that its edges have a direction: `undirected` is there and false."""
+    said = data.get("undirected")
+    return said is False or (isinstance(said, Tensor) and not bool(said.all()))
+
+
 def without_pairs(data: Data, num_nodes: int) -> Data:
     """A copy of `data` without edges, their attributes and candidates; it says how many nodes it has."""
     bare = without_candidates(data)

@@ -12,6 +12,7 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn.errors import DataError, UserError, check_whole
 from gumbel_mpnn.measures.edges import class_count, labels_of
+from gumbel_mpnn.measures.kept_mixtures import kept_mixture
 from gumbel_mpnn.measures.mixture_search import Mixture, SearchOptions, best_mixture
 from gumbel_mpnn.measures.neighborhoods import neighborhood_distributions
 
@@ -76,6 +77,7 @@ def decompose(
     reg_covar: float = 1e-4,
     tol: float = 1e-3,
     patience: int = 8,
+    keep: bool = False,
 ) -> Decomposition:
     """Split every class into the components of its neighborhood distributions (the paper's appendix on clustering).
 
@@ -97,6 +99,7 @@ def decompose(
         reg_covar: Added to the diagonal of every covariance.
         tol: EM ends when the mean log likelihood gains less than this.
         patience: The search ends when this many further components have not lowered BIC.
+        keep: Keep the mixtures in the user's cache folder, and take those that were found there before.
     """
     from threadpoolctl import threadpool_limits
 
@@ -107,7 +110,7 @@ def decompose(
         raise DataError("the graph has no labelled nodes: there is no class to decompose")
     groups = [(y == label).nonzero().squeeze(1) for label in range(class_count(y))]
     with threadpool_limits(1, user_api="blas"):  # for products this small, threads only wait for each other
-        found = [[_mixture(rows[group], seed, options) for group in groups] for seed in chosen]
+        found = [[_mixture(rows[group], seed, options, keep) for group in groups] for seed in chosen]
     mixtures = tuple(min(tried, key=_bic) for tried in zip(*found, strict=True))
     return Decomposition(
         pseudo_labels=_pseudo_labels(y, groups, mixtures),
@@ -133,8 +136,9 @@ def _seeds(seeds: int | Iterable[int]) -> tuple[int, ...]:
     return tuple(int(seed) for seed in chosen)
 
 
-def _mixture(rows: Tensor, seed: int, options: SearchOptions) -> Mixture | None:
-    return best_mixture(rows.numpy(), seed, options) if len(rows) else None
+def _mixture(rows: Tensor, seed: int, options: SearchOptions, keep: bool) -> Mixture | None:
+    search = kept_mixture if keep else best_mixture
+    return search(rows.numpy(), seed, options) if len(rows) else None
 
 
 def _size(mixture: Mixture | None) -> int:

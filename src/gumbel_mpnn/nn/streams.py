@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
-from gumbel_mpnn.errors import UserError
+from gumbel_mpnn.errors import UserError, whole_numbers
 from gumbel_mpnn.nn.kernels import gpu_kernels
 
 
@@ -84,9 +84,10 @@ def replica_seeds(seeds: Sequence[int] | None, count: int) -> list[int]:
     if seeds is None:
         drawn: list[int] = torch.randint(2**62, (count,)).tolist()
         return drawn
-    if len(seeds) != count:
-        raise UserError(f"{count} replicas need as many seeds, not {len(seeds)}")
-    return list(seeds)
+    given = whole_numbers("seeds", seeds)
+    if len(given) != count:
+        raise UserError(f"{count} replicas need as many seeds, not {len(given)}")
+    return given
 
 
 def derive_seed(seed: int, purpose: str) -> int:

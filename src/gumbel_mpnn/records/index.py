@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from math import nan
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +82,8 @@ class RunIndex:
         condition = " AND ".join(one.sql for one in filters) or "1"
         values = [value for one in filters for value in one.values]
         query = f"SELECT path, {', '.join(COLUMNS)} FROM settings WHERE n > 0 AND {condition} ORDER BY path"
-        return [SettingRow(self.root / path, *rest) for path, *rest in self.database.execute(query, values)]
+        found = self.database.execute(query, values)
+        return [SettingRow(self.root / path, *map(_number, row)) for path, *row in found]
 
     def runs(self, rows: Iterable[SettingRow]) -> Iterator[dict[str, Any]]:
         """Every run of these settings: its figures, and all settings by `table.name`."""
@@ -208,6 +210,11 @@ class RunIndex:
 
     def _key(self, path: Path) -> str:
         return path.relative_to(self.root).as_posix()
+
+
+def _number(value: Any) -> Any:
+    """What was stored: SQLite has no nan, as the figure of a test class without nodes is, and keeps nothing for it."""
+    return nan if value is None else value
 
 
 def _prepare(database: sqlite3.Connection) -> None:

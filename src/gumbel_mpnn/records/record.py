@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import reprlib
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,15 @@ from gumbel_mpnn.records.replica import Replica
 
 RECORD, HISTORY = "record.json", "history.jsonl"
 """Files in the folder of a run: what it ended in, written last, and its curves."""
+
+_KINDS: dict[Any, Any] = {
+    "str": str,
+    "int": int,
+    "float": int | float,
+    "dict[str, Any]": dict,
+    "dict[str, str]": dict,
+}
+"""What a field of `Record` may be in a file, by how the field is declared."""
 
 
 @dataclass(frozen=True)
@@ -74,9 +84,27 @@ class Summary:
 def read_record(path: Path) -> Record:
     """The record in a file."""
     try:
-        return Record(**json.loads(path.read_text(encoding="utf-8")))
+        record = Record(**json.loads(path.read_text(encoding="utf-8")))
+        _check_kinds(record)
+        return record
     except (OSError, ValueError, TypeError) as error:
         raise DataError(f"cannot read the run record {path}: {error}; delete its folder to do the run again") from None
+
+
+def _check_kinds(record: Record) -> None:
+    """Raise a `TypeError` that names the first entry that is of another kind than a run writes."""
+    for field in fields(record):
+        _check_kind(field.name, getattr(record, field.name), _KINDS[field.type])
+    settings = record.settings
+    _check_kind("dataset", settings.get("dataset"), str)
+    _check_kind("model", settings.get("model"), dict)
+    _check_kind("model.name", settings["model"].get("name"), str)
+    _check_kind("device", record.machine.get("device", ""), str)
+
+
+def _check_kind(name: str, value: object, kind: Any) -> None:
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise TypeError(f"its {name!r} is {reprlib.repr(value)}")
 
 
 def find_records(root: Path) -> Iterator[Record]:

@@ -35,8 +35,8 @@ def as_data(graph: PairGraph, probability: Tensor, data: Data, threshold: float 
     `edge_index` has both directions of every undirected pair. `edge_probability` is the probability, `edge_weight` that
     times the weight that the edge was given with (1 for new edges and where there were no weights): all pairs together
     are what a model is evaluated on by `evaluation="expected"`. `edge_origin` is true for edges that `data` had, and
-    `undirected` is there, and false, where the pairs are arcs. Everything else of `data` that is not about edges is
-    kept, and a batch can be taken apart.
+    `undirected` says that pairs are arcs, or that they are none where `data` said so. Everything else of `data` that is
+    not about edges is kept, and a batch can be taken apart.
     """
     check_between(0, 1, threshold=threshold)
     weight = probability if graph.pair_weight is None else graph.pair_weight.detach().to(probability) * probability
@@ -54,15 +54,15 @@ def as_data(graph: PairGraph, probability: Tensor, data: Data, threshold: float 
         out[name] = value[order]
     if can_be_taken_apart(out):
         renew_pairs(out, "edge_index", about)
-    if not graph.undirected:
-        _say_directed(out)
+    if not graph.undirected or "undirected" in out:
+        _set_undirected(out, graph.undirected)
     return out
 
 
-def _say_directed(data: Data) -> None:
-    """Set `undirected` to false, for each graph of a batch."""
+def _set_undirected(data: Data, undirected: bool) -> None:
+    """Say it of the graph, or of each graph of a batch."""
     if can_be_taken_apart(data):
-        data.undirected = torch.zeros(data.num_graphs, dtype=torch.bool)
+        data.undirected = torch.full((data.num_graphs,), undirected)
         renew_numbers(data, "undirected")
     else:
-        data.undirected = False
+        data.undirected = undirected

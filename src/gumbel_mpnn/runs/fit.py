@@ -12,6 +12,7 @@ import torch
 from torch_geometric.data import Data
 
 from gumbel_mpnn.config import Settings
+from gumbel_mpnn.data.names import node_ids_of
 from gumbel_mpnn.errors import UserError
 from gumbel_mpnn.records import Replica
 from gumbel_mpnn.runs.claims import BusyError, Claims
@@ -162,7 +163,7 @@ def _train_missing(
                 for outcome in outcomes:
                     if not folder.is_finished(outcome.replica):
                         record = record_of(outcome, settings, wanted.data_hash, task.metric, device)
-                        folder.write(outcome, record, task.graph, wanted.data.get("node_ids"))
+                        folder.write(outcome, record, task.graph, node_ids_of(wanted.data))
             claim.close()
 
 

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gumbel_mpnn.config import Settings
+from gumbel_mpnn.data.names import class_names_of
 from gumbel_mpnn.errors import DataError, UserError
 from gumbel_mpnn.records import Record, Summary
 from gumbel_mpnn.rewiring.rewired_graph import as_data
@@ -79,17 +80,18 @@ class Run:
             data: Any graph with the same features, seen in training or not; the training graph by default.
             threshold: Pairs less likely than this are left out; 0 keeps all.
         """
+        given = self.data if data is None else data
+        _check_data(given)
         if self.settings.rewiring is None:
-            given = self.data if data is None else data
-            _check_data(given)
             rewired = prepare(given, self.settings)
             if rewired is given:
                 raise UserError(f"model {self.settings.model!r} does not rewire the graph")
             return rewired
-        task = self._task(data)
+        here = copy.copy(given).cpu()
+        task = self._task(here)
         learned = (pair_probability(model, task, self.settings) for model in self._models(task))
         probability = self._mean(each[0] for each in learned if each is not None)
-        return as_data(task.graph, probability, self.data if data is None else data, threshold)
+        return as_data(task.graph, probability, here, threshold).to(given.edge_index.device)
 
     @torch.no_grad()
     def scores(self, data: Data, records: Iterable[Record] | None = None, device: str = "auto") -> list[float]:
@@ -140,7 +142,7 @@ class Run:
     def predict(self, data: Data | None = None) -> list[Any]:
         """The class of every node, as a name where the data have names."""
         classes = self.predict_proba(data).argmax(-1).tolist()
-        names = self.data.get("class_names")
+        names = class_names_of(self.data)
         return [names[c] for c in classes] if names else classes
 
     def to_dict(self) -> dict[str, Any]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 import torch
@@ -18,7 +18,8 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn.atomic import write_atomically
 from gumbel_mpnn.config import Settings
-from gumbel_mpnn.errors import DataError
+from gumbel_mpnn.data.npz import read_npz
+from gumbel_mpnn.errors import DataError, DataWarning
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.records import HISTORY, RECORD, Record, Replica, read_record
 from gumbel_mpnn.rewiring.rewired_graph import as_data
@@ -76,9 +77,14 @@ class SettingFolder:
     def state(self, replica: Replica) -> dict[str, Tensor]:
         """The parameters of a finished run, [1, ...]."""
         path = self.folder(replica) / MODEL
+        if not self.path.exists():
+            raise DataError(
+                f"the folder {self.path} of these runs is gone: without runs= fit keeps them in a temporary one, as"
+                " long as its result lives in the process that trained them; give runs= a folder to keep them"
+            )
         if not path.exists():
             raise DataError(f"the trained model {path} is not there: fit with models=True does such runs again")
-        return load_tensors(path, "delete it, and fit with models=True does the run again")[0]
+        return load_tensors(path, "delete it, and fit with models=True, or train --predictions, does the run again")[0]
 
     def checkpoint(self, group: Sequence[Replica]) -> Path:
         """Where the state of a group under way is kept."""
@@ -112,18 +118,23 @@ def _pack(graph: PairGraph, probability: Tensor, node_ids: Sequence[str] | None)
 
 
 def learned_graph(folder: Path, threshold: float = 0.5) -> Data:
-    """The graph that the runs under `folder` learned, averaged over them; pairs below `threshold` are left out."""
+    """The graph that the runs under `folder` learned, averaged over them; pairs below `threshold` are left out.
+
+    They are runs of one setting: the mean over several would be the graph of none. A `DataWarning` says where some of
+    its runs have no learned graph any more.
+    """
     files = sorted(folder.glob(f"**/{GRAPH}"))
     if not files:
         raise DataError(
             f"there is no learned graph under {folder}: give the folder of a finished run of gumbel-mpnn"
             " (that of sdrf is made before training and not kept: Run.rewire and measure --run make it again)"
         )
+    _warn_of_missing(folder, files, _one_setting(folder, files))
     contents = [_unpack(file) for file in files]
     first = contents[0]
     same = ("pairs", "given_weight")
     if any(not np.array_equal(first.get(name, 0), content.get(name, 0)) for content in contents for name in same):
-        raise DataError(f"the runs under {folder} are of different graphs: give the folder of one setting")
+        raise DataError(f"the runs under {folder} are of different graphs: give the folder of one of them")
     pairs, given = torch.from_numpy(first["pairs"].T.astype(np.int64)), torch.from_numpy(first["is_original"])
     graph = PairGraph.build(
         pairs[:, given],
@@ -140,11 +151,34 @@ def learned_graph(folder: Path, threshold: float = 0.5) -> Data:
     return as_data(graph, probability, data, threshold)
 
 
+def _one_setting(folder: Path, files: Sequence[Path]) -> Path:
+    """The folder of the setting whose runs under `folder` have these files; a `DataError` if there are several."""
+    settings = {file.absolute().parent.parent for file in files}
+    if len(settings) > 1:
+        raise DataError(
+            f"the learned graphs under {folder} lie in the folders of {len(settings)} settings, and only those of one"
+            " are averaged: give one of these folders, as `gumbel-mpnn runs` lists them"
+        )
+    return settings.pop()
+
+
+def _warn_of_missing(folder: Path, files: Sequence[Path], setting: Path) -> None:
+    """Warn where runs of the setting under `folder` are finished but have none of the files."""
+    there = {file.absolute().parent for file in files}
+    finished = {record.absolute().parent for record in folder.glob(f"**/{RECORD}")}
+    lacking = sorted(run for run in finished - there if run.parent == setting)
+    if lacking:
+        warnings.warn(
+            f"the mean is over {len(there)} of {len(there) + len(lacking)} runs: there is no {GRAPH} in {lacking[0]}"
+            + f" and {len(lacking) - 1} more" * (len(lacking) > 1)
+            + "; delete such folders to do the runs again",
+            DataWarning,
+            stacklevel=3,
+        )
+
+
 def _unpack(path: Path) -> dict[str, Any]:
     try:
-        with np.load(path, allow_pickle=False) as file:
-            return dict(file)
-    except (OSError, ValueError, BadZipFile) as error:
-        raise DataError(
-            f"cannot read the learned graph {path}: {error}; delete its folder to do the run again"
-        ) from None
+        return read_npz(path, required=("pairs", "probability", "is_original", "num_nodes", "undirected"))
+    except DataError:
+        raise DataError(f"the learned graph {path} is damaged: delete its folder to do the run again") from None

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from numbers import Integral
-from operator import index
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,8 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn.config import DataSettings, Settings
 from gumbel_mpnn.data import GraphFacts, add_splits, check, get_spec, load
-from gumbel_mpnn.errors import DataError, UserError
+from gumbel_mpnn.errors import DataError, DataWarning, UserError, whole_numbers
+from gumbel_mpnn.graph import says_directed
 from gumbel_mpnn.records import Replica
 from gumbel_mpnn.runs.own_candidates import asks_for_candidates, settle_candidates
 from gumbel_mpnn.runs.run import Run
@@ -84,6 +85,13 @@ def read_data(dataset: str | Data, settings: DataSettings, root: str | Path | No
         return load(dataset, protocol=protocol or None, root=root, directed=directed)
     if dataset.get("y") is None:
         raise DataError("this graph has no labels: give it data.y")
+    if settings.undirected and says_directed(dataset):
+        warnings.warn(
+            "this graph says that its edges have a direction (undirected is false), but they are taken both ways: set"
+            " data.undirected=false to train on directions",
+            DataWarning,
+            stacklevel=2,
+        )
     if isinstance(dataset.x, torch.Tensor) and dataset.x.layout != torch.strided:
         dataset = copy.copy(dataset)
         dataset.x = dataset.x.to_dense()
@@ -113,18 +121,11 @@ def _check_classes(facts: GraphFacts) -> None:
 def replicas_of(data: Data, splits: Iterable[int] | None, seeds: int | Iterable[int]) -> list[Replica]:
     """Every seed of every split, all splits of `data` by default."""
     num_splits = 1 if data.train_mask.dim() == 1 else int(data.train_mask.shape[1])
-    chosen = _whole_numbers("splits", range(num_splits) if splits is None else splits)
+    chosen = whole_numbers("splits", range(num_splits) if splits is None else splits)
     for split in chosen:
         if not 0 <= split < num_splits:
             raise UserError(f"there is no split {split}: this data set has splits 0 to {num_splits - 1}")
-    each = _whole_numbers("seeds", range(int(seeds)) if isinstance(seeds, Integral) else seeds)
+    each = whole_numbers("seeds", range(int(seeds)) if isinstance(seeds, Integral) else seeds)
     if not chosen or not each:
         raise UserError("there is nothing to train: give at least one split and one seed")
     return [Replica(split, seed) for split in dict.fromkeys(chosen) for seed in dict.fromkeys(each)]
-
-
-def _whole_numbers(name: str, values: Any) -> list[int]:
-    try:
-        return [index(value) for value in values]
-    except TypeError:
-        raise UserError(f"{name} are a list of whole numbers, as [0] or range(3), not {values!r}") from None

@@ -2,6 +2,7 @@
 
 import json
 from csv import DictReader
+from io import BytesIO
 from pathlib import Path
 
 import networkx
@@ -149,3 +150,76 @@ def test_a_folder_without_a_learned_graph(command, csv, here):
     assert result.stderr.startswith("error: there is no learned graph under ")
     assert "Run.rewire and measure --run make it again" in result.stderr
     assert not (here / "graph.csv").exists()
+
+
+@pytest.mark.parametrize("folder", ["runs", "runs/train/nodes", "runs/train/nodes/gumbel-mpnn"])
+def test_runs_of_different_settings_are_not_averaged(command, run, csv, here, folder):
+    """The fault: of the trials of `tune`, which have the same pairs, the mean was written without a word."""
+    command("train", *csv, *REWIRED, "--set", "train.lr=0.05")
+    for verb in (("rewire", "--out", "graph.npz"), ("measure", *csv, "--run")):
+        result = command(*verb, folder)
+        assert (result.exit_code, result.stdout) == (2, "")
+        (line,) = result.stderr.splitlines()
+        assert line.startswith(f"error: the learned graphs under {folder} lie in the folders of 2 settings, and only ")
+    assert not (here / "graph.npz").exists()
+
+
+def test_runs_of_models_that_learn_no_graph_may_lie_beside(command, run, csv):
+    command("train", *csv, *QUICK)
+    alone, beside = (rewired(command, folder, "--out", "graph.csv") for folder in (run, "runs"))
+    assert alone == beside
+
+
+def test_the_same_setting_in_two_experiments_is_not_counted_twice(command, run, csv):
+    command("train", *csv, *REWIRED, "--splits", "0", "--experiment", "other")
+    assert "lie in the folders of 2 settings" in command("rewire", "runs", "--out", "graph.csv").stderr
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_runs_that_lost_their_learned_graph_are_told(command, csv, here, number):
+    """The fault: the mean over the others was written without a word."""
+    command("train", *csv, *QUICK)  # learns no graph, and is not missed
+    trained = command("train", *csv, *REWIRED, "--splits", "0-3").stderr.splitlines()[-1].removeprefix("runs are in ")
+    for split in range(number):
+        (here / trained / f"split{split}-seed0/graph.npz").unlink()
+    lost = f"{here / trained}/split0-seed0" + " and 1 more" * (number == 2)
+    sentence = f"note: the mean is over {4 - number} of 4 runs: there is no graph.npz in {lost}; delete such folders"
+    for verb in (("rewire", "--out", "graph.csv"), ("measure", *csv, "--run")):
+        for folder in (trained, "runs"):
+            result = command(*verb, folder)
+            assert result.exit_code == 0, result.stderr
+            assert result.stderr.splitlines()[0].startswith(sentence)
+        assert "note: " not in command(*verb, f"{trained}/split3-seed0").stderr
+
+
+def altered(content):
+    """Bytes in the middle turned over."""
+    middle = len(content) // 2
+    return content[:middle] + bytes(255 - byte for byte in content[middle : middle + 40]) + content[middle + 40 :]
+
+
+def without_pairs(_):
+    """A whole npz file, but not that of a learned graph."""
+    file = BytesIO()
+    np.savez(file, probability=np.ones(3))
+    return file.getvalue()
+
+
+DAMAGE = {
+    "text": lambda _: b"not an npz file",
+    "nothing": lambda _: b"",
+    "half": lambda content: content[: len(content) // 2],
+    "altered": altered,
+    "other arrays": without_pairs,
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
+def test_a_damaged_learned_graph(command, csv, run, here, damage):
+    """The faults: advice to load the file unsafely, and errors that were none of a person's."""
+    path = Path(run) / "split1-seed0/graph.npz"
+    path.write_bytes(damage(path.read_bytes()))
+    for verb in (("rewire", "--out", "graph.csv"), ("measure", *csv, "--run")):
+        result = command(*verb, run)
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert result.stderr == (f"error: the learned graph {path} is damaged: delete its folder to do the run again\n")

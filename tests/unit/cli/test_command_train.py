@@ -1,6 +1,7 @@
 """`gumbel-mpnn train` on own files and on a data set by name."""
 
 import csv as csv_format
+import gzip
 import json
 import subprocess
 import sys
@@ -106,6 +107,23 @@ def test_a_saved_graph_knows_its_label(command, own, here):
         for label in (("--label", "label"), ())
     )
     assert named["runs"] == bare["runs"]
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".graphml"])
+def test_a_saved_graph_has_no_directions_if_it_had_none(command, own, here, suffix):
+    save_graph(from_npz(own / "graph.npz"), here / f"saved{suffix}")
+    asked = (*QUICK, "--splits", "0", "--set", "data.undirected=false")
+    assert " 80 directed edges," in command("train", "--graph", f"saved{suffix}", *asked).stderr
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".graphml"])
+def test_a_file_with_directions_that_is_taken_both_ways_is_told_of(command, own, here, suffix):
+    data = from_npz(own / "graph.npz", undirected=False)
+    save_graph(data, here / f"saved{suffix}")
+    told = "edges have a direction (undirected is false), but they are taken both ways"
+    call = ("train", "--graph", f"saved{suffix}", *QUICK, "--splits", "0")
+    assert told in command(*call).stderr
+    assert told not in command(*call, "--set", "data.undirected=false").stderr
 
 
 TEN_NODES = "id,f,kind\n" + "".join(f"{node},{k},{'xy'[k % 2]}\n" for k, node in enumerate("abcdefghij"))
@@ -262,3 +280,28 @@ class TestDataSet:
         assert lines[1].startswith("gcn on tiny: 1/3 epochs, best val ")
         assert lines[1].endswith(" s left")
         assert lines[3].startswith("gcn on tiny: 3/3 epochs, ")
+
+
+def test_predictions_of_runs_whose_models_were_deleted(csv, command, here):
+    """The fault: the advice was an option that the command does not have."""
+    arguments = ("train", *csv, *QUICK, "--splits", "0-1", "--predictions")
+    command(*arguments, "first.csv")
+    model = next(here.glob("runs/**/split1-seed0/model.safetensors"))
+    model.unlink()
+    command("train", *csv, *QUICK, "--splits", "0-1")
+    assert not model.exists()  # where no predictions are wanted, nothing is done again
+    result = command(*arguments, "second.csv")
+    assert result.exit_code == 0, result.stderr
+    assert "1 runs, 1 more found finished" in result.stderr
+    first, second = ((here / file).read_text().splitlines() for file in ("first.csv", "second.csv"))
+    assert [line.split(",")[:2] for line in first] == [line.split(",")[:2] for line in second]
+
+
+@pytest.mark.parametrize("file", ["UP.NPZ", "up.GraphML", "up.graphml.gz", "up.xml"])
+def test_graph_files_by_other_endings(own, command, file):
+    content = (own / ("graph.npz" if file == "UP.NPZ" else "graph.graphml")).read_bytes()
+    (own / file).write_bytes(gzip.compress(content) if file.endswith("gz") else content)
+    label = () if file == "UP.NPZ" else ("--label", "kind")
+    for verb in (("train", *QUICK, "--splits", "0"), ("measure",)):
+        result = command(*verb, "--graph", own / file, *label)
+        assert result.exit_code == 0, result.stderr

@@ -8,7 +8,7 @@ import networkx
 import numpy as np
 import pytest
 import torch
-from torch_geometric.data import Data
+from torch_geometric.data import Batch, Data
 
 import gumbel_mpnn as gm
 from gumbel_mpnn.data import from_csv, from_graphml, from_npz, save_graph
@@ -61,6 +61,33 @@ def test_npz_there_and_back(tmp_path):
     assert back.class_names == GRAPH.class_names
     with np.load(tmp_path / "g.npz") as file:
         assert file["given"].tolist() == [True, False, True]
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".graphml"])
+def test_directions_there_and_back(tmp_path, suffix):
+    directed = Data(x=torch.ones(3, 1), y=torch.tensor([0, 1, 1]), edge_index=edges((0, 1), (2, 1)))
+    save_graph(directed, tmp_path / f"g{suffix}")
+    back = (from_npz if suffix == ".npz" else from_graphml)(tmp_path / f"g{suffix}")
+    assert torch.equal(back.edge_index, directed.edge_index)
+    assert back.undirected is False
+
+
+def test_a_person_has_the_last_word_on_directions(tmp_path):
+    directed = Data(x=torch.ones(3, 1), y=torch.tensor([0, 1, 1]), edge_index=edges((0, 1), (2, 1)))
+    save_graph(directed, tmp_path / "g.npz")
+    assert from_npz(tmp_path / "g.npz", undirected=True).num_edges == 4
+    np.savez(tmp_path / "bad.npz", edges=np.array([[0, 1]]), node_labels=np.array([0, 1]), directed=np.array("yes"))
+    with pytest.raises(gm.UserError, match=r"array 'directed' of .* must be a single true or false"):
+        from_npz(tmp_path / "bad.npz", features=False)
+
+
+@pytest.mark.parametrize("undirected", [None, True, False])
+def test_a_saved_graph_without_directions_has_none_whatever_is_asked(tmp_path, undirected):
+    save_graph(GRAPH, tmp_path / "g.npz")
+    save_graph(GRAPH, tmp_path / "g.graphml")
+    back = from_npz(tmp_path / "g.npz", undirected=undirected)
+    equal(back, GRAPH, *OF_EDGES)
+    equal(back, from_graphml(tmp_path / "g.graphml"), *OF_EDGES)
 
 
 def test_csv_edges_go_with_the_file_of_nodes(tmp_path):
@@ -124,6 +151,21 @@ def test_ids_of_an_npz_file_are_checked(tmp_path):
         from_npz(tmp_path / "a.npz")
 
 
+def test_two_nodes_of_one_name_in_an_npz_file(tmp_path):
+    np.savez(tmp_path / "a.npz", edges=[[0, 1]], node_labels=[0, 1], node_features=[[0.0], [1.0]], node_ids=["a", "a"])
+    with pytest.raises(DataError, match=r"node 1 of .*a\.npz is called 'a', as another one is: give each its own"):
+        from_npz(tmp_path / "a.npz")
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".csv", ".graphml"])
+def test_names_that_a_file_cannot_tell_apart_are_not_written(tmp_path, suffix):
+    graph = networkx.Graph([(1, "b"), ("b", "1")])
+    networkx.set_node_attributes(graph, 1.0, "f")
+    with pytest.raises(DataError, match="node 2 of the graph is called '1', as another one is: give each its own"):
+        save_graph(gm.from_networkx(graph), tmp_path / f"g{suffix}")
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("splits", [1, 2])
 def test_several_splits_are_left_out_of_graphml_with_a_word(tmp_path, splits):
     graph = GRAPH.clone()
@@ -151,6 +193,62 @@ def test_other_files_are_refused(tmp_path):
     with pytest.raises(UserError, match=r"cannot write a graph as '\.gml': did you mean '\.graphml'"):
         save_graph(GRAPH, tmp_path / "g.gml")
     assert list(tmp_path.iterdir()) == []
+
+
+NOT_TO_BE_SAVED = [
+    ({"edge_index": None, "adj_t": 0}, r"this graph has no edge_index \(adj_t is not read\)"),
+    ({"edge_index": GRAPH.edge_index + 1}, "edge 1 goes from node 1 to node 3, but nodes are 0 to 2"),
+    ({"edge_index": GRAPH.edge_index - 1}, "edge 0 goes from node -1 to node 0, but nodes are 0 to 2"),
+    ({"edge_weight": torch.ones(6, 1)}, r"edge_weight must have shape \[6\], not \[6, 1\]"),
+    ({"edge_origin": torch.ones(5, dtype=torch.bool)}, r"edge_origin must have shape \[6\], not \[5\]"),
+    ({"node_ids": ["a", "b"]}, "there are 2 node_ids for 3 nodes"),
+]
+NODES_NOT_TO_BE_SAVED = [
+    ({"y": torch.zeros(3, 1, dtype=torch.int64)}, r"labels y must be integers of shape \[N\].*data\.y\.view\(-1\)"),
+    ({"y": torch.rand(3)}, r"the labels y must be integers of shape \[N\], not torch\.float32"),
+    ({"y": torch.tensor([1])}, r"y must have a row for each of 3 nodes, but has shape \[1\]"),
+    ({"y": torch.tensor([0, 1, 2]), "class_names": ["no", "yes"]}, "labels up to 2, but class_names for 2 classes"),
+    ({"x": torch.ones(3)}, r"features x must have shape \[N, F\], not \[3\]"),
+    ({"train_mask": torch.ones(4, dtype=torch.bool)}, r"train_mask must have a row for each of 3 nodes"),
+]
+
+
+@pytest.mark.parametrize(
+    ("change", "message", "suffix"),
+    [(*case, suffix) for case in NOT_TO_BE_SAVED for suffix in (".npz", ".csv", ".graphml")]
+    + [(*case, suffix) for case in NODES_NOT_TO_BE_SAVED for suffix in (".npz", ".graphml")],
+)
+def test_what_could_not_be_read_again_is_not_written(tmp_path, change, message, suffix):
+    data = Data(**{"x": torch.ones(3, 1), "edge_index": GRAPH.edge_index, **change})
+    with pytest.raises(DataError, match=message):
+        save_graph(data, tmp_path / f"g{suffix}")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("features", [{}, {"x": torch.ones(3)}], ids=["none", "flat"])
+def test_edges_alone_ask_nothing_of_labels(tmp_path, features):
+    save_graph(Data(y=torch.rand(1), edge_index=GRAPH.edge_index, **features), tmp_path / "g.csv")
+    assert (tmp_path / "g.csv").read_text().splitlines() == ["source,target", "0,1", "0,2", "1,2"]
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".graphml"])
+def test_nodes_without_edges_or_features_are_counted_by_their_labels(tmp_path, suffix):
+    save_graph(Data(y=torch.tensor([0, 1, 1, 0]), edge_index=GRAPH.edge_index), tmp_path / f"g{suffix}")
+    read = {".npz": from_npz, ".graphml": from_graphml}[suffix]
+    assert read(tmp_path / f"g{suffix}", features=False).y.tolist() == [0, 1, 1, 0]
+
+
+@pytest.mark.parametrize(("suffix", "read"), [(".npz", from_npz), (".csv", None), (".graphml", from_graphml)])
+def test_the_graphs_of_a_batch_are_saved_one_by_one(tmp_path, suffix, read):
+    batch = Batch.from_data_list([GRAPH, GRAPH])
+    with pytest.raises(DataError, match=r"holds one graph, not a batch .*: save each graph of its to_data_list\(\)"):
+        save_graph(batch, tmp_path / f"g{suffix}")
+    assert list(tmp_path.iterdir()) == []
+    save_graph(batch.to_data_list()[1], tmp_path / f"g{suffix}")
+    if read is not None:
+        back = read(tmp_path / f"g{suffix}")
+        equal(back, GRAPH, "x", "y", *OF_EDGES)
+        assert (back.node_ids, back.class_names) == (GRAPH.node_ids, GRAPH.class_names)
 
 
 def test_numbers_called_label_are_no_feature_of_a_file_that_does_not_say(tmp_path):

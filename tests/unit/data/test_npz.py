@@ -116,9 +116,37 @@ def test_a_missing_array_is_named_beside_those_there(tmp_path):
             },
             r"'features_\*' of .* are not a sparse matrix",
         ),
+        ({"class_names": np.array("no")}, "'class_names' of .* must be a list of names"),
         ({"node_features": None, "features_indices": np.array([2])}, r"'features_\*' of .* are not a sparse matrix"),
     ],
 )
 def test_arrays_of_another_shape_or_type(tmp_path, changes, message):
     with pytest.raises(DataError, match=message):
         read_graph([write_npz(tmp_path / "g.npz", **changes)])
+
+
+@pytest.mark.parametrize("count", [-3, [], [2, 3], 10**12], ids=str)
+def test_a_number_of_nodes_that_cannot_be(tmp_path, count):
+    np.savez(tmp_path / "g.npz", edges=[[0, 1]], num_nodes=np.array(count, dtype=np.int64))
+    with pytest.raises(DataError, match=r"'num_nodes' of .* must be a single number from 0 to 2147483647"):
+        read_graph([tmp_path / "g.npz"], need_labels=False)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"num_nodes": np.array(2.5)}, "'num_nodes' of .* must hold integers, not float64"),
+        ({"node_features": np.array(1.0)}, r"'node_features' of .* numbers in the shape \[N, F\]"),
+        ({}, "does not say how many nodes there are"),
+    ],
+)
+def test_nodes_that_cannot_be_counted(tmp_path, arrays, message):
+    np.savez(tmp_path / "g.npz", edges=[[0, 1]], **arrays)
+    with pytest.raises(DataError, match=message):
+        read_graph([tmp_path / "g.npz"], need_labels=False)
+
+
+@pytest.mark.parametrize("arrays", [{"num_nodes": 3}, {"num_nodes": [3]}, {"node_features": np.ones((3, 2))}], ids=str)
+def test_nodes_without_labels_are_counted(tmp_path, arrays):
+    np.savez(tmp_path / "g.npz", edges=[[0, 1]], **arrays)
+    assert read_graph([tmp_path / "g.npz"], need_labels=False).y.tolist() == [-1, -1, -1]

@@ -103,8 +103,10 @@ def test_large_whole_numbers_keep_their_order():
 
 
 def test_what_looks_like_a_number_but_is_text():
-    for labels in (["1_0", "2"], ["nan", "1"], ["inf", "1"], ["1.0.0", "2.0"], ["", "x"]):
+    for labels in (["1_0", "2"], ["inf", "1"], ["1.0.0", "2.0"], ["", "x"]):
         assert encode_labels(labels, "ab", "f")[1] == sorted(set(labels) - {""})
+    with pytest.warns(DataWarning, match="1 node has the label 'nan' in f, which is taken as a class"):
+        assert encode_labels(["nan", "1"], "ab", "f")[1] == ["1", "nan"]
 
 
 def test_a_few_decimals_are_classes():

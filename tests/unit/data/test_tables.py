@@ -135,6 +135,20 @@ def test_decimals_as_labels_are_remarked_on_and_ordered_as_numbers(read):
     assert data.y.tolist() == [1, 0, -1]
 
 
+@pytest.mark.parametrize("word", ["NA", "nan", "NULL"])
+def test_a_word_for_missing_is_a_class_and_remarked_on(read, word):
+    nodes = f"id,class,f\np,yes,1\nq,{word},2\nr,,3\ns,{word},4\n"
+    with pytest.warns(DataWarning) as caught:
+        data = read(nodes, "s,t\np,q\n")
+    (warning,) = caught
+    assert f"2 nodes have the label '{word}' in " in str(warning.message)
+    assert str(warning.message).endswith(
+        "nodes.csv, which is taken as a class: if it means unlabelled, leave the label empty"
+    )
+    assert sorted(data.class_names) == sorted([word, "yes"])
+    assert data.y[2] == -1
+
+
 def test_a_quantity_is_no_label(read):
     rows = [f"n{k},{k / 7:.3f},{k}" for k in range(30)]
     with pytest.raises(DataError, match=r"labels are 30 different numbers from 0\.000 to 4\.143, a quantity and no"):

@@ -1,6 +1,6 @@
 import pytest
 import torch
-from torch_geometric.data import Data
+from torch_geometric.data import Batch, Data
 
 from gumbel_mpnn.data import GraphFacts, check
 from gumbel_mpnn.errors import DataError
@@ -125,6 +125,21 @@ def test_parts_that_are_missing_or_do_not_fit(data, name, value, message):
     data[name] = value
     with pytest.raises(DataError, match=message):
         check(data)
+
+
+def test_faults_of_a_batch_are_told_by_the_ids_of_its_graphs(data):
+    data.node_ids, data.class_names = ["a", "b", "c", "d"], ["no", "maybe", "yes"]
+    other = data.clone()
+    other.node_ids = ["e", "f", "g", "h"]
+    other.x[2, 1] = torch.inf
+    with pytest.raises(DataError, match=r"feature 1 of node 6 \('g'\) is infinite"):
+        check(Batch.from_data_list([data, other]))
+    other.node_ids = ["a", "f", "g", "h"]
+    with pytest.raises(DataError, match="feature 1 of node 6 is infinite"):
+        check(Batch.from_data_list([data, other]))
+    other.x[2, 1], other.y[1] = 0, 3
+    with pytest.raises(DataError, match="node 5 has the label 3: labels are 0 to 2"):
+        check(Batch.from_data_list([data, other]))
 
 
 def test_masks_are_checked_too(data):

@@ -230,3 +230,4 @@ class TestSpectra:
         )
         _, learned = Spectra().collect({Job("cora", "gumbel-mpnn"): nothing})
         assert (learned["edges"], learned["joined"], learned["resistance"]) == (0, 0, None)
+        assert (learned["nodes"], learned["gap"]) == (1, None)

@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 import torch
 from torch_geometric.data import Data
@@ -120,6 +121,18 @@ def test_heads_share_the_channels_out(heads):
 def test_every_replica_needs_a_seed(replicas, seeds):
     with pytest.raises(ValueError, match="replicas need as many seeds"):
         GCN(6, out_channels=3, hidden_channels=8, replicas=replicas, seeds=seeds)
+
+
+@pytest.mark.parametrize("seeds", [7, [1.5], ["7"], "7", [None]], ids=repr)
+def test_seeds_are_whole_numbers(seeds):
+    with pytest.raises(UserError) as caught:
+        GCN(6, out_channels=3, hidden_channels=8, seeds=seeds)
+    assert str(caught.value) == f"seeds are a list of whole numbers, as [0] or range(3), not {seeds!r}"
+
+
+def test_whole_numbers_of_any_kind_are_seeds():
+    assert GCN(6, out_channels=3, hidden_channels=8, seeds=np.array([7])).seeds == [7]
+    assert GCN(6, out_channels=3, hidden_channels=8, replicas=2, seeds=range(2)).seeds == [0, 1]
 
 
 def test_seeds_decide_the_start():

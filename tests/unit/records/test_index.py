@@ -1,6 +1,7 @@
 """The index of runs: what the folders say, however it came to be there, and whatever became of the index."""
 
 import json
+import math
 import os
 import shutil
 import sqlite3
@@ -218,6 +219,29 @@ class TestDamage:
             (sentence,) = index.damaged
             assert sentence.startswith(f"cannot read the run record {record}: ")
             index.close()
+
+    @pytest.mark.parametrize("entry", [{"test": "abc"}, {"test": None}, {"settings": []}, {"machine": 3}], ids=str)
+    def test_a_record_with_an_odd_entry_hides_no_other(self, store, entry):
+        """The fault: every question to the index ended in a TypeError or AttributeError."""
+        record = next((store / "train").rglob("split0-seed1/record.json"))
+        record.write_text(json.dumps({**json.loads(record.read_text()), **entry}))
+        index = RunIndex(store)
+        index.rebuild()
+        assert sum(row.n for row in index.settings()) == len(list(index.runs(index.settings()))) == 6
+        (sentence,) = index.damaged
+        assert sentence.startswith(f"cannot read the run record {record}: its {next(iter(entry))!r} is ")
+        index.close()
+
+    def test_a_figure_that_is_no_number_hides_no_other(self, store):
+        """As the ROC AUC of test nodes of one class; the fault: `gumbel-mpnn runs` ended in a TypeError."""
+        record = next((store / "other").rglob("record.json"))
+        record.write_text(json.dumps({**json.loads(record.read_text()), "test": float("nan")}))
+        index = RunIndex(store)
+        index.rebuild()
+        tests = {row.model: row.test for row in index.settings()}
+        assert math.isnan(tests["mlp"])
+        assert 0 <= tests["gcn"] <= 1
+        index.close()
 
 
 class TestFilters:

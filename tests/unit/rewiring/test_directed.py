@@ -3,6 +3,7 @@
 import pytest
 import torch
 import torch.nn.functional as F
+from torch_geometric.data import Batch
 
 import gumbel_mpnn as gm
 from gumbel_mpnn.graph import PairGraph
@@ -56,3 +57,22 @@ def test_fit_keeps_the_direction_of_what_it_adds():
     learned = run.rewire(threshold=0.0)
     added = learned.edge_index[:, ~learned.edge_origin].T.tolist()
     assert added == [[0, 23], [1, 23], [23, 0], [23, 1]]
+
+
+def test_a_directed_graph_that_is_taken_both_ways_is_told_of_and_no_longer_directed():
+    arcs = changed(small_data(), undirected=False)
+    with pytest.warns(gm.errors.DataWarning, match=r"edges have a direction .* are taken both ways"):
+        run = quick(arcs, model="gumbel-mpnn")
+    assert run.rewire().undirected is True
+    model = gm.GumbelMPNN(6, out_channels=3, hidden_channels=8)
+    assert model.rewire(arcs).undirected is True
+    assert "undirected" not in model.rewire(small_data())
+    graphs = Batch.from_data_list([arcs, arcs])
+    assert model.rewire(graphs).undirected.tolist() == [True, True]
+    assert model.rewire(graphs)[1].undirected
+
+
+def test_a_directed_graph_that_is_taken_so_is_not_told_of(recwarn):
+    run = quick(changed(small_data(), undirected=False), model="gumbel-mpnn", overrides=["data.undirected=false"])
+    assert run.rewire().undirected is False
+    assert not [warning for warning in recwarn if issubclass(warning.category, gm.errors.DataWarning)]

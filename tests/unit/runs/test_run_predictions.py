@@ -1,5 +1,7 @@
 """What a `Run` gives back: predictions, probabilities and figures."""
 
+import gc
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,7 +10,7 @@ from torch_geometric.data import Batch, HeteroData
 
 from gumbel_mpnn.errors import DataError, UserError
 from gumbel_mpnn.records import Replica
-from gumbel_mpnn.runs import fit
+from gumbel_mpnn.runs import fit, learned_graph
 from helpers import changed, small_data
 from quick_fit import quick
 
@@ -50,6 +52,30 @@ def test_class_names_are_mapped_back():
     assert run.predict() == [["ant", "bee", "cow"][c] for c in classes]
 
 
+@pytest.mark.parametrize("graphs", [2, 3, 5])
+def test_classes_of_a_batch_have_the_names_of_its_graphs(graphs):
+    data = changed(small_data(), class_names=["ant", "bee", "cow"])
+    run = quick(Batch.from_data_list([data] * graphs))
+    classes = run.predict_proba().argmax(-1).tolist()
+    assert run.predict() == [["ant", "bee", "cow"][c] for c in classes]
+    assert [graph.class_names for graph in run.data.to_data_list()] == [["ant", "bee", "cow"]] * graphs
+
+
+def test_graphs_of_a_batch_must_mean_the_same_by_a_label():
+    names = (["ant", "bee", "cow"], ["ant", "cow", "dog"])
+    batch = Batch.from_data_list([changed(small_data(), class_names=each) for each in names])
+    with pytest.raises(DataError, match=r"different class_names, \['ant', 'bee', 'cow'\] and \['ant', 'cow', 'dog'\]"):
+        quick(batch)
+
+
+@pytest.mark.parametrize(("second", "kept"), [("b", True), ("a", False)], ids=["different", "shared"])
+def test_learned_graphs_of_a_batch_have_the_ids_of_its_nodes_if_they_differ(tmp_path, second, kept):
+    ids = [[f"{letter}{node}" for node in range(24)] for letter in ("a", second)]
+    batch = Batch.from_data_list([changed(small_data(), node_ids=each) for each in ids])
+    run = quick(batch, "gumbel-mpnn", splits=[0], runs=tmp_path)
+    assert learned_graph(run.folder.path).get("node_ids") == (ids[0] + ids[1] if kept else None)
+
+
 def test_nodes_without_a_label_are_predicted():
     data = small_data()
     unlabelled = changed(data, y=data.y.masked_fill(torch.arange(24) == 5, -1))
@@ -86,11 +112,27 @@ def test_a_lost_model_is_told_with_what_helps(tmp_path):
     assert quick(splits=[0], runs=tmp_path, models=True).predict() == quick(splits=[0]).predict()
 
 
+@pytest.mark.parametrize(("model", "ask"), [("gcn", "predict"), ("gumbel-mpnn", "rewire")])
+def test_a_run_that_outlives_its_temporary_folder_says_how_to_keep_it(model, ask):
+    """As one that a process hands over and then ends; the fault: the advice was to fit with models=True."""
+    trained = quick(model=model, splits=[0])
+    sent, folder = replace(trained, _keep=None), trained.folder.path
+    assert getattr(sent, ask)() is not None
+    del trained
+    gc.collect()
+    with pytest.raises(DataError) as caught:
+        getattr(sent, ask)()
+    message = str(caught.value)
+    assert message.startswith(f"the folder {folder} of these runs is gone: ")
+    assert message.endswith("give runs= a folder to keep them")
+    assert "models=True" not in message
+
+
 def test_a_damaged_model_is_told_with_what_helps(tmp_path):
     run = quick(splits=[0], runs=tmp_path)
     model = Path(run.folders[0]) / "model.safetensors"
     model.write_bytes(b"half")
-    with pytest.raises(DataError, match="delete it, and fit with models=True does the run again"):
+    with pytest.raises(DataError, match="delete it, and fit with models=True, or train --predictions, does"):
         run.predict()
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import replace
 
 import pytest
 import torch
@@ -119,6 +120,34 @@ def test_a_damaged_record_is_a_data_error_in_one_sentence(tmp_path, text):
     assert message.startswith(f"cannot read the run record {path}: ")
     assert message.endswith("; delete its folder to do the run again")
     assert "\n" not in message
+
+
+ODD = [
+    ("test", "abc"), ("test", None), ("val", [0.5]), ("seconds", True), ("split", 0.5), ("seed", "0"), ("metric", 1),
+    ("fingerprint", None), ("settings", []), ("settings", {}), ("settings", {"dataset": 1, "model": {"name": "gcn"}}),
+    ("settings", {"dataset": "toy", "model": "gcn"}), ("settings", {"dataset": "toy", "model": {"name": None}}),
+    ("machine", 3), ("machine", {"device": ["cpu"]}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "value"), ODD, ids=str)
+def test_a_record_with_an_entry_of_another_kind_is_a_data_error(folder, outcomes, name, value):
+    write(folder, outcomes[0])
+    path = folder.folder(A) / "record.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), name: value}))
+    with pytest.raises(DataError) as caught:
+        folder.record(A)
+    message = str(caught.value)
+    assert message.startswith(f"cannot read the run record {path}: its '")
+    assert message.endswith("; delete its folder to do the run again")
+
+
+@pytest.mark.parametrize("entries", [{"test": 1}, {"test": float("nan")}, {"machine": {}}], ids=str)
+def test_a_record_with_odd_entries_of_the_right_kind_is_read(folder, outcomes, entries):
+    write(folder, outcomes[0])
+    path = folder.folder(A) / "record.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **entries}))
+    assert str(folder.record(A)) == str(replace(recorded(outcomes[0]), **entries))
 
 
 def test_a_truncated_record_is_a_data_error(folder, outcomes):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
-import os
 from pathlib import Path
 
 import numpy as np
@@ -12,19 +10,14 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gumbel_mpnn.atomic import write_atomically
+from gumbel_mpnn.data import array_cache
 from gumbel_mpnn.data.digest import add_tensor
-from gumbel_mpnn.data.files import cache_root
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.rewiring.candidates.base import CandidateStrategy
 from gumbel_mpnn.rewiring.candidates.pairs import clean
 
-SWITCH = "GUMBEL_MPNN_CANDIDATE_CACHE"
-"""Environment variable that switches the cache off: `off`, `no`, `false` or `0`."""
 SCHEMA = 1
 """Raised when a strategy finds other pairs than before, so that old files are not taken for new ones."""
-MOST_BYTES = 2**30
-"""What the folder may hold; the files that were not used for longest go first."""
 
 
 class Cached(CandidateStrategy):
@@ -47,13 +40,13 @@ class Cached(CandidateStrategy):
         if pairs is None:
             pairs = clean(self.strategy.propose(data, graph), graph)
             if path is not None:
-                _write(path, pairs)
+                array_cache.write(path, {"pairs": pairs.cpu().numpy().astype(np.int32)})
         return pairs.to(graph.pair_index.device)
 
     def _path(self, data: Data, graph: PairGraph) -> Path | None:
         """Where the pairs are kept; None if they are not."""
         names = self.strategy.reads
-        if names is None or os.environ.get(SWITCH, "").lower() in ("off", "no", "false", "0"):
+        if names is None:
             return None
         values = {name: data.get(name) for name in names}
         if data.get("batch") is not None:
@@ -66,41 +59,15 @@ class Cached(CandidateStrategy):
             if not isinstance(value, Tensor):
                 return None
             add_tensor(digest, name, value)
-        try:
-            return cache_root() / "candidates" / f"{digest.hexdigest()[:32]}.npz"
-        except RuntimeError:  # nobody has told the user's home
-            return None
+        return array_cache.place("candidates", digest.hexdigest())
 
 
 def _read(path: Path, num_nodes: int) -> Tensor | None:
-    """Pairs int64 [2, M] as `_write` wrote them, or None where there are none or the file is damaged."""
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            pairs = torch.from_numpy(file["pairs"]).long()
-        os.utime(path)
-    except Exception:  # there are as many kinds as places where a damaged file can fail
+    """Pairs int64 [2, M] that can be those of a graph, or None where there are none."""
+    arrays = array_cache.read(path)
+    if arrays is None or "pairs" not in arrays:
         return None
+    pairs = torch.from_numpy(arrays["pairs"]).long()
     ascending = pairs.dim() == 2 and len(pairs) == 2 and bool((pairs[0] < pairs[1]).all())
     inside = pairs.numel() == 0 or (int(pairs.min()) >= 0 and int(pairs.max()) < num_nodes)
     return pairs if ascending and inside else None
-
-
-def _write(path: Path, pairs: Tensor) -> None:
-    """Keep the pairs, and the folder within its bounds; a cache that cannot be written to is no error."""
-    content = io.BytesIO()
-    np.savez(content, pairs=pairs.cpu().numpy().astype(np.int32))
-    try:
-        write_atomically(path, content.getvalue())
-        _trim(path.parent)
-    except OSError:
-        pass
-
-
-def _trim(folder: Path) -> None:
-    files = sorted(((file.stat(), file) for file in folder.glob("*.npz")), key=lambda found: found[0].st_mtime)
-    excess = sum(stat.st_size for stat, _ in files) - MOST_BYTES
-    for stat, file in files:
-        if excess <= 0:
-            return
-        file.unlink(missing_ok=True)
-        excess -= stat.st_size

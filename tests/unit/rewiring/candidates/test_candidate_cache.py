@@ -10,7 +10,8 @@ import torch
 from torch_geometric.data import Batch, Data
 
 import gumbel_mpnn as gm
-from gumbel_mpnn.rewiring.candidates import Cached, CandidateStrategy, Global, Local, TwoHop, cache, candidates
+from gumbel_mpnn.data import array_cache
+from gumbel_mpnn.rewiring.candidates import Cached, CandidateStrategy, Global, Local, TwoHop, candidates
 from helpers import changed, edges, small_data
 
 QUICK = {"model": {"hidden_channels": 8}, "train": {"epochs": 2}}
@@ -19,7 +20,7 @@ QUICK = {"model": {"hidden_channels": 8}, "train": {"epochs": 2}}
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """The cache folder, switched on."""
-    monkeypatch.setenv(cache.SWITCH, "on")
+    monkeypatch.setenv(array_cache.SWITCH, "on")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     return tmp_path / "gumbel-mpnn" / "candidates"
 
@@ -144,7 +145,7 @@ def test_no_home_is_no_error(folder, monkeypatch):
 
 @pytest.mark.parametrize("word", ["off", "OFF", "0", "no", "false"])
 def test_it_can_be_switched_off(folder, searches, monkeypatch, word):
-    monkeypatch.setenv(cache.SWITCH, word)
+    monkeypatch.setenv(array_cache.SWITCH, word)
     Cached(Local(2))(graph())
     Cached(Local(2))(graph())
     assert len(searches) == 2
@@ -180,7 +181,7 @@ def test_what_was_not_used_for_longest_goes_first(folder, monkeypatch):
         newest = max(files(folder), key=lambda file: file.stat().st_mtime)
         os.utime(newest, (1e9 + age, 1e9 + age))
     size = newest.stat().st_size
-    monkeypatch.setattr(cache, "MOST_BYTES", 3 * size)
+    monkeypatch.setattr(array_cache, "MOST_BYTES", 3 * size)
     Cached(strategies[0])(graph())  # the oldest is used again
     Cached(strategies[3])(graph())
     assert len(files(folder)) == 3
