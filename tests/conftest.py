@@ -12,6 +12,14 @@ torch.set_num_threads(1)
 os.environ["GUMBEL_MPNN_CACHE"] = "off"
 
 
+@pytest.fixture
+def user_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The user's cache folder, an empty one, switched on."""
+    monkeypatch.setenv("GUMBEL_MPNN_CACHE", "on")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path / "gumbel-mpnn"
+
+
 @pytest.fixture(scope="session")
 def data_root() -> Path:
     """The folder with the benchmarks' files; without it the test is skipped."""

@@ -29,7 +29,7 @@ GIVEN = "given"  # the column or attribute that says whether an edge was there b
 MOST_CLASSES_OF_DECIMALS = 20
 """More different decimals than this, and than half of the labelled nodes, are no classes but a quantity."""
 MISSING = frozenset({"NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", "None"})
-"""What other programs write for a value that is missing; in feature columns these words mean so."""
+"""What other programs write for a value that is missing."""
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 

@@ -14,11 +14,8 @@ OPTIONS = SearchOptions(max_components=4)
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """The cache folder, switched on."""
-    monkeypatch.setenv(array_cache.SWITCH, "on")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    return tmp_path / "gumbel-mpnn" / "mixtures"
+def folder(user_cache):
+    return user_cache / "mixtures"
 
 
 @pytest.fixture

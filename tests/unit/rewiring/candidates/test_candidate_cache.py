@@ -18,11 +18,8 @@ QUICK = {"model": {"hidden_channels": 8}, "train": {"epochs": 2}}
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """The cache folder, switched on."""
-    monkeypatch.setenv(array_cache.SWITCH, "on")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    return tmp_path / "gumbel-mpnn" / "candidates"
+def folder(user_cache):
+    return user_cache / "candidates"
 
 
 @pytest.fixture
