@@ -58,8 +58,8 @@ def test_tensor_cores_are_within_the_bound(kind, monkeypatch):
     kernels = import_kernels(screen.KERNELS)
     view = Screen.of(x, kernels)
     found = tensor_core_scores(view, kernels, monkeypatch)[:1000, :128].double()
-    unit = view.x.double() / view.norm[:, None]
-    assert ((found - unit @ view.x[:128].double().T).abs() <= view.slack[:128]).all()
+    exact = x.double() @ x[:128].double().T / view.unit[:, None]
+    assert ((found - exact).abs() <= view.slack[:128]).all()
     halves = view.rows[:1000].double() @ view.cols[:128].double().T
     summing = 2 * view.rows.shape[1] * 2.0**-23 * view.rows[:1000].double().norm(dim=1)[:, None]
     assert ((found - halves).abs() <= summing * view.cols[:128].double().norm(dim=1)).all()
@@ -84,7 +84,7 @@ def test_kernels_against_dense_products(width, every):
     upper = (scores + view.tile_slack.repeat_interleave(tiling.cols)).view(-1, tiles, tiling.members, tiling.lanes)
     upper = upper.amax(dim=2).flatten(1)
     floor = upper.topk(6, dim=1).values[:, -1] - 1e-4
-    lanes, count = kernels.lanes_above(view.rows, view.cols, view.tile_slack, floor, 50, per_row=True, triangle=False)
+    lanes, count = kernels.lanes_above(view.rows, view.cols, view.tile_slack, floor, 50, pairs=False)
     assert (count >= 6).all()
     assert ((upper >= floor[:, None] + 2e-4).sum(1) <= count).all()
     assert (count <= (upper >= floor[:, None] - 2e-4).sum(1)).all()

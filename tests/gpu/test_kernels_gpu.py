@@ -5,6 +5,7 @@ import torch
 
 from graph_cases import GRAPHS, REPLICAS, WIDTHS, check_against_float64
 from gumbel_mpnn.graph import PairGraph, SparseLayout, matmul, sampled_product
+from gumbel_mpnn.graph.attention import attention
 from gumbel_mpnn.nn import Streams, backbones
 from gumbel_mpnn.nn.activation import activate, dropout, dropout_features
 from gumbel_mpnn.nn.modules import Linear, make_norm
@@ -195,6 +196,14 @@ def test_linear_layers_are_those_of_float64(widths, shared):
         grads = torch.autograd.grad((out * probe.to(dtype)).sum(), [features, *layer.parameters()])
         results.append([tensor.double() for tensor in (out, *grads)])
     torch.testing.assert_close(*results, rtol=1e-3, atol=1e-3)
+
+
+def test_attention_does_not_hide_a_nan():
+    layout = SparseLayout.build(torch.tensor([0, 0]), torch.tensor([1, 2]), 3, 3).to("cuda")
+    source = torch.tensor([[0.0, torch.nan, 1.0]], device="cuda")
+    shares, own = attention(layout, torch.ones(1, 2, device="cuda"), torch.zeros(1, 3, device="cuda"), source, 0.2)
+    assert shares.isnan().all()
+    assert own[0].isnan().tolist() == [True, True, False]
 
 
 def test_layers_of_more_numbers_than_32_bits_count():

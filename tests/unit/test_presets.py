@@ -8,6 +8,8 @@ import pytest
 from gumbel_mpnn import presets
 from gumbel_mpnn.data import specs
 from gumbel_mpnn.errors import UnknownNameError
+from gumbel_mpnn.experiments.accuracy import MODELS
+from gumbel_mpnn.experiments.backbones import DATASETS
 from gumbel_mpnn.experiments.base import GENERATED
 from gumbel_mpnn.nn import backbones
 from gumbel_mpnn.presets import list_presets, preset_families, read_preset
@@ -51,6 +53,11 @@ def test_it_names_a_known_data_set_and_model(family, dataset, model):
     assert model == model.lower()
     protocol = raw(family, dataset, model).get("data", {}).get("protocol")
     assert protocol is None or protocol in specs[dataset].protocols
+
+
+@pytest.mark.parametrize("dataset", DATASETS)
+def test_all_models_have_the_same_epochs(dataset):
+    assert len({make_settings(dataset, model).train.epochs for model in MODELS}) == 1
 
 
 def test_a_preset_like_another_has_all_that_it_does_not_change():

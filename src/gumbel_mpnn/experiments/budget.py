@@ -12,19 +12,22 @@ from gumbel_mpnn.experiments.accuracy import KEPT_WITH, MODELS
 from gumbel_mpnn.experiments.backbones import DATASETS
 from gumbel_mpnn.experiments.base import Columns, Job, Row
 from gumbel_mpnn.experiments.page import Experiment
+from gumbel_mpnn.records import Summary
 from gumbel_mpnn.runs import Run
 from gumbel_mpnn.tuning import Tables, draws
 
 TRIALS, TRIALS_OF_LARGE = 16, 8
 LARGE = ("pubmed", "minesweeper", "tolokers")
 PRESET = "the preset"
+FIGURES = ("diverged", "preset", "middle", "best", "gain", "gain_stderr", "n")
 
 
 class Budget(Experiment):
     """The tuned preset of every model and random draws from its space, as many for all models on a data set.
 
     Plain models draw width, depth and training from one space, and the same draws each. Models that are laid over a GCN
-    have its preset beneath, and draw what is their own.
+    have its preset beneath, and draw what is their own. A draw takes the preset's place where its validation figure is
+    higher by more than the standard error of the paired difference.
     """
 
     name = "budget"
@@ -35,7 +38,9 @@ class Budget(Experiment):
         "diverged": "of these diverged",
         "preset": "preset's val %",
         "middle": "median val %",
-        "best": "best val %",
+        "best": "best draw's val %",
+        "gain": "best draw − preset",
+        "gain_stderr": "std error",
         "n": "runs of each",
         "chosen": "chosen",
     }
@@ -74,18 +79,27 @@ def _literal(value: object) -> str:
 
 
 def _row(dataset: str, model: str, runs: Mapping[Job, Run | None]) -> Row:
-    tried = _trials(dataset, model)
-    row: Columns = {"dataset": dataset, "model": model, "tried": len(tried)}
+    preset, *drawn = tried = _trials(dataset, model)
+    row: Columns = {"dataset": dataset, "model": model, "tried": len(tried), **dict.fromkeys(FIGURES)}
     done = {job: run for job, run in runs.items() if run is not None}
     if not done:
-        return row | {**dict.fromkeys(("diverged", "preset", "middle", "best", "n")), "chosen": "no data"}
+        return row | {"chosen": "no data"}
     val = {job: 100 * run.val.mean for job, run in done.items()}
-    best = max(done, key=val.__getitem__)
+    best = max((job for job in drawn if job in done), key=val.__getitem__, default=preset)
+    gain = _gain(done[best], done.get(preset))
     return row | {
         "diverged": len(tried) - len(done),
-        "preset": val.get(tried[0]),
+        "preset": val.get(preset),
         "middle": statistics.median(val.values()),
         "best": val[best],
+        "gain": gain.mean,
+        "gain_stderr": gain.stderr,
         "n": done[best].n,
-        "chosen": ", ".join(best.overrides) or PRESET,
+        "chosen": ", ".join(best.overrides) if gain.mean > gain.stderr else PRESET,
     }
+
+
+def _gain(draw: Run, preset: Run | None) -> Summary:
+    """What a draw has more on validation than the preset, in per cent, run by run; a preset that diverged has 0."""
+    before = {} if preset is None else {record.replica: record.val for record in preset.records}
+    return Summary.of(100 * (record.val - before.get(record.replica, 0.0)) for record in draw.records)

@@ -12,10 +12,12 @@ from gumbel_mpnn.data.tasks import mixture_neighborhoods
 from gumbel_mpnn.experiments.base import PAIRED, Columns, Job, Row, difference, figures
 from gumbel_mpnn.experiments.page import Experiment
 from gumbel_mpnn.experiments.views import Chart
-from gumbel_mpnn.runs import Run
+from gumbel_mpnn.runs import Run, find_preset
 
 COMPONENTS = range(1, 8)
 MODELS = ("gcn", "gumbel-mpnn")
+SETTINGS = {"tuned": "tuned", "paper": "the paper's"}
+"""What each family of presets is called."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ class Components(Experiment):
             Chart(
                 x="components",
                 y="test",
-                series=("model",),
+                series=("model", "settings"),
                 x_label="neighborhood distributions per class",
                 y_label="test accuracy, %",
                 title=f"{dataset} with synthetic neighborhoods",
@@ -63,17 +65,19 @@ class Components(Experiment):
         return Components(get_spec(dataset).name)
 
     def plan(self) -> list[Job]:
-        """Both models for every k, with the presets of the real data set."""
+        """Both models for every k, with the presets of the real data set; the paper has some for its own twelve."""
+        papers = all(find_preset("paper", self.dataset, model) for model in MODELS)
         return [
-            Job(self.dataset, model, experiment=self.name, transform=MixtureNeighborhoods(components))
+            Job(self.dataset, model, preset, experiment=self.name, transform=MixtureNeighborhoods(components))
             for components in COMPONENTS
+            for preset in (SETTINGS if papers else ["tuned"])
             for model in MODELS
         ]
 
     def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
-        """One row for each model and k; rewired runs are paired with the plain ones."""
-        plain = {job.transform: run for job, run in results.items() if job.model == "gcn"}
-        return [_row(job, run, plain.get(job.transform)) for job, run in results.items()]
+        """One row for each model, settings and k; rewired runs are paired with the plain ones."""
+        plain = {(job.transform, job.preset): run for job, run in results.items() if job.model == "gcn"}
+        return [_row(job, run, plain.get((job.transform, job.preset))) for job, run in results.items()]
 
 
 def _row(job: Job, run: Run | None, plain: Run | None) -> Row:
@@ -82,6 +86,7 @@ def _row(job: Job, run: Run | None, plain: Run | None) -> Row:
         "dataset": job.dataset,
         "components": job.transform.components if isinstance(job.transform, MixtureNeighborhoods) else None,
         "model": job.model,
+        "settings": SETTINGS[job.preset],
         **dict.fromkeys(names),
     }
     if run is None:

@@ -39,7 +39,7 @@ def attention(
     one = torch.ones_like(target)
     scores = sampled_product(layout, torch.stack([target, one], -1), torch.stack([one, source], -1))
     scores, own = F.leaky_relu(scores, negative_slope), F.leaky_relu(target + source, negative_slope)
-    weight = weight.repeat_interleave(len(scores) // max(len(weight), 1), dim=0)
+    weight = weight.repeat_interleave(len(scores) // len(weight), dim=0)
     top, rows = _largest(layout, scores, own, weight), layout.row.long()
     share = weight * (scores - top.index_select(1, rows)).clamp(max=SAFE_EXPONENT).exp()
     own_share = (own - top).exp()
@@ -74,18 +74,11 @@ class _Attention(torch.autograd.Function):
     @first_order
     def backward(ctx: Any, grad: Tensor, own_grad: Tensor) -> tuple[Tensor | None, ...]:
         weight, target, source, *found = ctx.saved_tensors
+        grads = grad.contiguous(), own_grad.contiguous()
         score_grad, weight_grad, target_grad, own_score_grad = ctx.kernels.share_grads(
-            ctx.layout,
-            weight,
-            target,
-            source,
-            ctx.slope,
-            SAFE_EXPONENT,
-            *found,
-            grad.contiguous(),
-            own_grad.contiguous(),
+            ctx.layout, weight, target, source, ctx.slope, SAFE_EXPONENT, *found, *grads
         )
         ones = score_grad.new_ones(*target.shape, 1)
         source_grad = multiply_transposed(ctx.layout, score_grad, ones).squeeze(-1) + own_score_grad
-        weight_grad = weight_grad.view(len(weight), -1, ctx.layout.nnz).sum(1) if ctx.needs_input_grad[0] else None
+        weight_grad = weight_grad.unflatten(0, (len(weight), -1)).sum(1) if ctx.needs_input_grad[0] else None
         return weight_grad, target_grad, source_grad, None, None, None

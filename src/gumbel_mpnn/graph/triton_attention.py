@@ -20,9 +20,14 @@ COUNTS = ["nodes", "positions", "weight_batch", "repeat"]
 
 
 @triton.jit
-def _score(target, source, slope):
-    total = target + source
-    return tl.where(total > 0, total, total * slope)
+def _leaky(x, slope):
+    return tl.where(x > 0, x, x * slope)
+
+
+@triton.jit
+def _exp(exponent, safe):
+    """The power of e, the exponent cut at `safe`; NaN stays NaN."""
+    return tl.exp(tl.minimum(exponent, safe, propagate_nan=tl.PropagateNan.ALL))
 
 
 @triton.jit(do_not_specialize=COUNTS)
@@ -36,14 +41,14 @@ def _shares(
     source += batch * nodes
     weight += batch // repeat * weight_batch
     here = tl.load(target + row)
-    own = _score(here, tl.load(source + row), slope)
+    own = _leaky(here + tl.load(source + row), slope)
     top = own
     start = begin
     while start < end:
         arc = start + tl.arange(0, BLOCK)
         there = arc < end
         present = there & (tl.load(weight + arc, mask=there, other=0) != 0)
-        score = _score(here, tl.load(source + tl.load(col + arc, mask=there, other=0), mask=there, other=0), slope)
+        score = _leaky(here + tl.load(source + tl.load(col + arc, mask=there, other=0), mask=there, other=0), slope)
         top = tl.maximum(top, tl.max(tl.where(present, score, own), axis=0))
         start += BLOCK
     total = tl.exp(own - top)
@@ -51,8 +56,8 @@ def _shares(
     while start < end:
         arc = start + tl.arange(0, BLOCK)
         there = arc < end
-        score = _score(here, tl.load(source + tl.load(col + arc, mask=there, other=0), mask=there, other=0), slope)
-        raw = tl.load(weight + arc, mask=there, other=0) * tl.exp(tl.minimum(score - top, safe))
+        score = _leaky(here + tl.load(source + tl.load(col + arc, mask=there, other=0), mask=there, other=0), slope)
+        raw = tl.load(weight + arc, mask=there, other=0) * _exp(score - top, safe)
         tl.store(share + batch * positions + arc, raw, mask=there)
         total += tl.sum(tl.where(there, raw, 0), axis=0)
         start += BLOCK
@@ -80,8 +85,8 @@ def _share_grads(
     source += batch * nodes
     weight += batch // repeat * weight_batch
     place = batch * nodes + row
-    own_part, own_slope = tl.load(own_share + place), tl.load(own_grad + place)
-    mean = own_part * own_slope
+    own_part, own_pull = tl.load(own_share + place), tl.load(own_grad + place)
+    mean = own_part * own_pull
     start = begin
     while start < end:
         arc = start + tl.arange(0, BLOCK)
@@ -90,19 +95,15 @@ def _share_grads(
         mean += tl.sum(part * tl.load(grad + batch * positions + arc, mask=there, other=0), axis=0)
         start += BLOCK
     here, top, inverse = tl.load(target + row), tl.load(largest + place), tl.load(scale + place)
-    own = own_part * (own_slope - mean) * tl.where(here + tl.load(source + row) > 0, 1.0, slope)
+    own = own_part * (own_pull - mean) * tl.where(here + tl.load(source + row) > 0, 1.0, slope)
     total = own
     start = begin
     while start < end:
         arc = start + tl.arange(0, BLOCK)
         there = arc < end
         sum_ = here + tl.load(source + tl.load(col + arc, mask=there, other=0), mask=there, other=0)
-        score = tl.where(sum_ > 0, sum_, sum_ * slope)
-        unit = (
-            tl.exp(tl.minimum(score - top, safe))
-            * inverse
-            * (tl.load(grad + batch * positions + arc, mask=there, other=0) - mean)
-        )
+        pull = tl.load(grad + batch * positions + arc, mask=there, other=0) - mean
+        unit = _exp(_leaky(sum_, slope) - top, safe) * inverse * pull
         tl.store(weight_grad + batch * positions + arc, unit, mask=there)
         # Beyond the clamp an arc of weight 0 has no gradient for its score; its weight takes care of that.
         each = unit * tl.load(weight + arc, mask=there, other=0) * tl.where(sum_ > 0, 1.0, slope)
@@ -147,4 +148,4 @@ def share_grads(
 
 def _batches(weight: Tensor, batch: int) -> tuple[int, int]:
     """The stride of the weights' rows, and how many rows of the scores share one."""
-    return weight.stride(0), max(1, batch // max(1, weight.shape[0]))
+    return weight.stride(0), batch // weight.shape[0]

@@ -74,7 +74,7 @@ class WeightedGraph:
         x [B, N, D]; the score of an arc is the leaky ReLU of target + source, each [B, N]. An arc's weight
         multiplies its share before the shares are made to sum to 1.
         """
-        weight = self.arc_weight.view(-1, self.graph.num_arcs) if self.graph.num_arcs else target.new_ones(1, 0)
+        weight = self.arc_weight.view(self.batch, self.graph.num_arcs)
         share, own_share = attention(self.graph.arcs, weight, target, source, negative_slope)
         return self.graph.propagate_arcs(x, share) + own_share[..., None] * x
 

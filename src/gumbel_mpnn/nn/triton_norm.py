@@ -14,6 +14,7 @@ import triton.language as tl
 from torch import Tensor
 
 from gumbel_mpnn.graph.first_order import first_order
+from gumbel_mpnn.nn.triton_random import uniform_at
 
 TILE = 8192
 """Numbers in a tile of nodes times channels, at the most."""
@@ -22,17 +23,15 @@ CHUNK = 256
 
 
 @triton.jit
-def _kept(y, seeds, calls, replica, row, channel, width, probability):
-    place = row[:, None] * width + channel[None, :]
-    zero = place * 0
-    bits, _, _, _ = tl.philox(tl.load(seeds + replica), place, zero + tl.load(calls).to(tl.int32), zero, zero)
-    return tl.where(tl.uint_to_uniform_float(bits) >= probability, y, 0.0)
-
-
-@triton.jit
 def _place(base, row, channel, width):
     """Where a tile of nodes times channels lies; there may be more numbers than 32 bits can count."""
     return base + row[:, None].to(tl.int64) * width + channel[None, :]
+
+
+@triton.jit
+def _kept(y, seeds, calls, replica, row, channel, width, probability):
+    kept = uniform_at(seeds, calls, replica, _place(0, row, channel, width)) >= probability
+    return tl.where(kept, y, 0.0)
 
 
 @triton.jit

@@ -15,13 +15,13 @@ BLOCK = 1024
 
 
 @triton.jit
-def _bits(seeds, calls, replica, place):
-    """Random bits of the numbers at these places, which may be more than 32 bits can count."""
+def uniform_at(seeds, calls, replica, place):
+    """Uniform numbers in [0, 1) of these places (int64: there may be more than 32 bits can count)."""
     low = place.to(tl.int32)
     bits, _, _, _ = tl.philox(
         tl.load(seeds + replica), low, low * 0 + tl.load(calls).to(tl.int32), (place >> 32).to(tl.int32), low * 0
     )
-    return bits
+    return tl.uint_to_uniform_float(bits)
 
 
 @triton.jit
@@ -29,7 +29,7 @@ def _dropout(x, out, seeds, calls, count, probability, scale, BLOCK: tl.constexp
     replica = tl.program_id(1).to(tl.int64)
     place = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = place < count
-    kept = tl.uint_to_uniform_float(_bits(seeds, calls, replica, place)) >= probability
+    kept = uniform_at(seeds, calls, replica, place) >= probability
     value = tl.load(x + replica * count + place, mask=inside, other=0)
     tl.store(out + replica * count + place, tl.where(kept, value * scale, 0), mask=inside)
 
@@ -38,8 +38,7 @@ def _dropout(x, out, seeds, calls, count, probability, scale, BLOCK: tl.constexp
 def _uniform(out, seeds, calls, count, BLOCK: tl.constexpr):
     replica = tl.program_id(1).to(tl.int64)
     place = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    uniform = tl.uint_to_uniform_float(_bits(seeds, calls, replica, place))
-    tl.store(out + replica * count + place, uniform, mask=place < count)
+    tl.store(out + replica * count + place, uniform_at(seeds, calls, replica, place), mask=place < count)
 
 
 class _Dropout(torch.autograd.Function):

@@ -87,7 +87,7 @@ def test_a_page_for_every_table_and_a_picture_for_every_figure(command, here, st
     assert again.exit_code == 0, again.stderr
     assert again.stdout == (here / "pages/summary.csv").read_text()
     with (here / "pages/components.csv").open() as file:
-        assert len(list(csv.DictReader(file))) == 14
+        assert len(list(csv.DictReader(file))) == 28
 
 
 def test_quick_takes_few_data_sets_splits_and_epochs(command, here, stand_ins):
@@ -160,8 +160,8 @@ def test_all_takes_no_choice(command, option):
 def test_another_data_set(command, stand_ins):
     call = ("reproduce", "components", "--dataset", "chameleon", "--only", "gcn", "--quick", "--device", "cpu")
     result = command(*call, "--format", "csv")
-    assert [line.split(",")[:3] for line in result.stdout.splitlines()[1:]] == [
-        ["chameleon", str(k), "gcn"] for k in range(1, 8)
+    assert [line.split(",")[:4] for line in result.stdout.splitlines()[1:]] == [
+        ["chameleon", str(k), "gcn", settings] for k in range(1, 8) for settings in ("tuned", "the paper's")
     ]
 
 

@@ -62,7 +62,9 @@ class TestRows:
         results = {first: with_val(run, 0.7), second: with_val(run, 0.8), third: with_val(run, 0.75)}
         (row,) = Budget().collect(results)
         assert (row["dataset"], row["model"], row["tried"], row["diverged"]) == ("cora", "gcn", 16, 13)
-        assert [row[name] for name in ("preset", "middle", "best")] == [pytest.approx(v) for v in (70, 75, 80)]
+        assert [row[name] for name in ("preset", "middle", "best", "gain")] == [
+            pytest.approx(value) for value in (70, 75, 80, 10)
+        ]
         assert row["chosen"] == ", ".join(second.overrides)
         assert set(Budget().headings) <= set(row)
 
@@ -70,6 +72,23 @@ class TestRows:
         first, second = trials("cora", "sdrf")[:2]
         (row,) = Budget().collect({first: with_val(run, 0.7), second: with_val(run, 0.7)})
         assert row["chosen"] == PRESET
+
+    def test_the_preset_stays_where_the_gain_is_no_larger_than_its_standard_error(self, run):
+        first, second = trials("cora", "sdrf")[:2]
+        low, high = (replace(run.records[0], split=split, val=val) for split, val in ((0, 0.70), (1, 0.75)))
+        others = [replace(low, val=0.76), replace(high, val=0.70)]
+        results = {first: replace(run, records=(low, high)), second: replace(run, records=tuple(others))}
+        (row,) = Budget().collect(results)
+        assert row["best"] > row["preset"]
+        assert (row["gain"], row["gain_stderr"]) == (pytest.approx(0.5), pytest.approx(5.5))
+        assert row["chosen"] == PRESET
+        (row,) = Budget().collect(results | {second: replace(run, records=(others[0], replace(high, val=0.78)))})
+        assert row["chosen"] == ", ".join(second.overrides)
+
+    def test_a_preset_that_diverged_is_replaced(self, run):
+        second = trials("cora", "sdrf")[1]
+        (row,) = Budget().collect({second: run})
+        assert (row["preset"], row["chosen"]) == (None, ", ".join(second.overrides))
 
     def test_no_data(self):
         first, second = trials("actor", "mlp")[:2]

@@ -141,8 +141,8 @@ class TestTemperature:
 class TestComponents:
     def test_one_to_seven_neighborhoods_for_both_models(self):
         jobs = Components().plan()
-        assert [(job.transform.components, job.model) for job in jobs] == [
-            (k, model) for k in range(1, 8) for model in ("gcn", "gumbel-mpnn")
+        assert [(job.transform.components, job.preset, job.model) for job in jobs] == [
+            (k, preset, model) for k in range(1, 8) for preset in ("tuned", "paper") for model in ("gcn", "gumbel-mpnn")
         ]
         assert {job.dataset for job in jobs} == {"actor"}
         assert len(neighborhood_supports(5, 7)) == 5  # Actor has as many classes
@@ -153,13 +153,15 @@ class TestComponents:
         assert mixture.component.max() == 1
         assert mixture.edge_index.shape != data.edge_index.shape
 
-    def test_rewired_runs_are_paired_with_plain_ones_of_the_same_k(self, run):
-        jobs = Components().plan()[:4]
-        results = dict(zip(jobs, (shifted(run, shift) for shift in (0.0, 0.01, 0.1, 0.05)), strict=True))
-        rows = Components().collect(results)
-        assert [row["difference"] for row in rows] == [None, pytest.approx(1), None, pytest.approx(-5)]
-        assert [row["verdict"] for row in rows] == [None, "better", None, "worse"]
-        assert [row["components"] for row in rows] == [1, 1, 2, 2]
+    def test_rewired_runs_are_paired_with_plain_ones_of_the_same_k_and_settings(self, run):
+        jobs = Components().plan()[:6]
+        shifts = (0.0, 0.01, 0.2, 0.22, 0.1, 0.05)
+        rows = Components().collect(dict(zip(jobs, (shifted(run, shift) for shift in shifts), strict=True)))
+        differences = [None, pytest.approx(1), None, pytest.approx(2), None, pytest.approx(-5)]
+        assert [row["difference"] for row in rows] == differences
+        assert [row["verdict"] for row in rows] == [None, "better", None, "better", None, "worse"]
+        assert [row["components"] for row in rows] == [1, 1, 1, 1, 2, 2]
+        assert [row["settings"] for row in rows] == ["tuned", "tuned", "the paper's", "the paper's", "tuned", "tuned"]
 
     def test_another_data_set(self):
         other = Components().on("cora")
@@ -170,6 +172,9 @@ class TestComponents:
         )
         with pytest.raises(UserError, match="corra"):
             Components().on("corra")
+
+    def test_a_data_set_that_the_paper_does_not_have(self):
+        assert {job.preset for job in Components().on("texas").plan()} == {"tuned"}
 
 
 def lined_up(run, edges):

@@ -171,6 +171,19 @@ def test_attention_with_a_score_far_above_all_that_are_there(monkeypatch):
         assert (shares[0, 1] + own[0, 0]).item() == pytest.approx(1)
 
 
+def test_attention_without_arcs(monkeypatch):
+    layout, none = SparseLayout.build(*torch.empty(2, 2, 0, dtype=torch.int64)[0], 3, 3), torch.empty(1, 0)
+    for kernels in (None, triton_attention):
+        monkeypatch.setattr(backend, "attention_kernels", lambda x, kernels=kernels: kernels)
+        weight, target = none.clone().requires_grad_(), normal(2, 3).requires_grad_()
+        shares, own = attention(layout, weight, target, normal(2, 3, seed=1), 0.2)
+        assert shares.shape == (2, 0)
+        assert (own == 1).all()
+        grads = torch.autograd.grad(own.sum(), [weight, target])
+        assert grads[0].shape == (1, 0)
+        assert (grads[1] == 0).all()
+
+
 def test_factors_that_are_laid_out_otherwise():
     layout, x = pattern(9, 9, seed=3), normal(2, 9, 4, seed=1)
     values = normal(2, layout.nnz, seed=2)

@@ -1,12 +1,17 @@
 """Tests of the fused GPU layers; run by test_triton_interpreted_nn.py in a process where Triton interprets them."""
 
+import itertools
+
 import pytest
 import torch
 import torch.nn.functional as F
+import triton
+import triton.language as tl
 
 from gumbel_mpnn.nn import Streams, activation, backbones, triton_kernels, triton_linear, triton_norm
 from gumbel_mpnn.nn.activation import activate, dropout
 from gumbel_mpnn.nn.modules import make_norm
+from gumbel_mpnn.nn.triton_norm import _kept
 from helpers import both_ways, edges, normal, randomized
 
 SEEDS = torch.tensor([5, 2**62 + 7])
@@ -187,6 +192,23 @@ def test_moments(nodes, monkeypatch):
     torch.testing.assert_close(var.double(), exact_var, rtol=1e-4, atol=1e-5)
 
 
+@triton.jit
+def _drop(out, seeds, calls, first_row, width, ROWS: tl.constexpr, CHANNELS: tl.constexpr):
+    row, channel = first_row + tl.arange(0, ROWS), tl.arange(0, CHANNELS)
+    ones = tl.full([ROWS, CHANNELS], 1.0, dtype=tl.float32)
+    kept = _kept(ones, seeds, calls, 0, row, channel, width, 0.5)
+    tl.store(out + tl.arange(0, ROWS)[:, None] * CHANNELS + channel[None, :], kept)
+
+
+def test_no_node_drops_what_another_does_however_many_numbers_there_are():
+    width, masks = 2**24, []
+    for first_row in (0, 2**7, 2**8):  # the last begins at 2³²
+        masks.append(torch.empty(4, 64))
+        _drop[(1,)](masks[-1], SEEDS, call(1), first_row, width, ROWS=4, CHANNELS=64)
+        assert 0.3 < float(masks[-1].mean()) < 0.7
+    assert not any(torch.equal(one, other) for one, other in itertools.combinations(masks, 2))
+
+
 def test_moments_of_a_tensor_that_is_laid_out_otherwise():
     x = normal(30, 2, 4, dtype=torch.float32).transpose(0, 1)
     torch.testing.assert_close(triton_kernels.batch_moments(x), triton_kernels.batch_moments(x.contiguous()))
@@ -217,6 +239,21 @@ def test_narrow_linear_layers_are_those_of_torch(nodes, width, height, bias, mon
         grads = torch.autograd.grad((out * probe.to(dtype)).sum(), [x, weight, *rest])
         results.append([tensor.double() for tensor in (out, *grads)])
     torch.testing.assert_close(*results, rtol=1e-4, atol=1e-4)
+
+
+@pytest.fixture
+def newer_switch():
+    """TF32 by the newer one of torch's two switches: the older one (`allow_tf32`) refuses to be read then."""
+    switch = torch.backends.cuda.matmul
+    before, switch.fp32_precision = switch.fp32_precision, "tf32"
+    yield
+    switch.fp32_precision = before
+
+
+@pytest.mark.usefixtures("newer_switch")
+def test_narrow_linear_layers_know_the_newer_switch_of_tf32():
+    x, grad = normal(2, 40, 5).float(), normal(2, 40, 4, seed=1).float()
+    torch.testing.assert_close(triton_linear.outer_sums(x, grad), x.transpose(1, 2) @ grad, rtol=1e-2, atol=1e-2)
 
 
 def test_narrow_linear_layers_take_features_that_the_replicas_share():

@@ -77,8 +77,7 @@ def _nearest_of(view: Screen, graph: PairGraph, start: int, rows: range, found: 
     lanes, count = view.lanes_above(rows, floor, capacity)
     complete = (floor < torch.inf) & (count <= capacity)
     lanes = lanes[complete[:, None] & (torch.arange(capacity, device=floor.device) < count[:, None])]
-    exact_floor = ((floor - view.rounding) * view.norm[rows.start : rows.stop]).float()
-    row, col, score = view.exact(lanes, exact_floor, rows.start)
+    row, col, score = view.exact(lanes, (floor * view.unit[rows.start : rows.stop]).float(), rows.start)
     good = (row != col) & ~contains(neighbors[0] * nodes + neighbors[1], row * nodes + col)
     row, col = row[good], col[good]
     row, place, col = _ranked(row, col, sortable(score[good], circle_steps(row, col, nodes)))
@@ -96,7 +95,7 @@ def _ranked(row: Tensor, col: Tensor, key: Tensor) -> tuple[Tensor, Tensor, Tens
 
 
 def _lower_bounds(view: Screen, rows: range, wanted: int, neighbors: Tensor) -> Tensor:
-    """For each row and group of columns a similarity, in lengths of the row, that another node reaches, [rows, groups].
+    """For each row and group of columns a similarity, in units of the row, that another node reaches, [rows, groups].
 
     −∞ where the group's best may be the row itself or one of its `neighbors` int64 [2, A].
     """
@@ -109,9 +108,9 @@ def _lower_bounds(view: Screen, rows: range, wanted: int, neighbors: Tensor) -> 
     row, col = torch.cat([neighbors, own.expand(2, -1)], dim=1)
     group, looked_at = kernels.group_of(col, tiles, parts, EVERY)
     row, col, group = row[looked_at], col[looked_at], group[looked_at]
-    similarity = kernels.dots(view.x, row, col)[:, 0] / view.norm[row]
-    may_be = similarity + view.rounding >= best[row - rows.start, group]
-    best[(row - rows.start)[may_be], group[may_be]] = -torch.inf
+    place = row - rows.start
+    may_be = kernels.dots(view.x, row, col)[:, 0] >= (best[place, group] * view.unit[row]).float()
+    best[place[may_be], group[may_be]] = -torch.inf
     return best
 
 
@@ -141,7 +140,7 @@ def screened_pairs(x: Tensor, graph: PairGraph, start: int, quota: int) -> Score
     capacity = int(1.5 * expected * pairs) + edges.numel() + 2 * kernels.TILING.lanes * nodes
     if floor == -math.inf or 64 * capacity > 2 * memory(x.device):
         return None
-    lanes, count = view.lanes_above(range(nodes), (floor / view.norm).float(), capacity, pairs=True)
+    lanes, count = view.lanes_above(range(nodes), (floor / view.unit).float(), capacity, pairs=True)
     if int(count) > capacity:
         return None
     row, col, score = view.exact(lanes[0, : int(count)], x.new_full((nodes,), floor))
@@ -162,7 +161,7 @@ def _floor_of_pairs(view: Screen, edges: Tensor, share: float) -> tuple[float, f
     score[contains(edges, first * nodes + second)] = -torch.inf
     mean = share * SAMPLE
     floor = float(score.topk(min(math.ceil(mean + 4 * math.sqrt(mean) + 8), SAMPLE)).values[-1])
-    seeming = score + 2 * view.norm[first] * view.slack[second] >= floor
+    seeming = score + 2 * view.unit[first] * view.slack[second] >= floor
     return floor, float(seeming.sum()) / SAMPLE
 
 

@@ -23,7 +23,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Tiling:
-    """How the work is cut up; all but `warps` and `stages` are powers of two that change results in no way."""
+    """How the work is cut up, which changes no result; sizes are powers of two."""
 
     rows: int = 128
     cols: int = 128
@@ -93,21 +93,20 @@ def _lane_maxima(
 
 @triton.jit
 def _lanes_above(
-    rows, cols, slack, floor, found, tiles, per_part, capacity,
-    PER_ROW: tl.constexpr, TRIANGLE: tl.constexpr,
+    rows, cols, slack, floor, found, tiles, per_part, capacity, PAIRS: tl.constexpr,
     WIDTH: tl.constexpr, DEPTH: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr, LANES: tl.constexpr,
 ):  # fmt: skip
     row = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)
     lane = tl.arange(0, LANES)
     begin = tl.program_id(1) * per_part
     end = tl.minimum(begin + per_part, tiles)
-    if TRIANGLE:
+    if PAIRS:
         begin = tl.maximum(begin, tl.program_id(0) * ROWS // COLS)
     own = _first_channels(rows, row, WIDTH, DEPTH)
     least = tl.load(floor + row)
     code = row[:, None] * (tiles * LANES) + lane[None, :]
     # A list begins with its length. In an array of their own, lengths would lie in other threads than the lists.
-    length = found + (row[:, None] * (capacity + 1) if PER_ROW else 0) + tl.zeros_like(code)
+    length = found + (0 if PAIRS else row[:, None] * (capacity + 1)) + tl.zeros_like(code)
     for tile in range(begin, end):
         here = _best_of_lanes(own, rows, cols, row, tile, WIDTH, DEPTH, ROWS, COLS, LANES)
         good = here + tl.load(slack + tile) >= least[:, None]
@@ -164,7 +163,7 @@ def group_of(column: Tensor, tiles: int, parts: int, every: int) -> tuple[Tensor
 
 
 def lanes_above(
-    rows: Tensor, cols: Tensor, slack: Tensor, floor: Tensor, capacity: int, *, per_row: bool, triangle: bool
+    rows: Tensor, cols: Tensor, slack: Tensor, floor: Tensor, capacity: int, *, pairs: bool
 ) -> tuple[Tensor, Tensor]:
     """The lanes where a score and `slack` together are at least `floor`, in no order, and how many there are.
 
@@ -176,19 +175,19 @@ def lanes_above(
         slack: float32 [tiles].
         floor: float32 [rows].
         capacity: Of each list.
-        per_row: Whether each row has a list of its own.
-        triangle: Leave out tiles whose columns are all before the rows of the program.
+        pairs: One list for all rows, without tiles whose columns are all before the rows of the program; else each row
+            has a list of its own.
 
     Returns:
         Lanes int64 [lists, capacity] and counts int64 [lists].
     """
-    lists, tiles = rows.shape[0] if per_row else 1, slack.numel()
+    lists, tiles = 1 if pairs else rows.shape[0], slack.numel()
     found = torch.empty(lists, 1 + capacity, dtype=torch.int64, device=rows.device)
     found[:, 0] = 0
     parts = min(PARTS, tiles)
     _lanes_above[(rows.shape[0] // TILING.rows, parts)](
         rows, cols, slack, floor.contiguous(), found, tiles, triton.cdiv(tiles, parts), capacity,
-        PER_ROW=per_row, TRIANGLE=triangle, **_sizes(rows),
+        PAIRS=pairs, **_sizes(rows),
     )  # fmt: skip
     return found[:, 1:], found[:, 0]
 

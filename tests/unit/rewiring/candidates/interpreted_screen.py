@@ -83,7 +83,7 @@ class TestKernels:
         rows, cols, slack = halves(128, width), halves(160, width, 1), normal(5, seed=2).float()
         floor = 4 * normal(128, seed=3).float() + 8
         floor[5], floor[6] = math.inf, -math.inf
-        lanes, count = lanes_above(rows, cols, slack, floor, capacity, per_row=True, triangle=False)
+        lanes, count = lanes_above(rows, cols, slack, floor, capacity, pairs=False)
         scores = rows.float() @ cols.float().T + slack.repeat_interleave(32)
         good = scores.view(128, 5, 4, 8).amax(dim=2).view(128, 40) >= floor[:, None]
         assert count.tolist() == good.sum(1).tolist()
@@ -96,7 +96,7 @@ class TestKernels:
     def test_lanes_above_for_pairs(self, width, monkeypatch):
         monkeypatch.setattr(triton_similarity, "TILING", replace(triton_similarity.TILING, rows=64))
         x, slack = halves(192, width), normal(6, seed=2).float()
-        lanes, count = lanes_above(x, x, slack, torch.full((192,), 9.0), 10**4, per_row=False, triangle=True)
+        lanes, count = lanes_above(x, x, slack, torch.full((192,), 9.0), 10**4, pairs=True)
         scores = (x.float() @ x.float().T + slack.repeat_interleave(32)).view(192, 6, 4, 8).amax(dim=2)
         scores[64:, :2], scores[128:, :4] = -math.inf, -math.inf  # tiles of columns before all rows of a program
         assert lanes[0, : int(count)].sort().values.tolist() == (scores.flatten() >= 9).nonzero().flatten().tolist()
@@ -119,12 +119,19 @@ def test_dots_of_nothing():
     assert dots(torch.ones(3, 2), none, none, members=4).shape == (0, 4)
 
 
+def far_apart(nodes, magnitudes):
+    """Nodes of all magnitudes, from 2⁰ down: at 2⁻¹⁴⁸ float32 has no digits left."""
+    exponent = torch.randint(magnitudes, (nodes, 1), generator=torch.Generator().manual_seed(0))
+    return (normal(nodes, 15) / 2.0 ** exponent.double()).float()
+
+
 BOUNDED = {
     **FEATURES,
     "rounded up alike": lambda nodes: torch.full((nodes, 20), 1 + 2.0**-11 + 2.0**-16),
     "sum of many": lambda nodes: torch.ones(nodes, 700),
-    "enormous": lambda nodes: 3e38 * normal(nodes, 5).clamp(-1, 1).float(),
-    "minute": lambda nodes: 1e-38 * normal(nodes, 5).float(),
+    "enormous": lambda nodes: 2.0**28 * normal(nodes, 5).float(),
+    "minute": lambda nodes: 2.0**-49 * normal(nodes, 5).float(),
+    "far apart": lambda nodes: far_apart(nodes, 148),
 }
 
 
@@ -132,23 +139,22 @@ BOUNDED = {
 def test_the_bound_holds_and_is_of_use(kind):
     x = BOUNDED[kind](NODES)
     view = Screen.of(x, triton_similarity)
-    length = x.double().norm(dim=1)
-    factor = view.x.double().abs().max() / max(x.double().abs().max(), 1e-300)
-    assert factor == 0 or math.frexp(factor)[0] == 0.5
-    assert torch.equal(view.x.double(), x.double() * factor)
-    unit = x.double() / torch.where(length > 0, length, 1)[:, None]
+    assert view.x is x
+    assert view.cols.abs().max() <= 1
     approximate = (view.rows[:NODES].float() @ view.cols[:NODES].float().T).double()
-    wrong = (approximate - unit @ view.x.double().T).abs()
+    wrong = (approximate - (x.double() @ x.double().T) / view.unit[:, None]).abs()
     assert (wrong <= view.slack).all()
-    # Rounding to 11 bits, twice, and the sum.
-    assert (view.slack <= (2.0**-9.9 + (x.shape[1] + 40) * 2.0**-22) * view.norm + 2.0**-22).all()
+    if kind != "far apart":
+        # Rounding to 11 bits, twice, and the sum.
+        length = view.cols[:NODES].double().norm(dim=1)
+        assert (view.slack <= (2.0**-9.8 + (x.shape[1] + 40) * 2.0**-22) * length + 2.0**-22).all()
     assert torch.equal(view.tile_slack, F.pad(view.slack, (0, 10)).view(5, 32).amax(dim=1))
 
 
 def test_features_that_16_bits_hold_have_almost_no_slack():
     x = torch.eye(16).repeat(3, 1) * torch.arange(1.0, 49)[:, None]
     view = Screen.of(x, triton_similarity)
-    torch.testing.assert_close(view.slack, 24 * 2.0**-22 * view.norm.float(), rtol=1e-3, atol=0)
+    torch.testing.assert_close(view.slack, 24 * 2.0**-22 * torch.arange(1.0, 49) / 64, rtol=1e-3, atol=0)
 
 
 def left_of(x, graph, per_node, start=0):
@@ -193,6 +199,18 @@ def test_zeros_that_fill_up_the_last_tile_are_no_nodes():
     found, left = left_of(x, graph, 4)
     assert not left[9]
     assert torch.equal(found[~left], nearest_by_definition(x, graph, 4)[~left])
+
+
+@pytest.mark.usefixtures("on_cpu")
+@pytest.mark.parametrize("magnitudes", [60, 148])
+def test_similarities_that_float32_cannot_tell_from_0_are_ties(magnitudes):
+    x, graph = far_apart(NODES, magnitudes), some_graph()
+    found, left = left_of(x, graph, 2)
+    assert torch.equal(found[~left], nearest_by_definition(x, graph, 2)[~left])
+    assert left.sum() == 1 or magnitudes > 60
+    for quota in (5, 170):
+        pairs = screened.screened_pairs(x, graph, 0, quota)
+        assert torch.equal(pairs.pairs, pairs_by_definition(x, graph, quota))
 
 
 @pytest.mark.usefixtures("on_cpu")
