@@ -66,7 +66,7 @@ def training_data(folder: Path, source: Source, root: Path | None) -> Data | Non
     """
     from gumbel_mpnn.config import Settings
     from gumbel_mpnn.records import find_records
-    from gumbel_mpnn.runs.wanted import read_data
+    from gumbel_mpnn.runs.reader import read_data
     from gumbel_mpnn.training import data_hash
 
     found = {record.data_hash: record.settings for record in find_records(folder)}

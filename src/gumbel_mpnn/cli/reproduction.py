@@ -14,7 +14,7 @@ from gumbel_mpnn.errors import UserError, unknown_name
 if TYPE_CHECKING:
     from gumbel_mpnn.experiments import Analysis, Collected, Experiment, Job, Page
     from gumbel_mpnn.experiments.base import Row
-    from gumbel_mpnn.runs import Monitor, Run
+    from gumbel_mpnn.runs import DataReader, Monitor, Run
 
 SUMMARY = "summary"
 
@@ -182,7 +182,7 @@ def _collect(experiment: Experiment, results: Mapping[Job, Run | None]) -> Repro
 def _train(experiment: Experiment, request: Request) -> Reproduction:
     from gumbel_mpnn.cli.progress import ProgressMonitor
 
-    monitor = ProgressMonitor()
+    monitor = ProgressMonitor(show_test=not experiment.searches)
     try:
         results = train_jobs(experiment, request.jobs(experiment), request, monitor=monitor)
     finally:
@@ -191,7 +191,12 @@ def _train(experiment: Experiment, request: Request) -> Reproduction:
 
 
 def train_jobs(
-    experiment: Experiment, jobs: Sequence[Job], request: Request, monitor: Monitor | None = None, wait: bool = True
+    experiment: Experiment,
+    jobs: Sequence[Job],
+    request: Request,
+    monitor: Monitor | None = None,
+    wait: bool = True,
+    reader: DataReader | None = None,
 ) -> dict[Job, Run | None]:
     """Do what is missing of the jobs, with this process's share of the memory."""
     from gumbel_mpnn.experiments.base import run_jobs
@@ -208,6 +213,7 @@ def train_jobs(
         monitor=monitor,
         wait=wait,
         may_diverge=experiment.searches,
+        reader=reader,
     )
 
 

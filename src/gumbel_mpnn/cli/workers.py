@@ -13,11 +13,13 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from typing import NoReturn
 
 import torch
 
 from gumbel_mpnn.cli.reproduction import Request, train_jobs
 from gumbel_mpnn.errors import UserError
+from gumbel_mpnn.runs import DataReader
 from gumbel_mpnn.runs.locks import can_lock
 
 
@@ -35,9 +37,10 @@ def workers_beside(names: Sequence[str], request: Request) -> Iterator[Request]:
     spawning = multiprocessing.get_context("spawn")
     places = range(1, request.workers)
     workers = [spawning.Process(target=_assist, args=(names, request, place), daemon=True) for place in places]
-    threads = torch.get_num_threads()
+    threads, on_term = torch.get_num_threads(), signal.getsignal(signal.SIGTERM)
     if workers:
         _share_cores(request)
+        signal.signal(signal.SIGTERM, _interrupt)
     for worker in workers:
         worker.start()
     try:
@@ -48,13 +51,20 @@ def workers_beside(names: Sequence[str], request: Request) -> Iterator[Request]:
             worker.terminate()
         for worker in workers:
             worker.join()
+        if workers:
+            signal.signal(signal.SIGTERM, on_term)
+
+
+def _interrupt(*_: object) -> NoReturn:
+    """Told to end, as by `timeout` or a scheduler of jobs: not before the workers are ended too."""
+    raise KeyboardInterrupt
 
 
 def _assist(names: Sequence[str], request: Request, place: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one who started us ends us
     warnings.simplefilter("ignore")
     _share_cores(request)
-    starter = multiprocessing.parent_process()
+    starter, reader = multiprocessing.parent_process(), DataReader()
     for name in names:
         experiment = request.experiment(name)
         jobs = request.jobs(experiment)
@@ -63,7 +73,7 @@ def _assist(names: Sequence[str], request: Request, place: int) -> None:
             if starter is not None and not starter.is_alive():
                 return
             with suppress(Exception):  # told by the one who started us, who comes to the same job
-                train_jobs(experiment, [job], request, wait=False)
+                train_jobs(experiment, [job], request, wait=False, reader=reader)
 
 
 def _share_cores(request: Request) -> None:

@@ -16,7 +16,7 @@ from gumbel_mpnn.errors import DivergedError, MissingDataError
 from gumbel_mpnn.experiments.generated import GENERATED
 from gumbel_mpnn.fixed import Fixed
 from gumbel_mpnn.records import Paired, compare, corrected
-from gumbel_mpnn.runs import BusyError, Monitor, Run, Transform, find, fit
+from gumbel_mpnn.runs import BusyError, DataReader, Monitor, Run, Transform, find, fit
 
 Row = Mapping[str, str | int | float | None]
 Columns = dict[str, str | int | float | None]
@@ -87,6 +87,7 @@ def run_jobs(
     wait: bool = True,
     models: bool = False,
     may_diverge: bool = False,
+    reader: DataReader | None = None,
 ) -> dict[Job, Run | None]:
     """Do what is missing of the jobs; a job without data gives None.
 
@@ -107,8 +108,9 @@ def run_jobs(
         wait: For what others are training, at the end; without it those jobs are left out.
         models: Do runs again whose trained models are not there.
         may_diverge: Leave out jobs whose training diverges, which is an error otherwise.
+        reader: Reads the data sets; one of its own by default.
     """
-    chosen, changes = _chosen(splits, quick), list(overrides)
+    chosen, changes, reader = _chosen(splits, quick), list(overrides), reader or DataReader()
 
     def do(job: Job, wait: bool) -> Run | None:
         try:
@@ -125,6 +127,7 @@ def run_jobs(
                 monitor=monitor,
                 wait=wait,
                 models=models,
+                reader=reader,
             )
         except MissingDataError:
             return None
@@ -160,7 +163,7 @@ def find_jobs(
 
     With `models`, so are those whose trained models are not there.
     """
-    chosen, changes = _chosen(splits, quick), list(overrides)
+    chosen, changes, reader = _chosen(splits, quick), list(overrides), DataReader()
     results = dict[Job, Run | None]()
     for job in jobs:
         try:
@@ -173,6 +176,7 @@ def find_jobs(
                 runs=runs,
                 root=root,
                 models=models,
+                reader=reader,
             )
         except MissingDataError:
             results[job] = None

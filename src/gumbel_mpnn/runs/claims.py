@@ -53,6 +53,12 @@ class Claims:
         with self._alone():
             return self._plan(wanted, size)
 
+    def all_held(self, wanted: Sequence[Replica]) -> bool:
+        """Whether others are training all that is missing of `wanted`."""
+        with self._alone():
+            taken = {replica for group in self._known() if self._is_held(group) for replica in group}
+            return all(replica in taken or self.folder.is_finished(replica) for replica in wanted)
+
     def next(self, wanted: Sequence[Replica], size: int) -> Claim | None:
         """A group of the `wanted` replicas for this process to train; None when others hold all that is missing.
 

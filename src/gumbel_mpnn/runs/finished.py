@@ -8,8 +8,9 @@ from typing import Any
 
 from torch_geometric.data import Data
 
+from gumbel_mpnn.runs.reader import DataReader, Transform
 from gumbel_mpnn.runs.run import Run
-from gumbel_mpnn.runs.wanted import Transform, Wanted
+from gumbel_mpnn.runs.wanted import Wanted
 
 
 def find(
@@ -26,6 +27,7 @@ def find(
     transform: Transform | None = None,
     root: str | Path | None = None,
     models: bool = False,
+    reader: DataReader | None = None,
 ) -> Run | None:
     """What `fit` with the same arguments would give, if all of it is finished already; None where something is missing.
 
@@ -42,6 +44,7 @@ def find(
         transform: What was done to the data before training.
         root: Where the data sets' files lie.
         models: Whether the trained models have to be there too, and not only the records.
+        reader: Reads the data set; given to calls on the same one that follow each other, it reads it once.
     """
     wanted = Wanted.of(
         dataset,
@@ -53,6 +56,7 @@ def find(
         overrides=overrides,
         transform=transform,
         root=root,
+        reader=reader,
     )
     folder = wanted.folder(runs, experiment, models)
     return wanted.run(folder) if all(map(folder.is_finished, wanted.replicas)) else None

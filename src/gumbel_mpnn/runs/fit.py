@@ -17,9 +17,10 @@ from gumbel_mpnn.errors import UserError
 from gumbel_mpnn.records import Replica
 from gumbel_mpnn.runs.claims import BusyError, Claims
 from gumbel_mpnn.runs.outcome_record import record_of
+from gumbel_mpnn.runs.reader import DataReader, Transform
 from gumbel_mpnn.runs.run import Run
 from gumbel_mpnn.runs.store import SettingFolder
-from gumbel_mpnn.runs.wanted import Transform, Wanted
+from gumbel_mpnn.runs.wanted import Wanted
 from gumbel_mpnn.training import Task, pick_device, prepare, train
 from gumbel_mpnn.training.memory import available_bytes, bytes_per_replica, group_size
 
@@ -64,6 +65,7 @@ def fit(
     monitor: Monitor | None = None,
     wait: bool = True,
     models: bool = False,
+    reader: DataReader | None = None,
 ) -> Run:
     """Train a model on some splits and seeds of a data set, all of them at once where they fit in memory.
 
@@ -87,6 +89,7 @@ def fit(
         wait: Whether to wait for runs that another process is training; a `BusyError` otherwise.
         models: Whether the trained models have to be there too, and not only the records: runs whose models were
             deleted are done again, and their records replaced.
+        reader: Reads the data set; given to calls on the same one that follow each other, it reads it once.
     """
     where = pick_device(device)
     wanted = Wanted.of(
@@ -99,11 +102,14 @@ def fit(
         overrides=overrides,
         transform=transform,
         root=root,
+        reader=reader,
     )
     keep = tempfile.TemporaryDirectory(prefix="gumbel-mpnn-") if runs is None else None
     folder = wanted.folder(keep.name if keep else runs or "", experiment, models)
     with disk_errors_as_sentences(folder.path):
         missing = [replica for replica in wanted.replicas if not folder.is_finished(replica)]
+        if missing and not wait and Claims(folder).all_held(missing):
+            raise _busy(wanted.settings)  # before anything is made that would be of no use
     task = _make_task(wanted, where, monitor) if missing else None
     with disk_errors_as_sentences(folder.path):
         if task is not None:
@@ -176,10 +182,14 @@ def _wait_for_others(
     monitor: Monitor | None,
 ) -> None:
     if not wait:
-        raise BusyError(f"another process is training {settings.model} on {settings.dataset}: wait until it has ended")
+        raise _busy(settings)
     if monitor is not None:
         monitor.wait()
     claims.wait(missing, size)
+
+
+def _busy(settings: Settings) -> BusyError:
+    return BusyError(f"another process is training {settings.model} on {settings.dataset}: wait until it has ended")
 
 
 @contextmanager

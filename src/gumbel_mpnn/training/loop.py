@@ -14,7 +14,8 @@ from gumbel_mpnn.training.task import Task
 from gumbel_mpnn.training.trainer import Outcome, Trainer
 
 REPORT_SECONDS = 0.2
-CHECKPOINT_SECONDS = 5.0
+CHECKPOINT_SECONDS = 30.0
+"""No checkpoint is written more often, nor of training that is over before: those of many replicas are large."""
 CHECKPOINT_SHARE = 0.02
 """Writing checkpoints may take this share of the time."""
 

@@ -23,7 +23,7 @@ from typing import Any
 from torch_geometric.data import Data
 
 from gumbel_mpnn.errors import DivergedError, UserError
-from gumbel_mpnn.runs import Monitor, Run, fit, make_settings
+from gumbel_mpnn.runs import DataReader, Monitor, Run, fit, make_settings
 from gumbel_mpnn.settings_tables import merge
 
 Tables = Mapping[str, Mapping[str, Any]]
@@ -98,7 +98,7 @@ def search(
     drawn = list(islice(draws(space, seed), trials))
     for _, tables in drawn:  # a mistake in any of them is told before the first is tried
         make_settings(dataset, model, preset=preset, settings=tables)
-    done = []
+    done, reader = [], DataReader()
     for chosen, tables in drawn:
         run: Run | None = None
         with suppress(DivergedError):
@@ -114,6 +114,7 @@ def search(
                 root=root,
                 device=device,
                 monitor=monitor,
+                reader=reader,
             )
         done.append(Trial(chosen, tables, run))
     return sorted(done, key=lambda trial: -trial.val)

@@ -56,6 +56,19 @@ def test_they_train_what_is_asked_for_and_end_with_the_block(monkeypatch):
     assert torch.get_num_threads() == threads
 
 
+def test_they_end_where_the_command_is_told_to(monkeypatch):
+    """As by `timeout` or a scheduler of jobs, which send SIGTERM: nobody goes on in vain."""
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    before, children = signal.getsignal(signal.SIGTERM), []
+    with pytest.raises(KeyboardInterrupt), workers_beside(["bottleneck"], Request(**ASKED, workers=2)):
+        children += multiprocessing.active_children()
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(10)
+    assert len(children) == 1
+    assert not children[0].is_alive()
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
 def test_the_same_rows_as_alone(in_this_process, monkeypatch):
     request = Request(**ASKED, workers=3)
     in_this_process(["bottleneck"], request, 2)

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import threading
+from importlib import import_module
 
 import pytest
 import torch
@@ -136,6 +137,15 @@ class TestHolding:
             assert claims.plan(ALL, 2).held == [folder.group_file([A, B]), folder.group_file([C, D])]
         assert claims.plan(ALL, 2).free == [[A, B], [C, D]]
 
+    def test_all_is_held_once_what_is_free_is_finished_or_held_too(self, claims, folder, finish):
+        assert not claims.all_held(ALL)
+        with claims.next([A, B], 2):
+            assert claims.all_held([A, B])
+            assert not claims.all_held([A, B, C])
+            finish(C)
+            assert claims.all_held([A, B, C])
+        assert not claims.all_held([A, B])
+
     def test_what_is_held_is_not_grouped_anew(self, claims, folder):
         with claims.next([A, B], 2):
             assert Claims(folder).next([B, C], 4).group == [C]
@@ -256,6 +266,16 @@ class TestFit:
                 quick(runs=tmp_path, wait=False)
 
         assert names(during(second)) == [(0, 0), (1, 0)]
+
+    def test_and_has_made_nothing_in_vain(self, during, tmp_path, monkeypatch):
+        module = import_module("gumbel_mpnn.runs.fit")
+
+        def other():
+            monkeypatch.setattr(module, "_make_task", lambda *_: pytest.fail("made what to train on"))
+            with pytest.raises(BusyError):
+                quick(runs=tmp_path, wait=False)
+
+        during(other)
 
     def test_other_replicas_are_trained_beside(self, during, tmp_path):
         beside = []

@@ -72,6 +72,6 @@ def test_missing_data(tmp_path, monkeypatch):
     def missing(*_, **__):
         raise MissingDataError("not here")
 
-    monkeypatch.setattr(import_module("gumbel_mpnn.runs.wanted"), "load", missing)
+    monkeypatch.setattr(import_module("gumbel_mpnn.runs.reader"), "load", missing)
     with pytest.raises(MissingDataError):
         find("cora", "gcn", runs=tmp_path)

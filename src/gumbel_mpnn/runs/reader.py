@@ -1,0 +1,86 @@
+"""The data of runs, read once for all that follow each other on the same."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Callable, Hashable
+from pathlib import Path
+
+import torch
+from torch_geometric.data import Data
+
+from gumbel_mpnn.config import DataSettings
+from gumbel_mpnn.data import GraphFacts, add_splits, check, get_spec, load
+from gumbel_mpnn.errors import DataError, DataWarning
+from gumbel_mpnn.graph import says_directed
+from gumbel_mpnn.training import data_hash
+
+OWN_PROTOCOL = "random-60-20-20"
+"""How a graph that comes without masks is split."""
+
+Transform = Callable[[Data], Data]
+
+
+class DataReader:
+    """Reads data sets by name, and remembers what it read last: many settings are tried on one data set."""
+
+    def __init__(self) -> None:
+        self._last: tuple[Hashable, Data, str] | None = None
+
+    def read(
+        self, dataset: str | Data, settings: DataSettings, root: str | Path | None, transform: Transform | None
+    ) -> tuple[Data, str]:
+        """The data as they are trained on, and their hash. They may have been given out before: change a copy."""
+        key = (dataset, settings.protocol, settings.undirected, root, transform) if isinstance(dataset, str) else None
+        if self._last is not None and key is not None and self._last[0] == key:
+            return self._last[1:]
+        data = read_data(dataset, settings, root)
+        if transform is not None:
+            data = transform(data)
+        self._last = (key, data, data_hash(data))
+        return self._last[1:]
+
+
+def read_data(dataset: str | Data, settings: DataSettings, root: str | Path | None) -> Data:
+    """The data with masks: a data set's own or, for a person's graph that has none, those of a random protocol.
+
+    A data set is read with the direction of its edges where it has one and the settings want it.
+    """
+    protocol = settings.protocol
+    if isinstance(dataset, str):
+        directed = not settings.undirected and get_spec(dataset).has_directions
+        return load(dataset, protocol=protocol or None, root=root, directed=directed)
+    if dataset.get("y") is None:
+        raise DataError("this graph has no labels: give it data.y")
+    if settings.undirected and says_directed(dataset):
+        warnings.warn(
+            "this graph says that its edges have a direction (undirected is false), but they are taken both ways: set"
+            " data.undirected=false to train on directions",
+            DataWarning,
+            stacklevel=2,
+        )
+    if isinstance(dataset.x, torch.Tensor) and dataset.x.layout != torch.strided:
+        dataset = copy.copy(dataset)
+        dataset.x = dataset.x.to_dense()
+    if dataset.get("train_mask") is None:
+        _check_classes(check(dataset))
+    if protocol or dataset.get("train_mask") is None:
+        dataset = add_splits(dataset, protocol or OWN_PROTOCOL)
+    _check_classes(check(dataset))
+    for name in ("validation", "test"):
+        empty = ~dataset["val_mask" if name == "validation" else "test_mask"].any(0)
+        if empty.any():
+            raise DataError(f"the {name} mask is empty: a model is chosen on validation and judged on test nodes")
+    return dataset
+
+
+def _check_classes(facts: GraphFacts) -> None:
+    """Refuse labels that say nothing: all the same, or each its own."""
+    if facts.num_classes == 1:
+        raise DataError("all labelled nodes are of one class, so there is nothing to tell apart")
+    if facts.num_classes == facts.num_nodes - facts.num_unlabelled:
+        raise DataError(
+            f"there are as many classes as labelled nodes, {facts.num_classes}, so no class has nodes both to train"
+            " and to test on: are these labels ids?"
+        )

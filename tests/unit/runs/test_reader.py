@@ -1,0 +1,91 @@
+"""Data that are read once for the runs that follow each other on them."""
+
+import pytest
+
+from gumbel_mpnn.config import DataSettings
+from gumbel_mpnn.runs import DataReader, find, fit, reader
+from gumbel_mpnn.training import data_hash
+from helpers import changed, small_data
+
+QUICK = {"preset": None, "overrides": ["train.epochs=2", "model.hidden_channels=4"], "splits": [0]}
+
+
+def negated(data):
+    return changed(data, x=-data.x)
+
+
+@pytest.fixture
+def loads(monkeypatch):
+    """The names that are read, each a graph of its own."""
+    names = []
+
+    def load(name, protocol=None, root=None, directed=False):
+        names.append(name)
+        return changed(small_data(seed=len(names)), name=name)
+
+    monkeypatch.setattr(reader, "load", load)
+    return names
+
+
+class TestReads:
+    def test_the_same_once(self, loads):
+        once = DataReader()
+        first, again = (once.read("cora", DataSettings(), None, None) for _ in range(2))
+        assert loads == ["cora"]
+        assert first[0] is again[0]
+        assert first[1] == again[1] == data_hash(first[0])
+
+    @pytest.mark.parametrize(
+        "other",
+        [
+            ("citeseer", DataSettings(), None, None),
+            ("cora", DataSettings(protocol="public"), None, None),
+            ("cora", DataSettings(), "elsewhere", None),
+            ("cora", DataSettings(), None, negated),
+        ],
+        ids=["name", "protocol", "root", "transform"],
+    )
+    def test_what_is_not_the_same_anew(self, loads, other):
+        once = DataReader()
+        given, digest = once.read("cora", DataSettings(), None, None)
+        changed_data, other_digest = once.read(*other)
+        assert len(loads) == 2
+        assert changed_data is not given
+        assert other_digest != digest
+
+    def test_settings_that_data_are_not_read_by_change_nothing(self, loads):
+        once = DataReader()
+        for features in ("raw", "row-normalized"):
+            once.read("cora", DataSettings(features=features), None, None)
+        assert loads == ["cora"]
+
+    def test_only_the_last(self, loads):
+        once = DataReader()
+        for name in ("cora", "citeseer", "cora"):
+            once.read(name, DataSettings(), None, None)
+        assert loads == ["cora", "citeseer", "cora"]
+
+    def test_the_outcome_of_a_transform(self, loads):
+        once, calls = DataReader(), []
+
+        def transform(data):
+            calls.append(data)
+            return negated(data)
+
+        first, again = (once.read("cora", DataSettings(), None, transform) for _ in range(2))
+        assert len(calls) == 1
+        assert first[0] is again[0]
+
+    def test_a_graph_that_is_given_as_it_is_each_time(self):
+        once, data = DataReader(), small_data()
+        _, before = once.read(data, DataSettings(), None, None)
+        data.x = -data.x
+        assert once.read(data, DataSettings(), None, None)[1] != before
+
+
+def test_fit_and_find_read_through_it(loads, tmp_path):
+    once = DataReader()
+    for model in ("gcn", "mlp"):
+        fit("cora", model, runs=tmp_path, device="cpu", reader=once, **QUICK)
+        assert find("cora", model, runs=tmp_path, reader=once, **QUICK) is not None
+    assert loads == ["cora"]
