@@ -10,6 +10,9 @@ from typing import Any
 
 from gumbel_mpnn.errors import UserError
 
+OF_THE_FILE = ("source", "tried")
+"""What a settings file says of itself: where its values come from, and of how many settings they were chosen."""
+
 
 def read_settings_file(path: Path) -> dict[str, Any]:
     """Tables of a person's own TOML file."""
@@ -42,13 +45,12 @@ def merge(*layers: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def parse_settings(file: Traversable) -> dict[str, Any]:
-    """Tables of a settings file, without the words on its source."""
+    """Tables of a settings file, without what it says of itself."""
     try:
         tables = tomllib.loads(file.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UserError(f"cannot read the settings file {file}: {error}") from None
-    tables.pop("source", None)
-    return tables
+    return {name: table for name, table in tables.items() if name not in OF_THE_FILE}
 
 
 def _value(text: str) -> Any:

@@ -12,22 +12,24 @@ from gumbel_mpnn.experiments.accuracy import KEPT_WITH, MODELS
 from gumbel_mpnn.experiments.backbones import DATASETS
 from gumbel_mpnn.experiments.base import Columns, Job, Row
 from gumbel_mpnn.experiments.page import Experiment
+from gumbel_mpnn.presets import read_preset
 from gumbel_mpnn.records import Summary
 from gumbel_mpnn.runs import Run
 from gumbel_mpnn.tuning import Tables, draws
 
 TRIALS, TRIALS_OF_LARGE = 16, 8
 LARGE = ("pubmed", "minesweeper", "tolokers")
-PRESET = "the preset"
-FIGURES = ("diverged", "preset", "middle", "best", "gain", "gain_stderr", "n")
+START = "the start"
+FIGURES = ("diverged", "start", "middle", "best", "gain", "gain_stderr", "n")
 
 
 class Budget(Experiment):
-    """The tuned preset of every model and random draws from its space, as many for all models on a data set.
+    """What every model starts with, and random draws from its space, as many for all models on a data set.
 
     Plain models draw width, depth and training from one space, and the same draws each. Models that are laid over a GCN
-    have its preset beneath, and draw what is their own. A draw takes the preset's place where its validation figure is
-    higher by more than the standard error of the paired difference.
+    have its tuned preset beneath, and draw what is their own. The best draw is chosen where its validation figure is
+    higher than the start's by more than the standard error of the paired difference; it is then the tuned preset, and
+    the start is kept in the family `start`.
     """
 
     name = "budget"
@@ -36,10 +38,10 @@ class Budget(Experiment):
         "dataset": "data set",
         "tried": "settings tried",
         "diverged": "of these diverged",
-        "preset": "preset's val %",
+        "start": "start's val %",
         "middle": "median val %",
         "best": "best draw's val %",
-        "gain": "best draw − preset",
+        "gain": "best draw − start",
         "gain_stderr": "std error",
         "n": "runs of each",
         "chosen": "chosen",
@@ -68,8 +70,9 @@ def _trials(dataset: str, model: str) -> list[Job]:
     count = TRIALS_OF_LARGE if dataset in LARGE else TRIALS
     drawn = islice(draws(space_of(model), seed=DATASETS.index(dataset)), count - 1)
     overrides = [tuple(f"{name}={_literal(value)}" for name, value in chosen.items()) for chosen, _ in drawn]
+    start = "tuned" if read_preset("start", dataset, model) is None else "start"
     return [
-        Job(dataset, model, experiment=KEPT_WITH.get(model, "accuracy")),
+        Job(dataset, model, start, experiment=KEPT_WITH.get(model, "accuracy")),
         *(Job(dataset, model, overrides=each) for each in overrides),
     ]
 
@@ -79,27 +82,27 @@ def _literal(value: object) -> str:
 
 
 def _row(dataset: str, model: str, runs: Mapping[Job, Run | None]) -> Row:
-    preset, *drawn = tried = _trials(dataset, model)
+    start, *drawn = tried = _trials(dataset, model)
     row: Columns = {"dataset": dataset, "model": model, "tried": len(tried), **dict.fromkeys(FIGURES)}
     done = {job: run for job, run in runs.items() if run is not None}
     if not done:
         return row | {"chosen": "no data"}
     val = {job: 100 * run.val.mean for job, run in done.items()}
-    best = max((job for job in drawn if job in done), key=val.__getitem__, default=preset)
-    gain = _gain(done[best], done.get(preset))
+    best = max((job for job in drawn if job in done), key=val.__getitem__, default=start)
+    gain = _gain(done[best], done.get(start))
     return row | {
         "diverged": len(tried) - len(done),
-        "preset": val.get(preset),
+        "start": val.get(start),
         "middle": statistics.median(val.values()),
         "best": val[best],
         "gain": gain.mean,
         "gain_stderr": gain.stderr,
         "n": done[best].n,
-        "chosen": ", ".join(best.overrides) if gain.mean > gain.stderr else PRESET,
+        "chosen": ", ".join(best.overrides) if gain.mean > gain.stderr else START,
     }
 
 
-def _gain(draw: Run, preset: Run | None) -> Summary:
-    """What a draw has more on validation than the preset, in per cent, run by run; a preset that diverged has 0."""
-    before = {} if preset is None else {record.replica: record.val for record in preset.records}
+def _gain(draw: Run, start: Run | None) -> Summary:
+    """What a draw has more on validation than the start, in per cent, run by run; a start that diverged has 0."""
+    before = {} if start is None else {record.replica: record.val for record in start.records}
     return Summary.of(100 * (record.val - before.get(record.replica, 0.0)) for record in draw.records)

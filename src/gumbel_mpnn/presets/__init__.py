@@ -12,10 +12,11 @@ from gumbel_mpnn.errors import unknown_name
 from gumbel_mpnn.settings_tables import merge, parse_settings
 
 
-def read_preset(family: str, dataset: str, model: str) -> dict[str, Any] | None:
+def read_preset(family: str, dataset: str, model: str, backbone: str | None = None) -> dict[str, Any] | None:
     """Tables of `presets/<family>/<dataset>/<model>.toml`, or None where there is no such file.
 
-    A preset that is `like` another of the same data set, named as `family/model`, is laid over it.
+    A preset that is `like` that of a backbone on the same data set, named as `family/backbone`, is laid over it, or
+    over that of `backbone` where there is one.
     """
     if family not in preset_families():
         raise unknown_name("family of presets", family, preset_families())
@@ -27,13 +28,15 @@ def read_preset(family: str, dataset: str, model: str) -> dict[str, Any] | None:
     if base is None:
         return tables
     base_family, _, base_model = base.partition("/")
+    if backbone is not None and _file(base_family, dataset, backbone).is_file():
+        base_model = backbone
     return merge(read_preset(base_family, dataset, base_model), tables)
 
 
-def preset_source(family: str, dataset: str, model: str) -> str | None:
-    """Where the values of a preset come from, in its own words; None where there is no such preset."""
-    file = _file(family, dataset, model)
-    return str(tomllib.loads(file.read_text(encoding="utf-8")).get("source", "")) if file.is_file() else None
+def preset_origin(family: str, dataset: str, model: str) -> tuple[str, int | None]:
+    """Where the values of a preset come from, in its own words, and of how many settings within one budget, if so."""
+    said = tomllib.loads(_file(family, dataset, model).read_text(encoding="utf-8"))
+    return said.get("source", ""), said.get("tried")
 
 
 def preset_families() -> list[str]:

@@ -14,7 +14,7 @@ from gumbel_mpnn.config import Settings, constant_temperature, resolve
 from gumbel_mpnn.data import get_spec
 from gumbel_mpnn.errors import UserError, did_you_mean
 from gumbel_mpnn.nn import backbones
-from gumbel_mpnn.presets import preset_source, read_preset
+from gumbel_mpnn.presets import preset_origin, read_preset
 from gumbel_mpnn.rewiring import OnBackbone
 from gumbel_mpnn.settings_tables import merge, parse_overrides, read_settings_file
 from gumbel_mpnn.training import models
@@ -56,20 +56,24 @@ class Preset:
     tables: Mapping[str, Any]
     source: str
     """Where the values come from, in the preset's own words."""
+    tried: int | None
+    """Of how many settings they were chosen, where all models of the data set tried as many."""
 
 
 def find_preset(family: str, dataset: str, model: str, backbone: str | None = None) -> Preset | None:
     """The preset that a model takes: its own or, for a backbone on another graph that has none, the backbone's.
 
-    `backbone` is the one that the model is put on, where it is not the model's default.
+    `backbone` is the one that the model is put on, where it is not the model's default: what is laid over the preset of
+    a backbone is then laid over that one's.
     """
-    kind, owners = models[model], [models.canonical(model)]
+    kind, owners, beneath = models[model], [models.canonical(model)], None
     if issubclass(kind, OnBackbone):
-        owners.append(backbones.canonical(kind.default_backbone if backbone is None else str(backbone)))
+        beneath = backbones.canonical(kind.default_backbone if backbone is None else str(backbone))
+        owners.append(beneath)
     for owner in owners:
-        tables = read_preset(family, dataset, owner)
+        tables = read_preset(family, dataset, owner, beneath)
         if tables is not None:
-            return Preset(owner, tables, preset_source(family, dataset, owner) or "")
+            return Preset(owner, tables, *preset_origin(family, dataset, owner))
     return None
 
 

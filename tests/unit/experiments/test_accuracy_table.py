@@ -123,12 +123,13 @@ class TestPage:
         assert grid_table(Accuracy().grid, [], {}).rows == []
 
     def test_the_budget_is_named(self, run):
-        results = {Job("cora", "gcn"): run, Job("cora", "sdrf"): run, Job("roman-empire", "mlp"): run}
+        results = {Job("cora", "gcn"): run, Job("roman-empire", "sdrf"): run, Job("roman-empire", "mlp"): run}
         remarks = Accuracy().remarks(results)
         assert "- random search on validation, ten splits, one seed: gcn on cora\n" in remarks
-        assert "- the GCN's preset, not searched for this model: sdrf on cora\n" in remarks
+        assert "- the GCN's preset, not searched for this model: sdrf on roman-empire\n" in remarks
         assert remarks.endswith("- no preset: the package's defaults: mlp on roman-empire")
         assert Accuracy().remarks({Job("cora", "gcn"): None}) == ""
+        assert [row["tried"] for row in Accuracy().collect(results)] == [16, None, None]
 
     def test_all_of_it_is_on_the_page(self, run):
         rows = Accuracy().collect({Job("cora", "gcn"): run})

@@ -111,8 +111,9 @@ def test_a_temperature_laid_over_a_preset_is_constant_without_an_end_of_its_own(
     ("wanted", "owner"),
     [
         (("tuned", "cora", "gcn"), "gcn"),
-        (("tuned", "cora", "DropEdge"), "gcn"),
-        (("tuned", "cora", "sdrf", "GraphSAGE"), "sage"),
+        (("tuned", "cora", "DropEdge"), "drop-edge"),
+        (("tuned", "roman-empire", "DropEdge"), "gcn"),
+        (("tuned", "roman-empire", "sdrf", "GraphSAGE"), "sage"),
         (("few-labels", "cora", "drop-edge"), "gcn"),
         (("few-labels", "cora", "drop-edge", "gat"), None),
         (("robust", "cora", "drop-edge"), None),
@@ -127,3 +128,12 @@ def test_whose_preset_a_model_takes(wanted, owner):
     if found is not None:
         assert found.tables == read_preset(wanted[0], wanted[1], owner)
         assert len(found.source) > 10
+
+
+def test_what_is_laid_over_a_backbone_is_laid_over_the_one_that_is_asked_for():
+    own = ("iterations", "tau", "removal_bound")
+    over_gcn, over_sage = (find_preset("tuned", "cora", "sdrf", name).tables for name in ("gcn", "sage"))
+    gcn, sage = (read_preset("tuned", "cora", name) for name in ("gcn", "sage"))
+    assert over_gcn["train"] == gcn["train"] != over_sage["train"] == sage["train"]
+    assert {name: over_sage["model"].pop(name) for name in own} == {name: over_gcn["model"].pop(name) for name in own}
+    assert (over_gcn["model"], over_sage["model"]) == (gcn["model"], sage["model"])
