@@ -27,8 +27,9 @@ KEPT_WITH = {**dict.fromkeys(("mlp", "gcn", "sage", "gat"), "backbones"), "gumbe
 """The experiments that share these models' runs."""
 BUDGET = (
     "Settings tried: how many every model tried within one budget, of the same epochs, for validation to choose from"
-    " (`gumbel-mpnn reproduce budget`; a dash: not done there). In the words of the presets, what was chosen comes from:"
+    " (`gumbel-mpnn reproduce budget`; a dash: not done there). In the words of the presets, what was chosen is:"
 )
+
 
 class Accuracy(Experiment):
     """Every model on every data set of the main table; Squirrel and Chameleon are the filtered graphs."""

@@ -13,8 +13,8 @@ from gumbel_mpnn.data.spec import DatasetSpec, File, Form
 from gumbel_mpnn.data.tasks import bottleneck, leaf_count, tree_neighbors_match
 from gumbel_mpnn.experiments import Experiment, analyses, base, experiments, mixtures
 from gumbel_mpnn.experiments.accuracy import MODELS
-from gumbel_mpnn.experiments.budget import START
 from gumbel_mpnn.experiments.base import QUICK_DATASETS
+from gumbel_mpnn.experiments.budget import START
 from helpers import small_data
 
 STAND_INS = ("cora", "chameleon", "actor")

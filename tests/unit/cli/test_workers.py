@@ -60,10 +60,15 @@ def test_they_end_where_the_command_is_told_to(monkeypatch):
     """As by `timeout` or a scheduler of jobs, which send SIGTERM: nobody goes on in vain."""
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
     before, children = signal.getsignal(signal.SIGTERM), []
-    with pytest.raises(KeyboardInterrupt), workers_beside(["bottleneck"], Request(**ASKED, workers=2)):
-        children += multiprocessing.active_children()
-        os.kill(os.getpid(), signal.SIGTERM)
-        time.sleep(10)
+
+    def command():
+        with workers_beside(["bottleneck"], Request(**ASKED, workers=2)):
+            children.extend(multiprocessing.active_children())
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(10)
+
+    with pytest.raises(KeyboardInterrupt):
+        command()
     assert len(children) == 1
     assert not children[0].is_alive()
     assert signal.getsignal(signal.SIGTERM) == before
