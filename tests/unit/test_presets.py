@@ -1,7 +1,9 @@
 """Every preset file that comes with the package."""
 
+import csv
 import tomllib
 from importlib import resources
+from pathlib import Path
 
 import pytest
 
@@ -11,7 +13,7 @@ from gumbel_mpnn.errors import UnknownNameError
 from gumbel_mpnn.experiments.accuracy import MODELS
 from gumbel_mpnn.experiments.backbones import DATASETS
 from gumbel_mpnn.experiments.base import GENERATED
-from gumbel_mpnn.experiments.budget import Budget
+from gumbel_mpnn.experiments.budget import START, Budget
 from gumbel_mpnn.nn import backbones
 from gumbel_mpnn.presets import list_presets, preset_families, read_preset
 from gumbel_mpnn.runs import find_preset, make_settings
@@ -73,6 +75,25 @@ def test_all_models_were_chosen_of_as_many_settings(dataset):
 def test_a_start_is_kept_where_something_else_was_chosen(dataset, model):
     start, tuned = (make_settings(dataset, model, preset=family) for family in ("start", "tuned"))
     assert start != tuned
+
+
+CHOSEN = Path(__file__).parents[2] / "docs" / "results" / "budget.csv"
+
+
+@pytest.mark.skipif(not CHOSEN.is_file(), reason="the pages of results are not here")
+def test_presets_are_what_the_page_of_the_budget_says():
+    with CHOSEN.open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    for row in rows:
+        dataset, model, chosen = row["dataset"], row["model"], row["chosen"]
+        if chosen == START:
+            assert ("start", dataset, model) not in PRESETS
+        else:
+            start = make_settings(dataset, model, preset="start", overrides=chosen.split(", "))
+            assert make_settings(dataset, model) == start
+    assert {(row["dataset"], row["model"]) for row in rows} >= {(d, m) for d in DATASETS for m in MODELS} - {
+        (dataset, model) for dataset in NOT_YET for model in MODELS
+    }
 
 
 def test_a_preset_like_another_has_all_that_it_does_not_change():
