@@ -16,7 +16,7 @@ from gumbel_mpnn.errors import UserError, did_you_mean
 from gumbel_mpnn.nn import backbones
 from gumbel_mpnn.presets import preset_origin, read_preset
 from gumbel_mpnn.rewiring import OnBackbone
-from gumbel_mpnn.settings_tables import merge, parse_overrides, read_settings_file
+from gumbel_mpnn.settings_tables import is_settings_file, merge, parse_overrides, read_settings_file
 from gumbel_mpnn.training import models
 
 
@@ -39,7 +39,7 @@ def make_settings(
     if "rewiring" in changes:  # else the preset's tau_end would go with a tau that is laid over it
         changes["rewiring"] = constant_temperature(changes["rewiring"])
     base: Mapping[str, Any] | None = None
-    if isinstance(preset, Path) or (preset or "").endswith(".toml"):
+    if is_settings_file(preset):
         base = read_settings_file(Path(preset or ""))
     elif preset is not None:
         found = find_preset(str(preset), name, model, changes.get("model", {}).get("backbone"))
