@@ -83,7 +83,11 @@ def test_the_weight_column_becomes_edge_weight(read):
     assert data.edge_weight.tolist() == [0.5, 2, 0.5, 2]
 
 
-@pytest.mark.parametrize("written", [str.upper, str.title, "  {}  ".format, '" {} "'.format], ids=repr)
+@pytest.mark.parametrize(
+    "written",
+    [str.upper, str.title, "  {}  ".format, '" {} "'.format],
+    ids=["upper", "title", "blanks", "blanks in quotes"],
+)
 def test_columns_are_found_whatever_their_case_and_the_blanks_around(read, written):
     def header(*names):
         return ",".join(map(written, names)) + "\n"
