@@ -114,7 +114,7 @@ class Accuracy(Experiment):
         sources: dict[str, dict[str, list[str]]] = {}
         for job, run in results.items():
             if run is not None:
-                sources.setdefault(_source(job), {}).setdefault(job.model, []).append(job.dataset)
+                sources.setdefault(_origin(job)[0], {}).setdefault(job.model, []).append(job.dataset)
         lines = [
             f"- {source}: " + "; ".join(f"{model} on {', '.join(names)}" for model, names in models.items())
             for source, models in sources.items()
@@ -139,8 +139,8 @@ def _row(job: Job, run: Run | None, others: Mapping[str, Run | None], paper: lis
     row |= {"paper": paper[0], "paper_pm": paper[1]}
     if run is None:
         return row | {"verdict": "no data", "top": ""}
-    row |= {**figures(run), "val": 100 * run.val.mean, "epochs": run.settings.train.epochs, "top": _top(run, others)}
-    row["tried"] = _tried(job)
+    row |= {**figures(run), "val": 100 * run.val.mean, "epochs": run.settings.train.epochs}
+    row |= {"tried": _origin(job)[1], "top": _top(run, others)}
     if paper[0] is not None:
         row["to_paper"] = 100 * run.test.mean - paper[0]
     return row
@@ -154,17 +154,11 @@ def _top(run: Run, others: Mapping[str, Run | None]) -> str:
     return "worse" if compare(best.records, run.records).verdict == "better" else "same"
 
 
-def _tried(job: Job) -> int | None:
-    """Of how many settings those of the model itself were chosen."""
-    preset = find_preset(job.preset, job.dataset, job.model)
-    return preset.tried if preset is not None and preset.model == job.model else None
-
-
-def _source(job: Job) -> str:
-    """What the preset says of its origin."""
+def _origin(job: Job) -> tuple[str, int | None]:
+    """What the preset says of where it comes from, and of how many settings its own were chosen."""
     preset = find_preset(job.preset, job.dataset, job.model)
     if preset is None:
-        return "no preset: the package's defaults"
+        return "no preset: the package's defaults", None
     if preset.model != job.model:
-        return f"the {preset.model.upper()}'s preset, not searched for this model"
-    return preset.source
+        return f"the {preset.model.upper()}'s preset, not searched for this model", None
+    return preset.source, preset.tried

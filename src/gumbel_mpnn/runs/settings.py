@@ -66,12 +66,12 @@ def find_preset(family: str, dataset: str, model: str, backbone: str | None = No
     `backbone` is the one that the model is put on, where it is not the model's default: what is laid over the preset of
     a backbone is then laid over that one's.
     """
-    kind, owners, beneath = models[model], [models.canonical(model)], None
+    kind, owners = models[model], [models.canonical(model)]
+    asked = None if backbone is None else backbones.canonical(str(backbone))
     if issubclass(kind, OnBackbone):
-        beneath = backbones.canonical(kind.default_backbone if backbone is None else str(backbone))
-        owners.append(beneath)
+        owners.append(asked or kind.default_backbone)
     for owner in owners:
-        tables = read_preset(family, dataset, owner, beneath)
+        tables = read_preset(family, dataset, owner, asked)
         if tables is not None:
             return Preset(owner, tables, *preset_origin(family, dataset, owner))
     return None
