@@ -274,7 +274,7 @@ class TestKeptGraphs:
 
     def test_another_graph_is_asked_about_anew(self, tmp_path):
         run = quick(model="gumbel-mpnn", runs=tmp_path)
-        other = changed(small_data(), x=2 * small_data().x)
+        other = changed(small_data(), x=small_data().x.roll(1, dims=0))
         same = run.rewire(small_data(), threshold=0.0)
         torch.testing.assert_close(same.edge_probability, run.rewire(threshold=0.0).edge_probability)
-        assert not torch.allclose(run.rewire(other, threshold=0.0).edge_probability, same.edge_probability)
+        assert run.rewire(other, threshold=0.0).num_edges != same.num_edges  # its candidates are others
