@@ -21,7 +21,8 @@ from gumbel_mpnn.experiments.views import Grid
 from gumbel_mpnn.records import compare
 from gumbel_mpnn.runs import Run, find_preset
 
-MODELS = ("mlp", "gcn", "sage", "gat", "drop-edge", "sdrf", "gumbel-mpnn")
+BASELINES = ("mlp", "gcn", "sage", "gat", "drop-edge", "sdrf")
+MODELS = (*BASELINES, "gumbel-mpnn")
 BACKBONE = "gcn"
 KEPT_WITH = {**dict.fromkeys(("mlp", "gcn", "sage", "gat"), "backbones"), "gumbel-mpnn": "rewiring"}
 """The experiments that share these models' runs."""
@@ -51,6 +52,12 @@ class Accuracy(Experiment):
         "high": "to",
         "p": "corrected p",
         "top": "against the best",
+        "baseline": "best baseline",
+        "baseline_difference": "ours − best baseline",
+        "baseline_low": "95 % from",
+        "baseline_high": "to",
+        "baseline_p": "corrected p",
+        "baseline_verdict": "verdict",
     }
     grid = Grid(
         down="dataset",
@@ -81,14 +88,14 @@ class Accuracy(Experiment):
         found: dict[str, dict[str, Run | None]] = {}
         for job, run in results.items():
             found.setdefault(job.dataset, {})[job.model] = run
-        paired = {
-            model: differences({name: (runs.get(model), runs.get(BACKBONE)) for name, runs in found.items()})
-            for model in MODELS
-            if model != BACKBONE
-        }
+        to_backbone = _paired(found, dict.fromkeys(found, BACKBONE))
+        best = {dataset: _best_baseline(runs) for dataset, runs in found.items()}
+        to_best = _paired(found, best)
         return [
             _row(job, run, found[job.dataset], paper.get(job.dataset, {}).get(job.model, [None, None]))
-            | ({} if run is None or job.model == BACKBONE else paired[job.model][job.dataset])
+            | ({} if run is None else to_backbone[job.model][job.dataset])
+            | {"baseline": None if run is None else best[job.dataset]}
+            | {f"baseline_{name}": value for name, value in to_best[job.model][job.dataset].items()}
             for job, run in results.items()
         ]
 
@@ -131,6 +138,28 @@ class AccuracyUnfiltered(Accuracy):
     def datasets(self) -> tuple[str, ...]:
         """The data sets of the paper's appendix table."""
         return UNFILTERED
+
+
+def _best_baseline(runs: Mapping[str, Run | None]) -> str | None:
+    """The baseline with the highest test mean."""
+    done = {model: run.test.mean for model in BASELINES if (run := runs.get(model)) is not None}
+    return max(done, key=done.__getitem__, default=None)
+
+
+def _paired(
+    found: Mapping[str, Mapping[str, Run | None]], others: Mapping[str, str | None]
+) -> dict[str, dict[str, Columns]]:
+    """Every model against another one on each data set, which it is not itself: model → data set → columns."""
+    return {
+        model: differences(
+            {
+                dataset: (runs.get(model), None if other in (None, model) else runs.get(other))
+                for dataset, runs in found.items()
+                for other in [others[dataset]]
+            }
+        )
+        for model in MODELS
+    }
 
 
 def _row(job: Job, run: Run | None, others: Mapping[str, Run | None], paper: list[float | None]) -> Columns:
