@@ -9,9 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from gumbel_mpnn.errors import UserError
+from gumbel_mpnn.suffix import suffix_of
 
 OF_THE_FILE = ("source", "tried")
 """What a settings file says of itself: where its values come from, and of how many settings they were chosen."""
+
+
+def is_settings_file(preset: str | Path | None) -> bool:
+    """Whether a preset is a person's own TOML file, and not the name of a family."""
+    return isinstance(preset, Path) or (preset is not None and suffix_of(preset) == ".toml")
 
 
 def read_settings_file(path: Path) -> dict[str, Any]:

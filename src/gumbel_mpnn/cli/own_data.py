@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from gumbel_mpnn.errors import UserError
+from gumbel_mpnn.suffix import suffix_of
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -107,7 +108,7 @@ class Source:
         """Whether own data are an npz file, whose arrays have names of their own; a `UserError` if no graph file."""
         if self.graph is None or self.graph.name.lower().endswith(GRAPHML):
             return False
-        if self.graph.suffix.lower() != ".npz":
+        if suffix_of(self.graph) != ".npz":
             raise UserError(
                 f"--graph takes .npz and .graphml files, not {self.graph}: CSV goes with --nodes and --edges"
             )

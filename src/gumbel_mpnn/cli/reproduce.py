@@ -21,6 +21,7 @@ from gumbel_mpnn.cli.common import (
 )
 from gumbel_mpnn.cli.reproduction import SUMMARY, Request, reproduction, summarize, tell_absent
 from gumbel_mpnn.errors import UserError
+from gumbel_mpnn.suffix import suffix_of
 
 ALL = "all"
 SEEDS, QUICK_SEEDS = 3, 1
@@ -74,7 +75,7 @@ def reproduce(
         with workers_beside(_tables_of_all(), request) as request:
             _reproduce_all(request, Path("results") if out is None else out)
         return
-    if out is not None and (out.suffix != ".md" or out.is_dir()):
+    if out is not None and (suffix_of(out) != ".md" or out.is_dir()):
         raise UserError(f"--out {out} is no name of a Markdown page: give it one that ends in .md")
     with workers_beside([name] if name in experiments else [], request) as request:
         done = reproduction(name, request)

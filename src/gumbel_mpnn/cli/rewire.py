@@ -10,6 +10,7 @@ import typer
 from gumbel_mpnn.cli.common import DataRootOption, FormatOption, OutputFormat, RunsOption, emit, in_one_sentence, note
 from gumbel_mpnn.cli.finished_runs import folder_of, training_data
 from gumbel_mpnn.cli.own_data import EdgesOption, FeaturesOption, GraphOption, LabelOption, NodesOption, Source
+from gumbel_mpnn.suffix import suffix_of
 
 
 @in_one_sentence
@@ -42,11 +43,12 @@ def rewire(
     from gumbel_mpnn.report import Table
     from gumbel_mpnn.runs import learned_graph
 
-    check_suffix(out.suffix)
+    suffix = suffix_of(out)
+    check_suffix(suffix)
     source = Source(None, nodes, edges, graph, label, features)
     folder = folder_of(run, runs)
     data = learned_graph(folder, threshold)
-    alone = out.suffix == ".csv"
+    alone = suffix == ".csv"
     trained_on = None if alone and not source.is_own else training_data(folder, source, data_root)
     if trained_on is not None:
         for name, value in without_pairs(trained_on, int(data.num_nodes or 0)).to_dict().items():

@@ -65,11 +65,11 @@ def train(
     from gumbel_mpnn.cli.progress import ProgressMonitor
     from gumbel_mpnn.report.run_table import run_table
     from gumbel_mpnn.runs import fit
-    from gumbel_mpnn.settings_tables import merge, parse_overrides, read_settings_file
+    from gumbel_mpnn.settings_tables import is_settings_file, merge, parse_overrides, read_settings_file
 
     if predictions is not None and predictions.is_dir():
         raise UserError(f"--predictions {predictions} is a folder: name a file in it")
-    own_preset = read_settings_file(Path(preset)) if preset.endswith(".toml") else None
+    own_preset = read_settings_file(Path(preset)) if is_settings_file(preset) else None
     changes = merge(own_preset, parse_overrides(overrides or ()))
     undirected = bool(changes.get("data", {}).get("undirected", True))
     source = Source(dataset, nodes, edges, graph, label, features).to_train_on(undirected)
@@ -104,6 +104,7 @@ def _what_was_read(source: str | Data, undirected: bool, model: str, preset: str
     """A sentence that would show a column taken for another, or settings that nobody chose."""
     from gumbel_mpnn.data import check, get_spec
     from gumbel_mpnn.runs import find_preset
+    from gumbel_mpnn.settings_tables import is_settings_file
     from gumbel_mpnn.training import models
 
     if not isinstance(source, str):
@@ -113,7 +114,7 @@ def _what_was_read(source: str | Data, undirected: bool, model: str, preset: str
             f" {_edges_in_words(source, facts, undirected)}, {source.num_features} features,"
             f" {facts.num_classes} classes"
         )
-    if preset is None or preset.endswith(".toml"):
+    if preset is None or is_settings_file(preset):
         return ""
     name, model = get_spec(source).name, models.canonical(model)
     return preset_in_place(preset, name, model, find_preset(preset, name, model, backbone))

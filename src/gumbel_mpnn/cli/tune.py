@@ -50,13 +50,13 @@ def tune(
     """Try settings and list them, best validation first; test figures decide nothing and are not shown."""
     from gumbel_mpnn.cli.progress import ProgressMonitor
     from gumbel_mpnn.report import Table
-    from gumbel_mpnn.settings_tables import merge, read_settings_file
+    from gumbel_mpnn.settings_tables import is_settings_file, merge, read_settings_file
     from gumbel_mpnn.tuning import choices, search
 
     tables = merge(read_settings_file(space))
     if not choices(tables):
         raise UserError(f"{space} leaves nothing open: give some setting a list of choices")
-    own_preset = read_settings_file(Path(preset)) if preset.endswith(".toml") else None
+    own_preset = read_settings_file(Path(preset)) if is_settings_file(preset) else None
     undirected = merge(own_preset, tables).get("data", {}).get("undirected", True)
     # Where both are tried, directions are read: training without them passes them over.
     in_every_trial = all(undirected) if isinstance(undirected, list) else bool(undirected)

@@ -11,8 +11,9 @@ import os
 import signal
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
+from multiprocessing.process import BaseProcess
 from typing import NoReturn
 
 import torch
@@ -37,22 +38,25 @@ def workers_beside(names: Sequence[str], request: Request) -> Iterator[Request]:
     spawning = multiprocessing.get_context("spawn")
     places = range(1, request.workers)
     workers = [spawning.Process(target=_assist, args=(names, request, place), daemon=True) for place in places]
-    threads, on_term = torch.get_num_threads(), signal.getsignal(signal.SIGTERM)
-    if workers:
-        _share_cores(request)
-        signal.signal(signal.SIGTERM, _interrupt)
-    for worker in workers:
-        worker.start()
-    try:
-        yield request
-    finally:
-        torch.set_num_threads(threads)
-        for worker in workers:
-            worker.terminate()
-        for worker in workers:
-            worker.join()
+    with ExitStack() as stack:
         if workers:
-            signal.signal(signal.SIGTERM, on_term)
+            stack.callback(torch.set_num_threads, torch.get_num_threads())
+            stack.callback(signal.signal, signal.SIGTERM, signal.getsignal(signal.SIGTERM))
+            stack.callback(_end, workers)
+            signal.signal(signal.SIGTERM, _interrupt)
+            _share_cores(request)
+        for worker in workers:
+            worker.start()
+        yield request
+
+
+def _end(workers: Sequence[BaseProcess]) -> None:
+    """Those that were started, however far."""
+    started = [worker for worker in workers if worker.pid is not None]
+    for worker in started:
+        worker.terminate()
+    for worker in started:
+        worker.join()
 
 
 def _interrupt(*_: object) -> NoReturn:

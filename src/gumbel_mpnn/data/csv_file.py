@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,50 +12,50 @@ from gumbel_mpnn.errors import DataError, did_you_mean
 if TYPE_CHECKING:
     import pandas as pd
 
+Header = Mapping[str, str]
+"""The columns of a file, by their name in its table, and as they are written: a second `x` is `x.1` in the table."""
+
 _NO_NUMBER = ["", "nan", "NaN", "NA", "null"]
 _HEADER_LINES = 1
 _OTHER_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 _DECIMAL = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
 
 
-def read_header(path: str | Path) -> list[str]:
-    """The names of the columns; a second one of the same name ends in `.1`, as pandas has it."""
-    names = [str(name) for name in read_table(path, [], [], nrows=0).columns]
+def read_header(path: str | Path) -> Header:
+    """The columns of a file."""
+    header = dict(zip(_parse(path, nrows=0), _parse(path, nrows=1, header=None, dtype=str).iloc[0], strict=True))
     for separator, word in _OTHER_SEPARATORS.items():
-        if len(names) == 1 and separator in names[0]:
+        if len(header) == 1 and separator in next(iter(header)):
             raise DataError(f"the cells of {path} have {word} between them: write it with commas")
-    return names
+    return header
 
 
-def check_column(path: str | Path, header: Sequence[str], name: str) -> str:
-    """The name, if a column is called so."""
-    if name not in header:
+def known_column(path: str | Path, header: Header, name: str) -> str | None:
+    """The column that is called so, whatever its case and the blanks around it; None where there is none."""
+    return _only(path, {column: written for column, written in header.items() if _plain(written) == name})
+
+
+def check_column(path: str | Path, header: Header, name: str) -> str:
+    """The column that a person has named: the one written so or, without one, in other case or with blanks around."""
+    same = (
+        {column: written for column, written in header.items() if written == name},
+        {column: written for column, written in header.items() if column == name},
+        {column: written for column, written in header.items() if _plain(written) == _plain(name)},
+    )
+    found = _only(path, next(filter(None, same), {}))
+    if found is None:
         like_data = any(map(_DECIMAL.fullmatch, header))
         hint = "; its first line looks like data, but it should be a header" if like_data else ""
         raise DataError(f"{path} has no column {name!r}: {did_you_mean(name, header)}{hint}")
-    return name
+    return found
 
 
-def read_table(path: str | Path, header: Sequence[str], text: Sequence[str], nrows: int | None = None) -> pd.DataFrame:
+def read_table(path: str | Path, header: Header, text: Sequence[str]) -> pd.DataFrame:
     """The table, `text` columns as they are and the others as numbers where they can be; blank lines are left out."""
     import pandas as pd
 
-    try:
-        table = pd.read_csv(
-            path,
-            dtype=dict.fromkeys(text, str),
-            keep_default_na=False,  # a node may well be called NA
-            na_values={name: _NO_NUMBER for name in header if name not in text},
-            skipinitialspace=True,
-            skip_blank_lines=False,  # so that row and line numbers agree
-            nrows=nrows,
-        )
-    except FileNotFoundError:
-        raise DataError(f"there is no file {path}") from None
-    except UnicodeError as error:
-        raise DataError(f"{path} is not written in UTF-8: save it as UTF-8") from error
-    except (ValueError, OSError) as error:  # pandas' parser errors are ValueErrors
-        raise DataError(f"{path} is not a readable CSV file ({str(error).strip()})") from error
+    no_number = {name: _NO_NUMBER for name in header if name not in text}
+    table = _parse(path, dtype=dict.fromkeys(text, str), na_values=no_number)
     if not isinstance(table.index, pd.RangeIndex):
         raise DataError(f"the lines of {path} have more cells than its header names")
     blank = (table.isna() | (table == "")).all(axis=1)
@@ -65,3 +65,34 @@ def read_table(path: str | Path, header: Sequence[str], text: Sequence[str], nro
 def line_of(row: Any) -> int:
     """The line of the file on which the row with this index stands."""
     return int(row) + 1 + _HEADER_LINES
+
+
+def _parse(path: str | Path, **options: Any) -> pd.DataFrame:
+    import pandas as pd
+
+    try:
+        table: pd.DataFrame = pd.read_csv(
+            path,
+            keep_default_na=False,  # a node may well be called NA
+            skipinitialspace=True,
+            skip_blank_lines=False,  # so that row and line numbers agree
+            **options,
+        )
+    except FileNotFoundError:
+        raise DataError(f"there is no file {path}") from None
+    except UnicodeError as error:
+        raise DataError(f"{path} is not written in UTF-8: save it as UTF-8") from error
+    except (ValueError, OSError) as error:  # pandas' parser errors are ValueErrors
+        raise DataError(f"{path} is not a readable CSV file ({str(error).strip()})") from error
+    return table
+
+
+def _only(path: str | Path, found: Header) -> str | None:
+    if len(found) > 1:
+        names = " and ".join(map(repr, found.values()))
+        raise DataError(f"{path} has the columns {names}, of which only one can be taken: rename or delete the others")
+    return next(iter(found), None)
+
+
+def _plain(name: str) -> str:
+    return name.strip().casefold()

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from gumbel_mpnn.atomic import naming
 from gumbel_mpnn.data.spec import File
 from gumbel_mpnn.errors import DataError
 
@@ -42,8 +43,9 @@ def download(files: Sequence[File], folder: Path, progress: Progress | None = No
 def _downloaded(url: str, folder: Path, progress: Progress | None) -> Iterator[Path]:
     """A temporary file in `folder` with all of `url`; it is gone afterwards, whatever happens, unless moved away."""
     with urllib.request.urlopen(url, timeout=_TIMEOUT_SECONDS) as response:
-        folder.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=".download-", dir=folder)
+        with naming(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            handle, name = tempfile.mkstemp(prefix=".download-", dir=folder)
         part, done = Path(name), 0
         try:
             length = response.headers.get("Content-Length")
@@ -85,4 +87,5 @@ def _check(part: Path, file: File) -> None:
 
 def _move(part: Path, target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
-    part.replace(target)
+    with naming(target):
+        part.replace(target)

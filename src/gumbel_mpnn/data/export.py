@@ -22,6 +22,7 @@ from gumbel_mpnn.data.own import GIVEN, PROBABILITY, SPLIT
 from gumbel_mpnn.data.savable import check_edges_to_save, check_nodes_to_save, count_nodes
 from gumbel_mpnn.errors import DataWarning, UserError, did_you_mean
 from gumbel_mpnn.graph import says_directed
+from gumbel_mpnn.suffix import suffix_of
 
 SUFFIXES = (".npz", ".csv", ".graphml")
 MOST_FEATURES = 100
@@ -44,7 +45,7 @@ def save_graph(data: Data, path: str | Path) -> None:
         path: A file called `.npz`, `.csv` or `.graphml`; written whole or not at all.
     """
     path = Path(path)
-    write_atomically(path, graph_file(data, path.suffix))
+    write_atomically(path, graph_file(data, suffix_of(path)))
 
 
 def graph_file(data: Data, suffix: str) -> bytes:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
-from gumbel_mpnn.data.csv_file import check_column, line_of, read_header, read_table
+from gumbel_mpnn.data.csv_file import Header, check_column, known_column, line_of, read_header, read_table
 from gumbel_mpnn.data.own import GIVEN, PROBABILITY, SPLIT, assemble, named_after, warn_of_mixed
 from gumbel_mpnn.errors import DataError
 
@@ -35,7 +35,8 @@ def from_csv(
     an empty label is predicted but never trained on. A column `split` of the nodes (train, val, test or empty) becomes
     the masks, and the columns `weight`, `probability` (numbers) and `given` (true or false) of the edges become
     `edge_weight`, `edge_probability` and `edge_origin`. An edge that is listed several times becomes one with the mean
-    of its weights; models leave self-loops out, since convolutions add their own.
+    of its weights; models leave self-loops out, since convolutions add their own. Columns are found by their names
+    whatever the case and the blanks around them.
 
     Args:
         nodes: the file with a line per node.
@@ -50,11 +51,15 @@ def from_csv(
         as_listed: keep every edge as often as the file lists it, in its direction, whatever `undirected` says.
     """
     header = read_header(nodes)
-    id = check_column(nodes, header, id or ("id" if "id" in header else header[0]))
-    text = [id, *([] if label is None else [check_column(nodes, header, label)]), *([SPLIT] if SPLIT in header else [])]
-    for name in features or ():
-        if check_column(nodes, header, name) in text:
-            raise DataError(f"column {name!r} of {nodes} is the id, label or split, so it cannot be a feature")
+    id = check_column(nodes, header, id) if id else known_column(nodes, header, "id") or next(iter(header))
+    label = None if label is None else check_column(nodes, header, label)
+    part = known_column(nodes, header, SPLIT)
+    text = [name for name in (id, label, part) if name is not None]
+    if features:
+        features = [check_column(nodes, header, name) for name in features]
+        for name in features:
+            if name in text:
+                raise DataError(f"column {name!r} of {nodes} is the id, label or split, so it cannot be a feature")
 
     table = read_table(nodes, header, text)
     ids = table[id].str.strip()
@@ -67,7 +72,7 @@ def from_csv(
         x=None if features is False else _features(nodes, table.drop(columns=text), features, ids),
         edges=ends,
         **about,
-        split=table[SPLIT].str.strip().str.lower().tolist() if SPLIT in header else None,
+        split=None if part is None else table[part].str.strip().str.lower().tolist(),
         undirected=undirected,
         as_listed=as_listed,
     )
@@ -131,11 +136,8 @@ def _edges(
     header = read_header(path)
     if len(header) < 2:
         raise DataError(f"{path} needs two columns with a comma between them, one for each end of an edge")
-    by_name = {"source", "target"} <= set(header)
-    first, second = ("source", "target") if by_name else header[:2]
-    if not by_name and source is None and target is None:
-        _check_header(path, first, second, ids)
-    names = [check_column(path, header, name) for name in (source or first, target or second)]
+    names = _ends(path, header, source, target, ids)
+    columns = [known_column(path, header, name) for name in ("weight", PROBABILITY, GIVEN)]
     table = read_table(path, header, names)
 
     row_of = pd.Index(ids)
@@ -146,19 +148,37 @@ def _edges(
         missing = table[names[end]].iloc[row].strip()
         has = "has in its first line, where the header should be" if missing == ids.name else "does not have"
         raise DataError(f"line {line_of(table.index[row])} of {path} names the node {missing!r}, which {nodes} {has}")
-    probability, given = table.get(PROBABILITY), table.get(GIVEN)
-    likely = probability is not None and pd.api.types.is_numeric_dtype(probability)
+    weight, probability, given = (None if name is None else table[name] for name in columns)
+    if probability is not None and not pd.api.types.is_numeric_dtype(probability):
+        probability = None
     about = {
-        "weight": _weights(path, table),
-        "probability": probability.to_numpy(dtype=np.float32, copy=True) if likely else None,
+        "weight": None if weight is None else _weights(path, weight),
+        "probability": None if probability is None else probability.to_numpy(dtype=np.float32, copy=True),
         "given": given.to_numpy(copy=True) if given is not None and given.dtype == bool else None,
     }
     return ends.astype(np.int64), about
 
 
-def _check_header(path: str | Path, first: str, second: str, ids: pd.Series[str]) -> None:
+def _ends(
+    path: str | Path, header: Header, source: str | None, target: str | None, ids: pd.Series[str]
+) -> tuple[str, str]:
+    """The columns of the two ends of an edge."""
+    if source and target:
+        return check_column(path, header, source), check_column(path, header, target)
+    first, second = (known_column(path, header, name) for name in ("source", "target"))
+    if first is None or second is None:
+        first, second = list(header)[:2]
+        if not source and not target:
+            _check_header(path, [header[first], header[second]], ids)
+    return (
+        check_column(path, header, source) if source else first,
+        check_column(path, header, target) if target else second,
+    )
+
+
+def _check_header(path: str | Path, written: Sequence[str], ids: pd.Series[str]) -> None:
     """Refuse columns that are called as nodes are: the first edge would be taken for the header, and be lost."""
-    ends = [first.strip(), (first if second == f"{first}.1" else second).strip()]  # pandas tells equal names apart so
+    ends = [name.strip() for name in written]
     if ids.isin(ends).sum() == len(set(ends)):
         raise DataError(
             f"the first line of {path} names the nodes {' and '.join(map(repr, ends))}, so it seems to be an edge and "
@@ -166,19 +186,16 @@ def _check_header(path: str | Path, first: str, second: str, ids: pd.Series[str]
         )
 
 
-def _weights(path: str | Path, table: pd.DataFrame) -> NDArray[np.float32] | None:
-    """The weight of every edge [E], if there is such a column."""
+def _weights(path: str | Path, weight: pd.Series[Any]) -> NDArray[np.float32]:
+    """The weight of every edge [E]."""
     import pandas as pd
 
-    weight = table.get("weight")
-    if weight is None:
-        return None
     numbers: NDArray[np.float32] = pd.to_numeric(weight, errors="coerce").to_numpy(dtype=np.float32, copy=True)
     wrong = np.flatnonzero(~(np.isfinite(numbers) & (numbers >= 0)))
     if len(wrong):
         value = weight.iloc[wrong[0]]
         found = "no weight" if pd.isna(value) else f"the weight {value}"
         raise DataError(
-            f"line {line_of(table.index[wrong[0]])} of {path} has {found}: weights are finite numbers of at least 0"
+            f"line {line_of(weight.index[wrong[0]])} of {path} has {found}: weights are finite numbers of at least 0"
         )
     return numbers

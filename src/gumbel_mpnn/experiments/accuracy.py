@@ -21,7 +21,8 @@ from gumbel_mpnn.experiments.views import Grid
 from gumbel_mpnn.records import compare
 from gumbel_mpnn.runs import Run, find_preset
 
-MODELS = ("mlp", "gcn", "sage", "gat", "drop-edge", "sdrf", "gumbel-mpnn")
+BASELINES = ("mlp", "gcn", "sage", "gat", "drop-edge", "sdrf")
+MODELS = (*BASELINES, "gumbel-mpnn")
 BACKBONE = "gcn"
 KEPT_WITH = {**dict.fromkeys(("mlp", "gcn", "sage", "gat"), "backbones"), "gumbel-mpnn": "rewiring"}
 """The experiments that share these models' runs."""
@@ -51,6 +52,12 @@ class Accuracy(Experiment):
         "high": "to",
         "p": "corrected p",
         "top": "against the best",
+        "baseline": "best baseline",
+        "baseline_difference": "ours − best baseline",
+        "baseline_low": "95 % from",
+        "baseline_high": "to",
+        "baseline_p": "corrected p",
+        "baseline_verdict": "verdict",
     }
     grid = Grid(
         down="dataset",
@@ -81,14 +88,14 @@ class Accuracy(Experiment):
         found: dict[str, dict[str, Run | None]] = {}
         for job, run in results.items():
             found.setdefault(job.dataset, {})[job.model] = run
-        paired = {
-            model: differences({name: (runs.get(model), runs.get(BACKBONE)) for name, runs in found.items()})
-            for model in MODELS
-            if model != BACKBONE
-        }
+        to_backbone = _paired(found, dict.fromkeys(found, BACKBONE))
+        best = {dataset: _best_baseline(runs) for dataset, runs in found.items()}
+        to_best = _paired(found, best)
         return [
             _row(job, run, found[job.dataset], paper.get(job.dataset, {}).get(job.model, [None, None]))
-            | ({} if run is None or job.model == BACKBONE else paired[job.model][job.dataset])
+            | ({} if run is None else to_backbone[job.model][job.dataset])
+            | {"baseline": None if run is None else best[job.dataset]}
+            | {f"baseline_{name}": value for name, value in to_best[job.model][job.dataset].items()}
             for job, run in results.items()
         ]
 
@@ -114,7 +121,7 @@ class Accuracy(Experiment):
         sources: dict[str, dict[str, list[str]]] = {}
         for job, run in results.items():
             if run is not None:
-                sources.setdefault(_source(job), {}).setdefault(job.model, []).append(job.dataset)
+                sources.setdefault(_origin(job)[0], {}).setdefault(job.model, []).append(job.dataset)
         lines = [
             f"- {source}: " + "; ".join(f"{model} on {', '.join(names)}" for model, names in models.items())
             for source, models in sources.items()
@@ -133,14 +140,36 @@ class AccuracyUnfiltered(Accuracy):
         return UNFILTERED
 
 
+def _best_baseline(runs: Mapping[str, Run | None]) -> str | None:
+    """The baseline with the highest test mean."""
+    done = {model: run.test.mean for model in BASELINES if (run := runs.get(model)) is not None}
+    return max(done, key=done.__getitem__, default=None)
+
+
+def _paired(
+    found: Mapping[str, Mapping[str, Run | None]], others: Mapping[str, str | None]
+) -> dict[str, dict[str, Columns]]:
+    """Every model against another one on each data set, which it is not itself: model → data set → columns."""
+    return {
+        model: differences(
+            {
+                dataset: (runs.get(model), None if other in (None, model) else runs.get(other))
+                for dataset, runs in found.items()
+                for other in [others[dataset]]
+            }
+        )
+        for model in MODELS
+    }
+
+
 def _row(job: Job, run: Run | None, others: Mapping[str, Run | None], paper: list[float | None]) -> Columns:
     names = ("test", "std", "stderr", "n", "val", "epochs", "tried", "paper", "paper_pm", "to_paper", *PAIRED, "top")
     row: Columns = {"dataset": job.dataset, "model": job.model, **dict.fromkeys(names)}
     row |= {"paper": paper[0], "paper_pm": paper[1]}
     if run is None:
         return row | {"verdict": "no data", "top": ""}
-    row |= {**figures(run), "val": 100 * run.val.mean, "epochs": run.settings.train.epochs, "top": _top(run, others)}
-    row["tried"] = _tried(job)
+    row |= {**figures(run), "val": 100 * run.val.mean, "epochs": run.settings.train.epochs}
+    row |= {"tried": _origin(job)[1], "top": _top(run, others)}
     if paper[0] is not None:
         row["to_paper"] = 100 * run.test.mean - paper[0]
     return row
@@ -154,17 +183,11 @@ def _top(run: Run, others: Mapping[str, Run | None]) -> str:
     return "worse" if compare(best.records, run.records).verdict == "better" else "same"
 
 
-def _tried(job: Job) -> int | None:
-    """Of how many settings those of the model itself were chosen."""
-    preset = find_preset(job.preset, job.dataset, job.model)
-    return preset.tried if preset is not None and preset.model == job.model else None
-
-
-def _source(job: Job) -> str:
-    """What the preset says of its origin."""
+def _origin(job: Job) -> tuple[str, int | None]:
+    """What the preset says of where it comes from, and of how many settings its own were chosen."""
     preset = find_preset(job.preset, job.dataset, job.model)
     if preset is None:
-        return "no preset: the package's defaults"
+        return "no preset: the package's defaults", None
     if preset.model != job.model:
-        return f"the {preset.model.upper()}'s preset, not searched for this model"
-    return preset.source
+        return f"the {preset.model.upper()}'s preset, not searched for this model", None
+    return preset.source, preset.tried

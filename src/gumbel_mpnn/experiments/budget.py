@@ -13,8 +13,8 @@ from gumbel_mpnn.experiments.backbones import DATASETS
 from gumbel_mpnn.experiments.base import Columns, Job, Row
 from gumbel_mpnn.experiments.page import Experiment
 from gumbel_mpnn.presets import read_preset
-from gumbel_mpnn.records import Summary
-from gumbel_mpnn.runs import Run
+from gumbel_mpnn.records import Summary, flat
+from gumbel_mpnn.runs import Run, make_settings
 from gumbel_mpnn.tuning import Tables, draws
 
 TRIALS, TRIALS_OF_LARGE = 16, 8
@@ -68,9 +68,11 @@ def space_of(model: str) -> Tables:
 
 def _trials(dataset: str, model: str) -> list[Job]:
     count = TRIALS_OF_LARGE if dataset in LARGE else TRIALS
-    drawn = islice(draws(space_of(model), seed=DATASETS.index(dataset)), count - 1)
-    overrides = [tuple(f"{name}={_literal(value)}" for name, value in chosen.items()) for chosen, _ in drawn]
     start = "tuned" if read_preset("start", dataset, model) is None else "start"
+    known = flat(make_settings(dataset, model, preset=start).to_dict())
+    drawn = (chosen for chosen, _ in draws(space_of(model), seed=DATASETS.index(dataset)))
+    others = islice((chosen for chosen in drawn if not chosen.items() <= known.items()), count - 1)
+    overrides = [tuple(f"{name}={_literal(value)}" for name, value in chosen.items()) for chosen in others]
     return [
         Job(dataset, model, start, experiment=KEPT_WITH.get(model, "accuracy")),
         *(Job(dataset, model, overrides=each) for each in overrides),

@@ -10,6 +10,7 @@ from gumbel_mpnn.experiments import Chart
 from gumbel_mpnn.experiments.base import Row
 from gumbel_mpnn.report.names import MODEL_COLUMN, MODEL_NAMES
 from gumbel_mpnn.report.style import PALETTE, figure_style
+from gumbel_mpnn.suffix import suffix_of
 
 MARKERS = "osD^vPX"
 
@@ -32,7 +33,7 @@ def draw_charts(charts: Iterable[Chart], rows: Sequence[Row], paths: Iterable[Pa
         for path in paths:
             path.parent.mkdir(parents=True, exist_ok=True)
             # Without a date, the same rows give the same file.
-            figure.savefig(path, metadata={"CreationDate": None} if path.suffix == ".pdf" else None)
+            figure.savefig(path, metadata={"CreationDate": None} if suffix_of(path) == ".pdf" else None)
         plt.close(figure)
     return True
 

@@ -57,7 +57,8 @@ class Claims:
         """Whether others are training all that is missing of `wanted`."""
         with self._alone():
             taken = {replica for group in self._known() if self._is_held(group) for replica in group}
-            return all(replica in taken or self.folder.is_finished(replica) for replica in wanted)
+            missing = {replica for replica in wanted if not self.folder.is_finished(replica)}
+            return bool(missing) and missing <= taken
 
     def next(self, wanted: Sequence[Replica], size: int) -> Claim | None:
         """A group of the `wanted` replicas for this process to train; None when others hold all that is missing.

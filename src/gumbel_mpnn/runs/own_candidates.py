@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 from gumbel_mpnn.config import Settings
 from gumbel_mpnn.graph import without_candidates
 from gumbel_mpnn.rewiring.candidates.chosen import DATA
-from gumbel_mpnn.settings_tables import merge, parse_overrides, read_settings_file
+from gumbel_mpnn.settings_tables import is_settings_file, merge, parse_overrides, read_settings_file
 
 OF_A_SEARCH = frozenset({"candidates", "per_node", "pairs", "similarity"})
 """Rewiring settings of a person who wants candidates to be searched for, or none at all."""
@@ -22,7 +22,7 @@ def asks_for_candidates(
     preset: str | Path | None, settings: Mapping[str, Mapping[str, Any]] | None, overrides: Iterable[str]
 ) -> bool:
     """Whether a person, by a settings file or what is laid over it, has said which candidates there are."""
-    own_file = isinstance(preset, Path) or (preset or "").endswith(".toml")
+    own_file = is_settings_file(preset)
     tables = merge(read_settings_file(Path(preset or "")) if own_file else None, settings, parse_overrides(overrides))
     return not OF_A_SEARCH.isdisjoint(tables.get("rewiring", {}))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -26,20 +26,29 @@ class DataReader:
     """Reads data sets by name, and remembers what it read last: many settings are tried on one data set."""
 
     def __init__(self) -> None:
-        self._last: tuple[Hashable, Data, str] | None = None
+        self._key: tuple[object, ...] | None = None
+        self._last: tuple[Data, str]
 
     def read(
         self, dataset: str | Data, settings: DataSettings, root: str | Path | None, transform: Transform | None
     ) -> tuple[Data, str]:
         """The data as they are trained on, and their hash. They may have been given out before: change a copy."""
-        key = (dataset, settings.protocol, settings.undirected, root, transform) if isinstance(dataset, str) else None
-        if self._last is not None and key is not None and self._last[0] == key:
-            return self._last[1:]
-        data = read_data(dataset, settings, root)
-        if transform is not None:
-            data = transform(data)
-        self._last = (key, data, data_hash(data))
-        return self._last[1:]
+        if not isinstance(dataset, str):
+            return _read(dataset, settings, root, transform)
+        key = (dataset, settings.protocol, settings.undirected, root, transform)
+        if self._key != key:
+            self._last = _read(dataset, settings, root, transform)
+            self._key = key
+        return self._last
+
+
+def _read(
+    dataset: str | Data, settings: DataSettings, root: str | Path | None, transform: Transform | None
+) -> tuple[Data, str]:
+    data = read_data(dataset, settings, root)
+    if transform is not None:
+        data = transform(data)
+    return data, data_hash(data)
 
 
 def read_data(dataset: str | Data, settings: DataSettings, root: str | Path | None) -> Data:

@@ -16,6 +16,7 @@ from gumbel_mpnn.data.names import class_names_of
 from gumbel_mpnn.errors import DataError, UserError
 from gumbel_mpnn.records import Record, Summary
 from gumbel_mpnn.rewiring.rewired_graph import as_data
+from gumbel_mpnn.runs.learned import Learned
 from gumbel_mpnn.runs.store import SettingFolder
 from gumbel_mpnn.training import Model, Task, build_model, metrics, pick_device, prepare
 from gumbel_mpnn.training.precision import class_scores, pair_probability
@@ -88,10 +89,15 @@ class Run:
                 raise UserError(f"model {self.settings.model!r} does not rewire the graph")
             return rewired
         here = copy.copy(given).cpu()
-        task = self._task(here)
+        kept = self.folder.learned(record.replica for record in self.records) if data is None else None
+        learned = self._learned(here) if kept is None else kept
+        return as_data(learned.graph, learned.probability, here, threshold).to(given.edge_index.device)
+
+    def _learned(self, data: Data) -> Learned:
+        """What the trained models say of the pairs of a graph, on average."""
+        task = self._task(data)
         learned = (pair_probability(model, task, self.settings) for model in self._models(task))
-        probability = self._mean(each[0] for each in learned if each is not None)
-        return as_data(task.graph, probability, here, threshold).to(given.edge_index.device)
+        return Learned(task.graph, self._mean(each[0] for each in learned if each is not None))
 
     @torch.no_grad()
     def scores(self, data: Data, records: Iterable[Record] | None = None, device: str = "auto") -> list[float]:

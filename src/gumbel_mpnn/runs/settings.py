@@ -16,7 +16,7 @@ from gumbel_mpnn.errors import UserError, did_you_mean
 from gumbel_mpnn.nn import backbones
 from gumbel_mpnn.presets import preset_origin, read_preset
 from gumbel_mpnn.rewiring import OnBackbone
-from gumbel_mpnn.settings_tables import merge, parse_overrides, read_settings_file
+from gumbel_mpnn.settings_tables import is_settings_file, merge, parse_overrides, read_settings_file
 from gumbel_mpnn.training import models
 
 
@@ -39,7 +39,7 @@ def make_settings(
     if "rewiring" in changes:  # else the preset's tau_end would go with a tau that is laid over it
         changes["rewiring"] = constant_temperature(changes["rewiring"])
     base: Mapping[str, Any] | None = None
-    if isinstance(preset, Path) or (preset or "").endswith(".toml"):
+    if is_settings_file(preset):
         base = read_settings_file(Path(preset or ""))
     elif preset is not None:
         found = find_preset(str(preset), name, model, changes.get("model", {}).get("backbone"))
@@ -66,12 +66,12 @@ def find_preset(family: str, dataset: str, model: str, backbone: str | None = No
     `backbone` is the one that the model is put on, where it is not the model's default: what is laid over the preset of
     a backbone is then laid over that one's.
     """
-    kind, owners, beneath = models[model], [models.canonical(model)], None
+    kind, owners = models[model], [models.canonical(model)]
+    asked = None if backbone is None else backbones.canonical(str(backbone))
     if issubclass(kind, OnBackbone):
-        beneath = backbones.canonical(kind.default_backbone if backbone is None else str(backbone))
-        owners.append(beneath)
+        owners.append(asked or kind.default_backbone)
     for owner in owners:
-        tables = read_preset(family, dataset, owner, beneath)
+        tables = read_preset(family, dataset, owner, asked)
         if tables is not None:
             return Preset(owner, tables, *preset_origin(family, dataset, owner))
     return None

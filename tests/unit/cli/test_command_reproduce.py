@@ -67,6 +67,11 @@ def test_the_page_has_the_command_the_machine_and_the_table(command, here):
     assert "| tiny | MLP | " in page
 
 
+def test_the_page_may_be_in_upper_case(command, here):
+    result = command("reproduce", "measures", "--only", "tiny", "--out", "PAGE.MD")
+    assert (result.exit_code, sorted(path.name for path in here.glob("PAGE.*"))) == (0, ["PAGE.MD", "PAGE.csv"])
+
+
 @pytest.mark.parametrize("name", ["page.csv", "page.pdf", "page", "folder.md"])
 def test_a_page_has_a_name_of_its_own(command, here, name):
     (here / "folder.md").mkdir()

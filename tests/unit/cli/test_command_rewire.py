@@ -46,6 +46,14 @@ def test_every_kind_of_file_has_every_pair_at_threshold_zero(command, run, here)
     assert len((here / "out/graph.csv").read_text().splitlines()) == counts["edges"] + 1
 
 
+@pytest.mark.parametrize("name", ["graph.NPZ", "graph.CSV", "graph.GraphML"])
+def test_the_format_is_the_suffix_in_upper_or_lower_case(command, run, here, name):
+    notes = [command("rewire", run, "--out", out).stderr.splitlines()[1:] for out in (name, name.lower())]
+    assert notes[0] == notes[1] == [note for note in notes[0] if "it has no labels or features" in note]
+    assert bool(notes[0]) == (name != "graph.CSV")
+    assert (here / name).read_bytes() == (here / name.lower()).read_bytes()
+
+
 def test_the_learned_edges_take_the_place_of_the_given_ones(command, run, own, here):
     counts = rewired(command, run, "--out", "graph.csv")
     data = from_csv(own / "nodes.csv", here / "graph.csv", label="kind")

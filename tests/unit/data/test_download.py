@@ -1,5 +1,7 @@
+import errno
 import hashlib
 import io
+import tempfile
 import urllib.request
 import zipfile
 
@@ -72,6 +74,26 @@ def test_a_connection_that_breaks_off_leaves_nothing(tmp_path, serve):
     serve(CONTENT[:-1], len(CONTENT))
     with pytest.raises(OSError, match="broke off after 2999999 of 3000000 bytes"):
         download([File("b.npz", "http://x/b.npz")], tmp_path)
+    assert left_in(tmp_path) == []
+
+
+def test_a_cache_that_may_not_be_written_to_names_no_temporary_file(tmp_path, serve, monkeypatch):
+    def refuse(prefix, dir):
+        raise PermissionError(errno.EACCES, "Permission denied", f"{dir}/{prefix}x")
+
+    serve(CONTENT)
+    monkeypatch.setattr(tempfile, "mkstemp", refuse)
+    with pytest.raises(PermissionError) as caught:
+        download([File("b.npz", "http://x/b.npz")], tmp_path)
+    assert caught.value.filename == str(tmp_path)
+
+
+def test_a_file_that_cannot_be_put_in_place_is_named(tmp_path, serve):
+    serve(CONTENT)
+    (tmp_path / "b.npz" / "of_others").mkdir(parents=True)
+    with pytest.raises(IsADirectoryError) as caught:
+        download([File("b.npz", "http://x/b.npz")], tmp_path)
+    assert (caught.value.filename, caught.value.filename2) == (str(tmp_path / "b.npz"), None)
     assert left_in(tmp_path) == []
 
 

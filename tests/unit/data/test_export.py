@@ -189,6 +189,13 @@ def test_arcs_stay_arcs_where_every_one_has_its_reverse(tmp_path, suffix):
     equal(read(tmp_path / f"graph.{suffix}"), learned, *OF_EDGES)
 
 
+@pytest.mark.parametrize("name", ["graph.NPZ", "graph.Csv", "graph.GraphML"])
+def test_the_format_is_the_suffix_in_upper_or_lower_case(tmp_path, name):
+    save_graph(GRAPH, tmp_path / name)
+    save_graph(GRAPH, tmp_path / name.lower())
+    assert (tmp_path / name).read_bytes() == (tmp_path / name.lower()).read_bytes()
+
+
 def test_other_files_are_refused(tmp_path):
     with pytest.raises(UserError, match=r"cannot write a graph as '\.gml': did you mean '\.graphml'"):
         save_graph(GRAPH, tmp_path / "g.gml")

@@ -83,6 +83,54 @@ def test_the_weight_column_becomes_edge_weight(read):
     assert data.edge_weight.tolist() == [0.5, 2, 0.5, 2]
 
 
+@pytest.mark.parametrize(
+    "written",
+    [str.upper, str.title, "  {}  ".format, '" {} "'.format],
+    ids=["upper", "title", "blanks", "blanks in quotes"],
+)
+def test_columns_are_found_whatever_their_case_and_the_blanks_around(read, written):
+    def header(*names):
+        return ",".join(map(written, names)) + "\n"
+
+    nodes = header("F", "id", "class", "split") + "0,a,x,train\n1,b,y,train\n2,c,x,test\n"
+    edges = header("kind", "target", "weight", "probability", "given", "source")
+    data = read(nodes, edges + "1,a,0.5,0.25,true,c\n3,b,2,0.75,false,a\n", undirected=False)
+    assert (data.node_ids, data.class_names, data.x.tolist()) == (["a", "b", "c"], ["x", "y"], [[0], [1], [2]])
+    assert data.train_mask.tolist() == [True, True, False]
+    assert data.edge_index.tolist() == [[0, 2], [1, 0]]
+    assert [data[key].tolist() for key in ("edge_weight", "edge_probability")] == [[2, 0.5], [0.75, 0.25]]
+    assert data.edge_origin.tolist() == [False, True]
+
+
+def test_a_column_that_is_named_is_first_the_one_written_so(read):
+    nodes = "id,Class,class,F,f\na,x,u,1,3\nb,y,v,2,4\n"
+    data = read(nodes, "s,t\na,b\n", features=["f"])
+    assert (data.class_names, data.x.tolist()) == (["u", "v"], [[3], [4]])
+    edges = "Source,source,weight.1,FROM,to\n?,?,?,a,b\n"
+    data = read(nodes, edges, label="Class", features=["F"], source="from", target="TO", undirected=False)
+    assert (data.class_names, data.x.tolist(), data.edge_index.tolist()) == (["x", "y"], [[1], [2]], [[0], [1]])
+    assert "edge_weight" not in data
+
+
+@pytest.mark.parametrize(
+    ("nodes", "edges", "options", "message"),
+    [
+        (None, "s,t,weight,Weight\n", {}, "edges.csv has the columns 'weight' and 'Weight', of which only one"),
+        (None, "s,t,weight,weight\n", {}, "edges.csv has the columns 'weight' and 'weight', of which only one"),
+        (None, "s,t,Given,GIVEN,given \n", {}, "'Given' and 'GIVEN' and 'given ', of which only one"),
+        (None, "Source,SOURCE,target\n", {}, "edges.csv has the columns 'Source' and 'SOURCE', of"),
+        ("id,class,f,ID\na,x,1,b\n", None, {}, "nodes.csv has the columns 'id' and 'ID', of which only one"),
+        ("id,class,f,split,Split\na,x,1,,\n", None, {}, "nodes.csv has the columns 'split' and 'Split', of"),
+        ("id,class,f,class\na,x,1,2\n", None, {}, "nodes.csv has the columns 'class' and 'class', of which"),
+        ("id,Class,f,class\na,x,1,2\n", None, {"label": "CLASS"}, "nodes.csv has the columns 'Class' and 'class', of"),
+    ],
+)
+def test_two_columns_of_the_same_name_are_refused(read, nodes, edges, options, message):
+    with pytest.raises(DataError, match=message) as caught:
+        read(nodes or NODES, edges or EDGES, **options)
+    assert "\n" not in str(caught.value)
+
+
 def test_self_loops_and_isolated_nodes_are_counted_and_duplicates_are_one_edge(read):
     facts = check(read(edges="s,t\np1,p1\np1,p2\np1,p2\n"))
     assert (facts.num_self_loops, facts.num_duplicate_edges, facts.num_isolated, facts.num_edges) == (1, 0, 2, 1)
@@ -191,6 +239,7 @@ def test_columns_that_cannot_be_taken(read, options, message):
         ("id,class,f\na,0,1,9\nb,0,2,9\n", "more cells than its header"),
         ("id,class,f\na,0,1\nb,0,2,9\n", r"nodes\.csv is not a readable CSV file .*line 3"),
         ("", r"nodes\.csv is not a readable CSV file"),
+        ("\nid,class,f\na,x,1\n", r"nodes\.csv is not a readable CSV file"),
         ("id;class;f\na;x;1\n", r"cells of \S*nodes\.csv have semicolons between them: write it with commas"),
         ("id\tclass\tf\na\tx\t1\n", r"cells of \S*nodes\.csv have tabs between them"),
         ("a,x,0.5\nb,y,1.5\n", r"no column 'class': known are .*; its first line looks like data, but it should be a"),

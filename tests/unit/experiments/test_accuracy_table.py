@@ -78,6 +78,24 @@ class TestRows:
         assert (rows["gcn"]["difference"], rows["gcn"]["verdict"]) == (None, None)
         assert set(Accuracy().headings) <= set(row)
 
+    def test_the_difference_to_the_best_baseline(self, run):
+        rows = self.collect(run, gcn=0.0, sage=0.02, gat=0.01, gumbel_mpnn=0.05)
+        assert {row["baseline"] for row in rows.values()} == {"sage"}  # Gumbel-MPNN is none
+        found = {model: (row["baseline_difference"], row["baseline_verdict"]) for model, row in rows.items()}
+        assert found == {
+            "gcn": (pytest.approx(-2), "worse"),
+            "sage": (None, None),
+            "gat": (pytest.approx(-1), "worse"),
+            "gumbel-mpnn": (pytest.approx(3), "better"),
+        }
+        ours = rows["gumbel-mpnn"]
+        assert [ours[f"baseline_{name}"] for name in ("low", "high")] == [pytest.approx(3)] * 2
+        assert ours["baseline_p"] == pytest.approx(1 / 2**7)
+
+    def test_without_any_baseline(self, run):
+        row = self.collect(run, gumbel_mpnn=0.0)["gumbel-mpnn"]
+        assert (row["baseline"], row["baseline_difference"], row["top"]) == (None, None, "best")
+
     def test_only_what_the_pairs_tell_apart_is_worse_than_the_best(self, run):
         rows = self.collect(run, gcn=0.0, sage=0.02, gat=-0.01)
         uneven = with_tests(run, [value + 0.03 * (-1) ** k for k, value in enumerate(EVEN)])
@@ -103,7 +121,7 @@ class TestRows:
         (row,) = Accuracy().collect({Job("questions", "sdrf"): None})
         assert (row["test"], row["paper"], row["verdict"], row["top"]) == (None, 57.16, "no data", "")
         rows = Accuracy().collect({Job("cora", "gcn"): None, Job("cora", "mlp"): run})
-        assert (rows[1]["difference"], rows[1]["top"]) == (None, "best")
+        assert (rows[1]["difference"], rows[1]["top"], rows[0]["baseline"]) == (None, "best", None)
 
     def test_the_paper_ran_out_of_time(self):
         (row,) = Accuracy().collect({Job("ogbn-arxiv", "sdrf"): None})

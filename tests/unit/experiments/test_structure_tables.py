@@ -102,7 +102,10 @@ class TestDegree:
             edge_index=index, edge_probability=torch.tensor([1, 1, 0.25, 0.25, 0.75, 0.75]), num_nodes=3
         )
         data = changed(small_data(3), edge_index=index[:, :4], num_nodes=3)
-        run = SimpleNamespace(data=data, rewire=lambda threshold: learned, test=SimpleNamespace(mean=0.6), n=1)
+        records = [SimpleNamespace(best_epoch=epoch) for epoch in (3, 4, 8)]
+        run = SimpleNamespace(
+            data=data, rewire=lambda threshold: learned, test=SimpleNamespace(mean=0.6), n=3, records=records
+        )
         given, after, expected, paper_given, paper_after = DegreeGoal().collect({Job("cora", "gumbel-mpnn"): run})
         names = ("degree_min", "degree_mean", "degree_max")
         assert [given[name] for name in names] == [1, pytest.approx(4 / 3), 2]
@@ -110,6 +113,7 @@ class TestDegree:
         assert [expected[name] for name in names] == [1, pytest.approx(4 / 3), 1.75]
         assert after["goal"] == pytest.approx(4 / 3 + 5)
         assert after["test"] == pytest.approx(60)
+        assert [row["best_epoch"] for row in (given, after, expected, paper_after)] == [None, 5, 5, None]
         assert [paper_given[name] for name in names] == [1, 3.9, 168]
         assert [paper_after[name] for name in names] == [4, 11.5, 161]
 

@@ -91,12 +91,12 @@ def test_control_c_stops_training_too(monkeypatch):
 
 
 @pytest.mark.parametrize("model", ["sdrf", "drop-edge"])
-@pytest.mark.parametrize("family", ["tuned", "paper"])
-def test_without_a_preset_of_its_own_a_model_takes_its_backbones(model, family):
-    assert read_preset(family, "cora", model) is None
+@pytest.mark.parametrize(("family", "dataset"), [("tuned", "roman-empire"), ("paper", "cora")])
+def test_without_a_preset_of_its_own_a_model_takes_its_backbones(model, family, dataset):
+    assert read_preset(family, dataset, model) is None
     for overrides, backbone in (((), "gcn"), (["model.backbone=sage"], "sage")):
-        settings = make_settings("cora", model, preset=family, overrides=overrides)
-        expected = make_settings("cora", backbone, preset=family)
+        settings = make_settings(dataset, model, preset=family, overrides=overrides)
+        expected = make_settings(dataset, backbone, preset=family)
         assert settings.train == expected.train
         assert {name: settings.options[name] for name in expected.options} == dict(expected.options)
 

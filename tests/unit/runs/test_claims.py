@@ -145,6 +145,8 @@ class TestHolding:
             finish(C)
             assert claims.all_held([A, B, C])
         assert not claims.all_held([A, B])
+        finish(A, B)
+        assert not claims.all_held([A, B, C])  # nothing is missing
 
     def test_what_is_held_is_not_grouped_anew(self, claims, folder):
         with claims.next([A, B], 2):

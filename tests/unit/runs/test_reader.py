@@ -21,7 +21,7 @@ def loads(monkeypatch):
 
     def load(name, protocol=None, root=None, directed=False):
         names.append(name)
-        return changed(small_data(seed=len(names)), name=name)
+        return changed(small_data(seed=len(names)), name=name, directed=directed)
 
     monkeypatch.setattr(reader, "load", load)
     return names
@@ -52,6 +52,12 @@ class TestReads:
         assert len(loads) == 2
         assert changed_data is not given
         assert other_digest != digest
+
+    def test_with_directions_and_without(self, loads):
+        once = DataReader()
+        for undirected in (True, False):
+            data, _ = once.read("chameleon-unfiltered", DataSettings(undirected=undirected), None, None)
+            assert data.directed == (not undirected)
 
     def test_settings_that_data_are_not_read_by_change_nothing(self, loads):
         once = DataReader()

@@ -234,3 +234,47 @@ def test_the_learned_graphs_of_a_batch_can_be_taken_apart(model):
 
 def pairs(edge_index):
     return {tuple(edge) for edge in torch.cat([edge_index, edge_index.flip(0)], dim=1).T.tolist()}
+
+
+class TestKeptGraphs:
+    """What training wrote down of the learned graph is what the models say."""
+
+    @pytest.mark.parametrize("undirected", [True, False])
+    @pytest.mark.parametrize("weighted", [True, False])
+    def test_the_same_with_and_without_the_files(self, tmp_path, monkeypatch, undirected, weighted):
+        data = small_data()
+        if weighted:
+            data.edge_weight = torch.rand(data.num_edges, generator=torch.Generator().manual_seed(1))
+        overrides = [f"data.undirected={str(undirected).lower()}"]
+        run = quick(data, "gumbel-mpnn", runs=tmp_path, overrides=overrides)
+        with monkeypatch.context() as patch:
+            patch.setattr(type(run), "_models", lambda *_: pytest.fail("asked the models"))
+            kept = run.rewire(threshold=0.0)
+        for file in run.folder.path.rglob("graph.npz"):
+            file.unlink()
+        asked = run.rewire(threshold=0.0)
+        assert kept.keys() == asked.keys()
+        assert torch.equal(kept.edge_index, asked.edge_index)
+        assert torch.equal(kept.edge_origin, asked.edge_origin)
+        for name in ("edge_probability", "edge_weight"):
+            torch.testing.assert_close(kept[name], asked[name])
+
+    def test_those_of_its_own_runs_alone(self, tmp_path):
+        all_runs, first = (
+            quick(model="gumbel-mpnn", runs=tmp_path, splits=splits, overrides=["rewiring.lr=0.5"])
+            for splits in ([0, 1], [0])
+        )
+        assert not torch.equal(
+            all_runs.rewire(threshold=0.0).edge_probability, first.rewire(threshold=0.0).edge_probability
+        )
+        file = next(all_runs.folder.folder(all_runs.records[1].replica).glob("graph.npz"))
+        before = first.rewire(threshold=0.0).edge_probability
+        file.unlink()
+        assert torch.equal(first.rewire(threshold=0.0).edge_probability, before)
+
+    def test_another_graph_is_asked_about_anew(self, tmp_path):
+        run = quick(model="gumbel-mpnn", runs=tmp_path)
+        other = changed(small_data(), x=small_data().x.roll(1, dims=0))
+        same = run.rewire(small_data(), threshold=0.0)
+        torch.testing.assert_close(same.edge_probability, run.rewire(threshold=0.0).edge_probability)
+        assert run.rewire(other, threshold=0.0).num_edges != same.num_edges  # its candidates are others

@@ -22,6 +22,11 @@ def preset(tmp_path):
     return path
 
 
+def test_a_settings_file_is_known_by_its_suffix_in_upper_or_lower_case(preset):
+    upper = preset.rename(preset.with_name("mine.TOML"))
+    assert make_settings(small_data(), "gcn", preset=str(upper)).train.epochs == 9
+
+
 def test_later_layers_win(preset):
     settings = make_settings(
         small_data(),

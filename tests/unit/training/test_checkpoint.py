@@ -1,10 +1,6 @@
-import os
-from pathlib import Path
-
 import pytest
 import torch
 
-from gumbel_mpnn.atomic import write_atomically
 from gumbel_mpnn.errors import DataError
 from gumbel_mpnn.training.checkpoint import load_tensors, save_tensors
 
@@ -77,34 +73,3 @@ def test_a_damaged_file_is_a_data_error(path, damage):
 def test_a_missing_file_is_a_data_error(path):
     with pytest.raises(DataError, match="cannot read"):
         load_tensors(path)
-
-
-def test_write_atomically_makes_folders_and_replaces(path):
-    write_atomically(path, b"one")
-    assert path.read_bytes() == b"one"
-    write_atomically(path, b"two")
-    assert path.read_bytes() == b"two"
-    assert list(path.parent.iterdir()) == [path]
-
-
-def test_files_follow_the_umask(path):
-    write_atomically(path, b"")
-    plain = path.with_name("plain")
-    plain.write_bytes(b"")
-    assert path.stat().st_mode == plain.stat().st_mode
-
-
-@pytest.mark.parametrize("error", [OSError("disk full"), KeyboardInterrupt()], ids=["full", "interrupted"])
-@pytest.mark.parametrize("before", [b"old", None], ids=["replaces", "new"])
-@pytest.mark.parametrize("place", [(os, "fsync"), (Path, "replace")], ids=["writing", "moving"])
-def test_a_failed_write_leaves_what_was_there(path, monkeypatch, place, before, error):
-    if before is not None:
-        write_atomically(path, before)
-
-    def fail(*args):
-        raise error
-
-    monkeypatch.setattr(*place, fail)
-    with pytest.raises(type(error)):
-        write_atomically(path, b"new")
-    assert [file.read_bytes() for file in path.parent.iterdir()] == ([before] if before else [])
