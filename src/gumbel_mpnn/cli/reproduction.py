@@ -69,7 +69,7 @@ class Request:
             "root": self.data_root,
             "overrides": self.overrides,
             "quick": self.quick,
-            "models": experiment.reads_models,
+            "from_models": experiment.from_models,
         }
 
 

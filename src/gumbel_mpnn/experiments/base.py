@@ -85,7 +85,7 @@ def run_jobs(
     memory: int | None = None,
     monitor: Monitor | None = None,
     wait: bool = True,
-    models: bool = False,
+    from_models: str = "",
     may_diverge: bool = False,
     reader: DataReader | None = None,
 ) -> dict[Job, Run | None]:
@@ -106,28 +106,26 @@ def run_jobs(
         memory: Bytes that training may take; what is free by default.
         monitor: Told how it goes.
         wait: For what others are training, at the end; without it those jobs are left out.
-        models: Do runs again whose trained models are not there.
+        from_models: The name of what is to be taken from the trained models: runs are done again where neither it nor
+            the models were kept. By default records are enough.
         may_diverge: Leave out jobs whose training diverges, which is an error otherwise.
         reader: Reads the data sets; one of its own by default.
     """
-    chosen, changes, reader = _chosen(splits, quick), list(overrides), reader or DataReader()
+    changes, reader = list(overrides), reader or DataReader()
+    terms: dict[str, Any] = {"splits": _chosen(splits, quick), "seeds": seeds, "runs": runs, "root": root}
 
     def do(job: Job, wait: bool) -> Run | None:
+        which = {**_arguments(job, experiment, changes, quick), **terms, "reader": reader}
         try:
             return fit(
                 _source(job),
                 job.model,
-                **_arguments(job, experiment, changes, quick),
-                splits=chosen,
-                seeds=seeds,
-                runs=runs,
-                root=root,
+                **which,
                 device=device,
                 memory=memory,
                 monitor=monitor,
                 wait=wait,
-                models=models,
-                reader=reader,
+                models=bool(from_models) and not _keeps(find(_source(job), job.model, **which), from_models),
             )
         except MissingDataError:
             return None
@@ -157,32 +155,30 @@ def find_jobs(
     root: Path | None = None,
     overrides: Iterable[str] = (),
     quick: bool = False,
-    models: bool = False,
+    from_models: str = "",
 ) -> dict[Job, Run | None]:
     """What `run_jobs` with the same arguments would find done; jobs with anything left to train are left out.
 
-    With `models`, so are those whose trained models are not there.
+    So are those that have kept neither what is named by `from_models` nor the trained models that it is made from.
     """
-    chosen, changes, reader = _chosen(splits, quick), list(overrides), DataReader()
+    changes, reader = list(overrides), DataReader()
+    terms: dict[str, Any] = {"splits": _chosen(splits, quick), "seeds": seeds, "runs": runs, "root": root}
     results = dict[Job, Run | None]()
     for job in jobs:
+        which = {**_arguments(job, experiment, changes, quick), **terms, "reader": reader}
         try:
-            found = find(
-                _source(job),
-                job.model,
-                **_arguments(job, experiment, changes, quick),
-                splits=chosen,
-                seeds=seeds,
-                runs=runs,
-                root=root,
-                models=models,
-                reader=reader,
-            )
+            found = find(_source(job), job.model, **which)
+            if from_models and not _keeps(found, from_models):
+                found = find(_source(job), job.model, **which, models=True)
         except MissingDataError:
             results[job] = None
         else:
             results |= {} if found is None else {job: found}
     return results
+
+
+def _keeps(run: Run | None, name: str) -> bool:
+    return run is not None and run.keeps(name)
 
 
 def _chosen(splits: Iterable[int] | None, quick: bool) -> list[int] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from torch_geometric.data import Data
 
@@ -13,6 +14,7 @@ from gumbel_mpnn.measures import decompose, std_per_class
 from gumbel_mpnn.runs import Run
 
 SEEDS = 3
+FIGURES = ("std", "clusters", "fewest", "most")
 GIVEN, PAPERS = "given", "learned, the paper's settings"
 LEARNED = {"tuned": "learned, tuned settings", "paper": PAPERS}
 
@@ -31,7 +33,7 @@ class Consistency(Experiment):
         "paper_clusters": "paper's clusters",
     }
     digits = 4
-    reads_models = True
+    from_models = "consistency"
 
     def plan(self) -> list[Job]:
         """The runs of the tables of Gumbel-MPNN, tuned and with the paper's settings.
@@ -63,24 +65,32 @@ def _rows(dataset: str, runs: Mapping[str, Run | None]) -> list[Row]:
         },
         PAPERS: published("consistency").get(dataset, {}),
     }
-    graphs = {name: None if run is None else run.rewire() for name, run in runs.items()}
     given = next((run.data for run in runs.values() if run is not None), None)
+    described = {
+        GIVEN: None if given is None else _describe(given),
+        **{
+            name: None if run is None else run.keep(Consistency.from_models, partial(_learned, run))
+            for name, run in runs.items()
+        },
+    }
     return [
         {
             "dataset": dataset,
-            "graph": name if graph is not None else f"{name}: no data",
-            **_describe(graph),
+            "graph": name if figures is not None else f"{name}: no data",
+            **(figures or dict.fromkeys(FIGURES)),
             "paper_std": paper.get(name, {}).get("std"),
             "paper_clusters": paper.get(name, {}).get("clusters"),
         }
-        for name, graph in {GIVEN: given, **graphs}.items()
+        for name, figures in described.items()
     ]
 
 
-def _describe(graph: Data | None) -> Row:
+def _learned(run: Run) -> Row:
+    return _describe(run.rewire())
+
+
+def _describe(graph: Data) -> Row:
     """All labels are looked at, those of test nodes too: this measures a graph and trains nothing."""
-    if graph is None:
-        return dict.fromkeys(("std", "clusters", "fewest", "most"))
     found = decompose(graph, seeds=SEEDS, keep=True)
     fewest, most = found.spread
     return {"std": std_per_class(graph), "clusters": found.total, "fewest": fewest, "most": most}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from statistics import fmean
 
 import torch
@@ -36,7 +37,7 @@ class DegreeGoal(Experiment):
         "test": "test %",
         "n": "runs",
     }
-    reads_models = True
+    from_models = "degree"
 
     def plan(self) -> list[Job]:
         """The paper's preset with the degree in place of its own regularizer."""
@@ -62,12 +63,16 @@ def _rows(dataset: str, run: Run | None) -> list[Row]:
         before = measure(run.data, MEASURED)
         goal = float(before["degree_mean"] or 0) + ABOVE_MEAN
         rows.append(_row(dataset, "given", before))
-        graph = run.rewire(threshold=0.0)
         chosen = fmean(record.best_epoch for record in run.records)
         known = {"goal": goal, "best_epoch": chosen, "test": 100 * run.test.mean, "n": run.n}
-        rows.append(_row(dataset, "learned", {**measure(_likely(graph), MEASURED), **known}))
-        rows.append(_row(dataset, "expected", {**_expected_degrees(graph), **known}))
+        degrees = run.keep(DegreeGoal.from_models, partial(_degrees, run))
+        rows += [_row(dataset, graph, {**values, **known}) for graph, values in degrees.items()]
     return [*rows, _row(dataset, "given, paper", given), _row(dataset, "learned, paper", learned)]
+
+
+def _degrees(run: Run) -> dict[str, dict[str, int | float | None]]:
+    graph = run.rewire(threshold=0.0)
+    return {"learned": measure(_likely(graph), MEASURED), "expected": _expected_degrees(graph)}
 
 
 def _likely(graph: Data) -> Data:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 
 from gumbel_mpnn.data.tasks import add_noise_edges
 from gumbel_mpnn.experiments.base import Columns, Job, Row
@@ -29,7 +30,7 @@ class Noise(Experiment):
         "kept_stderr": "std error",
         "n": "runs",
     }
-    reads_models = True
+    from_models = "noise"
     charts = tuple(
         Chart(
             x="edges",
@@ -68,8 +69,9 @@ class Noise(Experiment):
                 rows.append(row | dict.fromkeys(names) | {"verdict": "no data"})
                 continue
             clean = [record.test for record in run.records]
+            noisy = run.keep(self.from_models, partial(_noisy_scores, run))
             for count in COUNTS:
-                scores = list(_scores(run, count)) if count else clean
+                scores = noisy[str(count)] if count else clean
                 rows.append(row | {"edges": count, **_figures(scores, clean), "n": run.n, "verdict": ""})
         return rows
 
@@ -84,6 +86,10 @@ def _figures(scores: list[float], clean: list[float]) -> dict[str, float]:
         "kept": 100 * kept.mean,
         "kept_stderr": 100 * kept.stderr,
     }
+
+
+def _noisy_scores(run: Run) -> dict[str, list[float]]:
+    return {str(count): list(_scores(run, count)) for count in COUNTS if count}
 
 
 def _scores(run: Run, count: int) -> Iterator[float]:

@@ -34,8 +34,11 @@ class Page:
 class Experiment(Page, ABC):
     """A table or figure: what to run, and how the figures are put together."""
 
-    reads_models: bool = False
-    """Whether its rows are made from trained models and not from records alone."""
+    from_models: str = ""
+    """The name under which it keeps what it takes from trained models, by `run.keep`; empty if records are enough.
+
+    It changes with what is taken.
+    """
     searches: bool = False
     """Whether it tries settings to choose among: some may diverge, and it is no part of `all`."""
 

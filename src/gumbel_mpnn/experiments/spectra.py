@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import partial
 
 from torch import Tensor
 from torch_geometric.data import Data
@@ -32,7 +33,7 @@ class Spectra(Experiment):
         "resistance": "mean resistance of pairs joined in both",
     }
     digits = 4
-    reads_models = True
+    from_models = "spectra"
 
     def plan(self) -> list[Job]:
         """The runs of the table of Gumbel-MPNN."""
@@ -47,13 +48,15 @@ def _rows(dataset: str, run: Run | None) -> list[Row]:
     if run is None:
         names = ("edges", "components", "nodes", "gap", "joined", "resistance")
         return [{"dataset": dataset, "graph": "no data", **dict.fromkeys(names)}]
+    found = run.keep(Spectra.from_models, partial(_spectra, run))
+    return [{"dataset": dataset, "graph": graph, **values} for graph, values in found.items()]
+
+
+def _spectra(run: Run) -> dict[str, Row]:
     graphs = {"given": run.data, "learned": run.rewire()}
     resistances = {name: effective_resistance(graph, samples=PAIRS) for name, graph in graphs.items()}
     joined = resistances["given"].isfinite() & resistances["learned"].isfinite()
-    return [
-        {"dataset": dataset, "graph": name, **_describe(graph, resistances[name], joined)}
-        for name, graph in graphs.items()
-    ]
+    return {name: _describe(graph, resistances[name], joined) for name, graph in graphs.items()}
 
 
 def _describe(graph: Data, resistance: Tensor, joined: Tensor) -> Row:

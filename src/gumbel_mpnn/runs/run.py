@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator
+import json
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,6 +13,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from gumbel_mpnn.atomic import write_atomically
 from gumbel_mpnn.config import Settings
 from gumbel_mpnn.data.names import class_names_of
 from gumbel_mpnn.errors import DataError, UserError
@@ -124,6 +127,28 @@ class Run:
             scores = class_scores(model, task, self.settings)
             found.append(float(metrics[task.metric](scores, task.y, test_mask)[0]))
         return found
+
+    def keep(self, name: str, make: Callable[[], Any]) -> Any:
+        """What `make` gives, plain JSON values: made once for these very records, and kept beside them under `name`.
+
+        So what trained models say can be told again where they were deleted. Once `make` changes, so must the name.
+        """
+        if (kept := self._kept(name)) is not None:
+            return kept
+        content = json.dumps(make())
+        with suppress(OSError):  # a store that cannot be written to stays as it is
+            write_atomically(self.folder.figures(name, self.records), content.encode())
+        return json.loads(content)
+
+    def keeps(self, name: str) -> bool:
+        """Whether `keep` has been asked for this, and need not make it again."""
+        return self._kept(name) is not None
+
+    def _kept(self, name: str) -> Any:
+        try:
+            return json.loads(self.folder.figures(name, self.records).read_bytes())
+        except (OSError, ValueError):  # never made, or damaged
+            return None
 
     def _task(self, data: Data | None, device: torch.device | str = "cpu") -> Task:
         data = self.data if data is None else data

@@ -83,6 +83,11 @@ class SettingFolder:
         files = [self.folder(replica) / GRAPH for replica in replicas]
         return read_learned(files) if all(file.exists() for file in files) else None
 
+    def figures(self, name: str, records: Sequence[Record]) -> Path:
+        """Where what was made from the models of these very records is kept: done again, they are others."""
+        content = json.dumps([record.to_dict() for record in records])
+        return self.path / f"figures-{name}-{_digest(content)}.json"
+
     def checkpoint(self, group: Sequence[Replica]) -> Path:
         """Where the state of a group under way is kept."""
         return self.path / f"checkpoint-{_key(group)}.safetensors"
@@ -93,4 +98,8 @@ class SettingFolder:
 
 
 def _key(group: Sequence[Replica]) -> str:
-    return hashlib.sha256(" ".join(map(str, group)).encode()).hexdigest()[:12]
+    return _digest(" ".join(map(str, group)))
+
+
+def _digest(content: str) -> str:
+    return hashlib.sha256(content.encode()).hexdigest()[:12]

@@ -41,4 +41,4 @@ def test_what_is_not_said_is_nothing():
 
     plain = Plain()
     assert (plain.numbers(), plain.remarks({}), plain.charts, plain.grid) == ([], "", (), None)
-    assert (plain.digits, plain.reads_models) == (2, False)
+    assert (plain.digits, plain.from_models) == (2, "")

@@ -36,6 +36,11 @@ def run():
     return fit(small_data(splits=SPLITS), "gumbel-mpnn", settings=QUICK, device="cpu")
 
 
+def make_anew(name, make):
+    """What stands in for `Run.keep`, and keeps nothing."""
+    return make()
+
+
 def shifted(run, shift):
     """The same run with test figures from 0.5 on, moved by `shift`."""
     return replace(run, records=tuple(replace(r, test=0.5 + 0.01 * r.split + shift) for r in run.records))
@@ -104,7 +109,12 @@ class TestDegree:
         data = changed(small_data(3), edge_index=index[:, :4], num_nodes=3)
         records = [SimpleNamespace(best_epoch=epoch) for epoch in (3, 4, 8)]
         run = SimpleNamespace(
-            data=data, rewire=lambda threshold: learned, test=SimpleNamespace(mean=0.6), n=3, records=records
+            data=data,
+            rewire=lambda threshold: learned,
+            keep=make_anew,
+            test=SimpleNamespace(mean=0.6),
+            n=3,
+            records=records,
         )
         given, after, expected, paper_given, paper_after = DegreeGoal().collect({Job("cora", "gumbel-mpnn"): run})
         names = ("degree_min", "degree_mean", "degree_max")
@@ -185,7 +195,7 @@ def lined_up(run, edges):
     """A run whose learned graph has these undirected edges."""
     index = torch.tensor(edges).T
     learned = changed(run.data, edge_index=torch.cat([index, index.flip(0)], dim=1))
-    return SimpleNamespace(data=run.data, rewire=lambda: learned)
+    return SimpleNamespace(data=run.data, rewire=lambda: learned, keep=make_anew)
 
 
 class TestConsistency:
@@ -230,7 +240,9 @@ class TestSpectra:
 
     def test_no_pair_is_joined_in_both(self, run):
         nothing = SimpleNamespace(
-            data=run.data, rewire=lambda: changed(run.data, edge_index=torch.empty(2, 0, dtype=torch.int64))
+            data=run.data,
+            rewire=lambda: changed(run.data, edge_index=torch.empty(2, 0, dtype=torch.int64)),
+            keep=make_anew,
         )
         _, learned = Spectra().collect({Job("cora", "gumbel-mpnn"): nothing})
         assert (learned["edges"], learned["joined"], learned["resistance"]) == (0, 0, None)

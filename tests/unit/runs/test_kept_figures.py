@@ -1,0 +1,96 @@
+"""What is made from trained models, kept so that the models may go."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gumbel_mpnn.experiments import Job, run_jobs
+from gumbel_mpnn.experiments.base import find_jobs
+from helpers import small_data
+from quick_fit import quick
+
+JOB = Job("small", "gcn", preset=None)
+
+
+@pytest.fixture
+def jobs(tmp_path, monkeypatch):
+    """How to do and to find a job whose experiment takes something from models."""
+    monkeypatch.setattr("gumbel_mpnn.experiments.base.GENERATED", {"small": small_data})
+    terms = {"seeds": 1, "splits": [0], "runs": tmp_path, "experiment": "try", "from_models": "taken"}
+    changes = ["train.epochs=2", "model.hidden_channels=4"]
+    return (
+        lambda: run_jobs([JOB], **terms, overrides=changes, device="cpu")[JOB],
+        lambda: find_jobs([JOB], **terms, overrides=changes).get(JOB),
+    )
+
+
+def delete_models(run):
+    for folder in run.folders:
+        (Path(folder) / "model.safetensors").unlink()
+
+
+def test_it_is_made_once(tmp_path):
+    run, calls = quick(splits=[0], runs=tmp_path), []
+
+    def make():
+        calls.append(1)
+        return {"pairs": (1, 2), "mean": 0.1 + 0.2}
+
+    assert not run.keeps("mine")
+    first = run.keep("mine", make)
+    assert run.keeps("mine")
+    assert run.keep("mine", make) == first == {"pairs": [1, 2], "mean": 0.1 + 0.2}
+    assert quick(splits=[0], runs=tmp_path).keep("mine", make) == first
+    assert calls == [1]
+    run.keep("another", make)
+    assert calls == [1, 1]
+
+
+def test_it_is_of_these_very_records(tmp_path):
+    both = quick(splits=[0, 1], runs=tmp_path)
+    both.keep("mine", lambda: "both")
+    assert quick(splits=[0], runs=tmp_path).keep("mine", lambda: "one") == "one"
+    done_again = replace(both.records[0], seconds=both.records[0].seconds + 1)
+    assert not replace(both, records=(done_again, *both.records[1:])).keeps("mine")
+    assert both.keeps("mine")
+
+
+def test_what_is_damaged_is_made_again(tmp_path):
+    run = quick(splits=[0], runs=tmp_path)
+    run.keep("mine", lambda: [1])
+    next(run.folder.path.glob("figures-mine-*.json")).write_text("[1")
+    assert not run.keeps("mine")
+    assert run.keep("mine", lambda: [2]) == [2]
+    assert run.keep("mine", lambda: [3]) == [2]
+
+
+def test_a_store_that_cannot_be_written_to(tmp_path, monkeypatch):
+    run = quick(splits=[0], runs=tmp_path)
+
+    def refuse(path, content):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr("gumbel_mpnn.runs.run.write_atomically", refuse)
+    assert run.keep("mine", lambda: [2]) == [2]
+    assert not run.keeps("mine")
+
+
+def test_models_may_go_once_all_was_taken_from_them(jobs):
+    do, find = jobs
+    run = do()
+    run.keep("taken", lambda: {"test": run.test.mean})
+    delete_models(run)
+    assert find().records == do().records == run.records
+    assert not list(run.folder.path.rglob("model.safetensors"))
+
+
+def test_runs_are_done_again_where_nothing_was_taken(jobs):
+    do, find = jobs
+    run = do()
+    run.keep("something else", lambda: 1)
+    assert find() is not None
+    delete_models(run)
+    assert find() is None
+    assert do().test == run.test
+    assert list(run.folder.path.rglob("model.safetensors"))
