@@ -57,6 +57,11 @@ class Job:
     """What is done to the data before training."""
 
 
+def override(name: str, value: object) -> str:
+    """A setting as `Job.overrides` has it, from its name as `model.num_layers` and its value."""
+    return f"{name}={str(value).lower() if isinstance(value, bool) else value}"
+
+
 QUICK_DATASETS = (
     "cora",
     "chameleon",

@@ -10,7 +10,7 @@ from itertools import islice
 
 from gumbel_mpnn.experiments.accuracy import KEPT_WITH, MODELS
 from gumbel_mpnn.experiments.backbones import DATASETS
-from gumbel_mpnn.experiments.base import Columns, Job, Row
+from gumbel_mpnn.experiments.base import Columns, Job, Row, override
 from gumbel_mpnn.experiments.page import Experiment
 from gumbel_mpnn.presets import read_preset
 from gumbel_mpnn.records import Summary, flat
@@ -72,15 +72,8 @@ def _trials(dataset: str, model: str) -> list[Job]:
     known = flat(make_settings(dataset, model, preset=start).to_dict())
     drawn = (chosen for chosen, _ in draws(space_of(model), seed=DATASETS.index(dataset)))
     others = islice((chosen for chosen in drawn if not chosen.items() <= known.items()), count - 1)
-    overrides = [tuple(f"{name}={_literal(value)}" for name, value in chosen.items()) for chosen in others]
-    return [
-        Job(dataset, model, start, experiment=KEPT_WITH.get(model, "accuracy")),
-        *(Job(dataset, model, overrides=each) for each in overrides),
-    ]
-
-
-def _literal(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    overrides = [tuple(override(name, value) for name, value in chosen.items()) for chosen in others]
+    return [Job(dataset, model, start), *(Job(dataset, model, overrides=each) for each in overrides)]
 
 
 def _row(dataset: str, model: str, runs: Mapping[Job, Run | None]) -> Row:

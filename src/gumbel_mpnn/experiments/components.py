@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from torch_geometric.data import Data
 
 from gumbel_mpnn.data import get_spec
 from gumbel_mpnn.data.tasks import mixture_neighborhoods
-from gumbel_mpnn.experiments.base import PAIRED, Columns, Job, Row, difference, figures
+from gumbel_mpnn.experiments.base import PAIRED, Columns, Job, Row, difference, figures, override
 from gumbel_mpnn.experiments.page import Experiment
 from gumbel_mpnn.experiments.views import Chart
+from gumbel_mpnn.presets import read_preset
 from gumbel_mpnn.runs import Run, find_preset
 
 COMPONENTS = range(1, 8)
 MODELS = ("gcn", "gumbel-mpnn")
 SETTINGS = {"tuned": "tuned", "paper": "the paper's"}
 """What each family of presets is called."""
+WITHOUT_REWIRING = "the paper's for Gumbel-MPNN"
+"""What the settings of the paper's Gumbel-MPNN are called where a GCN has them."""
 
 
 @dataclass(frozen=True)
@@ -41,9 +44,10 @@ class Components(Experiment):
         "test": "test %",
         "stderr": "std error",
         "n": "runs",
-        "difference": "Gumbel-MPNN − GCN",
+        "difference": "Gumbel-MPNN − this GCN",
         "low": "95 % from",
         "high": "to",
+        "verdict": "Gumbel-MPNN is",
     }
 
     def __init__(self, dataset: str = "actor") -> None:
@@ -65,31 +69,40 @@ class Components(Experiment):
         return Components(get_spec(dataset).name)
 
     def plan(self) -> list[Job]:
-        """Both models for every k, with the presets of the real data set; the paper has some for its own twelve."""
-        papers = all(find_preset("paper", self.dataset, model) for model in MODELS)
-        return [
-            Job(self.dataset, model, preset, experiment=self.name, transform=MixtureNeighborhoods(components))
-            for components in COMPONENTS
-            for preset in (SETTINGS if papers else ["tuned"])
-            for model in MODELS
-        ]
+        """Both models for every k, with the presets of the real data set; the paper has some for its own twelve.
+
+        The paper's two models differ in depth: a GCN with the settings of its Gumbel-MPNN tells what rewiring adds.
+        """
+        kinds = [Job(self.dataset, model, experiment=self.name) for model in MODELS]
+        if all(find_preset("paper", self.dataset, model) for model in MODELS):
+            plain, rewired = (replace(job, preset="paper") for job in kinds)
+            kinds += [plain, replace(plain, overrides=_beneath(self.dataset)), rewired]
+        return [replace(job, transform=MixtureNeighborhoods(k)) for k in COMPONENTS for job in kinds]
 
     def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
-        """One row for each model, settings and k; rewired runs are paired with the plain ones."""
-        plain = {(job.transform, job.preset): run for job, run in results.items() if job.model == "gcn"}
-        return [_row(job, run, plain.get((job.transform, job.preset))) for job, run in results.items()]
+        """One row for each model, settings and k; rewired runs are paired with every GCN that they stand beside."""
+        rewired = {(job.transform, job.preset): run for job, run in results.items() if job.model == "gumbel-mpnn"}
+        return [_row(job, run, rewired.get((job.transform, job.preset))) for job, run in results.items()]
 
 
-def _row(job: Job, run: Run | None, plain: Run | None) -> Row:
+def _beneath(dataset: str) -> tuple[str, ...]:
+    """The settings of the paper's Gumbel-MPNN that a GCN has too."""
+    preset = read_preset("paper", dataset, "gumbel-mpnn") or {}
+    tables = ((table, preset.get(table, {})) for table in ("data", "model", "train"))
+    values = {f"{table}.{name}": value for table, settings in tables for name, value in settings.items()}
+    return tuple(override(name, value) for name, value in values.items() if name != "model.backbone")
+
+
+def _row(job: Job, run: Run | None, rewired: Run | None) -> Row:
     names = ("test", "std", "stderr", "n", *PAIRED)
     row: Columns = {
         "dataset": job.dataset,
         "components": job.transform.components if isinstance(job.transform, MixtureNeighborhoods) else None,
         "model": job.model,
-        "settings": SETTINGS[job.preset],
+        "settings": WITHOUT_REWIRING if job.overrides else SETTINGS[job.preset],
         **dict.fromkeys(names),
     }
     if run is None:
         return row | {"verdict": "no data"}
     row |= figures(run)
-    return row if job.model == "gcn" else row | difference(run, plain)
+    return row if job.model == "gumbel-mpnn" or rewired is None else row | difference(rewired, run)
