@@ -77,7 +77,9 @@ def _assist(names: Sequence[str], request: Request, place: int) -> None:
             if starter is not None and not starter.is_alive():
                 return
             with suppress(Exception):  # told by the one who started us, who comes to the same job
-                train_jobs(experiment, [job], request, wait=False, reader=reader)
+                done = train_jobs(experiment, [job], request, wait=False, reader=reader)
+                if experiment.from_models:
+                    experiment.collect(done)  # what it takes from models is then kept, and nobody makes it again
 
 
 def _share_cores(request: Request) -> None:

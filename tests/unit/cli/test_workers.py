@@ -15,6 +15,7 @@ from gumbel_mpnn.cli.reproduction import Request, reproduction
 from gumbel_mpnn.cli.workers import workers_beside
 from gumbel_mpnn.errors import UserError
 from gumbel_mpnn.runs import locks
+from helpers import changed, small_data
 
 OVERRIDES = ("train.epochs=1", "model.hidden_channels=4")
 ASKED = {
@@ -82,6 +83,20 @@ def test_the_same_rows_as_alone(in_this_process, monkeypatch):
         helped = reproduction("bottleneck", request)
     alone = reproduction("bottleneck", Request(**{**ASKED, "runs": Path("alone")}))
     assert helped.rows == alone.rows
+
+
+def test_they_take_from_models_what_the_table_needs(in_this_process, monkeypatch):
+    monkeypatch.setattr("gumbel_mpnn.experiments.base.GENERATED", {"cora": lambda: changed(small_data(), name="cora")})
+    request = Request(**{**ASKED, "only": "cora"}, workers=2)
+    in_this_process(["degree"], request, 1)
+    for name in ("model.safetensors", "graph.npz"):
+        for file in Path("runs").rglob(name):
+            file.unlink()
+    monkeypatch.setattr("gumbel_mpnn.training.trainer.Trainer.step", lambda _: pytest.fail("trained again"))
+    rows = {row["graph"]: row for row in reproduction("degree", request).rows}
+    assert rows["learned"]["n"] == 1
+    assert rows["learned"]["degree_mean"] >= 0
+    assert rows["expected"]["degree_mean"] > 0
 
 
 def test_they_begin_at_different_jobs(in_this_process, monkeypatch):
