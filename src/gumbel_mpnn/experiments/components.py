@@ -12,8 +12,8 @@ from gumbel_mpnn.data.tasks import mixture_neighborhoods
 from gumbel_mpnn.experiments.base import PAIRED, Columns, Job, Row, difference, figures, override
 from gumbel_mpnn.experiments.page import Experiment
 from gumbel_mpnn.experiments.views import Chart
-from gumbel_mpnn.presets import read_preset
-from gumbel_mpnn.runs import Run, find_preset
+from gumbel_mpnn.records import flat
+from gumbel_mpnn.runs import Run, find_preset, make_settings
 
 COMPONENTS = range(1, 8)
 MODELS = ("gcn", "gumbel-mpnn")
@@ -86,11 +86,10 @@ class Components(Experiment):
 
 
 def _beneath(dataset: str) -> tuple[str, ...]:
-    """The settings of the paper's Gumbel-MPNN that a GCN has too."""
-    preset = read_preset("paper", dataset, "gumbel-mpnn") or {}
-    tables = ((table, preset.get(table, {})) for table in ("data", "model", "train"))
-    values = {f"{table}.{name}": value for table, settings in tables for name, value in settings.items()}
-    return tuple(override(name, value) for name, value in values.items() if name != "model.backbone")
+    """Where the settings of the paper's Gumbel-MPNN that a GCN has too are not those of the paper's GCN."""
+    plain, rewired = (flat(make_settings(dataset, model, preset="paper").to_dict()) for model in MODELS)
+    different = (name for name, value in plain.items() if name != "model.name" and rewired[name] != value)
+    return tuple(override(name, rewired[name]) for name in different)
 
 
 def _row(job: Job, run: Run | None, rewired: Run | None) -> Row:
