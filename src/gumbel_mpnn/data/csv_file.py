@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gumbel_mpnn.data.column_names import chosen_name, known_name
 from gumbel_mpnn.errors import DataError, did_you_mean
 
 if TYPE_CHECKING:
@@ -32,17 +33,12 @@ def read_header(path: str | Path) -> Header:
 
 def known_column(path: str | Path, header: Header, name: str) -> str | None:
     """The column that is called so, whatever its case and the blanks around it; None where there is none."""
-    return _only(path, {column: written for column, written in header.items() if _plain(written) == name})
+    return known_name(str(path), "columns", header, name)
 
 
 def check_column(path: str | Path, header: Header, name: str) -> str:
     """The column that a person has named: the one written so or, without one, in other case or with blanks around."""
-    same = (
-        {column: written for column, written in header.items() if written == name},
-        {column: written for column, written in header.items() if column == name},
-        {column: written for column, written in header.items() if _plain(written) == _plain(name)},
-    )
-    found = _only(path, next(filter(None, same), {}))
+    found = chosen_name(str(path), "columns", header, name)
     if found is None:
         like_data = any(map(_DECIMAL.fullmatch, header))
         hint = "; its first line looks like data, but it should be a header" if like_data else ""
@@ -85,14 +81,3 @@ def _parse(path: str | Path, **options: Any) -> pd.DataFrame:
     except (ValueError, OSError) as error:  # pandas' parser errors are ValueErrors
         raise DataError(f"{path} is not a readable CSV file ({str(error).strip()})") from error
     return table
-
-
-def _only(path: str | Path, found: Header) -> str | None:
-    if len(found) > 1:
-        names = " and ".join(map(repr, found.values()))
-        raise DataError(f"{path} has the columns {names}, of which only one can be taken: rename or delete the others")
-    return next(iter(found), None)
-
-
-def _plain(name: str) -> str:
-    return name.strip().casefold()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
+from gumbel_mpnn.data.column_names import chosen_name, known_name, same_names
 from gumbel_mpnn.data.own import GIVEN, PROBABILITY, SPLIT, assemble, named_after, warn_of_mixed
 from gumbel_mpnn.errors import DataError, UserError, did_you_mean
 
@@ -21,6 +22,8 @@ LABEL_NAMED_BY = "label_attribute"
 """The attribute of a whole graph that says which of its nodes' is the label."""
 METRIC = "metric_of_models"
 """The attribute of a whole graph that says what models are judged by."""
+
+Attributes = Mapping[str, Any]
 
 
 def from_graphml(
@@ -54,7 +57,8 @@ def from_networkx(
     Nodes and labels may be anything; `data.node_ids` and `data.class_names` map predictions back to them. A node
     without a label is predicted but never trained on. A node attribute `split` (train, val, test) becomes the masks,
     and the edge attributes `weight`, `probability` (numbers) and `given` (true or false) become `edge_weight`,
-    `edge_probability` and `edge_origin`.
+    `edge_probability` and `edge_origin`. Attributes are found by their names whatever the case and the blanks around
+    them.
 
     Args:
         graph: any NetworkX graph.
@@ -79,19 +83,21 @@ def _networkx() -> ModuleType:
 def _convert(
     graph: Any, label: str | None, features: Sequence[str] | Literal[False] | None, as_listed: bool, where: str
 ) -> Data:
-    nodes: dict[Hashable, Mapping[str, Any]] = dict(graph.nodes(data=True))
+    nodes: dict[Hashable, Attributes] = dict(graph.nodes(data=True))
     if not nodes:
         raise DataError(f"{where} has no nodes")
     label = graph.graph.get(LABEL_NAMED_BY) if label is None else label
-    known = list(dict.fromkeys(name for attributes in nodes.values() for name in attributes))
-    for name in (*([] if label is None else [label]), *(features or ())):
-        if name not in known:
-            raise DataError(f"no node of {where} has the attribute {name!r}: {did_you_mean(name, known)}")
-    if label in (features or ()):
-        raise DataError(f"the attribute {label!r} of {where} is the label, so it cannot be a feature")
+    known = _names(nodes.values())
+    label = None if label is None else _check_name(where, known, label)
+    part = known_name(where, "node attributes", known, SPLIT)
+    if features:
+        features = [_check_name(where, known, name) for name in features]
+        if label in features:
+            raise DataError(f"the attribute {label!r} of {where} is the label, so it cannot be a feature")
     chosen = features
     if chosen is None:
-        free = [name for name in known if name not in (label or LABEL, SPLIT)]
+        taken = {part, *(same_names(known, LABEL) if label is None else [label])}
+        free = [name for name in known if name not in taken]
         chosen = [name for name in free if _first_other(nodes, name) is None]
         warn_of_mixed("attribute", where, [found for name in free if (found := _mixed(nodes, name))])
     if not chosen and features is not False:
@@ -106,10 +112,8 @@ def _convert(
         labels=None if label is None else [_text(has.get(label)) for has in nodes.values()],
         x=np.concatenate([_feature(nodes, name, where) for name in chosen], axis=1) if chosen else None,
         edges=edges,
-        weight=_weight(links, where),
-        probability=_probability(links),
-        given=_given(links),
-        split=[_text(attributes.get(SPLIT)).lower() for attributes in nodes.values()] if SPLIT in known else None,
+        **_about_edges(links, where),
+        split=None if part is None else [_text(has.get(part)).lower() for has in nodes.values()],
         undirected=not graph.is_directed(),
         as_listed=as_listed,
     )
@@ -118,16 +122,29 @@ def _convert(
     return data
 
 
+def _names(things: Iterable[Attributes]) -> dict[str, str]:
+    """What the attributes of nodes or of edges are called, all that any of them has."""
+    return {name: name for attributes in things for name in attributes}
+
+
+def _check_name(where: str, known: Mapping[str, str], name: str) -> str:
+    """The node attribute that a person has named."""
+    found = chosen_name(where, "node attributes", known, name)
+    if found is None:
+        raise DataError(f"no node of {where} has the attribute {name!r}: {did_you_mean(name, known)}")
+    return found
+
+
 def _text(value: Any) -> str:
     return "" if value is None or value != value else str(value).strip()  # NaN is the number that is not itself
 
 
-def _first_other(nodes: Mapping[Hashable, Mapping[str, Any]], name: str) -> Hashable | None:
+def _first_other(nodes: Mapping[Hashable, Attributes], name: str) -> Hashable | None:
     """The first node whose attribute is neither a number nor a vector of them."""
     return next((node for node, has in nodes.items() if name in has and not _is_numeric(has[name])), None)
 
 
-def _mixed(nodes: Mapping[Hashable, Mapping[str, Any]], name: str) -> tuple[str, str, object] | None:
+def _mixed(nodes: Mapping[Hashable, Attributes], name: str) -> tuple[str, str, object] | None:
     """For an attribute that is a number at some nodes only: its name, the first other node and what it has."""
     other = _first_other(nodes, name)
     if other is None or not any(name in has and _is_numeric(has[name]) for has in nodes.values()):
@@ -139,7 +156,7 @@ def _is_numeric(value: object) -> bool:
     return np.asarray(value).dtype.kind in "biuf"
 
 
-def _feature(nodes: Mapping[Hashable, Mapping[str, Any]], name: str, where: str) -> NDArray[np.float32]:
+def _feature(nodes: Mapping[Hashable, Attributes], name: str, where: str) -> NDArray[np.float32]:
     """The attribute as columns [N, k], k being the length of its vectors."""
     columns: list[NDArray[Any]] = []
     for node, attributes in nodes.items():
@@ -154,13 +171,24 @@ def _feature(nodes: Mapping[Hashable, Mapping[str, Any]], name: str, where: str)
     return np.array(columns, dtype=np.float32)
 
 
-def _weight(links: Sequence[tuple[Any, Any, Mapping[str, Any]]], where: str) -> NDArray[np.float32] | None:
+def _about_edges(links: Sequence[tuple[Any, Any, Attributes]], where: str) -> dict[str, Any]:
+    """Weights, probabilities and origins [E], None where none are."""
+    known = _names(attributes for _, _, attributes in links)
+    weight, probability, given = (
+        known_name(where, "edge attributes", known, name) for name in ("weight", PROBABILITY, GIVEN)
+    )
+    return {
+        "weight": None if weight is None else _weight(links, weight, where),
+        "probability": None if probability is None else _probability([has.get(probability) for _, _, has in links]),
+        "given": None if given is None else _given([has.get(given) for _, _, has in links]),
+    }
+
+
+def _weight(links: Sequence[tuple[Any, Any, Attributes]], name: str, where: str) -> NDArray[np.float32]:
     """The weight of each edge, 1 where only others have one, as in NetworkX."""
-    if not any("weight" in attributes for _, _, attributes in links):
-        return None
     found = []
     for source, target, attributes in links:
-        weight = attributes.get("weight", 1.0)
+        weight = attributes.get(name, 1.0)
         try:
             found.append(float(weight))
         except (TypeError, ValueError, OverflowError):
@@ -170,13 +198,11 @@ def _weight(links: Sequence[tuple[Any, Any, Mapping[str, Any]]], where: str) -> 
     return np.array(found, dtype=np.float32)
 
 
-def _probability(links: Sequence[tuple[Any, Any, Mapping[str, Any]]]) -> NDArray[np.float32] | None:
+def _probability(found: Sequence[Any]) -> NDArray[np.float32] | None:
     """How likely a rewiring found each edge; None unless every edge says so."""
-    found = [attributes.get(PROBABILITY) for _, _, attributes in links]
-    return np.array(found, dtype=np.float32) if found and all(isinstance(p, int | float) for p in found) else None
+    return np.array(found, dtype=np.float32) if all(isinstance(p, int | float) for p in found) else None
 
 
-def _given(links: Sequence[tuple[Any, Any, Mapping[str, Any]]]) -> NDArray[np.bool_] | None:
+def _given(found: Sequence[Any]) -> NDArray[np.bool_] | None:
     """Whether each edge was there before a rewiring; None unless every edge says so."""
-    found = [attributes.get(GIVEN) for _, _, attributes in links]
-    return np.array(found) if found and all(isinstance(value, bool) for value in found) else None
+    return np.array(found) if all(isinstance(value, bool) for value in found) else None

@@ -43,6 +43,63 @@ def test_vectors_masks_weights_and_direction():
     assert data.test_mask.tolist() == [False, True, False]
 
 
+@pytest.mark.parametrize("written", [str, str.upper, str.title, "  {}  ".format])
+def test_attributes_are_found_whatever_their_case_and_the_blanks_around(written, tmp_path):
+    graph = networkx.DiGraph()
+    for node, kind, split, size in (("a", "x", "train", 1), ("b", "y", "train", 2), ("c", "x", "test", 3)):
+        graph.add_node(node, **{written("kind"): kind, written("split"): split, written("size"): size})
+    graph.add_edge("a", "b", **{written("weight"): 2.0, written("probability"): 0.75, written("given"): False})
+    graph.add_edge("c", "a", **{written("weight"): 0.5, written("probability"): 0.25, written("given"): True})
+    networkx.write_graphml(graph, tmp_path / "g.graphml")
+    for data in (
+        from_networkx(graph, label="kind", features=["size"]),
+        from_networkx(graph, label="kind"),
+        from_graphml(tmp_path / "g.graphml", label="KIND"),
+    ):
+        assert (data.class_names, data.x.tolist()) == (["x", "y"], [[1], [2], [3]])
+        assert data.train_mask.tolist() == [True, True, False]
+        assert data.edge_index.tolist() == [[0, 2], [1, 0]]
+        assert [data[key].tolist() for key in ("edge_weight", "edge_probability")] == [[2, 0.5], [0.75, 0.25]]
+        assert data.edge_origin.tolist() == [False, True]
+
+
+def test_an_attribute_that_is_named_is_first_the_one_written_so(graph):
+    for node, (kind, size) in enumerate([("u", 7), ("v", 8), ("v", 9)]):
+        graph.nodes["abc"[node]].update({"Kind": kind, "Size": size, 0: node})
+    data = from_networkx(graph, label="Kind", features=["Size", 0])
+    assert (data.class_names, data.x.tolist()) == (["u", "v"], [[7, 0], [8, 1], [9, 2]])
+    assert from_networkx(graph, label="kind", features=["size"]).x.tolist() == [[1], [2.5], [3]]
+
+
+def test_no_label_in_any_case_is_a_feature_of_a_graph_without_labels(graph):
+    networkx.set_node_attributes(graph, {"a": {"LABEL": 5, "label": 6}})
+    assert from_networkx(graph).x.tolist() == [[1, 1], [2.5, 0], [3, 0]]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "edge", "options", "message"),
+    [
+        ({}, {"weight": 1, "Weight": 2}, {}, "graph has the edge attributes 'weight' and 'Weight', of which only one"),
+        ({}, {" given": 1, "GIVEN": 2}, {}, "graph has the edge attributes ' given' and 'GIVEN', of which only one"),
+        ({"split": "", "Split": ""}, {}, {}, "graph has the node attributes 'split' and 'Split', of which only one"),
+        ({"Kind": "z"}, {}, {"label": "KIND"}, "graph has the node attributes 'kind' and 'Kind', of which only one"),
+        ({"Size": 1}, {}, {"features": ["SIZE"]}, "graph has the node attributes 'size' and 'Size', of which only one"),
+    ],
+)
+def test_two_attributes_of_the_same_name_are_refused(graph, nodes, edge, options, message):
+    graph.nodes["b"].update(nodes)
+    graph.add_edge("a", "b", **edge)
+    with pytest.raises(DataError, match=message):
+        from_networkx(graph, **{"label": "kind"} | options)
+
+
+def test_edges_that_write_the_weight_in_two_ways_are_refused(graph):
+    graph.add_edge("a", "b", weight=1)
+    graph.add_edge("b", "c", Weight=2)
+    with pytest.raises(DataError, match="'weight' and 'Weight', of which only one can be taken: rename or delete the"):
+        from_networkx(graph, label="kind")
+
+
 def test_parallel_edges_are_merged(graph):
     multi = networkx.MultiGraph(graph)
     multi.add_edge("a", "b")
