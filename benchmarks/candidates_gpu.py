@@ -29,7 +29,7 @@ from torch_geometric.data import Data
 
 from candidates import FEATURES, PER_NODE, problem
 from gumbel_mpnn.graph.backend import import_kernels
-from gumbel_mpnn.rewiring.candidates import Global, Local, screen, screened
+from gumbel_mpnn.rewiring.candidates import Global, Local, screen
 
 NODES, CHUNK = 169_343, 4096
 VARIANTS: dict[str, dict[str, int]] = {
@@ -44,10 +44,8 @@ VARIANTS: dict[str, dict[str, int]] = {
     "64 x 128, 3 stages": {"rows": 64, "stages": 3},
     "64 x 256": {"rows": 64, "cols": 256},
     "16 lanes": {"lanes": 16},
-    "every 2nd tile first": {"every": 2},
-    "every 4th tile first": {"every": 4},
 }
-"""Changes to the kernels' `Tiling`, and to `EVERY` of the search."""
+"""Changes to the kernels' `Tiling`."""
 
 
 def plain(x: Tensor) -> Tensor:
@@ -70,15 +68,11 @@ def chunked(search: Callable[[], object]) -> object:
 @contextmanager
 def changed(changes: Mapping[str, int]) -> Iterator[None]:
     """The screen with another tiling; nothing changes where there is no Triton."""
-    tiling = {name: value for name, value in changes.items() if name != "every"}
     kernels = import_kernels(screen.KERNELS)
     if kernels is None:
         yield
         return
-    with (
-        patch.object(kernels, "TILING", replace(kernels.TILING, **tiling)),
-        patch.object(screened, "EVERY", changes.get("every", screened.EVERY)),
-    ):
+    with patch.object(kernels, "TILING", replace(kernels.TILING, **changes)):
         yield
 
 
@@ -120,7 +114,7 @@ def parts(data: Data, rounds: int, device: torch.device) -> dict[str, float]:
     members, lanes = kernels.TILING.members, kernels.TILING.lanes
     programs = {
         "embeddings in 16 bits and their bounds": lambda: screen.Screen.of(x, kernels),
-        "first walk": lambda: kernels.lane_maxima(view.rows, view.cols, view.tile_slack, tiles, 15, 1),
+        "first walk": lambda: kernels.lane_maxima(view.rows, view.cols, view.tile_slack, tiles, 15),
         "second walk that finds nothing": lambda: view.lanes_above(range(nodes), high, 8),
         "walk over half the pairs that finds nothing": lambda: view.lanes_above(range(nodes), high, 8, pairs=True),
         "a million lanes, exactly": lambda: kernels.dots(x, some[0], some[1], members, lanes),

@@ -36,7 +36,7 @@ def some_graph(nodes=NODES):
 def tensor_core_scores(view, kernels, monkeypatch):
     """The scores of the first tile's columns with all rows, one by one: every lane has a single column."""
     monkeypatch.setattr(kernels, "TILING", kernels.Tiling(lanes=kernels.TILING.cols))
-    return kernels.lane_maxima(view.rows, view.cols, torch.zeros_like(view.tile_slack), 1, 1, 1)
+    return kernels.lane_maxima(view.rows, view.cols, torch.zeros_like(view.tile_slack), 1, 1)
 
 
 HARD = {
@@ -66,16 +66,15 @@ def test_tensor_cores_are_within_the_bound(kind, monkeypatch):
 
 
 @pytest.mark.parametrize("width", [5, 128, 300])
-@pytest.mark.parametrize("every", [1, 3])
-def test_kernels_against_dense_products(width, every):
+def test_kernels_against_dense_products(width):
     kernels = import_kernels(screen.KERNELS)
     nodes = 1100
     view = Screen.of(normal(nodes, width).float().cuda(), kernels)
     tiling, tiles = kernels.TILING, view.tile_slack.numel()
     scores = view.rows.float() @ view.cols.float().T
-    looked = -(-tiles // every)
-    best = kernels.lane_maxima(view.rows, view.cols, view.tile_slack, looked, 3, every)
-    group, looked_at = kernels.group_of(torch.arange(scores.shape[1], device="cuda"), looked, 3, every)
+    looked = tiles - 1
+    best = kernels.lane_maxima(view.rows, view.cols, view.tile_slack, looked, 3)
+    group, looked_at = kernels.group_of(torch.arange(scores.shape[1], device="cuda"), looked, 3)
     lower = scores - view.tile_slack.repeat_interleave(tiling.cols)
     expected = torch.full_like(best, -torch.inf)
     expected.scatter_reduce_(1, group[looked_at].expand(len(best), -1), lower[:, looked_at], "amax")
@@ -94,11 +93,9 @@ def test_kernels_against_dense_products(width, every):
     assert (upper[row, place] >= floor[row] - 2e-4).all()
 
 
-@pytest.mark.parametrize("every", [1, 2])
 @pytest.mark.parametrize("per_node", [1, 5, 12])
 @pytest.mark.parametrize("kind", FEATURES)
-def test_nearest_nodes_are_those_of_the_definition(kind, per_node, every, monkeypatch):
-    monkeypatch.setattr(screened, "EVERY", every)
+def test_nearest_nodes_are_those_of_the_definition(kind, per_node):
     x, graph = FEATURES[kind](NODES).cuda(), some_graph()
     expected = nearest_by_definition(x, graph, per_node)
     found = torch.full_like(expected, -1)

@@ -32,8 +32,6 @@ from gumbel_mpnn.rewiring.candidates.similarity import circle_steps, memory, sor
 
 GROUPS = 24
 """Groups of columns for each node that is wanted: so many that the best of them seldom share one."""
-EVERY = 1
-"""The first walk looks at every so many-th tile of columns: with more it is quicker, and the second finds more."""
 SLOTS = 8
 """Lanes that a row may find for each node that is wanted, and two more, before it is left to the chunked search."""
 SAMPLE = 2**22
@@ -100,13 +98,13 @@ def _lower_bounds(view: Screen, rows: range, wanted: int, neighbors: Tensor) -> 
     −∞ where the group's best may be the row itself or one of its `neighbors` int64 [2, A].
     """
     kernels, tiling = view.kernels, view.kernels.TILING
-    tiles = -(-(view.x.shape[0] // tiling.cols) // EVERY)  # whole ones: zeros that fill up must not count
+    tiles = view.x.shape[0] // tiling.cols  # whole ones: zeros that fill up must not count
     parts = min(-(-GROUPS * wanted // tiling.lanes), tiles)
-    best: Tensor = kernels.lane_maxima(view.tiles_of(rows), view.cols, view.tile_slack, tiles, parts, EVERY)
+    best: Tensor = kernels.lane_maxima(view.tiles_of(rows), view.cols, view.tile_slack, tiles, parts)
     best = best[: len(rows)]
     own = torch.arange(rows.start, rows.stop, device=best.device)
     row, col = torch.cat([neighbors, own.expand(2, -1)], dim=1)
-    group, looked_at = kernels.group_of(col, tiles, parts, EVERY)
+    group, looked_at = kernels.group_of(col, tiles, parts)
     row, col, group = row[looked_at], col[looked_at], group[looked_at]
     place = row - rows.start
     may_be = kernels.dots(view.x, row, col)[:, 0] >= (best[place, group] * view.unit[row]).float()
@@ -166,8 +164,8 @@ def _floor_of_pairs(view: Screen, edges: Tensor, share: float) -> tuple[float, f
 
 
 def _capacity(wanted: int) -> int:
-    return SLOTS * (EVERY * wanted + 2)
+    return SLOTS * (wanted + 2)
 
 
 def _bytes_per_row(wanted: int) -> int:
-    return 8 * GROUPS * wanted + 16 * _capacity(wanted) + 256 * EVERY * (wanted + 2)
+    return 8 * GROUPS * wanted + 16 * _capacity(wanted) + 256 * (wanted + 2)

@@ -76,15 +76,14 @@ def _best_of_lanes(
 
 @triton.jit
 def _lane_maxima(
-    rows, cols, slack, out, tiles, per_part, every,
+    rows, cols, slack, out, tiles, per_part,
     WIDTH: tl.constexpr, DEPTH: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr, LANES: tl.constexpr,
 ):  # fmt: skip
     row = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)
     part = tl.program_id(1)
     own = _first_channels(rows, row, WIDTH, DEPTH)
     best = tl.full([ROWS, LANES], float("-inf"), dtype=tl.float32)
-    for place in range(part * per_part, tl.minimum((part + 1) * per_part, tiles)):
-        tile = place * every
+    for tile in range(part * per_part, tl.minimum((part + 1) * per_part, tiles)):
         here = _best_of_lanes(own, rows, cols, row, tile, WIDTH, DEPTH, ROWS, COLS, LANES)
         best = tl.maximum(best, here - tl.load(slack + tile))
     group = part * LANES + tl.arange(0, LANES)
@@ -134,10 +133,10 @@ def _dots(
     tl.store(out + entry, tl.where(there_too, total.to(tl.float32), float("-inf")), mask=there)
 
 
-def lane_maxima(rows: Tensor, cols: Tensor, slack: Tensor, tiles: int, parts: int, every: int) -> Tensor:
+def lane_maxima(rows: Tensor, cols: Tensor, slack: Tensor, tiles: int, parts: int) -> Tensor:
     """The largest score, less `slack`, of each row among the columns of each group, float32 [rows, parts · LANES].
 
-    Looks at every `every`-th tile of columns up to `tiles` of them, in `parts` parts of consecutive ones.
+    Looks at the first `tiles` tiles of columns, in `parts` parts of consecutive ones.
 
     Args:
         rows: float16 [rows, width], a multiple of ROWS and a width that `Tiling.width` gives.
@@ -145,21 +144,19 @@ def lane_maxima(rows: Tensor, cols: Tensor, slack: Tensor, tiles: int, parts: in
         slack: float32 [tiles], taken off each score of a tile.
         tiles: How many are looked at.
         parts: Groups are the lanes of the tiles of a part.
-        every: 1 for one tile after the other.
     """
     out = torch.empty(rows.shape[0], parts * TILING.lanes, device=rows.device)
     _lane_maxima[(rows.shape[0] // TILING.rows, parts)](
-        rows, cols, slack, out, tiles, triton.cdiv(tiles, parts), every, **_sizes(rows)
+        rows, cols, slack, out, tiles, triton.cdiv(tiles, parts), **_sizes(rows)
     )
     return out
 
 
-def group_of(column: Tensor, tiles: int, parts: int, every: int) -> tuple[Tensor, Tensor]:
+def group_of(column: Tensor, tiles: int, parts: int) -> tuple[Tensor, Tensor]:
     """The group of each column in `lane_maxima`, int64 [K], and whether its tile is looked at, bool [K]."""
     tile = column // TILING.cols
-    place = tile // every
-    group = place // triton.cdiv(tiles, parts) * TILING.lanes + column % TILING.lanes
-    return group, (tile % every == 0) & (place < tiles)
+    group = tile // triton.cdiv(tiles, parts) * TILING.lanes + column % TILING.lanes
+    return group, tile < tiles
 
 
 def lanes_above(
