@@ -18,7 +18,11 @@ class UnknownNameError(UserError):
 
 
 class DivergedError(UserError):
-    """Training whose numbers went out of all bounds, mostly by its learning rate."""
+    """Training whose numbers went out of all bounds, mostly by its learning rate; `runs` names those that did."""
+
+    def __init__(self, message: str, runs: Iterable[str] = ()) -> None:
+        super().__init__(message)
+        self.runs = tuple(runs)
 
 
 class DataError(UserError):

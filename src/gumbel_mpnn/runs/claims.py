@@ -9,7 +9,7 @@ file, which ends with the process. Plans are looked at and changed by one proces
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import pairwise
@@ -63,9 +63,11 @@ class Claims:
     def next(self, wanted: Sequence[Replica], size: int) -> Claim | None:
         """A group of the `wanted` replicas for this process to train; None when others hold all that is missing.
 
-        Call `wait` then, and ask again, as long as something is missing.
+        Call `wait` then, and ask again, as long as something is missing. A `DivergedError` if another process has found
+        meanwhile that one of them diverges.
         """
         with self._alone():
+            self.folder.check_diverged(wanted)
             plan = self._plan(wanted, size)
             if not plan.free:
                 return None
@@ -171,4 +173,10 @@ class Claim:
     def close(self) -> None:
         """The group is no more: it is finished, or its replicas are to be grouped anew."""
         with self._claims._alone():
+            self._claims.forget(self.group)
+
+    def give_up(self, diverged: Iterable[str]) -> None:
+        """The group is no more, since some of it diverged: nobody is to train these again."""
+        with self._claims._alone():
+            self._claims.folder.remember_diverged(diverged)
             self._claims.forget(self.group)

@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn.config import Settings
 from gumbel_mpnn.data.names import node_ids_of
-from gumbel_mpnn.errors import UserError
+from gumbel_mpnn.errors import DivergedError, UserError
 from gumbel_mpnn.records import Replica
 from gumbel_mpnn.runs.claims import BusyError, Claims
 from gumbel_mpnn.runs.outcome_record import record_of
@@ -78,7 +78,8 @@ def fit(
         preset: A family of presets (`tuned`, `paper`), a TOML file, or None for plain defaults.
         settings: Tables `data`, `model`, `train` laid over the preset.
         overrides: The same as `["model.dropout=0.7", ...]`, laid over both.
-        runs: Folder that keeps the runs; what is finished there is not done again, what was interrupted goes on.
+        runs: Folder that keeps the runs; what is finished there is not done again, nor what diverged there (a
+            `DivergedError` says which file to delete to try it again); what was interrupted goes on.
             None keeps them in a temporary folder as long as the result lives.
         experiment: Folder within `runs`.
         transform: Applied to the data once they are read and split; what it gives is trained on.
@@ -108,6 +109,7 @@ def fit(
     folder = wanted.folder(keep.name if keep else runs or "", experiment, models)
     with disk_errors_as_sentences(folder.path):
         missing = [replica for replica in wanted.replicas if not folder.is_finished(replica)]
+        folder.check_diverged(missing)
         if missing and not wait and Claims(folder).all_held(missing):
             raise _busy(wanted.settings)  # before anything is made that would be of no use
     task = _make_task(wanted, where, monitor) if missing else None
@@ -165,6 +167,9 @@ def _train_missing(
                         " try a smaller model.hidden_channels or model.num_layers, or --device cpu"
                     ) from None
                 size = -(-len(group) // 2)
+            except DivergedError as error:
+                claim.give_up(error.runs)
+                raise
             else:
                 for outcome in outcomes:
                     if not folder.is_finished(outcome.replica):

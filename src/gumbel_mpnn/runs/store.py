@@ -11,7 +11,7 @@ from torch import Tensor
 
 from gumbel_mpnn.atomic import write_atomically
 from gumbel_mpnn.config import Settings
-from gumbel_mpnn.errors import DataError
+from gumbel_mpnn.errors import DataError, DivergedError
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.records import HISTORY, RECORD, Record, Replica, read_record
 from gumbel_mpnn.runs.learned import GRAPH, Learned, pack, read_learned
@@ -19,6 +19,7 @@ from gumbel_mpnn.training import Outcome
 from gumbel_mpnn.training.checkpoint import load_tensors, save_tensors
 
 MODEL = "model.safetensors"
+DIVERGED = "diverged.json"
 
 
 class SettingFolder:
@@ -61,6 +62,31 @@ class SettingFolder:
         lines = "".join(json.dumps(row) + "\n" for row in outcome.history)
         write_atomically(folder / HISTORY, lines.encode())
         write_atomically(folder / RECORD, json.dumps(record.to_dict(), indent=1).encode())
+
+    def check_diverged(self, replicas: Iterable[Replica]) -> None:
+        """Raise the `DivergedError` of training that was tried before, if it was of any of these."""
+        diverged = self._diverged()
+        found = [str(replica) for replica in replicas if str(replica) in diverged]
+        if found:
+            raise DivergedError(
+                f"training diverged when it was tried before (no finite validation value of {found[0]}"
+                f"{f' and {len(found) - 1} more' * (len(found) > 1)}): try a smaller train.lr, or delete"
+                f" {self.path / DIVERGED} to try it again",
+                runs=found,
+            )
+
+    def remember_diverged(self, runs: Iterable[str]) -> None:
+        """Keep the names of runs whose training diverged, with those that are kept; one process at a time may."""
+        write_atomically(self.path / DIVERGED, json.dumps(sorted({*self._diverged(), *runs})).encode())
+
+    def _diverged(self) -> set[str]:
+        path = self.path / DIVERGED
+        try:
+            return set(json.loads(path.read_text(encoding="utf-8")))
+        except FileNotFoundError:
+            return set()
+        except (ValueError, TypeError) as error:
+            raise DataError(f"{path} is no list of runs that diverged ({error}): delete it") from error
 
     def record(self, replica: Replica) -> Record:
         """The record of a finished run."""

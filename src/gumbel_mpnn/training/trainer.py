@@ -130,8 +130,12 @@ class Trainer:
     @torch.no_grad()
     def outcomes(self, seconds: float) -> list[Outcome]:
         """The replicas at their best epochs; the only place where test labels are looked at."""
-        if not torch.isfinite(self.best_val).all():
-            raise DivergedError("training diverged (no finite validation value): try a smaller train.lr")
+        finite = torch.isfinite(self.best_val).tolist()
+        if not all(finite):
+            raise DivergedError(
+                "training diverged (no finite validation value): try a smaller train.lr",
+                runs=[str(replica) for replica, good in zip(self.replicas, finite, strict=True) if not good],
+            )
         self.model.load_state_dict(self.best_state)
         self.model.eval()
         scores = class_scores(self.model, self.task, self.settings)

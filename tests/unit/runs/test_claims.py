@@ -11,6 +11,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gumbel_mpnn.errors import DivergedError
 from gumbel_mpnn.records import Replica
 from gumbel_mpnn.runs import BusyError, SettingFolder
 from gumbel_mpnn.runs.claims import Claims, even_groups
@@ -167,6 +168,18 @@ class TestHolding:
         assert files(folder) == []
         assert claims.next(ALL, 4) is None
 
+    def test_what_diverged_is_claimed_by_nobody_again(self, claims, folder):
+        with claims.next(ALL, 2) as first, Claims(folder).next(ALL, 2) as second:
+            checkpoint(folder, A, B)
+            first.give_up([str(B)])
+            second.give_up([str(C), str(D)])
+        assert files(folder) == ["diverged.json"]
+        for wanted in (ALL, [A, B], [D]):
+            with pytest.raises(DivergedError):
+                claims.next(wanted, 4)
+        assert files(folder) == ["diverged.json"]
+        assert claims.next([A], 4).group == [A]
+
     def test_tidying_leaves_what_is_not_finished_or_held(self, claims, folder, finish):
         claims.plan(ALL, 2)
         finish(A, B, C)
@@ -291,6 +304,25 @@ class TestFit:
         first = during(waiting.start)
         waiting.join()
         assert found[0].records == first.records
+
+    def test_who_waits_for_what_diverges_does_not_train_it_again(self, during, tmp_path, monkeypatch):
+        module, trained, told = import_module("gumbel_mpnn.runs.fit"), [], []
+        train = module.train
+        monkeypatch.setattr(module, "train", lambda *args, **options: trained.append(1) or train(*args, **options))
+        diverging = {"overrides": ["train.lr=1e30"]}
+
+        def second():
+            with pytest.raises(DivergedError) as caught:
+                quick(runs=tmp_path, **diverging)
+            told.append(str(caught.value))
+
+        waiting = threading.Thread(target=second)
+        with pytest.raises(DivergedError):
+            during(waiting.start, **diverging)
+        waiting.join()
+        assert len(trained) == 1
+        assert "tried before" in told[0]
+        assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["diverged.json"]
 
     def test_a_group_that_died_between_its_records_ends_in_the_same_bytes(self, tmp_path, monkeypatch):
         """Without a checkpoint the whole group is trained again; the record that was there stays as it was."""

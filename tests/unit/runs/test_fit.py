@@ -11,8 +11,8 @@ from torch_geometric.data import Batch
 
 import gumbel_mpnn as gm
 from gumbel_mpnn.data import add_splits
-from gumbel_mpnn.errors import DataError, UnknownNameError, UserError
-from gumbel_mpnn.records import find_records
+from gumbel_mpnn.errors import DataError, DivergedError, UnknownNameError, UserError
+from gumbel_mpnn.records import RunIndex, find_records
 from gumbel_mpnn.runs import fit
 from gumbel_mpnn.training import loop, memory
 from helpers import changed, make_settings, make_task, small_data
@@ -21,6 +21,7 @@ from quick_fit import TABLES, figures, kept, names, quick
 fit_module = import_module("gumbel_mpnn.runs.fit")
 
 SIX = {"splits": [0, 1], "seeds": 3}
+TOO_FAST = {"overrides": ["train.lr=1e30"]}
 
 
 @pytest.fixture
@@ -190,10 +191,65 @@ class TestFolders:
         quick(runs=tmp_path)
         assert not list(tmp_path.rglob("checkpoint-*"))
 
+
+class TestDivergence:
     def test_a_diverged_run_is_not_recorded(self, tmp_path):
-        with pytest.raises(UserError, match="training diverged"):
-            quick(runs=tmp_path, overrides=["train.lr=1e30"])
+        with pytest.raises(DivergedError, match=r"^training diverged \(no finite validation value\)"):
+            quick(runs=tmp_path, **TOO_FAST)
         assert list(find_records(tmp_path)) == []
+        assert RunIndex(tmp_path).settings() == []
+
+    def test_but_remembered_until_its_file_is_deleted(self, tmp_path, trained):
+        for _ in range(2):
+            with pytest.raises(DivergedError):
+                quick(runs=tmp_path, **TOO_FAST)
+        with pytest.raises(
+            DivergedError, match=r"tried before \(.* of split0-seed0 and 1 more\): .* delete (\S+) to"
+        ) as told:
+            quick(runs=tmp_path, **TOO_FAST)
+        assert (len(trained), told.value.runs) == (1, ("split0-seed0", "split1-seed0"))
+        (file,) = (path for path in tmp_path.rglob("*") if path.is_file())
+        assert str(file) in str(told.value)
+        file.unlink()
+        with pytest.raises(DivergedError):
+            quick(runs=tmp_path, **TOO_FAST)
+        assert len(trained) == 2
+
+    def test_nothing_is_prepared_for_what_is_known_to_diverge(self, tmp_path, monkeypatch):
+        with pytest.raises(DivergedError):
+            quick(runs=tmp_path, **TOO_FAST)
+        monkeypatch.setattr(fit_module, "_make_task", lambda *_: pytest.fail("made what to train on"))
+        with pytest.raises(DivergedError):
+            quick(runs=tmp_path, wait=False, **TOO_FAST)
+
+    def test_other_replicas_and_other_settings_are_trained(self, tmp_path):
+        with pytest.raises(DivergedError):
+            quick(runs=tmp_path, splits=[1], **TOO_FAST)
+        with pytest.raises(DivergedError, match="no finite validation value\\)"):
+            quick(runs=tmp_path, splits=[0], **TOO_FAST)
+        assert names(quick(runs=tmp_path, splits=[1])) == [(1, 0)]
+
+    def test_only_those_that_diverged_are_remembered(self, tmp_path, monkeypatch):
+        def one_diverges(task, settings, group, **_):
+            raise DivergedError("out of all bounds", runs=[str(group[1])])
+
+        with monkeypatch.context() as patch:
+            patch.setattr(fit_module, "train", one_diverges)
+            with pytest.raises(DivergedError):
+                quick(runs=tmp_path)
+        assert names(quick(runs=tmp_path, splits=[0])) == [(0, 0)]
+        with pytest.raises(DivergedError, match=r"of split1-seed0\)"):
+            quick(runs=tmp_path)
+        assert [record.n for record in RunIndex(tmp_path).settings()] == [1]
+
+    @pytest.mark.parametrize("text", ["", "{", "1"])
+    def test_a_damaged_file_is_told(self, tmp_path, text):
+        with pytest.raises(DivergedError):
+            quick(runs=tmp_path, **TOO_FAST)
+        (file,) = tmp_path.rglob("diverged.json")
+        file.write_text(text)
+        with pytest.raises(DataError, match=rf"^{file} is no list of runs that diverged .*: delete it$"):
+            quick(runs=tmp_path, **TOO_FAST)
 
 
 class TestGroups:

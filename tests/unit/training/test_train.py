@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from gumbel_mpnn.errors import UserError
+from gumbel_mpnn.errors import DivergedError, UserError
 from gumbel_mpnn.nn import backbones
 from gumbel_mpnn.training import accuracy, build_model, loop, metrics, train, trainer
 from helpers import changed, curve, make_settings, make_task, numbers, replicas, small_data
@@ -348,6 +348,13 @@ def test_a_metric_that_is_never_a_number_is_an_error(scripted):
     scripted([0.5], [float("nan")])
     with pytest.raises(UserError, match=r"^training diverged .*: try a smaller train\.lr$"):
         train(make_task(), make_settings(), PAIR)
+
+
+def test_which_runs_diverged_is_told(scripted):
+    scripted([float("nan")], [0.5])
+    with pytest.raises(DivergedError) as told:
+        train(make_task(), make_settings(), PAIR)
+    assert told.value.runs == ("split0-seed0",)
 
 
 @pytest.mark.parametrize("lr", [1e30, 1e20])

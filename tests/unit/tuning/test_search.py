@@ -72,8 +72,9 @@ def test_a_choice_counts_once():
     assert choices({"model": {"residual": [True, 1]}}) == {"model.residual": [True, 1]}
 
 
-def test_a_setting_that_diverges_comes_last():
-    found = search(
-        small_data(), "mlp", {"train": {"lr": [1e30, 0.01], "epochs": 3}}, trials=2, splits=[0], device="cpu"
-    )
-    assert [(trial.chosen["train.lr"], trial.run is None) for trial in found] == [(0.01, False), (1e30, True)]
+def test_a_setting_that_diverges_comes_last_and_is_not_tried_again(tmp_path, monkeypatch):
+    space = {"train": {"lr": [1e30, 0.01], "epochs": 3}}
+    for _ in range(2):
+        found = search(small_data(), "mlp", space, trials=2, splits=[0], runs=tmp_path, device="cpu")
+        assert [(trial.chosen["train.lr"], trial.run is None) for trial in found] == [(0.01, False), (1e30, True)]
+        monkeypatch.setattr(import_module("gumbel_mpnn.runs.fit"), "train", pytest.fail)
