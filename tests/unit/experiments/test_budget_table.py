@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import pytest
 
@@ -26,8 +27,14 @@ def with_val(run, val):
     return replace(run, records=tuple(replace(record, val=val, test=1 - val) for record in run.records))
 
 
+@cache
+def plan():
+    """All that the experiment tries; drawn once, which takes a second."""
+    return tuple(Budget().plan())
+
+
 def trials(dataset, model):
-    return [job for job in Budget().plan() if (job.dataset, job.model) == (dataset, model)]
+    return [job for job in plan() if (job.dataset, job.model) == (dataset, model)]
 
 
 class TestPlan:
@@ -46,7 +53,7 @@ class TestPlan:
 
     def test_runs_are_its_own(self):
         """What was chosen by stands, whatever becomes of the runs that the other tables judge by."""
-        assert {job.experiment for job in Budget().plan()} == {""}
+        assert {job.experiment for job in plan()} == {""}
 
     def test_plain_models_have_the_same_draws_and_data_sets_have_their_own(self):
         drawn = {model: [job.overrides for job in trials("cora", model)] for model in MODELS}
