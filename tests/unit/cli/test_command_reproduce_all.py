@@ -23,8 +23,8 @@ NODES, CLASSES = 300, 5
 
 
 @pytest.fixture
-def stand_ins(tmp_path, monkeypatch):
-    """Graphs of 300 nodes in the place of three data sets, and smaller generated ones."""
+def stand_ins(tmp_path, monkeypatch, user_cache):
+    """The same graph of 300 nodes in the place of three data sets, its mixtures kept, and smaller generated ones."""
     data = small_data(nodes=NODES, classes=CLASSES, splits=2)
     arrays = {
         "node_features": data.x.numpy(),
