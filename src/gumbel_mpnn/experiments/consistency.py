@@ -33,7 +33,7 @@ class Consistency(Experiment):
         "paper_clusters": "paper's clusters",
     }
     digits = 4
-    from_models = "consistency"
+    from_models = f"consistency-{SEEDS}"
 
     def plan(self) -> list[Job]:
         """The runs of the tables of Gumbel-MPNN, tuned and with the paper's settings.

@@ -30,7 +30,7 @@ class Noise(Experiment):
         "kept_stderr": "std error",
         "n": "runs",
     }
-    from_models = "noise"
+    from_models = f"noise-{'-'.join(map(str, COUNTS))}"
     charts = tuple(
         Chart(
             x="edges",

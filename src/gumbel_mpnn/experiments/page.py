@@ -37,7 +37,7 @@ class Experiment(Page, ABC):
     from_models: str = ""
     """The name under which it keeps what it takes from trained models, by `run.keep`; empty if records are enough.
 
-    It changes with what is taken.
+    It changes with what is taken: constants that decide it are part of the name.
     """
     searches: bool = False
     """Whether it tries settings to choose among: some may diverge, and it is no part of `all`."""

@@ -33,7 +33,7 @@ class Spectra(Experiment):
         "resistance": "mean resistance of pairs joined in both",
     }
     digits = 4
-    from_models = "spectra"
+    from_models = f"spectra-{PAIRS}"
 
     def plan(self) -> list[Job]:
         """The runs of the table of Gumbel-MPNN."""

@@ -39,7 +39,7 @@ class Run:
     records: tuple[Record, ...]
     data: Data = field(repr=False)
     folder: SettingFolder = field(repr=False)
-    _keep: object = field(default=None, repr=False, compare=False)
+    _temporary: object = field(default=None, repr=False, compare=False)
 
     @property
     def test(self) -> Summary:

@@ -5,7 +5,7 @@ import inspect
 import pytest
 
 from gumbel_mpnn.errors import UserError
-from gumbel_mpnn.experiments import Analysis, Experiment, analyses, experiments
+from gumbel_mpnn.experiments import Analysis, Experiment, analyses, consistency, experiments, noise, spectra
 
 PAGES = [*experiments.values(), *analyses.values()]
 OF_ITS_OWN = {"dataset", "datasets"}
@@ -42,3 +42,18 @@ def test_what_is_not_said_is_nothing():
     plain = Plain()
     assert (plain.numbers(), plain.remarks({}), plain.charts, plain.grid) == ([], "", (), None)
     assert (plain.digits, plain.from_models) == (2, "")
+
+
+@pytest.mark.parametrize(
+    ("name", "constants"),
+    [("noise", noise.COUNTS), ("consistency", (consistency.SEEDS,)), ("spectra", (spectra.PAIRS,))],
+)
+def test_what_is_kept_of_models_is_named_after_the_constants_that_decide_it(name, constants):
+    """The fault: once they had changed, what was kept before was taken for what they give now."""
+    assert experiments[name].from_models == "-".join(map(str, (name, *constants)))
+
+
+def test_what_is_kept_of_models_has_a_name_of_its_own():
+    """Experiments share runs: of two with one name, one would read what the other has kept."""
+    names = [experiment.from_models for experiment in experiments.values() if experiment.from_models]
+    assert len(set(names)) == len(names) > 1

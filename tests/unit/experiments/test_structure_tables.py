@@ -1,5 +1,6 @@
 """Tables of what rewiring does to a graph, and of the settings that decide it."""
 
+import json
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -37,8 +38,8 @@ def run():
 
 
 def make_anew(name, make):
-    """What stands in for `Run.keep`, and keeps nothing."""
-    return make()
+    """What stands in for `Run.keep`, and keeps nothing; what it gives has been plain JSON all the same."""
+    return json.loads(json.dumps(make()))
 
 
 def shifted(run, shift):

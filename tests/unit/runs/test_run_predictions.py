@@ -116,7 +116,7 @@ def test_a_lost_model_is_told_with_what_helps(tmp_path):
 def test_a_run_that_outlives_its_temporary_folder_says_how_to_keep_it(model, ask):
     """As one that a process hands over and then ends; the fault: the advice was to fit with models=True."""
     trained = quick(model=model, splits=[0])
-    sent, folder = replace(trained, _keep=None), trained.folder.path
+    sent, folder = replace(trained, _temporary=None), trained.folder.path
     assert getattr(sent, ask)() is not None
     del trained
     gc.collect()
