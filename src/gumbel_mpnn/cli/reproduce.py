@@ -72,17 +72,28 @@ def reproduce(
     if name == ALL:
         if only is not None or dataset is not None or format is not OutputFormat.text:
             raise UserError("all writes every table to a page of its own: leave out --only, --dataset and --format")
+        folder = Path("results") if out is None else out
+        _check_folder(folder)
         with workers_beside(_tables_of_all(), request) as request:
-            _reproduce_all(request, Path("results") if out is None else out)
+            _reproduce_all(request, folder)
         return
     if out is not None and (suffix_of(out) != ".md" or out.is_dir()):
         raise UserError(f"--out {out} is no name of a Markdown page: give it one that ends in .md")
+    if out is not None:
+        _check_folder(out.parent)
     with workers_beside([name] if name in experiments else [], request) as request:
         done = reproduction(name, request)
     if out is not None:
         done.write(out, request)
     emit(rows_table(done.experiment, done.rows), format, done.rows)
     tell_absent(done.absent(data_root), data_root)
+
+
+def _check_folder(folder: Path) -> None:
+    """Raise an error, before anything is trained, where a file has the name of the folder of pages or of one above."""
+    there = next(path for path in (folder, *folder.parents) if path.exists())
+    if not there.is_dir():
+        raise UserError(f"--out names a page in the folder {folder}, but {there} is a file")
 
 
 def _tables_of_all() -> list[str]:

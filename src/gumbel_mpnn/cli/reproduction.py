@@ -34,6 +34,11 @@ class Request:
     device: str
     workers: int = 1
 
+    @property
+    def whole(self) -> bool:
+        """Whether the rows are to be those of the table as it is planned, or a part of them."""
+        return not self.quick and not self.overrides and self.dataset is None
+
     def command(self, name: str, out: Path, trains: bool = True) -> str:
         """The command line that makes the page again."""
         values = (("--only", self.only), ("--dataset", self.dataset), ("--splits", self.splits))
@@ -105,7 +110,9 @@ class Reproduction:
         from gumbel_mpnn.report.document import write_page
 
         command = request.command(self.experiment.name, out, self.trains)
-        page, *beside = write_page(out, self.experiment, self.rows, self.runs, command, self.remarks, self.lead)
+        page, *beside = write_page(
+            out, self.experiment, self.rows, self.runs, command, self.remarks, self.lead, request.whole
+        )
         note(f"the page is in {page}, beside it {', '.join(path.name for path in beside)}")
 
 

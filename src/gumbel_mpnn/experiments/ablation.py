@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gumbel_mpnn.experiments.base import PAIRED, STRUCTURE_DATASETS, Columns, Job, Row, differences, figures, published
+from gumbel_mpnn.experiments.base import (
+    PAIRED,
+    STRUCTURE_DATASETS,
+    Columns,
+    Job,
+    Row,
+    differences,
+    figures,
+    published,
+    spread,
+)
 from gumbel_mpnn.experiments.page import Experiment
 from gumbel_mpnn.experiments.paper_numbers import PaperNumber
 from gumbel_mpnn.runs import Run
@@ -86,7 +96,7 @@ def _row(dataset: str, run: Run | None, without: Run | None, paired: Columns) ->
         "regularizer": run.settings.rewiring.regularizer,
         "weight": f"{run.settings.rewiring.regularizer_weight:g}",
         "without": 100 * without.test.mean,
-        "without_stderr": 100 * without.test.stderr,
+        "without_stderr": spread(without.test)[1],
         **{name: values[name] for name in ("test", "stderr", "n")},
         **paired,
     }

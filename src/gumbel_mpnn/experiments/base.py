@@ -15,7 +15,7 @@ from torch_geometric.data import Data
 from gumbel_mpnn.errors import DivergedError, MissingDataError
 from gumbel_mpnn.experiments.generated import GENERATED
 from gumbel_mpnn.fixed import Fixed
-from gumbel_mpnn.records import Paired, compare, corrected
+from gumbel_mpnn.records import Paired, Summary, compare, corrected
 from gumbel_mpnn.runs import BusyError, DataReader, Monitor, Run, Transform, find, fit
 
 Row = Mapping[str, str | int | float | None]
@@ -213,7 +213,13 @@ def quick_jobs(jobs: Iterable[Job]) -> list[Job]:
 
 def figures(run: Run) -> Row:
     """Mean test figure in per cent, its spread, and the number of runs."""
-    return {"test": 100 * run.test.mean, "std": 100 * run.test.std, "stderr": 100 * run.test.stderr, "n": run.n}
+    std, stderr = spread(run.test)
+    return {"test": 100 * run.test.mean, "std": std, "stderr": stderr, "n": run.n}
+
+
+def spread(summary: Summary) -> tuple[float | None, float | None]:
+    """Standard deviation and standard error in per cent; None of a single figure, which has neither."""
+    return (100 * summary.std, 100 * summary.stderr) if summary.n > 1 else (None, None)
 
 
 def difference(run: Run, other: Run | None) -> Columns:

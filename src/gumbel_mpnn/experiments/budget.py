@@ -85,15 +85,17 @@ def _row(dataset: str, model: str, runs: Mapping[Job, Run | None]) -> Row:
     val = {job: 100 * run.val.mean for job, run in done.items()}
     best = max((job for job in drawn if job in done), key=val.__getitem__, default=start)
     gain = _gain(done[best], done.get(start))
+    error = gain.stderr if gain.n > 1 else None
+    better = start not in done or (error is not None and gain.mean > error)
     return row | {
         "diverged": len(tried) - len(done),
         "start": val.get(start),
         "middle": statistics.median(val.values()),
         "best": val[best],
         "gain": gain.mean,
-        "gain_stderr": gain.stderr,
+        "gain_stderr": error,
         "n": done[best].n,
-        "chosen": ", ".join(best.overrides) if gain.mean > gain.stderr else START,
+        "chosen": ", ".join(best.overrides) if better else START,
     }
 
 

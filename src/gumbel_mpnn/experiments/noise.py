@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 
 from gumbel_mpnn.data.tasks import add_noise_edges
-from gumbel_mpnn.experiments.base import Columns, Job, Row
+from gumbel_mpnn.experiments.base import Columns, Job, Row, spread
 from gumbel_mpnn.experiments.page import Experiment
 from gumbel_mpnn.experiments.views import Chart
 from gumbel_mpnn.records import Summary
@@ -76,15 +76,15 @@ class Noise(Experiment):
         return rows
 
 
-def _figures(scores: list[float], clean: list[float]) -> dict[str, float]:
+def _figures(scores: list[float], clean: list[float]) -> Columns:
     """Mean and standard error in per cent, of the scores and of what they are of those without noise, run by run."""
     test = Summary.of(scores)
     kept = Summary.of(score / before if before else 0.0 for score, before in zip(scores, clean, strict=True))
     return {
         "test": 100 * test.mean,
-        "stderr": 100 * test.stderr,
+        "stderr": spread(test)[1],
         "kept": 100 * kept.mean,
-        "kept_stderr": 100 * kept.stderr,
+        "kept_stderr": spread(kept)[1],
     }
 
 

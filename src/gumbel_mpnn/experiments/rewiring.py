@@ -47,10 +47,11 @@ class Rewiring(Experiment):
 
     def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
         """One row for each data set and number of labels, the p-values corrected for how many rows there are."""
+        jobs = {_key(job): job for job in results}
         backbones = {_key(job): run for job, run in results.items() if job.model == "gcn"}
-        rewired = {job: run for job, run in results.items() if job.model == "gumbel-mpnn"}
-        paired = differences({_key(job): (run, backbones.get(_key(job))) for job, run in rewired.items()})
-        return [_row(job, run, backbones.get(_key(job)), paired[_key(job)]) for job, run in rewired.items()]
+        rewired = {_key(job): run for job, run in results.items() if job.model == "gumbel-mpnn"}
+        paired = differences({key: (rewired.get(key), backbones.get(key)) for key in jobs})
+        return [_row(job, rewired.get(key), backbones.get(key), paired[key]) for key, job in jobs.items()]
 
 
 def _key(job: Job) -> str:
@@ -64,8 +65,11 @@ def _row(job: Job, run: Run | None, backbone: Run | None, paired: Columns) -> Ro
         **dict.fromkeys(("backbone", "test", "stderr", "n", *PAIRED)),
         "paper": published("accuracy")[job.dataset]["gumbel-mpnn"][0] if job.preset == "tuned" else None,
     }
-    if run is None or backbone is None:
+    if run is None and backbone is None:
         return row | {"verdict": "no data"}
-    values = figures(run)
-    ours = {name: values[name] for name in ("test", "stderr", "n")}
-    return row | {"backbone": 100 * backbone.test.mean} | ours | paired
+    if backbone is not None:
+        row["backbone"] = 100 * backbone.test.mean
+    if run is not None:
+        values = figures(run)
+        row |= {name: values[name] for name in ("test", "stderr", "n")}
+    return row | paired

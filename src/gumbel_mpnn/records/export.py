@@ -27,7 +27,10 @@ def export(index: RunIndex, rows: Sequence[SettingRow], to: str, out: Path) -> i
     """Write every run of the settings; returns how many there are."""
     if to not in EXPORTERS:
         raise unknown_name("form of export", to, EXPORTERS)
-    return EXPORTERS[to](list(index.runs(rows)), out)
+    runs = list(index.runs(rows))
+    if not runs:
+        raise UserError(f"there is no such run in {index.root}, so nothing is written to {out}")
+    return EXPORTERS[to](runs, out)
 
 
 def to_csv(runs: Sequence[Mapping[str, Any]], out: Path) -> int:

@@ -15,6 +15,11 @@ from gumbel_mpnn.report.names import MODEL_COLUMN, MODEL_NAMES
 from gumbel_mpnn.report.table import Table
 from gumbel_mpnn.runs import Run
 
+OTHER_ROWS = (
+    "What follows was written of the whole table, made without `--quick`, `--set` and `--dataset`: what it says of"
+    " figures, of splits and of seeds is not said of the rows above."
+)
+
 
 def rows_table(experiment: Page, rows: Sequence[Row]) -> Table:
     """The rows of an experiment as a table, models by the names that people know."""
@@ -36,6 +41,7 @@ def document(
     lead: str = "",
     remarks: str = "",
     figure: str = "",
+    whole: bool = True,
 ) -> str:
     """The page of an experiment, Markdown.
 
@@ -47,6 +53,7 @@ def document(
         lead: What is to be read first, Markdown.
         remarks: What the experiment says of its runs, Markdown.
         figure: The file name of its figure, if it has one.
+        whole: Whether the rows are those of the table as the package plans it, which its notes are about.
     """
     machines = sorted({record.machine["device"] for run in runs for record in run.records})
     versions = sorted({f"torch {record.machine['torch']}" for run in runs for record in run.records})
@@ -65,6 +72,7 @@ def document(
     parts += [remarks] if remarks else []
     notes = resources.files("gumbel_mpnn") / "experiments" / "notes" / f"{experiment.name}.md"
     if notes.is_file():
+        parts += [] if whole else [OTHER_ROWS]
         parts.append(notes.read_text(encoding="utf-8").strip())
     return "\n\n".join(parts) + "\n"
 
@@ -77,6 +85,7 @@ def write_page(
     command: str,
     remarks: str = "",
     lead: str = "",
+    whole: bool = True,
 ) -> list[Path]:
     """Write the page of an experiment, its rows as CSV and its figure as PNG and PDF beside it; what was written."""
     written = [path.with_suffix(".csv")]
@@ -84,6 +93,6 @@ def write_page(
     pictures = [path.with_suffix(".png"), path.with_suffix(".pdf")]
     drawn = draw_charts(experiment.charts, rows, pictures)
     figure = pictures[0].name if drawn else ""
-    page = document(experiment, rows, runs, command, lead=lead, remarks=remarks, figure=figure)
+    page = document(experiment, rows, runs, command, lead=lead, remarks=remarks, figure=figure, whole=whole)
     write_atomically(path, page.encode())
     return [path, *written, *(pictures if drawn else [])]

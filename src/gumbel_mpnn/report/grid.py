@@ -27,4 +27,5 @@ def _cell(grid: Grid, row: Row, digits: int) -> str:
         return "–"
     text = f"{float(value):.{digits}f}"
     text = f"**{text}**" if row.get(grid.bold) in grid.bold_for else text
-    return f"{text} ± {float(row.get(grid.error) or 0):.{digits}f}"
+    error = row.get(grid.error)
+    return text if error is None else f"{text} ± {float(error):.{digits}f}"

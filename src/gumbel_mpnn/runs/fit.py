@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +14,7 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn.config import Settings
 from gumbel_mpnn.data.names import node_ids_of
-from gumbel_mpnn.errors import DivergedError, UserError
+from gumbel_mpnn.errors import DataWarning, DivergedError, UserError
 from gumbel_mpnn.records import Replica
 from gumbel_mpnn.runs.claims import BusyError, Claims
 from gumbel_mpnn.runs.outcome_record import record_of
@@ -112,6 +113,7 @@ def fit(
         folder.check_diverged(missing)
         if missing and not wait and Claims(folder).all_held(missing):
             raise _busy(wanted.settings)  # before anything is made that would be of no use
+    _warn_of_runs_without_models(wanted, missing, folder)
     task = _make_task(wanted, where, monitor) if missing else None
     with disk_errors_as_sentences(folder.path):
         if task is not None:
@@ -123,6 +125,18 @@ def fit(
     if monitor is not None:
         monitor.end(run)
     return run
+
+
+def _warn_of_runs_without_models(wanted: Wanted, missing: Sequence[Replica], folder: SettingFolder) -> None:
+    """Warn that finished runs are done again, and their records replaced."""
+    again = sum(map(folder.is_recorded, missing))
+    if again:
+        warnings.warn(
+            f"the trained model of {again} finished run{'s' * (again > 1)} of {wanted.settings.model} on"
+            f" {wanted.settings.dataset} is gone and is needed: done again, with a new record",
+            DataWarning,
+            stacklevel=3,
+        )
 
 
 def _make_task(wanted: Wanted, device: torch.device, monitor: Monitor | None) -> Task:

@@ -42,8 +42,11 @@ class SettingFolder:
 
     def is_finished(self, replica: Replica) -> bool:
         """Whether the run was recorded, and its parameters are still there where they are wanted."""
-        folder = self.folder(replica)
-        return (folder / RECORD).exists() and (not self.models or (folder / MODEL).exists())
+        return self.is_recorded(replica) and (not self.models or (self.folder(replica) / MODEL).exists())
+
+    def is_recorded(self, replica: Replica) -> bool:
+        """Whether the run was finished once."""
+        return (self.folder(replica) / RECORD).exists()
 
     def write(
         self, outcome: Outcome, record: Record, graph: PairGraph | None = None, node_ids: Sequence[str] | None = None
@@ -102,7 +105,9 @@ class SettingFolder:
             )
         if not path.exists():
             raise DataError(f"the trained model {path} is not there: fit with models=True does such runs again")
-        return load_tensors(path, "delete it, and fit with models=True, or train --predictions, does the run again")[0]
+        return load_tensors(
+            path, "delete it, and fit with models=True, train --predictions or reproduce does the run again"
+        )[0]
 
     def learned(self, replicas: Iterable[Replica]) -> Learned | None:
         """What finished runs learned of the pairs of their graph, on average; None where not all of them kept it."""

@@ -80,6 +80,41 @@ def test_a_page_has_a_name_of_its_own(command, here, name):
     assert result.stderr == f"error: --out {name} is no name of a Markdown page: give it one that ends in .md\n"
 
 
+@pytest.mark.parametrize(
+    ("call", "folder"),
+    [
+        (("backbones", "--only", "tiny,mlp", "--out", "file/page.md"), "file"),
+        (("backbones", "--only", "tiny,mlp", "--out", "file/further/page.md"), "file/further"),
+        (("all", "--quick", "--out", "file"), "file"),
+    ],
+)
+def test_a_file_in_the_place_of_the_folder_is_told_before_training(command, here, call, folder):
+    (here / "file").touch()
+    result = command("reproduce", *call, "--device", "cpu")
+    assert (result.exit_code, list(here.rglob("record.json"))) == (2, [])
+    assert result.stderr == f"error: --out names a page in the folder {folder}, but file is a file\n"
+
+
+def test_a_single_run_has_no_spread(command, here):
+    """The fault: it had one of 0, as if it were known exactly."""
+    call = ("reproduce", "backbones", "--only", "tiny,mlp", "--splits", "0", "--seeds", "1", *QUICK)
+    (row,) = json.loads(command(*call, "--format", "json").stdout)
+    assert (row["n"], row["std"], row["stderr"]) == (1, None, None)
+
+
+def test_notes_on_a_page_of_other_rows_say_what_they_are_about(command, here):
+    """The fault: a page in small spoke of ten splits and of figures that it does not have."""
+    sentence = "What follows was written of the whole table"
+    pages = {}
+    for name, options in {"whole": (), "small": ("--quick",)}.items():
+        assert command("reproduce", "measures", "--only", "tiny", *options, "--out", f"{name}.md").exit_code == 0
+        pages[name] = (here / f"{name}.md").read_text()
+    assert sentence not in pages["whole"]
+    assert pages["small"].index("| tiny |") < pages["small"].index(sentence) < pages["small"].index('"ours" counts')
+    command("reproduce", "backbones", "--only", "tiny,mlp", "--seeds", "1", *QUICK, "--out", "set.md")
+    assert sentence in (here / "set.md").read_text()
+
+
 def test_the_command_on_the_page_can_be_pasted(command, here):
     call = ("reproduce", "backbones", "--only", "tiny, mlp", "--splits", "0", "--seeds", "1", *QUICK)
     command(*call, "--out", "a page.md")

@@ -233,6 +233,15 @@ class TestExport:
         assert ("train.lr", "0.05") in client.params[name]
         assert ("final_test", record.test, 0, 0) in client.metrics[name]
 
+    def test_nothing_to_write_leaves_a_file_alone(self, command, trained, here):
+        """The fault: a file of runs was replaced by an empty one."""
+        (here / "out.csv").write_text("kept")
+        for options in (("--where", "test>100"), ("--runs", "elsewhere")):
+            result = command("runs", "export", "out.csv", *options)
+            assert result.exit_code == 2
+            assert "error: there is no such run in" in result.stderr
+        assert (here / "out.csv").read_text() == "kept"
+
     def test_a_folder_that_is_there_is_not_added_to(self, command, trained, here, monkeypatch):
         monkeypatch.setitem(sys.modules, "mlflow", SimpleNamespace())
         monkeypatch.setitem(sys.modules, "mlflow.entities", SimpleNamespace())

@@ -140,6 +140,13 @@ class TestPage:
         assert grid_table(Accuracy().grid, rows, {}).rows == [["cora", "–"]]
         assert grid_table(Accuracy().grid, [], {}).rows == []
 
+    def test_a_single_run_has_no_error_in_the_grid(self, run):
+        """The fault: ± 0.00 stood behind it."""
+        rows = Accuracy().collect({Job("cora", "gcn"): replace(run, records=run.records[:1])})
+        (((_, cell),),) = [grid_table(Accuracy().grid, rows, {}).rows]
+        assert cell.count("±") == 0
+        assert cell.strip("*") == f"{100 * run.records[0].test:.2f}"
+
     def test_the_budget_is_named(self, run):
         results = {Job("cora", "gcn"): run, Job("roman-empire", "sdrf"): run, Job("roman-empire", "mlp"): run}
         remarks = Accuracy().remarks(results)

@@ -99,6 +99,13 @@ class TestRows:
         (row,) = Budget().collect(results | {second: replace(run, records=(others[0], replace(high, val=0.78)))})
         assert row["chosen"] == ", ".join(second.overrides)
 
+    def test_the_start_stays_where_no_standard_error_is_known(self, run):
+        """The fault: that of a single run was taken for 0, so that any draw that is better was chosen."""
+        first, second = trials("cora", "sdrf")[:2]
+        one = replace(run, records=run.records[:1])
+        (row,) = Budget().collect({first: with_val(one, 0.5), second: with_val(one, 0.6)})
+        assert (row["gain"], row["gain_stderr"], row["chosen"]) == (pytest.approx(10), None, START)
+
     def test_a_start_that_diverged_is_replaced(self, run):
         second = trials("cora", "sdrf")[1]
         (row,) = Budget().collect({second: run})

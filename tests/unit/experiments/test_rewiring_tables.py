@@ -62,6 +62,15 @@ class TestRewiring:
         assert (row["verdict"], row["n"], row["labels"]) == ("too few splits", 4, "full")
         assert set(Rewiring().headings) <= set(row)
 
+    def test_one_of_the_two_models_alone(self, run):
+        """The fault: with --only gumbel-mpnn its figure was left out, and the row said no data."""
+        one = with_tests(run, 0.2, 0.3, 0.4, 0.5)
+        (row,) = Rewiring().collect({Job("cora", "gumbel-mpnn"): one})
+        assert (row["backbone"], row["test"], row["n"]) == (None, pytest.approx(35), 4)
+        assert (row["difference"], row["verdict"]) == (None, None)
+        (row,) = Rewiring().collect({Job("cora", "gcn"): one})
+        assert (row["backbone"], row["test"], row["n"], row["verdict"]) == (pytest.approx(35), None, None, None)
+
     def test_no_data(self):
         (row,) = Rewiring().collect({Job("cora", "gcn"): None, Job("cora", "gumbel-mpnn"): None})
         assert (row["test"], row["verdict"], row["paper"]) == (None, "no data", 87.95)

@@ -11,7 +11,7 @@ from torch_geometric.data import Batch
 
 import gumbel_mpnn as gm
 from gumbel_mpnn.data import add_splits
-from gumbel_mpnn.errors import DataError, DivergedError, UnknownNameError, UserError
+from gumbel_mpnn.errors import DataError, DataWarning, DivergedError, UnknownNameError, UserError
 from gumbel_mpnn.records import RunIndex, find_records
 from gumbel_mpnn.runs import fit
 from gumbel_mpnn.training import loop, memory
@@ -129,7 +129,8 @@ class TestFolders:
         assert [record.seconds for record in quick(**four).records] == [1e6] * 4
         assert len(trained) == 1
         notes = Notes()
-        again = quick(**four, models=True, monitor=notes)
+        with pytest.warns(DataWarning, match="model of 2 finished runs of gcn on own is gone .* done again"):
+            again = quick(**four, models=True, monitor=notes)
         assert trained[1:] == [[(0, 1), (1, 0)]]
         assert notes.began == [(4, 2, 1)]
         assert [record.seconds == 1e6 for record in again.records] == [True, False, False, True]
