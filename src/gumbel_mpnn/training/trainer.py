@@ -70,8 +70,10 @@ class Trainer:
         self.epochs_done = torch.zeros((), dtype=torch.int64, device=device)
         self.train_loss = torch.zeros(count, device=device)
         self.latest = torch.zeros(3, count, dtype=torch.float64, device=device)
-        self.history: list[Tensor] = []
-        self.epoch, self.stopped = 0, False
+        # Made once: small tensors that stay, among large ones that go, keep a CPU's memory from being used again.
+        evaluations = -(-settings.train.epochs // settings.train.eval_every)
+        self.history = torch.zeros(evaluations, 3, count, dtype=torch.float64, device=device)
+        self.epoch, self.evaluations, self.stopped = 0, 0, False
         self._replay_step = Replay(self._step, device)
         self._replay_evaluate = Replay(self._evaluate, device)
 
@@ -83,8 +85,9 @@ class Trainer:
     def evaluate(self) -> None:
         """Look at validation; keep the state of every replica that is better than ever, and stop the tired ones."""
         self._replay_evaluate()
-        self.history.append(self.latest.clone())
-        if self.settings.train.patience and len(self.history) % STOP_CHECK_EVERY == 0:
+        self.history[self.evaluations].copy_(self.latest)
+        self.evaluations += 1
+        if self.settings.train.patience and self.evaluations % STOP_CHECK_EVERY == 0:
             self.stopped = not self.running.any()
 
     def _step(self) -> None:
@@ -141,7 +144,7 @@ class Trainer:
         scores = class_scores(self.model, self.task, self.settings)
         test = self.metric(scores, self.task.y, self.test_mask).tolist()
         learned = pair_probability(self.model, self.task, self.settings)
-        last, history = self.last_epoch.tolist(), torch.stack(self.history).cpu()
+        last, history = self.last_epoch.tolist(), self.history[: self.evaluations].cpu()
         return [
             Outcome(
                 replica=replica,
@@ -173,8 +176,7 @@ class Trainer:
             tensors |= {f"adam/{index}/{name}": value for name, value in state.items()}
         tensors |= {name: getattr(self, name) for name in _PROGRESS}
         tensors |= {f"streams/{name}": value for name, value in self.model.streams.get_state().items()}
-        if self.history:
-            tensors["history"] = torch.stack(self.history)
+        tensors["history"] = self.history[: self.evaluations]
         note = {"epoch": self.epoch, "seconds": seconds, "replicas": [str(replica) for replica in self.replicas]}
         save_tensors(path, tensors, note)
 
@@ -201,7 +203,8 @@ class Trainer:
         for name in _PROGRESS:
             setattr(self, name, tensors[name].to(device))
         self.model.streams.set_state(parts["streams"])
-        self.history = list(tensors["history"].to(device)) if "history" in tensors else []
+        self.evaluations = len(tensors["history"])
+        self.history[: self.evaluations] = tensors["history"].to(device)
         self.epoch, self.stopped = note["epoch"], not self.running.any()
         return float(note["seconds"])
 
