@@ -49,7 +49,10 @@ class Claims:
         self.lock = folder.path / ".lock"
 
     def plan(self, wanted: Sequence[Replica], size: int) -> Plan:
-        """Put what is missing of `wanted` and in no group yet into groups of at most `size`."""
+        """Put what is missing of `wanted` and in no group yet into groups of at most `size`.
+
+        A `DivergedError`, here and below, if another process has found meanwhile that one of them diverges.
+        """
         with self._alone():
             return self._plan(wanted, size)
 
@@ -63,11 +66,9 @@ class Claims:
     def next(self, wanted: Sequence[Replica], size: int) -> Claim | None:
         """A group of the `wanted` replicas for this process to train; None when others hold all that is missing.
 
-        Call `wait` then, and ask again, as long as something is missing. A `DivergedError` if another process has found
-        meanwhile that one of them diverges.
+        Call `wait` then, and ask again, as long as something is missing.
         """
         with self._alone():
-            self.folder.check_diverged(wanted)
             plan = self._plan(wanted, size)
             if not plan.free:
                 return None
@@ -103,6 +104,7 @@ class Claims:
             yield
 
     def _plan(self, wanted: Sequence[Replica], size: int) -> Plan:
+        self.folder.check_diverged(wanted)
         groups = self._known()
         held = [group for group in groups if self._is_held(group)]
         taken = {replica for group in held for replica in group}

@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 from importlib import import_module
+from itertools import product
 
 import pytest
 import torch
@@ -174,9 +175,9 @@ class TestHolding:
             first.give_up([str(B)])
             second.give_up([str(C), str(D)])
         assert files(folder) == ["diverged.json"]
-        for wanted in (ALL, [A, B], [D]):
+        for wanted, ask in product((ALL, [A, B], [D]), (claims.plan, claims.next, claims.wait)):
             with pytest.raises(DivergedError):
-                claims.next(wanted, 4)
+                ask(wanted, 4)
         assert files(folder) == ["diverged.json"]
         assert claims.next([A], 4).group == [A]
 
