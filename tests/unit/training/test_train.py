@@ -1,5 +1,3 @@
-import itertools
-
 import pytest
 import torch
 import torch.nn.functional as F
@@ -13,22 +11,6 @@ BUSY = {"dropout": 0.4, "input_dropout": 0.2, "norm": "batch", "residual": True}
 QUIET = {**BUSY, "norm": "layer"}
 PAIR = replicas((0, 0), (1, 3))
 ONE = PAIR[:1]
-
-
-@pytest.fixture
-def scripted(monkeypatch):
-    """Makes the metric say what a script says: one list per replica, one entry per evaluation, the last repeated."""
-
-    def install(*scripts):
-        calls = itertools.count()
-
-        def metric(logits, y, mask):
-            step = next(calls)
-            return torch.tensor([script[min(step, len(script) - 1)] for script in scripts])
-
-        monkeypatch.setitem(metrics, "accuracy", metric)
-
-    return install
 
 
 def test_training_is_a_plain_loop():

@@ -1,0 +1,99 @@
+"""Replicas that have stopped are trained no more, and nothing else changes by that."""
+
+from math import nan
+
+import pytest
+
+from gumbel_mpnn.config import resolve
+from gumbel_mpnn.errors import DivergedError
+from gumbel_mpnn.training import Task, loop, models, prepare, train, trainer
+from helpers import assert_close_outcomes, make_settings, make_task, numbers, replicas, small_data
+
+GROUP = replicas((0, 0), (1, 0), (0, 1), (1, 1), (0, 2), (1, 2))
+BUSY = {"dropout": 0.4, "input_dropout": 0.2, "norm": "layer", "residual": True}
+PATIENT = {"epochs": 60, "patience": 6, "lr": 0.03}
+
+
+@pytest.fixture
+def sizes(monkeypatch):
+    """How many replicas are trained in each epoch; after every evaluation it is looked at who still runs."""
+    monkeypatch.setattr(trainer, "STOP_CHECK_EVERY", 1)
+    seen, step = [], trainer.Trainer.step
+    monkeypatch.setattr(trainer.Trainer, "step", lambda self: (seen.append(len(self.train_mask)), step(self)))
+    return seen
+
+
+@pytest.mark.parametrize("model", list(models))
+def test_every_model_ends_as_if_all_were_trained_to_the_end(model, sizes, monkeypatch):
+    tables = {"model": {"hidden_channels": 8, "dropout": 0.4, "norm": "layer"}, "train": PATIENT}
+    settings = resolve("toy", model, tables, models.complete, rewires=model == "gumbel-mpnn")
+    data = prepare(small_data(), settings)
+    task = Task.of(data, settings.data, "cpu", candidates=settings.rewiring is not None)
+    outcomes = train(task, settings, GROUP)
+    assert sizes[0] == len(GROUP)
+    assert sizes[-1] < len(GROUP)
+    monkeypatch.setattr(trainer, "LEAVE_OUT_BELOW", 0.0)
+    assert_close_outcomes(outcomes, train(task, settings, GROUP))
+    assert len({outcome.epochs for outcome in outcomes}) > 1
+
+
+@pytest.mark.parametrize("share", [0.67, 0.9, 1.0])
+def test_the_fewer_run_the_fewer_are_trained(sizes, monkeypatch, share):
+    monkeypatch.setattr(trainer, "LEAVE_OUT_BELOW", share)
+    outcomes = train(make_task(), make_settings("gcn", BUSY, **PATIENT), GROUP)
+    for epoch, size in enumerate(sizes, start=1):
+        running = sum(outcome.epochs >= epoch for outcome in outcomes)
+        assert running <= size
+        assert size == len(GROUP) or size <= share * len(GROUP)
+        if share == 1.0:
+            assert size == running
+    assert len(set(sizes)) > 2
+
+
+def test_without_patience_all_are_trained(sizes):
+    train(make_task(), make_settings("gcn", BUSY, epochs=20), GROUP)
+    assert sizes == [len(GROUP)] * 20
+
+
+@pytest.mark.parametrize("eval_every", [1, 3])
+def test_an_interrupted_group_goes_on_with_those_that_are_left(sizes, monkeypatch, tmp_path, eval_every):
+    monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0)
+    monkeypatch.setattr(loop, "CHECKPOINT_SHARE", float("inf"))
+    monkeypatch.setattr(loop, "REPORT_SECONDS", 0)
+    settings = make_settings("gcn", BUSY, **PATIENT, eval_every=eval_every)
+    task, path = make_task(), tmp_path / "checkpoint.safetensors"
+    whole, trained = train(task, settings, GROUP), list(sizes)
+    smaller = [epoch for epoch in range(1, len(trained)) if trained[epoch] < trained[epoch - 1]]
+    assert len(smaller) > 1
+    for epoch in smaller:
+        for last in (epoch, epoch + 1, epoch + 2):  # goes on from the epoch before some are left out, and from that
+            sizes.clear()
+            with pytest.raises(KeyboardInterrupt):
+                train(task, settings, GROUP, checkpoint=path, watch=interrupt_in(last))
+        assert sizes == trained[epoch : epoch + 2]
+    assert numbers(train(task, settings, GROUP, checkpoint=path)) == numbers(whole)
+
+
+def interrupt_in(last):
+    def watch(epoch, best):
+        if epoch == last:
+            raise KeyboardInterrupt
+
+    return watch
+
+
+def test_the_mean_best_is_of_all(sizes, monkeypatch):
+    monkeypatch.setattr(loop, "REPORT_SECONDS", 0)
+    settings, means = make_settings("gcn", BUSY, **PATIENT), []
+    outcomes = train(make_task(), settings, GROUP, watch=lambda epoch, best: means.append(best))
+    assert sizes[-1] < len(GROUP)
+    assert means == sorted(means)
+    assert means[-1] == pytest.approx(sum(outcome.val for outcome in outcomes) / len(outcomes))
+
+
+def test_one_that_diverged_and_was_left_out_is_named(sizes, scripted):
+    scripted([nan], [nan], [step / 30 for step in range(30)])
+    with pytest.raises(DivergedError) as told:
+        train(make_task(), make_settings("gcn", BUSY, epochs=30, patience=3), GROUP[:3])
+    assert told.value.runs == tuple(str(replica) for replica in GROUP[:2])
+    assert sizes == [3] * 3 + [1] * 27
