@@ -59,6 +59,8 @@ def in_one_sentence(verb: Callable[P, R]) -> Callable[P, R]:
                 return verb(*args, **kwargs)
         except UserError as error:
             _stop(f"error: {error}", 2)
+        except BrokenPipeError:  # as of `| head`: typer ends without a word
+            raise
         except OSError as error:
             _stop(f"error: {error.strerror or error}: {error.filename or ''}".rstrip(": "), 2)
         except KeyboardInterrupt:

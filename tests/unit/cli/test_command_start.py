@@ -33,6 +33,18 @@ def test_help_does_not_wait_for_torch():
     assert "Usage:" in done.stdout
 
 
+def test_nothing_is_said_when_nobody_reads_on():
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [sys.executable, "-m", "gumbel_mpnn", "data"], stdout=writing, stderr=subprocess.PIPE, text=True
+    )
+    os.close(writing)
+    assert done.returncode == 1
+    assert "error" not in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 @pytest.mark.parametrize("arguments", [["--help"], []], ids=["help", "nothing"])
 def test_every_verb_is_named(arguments):
     done = python("-m", "gumbel_mpnn", *arguments)
