@@ -129,6 +129,20 @@ def replicas_gpu(result: Result) -> str:
     )
 
 
+def workers_gpu(result: Result) -> str:
+    """What several processes do together, and what each kind of training does alone."""
+    alone, runs = result["epochs_per_second_alone"], result["runs_of_a_group"]
+    kinds = [[name, str(runs[name]), f"{rate:,.0f}"] for name, rate in alone.items()]
+    shared = [[count, f"{work:.2f}"] for count, work in result["work_of_one_after_the_other"].items()]
+    return "\n\n".join(
+        [
+            table(["training", "runs at once", "epochs a second, alone"], kinds),
+            table(["processes at the same time", "work, of that of one after the other"], shared),
+            f"{facts(result)} {machine(result)}",
+        ]
+    )
+
+
 def counted_epochs(results: Path) -> str:
     """What a run's epoch on Cora moves by the count, beside the time it takes among a hundred."""
     step, replicas = _read(results, "step_gpu"), _read(results, "replicas_gpu")
@@ -187,6 +201,7 @@ TABLES: dict[str, Callable[[Any], str]] = {
     "step_gpu": step_gpu,
     "scale_gpu": scale_gpu,
     "replicas_gpu": replicas_gpu,
+    "workers_gpu": workers_gpu,
     "candidates_gpu": timings,
     "step_cpu": timings,
     "candidates": timings,

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import runpy
+import subprocess
 import sys
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -171,6 +172,20 @@ def test_many_runs_on_a_gpu(toy_result):
     )
     assert result["at_once"]["our Gumbel-MPNN, 3 at once"] == 3
     assert result["roc_auc"]["times_faster"] > 0
+
+
+def test_several_processes_on_a_gpu(module, tmp_path):
+    """In a process of its own: those that it starts import it by its name."""
+    script = [sys.executable, str(FOLDER / "workers_gpu.py"), "--toy", "--out", str(tmp_path)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    assert subprocess.run(script, env=environment, cwd=tmp_path, stdout=subprocess.DEVNULL).returncode == 0
+    result = json.loads((tmp_path / "workers_gpu.json").read_text())
+    (alone,) = result["epochs_per_second_alone"].values()
+    assert alone > 0
+    assert len(result["shares"]["2"]) == 2
+    assert result["work_of_one_after_the_other"]["2"] == pytest.approx(sum(result["shares"]["2"]))
+    page = module("page").workers_gpu(result)
+    assert f"| 2 | {sum(result['shares']['2']):.2f} |" in page
 
 
 def test_the_plain_rewiring_is_the_same_model_written_in_two_ways(module):
