@@ -104,11 +104,11 @@ class Claims:
             yield
 
     def _plan(self, wanted: Sequence[Replica], size: int) -> Plan:
-        self.folder.check_diverged(wanted)
+        missing = [replica for replica in wanted if not self.folder.is_finished(replica)]
+        self.folder.check_diverged(missing)
         groups = self._known()
         held = [group for group in groups if self._is_held(group)]
         taken = {replica for group in held for replica in group}
-        missing = [replica for replica in wanted if not self.folder.is_finished(replica)]
         open_ = dict.fromkeys(replica for replica in missing if replica not in taken)
         free = []
         for group in groups:

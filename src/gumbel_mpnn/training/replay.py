@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 
 import torch
 
@@ -20,7 +21,7 @@ class Replay:
 
     def __init__(self, body: Callable[[], None], device: torch.device) -> None:
         self.body = body
-        self.stream = torch.cuda.Stream(device) if device.type == "cuda" else None
+        self.stream = _stream(device) if device.type == "cuda" else None
         self.graph: torch.cuda.CUDAGraph | None = None
         self.calls = 0
 
@@ -41,6 +42,12 @@ class Replay:
             with _no_garbage_collection(), torch.cuda.graph(self.graph, stream=self.stream):
                 self.body()
         self.graph.replay()
+
+
+@cache
+def _stream(device: torch.device) -> torch.cuda.Stream:
+    """One for all: torch keeps a workspace of cuBLAS for every stream that was ever used."""
+    return torch.cuda.Stream(device)
 
 
 @contextmanager

@@ -76,7 +76,7 @@ class Trainer:
             capturable=on_gpu,
         )
         self.targets = self.task.targets(replicas)
-        self.train_mask, self.val_mask, self.test_mask = self.task.masks(replicas)
+        self.train_mask, self.val_mask, _ = self.task.masks(replicas)
         self.train_loss = torch.zeros(len(replicas), device=self.device)
         self.latest = torch.zeros(len(replicas), 3, dtype=torch.float64, device=self.device)
         self._replay_step = Replay(self._step, self.device)
@@ -127,8 +127,6 @@ class Trainer:
         self._set_up([self.places[row] for row in running])
         self._load_state(state)
         self.current = self.progress.rows(self.places)
-        if self.device.type == "cuda":
-            torch.cuda.empty_cache()  # the memory of the larger group, for others
 
     def _gather_progress(self) -> None:
         if self.current is not self.progress:
@@ -144,34 +142,41 @@ class Trainer:
     def outcomes(self, seconds: float) -> list[Outcome]:
         """The replicas at their best epochs; the only place where test labels are looked at."""
         self._gather_progress()
-        progress, count = self.progress, len(self.replicas)
-        finite = torch.isfinite(progress.best_val).tolist()
+        finite = torch.isfinite(self.progress.best_val).tolist()
         if not all(finite):
             raise DivergedError(
                 "training diverged (no finite validation value): try a smaller train.lr",
                 runs=[str(replica) for replica, good in zip(self.replicas, finite, strict=True) if not good],
             )
-        if len(self.places) < count:
-            self._set_up(range(count))
-        self.model.load_state_dict(progress.best_state)
-        self.model.eval()
-        scores = class_scores(self.model, self.task, self.settings)
-        test = self.metric(scores, self.task.y, self.test_mask).tolist()
-        learned = pair_probability(self.model, self.task, self.settings)
-        last, history = progress.last_epoch.tolist(), progress.history[:, : self.evaluations].tolist()
+        count = len(self.replicas)
+        # The memory of those left out may be in use by others: no more at once than are in training, or than a quarter.
+        size = max(len(self.places), -(-count // 4))
+        share = seconds / count
+        return [outcome for first in range(0, count, size) for outcome in self._outcomes(first, first + size, share)]
+
+    def _outcomes(self, first: int, end: int, seconds: float) -> list[Outcome]:
+        replicas = self.replicas[first:end]
+        best = self.progress.rows(list(range(first, first + len(replicas))))
+        model = build_model(self.settings, self.task, replicas)
+        model.load_state_dict(best.best_state)
+        model.eval()
+        scores = class_scores(model, self.task, self.settings)
+        test = self.metric(scores, self.task.y, self.task.masks(replicas)[2]).tolist()
+        learned = pair_probability(model, self.task, self.settings)
+        last, history = best.last_epoch.tolist(), best.history[:, : self.evaluations].tolist()
         return [
             Outcome(
                 replica=replica,
-                val=float(progress.best_val[r]),
+                val=float(best.best_val[r]),
                 test=test[r],
-                best_epoch=int(progress.best_epoch[r]),
+                best_epoch=int(best.best_epoch[r]),
                 epochs=last[r],
-                seconds=seconds / count,
+                seconds=seconds,
                 history=self._history(history[r], last[r]),
-                state={name: value[r : r + 1].cpu().clone() for name, value in progress.best_state.items()},
+                state={name: value[r : r + 1].cpu().clone() for name, value in best.best_state.items()},
                 probability=None if learned is None else learned[r].cpu(),
             )
-            for r, replica in enumerate(self.replicas)
+            for r, replica in enumerate(replicas)
         ]
 
     def _history(self, rows: list[list[float]], last_epoch: int) -> list[dict[str, float]]:
@@ -198,7 +203,9 @@ class Trainer:
     def load(self, path: Path) -> float:
         """Go on from a file that `save` wrote; returns the seconds spent until then."""
         tensors, note = load_tensors(path)
-        other = DataError(f"the checkpoint {path} is of other runs: delete it to train these from the start")
+        other = DataError(
+            f"the checkpoint {path} is of other runs or an older version: delete it to train these from the start"
+        )
         if note.get("replicas") != [str(replica) for replica in self.replicas] or "places" not in note:
             raise other
         self._set_up(note["places"])

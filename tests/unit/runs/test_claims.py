@@ -181,6 +181,12 @@ class TestHolding:
         assert files(folder) == ["diverged.json"]
         assert claims.next([A], 4).group == [A]
 
+    def test_what_diverged_once_and_is_recorded_keeps_nobody_off(self, claims, folder, finish):
+        folder.path.mkdir(parents=True, exist_ok=True)
+        folder.remember_diverged([str(A)])
+        finish(A)
+        assert claims.next([A, B], 4).group == [B]
+
     def test_tidying_leaves_what_is_not_finished_or_held(self, claims, folder, finish):
         claims.plan(ALL, 2)
         finish(A, B, C)

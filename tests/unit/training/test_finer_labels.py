@@ -20,16 +20,6 @@ def data():
     return small_data()
 
 
-@pytest.fixture
-def finer(data):
-    """Class 1 has two labels in the first split; the second split uses only one of them."""
-    first = torch.tensor([0, 1, 3])[data.y]
-    column = first.clone()
-    column[(data.train_mask[:, 0] & (data.y == 1)).nonzero()[::2, 0]] = 2
-    assert set(column[data.train_mask[:, 0]].tolist()) == {0, 1, 2, 3}
-    return changed(data, train_y=torch.stack([column, first], dim=1), class_of=torch.tensor([0, 1, 1, 2]))
-
-
 def test_a_model_tells_labels_apart_and_is_judged_by_classes(finer):
     task = make_task(finer)
     assert (task.num_classes, task.num_outputs, task.labels_per_class) == (3, 4, (1, 2, 1))

@@ -1,4 +1,4 @@
-"""Replicas that have stopped are trained no more, and nothing else changes by that."""
+"""Replicas that have stopped are trained no more, and nothing but rounding changes by that."""
 
 from math import nan
 
@@ -50,11 +50,6 @@ def test_the_fewer_run_the_fewer_are_trained(sizes, monkeypatch, share):
     assert len(set(sizes)) > 2
 
 
-def test_without_patience_all_are_trained(sizes):
-    train(make_task(), make_settings("gcn", BUSY, epochs=20), GROUP)
-    assert sizes == [len(GROUP)] * 20
-
-
 @pytest.mark.parametrize("eval_every", [1, 3])
 def test_an_interrupted_group_goes_on_with_those_that_are_left(sizes, monkeypatch, tmp_path, eval_every):
     monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0)
@@ -82,13 +77,39 @@ def interrupt_in(last):
     return watch
 
 
-def test_the_mean_best_is_of_all(sizes, monkeypatch):
+def test_the_mean_best_is_of_all(sizes, scripted, monkeypatch):
     monkeypatch.setattr(loop, "REPORT_SECONDS", 0)
+    scripted([0.5], [0.5], [step / 60 for step in range(60)])
     settings, means = make_settings("gcn", BUSY, **PATIENT), []
-    outcomes = train(make_task(), settings, GROUP, watch=lambda epoch, best: means.append(best))
+    outcomes = train(make_task(), settings, GROUP[:3], watch=lambda epoch, best: means.append(best))
+    assert sizes[-1] == 1
+    assert means[20] < means[-1] == pytest.approx(sum(outcome.val for outcome in outcomes) / 3)
+
+
+def test_those_that_are_left_keep_their_finer_labels(sizes, finer, monkeypatch):
+    settings, task = make_settings("gcn", BUSY, **PATIENT), make_task(finer)
+    outcomes = train(task, settings, GROUP)
     assert sizes[-1] < len(GROUP)
-    assert means == sorted(means)
-    assert means[-1] == pytest.approx(sum(outcome.val for outcome in outcomes) / len(outcomes))
+    monkeypatch.setattr(trainer, "LEAVE_OUT_BELOW", 0.0)
+    assert_close_outcomes(outcomes, train(task, settings, GROUP))
+
+
+@pytest.mark.parametrize("stopped", [0, 3, 5])
+def test_outcomes_can_be_asked_for_at_any_time(sizes, stopped):
+    task, settings = make_task(), make_settings("gcn", BUSY, **{**PATIENT, "patience": 60})
+    group = trainer.Trainer(task, settings, GROUP)
+    for _ in range(4):
+        group.step()
+        group.evaluate()
+    group.current.running[:stopped] = False
+    group._leave_out_stopped()
+    first, again = group.outcomes(6.0), group.outcomes(6.0)
+    assert numbers(first) == numbers(again)
+    assert [outcome.replica for outcome in first] == GROUP
+    assert {outcome.seconds for outcome in first} == {1.0}
+    group.step()
+    group.evaluate()
+    assert [outcome.epochs for outcome in group.outcomes(6.0)] == [4] * stopped + [5] * (6 - stopped)
 
 
 def test_one_that_diverged_and_was_left_out_is_named(sizes, scripted):

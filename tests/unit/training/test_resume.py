@@ -7,6 +7,7 @@ import torch
 
 from gumbel_mpnn.errors import DataError
 from gumbel_mpnn.training import loop, metrics, train, trainer
+from gumbel_mpnn.training.checkpoint import load_tensors, save_tensors
 from helpers import changed, make_settings, make_task, numbers, replicas, small_data
 
 BUSY = {"dropout": 0.4, "input_dropout": 0.2, "norm": "batch", "residual": True}
@@ -151,6 +152,15 @@ def test_a_checkpoint_of_something_else_is_refused(path, group, options):
     train(make_task(), make_settings(), replicas((0, 0)), checkpoint=path)
     with pytest.raises(DataError):
         train(make_task(), make_settings("gcn", options), replicas(*group), checkpoint=path)
+
+
+def test_a_checkpoint_of_before_some_were_left_out_is_refused(path):
+    train(make_task(), make_settings(), GROUP, checkpoint=path)
+    tensors, note = load_tensors(path)
+    del note["places"]
+    save_tensors(path, tensors, note)
+    with pytest.raises(DataError, match="older version: delete it"):
+        train(make_task(), make_settings(), GROUP, checkpoint=path)
 
 
 @pytest.mark.parametrize("keep", [0, 100, -1])
