@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import statistics
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -105,11 +106,14 @@ def processes(kinds: list[Kind], device: torch.device) -> Iterator[list[Connecti
         process.join()
 
 
-def at_once(pipes: list[Connection], seconds: float) -> list[float]:
-    """Epochs a second of the processes, all at work."""
-    for pipe in pipes:
-        pipe.send(seconds)
-    return [pipe.recv() for pipe in pipes]
+def at_once(pipes: list[Connection], seconds: float, rounds: int) -> list[float]:
+    """Epochs a second of the processes, all at work: the median of so many times."""
+    samples = []
+    for _ in range(rounds):
+        for pipe in pipes:
+            pipe.send(seconds)
+        samples.append([pipe.recv() for pipe in pipes])
+    return [statistics.median(rates) for rates in zip(*samples, strict=True)]
 
 
 def main() -> None:
@@ -119,10 +123,10 @@ def main() -> None:
     kinds, counts, seconds = (TOY, (2,), 0.2) if options.toy else (KINDS, COUNTS, SECONDS)
     names = [list(kinds)[place % len(kinds)] for place in range(counts[-1])]
     with processes([kinds[name] for name in names], device) as pipes:
-        alone = {name: at_once([pipe], seconds)[0] for name, pipe in zip(kinds, pipes, strict=False)}
+        alone = {name: at_once([pipe], seconds, options.rounds)[0] for name, pipe in zip(kinds, pipes, strict=False)}
         shares = {}
         for count in counts:
-            rates = at_once(pipes[:count], seconds)
+            rates = at_once(pipes[:count], seconds, options.rounds)
             shares[count] = [rate / alone[name] for rate, name in zip(rates, names[:count], strict=True)]
     under_mps = "CUDA_MPS_PIPE_DIRECTORY" in os.environ
     print(f"workers_gpu: {seconds} s each, {'with' if under_mps else 'without'} MPS")
@@ -137,6 +141,7 @@ def main() -> None:
         "runs_of_a_group": {name: kind.runs for name, kind in kinds.items()},
         "work_of_one_after_the_other": {str(count): sum(each) for count, each in shares.items()},
         "shares": {str(count): each for count, each in shares.items()},
+        "rounds": options.rounds,
     }
     harness.save("workers_gpu", result, harness.folder(options))
 

@@ -26,8 +26,8 @@ from gumbel_mpnn.training.task import Task
 STOP_CHECK_EVERY = 20
 """Evaluations between two looks at which replicas have stopped: on a GPU each look waits for the device."""
 LEAVE_OUT_BELOW = 0.67
-"""When no more than this share of the replicas in training still runs, the others are left out: on a GPU the step has
-to be captured anew, which costs as much as some dozens of replays."""
+"""When no more than this share of the replicas in training still runs, the others are left out: not with each one that
+stops, since on a GPU the step has to be captured anew."""
 
 
 @dataclass(frozen=True)
