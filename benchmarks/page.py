@@ -36,7 +36,7 @@ def machine(result: Result) -> str:
     """What it was measured on, in words."""
     of = result["machine"]
     where = of["gpu"] if "gpu" in result["benchmark"] else f"{of['processor']}, {of['threads']} threads"
-    script = f"`python benchmarks/{result['benchmark']}.py`"
+    script = f"`python benchmarks/{result['benchmark'].removesuffix('_mps')}.py`"
     return f"{script}: {where}, torch {of['torch']}, PyG {of['torch_geometric']}."
 
 
@@ -202,6 +202,7 @@ TABLES: dict[str, Callable[[Any], str]] = {
     "scale_gpu": scale_gpu,
     "replicas_gpu": replicas_gpu,
     "workers_gpu": workers_gpu,
+    "workers_gpu_mps": workers_gpu,
     "candidates_gpu": timings,
     "step_cpu": timings,
     "candidates": timings,

@@ -3,7 +3,7 @@
 Four kinds of training, of the sizes of the paper's graphs, each a group of runs at once. Each kind is timed while
 nobody else uses the GPU. Then two, four, eight and twelve processes train at the same time, and what each does in a
 second is counted in seconds that it would have needed alone: their sum is 1 where sharing the GPU costs and gains
-nothing. The result says whether the processes were clients of NVIDIA's MPS (CUDA_MPS_PIPE_DIRECTORY was set).
+nothing. Where the processes are clients of NVIDIA's MPS (CUDA_MPS_PIPE_DIRECTORY is set) the result has a file of its own.
 
 python benchmarks/workers_gpu.py
 python benchmarks/workers_gpu.py --toy   # seconds, on a CPU too; nothing is written
@@ -143,7 +143,7 @@ def main() -> None:
         "shares": {str(count): each for count, each in shares.items()},
         "rounds": options.rounds,
     }
-    harness.save("workers_gpu", result, harness.folder(options))
+    harness.save("workers_gpu_mps" if under_mps else "workers_gpu", result, harness.folder(options))
 
 
 if __name__ == "__main__":
