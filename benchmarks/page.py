@@ -143,6 +143,13 @@ def workers_gpu(result: Result) -> str:
     )
 
 
+def replicas_cpu(result: Result) -> str:
+    """Milliseconds of a run's epoch by the number of runs at once."""
+    heads = ["program", "runs at once", "MiB of a layer", "ms of a run's epoch"]
+    rows = [[row["program"], str(row["at_once"]), f"{row['layer_mib']:.1f}", _ms(row["ms"])] for row in result["rows"]]
+    return "\n\n".join([table(heads, rows), f"{facts(result)} Median of {result['rounds']}. {machine(result)}"])
+
+
 def counted_epochs(results: Path) -> str:
     """What a run's epoch on Cora moves by the count, beside the time it takes among a hundred."""
     step, replicas = _read(results, "step_gpu"), _read(results, "replicas_gpu")
@@ -205,6 +212,7 @@ TABLES: dict[str, Callable[[Any], str]] = {
     "workers_gpu_mps": workers_gpu,
     "candidates_gpu": timings,
     "step_cpu": timings,
+    "replicas_cpu": replicas_cpu,
     "candidates": timings,
     "start_up": timings,
     "list_runs": timings,

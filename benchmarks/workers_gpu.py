@@ -3,7 +3,7 @@
 Four kinds of training, of the sizes of the paper's graphs, each a group of runs at once. Each kind is timed while
 nobody else uses the GPU. Then two, four, eight and twelve processes train at the same time, and what each does in a
 second is counted in seconds that it would have needed alone: their sum is 1 where sharing the GPU costs and gains
-nothing. Where the processes are clients of NVIDIA's MPS (CUDA_MPS_PIPE_DIRECTORY is set) the result has a file of its own.
+nothing. Under NVIDIA's MPS (CUDA_MPS_PIPE_DIRECTORY is set) the result has a file of its own.
 
 python benchmarks/workers_gpu.py
 python benchmarks/workers_gpu.py --toy   # seconds, on a CPU too; nothing is written

@@ -174,6 +174,17 @@ def test_many_runs_on_a_gpu(toy_result):
     assert result["roc_auc"]["times_faster"] > 0
 
 
+def test_many_runs_on_a_cpu(toy_result, module):
+    result = toy_result("replicas_cpu.py")
+    assert [(row["program"], row["at_once"]) for row in result["rows"]] == [
+        (program, count) for program in ("GCN 2 x 8", "Gumbel-MPNN 2 x 8") for count in (1, 2)
+    ]
+    last = result["rows"][-1]
+    assert last["layer_mib"] == pytest.approx(4 * 2 * result["facts"]["nodes"] * 8 / 2**20)
+    assert last["ms"] > 0
+    assert f"| Gumbel-MPNN 2 x 8 | 2 | 0.0 | {last['ms']:.2f} |" in module("page").replicas_cpu(result)
+
+
 def test_several_processes_on_a_gpu(module, tmp_path):
     """In a process of its own: those that it starts import it by its name."""
     script = [sys.executable, str(FOLDER / "workers_gpu.py"), "--toy", "--out", str(tmp_path)]

@@ -23,7 +23,7 @@ from gumbel_mpnn.runs.run import Run
 from gumbel_mpnn.runs.store import SettingFolder
 from gumbel_mpnn.runs.wanted import Wanted
 from gumbel_mpnn.training import Task, pick_device, prepare, train
-from gumbel_mpnn.training.memory import available_bytes, bytes_per_replica, group_size
+from gumbel_mpnn.training.memory import available_bytes, bytes_per_replica, group_size, group_size_of_a_cpu
 
 
 class Monitor(Protocol):
@@ -157,6 +157,8 @@ def _train_missing(
     settings, device = wanted.settings, task.y.device
     each = bytes_per_replica(settings, task)
     size = group_size(each, available_bytes(device) if memory is None else memory)
+    if device.type == "cpu":
+        size = min(size, group_size_of_a_cpu(settings, task))
     claims = Claims(folder)
     groups = claims.plan(missing, size).free
     if monitor is not None:

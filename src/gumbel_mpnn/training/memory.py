@@ -1,4 +1,4 @@
-"""How many replicas fit in memory at once."""
+"""How many replicas to train at once."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ COPIES_OF_A_LAYER = 6
 COPIES_OF_PARAMETERS = 6
 """Parameters, gradients, two moments of Adam, the best state, one in passing."""
 SHARE_OF_FREE = 0.8
+LARGE_ARRAY = 32 * 2**20
+"""Bytes from which glibc maps every array anew and unmaps it when it is freed, which takes as long as the step."""
 
 
 def bytes_per_replica(settings: Settings, task: Task) -> int:
@@ -59,3 +61,12 @@ def available_bytes(device: torch.device) -> int:
 def group_size(each: int, budget: int) -> int:
     """How many replicas of `each` bytes to train at once within `budget`; at least one."""
     return max(1, int(SHARE_OF_FREE * budget) // max(each, 1))
+
+
+def group_size_of_a_cpu(settings: Settings, task: Task) -> int:
+    """How many replicas have hidden layers that are no large arrays together; at least one.
+
+    On a CPU more at once are slower: benchmarks/replicas_cpu.py.
+    """
+    layer = 4 * task.graph.num_nodes * int(settings.options["hidden_channels"])
+    return max(1, LARGE_ARRAY // layer)

@@ -266,6 +266,12 @@ class TestGroups:
             replica = fit_module.Replica(split, seed)
             torch.testing.assert_close(grouped.folder.state(replica), whole.folder.state(replica), rtol=1e-4, atol=1e-4)
 
+    def test_on_a_cpu_no_hidden_layer_of_a_group_is_large(self, trained, monkeypatch):
+        layer = 4 * make_task().graph.num_nodes * TABLES["model"]["hidden_channels"]
+        monkeypatch.setattr(memory, "LARGE_ARRAY", 2 * layer)
+        quick(**SIX)
+        assert [len(group) for group in trained] == [2, 2, 2]
+
     def test_a_group_that_turns_out_too_large_is_halved(self, monkeypatch):
         train, sizes = fit_module.train, []
 

@@ -2,7 +2,13 @@ import pytest
 import torch
 
 from gumbel_mpnn.nn import backbones
-from gumbel_mpnn.training.memory import SHARE_OF_FREE, available_bytes, bytes_per_replica, group_size
+from gumbel_mpnn.training.memory import (
+    SHARE_OF_FREE,
+    available_bytes,
+    bytes_per_replica,
+    group_size,
+    group_size_of_a_cpu,
+)
 from helpers import make_settings, make_task, small_data
 
 
@@ -10,6 +16,14 @@ from helpers import make_settings, make_task, small_data
 def test_group_size_is_what_fits_and_at_least_one(each, budget, expected):
     assert SHARE_OF_FREE == 0.8
     assert group_size(each, budget) == expected
+
+
+@pytest.mark.parametrize(
+    ("nodes", "width", "expected"), [(24, 64, 5461), (48, 64, 2730), (24, 128, 2730), (24, 2**20, 1)]
+)
+def test_a_cpus_groups_have_no_large_hidden_layer(nodes, width, expected):
+    settings = make_settings("gcn", {"hidden_channels": width})
+    assert group_size_of_a_cpu(settings, make_task(small_data(nodes=nodes))) == expected
 
 
 def needed(model="gcn", task=None, **options):
