@@ -68,7 +68,7 @@ def fit(
     models: bool = False,
     reader: DataReader | None = None,
 ) -> Run:
-    """Train a model on some splits and seeds of a data set, all of them at once where they fit in memory.
+    """Train a model on some splits and seeds of a data set: as many at once as fit in memory, on a CPU as are fast.
 
     Args:
         dataset: Name of a data set, or a `Data` with `x`, `y` and masks [N] or [N, S]. A `candidate_index` that it
