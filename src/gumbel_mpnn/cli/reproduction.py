@@ -208,7 +208,7 @@ def train_jobs(
     """Do what is missing of the jobs, with this process's share of the memory."""
     from gumbel_mpnn.experiments.base import run_jobs
     from gumbel_mpnn.training import pick_device
-    from gumbel_mpnn.training.memory import available_bytes
+    from gumbel_mpnn.training.free_memory import available_bytes
 
     memory = available_bytes(pick_device(request.device)) // request.workers if request.workers > 1 else None
     terms = request.terms(experiment)

@@ -23,7 +23,8 @@ from gumbel_mpnn.runs.run import Run
 from gumbel_mpnn.runs.store import SettingFolder
 from gumbel_mpnn.runs.wanted import Wanted
 from gumbel_mpnn.training import Task, pick_device, prepare, train
-from gumbel_mpnn.training.memory import available_bytes, bytes_per_replica, group_size, group_size_of_a_cpu
+from gumbel_mpnn.training.free_memory import available_bytes
+from gumbel_mpnn.training.memory import bytes_per_replica, group_size, group_size_of_a_cpu
 
 
 class Monitor(Protocol):

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
-import torch
-
 from gumbel_mpnn.config import Settings
 from gumbel_mpnn.nn import SparseFeatures
 from gumbel_mpnn.records import Replica
@@ -44,18 +39,6 @@ def bytes_per_replica(settings: Settings, task: Task) -> int:
         per_arc += 4 * layers * settings.rewiring.samples
         dropped += pairs * (12 + 8 * settings.rewiring.samples) + nodes * settings.rewiring.channels * 6
     return 4 * (activations + parameters * COPIES_OF_PARAMETERS + arcs * per_arc + dropped)
-
-
-def available_bytes(device: torch.device) -> int:
-    """Free memory of the device."""
-    if device.type == "cuda":
-        free, _ = torch.cuda.mem_get_info(device)
-        return int(free) + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-    meminfo = Path("/proc/meminfo")
-    if meminfo.exists():
-        fields = dict(line.split(":", 1) for line in meminfo.read_text().splitlines())
-        return int(fields["MemAvailable"].split()[0]) * 1024
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
 
 
 def group_size(each: int, budget: int) -> int:
