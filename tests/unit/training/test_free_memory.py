@@ -1,3 +1,5 @@
+import os
+
 import pytest
 import torch
 
@@ -51,7 +53,8 @@ def test_without_limits_it_is_what_the_machine_has(machine, cgroup):
 
 def test_where_nobody_says_it_is_half_of_all(tmp_path, monkeypatch):
     monkeypatch.setattr(free_memory, "PROC", tmp_path)
-    assert available_bytes(CPU) > 2**20
+    monkeypatch.setattr(os, "sysconf", {"SC_PHYS_PAGES": 6, "SC_PAGE_SIZE": 4096}.get)
+    assert available_bytes(CPU) == 3 * 4096
 
 
 @pytest.mark.parametrize("where", ["", "batch", "batch/job"])
@@ -84,7 +87,7 @@ def test_what_is_left_is_neither_below_nothing_nor_above_the_limit(machine, cgro
 
 @pytest.mark.parametrize("inside", [True, False], ids=["a job of the machine", "a container that sees its own root"])
 def test_version_1(machine, cgroup, inside):
-    machine("7:cpu,cpuacct:/docker/abc", "5:memory:/docker/abc", "malformed:but:/harmless")
+    machine("7:cpu,cpuacct:/docker/abc", "5:memory:/docker/abc", "1:name=systemd:/docker/abc", "0::/docker/abc")
     cgroup("memory/docker/abc" if inside else "memory", 5000, 2000, droppable=200, names=V1)
     assert available_bytes(CPU) == 3200
 
