@@ -111,7 +111,7 @@ def test_weight_zero_is_the_edge_removed(case, data):
     weight = case.weight.abs()
     zeroed = WeightedGraph(case.graph, weight * kept, torch.float64)
     removed = WeightedGraph(smaller, weight[:, kept], torch.float64)
-    scores = normal(2, *case.x.shape[:2], seed=case.seed + 3)
+    scores = normal(2, len(case.x), 1, case.x.shape[1], seed=case.seed + 3)
     for aggregate in (
         lambda graph: graph.degree,
         lambda graph: graph.sum(case.x),

@@ -47,6 +47,26 @@ def attention(
     return share / total.index_select(1, rows), own_share / total
 
 
+def averages(layout: SparseLayout, share: Tensor, own_share: Tensor, x: Tensor) -> Tensor:
+    """Σ_j share_ij · x_j + own_share_i · x_i for every node i, each head in its part of the channels.
+
+    Args:
+        layout: The arcs, rows are targets.
+        share: [B, H, A].
+        own_share: [B, H, N].
+        x: [B, N, D]; H parts of the channels lie side by side.
+    """
+    batch, heads, nodes = own_share.shape
+    kernels = backend.gpu_kernels(x)
+    if kernels is not None and share.dtype == x.dtype and x.shape[2] <= heads * kernels.WIDEST:
+        out: Tensor = _Averages.apply(share, own_share, x, layout, kernels)  # type: ignore[no-untyped-call]
+        return out
+    width = x.shape[2] // heads
+    by_head = x.view(batch, nodes, heads, width).transpose(1, 2).reshape(batch * heads, nodes, width)
+    out = matmul(layout, share.flatten(0, 1), by_head) + own_share.flatten(0, 1)[..., None] * by_head
+    return out.view(batch, heads, nodes, width).transpose(1, 2).reshape(x.shape)
+
+
 @torch.no_grad()
 def _largest(layout: SparseLayout, scores: Tensor, own: Tensor, weight: Tensor) -> Tensor:
     """Largest score among self and the neighbors that are there, [B, N]."""
@@ -82,3 +102,25 @@ class _Attention(torch.autograd.Function):
         source_grad = multiply_transposed(ctx.layout, score_grad, ones).squeeze(-1) + own_score_grad
         weight_grad = weight_grad.unflatten(0, (len(weight), -1)).sum(1) if ctx.needs_input_grad[0] else None
         return weight_grad, target_grad, source_grad, None, None, None
+
+
+class _Averages(torch.autograd.Function):
+    """One pass forward, and one backward for all three gradients."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, share: Tensor, own_share: Tensor, x: Tensor, layout: SparseLayout, kernels: ModuleType
+    ) -> Tensor:
+        ctx.layout, ctx.kernels = layout, kernels
+        ctx.save_for_backward(share, own_share, x)
+        shares = {"values": share.flatten(0, 1), "loop": own_share.flatten(0, 1), "heads": share.shape[1]}
+        out: Tensor = kernels.walk(layout.by_row, x, **shares).sums
+        return out
+
+    @staticmethod
+    @first_order
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        share, own_share, x = ctx.saved_tensors
+        shares = {"values": share.flatten(0, 1), "loop": own_share.flatten(0, 1), "heads": share.shape[1]}
+        found = ctx.kernels.walk(ctx.layout.by_col, grad, own=x, **shares)
+        return found.samples.view_as(share), found.loop_grad.view_as(own_share), found.sums, None, None

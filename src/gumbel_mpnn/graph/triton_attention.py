@@ -1,7 +1,7 @@
 """Attention over the arcs of every node on a GPU: two kernels on numbers of arcs, no array of arcs times channels.
 
-A node's program walks over its arcs for the largest score, then for the shares. Its gradient likewise: for the mean of
-the gradients under the shares, then for the gradients of the scores.
+A node's program walks over its arcs for the largest score, then for the shares, of several replicas and heads at once.
+Its gradient likewise: for the mean of the gradients under the shares, then for the gradients of the scores.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ from torch import Tensor
 
 from gumbel_mpnn.graph.layout import SparseLayout
 
-BLOCK = 32
-"""Arcs that a program looks at together."""
-COUNTS = ["nodes", "positions", "weight_batch", "repeat"]
+TILE = 64
+"""Arcs times lanes (replicas and heads) that a program looks at together."""
+FEWEST, MOST = 8, 32
+"""Arcs of them, about as many as a node has."""
+COUNTS = ["nodes", "positions", "lanes", "weight_batch", "repeat"]
 """Numbers that Triton need not compile the kernels anew for."""
 
 
@@ -33,85 +35,94 @@ def _exp(exponent, safe):
 @triton.jit(do_not_specialize=COUNTS)
 def _shares(
     rowptr, col, weight, target, source, share, own_share, largest, scale,
-    slope, safe, nodes, positions, weight_batch, repeat, BLOCK: tl.constexpr,
+    slope, safe, nodes, positions, lanes, weight_batch, repeat, LANES: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    row, batch = tl.program_id(0), tl.program_id(1).to(tl.int64)
+    row, lane = tl.program_id(0), tl.program_id(1).to(tl.int64) * LANES + tl.arange(0, LANES)
+    valid = lane < lanes
     begin, end = tl.load(rowptr + row), tl.load(rowptr + row + 1)
-    target += batch * nodes
-    source += batch * nodes
-    weight += batch // repeat * weight_batch
-    here = tl.load(target + row)
-    own = _leaky(here + tl.load(source + row), slope)
+    place = lane * nodes + row
+    sources = source + (lane * nodes)[:, None]
+    weights = weight + (lane // repeat * weight_batch)[:, None]
+    parts = share + (lane * positions)[:, None]
+    here = tl.load(target + place, mask=valid, other=0)
+    own = _leaky(here + tl.load(source + place, mask=valid, other=0), slope)
     top = own
     start = begin
     while start < end:
         arc = start + tl.arange(0, BLOCK)
-        there = arc < end
-        present = there & (tl.load(weight + arc, mask=there, other=0) != 0)
-        score = _leaky(here + tl.load(source + tl.load(col + arc, mask=there, other=0), mask=there, other=0), slope)
-        top = tl.maximum(top, tl.max(tl.where(present, score, own), axis=0))
+        there = valid[:, None] & (arc < end)[None, :]
+        present = there & (tl.load(weights + arc[None, :], mask=there, other=0) != 0)
+        other = tl.load(col + arc, mask=arc < end, other=0)
+        score = _leaky(here[:, None] + tl.load(sources + other[None, :], mask=there, other=0), slope)
+        top = tl.maximum(top, tl.max(tl.where(present, score, own[:, None]), axis=1))
         start += BLOCK
     total = tl.exp(own - top)
     start = begin
     while start < end:
         arc = start + tl.arange(0, BLOCK)
-        there = arc < end
-        score = _leaky(here + tl.load(source + tl.load(col + arc, mask=there, other=0), mask=there, other=0), slope)
-        raw = tl.load(weight + arc, mask=there, other=0) * _exp(score - top, safe)
-        tl.store(share + batch * positions + arc, raw, mask=there)
-        total += tl.sum(tl.where(there, raw, 0), axis=0)
+        there = valid[:, None] & (arc < end)[None, :]
+        other = tl.load(col + arc, mask=arc < end, other=0)
+        score = _leaky(here[:, None] + tl.load(sources + other[None, :], mask=there, other=0), slope)
+        raw = tl.load(weights + arc[None, :], mask=there, other=0) * _exp(score - top[:, None], safe)
+        tl.store(parts + arc[None, :], raw, mask=there)
+        total += tl.sum(tl.where(there, raw, 0), axis=1)
         start += BLOCK
     start = begin
     while start < end:
         arc = start + tl.arange(0, BLOCK)
-        there = arc < end
-        place = share + batch * positions + arc
-        tl.store(place, tl.load(place, mask=there, other=0) / total, mask=there)
+        there = valid[:, None] & (arc < end)[None, :]
+        raw = tl.load(parts + arc[None, :], mask=there, other=0)
+        tl.store(parts + arc[None, :], raw / total[:, None], mask=there)
         start += BLOCK
-    tl.store(own_share + batch * nodes + row, tl.exp(own - top) / total)
-    tl.store(largest + batch * nodes + row, top)
-    tl.store(scale + batch * nodes + row, 1 / total)
+    tl.store(own_share + place, tl.exp(own - top) / total, mask=valid)
+    tl.store(largest + place, top, mask=valid)
+    tl.store(scale + place, 1 / total, mask=valid)
 
 
 @triton.jit(do_not_specialize=COUNTS)
 def _share_grads(
     rowptr, col, weight, target, source, share, own_share, largest, scale, grad, own_grad,
     score_grad, weight_grad, target_grad, own_score_grad,
-    slope, safe, nodes, positions, weight_batch, repeat, BLOCK: tl.constexpr,
+    slope, safe, nodes, positions, lanes, weight_batch, repeat, LANES: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    row, batch = tl.program_id(0), tl.program_id(1).to(tl.int64)
+    row, lane = tl.program_id(0), tl.program_id(1).to(tl.int64) * LANES + tl.arange(0, LANES)
+    valid = lane < lanes
     begin, end = tl.load(rowptr + row), tl.load(rowptr + row + 1)
-    target += batch * nodes
-    source += batch * nodes
-    weight += batch // repeat * weight_batch
-    place = batch * nodes + row
-    own_part, own_pull = tl.load(own_share + place), tl.load(own_grad + place)
+    place, arcs = lane * nodes + row, (lane * positions)[:, None]
+    sources = source + (lane * nodes)[:, None]
+    weights = weight + (lane // repeat * weight_batch)[:, None]
+    own_part = tl.load(own_share + place, mask=valid, other=0)
+    own_pull = tl.load(own_grad + place, mask=valid, other=0)
     mean = own_part * own_pull
     start = begin
     while start < end:
         arc = start + tl.arange(0, BLOCK)
-        there = arc < end
-        part = tl.load(share + batch * positions + arc, mask=there, other=0)
-        mean += tl.sum(part * tl.load(grad + batch * positions + arc, mask=there, other=0), axis=0)
+        there = valid[:, None] & (arc < end)[None, :]
+        part = tl.load(share + arcs + arc[None, :], mask=there, other=0)
+        mean += tl.sum(part * tl.load(grad + arcs + arc[None, :], mask=there, other=0), axis=1)
         start += BLOCK
-    here, top, inverse = tl.load(target + row), tl.load(largest + place), tl.load(scale + place)
-    own = own_part * (own_pull - mean) * tl.where(here + tl.load(source + row) > 0, 1.0, slope)
+    here = tl.load(target + place, mask=valid, other=0)
+    top = tl.load(largest + place, mask=valid, other=0)
+    inverse = tl.load(scale + place, mask=valid, other=0)
+    rises = here + tl.load(source + place, mask=valid, other=0) > 0
+    own = own_part * (own_pull - mean) * tl.where(rises, 1.0, slope)
     total = own
     start = begin
     while start < end:
         arc = start + tl.arange(0, BLOCK)
-        there = arc < end
-        sum_ = here + tl.load(source + tl.load(col + arc, mask=there, other=0), mask=there, other=0)
-        pull = tl.load(grad + batch * positions + arc, mask=there, other=0) - mean
-        unit = _exp(_leaky(sum_, slope) - top, safe) * inverse * pull
-        tl.store(weight_grad + batch * positions + arc, unit, mask=there)
+        there = valid[:, None] & (arc < end)[None, :]
+        other = tl.load(col + arc, mask=arc < end, other=0)
+        sum_ = here[:, None] + tl.load(sources + other[None, :], mask=there, other=0)
+        pull = tl.load(grad + arcs + arc[None, :], mask=there, other=0) - mean[:, None]
+        unit = _exp(_leaky(sum_, slope) - top[:, None], safe) * inverse[:, None] * pull
+        tl.store(weight_grad + arcs + arc[None, :], unit, mask=there)
         # Beyond the clamp an arc of weight 0 has no gradient for its score; its weight takes care of that.
-        each = unit * tl.load(weight + arc, mask=there, other=0) * tl.where(sum_ > 0, 1.0, slope)
-        tl.store(score_grad + batch * positions + arc, each, mask=there)
-        total += tl.sum(tl.where(there, each, 0), axis=0)
+        each = unit * tl.load(weights + arc[None, :], mask=there, other=0) * tl.where(sum_ > 0, 1.0, slope)
+        tl.store(score_grad + arcs + arc[None, :], each, mask=there)
+        total += tl.sum(tl.where(there, each, 0), axis=1)
         start += BLOCK
-    tl.store(target_grad + place, total)
-    tl.store(own_score_grad + place, own)
+    tl.store(target_grad + place, total, mask=valid)
+    tl.store(own_score_grad + place, own, mask=valid)
 
 
 def shares(
@@ -122,9 +133,10 @@ def shares(
     share = target.new_empty(batch, layout.nnz)
     own_share, largest, scale = (torch.empty_like(target) for _ in range(3))
     if nodes:
-        _shares[(nodes, batch)](
+        sizes = _sizes(layout, batch)
+        _shares[(nodes, triton.cdiv(batch, sizes["LANES"]))](
             layout.rowptr, layout.col, weight, target, source, share, own_share, largest, scale,
-            slope, safe, nodes, layout.nnz, *_batches(weight, batch), BLOCK=BLOCK, num_warps=1,
+            slope, safe, nodes, layout.nnz, batch, *_batches(weight, batch), **sizes,
         )  # fmt: skip
     return share, own_share, largest, scale
 
@@ -138,10 +150,11 @@ def share_grads(
     score_grad, weight_grad = torch.empty_like(share), torch.empty_like(share)
     target_grad, own_score_grad = torch.empty_like(target), torch.empty_like(target)
     if nodes:
-        _share_grads[(nodes, batch)](
+        sizes = _sizes(layout, batch)
+        _share_grads[(nodes, triton.cdiv(batch, sizes["LANES"]))](
             layout.rowptr, layout.col, weight, target, source, share, own_share, largest, scale, grad, own_grad,
             score_grad, weight_grad, target_grad, own_score_grad,
-            slope, safe, nodes, layout.nnz, *_batches(weight, batch), BLOCK=BLOCK, num_warps=1,
+            slope, safe, nodes, layout.nnz, batch, *_batches(weight, batch), **sizes,
         )  # fmt: skip
     return score_grad, weight_grad, target_grad, own_score_grad
 
@@ -149,3 +162,10 @@ def share_grads(
 def _batches(weight: Tensor, batch: int) -> tuple[int, int]:
     """The stride of the weights' rows, and how many rows of the scores share one."""
     return weight.stride(0), batch // weight.shape[0]
+
+
+def _sizes(layout: SparseLayout, batch: int) -> dict[str, int]:
+    """How many arcs and lanes a program has."""
+    degree = layout.nnz // max(1, layout.shape[0])
+    block = min(MOST, max(FEWEST, triton.next_power_of_2(max(1, degree))))
+    return {"BLOCK": block, "LANES": min(TILE // block, triton.next_power_of_2(batch)), "num_warps": 1}

@@ -2,7 +2,7 @@
 
 For a row i with its positions e = (i, j) it can do three things in one pass over the rows x_j that it gathers:
 
-    sum     Σ_e values_e · x_j
+    sum     Σ_e values_e · x_j, and loop_i · x_i where self-loops have values of their own
     sample  own_i · x_j for every e, which is the gradient for the values when x is the gradient of the output
     scale   both with factors scale_i · scale_j, and with a self-loop: what a graph convolution needs
 
@@ -24,111 +24,140 @@ from gumbel_mpnn.graph.layout import Side
 
 TILE = 1024
 """Numbers that one warp has under way at once; with more warps to a row the same kernel was up to 7 times slower."""
+TOGETHER = 256
+"""Channels that one program sums up, where replicas or heads have fewer: a row of few positions keeps a program waiting
+more than working. On minesweeper, 30 replicas of 64 channels, a sum takes .09 ms where each replica's programs took
+.19."""
+MOST_TOGETHER = 32
 WIDEST = 1024
 """Channels that a program holds of its own row; wider ones are worked off in slices."""
-COUNTS = ["nodes", "positions", "slots", "values_batch", "scale_batch"]
+COUNTS = ["nodes", "positions", "slots", "batches", "values_lane", "scale_lane"]
 """Numbers that Triton would compile a kernel anew for, by whether 16 divides them, and that gain nothing by it."""
 
 
 @triton.jit
 def _finish(
-    total, here, mine, row, batch, channel, inside, x, image, out, scale_grad,
-    nodes, x_row, image_batch, image_row, out_batch, out_row,
-    SCALED: tl.constexpr, SCALE_GRAD: tl.constexpr,
+    total, here, mine, row, lane, valid, lies, inside, x, loop, image, out, loop_grad, scale_grad, nodes,
+    SAMPLE: tl.constexpr, LOOP: tl.constexpr, SCALED: tl.constexpr, SCALE_GRAD: tl.constexpr,
 ):  # fmt: skip
-    """Add the self-loop to the sum of a row, scale it, and write it."""
+    """Add the self-loop to the sum of a row, scale it, and write it; x, image and out are those of the row."""
+    if SCALED or LOOP:
+        itself = tl.load(x + lies, mask=inside, other=0).to(total.dtype)
+    if LOOP:
+        total += tl.load(loop + lane * nodes + row, mask=valid, other=0).to(total.dtype)[:, None] * itself
+        if SAMPLE:
+            tl.store(loop_grad + lane * nodes + row, tl.sum(mine * itself, axis=1), mask=valid)
     if SCALED:
-        itself = tl.load(x + row * x_row + channel, mask=inside, other=0).to(total.dtype)
-        total = here * (total + here * itself)
+        total = here[:, None] * (total + here[:, None] * itself)
         if SCALE_GRAD:
-            picture = tl.load(image + batch * image_batch + row * image_row + channel, mask=inside, other=0)
-            both = itself * picture.to(total.dtype) + mine * total
-            tl.store(scale_grad + batch * nodes + row, tl.sum(both, axis=0) / here)
-    tl.store(out + batch * out_batch + row * out_row + channel, total, mask=inside)
+            both = itself * tl.load(image, mask=inside, other=0).to(total.dtype) + mine * total
+            tl.store(scale_grad + lane * nodes + row, tl.sum(both, axis=1) / here, mask=valid)
+    tl.store(out, total, mask=inside)
 
 
 @triton.jit(do_not_specialize=COUNTS)
 def _walk(
-    chunk_row, chunk_begin, chunk_slot, index, order, values, x, own, scale, image, out, samples, scale_grad, partial,
-    width, nodes, positions, slots, values_batch, x_batch, x_row, own_batch, own_row, scale_batch,
-    image_batch, image_row, out_batch, out_row,
-    HAS_ORDER: tl.constexpr, SUM: tl.constexpr, SAMPLE: tl.constexpr, SCALED: tl.constexpr, SCALE_GRAD: tl.constexpr,
-    LONG: tl.constexpr, EXACT: tl.constexpr, BLOCK_E: tl.constexpr, BLOCK_D: tl.constexpr,
+    chunk_row, chunk_begin, chunk_slot, index, order, values, x, own, loop, scale, image, out, samples, loop_grad,
+    scale_grad, partial, width, step, nodes, positions, slots, batches, values_lane, scale_lane,
+    x_batch, x_row, x_lane, own_batch, own_row, own_lane, image_batch, image_row, image_lane,
+    out_batch, out_row, out_lane, partial_lane,
+    HAS_ORDER: tl.constexpr, SUM: tl.constexpr, LONG: tl.constexpr, LANES: tl.constexpr, HEADS: tl.constexpr,
+    SAMPLE: tl.constexpr, LOOP: tl.constexpr, SCALED: tl.constexpr, SCALE_GRAD: tl.constexpr,
+    EXACT: tl.constexpr, BLOCK_E: tl.constexpr, BLOCK_D: tl.constexpr,
 ):  # fmt: skip
-    chunk, batch = tl.program_id(0), tl.program_id(1).to(tl.int64)
-    channel = tl.program_id(2) * BLOCK_D + tl.arange(0, BLOCK_D)
-    inside = channel < width
+    chunk, batch, part = tl.program_id(0), tl.program_id(1).to(tl.int64), tl.program_id(2)
+    member, channel = tl.arange(0, LANES).to(tl.int64), tl.arange(0, BLOCK_D)
+    if HEADS > 1:  # the lanes are heads of one replica
+        first = part * LANES * step
+        lane = batch * HEADS + part * LANES + member
+        valid = part * LANES + member < HEADS
+    else:  # they are replicas
+        first = part * step
+        batch *= LANES
+        lane = batch + member
+        valid = lane < batches
+    inside = valid[:, None] & (channel < tl.minimum(step, width - first))[None, :]
     row = tl.load(chunk_row + chunk).to(tl.int64)
     start, end = tl.load(chunk_begin + chunk), tl.load(chunk_begin + chunk + 1)
-    x += batch * x_batch
-    total = tl.zeros([BLOCK_D], dtype=EXACT)
-    mine, here = total, 1.0
+    x += batch * x_batch + first
+    lies = member[:, None] * x_lane + channel[None, :]
+    total = tl.zeros([LANES, BLOCK_D], dtype=EXACT)
+    mine, here = total, tl.sum(total, axis=1)
     if SAMPLE:
-        mine = tl.load(own + batch * own_batch + row * own_row + channel, mask=inside, other=0).to(EXACT)
+        own += batch * own_batch + first + row * own_row
+        mine = tl.load(own + member[:, None] * own_lane + channel[None, :], mask=inside, other=0).to(EXACT)
     if SCALED:
-        here = tl.load(scale + batch * scale_batch + row).to(EXACT)
+        here = tl.load(scale + lane * scale_lane + row, mask=valid, other=1).to(EXACT)
     while start < end:
         position = start + tl.arange(0, BLOCK_E)
         there = position < end
+        both = there[:, None] & valid[None, :]
         other = tl.load(index + position, mask=there, other=0).to(tl.int64)
         place = tl.load(order + position, mask=there, other=0) if HAS_ORDER else position
         rows = tl.load(
-            x + other[:, None] * x_row + channel[None, :], mask=there[:, None] & inside[None, :], other=0
+            x + other[:, None, None] * x_row + lies[None, :, :], mask=there[:, None, None] & inside[None, :, :], other=0
         ).to(EXACT)
         if SCALED:
-            factor = tl.load(scale + batch * scale_batch + other, mask=there, other=0).to(EXACT)
+            factor = tl.load(scale + lane[None, :] * scale_lane + other[:, None], mask=both, other=0).to(EXACT)
         if SAMPLE:
-            dot = tl.sum(rows * mine[None, :], axis=1)
+            dot = tl.sum(rows * mine[None, :, :], axis=2)
             if SCALED:
-                dot *= factor * here
-            tl.store(samples + batch * positions + place, dot, mask=there)
+                dot *= factor * here[None, :]
+            tl.store(samples + lane[None, :] * positions + place[:, None], dot, mask=both)
         if SUM:
-            weight = tl.load(values + batch * values_batch + place, mask=there, other=0).to(EXACT)
+            weight = tl.load(values + lane[None, :] * values_lane + place[:, None], mask=both, other=0).to(EXACT)
             if SCALED:
                 weight *= factor
-            total += tl.sum(weight[:, None] * rows, axis=0)
+            total += tl.sum(weight[:, :, None] * rows, axis=0)
         start += BLOCK_E
     if SUM:
         slot = -1
         if LONG:
             slot = tl.load(chunk_slot + chunk)
         if slot >= 0:
-            tl.store(partial + (batch * slots + slot) * width + channel, total, mask=inside)
+            partial += (batch * slots + slot) * width + first
+            tl.store(partial + member[:, None] * partial_lane + channel[None, :], total, mask=inside)
         else:
+            image += batch * image_batch + first + row * image_row
+            out += batch * out_batch + first + row * out_row
             _finish(
-                total, here, mine, row, batch, channel, inside, x, image, out, scale_grad,
-                nodes, x_row, image_batch, image_row, out_batch, out_row, SCALED, SCALE_GRAD,
+                total, here, mine, row, lane, valid, lies, inside, x + row * x_row, loop,
+                image + member[:, None] * image_lane + channel[None, :],
+                out + member[:, None] * out_lane + channel[None, :],
+                loop_grad, scale_grad, nodes, SAMPLE, LOOP, SCALED, SCALE_GRAD,
             )  # fmt: skip
 
 
 @triton.jit(do_not_specialize=COUNTS)
 def _join(
-    long_row, long_begin, x, own, scale, image, out, scale_grad, partial,
-    width, nodes, slots, x_batch, x_row, own_batch, own_row, scale_batch, image_batch, image_row, out_batch, out_row,
-    SAMPLE: tl.constexpr, SCALED: tl.constexpr, SCALE_GRAD: tl.constexpr,
+    long_row, long_begin, x, own, loop, scale, image, out, loop_grad, scale_grad, partial, width, step, nodes, slots,
+    scale_lane, x_batch, x_row, own_batch, own_row, image_batch, image_row, out_batch, out_row,
+    HEADS: tl.constexpr, SAMPLE: tl.constexpr, LOOP: tl.constexpr, SCALED: tl.constexpr, SCALE_GRAD: tl.constexpr,
     EXACT: tl.constexpr, BLOCK_E: tl.constexpr, BLOCK_D: tl.constexpr,
 ):  # fmt: skip
-    """Add up the chunks of every long row."""
-    number, batch = tl.program_id(0), tl.program_id(1).to(tl.int64)
-    channel = tl.program_id(2) * BLOCK_D + tl.arange(0, BLOCK_D)
-    inside = channel < width
+    """Add up the chunks of every long row, one lane in a program."""
+    number, batch, part = tl.program_id(0), tl.program_id(1).to(tl.int64), tl.program_id(2)
+    channel = part * step + tl.arange(0, BLOCK_D)[None, :]
+    inside = channel < tl.minimum(part * step + step, width)
+    lane = (batch * HEADS + part if HEADS > 1 else batch) + tl.arange(0, 1)
+    valid = lane >= 0
     row = tl.load(long_row + number).to(tl.int64)
     start, end = tl.load(long_begin + number), tl.load(long_begin + number + 1)
-    total = tl.zeros([BLOCK_D], dtype=EXACT)
+    total = tl.zeros([1, BLOCK_D], dtype=EXACT)
     while start < end:
-        slot = start + tl.arange(0, BLOCK_E)
-        place = (batch * slots + slot)[:, None] * width + channel[None, :]
-        total += tl.sum(tl.load(partial + place, mask=(slot < end)[:, None] & inside[None, :], other=0), axis=0)
+        slot = start + tl.arange(0, BLOCK_E)[:, None]
+        place = (batch * slots + slot) * width + channel
+        total += tl.sum(tl.load(partial + place, mask=(slot < end) & inside, other=0), axis=0)[None, :]
         start += BLOCK_E
-    mine, here = total, 1.0
+    mine, here = total, tl.sum(total, axis=1)
     if SAMPLE:
         mine = tl.load(own + batch * own_batch + row * own_row + channel, mask=inside, other=0).to(EXACT)
     if SCALED:
-        here = tl.load(scale + batch * scale_batch + row).to(EXACT)
-    x += batch * x_batch
+        here = tl.load(scale + lane * scale_lane + row).to(EXACT)
     _finish(
-        total, here, mine, row, batch, channel, inside, x, image, out, scale_grad,
-        nodes, x_row, image_batch, image_row, out_batch, out_row, SCALED, SCALE_GRAD,
+        total, here, mine, row, lane, valid, channel, inside, x + batch * x_batch + row * x_row, loop,
+        image + batch * image_batch + row * image_row + channel, out + batch * out_batch + row * out_row + channel,
+        loop_grad, scale_grad, nodes, SAMPLE, LOOP, SCALED, SCALE_GRAD,
     )  # fmt: skip
 
 
@@ -139,9 +168,11 @@ class Walked:
     sums: Tensor | None = None
     """[B, rows, D]."""
     samples: Tensor | None = None
-    """[B, nnz]."""
+    """[B · H, nnz]."""
     scale_grad: Tensor | None = None
     """[B, rows]."""
+    loop_grad: Tensor | None = None
+    """[B · H, rows]."""
 
 
 def walk(
@@ -150,22 +181,26 @@ def walk(
     *,
     values: Tensor | None = None,
     own: Tensor | None = None,
+    loop: Tensor | None = None,
     scale: Tensor | None = None,
     image: Tensor | None = None,
+    heads: int = 1,
 ) -> Walked:
     """One pass along the rows of a pattern.
 
     Args:
         side: The pattern, by row or by column.
         x: What is gathered, [B, cols, D].
-        values: Weights [B, nnz] for sums; none are made without them.
+        values: Weights [B · H, nnz] for sums; none are made without them.
         own: Rows [B, rows, D] for samples; none are made without them.
+        loop: Weights [B · H, rows] of self-loops, for a square pattern.
         scale: Factors [B, nodes] of a square pattern, which gives every row a self-loop as well.
         image: The scaled sums of `own`, where x is the gradient for them: asks for the gradient for `scale`.
+        heads: H, among which the channels are shared out, each with values of its own; `WIDEST` channels at the most.
     """
     width = x.shape[2]
-    if own is not None and width > WIDEST:
-        return _in_slices(side, x, values, own, scale, image)
+    if own is not None and heads == 1 and width > WIDEST:
+        return _in_slices(side, x, values, own, loop, scale, image)
     rows, batch, positions = side.offsets.numel() - 1, x.shape[0], side.index.numel()
 
     def strides(tensor: Tensor | None) -> tuple[int, int]:
@@ -178,37 +213,58 @@ def walk(
     values, own, scale, image = (
         t if t is None or t.stride(-1) == 1 else t.contiguous() for t in (values, own, scale, image)
     )
+    loop = None if loop is None else loop.contiguous()
     sums = None if values is None else x.new_empty(batch, rows, width)
-    samples = None if own is None else given(values).new_empty(batch, positions)
+    samples = None if own is None else given(values).new_empty(batch * heads, positions)
     scale_grad = None if image is None else given(scale).new_empty(batch, rows)
+    loop_grad = None if own is None or loop is None else torch.empty_like(loop)
     if not (rows and width and batch):
-        return Walked(sums, *(None if t is None else t.zero_() for t in (samples, scale_grad)))
+        return Walked(sums, *(None if t is None else t.zero_() for t in (samples, scale_grad, loop_grad)))
     exact = torch.float64 if x.dtype == torch.float64 else torch.float32
     chunks = side.chunks
     long = chunks.slots > 0 and values is not None
     partial = x.new_empty(batch, chunks.slots, width, dtype=exact) if long else x
-    block_d = min(WIDEST if own is not None else 256, triton.next_power_of_2(width))
+    part = width // heads
+    block_d = min(WIDEST if own is not None or heads > 1 else 256, triton.next_power_of_2(part))
+    lanes = min(triton.next_power_of_2(heads if heads > 1 else batch), max(1, TOGETHER // block_d), MOST_TOGETHER)
+    tile = TILE if lanes == 1 else 2 * TILE
+    step, blocks = (part, heads) if heads > 1 else (block_d, triton.cdiv(width, block_d))
+    grid = (batch, triton.cdiv(heads, lanes)) if heads > 1 else (triton.cdiv(batch, lanes), blocks)
     sizes = {"BLOCK_D": block_d, "EXACT": tl.float64 if exact == torch.float64 else tl.float32, "num_warps": 1}
-    kinds = {"SAMPLE": own is not None, "SCALED": scale is not None, "SCALE_GRAD": image is not None}
-    blocks = triton.cdiv(width, block_d)
-    places = (*strides(x), *strides(own), strides(scale)[0], *strides(image), *strides(sums))
-    _walk[(chunks.row.numel(), batch, blocks)](
-        chunks.row, chunks.begin, chunks.slot, side.index, given(side.order), given(values), x, given(own),
-        given(scale), given(image), given(sums), given(samples), given(scale_grad), partial,
-        width, rows, positions, chunks.slots, strides(values)[0], *places,
-        HAS_ORDER=side.order is not None, SUM=values is not None, LONG=long,
-        BLOCK_E=max(2, min(32, TILE // block_d)), **kinds, **sizes,
+    kinds = {
+        "HEADS": heads,
+        "SAMPLE": own is not None,
+        "LOOP": loop is not None,
+        "SCALED": scale is not None,
+        "SCALE_GRAD": image is not None,
+    }
+    arrays = [strides(tensor) for tensor in (x, own, image, sums)]
+    by_lane = [place for of in arrays for place in (*of, part if heads > 1 else of[0])]
+    _walk[(chunks.row.numel(), *grid)](
+        chunks.row, chunks.begin, chunks.slot, side.index, given(side.order), given(values), x, given(own), given(loop),
+        given(scale), given(image), given(sums), given(samples), given(loop_grad), given(scale_grad), partial,
+        width, step, rows, positions, chunks.slots, batch, strides(values)[0], strides(scale)[0], *by_lane,
+        part if heads > 1 else chunks.slots * width,
+        HAS_ORDER=side.order is not None, SUM=values is not None, LONG=long, LANES=lanes,
+        BLOCK_E=max(2, min(32, tile // (lanes * block_d))), **kinds, **sizes,
     )  # fmt: skip
     if long:
         _join[(chunks.long_row.numel(), batch, blocks)](
-            chunks.long_row, chunks.long_begin, x, given(own), given(scale), given(image), given(sums),
-            given(scale_grad), partial, width, rows, chunks.slots, *places, BLOCK_E=8, **kinds, **sizes,
+            chunks.long_row, chunks.long_begin, x, given(own), given(loop), given(scale), given(image), given(sums),
+            given(loop_grad), given(scale_grad), partial, width, step, rows, chunks.slots, strides(scale)[0],
+            *(place for of in arrays for place in of), BLOCK_E=8, **kinds, **sizes,
         )  # fmt: skip
-    return Walked(sums, samples, scale_grad)
+    return Walked(sums, samples, scale_grad, loop_grad)
 
 
 def _in_slices(
-    side: Side, x: Tensor, values: Tensor | None, own: Tensor, scale: Tensor | None, image: Tensor | None
+    side: Side,
+    x: Tensor,
+    values: Tensor | None,
+    own: Tensor,
+    loop: Tensor | None,
+    scale: Tensor | None,
+    image: Tensor | None,
 ) -> Walked:
     """The same for many channels: sums lie side by side, dot products add up."""
     parts = [
@@ -217,6 +273,7 @@ def _in_slices(
             x[..., start : start + WIDEST],
             values=values,
             own=own[..., start : start + WIDEST],
+            loop=loop,
             scale=scale,
             image=None if image is None else image[..., start : start + WIDEST],
         )
@@ -228,4 +285,4 @@ def _in_slices(
         return None if found[0] is None else torch.stack(found).sum(0)
 
     sums = None if values is None else torch.cat([part.sums for part in parts if part.sums is not None], dim=-1)
-    return Walked(sums, added("samples"), added("scale_grad"))
+    return Walked(sums, added("samples"), added("scale_grad"), added("loop_grad"))

@@ -8,7 +8,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from gumbel_mpnn.graph.attention import attention
+from gumbel_mpnn.graph.attention import attention, averages
 from gumbel_mpnn.graph.memo import Memo
 from gumbel_mpnn.graph.pair_graph import PairGraph
 from gumbel_mpnn.graph.symmetric import symmetric_product
@@ -51,9 +51,15 @@ class WeightedGraph:
         """Weighted sum over neighbors, [B, N, D] → [B, N, D]."""
         return self.graph.propagate_arcs(x, self.arc_weight)
 
+    @cached_property
+    def mean_arc_weight(self) -> Tensor:
+        """The share of every arc in the mean over a node's neighbors, [B, A]; 0 for a node that has none."""
+        inverse = 1 / torch.where(self.degree > NO_WEIGHT, self.degree, 1.0).squeeze(-1)
+        return self.arc_weight * inverse.index_select(1, self.graph.arc_target)
+
     def mean(self, x: Tensor) -> Tensor:
         """Weighted mean over neighbors; 0 for a node that has none."""
-        return self.sum(x) / torch.where(self.degree > NO_WEIGHT, self.degree, 1.0)
+        return self.graph.propagate_arcs(x, self.mean_arc_weight)
 
     @cached_property
     def symmetric_arc_weight(self) -> Tensor:
@@ -69,14 +75,16 @@ class WeightedGraph:
         return torch.addcmul(neighbors, x, self.inverse_root_degree.square())
 
     def attend(self, x: Tensor, target: Tensor, source: Tensor, negative_slope: float) -> Tensor:
-        """GAT's softmax average over neighbors and self.
+        """GAT's softmax average over neighbors and self, head by head.
 
-        x [B, N, D]; the score of an arc is the leaky ReLU of target + source, each [B, N]. An arc's weight
-        multiplies its share before the shares are made to sum to 1.
+        x [B, N, D], in which the heads' channels lie side by side; the score of an arc is the leaky ReLU of target +
+        source, each [B, heads, N]. An arc's weight multiplies its share before the shares are made to sum to 1.
         """
         weight = self.arc_weight.view(self.batch, self.graph.num_arcs)
-        share, own_share = attention(self.graph.arcs, weight, target, source, negative_slope)
-        return self.graph.propagate_arcs(x, share) + own_share[..., None] * x
+        scores = target.flatten(0, 1), source.flatten(0, 1)
+        share, own_share = attention(self.graph.arcs, weight, *scores, negative_slope)
+        by_head = target.shape[:2]
+        return averages(self.graph.arcs, share.unflatten(0, by_head), own_share.unflatten(0, by_head), x)
 
 
 _plain: Memo[WeightedGraph] = Memo()

@@ -1,4 +1,4 @@
-"""What follows a layer: norm, ReLU and dropout, each replica dropping by its own random stream."""
+"""What follows a layer: bias, norm, ReLU and dropout, each replica dropping by its own random stream."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from gumbel_mpnn.nn.modules import BatchNorm, LayerNorm
 from gumbel_mpnn.nn.streams import Streams
 
 
-def activate(x: Tensor, norm: nn.Module, probability: float, streams: Streams) -> Tensor:
-    """dropout(relu(norm(x))) for x [R, N, D], in one pass on a GPU; nothing is dropped outside training."""
+def activate(x: Tensor, bias: Tensor, norm: nn.Module, probability: float, streams: Streams) -> Tensor:
+    """dropout(relu(norm(x + bias))) for x [R, N, D], in one pass on a GPU; nothing is dropped outside training."""
     probability = probability if norm.training else 0.0
     kernels = gpu_kernels(x.device)
     # The fused gradient of batch norm is that of training; the rare gradient in evaluation goes the plain way.
     if kernels is None or (isinstance(norm, BatchNorm) and not norm.training and x.requires_grad):
-        return dropout(torch.relu(norm(x)), probability, streams)
-    weight = bias = mean = rstd = None
+        return dropout(torch.relu(norm(x + bias.to(x.dtype))), probability, streams)
+    weight = shift = mean = rstd = None
     kind, eps = "none", 0.0
     if isinstance(norm, LayerNorm | BatchNorm):
-        kind, eps, weight, bias = "layer", norm.eps, norm.weight, norm.bias
+        kind, eps, weight, shift = "layer", norm.eps, norm.weight, norm.bias
     if isinstance(norm, BatchNorm):
-        kind, mean, var = "batch", norm.running_mean, norm.running_var
+        kind, mean, var = "batch", norm.running_mean - bias.detach(), norm.running_var
         if norm.training:
             mean, var = kernels.batch_moments(x.detach())
-            norm.track(mean, var, x.shape[1])
+            norm.track(mean + bias.detach(), var, x.shape[1])
         rstd = (var + norm.eps).rsqrt()
     call = streams.next_call() if probability else streams.seeds
     out: Tensor = kernels.norm_relu_dropout(
-        x, weight, bias, mean, rstd, norm=kind, eps=eps, probability=probability, seeds=streams.seeds, call=call
+        x, bias, weight, shift, mean, rstd, norm=kind, eps=eps, probability=probability, seeds=streams.seeds, call=call
     )
     return out
 

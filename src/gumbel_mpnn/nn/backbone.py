@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 from gumbel_mpnn.errors import UserError, check_at_least, check_between, check_whole, did_you_mean
 from gumbel_mpnn.graph import PairGraph, WeightedGraph
 from gumbel_mpnn.nn.activation import activate, dropout, dropout_features
-from gumbel_mpnn.nn.convs import DenseConv, GATConv, GCNConv, SAGEConv
+from gumbel_mpnn.nn.convs import Conv, DenseConv, GATConv, GCNConv, SAGEConv
 from gumbel_mpnn.nn.features import SparseFeatures
 from gumbel_mpnn.nn.inputs import model_input
 from gumbel_mpnn.nn.loss import cross_entropy
@@ -81,7 +81,7 @@ class Backbone(ReplicaModule, ABC):
         self.reset_parameters()
 
     @abstractmethod
-    def make_conv(self, replicas: int, in_channels: int, out_channels: int) -> ReplicaModule:
+    def make_conv(self, replicas: int, in_channels: int, out_channels: int) -> Conv:
         """One layer of this kind of model."""
 
     def reset_parameters(self) -> None:
@@ -128,11 +128,11 @@ class Backbone(ReplicaModule, ABC):
         if self.training:
             x = dropout_features(x, self.input_dropout, self.streams)
         hidden = x if self.input is None else dropout(self.input(x), self.dropout * self.training, self.streams)
-        for layer, (conv, norm) in enumerate(zip(self.convs, self.norms, strict=True)):
-            out = conv(hidden, graphs[layer])
-            if self.shortcuts:
-                out = out + self.shortcuts[layer](hidden)
-            hidden = activate(out, norm, self.dropout, self.streams)
+        layers: Any = zip(self.convs, self.norms, self.shortcuts or [None] * len(graphs), graphs, strict=True)
+        for conv, norm, shortcut, weighted in layers:
+            out = conv.sums(hidden, weighted, None if shortcut is None else shortcut.weight)
+            bias = conv.offset if shortcut is None else conv.offset + shortcut.bias
+            hidden = activate(out, bias, norm, self.dropout, self.streams)
         logits: Tensor = self.head(hidden)
         return logits
 
@@ -179,7 +179,7 @@ def _keywords(model: type[nn.Module]) -> set[str]:
 class MLP(Backbone):
     """A multi-layer perceptron: features only, the graph is not looked at."""
 
-    def make_conv(self, replicas: int, in_channels: int, out_channels: int) -> ReplicaModule:
+    def make_conv(self, replicas: int, in_channels: int, out_channels: int) -> Conv:
         """A linear layer."""
         return DenseConv(replicas, in_channels, out_channels)
 
@@ -188,7 +188,7 @@ class MLP(Backbone):
 class GCN(Backbone):
     """The graph convolutional network of Kipf and Welling."""
 
-    def make_conv(self, replicas: int, in_channels: int, out_channels: int) -> ReplicaModule:
+    def make_conv(self, replicas: int, in_channels: int, out_channels: int) -> Conv:
         """A graph convolution."""
         return GCNConv(replicas, in_channels, out_channels)
 
@@ -197,7 +197,7 @@ class GCN(Backbone):
 class GraphSAGE(Backbone):
     """GraphSAGE with mean aggregation."""
 
-    def make_conv(self, replicas: int, in_channels: int, out_channels: int) -> ReplicaModule:
+    def make_conv(self, replicas: int, in_channels: int, out_channels: int) -> Conv:
         """A GraphSAGE layer."""
         return SAGEConv(replicas, in_channels, out_channels)
 
@@ -211,6 +211,6 @@ class GAT(Backbone):
         self.heads = heads
         super().__init__(in_channels, **options)
 
-    def make_conv(self, replicas: int, in_channels: int, out_channels: int) -> ReplicaModule:
+    def make_conv(self, replicas: int, in_channels: int, out_channels: int) -> Conv:
         """A graph attention layer."""
         return GATConv(replicas, in_channels, out_channels, self.heads)

@@ -10,10 +10,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from gumbel_mpnn.errors import unknown_name
-from gumbel_mpnn.graph import matmul
 from gumbel_mpnn.graph.first_order import first_order
-from gumbel_mpnn.nn.features import SparseFeatures
-from gumbel_mpnn.nn.kernels import gpu_kernels
+from gumbel_mpnn.nn.linear_sum import Inputs, linear_sum
 from gumbel_mpnn.nn.streams import Streams
 
 
@@ -52,24 +50,10 @@ class Linear(ReplicaModule):
             elif self.bias is not None:
                 self.bias.copy_(streams.uniform((1, fan_out), -bound, bound))
 
-    def forward(self, x: Tensor | SparseFeatures) -> Tensor:
+    def forward(self, x: Inputs) -> Tensor:
         """[R, N, in], [N, in] or sparse features → [R, N, out]."""
-        if isinstance(x, SparseFeatures):
-            product = self._times_sparse(x)
-            return product if self.bias is None else product + self.bias
-        if (kernels := gpu_kernels(x.device)) and kernels.is_narrow(x, self.weight):
-            out: Tensor = kernels.narrow_linear(x.expand(self.weight.shape[0], -1, -1), self.weight, self.bias)
-            return out
-        if self.bias is None:
-            return x @ self.weight
-        return torch.baddbmm(self.bias, x.expand(self.weight.shape[0], -1, -1), self.weight)
-
-    def _times_sparse(self, x: SparseFeatures) -> Tensor:
-        replicas, fan_in, fan_out = self.weight.shape
-        if x.values.dim() == 2:
-            return matmul(x.layout, x.values, self.weight)
-        side_by_side = self.weight.transpose(0, 1).reshape(1, fan_in, replicas * fan_out)
-        return matmul(x.layout, x.values, side_by_side).view(-1, replicas, fan_out).transpose(0, 1)
+        product = linear_sum([(x, self.weight)])
+        return product if self.bias is None else product + self.bias.to(product.dtype)
 
 
 class LayerNorm(ReplicaModule):

@@ -1,7 +1,8 @@
-"""Norm, ReLU and dropout of all replicas in one pass over memory, on a GPU.
+"""Bias, norm, ReLU and dropout of all replicas in one pass over memory, on a GPU.
 
-y = dropout(relu(n · weight + bias)), where n is x standardised over nodes (batch norm), over channels (layer norm) or
-x itself. The gradient needs no mask: an entry of y is above 0 exactly where ReLU and dropout let it through.
+y = dropout(relu(n · weight + bias)), where n is x + offset standardised over nodes (batch norm), over channels (layer
+norm) or x + offset itself; the offset is the bias of the layer before. The gradient needs no mask: an entry of y is
+above 0 exactly where ReLU and dropout let it through.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ import triton.language as tl
 from torch import Tensor
 
 from gumbel_mpnn.graph.first_order import first_order
-from gumbel_mpnn.nn.triton_random import uniform_at
+from gumbel_mpnn.nn.triton_random import four_uniforms
 
-TILE = 8192
-"""Numbers in a tile of nodes times channels, at the most."""
+TILE = 2048
+"""Numbers in a tile of nodes times channels, where a row is no longer: what the threads of a program hold without
+spilling, three sums for each beside them."""
 CHUNK = 256
 """Nodes whose sums one program makes; the sums of the programs are then added in order."""
 
@@ -29,8 +31,10 @@ def _place(base, row, channel, width):
 
 
 @triton.jit
-def _kept(y, seeds, calls, replica, row, channel, width, probability):
-    kept = uniform_at(seeds, calls, replica, _place(0, row, channel, width)) >= probability
+def _kept(y, seeds, calls, replica, row, width, probability, ROWS: tl.constexpr, WIDTH: tl.constexpr):
+    fours = (width + 3) // 4
+    place = _place(0, row, tl.arange(0, WIDTH // 4), fours)
+    kept = four_uniforms(seeds, calls, replica, place, [ROWS, WIDTH]) >= probability
     return tl.where(kept, y, 0.0)
 
 
@@ -43,7 +47,7 @@ def _tile(x, base, row, channel, width, inside):
 
 @triton.jit(do_not_specialize=["nodes"])
 def _forward(
-    x, y, weight, bias, mean, rstd, seeds, calls, nodes, width, probability, scale, eps,
+    x, y, offset, weight, bias, mean, rstd, seeds, calls, nodes, width, probability, scale, eps,
     NORM: tl.constexpr, DROP: tl.constexpr, ROWS: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
     replica = tl.program_id(1).to(tl.int64)
@@ -56,6 +60,8 @@ def _forward(
         center = tl.load(mean + replica * width + channel, mask=there, other=0.0)
         root = tl.load(rstd + replica * width + channel, mask=there, other=0.0)
         value = (value - center[None, :]) * root[None, :]
+    else:
+        value += tl.load(offset + replica * width + channel, mask=there, other=0.0)[None, :]
     if NORM == "layer":
         center = tl.sum(value, axis=1) / width
         value = tl.where(inside, value - center[:, None], 0.0)
@@ -69,7 +75,7 @@ def _forward(
         value = value * gain[None, :] + shift[None, :]
     value = tl.where(value <= 0, 0.0, value) * scale  # and not maximum, which would hide a NaN
     if DROP:
-        value = _kept(value, seeds, calls, replica, row, channel, width, probability)
+        value = _kept(value, seeds, calls, replica, row, width, probability, ROWS, WIDTH)
     tl.store(y + _place(base, row, channel, width), value, mask=inside)
 
 
@@ -77,87 +83,99 @@ def _forward(
 def _chunk_moments(
     x, means, squares, nodes, width, chunks, CHUNK: tl.constexpr, ROWS: tl.constexpr, WIDTH: tl.constexpr
 ):
-    """Mean and sum of squared deviations of a chunk of nodes, tile by tile without loss of digits."""
+    """Mean and sum of squared deviations of a chunk of nodes.
+
+    Sums are of what the first tile's mean is taken from, so that no digits are lost: if that mean is far from the
+    chunk's, then the first tile, and so the chunk, is as wide.
+    """
     chunk, replica, channel = tl.program_id(0), tl.program_id(1).to(tl.int64), tl.arange(0, WIDTH)
     there = channel < width
-    count = 0.0
-    mean = tl.zeros([WIDTH], dtype=tl.float32)
-    square = tl.zeros([WIDTH], dtype=tl.float32)
-    for start in tl.static_range(0, CHUNK, ROWS):
-        row = chunk * CHUNK + start + tl.arange(0, ROWS)
+    base, first = replica * nodes * width, chunk * CHUNK + tl.arange(0, ROWS)
+    value = _tile(x, base, first, channel, width, (first < nodes)[:, None] & there[None, :])
+    near = tl.sum(value, axis=0) / tl.sum((first < nodes).to(tl.float32), axis=0)
+    one = tl.zeros([ROWS, WIDTH], dtype=tl.float32)
+    square = tl.zeros([ROWS, WIDTH], dtype=tl.float32)
+    for start in range(0, CHUNK, ROWS):
+        row = first + start
         inside = (row < nodes)[:, None] & there[None, :]
-        value = _tile(x, replica * nodes * width, row, channel, width, inside)
-        new = tl.sum((row < nodes).to(tl.float32), axis=0)
-        tile_mean = tl.sum(value, axis=0) / tl.maximum(new, 1.0)
-        away = tl.where(inside, value - tile_mean[None, :], 0.0)
-        total = tl.maximum(count + new, 1.0)
-        apart = tile_mean - mean
-        square += tl.sum(away * away, axis=0) + apart * apart * (count * new / total)
-        mean += apart * (new / total)
-        count += new
+        away = tl.where(inside, _tile(x, base, row, channel, width, inside) - near[None, :], 0.0)
+        one += away
+        square += away * away
+    count = tl.minimum(nodes - chunk * CHUNK, CHUNK)
+    apart = tl.sum(one, axis=0) / count
     place = (replica * chunks + chunk) * width + channel
-    tl.store(means + place, mean, mask=there)
-    tl.store(squares + place, square, mask=there)
+    tl.store(means + place, near + apart, mask=there)
+    tl.store(squares + place, tl.sum(square, axis=0) - count * apart * apart, mask=there)
 
 
 @triton.jit(do_not_specialize=["nodes", "chunks"])
 def _chunk_grads(
-    x, y, grad, out, mean, rstd, weight, sum_one, sum_normal, nodes, width, chunks, scale,
-    LAYER: tl.constexpr, CHUNK: tl.constexpr, ROWS: tl.constexpr, WIDTH: tl.constexpr,
+    x, y, grad, out, offset, mean, rstd, weight, sum_one, sum_normal, sum_out, nodes, width, chunks, scale,
+    NORM: tl.constexpr, CHUNK: tl.constexpr, ROWS: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
-    """Sums over a chunk of nodes of g and g · n; for layer norm the gradient for x as well."""
+    """Sums over a chunk of nodes of g and g · n; but for batch norm also the gradient for x, and its sum."""
     chunk, replica, channel = tl.program_id(0), tl.program_id(1).to(tl.int64), tl.arange(0, WIDTH)
     there = channel < width
-    base = replica * nodes * width
-    one = tl.zeros([WIDTH], dtype=tl.float32)
-    along = tl.zeros([WIDTH], dtype=tl.float32)
-    gain = tl.load(weight + replica * width + channel, mask=there, other=0.0)
-    if not LAYER:
-        center = tl.load(mean + replica * width + channel, mask=there, other=0.0)[None, :]
-        root = tl.load(rstd + replica * width + channel, mask=there, other=0.0)[None, :]
-    for start in tl.static_range(0, CHUNK, ROWS):
+    base, own = replica * nodes * width, replica * width + channel
+    one = tl.zeros([ROWS, WIDTH], dtype=tl.float32)
+    along = tl.zeros([ROWS, WIDTH], dtype=tl.float32)
+    total = tl.zeros([ROWS, WIDTH], dtype=tl.float32)
+    if NORM == "batch":
+        center = tl.load(mean + own, mask=there, other=0.0)[None, :]
+        root = tl.load(rstd + own, mask=there, other=0.0)[None, :]
+    if NORM == "layer":
+        gain = tl.load(weight + own, mask=there, other=0.0)[None, :]
+        added = tl.load(offset + own, mask=there, other=0.0)[None, :]
+    for start in range(0, CHUNK, ROWS):
         row = chunk * CHUNK + start + tl.arange(0, ROWS)
         inside = (row < nodes)[:, None] & there[None, :]
-        if LAYER:
-            center = tl.load(mean + replica * nodes + row, mask=row < nodes, other=0.0)[:, None]
-            root = tl.load(rstd + replica * nodes + row, mask=row < nodes, other=0.0)[:, None]
         passed = _tile(y, base, row, channel, width, inside) > 0
         g = tl.where(passed, _tile(grad, base, row, channel, width, inside) * scale, 0.0)
-        normal = tl.where(inside, (_tile(x, base, row, channel, width, inside) - center) * root, 0.0)
-        one += tl.sum(g, axis=0)
-        along += tl.sum(g * normal, axis=0)
-        if LAYER:
-            inner = g * gain[None, :]
-            flat = tl.sum(inner, axis=1) / width
-            slope = tl.sum(inner * normal, axis=1) / width
-            value = (inner - flat[:, None] - normal * slope[:, None]) * root
-            tl.store(out + _place(base, row, channel, width), value, mask=inside)
+        if NORM != "none":
+            value = _tile(x, base, row, channel, width, inside)
+            if NORM == "layer":
+                center = tl.load(mean + replica * nodes + row, mask=row < nodes, other=0.0)[:, None]
+                root = tl.load(rstd + replica * nodes + row, mask=row < nodes, other=0.0)[:, None]
+                value += added
+            normal = tl.where(inside, (value - center) * root, 0.0)
+            one += g
+            along += g * normal
+        if NORM == "layer":
+            g *= gain
+            flat = tl.sum(g, axis=1) / width
+            slope = tl.sum(g * normal, axis=1) / width
+            g = tl.where(inside, (g - flat[:, None] - normal * slope[:, None]) * root, 0.0)
+        if NORM != "batch":
+            total += g
+            tl.store(out + _place(base, row, channel, width), g, mask=inside)
     place = (replica * chunks + chunk) * width + channel
-    tl.store(sum_one + place, one, mask=there)
-    tl.store(sum_normal + place, along, mask=there)
+    if NORM != "none":
+        tl.store(sum_one + place, tl.sum(one, axis=0), mask=there)
+        tl.store(sum_normal + place, tl.sum(along, axis=0), mask=there)
+    if NORM != "batch":
+        tl.store(sum_out + place, tl.sum(total, axis=0), mask=there)
 
 
 @triton.jit(do_not_specialize=["nodes"])
-def _backward(
+def _batch_grad(
     x, y, grad, out, mean, rstd, weight, along_one, along_normal, nodes, width, scale,
-    BATCH: tl.constexpr, ROWS: tl.constexpr, WIDTH: tl.constexpr,
+    ROWS: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
-    """The gradient for x of batch norm or of no norm."""
+    """The gradient for x of batch norm."""
     replica = tl.program_id(1).to(tl.int64)
     row, channel = tl.program_id(0) * ROWS + tl.arange(0, ROWS), tl.arange(0, WIDTH)
     there = channel < width
     inside = (row < nodes)[:, None] & there[None, :]
     base, place = replica * nodes * width, replica * width + channel
+    center = tl.load(mean + place, mask=there, other=0.0)
+    root = tl.load(rstd + place, mask=there, other=0.0)
+    gain = tl.load(weight + place, mask=there, other=0.0)
+    flat = tl.load(along_one + place, mask=there, other=0.0)
+    slope = tl.load(along_normal + place, mask=there, other=0.0)
     passed = _tile(y, base, row, channel, width, inside) > 0
-    value = tl.where(passed, _tile(grad, base, row, channel, width, inside) * scale, 0.0)
-    if BATCH:
-        center = tl.load(mean + place, mask=there, other=0.0)
-        root = tl.load(rstd + place, mask=there, other=0.0)
-        gain = tl.load(weight + place, mask=there, other=0.0)
-        flat = tl.load(along_one + place, mask=there, other=0.0)
-        slope = tl.load(along_normal + place, mask=there, other=0.0)
-        normal = (_tile(x, base, row, channel, width, inside) - center[None, :]) * root[None, :]
-        value = (value - flat[None, :] - normal * slope[None, :]) * (gain * root)[None, :]
+    g = tl.where(passed, _tile(grad, base, row, channel, width, inside) * scale, 0.0)
+    normal = (_tile(x, base, row, channel, width, inside) - center[None, :]) * root[None, :]
+    value = (g - flat[None, :] - normal * slope[None, :]) * (gain * root)[None, :]
     tl.store(out + _place(base, row, channel, width), value, mask=inside)
 
 
@@ -178,8 +196,8 @@ def batch_moments(x: Tensor) -> tuple[Tensor, Tensor]:
 class _NormReluDropout(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, weight: Tensor | None, bias: Tensor | None, mean: Tensor | None, rstd: Tensor | None,
-        norm: str, eps: float, probability: float, seeds: Tensor, call: Tensor,
+        ctx: Any, x: Tensor, offset: Tensor, weight: Tensor | None, bias: Tensor | None, mean: Tensor | None,
+        rstd: Tensor | None, norm: str, eps: float, probability: float, seeds: Tensor, call: Tensor,
     ) -> Tensor:  # fmt: skip
         x = x.contiguous()
         replicas, nodes, width = x.shape
@@ -189,11 +207,11 @@ class _NormReluDropout(torch.autograd.Function):
         scale = 1 / (1 - probability) if probability < 1 else 0.0
         sizes = _sizes(width)
         _forward[(triton.cdiv(nodes, sizes["ROWS"]), replicas)](
-            x, y, *(x if t is None else t for t in (weight, bias, mean, rstd)), seeds, call,
+            x, y, offset, *(x if t is None else t for t in (weight, bias, mean, rstd)), seeds, call,
             nodes, width, probability, scale, eps, NORM=norm, DROP=probability > 0, **sizes,
         )  # fmt: skip
         ctx.norm, ctx.scale = norm, scale
-        ctx.save_for_backward(y, *((x, weight, mean, rstd) if norm != "none" else ()))
+        ctx.save_for_backward(y, offset, *((x, weight, mean, rstd) if norm != "none" else ()))
         return y
 
     @staticmethod
@@ -201,35 +219,36 @@ class _NormReluDropout(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         grad = grad.contiguous()
         replicas, nodes, width = grad.shape
-        y, x, weight, mean, rstd = ctx.saved_tensors if ctx.norm != "none" else (ctx.saved_tensors[0], *[grad] * 4)
-        out = torch.empty_like(grad)
-        grad_weight = grad_bias = None
-        sizes = _sizes(width)
-        if ctx.norm != "none":
-            chunks = triton.cdiv(nodes, CHUNK)
-            sums = _sums_for(grad, 2, replicas, chunks, width)
-            _chunk_grads[(chunks, replicas)](
-                x, y, grad, out, mean, rstd, weight, sums[0], sums[1], nodes, width, chunks, ctx.scale,
-                LAYER=ctx.norm == "layer", CHUNK=CHUNK, **sizes,
-            )  # fmt: skip
-            grad_bias, grad_weight = sums.sum(2, keepdim=True)
-        if ctx.norm != "layer":
-            along = (
-                (grad, grad) if grad_bias is None or grad_weight is None else (grad_bias / nodes, grad_weight / nodes)
-            )
-            _backward[(triton.cdiv(nodes, sizes["ROWS"]), replicas)](
-                x, y, grad, out, mean, rstd, weight, *along, nodes, width, ctx.scale,
-                BATCH=ctx.norm == "batch", **sizes,
-            )  # fmt: skip
-        return out, grad_weight, grad_bias, *[None] * 7
+        y, offset, *rest = ctx.saved_tensors
+        x, weight, mean, rstd = rest or [grad] * 4
+        out, sizes, chunks = torch.empty_like(grad), _sizes(width), triton.cdiv(nodes, CHUNK)
+        sums = _sums_for(grad, 3, replicas, chunks, width)
+        _chunk_grads[(chunks, replicas)](
+            x, y, grad, out, offset, mean, rstd, weight, *sums, nodes, width, chunks, ctx.scale,
+            NORM=ctx.norm, CHUNK=CHUNK, **sizes,
+        )  # fmt: skip
+        if ctx.norm == "none":
+            return out, sums[2].sum(1, keepdim=True), *[None] * 9
+        if ctx.norm == "layer":
+            grad_bias, grad_weight, grad_offset = sums.sum(2, keepdim=True)
+            return out, grad_offset, grad_weight, grad_bias, *[None] * 7
+        grad_bias, grad_weight = sums[:2].sum(2, keepdim=True)
+        _batch_grad[(triton.cdiv(nodes, sizes["ROWS"]), replicas)](
+            x, y, grad, out, mean, rstd, weight, grad_bias / nodes, grad_weight / nodes, nodes, width, ctx.scale,
+            **sizes,
+        )  # fmt: skip
+        return out, torch.zeros_like(offset), grad_weight, grad_bias, *[None] * 7
 
 
 def norm_relu_dropout(
-    x: Tensor, weight: Tensor | None, bias: Tensor | None, mean: Tensor | None, rstd: Tensor | None,
+    x: Tensor, offset: Tensor, weight: Tensor | None, bias: Tensor | None, mean: Tensor | None, rstd: Tensor | None,
     *, norm: str, eps: float, probability: float, seeds: Tensor, call: Tensor,
 ) -> Tensor:  # fmt: skip
-    """The fused layer; `mean` and `rstd` ([R, 1, D]) are given for batch norm only."""
-    out: Tensor = _NormReluDropout.apply(x, weight, bias, mean, rstd, norm, eps, probability, seeds, call)
+    """The fused layer; `offset`, `mean` and `rstd` are [R, 1, D].
+
+    `mean` and `rstd` are given for batch norm only, and are those of x without the offset, which then is of no effect.
+    """
+    out: Tensor = _NormReluDropout.apply(x, offset, weight, bias, mean, rstd, norm, eps, probability, seeds, call)
     return out
 
 
@@ -239,5 +258,5 @@ def _sums_for(x: Tensor, *shape: int) -> Tensor:
 
 
 def _sizes(width: int) -> dict[str, int]:
-    padded = triton.next_power_of_2(width)
-    return {"ROWS": max(1, min(16, TILE // padded)), "WIDTH": padded, "num_warps": 4 if padded <= 256 else 8}
+    padded = max(4, triton.next_power_of_2(width))
+    return {"ROWS": max(1, min(16, TILE // padded)), "WIDTH": padded, "num_warps": 4 if padded < 256 else 8}

@@ -15,30 +15,41 @@ BLOCK = 1024
 
 
 @triton.jit
-def uniform_at(seeds, calls, replica, place):
-    """Uniform numbers in [0, 1) of these places (int64: there may be more than 32 bits can count)."""
+def four_uniforms(seeds, calls, replica, place, SHAPE: tl.constexpr):
+    """Uniform numbers in [0, 1), four neighbors for each of these places (int64: there may be more than 2³²).
+
+    Philox makes four numbers at a time. `SHAPE` is that of `place` with four times as many at its end.
+    """
     low = place.to(tl.int32)
-    bits, _, _, _ = tl.philox(
+    one, two, three, four = tl.philox(
         tl.load(seeds + replica), low, low * 0 + tl.load(calls).to(tl.int32), (place >> 32).to(tl.int32), low * 0
     )
+    bits = tl.join(tl.join(one, three), tl.join(two, four)).reshape(SHAPE)
     return tl.uint_to_uniform_float(bits)
 
 
 @triton.jit
+def _flat_uniforms(seeds, calls, replica, block, BLOCK: tl.constexpr):
+    """Those of one block of a row of numbers."""
+    quarter: tl.constexpr = BLOCK // 4
+    return four_uniforms(seeds, calls, replica, block * quarter + tl.arange(0, quarter), [BLOCK])
+
+
+@triton.jit
 def _dropout(x, out, seeds, calls, count, probability, scale, BLOCK: tl.constexpr):
-    replica = tl.program_id(1).to(tl.int64)
-    place = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    block, replica = tl.program_id(0).to(tl.int64), tl.program_id(1).to(tl.int64)
+    place = block * BLOCK + tl.arange(0, BLOCK)
     inside = place < count
-    kept = uniform_at(seeds, calls, replica, place) >= probability
+    kept = _flat_uniforms(seeds, calls, replica, block, BLOCK) >= probability
     value = tl.load(x + replica * count + place, mask=inside, other=0)
     tl.store(out + replica * count + place, tl.where(kept, value * scale, 0), mask=inside)
 
 
 @triton.jit
 def _uniform(out, seeds, calls, count, BLOCK: tl.constexpr):
-    replica = tl.program_id(1).to(tl.int64)
-    place = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    tl.store(out + replica * count + place, uniform_at(seeds, calls, replica, place), mask=place < count)
+    block, replica = tl.program_id(0).to(tl.int64), tl.program_id(1).to(tl.int64)
+    place = block * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + replica * count + place, _flat_uniforms(seeds, calls, replica, block, BLOCK), mask=place < count)
 
 
 class _Dropout(torch.autograd.Function):

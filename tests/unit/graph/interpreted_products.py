@@ -15,7 +15,7 @@ from gumbel_mpnn.graph import (
     triton_attention,
     triton_kernels,
 )
-from gumbel_mpnn.graph.attention import attention
+from gumbel_mpnn.graph.attention import attention, averages
 from gumbel_mpnn.nn import backbones
 from helpers import edges, normal
 
@@ -90,11 +90,25 @@ class TestKernels:
         torch.testing.assert_close(out, expected, rtol=1e-4, atol=1e-4 if dtype is torch.float32 else 1e-10)
 
 
-def test_values_that_the_batch_shares():
+@pytest.mark.parametrize("width", [1, 5, 64, 200])
+@pytest.mark.parametrize("batch", [2, 3, 7])
+def test_values_that_the_batch_shares(width, batch):
     layout = pattern()
-    values, x = normal(1, layout.nnz, seed=1).expand(3, -1), normal(3, COLS, 5, seed=2)
+    values, x = normal(1, layout.nnz, seed=1).expand(batch, -1), normal(batch, COLS, width, seed=2)
     assert values.stride(0) == 0
     torch.testing.assert_close(product(layout.by_row, values, x), dense(layout, values) @ x)
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_a_graph_convolution_whose_weights_the_batch_shares(batch):
+    layout, x = pattern(9, 9, seed=3), normal(batch, 9, 40, seed=1)
+    values, root = (
+        normal(1, layout.nnz, seed=2).expand(batch, -1),
+        (1 + normal(1, 9, seed=3).square()).expand(batch, -1),
+    )
+    out = triton_kernels.walk(layout.by_row, x, values=values, scale=root).sums
+    matrix = dense(layout, values) + torch.eye(9, dtype=x.dtype)
+    torch.testing.assert_close(out, root[..., None] * (matrix @ (root[..., None] * x)))
 
 
 def test_operands_whose_last_axis_is_strided():
@@ -145,7 +159,8 @@ def test_graph_convolution_is_that_of_plain_torch(width, batch, learned, monkeyp
 @pytest.mark.parametrize("heads", [1, 2])
 @pytest.mark.parametrize("shared", [True, False])
 def test_attention_is_that_of_plain_torch(heads, shared, monkeypatch):
-    monkeypatch.setattr(triton_attention, "BLOCK", 4)
+    monkeypatch.setattr(triton_attention, "FEWEST", 4)
+    monkeypatch.setattr(triton_attention, "MOST", 4)
     layout, results = pattern(9, 9, seed=3), []
     for kernels in (None, triton_attention):
         monkeypatch.setattr(backend, "attention_kernels", lambda x, kernels=kernels: kernels)
@@ -159,6 +174,33 @@ def test_attention_is_that_of_plain_torch(heads, shared, monkeypatch):
     torch.testing.assert_close(results[1], results[0])
     shares, own = results[1][:2]
     torch.testing.assert_close(dense(layout, shares).sum(-1) + own, torch.ones_like(own))
+
+
+@pytest.mark.usefixtures("short_chunks")
+@pytest.mark.parametrize(("heads", "width"), [(1, 5), (3, 4), (2, 70)])
+def test_averages_of_heads_are_those_of_plain_torch(heads, width, monkeypatch):
+    layout, results = pattern(15, 15, seed=3), []
+    for kernels in (None, triton_kernels):
+        monkeypatch.setattr(backend, "gpu_kernels", lambda x, kernels=kernels: kernels)
+        inputs = [
+            normal(2, heads, layout.nnz, seed=1),
+            normal(2, heads, 15, seed=2),
+            normal(2, 15, heads * width, seed=3),
+        ]
+        inputs = [tensor.requires_grad_() for tensor in inputs]
+        out = averages(layout, *inputs)
+        results.append([out, *torch.autograd.grad((out * normal(*out.shape, seed=4)).sum(), inputs)])
+    torch.testing.assert_close(results[1], results[0])
+
+
+def test_heads_too_wide_for_one_program_go_the_plain_way(monkeypatch):
+    layout, results = pattern(9, 9, seed=3), []
+    shares = normal(1, 2, layout.nnz, seed=1), normal(1, 2, 9, seed=2)
+    for widest in (triton_kernels.WIDEST, 4):
+        monkeypatch.setattr(triton_kernels, "WIDEST", widest)
+        monkeypatch.setattr(backend, "gpu_kernels", lambda x: triton_kernels)
+        results.append(averages(layout, *shares, normal(1, 9, 20, seed=3)))
+    torch.testing.assert_close(*results)
 
 
 def test_attention_with_a_score_far_above_all_that_are_there(monkeypatch):

@@ -48,8 +48,8 @@ def test_symmetric_normalisation(learned):
     assert_values(normalised(0.0, 0.0), [1.0, 2.0, 4.0])
 
 
-TARGET = torch.tensor([[0.0, log(2), 0.0]], dtype=torch.float64)
-SOURCE = torch.tensor([[log(3), 0.0, log(5)]], dtype=torch.float64)
+TARGET = torch.tensor([[[0.0, log(2), 0.0]]], dtype=torch.float64)
+SOURCE = torch.tensor([[[log(3), 0.0, log(5)]]], dtype=torch.float64)
 
 
 @pytest.mark.parametrize(
@@ -66,8 +66,8 @@ def test_attention(weights, expected):
 
 
 def test_attention_leaks_negative_scores():
-    scores = -2 * log(2) * torch.ones(1, 3, dtype=torch.float64)
-    out = path().attend(X, scores, torch.tensor([[0.0, 0.0, 4 * log(2)]], dtype=torch.float64), 0.5)
+    scores = -2 * log(2) * torch.ones(1, 1, 3, dtype=torch.float64)
+    out = path().attend(X, scores, torch.tensor([[[0.0, 0.0, 4 * log(2)]]], dtype=torch.float64), 0.5)
     assert_values(out, [(0.5 * 2 + 0.5 * 1) / 1, (0.5 * 1 + 4 * 4 + 0.5 * 2) / 5, (0.5 * 2 + 4 * 4) / 4.5])
 
 
@@ -79,22 +79,24 @@ def test_attention_does_not_change_when_all_scores_grow():
 @pytest.mark.parametrize("score", [1e2, 1e4, 1e30])
 def test_an_absent_neighbor_with_a_huge_score_is_not_seen(score):
     weight = torch.tensor([0.0, 1.0], dtype=torch.float64, requires_grad=True)
-    target = torch.zeros(1, 3, dtype=torch.float64, requires_grad=True)
-    source = torch.tensor([[score, 0.0, 0.0]], dtype=torch.float64, requires_grad=True)
+    target = torch.zeros(1, 1, 3, dtype=torch.float64, requires_grad=True)
+    source = torch.tensor([[[score, 0.0, 0.0]]], dtype=torch.float64, requires_grad=True)
     out = WeightedGraph(PATH, weight, torch.float64).attend(X, target, source, 0.2)
     assert_values(out, [1.0, 3.0, 3.0])
     out.sum().backward()
     assert all(torch.isfinite(tensor.grad).all() for tensor in (weight, target, source))
 
 
-def test_attention_gives_every_head_its_replicas_weights():
+def test_attention_gives_every_head_its_channels_and_its_replicas_weights():
     weight = torch.tensor([[2.0, 3.0], [0.0, 1.0]], dtype=torch.float64)
-    x, target, source = normal(4, 3, 2, seed=1), normal(4, 3, seed=2), normal(4, 3, seed=3)
+    x, target, source = normal(2, 3, 6, seed=1), normal(2, 3, 3, seed=2), normal(2, 3, 3, seed=3)
     together = WeightedGraph(PATH, weight, torch.float64).attend(x, target, source, 0.2)
-    for row, replica in enumerate([0, 0, 1, 1]):
-        one = slice(row, row + 1)
-        alone = WeightedGraph(PATH, weight[replica], torch.float64).attend(x[one], target[one], source[one], 0.2)
-        torch.testing.assert_close(together[one], alone)
+    for replica in range(2):
+        one, graph = slice(replica, replica + 1), WeightedGraph(PATH, weight[replica], torch.float64)
+        for head in range(3):
+            mine, channels = slice(head, head + 1), slice(2 * head, 2 * head + 2)
+            alone = graph.attend(x[one, :, channels], target[one, mine], source[one, mine], 0.2)
+            torch.testing.assert_close(together[one, :, channels], alone)
 
 
 def test_replicas_with_their_own_weights():
@@ -103,7 +105,8 @@ def test_replicas_with_their_own_weights():
     x = torch.cat([X, 10 * X])
     assert graph.degree.squeeze(-1).tolist() == [[2.0, 5.0, 3.0], [0.0, 1.0, 1.0]]
     assert graph.sum(x).squeeze(-1).tolist() == [[4.0, 14.0, 6.0], [0.0, 40.0, 20.0]]
-    assert graph.mean(x).squeeze(-1).tolist() == [[2.0, 2.8, 2.0], [0.0, 40.0, 20.0]]
+    mean = torch.tensor([[2.0, 2.8, 2.0], [0.0, 40.0, 20.0]], dtype=torch.float64)
+    torch.testing.assert_close(graph.mean(x).squeeze(-1), mean, rtol=1e-14, atol=0)
 
 
 @pytest.mark.parametrize("aggregate", ["sum", "mean", "symmetric"])
@@ -116,7 +119,7 @@ def test_gradients_of_the_weights(aggregate):
 
 
 def test_gradients_of_attention():
-    inputs = [WEIGHT.clone(), normal(1, 3, 2, seed=1), normal(1, 3, seed=2), normal(1, 3, seed=3)]
+    inputs = [WEIGHT.clone(), normal(1, 3, 4, seed=1), normal(1, 2, 3, seed=2), normal(1, 2, 3, seed=3)]
     assert torch.autograd.gradcheck(
         lambda w, x, target, source: WeightedGraph(PATH, w, torch.float64).attend(x, target, source, 0.2),
         [tensor.requires_grad_() for tensor in inputs],

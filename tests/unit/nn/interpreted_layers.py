@@ -8,7 +8,7 @@ import torch.nn.functional as F
 import triton
 import triton.language as tl
 
-from gumbel_mpnn.nn import Streams, activation, backbones, triton_kernels, triton_linear, triton_norm
+from gumbel_mpnn.nn import Streams, activation, backbones, linear_sum, triton_kernels, triton_linear, triton_norm
 from gumbel_mpnn.nn.activation import activate, dropout
 from gumbel_mpnn.nn.modules import make_norm
 from gumbel_mpnn.nn.triton_norm import _kept
@@ -81,8 +81,9 @@ class TestDropout:
         assert torch.equal(outs[1], triton_kernels.fused_dropout(torch.ones(2, 20, 8), 0.5, streams.seeds, call(2)))
 
 
-def plain(x, weight, bias, norm):
-    """relu(norm(x) · weight + bias) by autograd."""
+def plain(x, offset, weight, bias, norm):
+    """relu(norm(x + offset) · weight + bias) by autograd."""
+    x = x + offset
     if norm == "layer":
         x = F.layer_norm(x, x.shape[-1:], eps=EPS)
     if norm == "batch":
@@ -91,7 +92,7 @@ def plain(x, weight, bias, norm):
     return (x if norm == "none" else x * weight + bias).relu()
 
 
-def fused(x, weight, bias, norm, probability=0.0, seeds=SEEDS):
+def fused(x, offset, weight, bias, norm, probability=0.0, seeds=SEEDS):
     mean = rstd = None
     if norm == "none":
         weight = bias = None
@@ -99,14 +100,14 @@ def fused(x, weight, bias, norm, probability=0.0, seeds=SEEDS):
         mean, var = triton_kernels.batch_moments(x.detach())
         rstd = (var + EPS).rsqrt()
     return triton_kernels.norm_relu_dropout(
-        x, weight, bias, mean, rstd, norm=norm, eps=EPS, probability=probability, seeds=seeds, call=call(1)
+        x, offset, weight, bias, mean, rstd, norm=norm, eps=EPS, probability=probability, seeds=seeds, call=call(1)
     )
 
 
 def inputs(nodes, width, dtype=torch.float32):
     x = (3 * normal(2, nodes, width, dtype=torch.float32) + 1).to(dtype)
-    weight, bias = (normal(2, 1, width, seed=seed, dtype=torch.float32).to(dtype) for seed in (1, 2))
-    return [tensor.requires_grad_() for tensor in (x, weight, bias)]
+    others = (normal(2, 1, width, seed=seed, dtype=torch.float32).to(dtype) for seed in (3, 1, 2))
+    return [tensor.requires_grad_() for tensor in (x, *others)]
 
 
 @pytest.mark.parametrize("norm", ["none", "layer", "batch"])
@@ -117,16 +118,16 @@ class TestNormReluDropout:
         out, expected = fused(*mine, norm), plain(*exact, norm)
         torch.testing.assert_close(out.double(), expected, rtol=1e-4, atol=1e-4)
         probe = normal(2, nodes, width, seed=3)
-        count = 1 if norm == "none" else 3
+        count = 2 if norm == "none" else 4
         grads = torch.autograd.grad((out * probe.float()).sum(), mine[:count])
         exact_grads = torch.autograd.grad((expected * probe).sum(), exact[:count])
         for grad, exact_grad in zip(grads, exact_grads, strict=True):
             torch.testing.assert_close(grad.double(), exact_grad, rtol=1e-4, atol=1e-4)
 
     def test_numbers_kept_in_16_bits_are_computed_with_in_32(self, norm):
-        x, weight, bias = inputs(2 * CHUNK, 9)
+        x, *others = inputs(2 * CHUNK, 9)
         short = x.detach().bfloat16().requires_grad_()
-        out, expected = fused(short, weight, bias, norm), fused(short.float(), weight, bias, norm)
+        out, expected = fused(short, *others, norm), fused(short.float(), *others, norm)
         assert out.dtype == torch.bfloat16
         torch.testing.assert_close(
             out.float(), expected, rtol=2**-7, atol=0
@@ -136,36 +137,36 @@ class TestNormReluDropout:
         torch.testing.assert_close(*grads, rtol=2e-2, atol=2e-2)
 
     def test_dropout_keeps_or_doubles(self, norm):
-        x, weight, bias = inputs(60, 24)
-        whole, dropped = fused(x, weight, bias, norm), fused(x, weight, bias, norm, probability=0.5)
+        every = inputs(60, 24)
+        whole, dropped = fused(*every, norm), fused(*every, norm, probability=0.5)
         kept = dropped != 0
         torch.testing.assert_close(dropped[kept], 2 * whole[kept])
         assert kept.sum().item() / (whole != 0).sum().item() == pytest.approx(0.5, abs=0.05)
-        alone = fused(x[1:], weight[1:], bias[1:], norm, probability=0.5, seeds=SEEDS[1:])
+        alone = fused(*(tensor[1:] for tensor in every), norm, probability=0.5, seeds=SEEDS[1:])
         torch.testing.assert_close(alone, dropped[1:])
 
     def test_the_gradient_of_dropout_has_the_same_mask(self, norm):
         mine, exact = inputs(20, 6), inputs(20, 6, torch.float64)
         dropped = fused(*mine, norm, probability=0.5)
         mask = 2 * (dropped.detach() != 0)
-        probe, count = normal(2, 20, 6, seed=3), 1 if norm == "none" else 3
+        probe, count = normal(2, 20, 6, seed=3), 2 if norm == "none" else 4
         grads = torch.autograd.grad((dropped * probe.float()).sum(), mine[:count])
         exact_grads = torch.autograd.grad((plain(*exact, norm) * mask * probe).sum(), exact[:count])
         for grad, exact_grad in zip(grads, exact_grads, strict=True):
             torch.testing.assert_close(grad.double(), exact_grad, rtol=1e-4, atol=1e-4)
 
     def test_nan_passes_through(self, norm):
-        x, weight, bias = (tensor.detach() for tensor in inputs(20, 6))
+        x, *others = (tensor.detach() for tensor in inputs(20, 6))
         x[1, 4, 2] = torch.nan
-        out = fused(x, weight, bias, norm)
+        out = fused(x, *others, norm)
         assert out[1, 4, 2].isnan()
         assert out[0].isfinite().all()
 
     def test_far_from_zero_no_digits_are_lost(self, norm):
-        x, weight, bias = (tensor.detach() for tensor in inputs(CHUNK + 20, 3))
+        x, *others = (tensor.detach() for tensor in inputs(CHUNK + 20, 3))
         far = x + 1000
-        expected = plain(*(tensor.double() for tensor in (far, weight, bias)), norm)
-        torch.testing.assert_close(fused(far, weight, bias, norm).double(), expected, rtol=1e-3, atol=2e-3)
+        expected = plain(*(tensor.double() for tensor in (far, *others)), norm)
+        torch.testing.assert_close(fused(far, *others, norm).double(), expected, rtol=1e-3, atol=2e-3)
 
     @pytest.mark.parametrize("training", [True, False], ids=["training", "evaluation"])
     def test_it_is_the_layer_of_the_cpu(self, norm, training, monkeypatch):
@@ -173,10 +174,13 @@ class TestNormReluDropout:
         for kernels in (None, triton_kernels):
             monkeypatch.setattr(activation, "gpu_kernels", lambda device, kernels=kernels: kernels)
             module = randomized(make_norm(norm, 2, 5)).float().train(training)
-            x = normal(2, 30, 5, dtype=torch.float32).requires_grad_()
-            out = activate(x, module, 0.0, Streams([0, 1], "train"))
+            x, bias = (
+                normal(*shape, seed=seed, dtype=torch.float32).requires_grad_()
+                for seed, shape in enumerate([(2, 30, 5), (2, 1, 5)])
+            )
+            out = activate(x, bias, module, 0.0, Streams([0, 1], "train"))
             probe = normal(2, 30, 5, seed=1, dtype=torch.float32)
-            grads = torch.autograd.grad((out * probe).sum(), [x, *module.parameters()])
+            grads = torch.autograd.grad((out * probe).sum(), [x, bias, *module.parameters()])
             results.append([out, *grads, *module.buffers()])
         torch.testing.assert_close(results[1], results[0], rtol=1e-4, atol=1e-4)
 
@@ -196,13 +200,13 @@ def test_moments(nodes, monkeypatch):
 def _drop(out, seeds, calls, first_row, width, ROWS: tl.constexpr, CHANNELS: tl.constexpr):
     row, channel = first_row + tl.arange(0, ROWS), tl.arange(0, CHANNELS)
     ones = tl.full([ROWS, CHANNELS], 1.0, dtype=tl.float32)
-    kept = _kept(ones, seeds, calls, 0, row, channel, width, 0.5)
+    kept = _kept(ones, seeds, calls, 0, row, width, 0.5, ROWS, CHANNELS)
     tl.store(out + tl.arange(0, ROWS)[:, None] * CHANNELS + channel[None, :], kept)
 
 
 def test_no_node_drops_what_another_does_however_many_numbers_there_are():
     width, masks = 2**24, []
-    for first_row in (0, 2**7, 2**8):  # the last begins at 2³²
+    for first_row in (0, 2**9, 2**10):  # the last begins at 2³² fours
         masks.append(torch.empty(4, 64))
         _drop[(1,)](masks[-1], SEEDS, call(1), first_row, width, ROWS=4, CHANNELS=64)
         assert 0.3 < float(masks[-1].mean()) < 0.7
@@ -222,21 +226,22 @@ def test_a_model_trains_with_the_fused_layers(norm, monkeypatch):
     assert all(torch.isfinite(parameter.grad).all() for parameter in model.parameters())
 
 
-@pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize(("nodes", "width", "height"), [(0, 3, 2), (5, 1, 1), (40, 7, 64), (130, 33, 20)], ids=str)
-def test_narrow_linear_layers_are_those_of_torch(nodes, width, height, bias, monkeypatch):
+@pytest.mark.parametrize(("start", "shortest"), [(True, 250), (False, 250), (True, 10)])
+@pytest.mark.parametrize("widths", [(3,), (33,), (7, 64), (20, 1)], ids=str)
+@pytest.mark.parametrize(("nodes", "height"), [(0, 2), (5, 1), (40, 64), (130, 20)], ids=str)
+def test_narrow_linear_layers_are_those_of_torch(nodes, height, widths, start, shortest, monkeypatch):
     monkeypatch.setattr(triton_linear, "CHUNK", 64)
-    inputs = [normal(2, nodes, width), normal(2, width, height, seed=1)]
-    inputs += [normal(2, 1, height, seed=2)] * bias
-    probe, results = normal(2, nodes, height, seed=3), []
+    monkeypatch.setattr(triton_linear, "LONGEST", 50)
+    monkeypatch.setattr(triton_linear, "SHORTEST", shortest)
+    xs = [normal(2, nodes, width, seed=width) for width in widths]
+    weights = [normal(2, width, height, seed=width + 1) for width in widths]
+    starts, probe, results = [normal(2, nodes, height, seed=2)] * start, normal(2, nodes, height, seed=3), []
     for dtype in (torch.float32, torch.float64):
-        x, weight, *rest = (tensor.to(dtype).requires_grad_() for tensor in inputs)
-        out = (
-            triton_kernels.narrow_linear(x, weight, *(rest or [None]))
-            if dtype == torch.float32
-            else x @ weight + sum(rest)
-        )
-        grads = torch.autograd.grad((out * probe.to(dtype)).sum(), [x, weight, *rest])
+        monkeypatch.setattr(linear_sum, "gpu_kernels", lambda device: triton_kernels)  # for 32 bits alone
+        inputs = [tensor.to(dtype).requires_grad_() for tensor in (*xs, *weights, *starts)]
+        terms = list(zip(inputs[: len(xs)], inputs[len(xs) :], strict=False))
+        out = linear_sum.linear_sum(terms, inputs[-1] if start else None)
+        grads = torch.autograd.grad((out * probe.to(dtype)).sum(), inputs)
         results.append([tensor.double() for tensor in (out, *grads)])
     torch.testing.assert_close(*results, rtol=1e-4, atol=1e-4)
 
@@ -253,12 +258,15 @@ def newer_switch():
 @pytest.mark.usefixtures("newer_switch")
 def test_narrow_linear_layers_know_the_newer_switch_of_tf32():
     x, grad = normal(2, 40, 5).float(), normal(2, 40, 4, seed=1).float()
-    torch.testing.assert_close(triton_linear.outer_sums(x, grad), x.transpose(1, 2) @ grad, rtol=1e-2, atol=1e-2)
+    (out,) = triton_linear.outer_sums([x], grad)
+    torch.testing.assert_close(out, x.transpose(1, 2) @ grad, rtol=1e-2, atol=1e-2)
 
 
-def test_narrow_linear_layers_take_features_that_the_replicas_share():
-    x, weight, probe = normal(1, 40, 5).float().expand(3, -1, -1), normal(3, 5, 4, seed=1).float(), normal(3, 40, 4)
+def test_narrow_linear_layers_take_features_that_the_replicas_share(monkeypatch):
+    monkeypatch.setattr(linear_sum, "gpu_kernels", lambda device: triton_kernels)
+    x, weight, probe = normal(40, 5).float(), normal(3, 5, 4, seed=1).float(), normal(3, 40, 4)
     weight.requires_grad_()
-    out = triton_kernels.narrow_linear(x, weight, None)
+    out = linear_sum.linear_sum([(x, weight)])
+    torch.testing.assert_close(out, x @ weight)
     (grad,) = torch.autograd.grad((out * probe.float()).sum(), weight)
-    torch.testing.assert_close(grad.double(), x.double().transpose(1, 2) @ probe, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(grad.double(), x.double().T @ probe, rtol=1e-4, atol=1e-4)

@@ -8,18 +8,19 @@ from helpers import normal, randomized
 
 
 @pytest.mark.parametrize("name", ["none", "layer", "batch"])
-def test_activate_is_norm_then_relu_then_dropout(name):
-    x, norm = normal(2, 7, 5), randomized(make_norm(name, 2, 5))
-    out = activate(x, norm, 0.5, Streams([0, 1], "train"))
+def test_activate_is_bias_then_norm_then_relu_then_dropout(name):
+    x, bias, norm = normal(2, 7, 5), normal(2, 1, 5, seed=1), randomized(make_norm(name, 2, 5))
+    out = activate(x, bias, norm, 0.5, Streams([0, 1], "train"))
     again = randomized(make_norm(name, 2, 5))
-    assert torch.equal(out, dropout(torch.relu(again(x)), 0.5, Streams([0, 1], "train")))
-    assert (out == 0).sum() > (again(x) <= 0).sum()
+    assert torch.equal(out, dropout(torch.relu(again(x + bias)), 0.5, Streams([0, 1], "train")))
+    assert (out == 0).sum() > (again(x + bias) <= 0).sum()
 
 
 def test_nothing_is_dropped_outside_training():
-    x, norm, streams = normal(2, 7, 5), randomized(make_norm("batch", 2, 5)).eval(), Streams([0, 1], "train")
+    x, bias, streams = normal(2, 7, 5), normal(2, 1, 5, seed=1), Streams([0, 1], "train")
+    norm = randomized(make_norm("batch", 2, 5)).eval()
     before = streams.get_state()["generators"]
-    assert torch.equal(activate(x, norm, 0.5, streams), torch.relu(norm(x)))
+    assert torch.equal(activate(x, bias, norm, 0.5, streams), torch.relu(norm(x + bias)))
     assert torch.equal(streams.get_state()["generators"], before)
 
 
