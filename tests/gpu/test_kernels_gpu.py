@@ -137,9 +137,10 @@ def activated(device, name, nodes, width, training):
     """Output, gradients and running statistics of norm and ReLU without dropout."""
     norm = randomized(make_norm(name, 2, width)).float().to(device).train(training)
     x = (3 * normal(2, nodes, width, dtype=torch.float32) + 1).to(device).requires_grad_()
-    out = activate(x, norm, 0.0, Streams([0, 1], "train", device))
+    bias = normal(2, 1, width, seed=2, dtype=torch.float32).to(device).requires_grad_()
+    out = activate(x, bias, norm, 0.0, Streams([0, 1], "train", device))
     probe = normal(2, nodes, width, seed=1, dtype=torch.float32).to(device)
-    grads = torch.autograd.grad((out * probe).sum(), [x, *norm.parameters()])
+    grads = torch.autograd.grad((out * probe).sum(), [x, bias, *norm.parameters()])
     return [value.cpu() for value in (out, *grads, *norm.buffers())]
 
 
@@ -154,12 +155,12 @@ def test_norm_and_relu_are_those_of_the_cpu(name, nodes, width, training):
 @pytest.mark.parametrize("name", ["none", "layer", "batch"])
 def test_dropout_after_norm_and_relu_keeps_or_doubles(name):
     norm = randomized(make_norm(name, 2, 24)).float().cuda()
-    x = normal(2, 500, 24, dtype=torch.float32).cuda()
-    plain, dropped = (activate(x, norm, share, Streams([0, 1], "train", "cuda")) for share in (0.0, 0.5))
+    x, bias = normal(2, 500, 24, dtype=torch.float32).cuda(), normal(2, 1, 24, seed=1, dtype=torch.float32).cuda()
+    plain, dropped = (activate(x, bias, norm, share, Streams([0, 1], "train", "cuda")) for share in (0.0, 0.5))
     kept = dropped != 0
     torch.testing.assert_close(dropped[kept], 2 * plain[kept])
     assert kept.sum().item() / (plain != 0).sum().item() == pytest.approx(0.5, abs=0.02)
-    alone = activate(x[1:], norm_of_second(norm, name), 0.5, Streams([1], "train", "cuda"))
+    alone = activate(x[1:], bias[1:], norm_of_second(norm, name), 0.5, Streams([1], "train", "cuda"))
     torch.testing.assert_close(alone, dropped[1:])
 
 
@@ -214,7 +215,8 @@ def test_layers_of_more_numbers_than_32_bits_count():
     seeds, call = torch.zeros(1, dtype=torch.int64, device="cuda"), torch.zeros((), dtype=torch.int64, device="cuda")
     from gumbel_mpnn.nn.triton_kernels import fused_dropout, norm_relu_dropout
 
-    y = norm_relu_dropout(x, None, None, None, None, norm="none", eps=1e-5, probability=0.0, seeds=seeds, call=call)
+    options = {"norm": "none", "eps": 1e-5, "probability": 0.0, "seeds": seeds, "call": call}
+    y = norm_relu_dropout(x, torch.zeros(1, 1, width, device="cuda"), None, None, None, None, **options)
     assert torch.equal(y[:, -16:], x[:, -16:].relu())
     assert torch.equal(y[:, :16], y[:, -16:])
     kept = fused_dropout(x.fill_(1), 0.5, seeds, call)

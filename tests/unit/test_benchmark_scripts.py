@@ -288,3 +288,12 @@ def test_a_page_is_filled_from_results(module, toy_result, tmp_path):
     assert "old" not in filled
     assert f"| PyG GCN | 1 | {result['ms_per_run_and_epoch']['PyG GCN']:.3f} |" in filled
     assert page.fill(filled, tmp_path / "out") == filled
+
+
+def test_the_profile_of_a_step(run_toy):
+    lines = run_toy("profile_step.py", "--rounds", "2")
+    titles = [line for line in lines if not line.startswith(" ")]
+    assert [re.sub(r"\d+\.\d\d ms", "", title) for title in titles] == [
+        f"a generated graph, gcn, 2 runs at once, {program}: " for program in ("step", "evaluate")
+    ]
+    assert any("_LinearSum" in line for line in lines)
