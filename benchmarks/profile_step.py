@@ -71,7 +71,7 @@ def main() -> None:
             each = (harness.now(device) - start) / options.rounds * 1e3
             print(f"{name}, {options.model}, {len(trainer.replicas)} runs at once, {program.__name__}: {each:.2f} ms")
             found = kernels(program, device)
-            total = sum(ms for ms, _, _ in found)
+            total = sum(ms for ms, _, _ in found) or 1.0
             for ms, count, kernel in found[:SHOWN]:
                 print(f"  {ms:8.3f} ms  {ms / total:4.0%}  {count:5.0f} times  {kernel[:80]}")
 

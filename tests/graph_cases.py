@@ -37,7 +37,7 @@ GRAPHS = {made.__name__: made for made in (power_law, isolated, hub, empty)}
 
 
 def products(name, width, replicas, dtype, device="cpu"):
-    """Sums, pair scores and a graph convolution on a graph, with all gradients, in float64 on the CPU."""
+    """Sums, means, pair scores and a graph convolution on a graph, with all gradients, in float64 on the CPU."""
     edge_index, nodes = GRAPHS[name]()
     graph = PairGraph.build(edge_index, nodes).to(device)
     generator = torch.Generator().manual_seed(4)
@@ -45,7 +45,8 @@ def products(name, width, replicas, dtype, device="cpu"):
     x, y = torch.randn(2, replicas, nodes, width, generator=generator, dtype=torch.float64)
     inputs = [tensor.to(device, dtype).requires_grad_() for tensor in (weight, x, y)]
     weighted = WeightedGraph(graph, inputs[0], dtype)
-    outs = [weighted.sum(inputs[1]), weighted.symmetric(inputs[2]), graph.pair_scores(inputs[1], inputs[2])]
+    outs = [weighted.sum(inputs[1]), weighted.mean(inputs[1]), weighted.symmetric(inputs[2])]
+    outs.append(graph.pair_scores(inputs[1], inputs[2]))
     probes = [torch.randn(out.shape, generator=generator, dtype=torch.float64).to(device, dtype) for out in outs]
     loss = torch.stack([(out * probe).sum() for out, probe in zip(outs, probes, strict=True)]).sum()
     return [tensor.detach().double().cpu() for tensor in (*outs, *torch.autograd.grad(loss, inputs))]

@@ -133,13 +133,13 @@ def test_feature_dropout_gives_every_replica_its_own_mask():
     assert not torch.equal(out[0], out[1])
 
 
-def activated(device, name, nodes, width, training):
+def activated(device, name, nodes, width, training, dtype=torch.float32):
     """Output, gradients and running statistics of norm and ReLU without dropout."""
-    norm = randomized(make_norm(name, 2, width)).float().to(device).train(training)
-    x = (3 * normal(2, nodes, width, dtype=torch.float32) + 1).to(device).requires_grad_()
-    bias = normal(2, 1, width, seed=2, dtype=torch.float32).to(device).requires_grad_()
+    norm = randomized(make_norm(name, 2, width)).to(device, dtype).train(training)
+    x = (3 * normal(2, nodes, width, dtype=dtype) + 1).to(device).requires_grad_()
+    bias = normal(2, 1, width, seed=2, dtype=dtype).to(device).requires_grad_()
     out = activate(x, bias, norm, 0.0, Streams([0, 1], "train", device))
-    probe = normal(2, nodes, width, seed=1, dtype=torch.float32).to(device)
+    probe = normal(2, nodes, width, seed=1, dtype=dtype).to(device)
     grads = torch.autograd.grad((out * probe).sum(), [x, bias, *norm.parameters()])
     return [value.cpu() for value in (out, *grads, *norm.buffers())]
 
@@ -150,6 +150,12 @@ def activated(device, name, nodes, width, training):
 def test_norm_and_relu_are_those_of_the_cpu(name, nodes, width, training):
     here, there = (activated(device, name, nodes, width, training) for device in ("cpu", "cuda"))
     torch.testing.assert_close(there, here, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("name", ["none", "layer", "batch"])
+def test_norm_and_relu_of_64_bits_are_those_of_the_cpu(name):
+    here, there = (activated(device, name, 300, 33, True, torch.float64) for device in ("cpu", "cuda"))
+    torch.testing.assert_close(there, here, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["none", "layer", "batch"])

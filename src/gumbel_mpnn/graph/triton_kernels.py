@@ -196,11 +196,12 @@ def walk(
         loop: Weights [B · H, rows] of self-loops, for a square pattern.
         scale: Factors [B, nodes] of a square pattern, which gives every row a self-loop as well.
         image: The scaled sums of `own`, where x is the gradient for them: asks for the gradient for `scale`.
-        heads: H, among which the channels are shared out, each with values of its own; `WIDEST` channels at the most.
+        heads: H, among which the channels are shared out, each with values of its own. With `loop`, a head has
+            `WIDEST` channels at the most.
     """
     width = x.shape[2]
-    if own is not None and heads == 1 and width > WIDEST:
-        return _in_slices(side, x, values, own, loop, scale, image)
+    if own is not None and loop is None and width > WIDEST:
+        return _in_slices(side, x, values, own, scale, image)
     rows, batch, positions = side.offsets.numel() - 1, x.shape[0], side.index.numel()
 
     def strides(tensor: Tensor | None) -> tuple[int, int]:
@@ -262,7 +263,6 @@ def _in_slices(
     x: Tensor,
     values: Tensor | None,
     own: Tensor,
-    loop: Tensor | None,
     scale: Tensor | None,
     image: Tensor | None,
 ) -> Walked:
@@ -273,7 +273,6 @@ def _in_slices(
             x[..., start : start + WIDEST],
             values=values,
             own=own[..., start : start + WIDEST],
-            loop=loop,
             scale=scale,
             image=None if image is None else image[..., start : start + WIDEST],
         )
@@ -285,4 +284,4 @@ def _in_slices(
         return None if found[0] is None else torch.stack(found).sum(0)
 
     sums = None if values is None else torch.cat([part.sums for part in parts if part.sums is not None], dim=-1)
-    return Walked(sums, added("samples"), added("scale_grad"), added("loop_grad"))
+    return Walked(sums, added("samples"), added("scale_grad"))

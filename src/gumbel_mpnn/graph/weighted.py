@@ -54,8 +54,9 @@ class WeightedGraph:
     @cached_property
     def mean_arc_weight(self) -> Tensor:
         """The share of every arc in the mean over a node's neighbors, [B, A]; 0 for a node that has none."""
-        inverse = 1 / torch.where(self.degree > NO_WEIGHT, self.degree, 1.0).squeeze(-1)
-        return self.arc_weight * inverse.index_select(1, self.graph.arc_target)
+        inverse = 1 / torch.where(self.degree > NO_WEIGHT, self.degree, 1.0)
+        # The target's factor as a product: the gradient of a gather would be added up in no fixed order on a GPU.
+        return self.arc_weight * self.graph.arc_scores(inverse, torch.ones_like(inverse))
 
     def mean(self, x: Tensor) -> Tensor:
         """Weighted mean over neighbors; 0 for a node that has none."""

@@ -16,7 +16,8 @@ def activate(x: Tensor, bias: Tensor, norm: nn.Module, probability: float, strea
     probability = probability if norm.training else 0.0
     kernels = gpu_kernels(x.device)
     # The fused gradient of batch norm is that of training; the rare gradient in evaluation goes the plain way.
-    if kernels is None or (isinstance(norm, BatchNorm) and not norm.training and x.requires_grad):
+    wanted = torch.is_grad_enabled() and (x.requires_grad or bias.requires_grad)
+    if kernels is None or (isinstance(norm, BatchNorm) and not norm.training and wanted):
         return dropout(torch.relu(norm(x + bias.to(x.dtype))), probability, streams)
     weight = shift = mean = rstd = None
     kind, eps = "none", 0.0

@@ -46,7 +46,7 @@ class DenseConv(Conv):
         self.linear = Linear(replicas, in_channels, out_channels)
 
     def sums(self, x: Inputs, graph: WeightedGraph, shortcut: Tensor | None = None) -> Tensor:
-        """X W."""
+        """The product alone."""
         return linear_sum([(x, _added(self.linear.weight, shortcut))])
 
     @property
@@ -77,7 +77,7 @@ class GCNConv(Conv):
 
     @property
     def offset(self) -> Tensor:
-        """B."""
+        """The bias of the sum."""
         return self.bias
 
 
@@ -145,7 +145,7 @@ class GATConv(Conv):
 
     @property
     def offset(self) -> Tensor:
-        """B."""
+        """The bias of the sum."""
         return self.bias
 
 

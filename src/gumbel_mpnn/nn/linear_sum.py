@@ -38,13 +38,17 @@ def linear_sum(terms: Sequence[tuple[Inputs, Tensor]], start: Tensor | None = No
     weights = [weight for _, weight in dense]
     xs = [x.expand(len(weight), -1, -1) for x, weight in dense]
     if torch.is_autocast_enabled(xs[0].device.type):
-        products = [x @ weight for x, weight in zip(xs, weights, strict=True)]
-        return sum(products[1:], products[0]) if start is None else sum(products, start)
+        out = xs[0] @ weights[0]
+        for x, weight in zip(xs[1:], weights[1:], strict=True):
+            out = torch.baddbmm(out, x, weight)
+        return out if start is None else start + out
     kernels = gpu_kernels(xs[0].device)
     plain = all(tensor.dtype == torch.float32 for tensor in (*xs, *weights))
     narrow = kernels if kernels is not None and plain and kernels.is_narrow(weights) else None
-    out: Tensor = _LinearSum.apply(narrow, start, *xs, *weights)  # type: ignore[no-untyped-call]
-    return out
+    if narrow is None and len(xs) == 1 and start is None:  # torch's own, which has second derivatives too
+        return torch.bmm(xs[0], weights[0])
+    total: Tensor = _LinearSum.apply(narrow, start, *xs, *weights)  # type: ignore[no-untyped-call]
+    return total
 
 
 def _times_sparse(x: SparseFeatures, weight: Tensor) -> Tensor:

@@ -21,8 +21,8 @@ WIDEST = 64
 2.8 ms, with a library's products 2.0."""
 CHUNK = 512
 """Nodes that one program adds up."""
-LONGEST, SHORTEST = 1200, 250
-"""Nodes in each of several chunks of equal length."""
+LONGEST, SHORTEST = 1200, 251
+"""Nodes in chunks of equal length, at the most and at the least."""
 ROWS = 128
 """Nodes of which one program makes the products."""
 
@@ -117,7 +117,7 @@ def sum_of_products(xs: Sequence[Tensor], weights: Sequence[Tensor], start: Tens
 def outer_sums(xs: Sequence[Tensor], grad: Tensor) -> list[Tensor]:
     """Σ_n x[r, n] ⊗ grad[r, n] for one or two x: float32 [R, N, in] and [R, N, out] → [R, in, out] each."""
     nodes = grad.shape[1]
-    equal = next((size for size in range(LONGEST, SHORTEST, -1) if nodes % size == 0), 0)
+    equal = next((size for size in range(LONGEST, SHORTEST - 1, -1) if nodes % size == 0), 0)
     if nodes and equal and all(tensor.is_contiguous() for tensor in (*xs, grad)):
         return [_in_equal_chunks(x, grad, equal) for x in xs]
     return _in_chunks(xs, grad)
@@ -125,8 +125,10 @@ def outer_sums(xs: Sequence[Tensor], grad: Tensor) -> list[Tensor]:
 
 def _in_equal_chunks(x: Tensor, grad: Tensor, size: int) -> Tensor:
     """By a library's products, where the nodes can be parted without a rest: .05 ms, by the kernel .12."""
-    products = torch.bmm(x.view(-1, size, x.shape[2]).transpose(1, 2), grad.view(-1, size, grad.shape[2]))
-    return products.view(len(x), -1, *products.shape[1:]).sum(1)
+    (replicas, nodes, width), height = x.shape, grad.shape[2]
+    chunks = nodes // size
+    left, right = x.view(replicas * chunks, size, width), grad.view(replicas * chunks, size, height)
+    return torch.bmm(left.transpose(1, 2), right).view(replicas, chunks, width, height).sum(1)
 
 
 def _in_chunks(xs: Sequence[Tensor], grad: Tensor) -> list[Tensor]:

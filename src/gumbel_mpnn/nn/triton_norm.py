@@ -18,8 +18,8 @@ from gumbel_mpnn.graph.first_order import first_order
 from gumbel_mpnn.nn.triton_random import four_uniforms
 
 TILE = 2048
-"""Numbers in a tile of nodes times channels, where a row is no longer: what the threads of a program hold without
-spilling, three sums for each beside them."""
+"""Numbers in a tile of nodes times channels, where a row is no longer and 16 rows are as many: what the threads of a
+program hold without spilling, three sums for each beside them."""
 CHUNK = 256
 """Nodes whose sums one program makes; the sums of the programs are then added in order."""
 
@@ -81,22 +81,23 @@ def _forward(
 
 @triton.jit(do_not_specialize=["nodes", "chunks"])
 def _chunk_moments(
-    x, means, squares, nodes, width, chunks, CHUNK: tl.constexpr, ROWS: tl.constexpr, WIDTH: tl.constexpr
-):
+    x, means, squares, nodes, width, chunks,
+    NEAR: tl.constexpr, CHUNK: tl.constexpr, ROWS: tl.constexpr, WIDTH: tl.constexpr,
+):  # fmt: skip
     """Mean and sum of squared deviations of a chunk of nodes.
 
-    Sums are of what the first tile's mean is taken from, so that no digits are lost: if that mean is far from the
-    chunk's, then the first tile, and so the chunk, is as wide.
+    Sums are of what the mean of its first nodes is taken from, so that few digits are lost: if that mean is far from
+    the chunk's, then the nodes that make it so are a part of the chunk's spread, of NEAR in CHUNK.
     """
     chunk, replica, channel = tl.program_id(0), tl.program_id(1).to(tl.int64), tl.arange(0, WIDTH)
     there = channel < width
-    base, first = replica * nodes * width, chunk * CHUNK + tl.arange(0, ROWS)
+    base, first = replica * nodes * width, chunk * CHUNK + tl.arange(0, NEAR)
     value = _tile(x, base, first, channel, width, (first < nodes)[:, None] & there[None, :])
     near = tl.sum(value, axis=0) / tl.sum((first < nodes).to(tl.float32), axis=0)
-    one = tl.zeros([ROWS, WIDTH], dtype=tl.float32)
-    square = tl.zeros([ROWS, WIDTH], dtype=tl.float32)
+    one = tl.zeros([ROWS, WIDTH], dtype=means.dtype.element_ty)
+    square = tl.zeros([ROWS, WIDTH], dtype=means.dtype.element_ty)
     for start in range(0, CHUNK, ROWS):
-        row = first + start
+        row = chunk * CHUNK + start + tl.arange(0, ROWS)
         inside = (row < nodes)[:, None] & there[None, :]
         away = tl.where(inside, _tile(x, base, row, channel, width, inside) - near[None, :], 0.0)
         one += away
@@ -117,9 +118,9 @@ def _chunk_grads(
     chunk, replica, channel = tl.program_id(0), tl.program_id(1).to(tl.int64), tl.arange(0, WIDTH)
     there = channel < width
     base, own = replica * nodes * width, replica * width + channel
-    one = tl.zeros([ROWS, WIDTH], dtype=tl.float32)
-    along = tl.zeros([ROWS, WIDTH], dtype=tl.float32)
-    total = tl.zeros([ROWS, WIDTH], dtype=tl.float32)
+    one = tl.zeros([ROWS, WIDTH], dtype=sum_one.dtype.element_ty)
+    along = tl.zeros([ROWS, WIDTH], dtype=sum_one.dtype.element_ty)
+    total = tl.zeros([ROWS, WIDTH], dtype=sum_one.dtype.element_ty)
     if NORM == "batch":
         center = tl.load(mean + own, mask=there, other=0.0)[None, :]
         root = tl.load(rstd + own, mask=there, other=0.0)[None, :]
@@ -185,7 +186,9 @@ def batch_moments(x: Tensor) -> tuple[Tensor, Tensor]:
     replicas, nodes, width = x.shape
     chunks = triton.cdiv(nodes, CHUNK)
     means, squares = _sums_for(x, 2, replicas, chunks, width)
-    _chunk_moments[(chunks, replicas)](x, means, squares, nodes, width, chunks, CHUNK=CHUNK, **_sizes(width))
+    sizes = _sizes(width)
+    near = max(8, sizes["ROWS"])
+    _chunk_moments[(chunks, replicas)](x, means, squares, nodes, width, chunks, NEAR=near, CHUNK=CHUNK, **sizes)
     counts = torch.full((chunks, 1), float(CHUNK), device=x.device)
     counts[-1] = nodes - CHUNK * (chunks - 1)
     mean = (means * counts).sum(1, keepdim=True) / nodes

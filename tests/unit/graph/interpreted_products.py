@@ -142,7 +142,7 @@ def test_gradients_are_those_of_the_cpu(monkeypatch):
 
 @pytest.mark.usefixtures("short_chunks")
 @pytest.mark.parametrize("learned", [True, False])
-@pytest.mark.parametrize(("width", "batch"), [(1, 1), (33, 2)])
+@pytest.mark.parametrize(("width", "batch"), [(1, 1), (33, 2), (100, 5)])
 def test_graph_convolution_is_that_of_plain_torch(width, batch, learned, monkeypatch):
     layout, results = pattern(9, 9, seed=3), []
     for kernels in (None, triton_kernels):
@@ -156,7 +156,7 @@ def test_graph_convolution_is_that_of_plain_torch(width, batch, learned, monkeyp
     torch.testing.assert_close(results[1], results[0])
 
 
-@pytest.mark.parametrize("heads", [1, 2])
+@pytest.mark.parametrize("heads", [1, 2, 14])
 @pytest.mark.parametrize("shared", [True, False])
 def test_attention_is_that_of_plain_torch(heads, shared, monkeypatch):
     monkeypatch.setattr(triton_attention, "FEWEST", 4)
@@ -177,7 +177,7 @@ def test_attention_is_that_of_plain_torch(heads, shared, monkeypatch):
 
 
 @pytest.mark.usefixtures("short_chunks")
-@pytest.mark.parametrize(("heads", "width"), [(1, 5), (3, 4), (2, 70)])
+@pytest.mark.parametrize(("heads", "width"), [(1, 5), (3, 4), (2, 70), (5, 64), (3, 130)])
 def test_averages_of_heads_are_those_of_plain_torch(heads, width, monkeypatch):
     layout, results = pattern(15, 15, seed=3), []
     for kernels in (None, triton_kernels):

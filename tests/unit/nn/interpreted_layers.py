@@ -69,6 +69,7 @@ class TestDropout:
         assert (numbers >= 0).all()
         assert (numbers < 1).all()
         assert numbers.mean(1).tolist() == pytest.approx([0.5] * 2, abs=0.02)
+        assert all(row.unique().numel() > 2990 for row in numbers)  # neither neighbors nor blocks draw the same
         assert torch.equal(triton_kernels.fused_uniform(SEEDS[1:], call(1), 3000), numbers[1:])
         assert not torch.equal(triton_kernels.fused_uniform(SEEDS, call(2), 3000), numbers)
         assert triton_kernels.fused_uniform(SEEDS, call(1), 0).shape == (2, 0)
@@ -213,6 +214,35 @@ def test_no_node_drops_what_another_does_however_many_numbers_there_are():
     assert not any(torch.equal(one, other) for one, other in itertools.combinations(masks, 2))
 
 
+def test_the_last_channels_of_a_node_are_not_dropped_as_the_first_of_the_next():
+    mask = torch.empty(64, 8)
+    _drop[(1,)](mask, SEEDS, call(1), 0, 5, ROWS=64, CHANNELS=8)
+    assert not torch.equal(mask[:-1, 4], mask[1:, 0])
+    assert not torch.equal(mask[:, 0], mask[:, 1])
+
+
+def test_moments_of_a_wide_layer_whose_first_nodes_are_far_from_the_others(monkeypatch):
+    monkeypatch.setattr(triton_norm, "CHUNK", REAL_CHUNK)
+    x = 1000 + normal(1, 256, 1500, dtype=torch.float32)
+    x[:, 0] = 0
+    _, var = triton_kernels.batch_moments(x)
+    exact, _ = torch.var_mean(x.double(), dim=1, keepdim=True, correction=0)
+    torch.testing.assert_close(var.double(), exact, rtol=1e-4, atol=0)
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_the_gradient_of_a_bias_in_evaluation_with_batch_norm(frozen, monkeypatch):
+    grads = []
+    for kernels in (None, triton_kernels):
+        monkeypatch.setattr(activation, "gpu_kernels", lambda device, kernels=kernels: kernels)
+        norm = randomized(make_norm("batch", 2, 5)).float().eval().requires_grad_(False)
+        x, bias = normal(2, 30, 5).float().requires_grad_(not frozen), normal(2, 1, 5, seed=1).float().requires_grad_()
+        out = activate(x, bias, norm, 0.0, Streams([0, 1], "train"))
+        grads.append(torch.autograd.grad((out * normal(2, 30, 5, seed=2).float()).sum(), bias)[0])
+    assert grads[0].any()
+    torch.testing.assert_close(*grads)
+
+
 def test_moments_of_a_tensor_that_is_laid_out_otherwise():
     x = normal(30, 2, 4, dtype=torch.float32).transpose(0, 1)
     torch.testing.assert_close(triton_kernels.batch_moments(x), triton_kernels.batch_moments(x.contiguous()))
@@ -227,7 +257,7 @@ def test_a_model_trains_with_the_fused_layers(norm, monkeypatch):
 
 
 @pytest.mark.parametrize(("start", "shortest"), [(True, 250), (False, 250), (True, 10)])
-@pytest.mark.parametrize("widths", [(3,), (33,), (7, 64), (20, 1)], ids=str)
+@pytest.mark.parametrize("widths", [(3,), (33,), (7, 64), (20, 1), (0,)], ids=str)
 @pytest.mark.parametrize(("nodes", "height"), [(0, 2), (5, 1), (40, 64), (130, 20)], ids=str)
 def test_narrow_linear_layers_are_those_of_torch(nodes, height, widths, start, shortest, monkeypatch):
     monkeypatch.setattr(triton_linear, "CHUNK", 64)

@@ -18,6 +18,13 @@ def test_second_derivatives_are_refused_and_not_silently_wrong(name, norm):
         torch.autograd.grad((model(x, data.edge_index) ** 3).sum(), x, create_graph=True)
 
 
+def test_an_mlp_has_second_derivatives():
+    model = backbones["mlp"](6, out_channels=3, hidden_channels=4, num_layers=2, dropout=0.0).double()
+    data = small_data()
+    x = data.x[:5].double().requires_grad_()
+    assert torch.autograd.gradgradcheck(lambda features: model(features, data.edge_index[:, :0]) ** 3, x)
+
+
 @pytest.mark.filterwarnings("ignore")
 def test_models_can_be_compiled():
     """With breaks in the graph, but with the same results."""
