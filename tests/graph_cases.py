@@ -45,7 +45,7 @@ def products(name, width, replicas, dtype, device="cpu"):
     x, y = torch.randn(2, replicas, nodes, width, generator=generator, dtype=torch.float64)
     inputs = [tensor.to(device, dtype).requires_grad_() for tensor in (weight, x, y)]
     weighted = WeightedGraph(graph, inputs[0], dtype)
-    outs = [weighted.sum(inputs[1]), weighted.mean(inputs[1]), weighted.symmetric(inputs[2])]
+    outs = [graph.propagate(inputs[1], inputs[0]), weighted.mean(inputs[1]), weighted.symmetric(inputs[2])]
     outs.append(graph.pair_scores(inputs[1], inputs[2]))
     probes = [torch.randn(out.shape, generator=generator, dtype=torch.float64).to(device, dtype) for out in outs]
     loss = torch.stack([(out * probe).sum() for out, probe in zip(outs, probes, strict=True)]).sum()

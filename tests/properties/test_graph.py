@@ -114,7 +114,6 @@ def test_weight_zero_is_the_edge_removed(case, data):
     scores = normal(2, len(case.x), 1, case.x.shape[1], seed=case.seed + 3)
     for aggregate in (
         lambda graph: graph.degree,
-        lambda graph: graph.sum(case.x),
         lambda graph: graph.mean(case.x),
         lambda graph: graph.symmetric(case.x),
         lambda graph: graph.attend(case.x, *scores, 0.2),

@@ -47,10 +47,6 @@ class WeightedGraph:
         """(1 + degree)^-½, the self-loop counted, [B, N, 1]; finite for every weight ≥ 0."""
         return (1 + self.degree).rsqrt()
 
-    def sum(self, x: Tensor) -> Tensor:
-        """Weighted sum over neighbors, [B, N, D] → [B, N, D]."""
-        return self.graph.propagate_arcs(x, self.arc_weight)
-
     @cached_property
     def mean_arc_weight(self) -> Tensor:
         """The share of every arc in the mean over a node's neighbors, [B, A]; 0 for a node that has none."""

@@ -124,7 +124,7 @@ def outer_sums(xs: Sequence[Tensor], grad: Tensor) -> list[Tensor]:
 
 
 def _in_equal_chunks(x: Tensor, grad: Tensor, size: int) -> Tensor:
-    """By a library's products, where the nodes can be parted without a rest: .05 ms, by the kernel .12."""
+    """By a library's products, where the nodes can be parted without a rest: .05 ms, by the kernel .12 (timed once)."""
     (replicas, nodes, width), height = x.shape, grad.shape[2]
     chunks = nodes // size
     left, right = x.view(replicas * chunks, size, width), grad.view(replicas * chunks, size, height)
