@@ -15,7 +15,7 @@ import torch
 from sklearn.neighbors import NearestNeighbors
 from torch_geometric.data import Data
 
-from gumbel_mpnn.rewiring.candidates import Global, Local, TwoHop
+from gumbel_mpnn.candidates import Global, Local, TwoHop
 
 PER_NODE, FEATURES, MEAN_DEGREE = 5, 128, 14
 

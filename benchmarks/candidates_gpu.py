@@ -28,8 +28,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from candidates import FEATURES, PER_NODE, problem
-from gumbel_mpnn.graph.backend import import_kernels
-from gumbel_mpnn.rewiring.candidates import Global, Local, screen
+from gumbel_mpnn.candidates import Global, Local, screen
+from gumbel_mpnn.graph.kernels import import_kernels
 
 NODES, CHUNK = 169_343, 4096
 VARIANTS: dict[str, dict[str, int]] = {

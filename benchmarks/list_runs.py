@@ -21,10 +21,10 @@ from pathlib import Path
 import harness  # before torch: it sets how threads wait
 
 # isort: split
-from gumbel_mpnn.records import Record, find_records
-from gumbel_mpnn.records.filters import Filter
-from gumbel_mpnn.records.index import RunIndex
 from gumbel_mpnn.runs import make_settings
+from gumbel_mpnn.runs.query import Record, find_records
+from gumbel_mpnn.runs.query.filters import Filter
+from gumbel_mpnn.runs.query.index import RunIndex
 
 SPLITS, SEEDS = 10, 3
 DATASETS = ("cora", "citeseer", "pubmed", "squirrel", "chameleon", "actor", "minesweeper", "tolokers")

@@ -26,8 +26,8 @@ from threadpoolctl import threadpool_limits
 from torch_geometric.data import Data
 
 from gumbel_mpnn.data import load
-from gumbel_mpnn.experiments import analyses
 from gumbel_mpnn.measures import decompose, neighborhood_distributions
+from gumbel_mpnn.paper import analyses
 
 STARTS, TOL, MAX_COMPONENTS = 5, 1e-3, 25
 

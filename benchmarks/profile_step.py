@@ -16,7 +16,7 @@ import harness  # before torch: it says how torch's threads wait
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from gumbel_mpnn.records import Replica
+from gumbel_mpnn.config import Replica
 from gumbel_mpnn.runs import DataReader, make_settings
 from gumbel_mpnn.training import Task, prepare
 from gumbel_mpnn.training.precision import matmul_precision

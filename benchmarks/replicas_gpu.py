@@ -24,7 +24,7 @@ from torch_geometric.data import Data
 
 import gumbel_mpnn as gm
 import peers
-from gumbel_mpnn.records import Replica
+from gumbel_mpnn.config import Replica
 from gumbel_mpnn.runs import make_settings
 from gumbel_mpnn.training import Task, roc_auc
 from gumbel_mpnn.training.replay import Replay

@@ -26,7 +26,7 @@ import torch
 
 import gumbel_mpnn as gm
 from dense_sdrf import step as dense_step
-from gumbel_mpnn.rewiring.flow import Flow
+from gumbel_mpnn.baselines.sdrf import Flow
 
 PAGE = Path(__file__).parents[1] / "docs" / "results" / "sdrf.md"
 MODES = ("paper", "reference")

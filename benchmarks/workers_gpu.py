@@ -24,7 +24,7 @@ import harness  # before torch: it says how torch's threads wait
 # isort: split
 import torch
 
-from gumbel_mpnn.records import Replica
+from gumbel_mpnn.config import Replica
 from gumbel_mpnn.runs import make_settings
 from gumbel_mpnn.training import Task
 from gumbel_mpnn.training.trainer import Trainer

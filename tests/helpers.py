@@ -11,10 +11,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch_geometric.data import Data
 
-from gumbel_mpnn.config import DataSettings, Settings, resolve
+from gumbel_mpnn.config import DataSettings, Replica, Settings, resolve
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import backbones
-from gumbel_mpnn.records import Replica
 from gumbel_mpnn.training import Outcome, Task
 
 

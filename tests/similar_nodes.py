@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor
 
+from gumbel_mpnn.candidates.similarity import circle_steps, is_possible, rank_of, sortable
 from gumbel_mpnn.graph import PairGraph
-from gumbel_mpnn.rewiring.candidates.similarity import circle_steps, is_possible, rank_of, sortable
 from helpers import normal
 
 

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 from gumbel_mpnn._version import __version__
 
 if TYPE_CHECKING:
-    from gumbel_mpnn import data, graph, measures, nn, rewiring
+    from gumbel_mpnn import candidates, data, graph, measures, nn, rewiring
+    from gumbel_mpnn._util.errors import UserError
     from gumbel_mpnn.data import from_csv, from_graphml, from_networkx, from_npz, load
-    from gumbel_mpnn.errors import UserError
     from gumbel_mpnn.graph import PairGraph
     from gumbel_mpnn.nn import GAT, GCN, MLP, GraphSAGE
-    from gumbel_mpnn.rewiring import GumbelMPNN, Rewired, RewiredGraph, candidates, regularizers
+    from gumbel_mpnn.rewiring import GumbelMPNN, Rewired, RewiredGraph, regularizers
     from gumbel_mpnn.runs import Run, fit
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "Run",
     "UserError",
     "__version__",
+    "baselines",
     "candidates",
     "data",
     "fit",
@@ -44,10 +45,10 @@ __all__ = [
 _ROOM_OF = {
     **dict.fromkeys(["from_csv", "from_graphml", "from_networkx", "from_npz", "load"], "data"),
     **dict.fromkeys(["GAT", "GCN", "MLP", "GraphSAGE"], "nn"),
-    **dict.fromkeys(["GumbelMPNN", "Rewired", "RewiredGraph", "candidates", "regularizers"], "rewiring"),
+    **dict.fromkeys(["GumbelMPNN", "Rewired", "RewiredGraph", "regularizers"], "rewiring"),
     **dict.fromkeys(["Run", "fit"], "runs"),
     "PairGraph": "graph",
-    "UserError": "errors",
+    "UserError": "_util.errors",
 }
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from gumbel_mpnn.graph import PairGraph
-from gumbel_mpnn.nn import SparseFeatures, Streams, backbones
+from gumbel_mpnn.nn import ReplicaRNG, SparseFeatures, backbones
 from gumbel_mpnn.training import loop, train
 from helpers import (
     assert_close_curves,
@@ -119,7 +119,7 @@ def test_memory_stays_below_arcs_times_width():
 
 
 def test_streams_on_the_device_go_on_from_their_state():
-    streams = Streams([3, 5], "train", "cuda")
+    streams = ReplicaRNG([3, 5], "train", "cuda")
     streams.keep((100,), 0.5)
     state = streams.get_state()
     first, _ = streams.keep((100,), 0.5)
@@ -127,8 +127,8 @@ def test_streams_on_the_device_go_on_from_their_state():
     again, _ = streams.keep((100,), 0.5)
     assert first.device.type == "cuda"
     assert torch.equal(first, again)
-    alone, _ = Streams([5], "train", "cuda").keep((100,), 0.5)
-    assert torch.equal(Streams([3, 5], "train", "cuda").keep((100,), 0.5)[0][1:], alone)
+    alone, _ = ReplicaRNG([5], "train", "cuda").keep((100,), 0.5)
+    assert torch.equal(ReplicaRNG([3, 5], "train", "cuda").keep((100,), 0.5)[0][1:], alone)
 
 
 @each_kind

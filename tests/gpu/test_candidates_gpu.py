@@ -4,13 +4,13 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from gumbel_mpnn.candidates import screen, screened
+from gumbel_mpnn.candidates.blocks import Block
+from gumbel_mpnn.candidates.closest_pairs import closest_pairs
+from gumbel_mpnn.candidates.nearest import nearest
+from gumbel_mpnn.candidates.screen import Screen
 from gumbel_mpnn.graph import PairGraph
-from gumbel_mpnn.graph.backend import import_kernels
-from gumbel_mpnn.rewiring.candidates import screen, screened
-from gumbel_mpnn.rewiring.candidates.blocks import Block
-from gumbel_mpnn.rewiring.candidates.closest_pairs import closest_pairs
-from gumbel_mpnn.rewiring.candidates.nearest import nearest
-from gumbel_mpnn.rewiring.candidates.screen import Screen
+from gumbel_mpnn.graph.kernels import import_kernels
 from helpers import normal, random_edges
 from similar_nodes import FEATURES, nearest_by_definition, pairs_by_definition
 

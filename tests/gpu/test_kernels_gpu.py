@@ -6,7 +6,7 @@ import torch
 from graph_cases import GRAPHS, REPLICAS, WIDTHS, check_against_float64
 from gumbel_mpnn.graph import PairGraph, SparseLayout, matmul, sampled_product
 from gumbel_mpnn.graph.attention import attention
-from gumbel_mpnn.nn import Streams, backbones
+from gumbel_mpnn.nn import ReplicaRNG, backbones
 from gumbel_mpnn.nn.activation import activate, dropout, dropout_features
 from gumbel_mpnn.nn.modules import Linear, make_norm
 from gumbel_mpnn.rewiring import GumbelMPNN
@@ -102,7 +102,7 @@ def test_products_are_the_same_to_the_last_bit_every_time():
 @pytest.mark.parametrize("probability", [0.2, 0.5, 0.9])
 def test_dropout_drops_the_share_and_scales_up_the_rest(probability):
     x = torch.ones(2, 300, 101, device="cuda", requires_grad=True)
-    out = dropout(x, probability, Streams([0, 1], "train", "cuda"))
+    out = dropout(x, probability, ReplicaRNG([0, 1], "train", "cuda"))
     dropped = (out == 0).double().mean(dim=(1, 2)).tolist()
     assert dropped == pytest.approx([probability] * 2, abs=0.01)
     assert out[out != 0].unique().tolist() == pytest.approx([1 / (1 - probability)], rel=1e-4)
@@ -113,14 +113,14 @@ def test_dropout_drops_the_share_and_scales_up_the_rest(probability):
 
 def test_full_dropout_is_nothing_and_tiny_dropout_is_next_to_nothing():
     x = torch.ones(1, 100, 10, device="cuda")
-    streams = Streams([0], "train", "cuda")
+    streams = ReplicaRNG([0], "train", "cuda")
     assert not dropout(x, 1.0, streams).any()
     torch.testing.assert_close(dropout(x, 1e-7, streams), x)
 
 
 def test_every_draw_is_another_and_does_not_depend_on_the_neighbors():
     x = torch.ones(3, 200, 8, device="cuda")
-    together, alone = Streams([4, 5, 6], "train", "cuda"), Streams([5], "train", "cuda")
+    together, alone = ReplicaRNG([4, 5, 6], "train", "cuda"), ReplicaRNG([5], "train", "cuda")
     first = [dropout(x, 0.5, together) for _ in range(3)]
     assert not torch.equal(first[0], first[1])
     for out in first:
@@ -128,7 +128,7 @@ def test_every_draw_is_another_and_does_not_depend_on_the_neighbors():
 
 
 def test_feature_dropout_gives_every_replica_its_own_mask():
-    out = dropout_features(torch.ones(40, 30, device="cuda"), 0.5, Streams([0, 1], "train", "cuda"))
+    out = dropout_features(torch.ones(40, 30, device="cuda"), 0.5, ReplicaRNG([0, 1], "train", "cuda"))
     assert out.shape == (2, 40, 30)
     assert not torch.equal(out[0], out[1])
 
@@ -138,7 +138,7 @@ def activated(device, name, nodes, width, training, dtype=torch.float32):
     norm = randomized(make_norm(name, 2, width)).to(device, dtype).train(training)
     x = (3 * normal(2, nodes, width, dtype=dtype) + 1).to(device).requires_grad_()
     bias = normal(2, 1, width, seed=2, dtype=dtype).to(device).requires_grad_()
-    out = activate(x, bias, norm, 0.0, Streams([0, 1], "train", device))
+    out = activate(x, bias, norm, 0.0, ReplicaRNG([0, 1], "train", device))
     probe = normal(2, nodes, width, seed=1, dtype=dtype).to(device)
     grads = torch.autograd.grad((out * probe).sum(), [x, bias, *norm.parameters()])
     return [value.cpu() for value in (out, *grads, *norm.buffers())]
@@ -162,11 +162,11 @@ def test_norm_and_relu_of_64_bits_are_those_of_the_cpu(name):
 def test_dropout_after_norm_and_relu_keeps_or_doubles(name):
     norm = randomized(make_norm(name, 2, 24)).float().cuda()
     x, bias = normal(2, 500, 24, dtype=torch.float32).cuda(), normal(2, 1, 24, seed=1, dtype=torch.float32).cuda()
-    plain, dropped = (activate(x, bias, norm, share, Streams([0, 1], "train", "cuda")) for share in (0.0, 0.5))
+    plain, dropped = (activate(x, bias, norm, share, ReplicaRNG([0, 1], "train", "cuda")) for share in (0.0, 0.5))
     kept = dropped != 0
     torch.testing.assert_close(dropped[kept], 2 * plain[kept])
     assert kept.sum().item() / (plain != 0).sum().item() == pytest.approx(0.5, abs=0.02)
-    alone = activate(x[1:], bias[1:], norm_of_second(norm, name), 0.5, Streams([1], "train", "cuda"))
+    alone = activate(x[1:], bias[1:], norm_of_second(norm, name), 0.5, ReplicaRNG([1], "train", "cuda"))
     torch.testing.assert_close(alone, dropped[1:])
 
 
@@ -219,7 +219,7 @@ def test_layers_of_more_numbers_than_32_bits_count():
     x = torch.zeros(1, nodes, width, device="cuda", dtype=torch.bfloat16)
     x[:, :16] = x[:, -16:] = torch.randn(16, width, device="cuda", dtype=torch.bfloat16)
     seeds, call = torch.zeros(1, dtype=torch.int64, device="cuda"), torch.zeros((), dtype=torch.int64, device="cuda")
-    from gumbel_mpnn.nn.triton_kernels import fused_dropout, norm_relu_dropout
+    from gumbel_mpnn.nn.kernels.gpu import fused_dropout, norm_relu_dropout
 
     options = {"norm": "none", "eps": 1e-5, "probability": 0.0, "seeds": seeds, "call": call}
     y = norm_relu_dropout(x, torch.zeros(1, 1, width, device="cuda"), None, None, None, None, **options)

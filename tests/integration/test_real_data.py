@@ -7,8 +7,8 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.utils import coalesce
 
+from gumbel_mpnn._util.errors import MissingDataError
 from gumbel_mpnn.data import check, get_spec, load, locate, specs
-from gumbel_mpnn.errors import MissingDataError
 
 pytestmark = pytest.mark.real_data
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from shared_store import RUNS
 
-from gumbel_mpnn.runs import locks
+from gumbel_mpnn._util import locks
 
 pytestmark = pytest.mark.skipif(locks.fcntl is None, reason="files cannot be locked here")
 

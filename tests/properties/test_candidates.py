@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gumbel_mpnn.rewiring.candidates import CandidateStrategy, Global, Local, TwoHop, blocks, candidates, similarity
+from gumbel_mpnn.candidates import CandidateStrategy, Global, Local, TwoHop, blocks, candidates, similarity
 from helpers import both_ways, edges, normal
 
 bounded = settings(max_examples=60, deadline=None)

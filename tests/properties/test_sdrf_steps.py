@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import brute_curvature as brute
+from gumbel_mpnn.baselines.sdrf import Flow
 from gumbel_mpnn.graph import PairGraph
-from gumbel_mpnn.rewiring.flow import Flow
 from helpers import edges
 
 STEPS = 8

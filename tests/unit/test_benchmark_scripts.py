@@ -124,7 +124,7 @@ def test_candidates_on_a_gpu(run_toy):
 
 
 def test_variants_of_the_search_differ(module):
-    kernels = pytest.importorskip("gumbel_mpnn.rewiring.candidates.triton_similarity")
+    kernels = pytest.importorskip("gumbel_mpnn.candidates.triton_similarity")
     variants = module("candidates_gpu").VARIANTS.values()
     as_it_is = {**asdict(kernels.TILING), "every": 1}
     assert len({tuple({**as_it_is, **changes}.items()) for changes in variants}) == len(variants)

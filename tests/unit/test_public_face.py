@@ -37,8 +37,8 @@ def test_dir_lists_the_public_names():
 
 
 def test_the_names_are_those_of_the_rooms():
+    from gumbel_mpnn._util.errors import UserError
     from gumbel_mpnn.data import load
-    from gumbel_mpnn.errors import UserError
     from gumbel_mpnn.graph import PairGraph
     from gumbel_mpnn.nn import GCN
     from gumbel_mpnn.runs import Run, fit

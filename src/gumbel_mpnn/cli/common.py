@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, ParamSpec, TypeVar
 
 import typer
 
-from gumbel_mpnn.errors import DataWarning, UserError
+from gumbel_mpnn._util.errors import DataWarning, UserError
 
 if TYPE_CHECKING:
     from gumbel_mpnn.report import Table

@@ -17,9 +17,9 @@ def demo(
     format: FormatOption = OutputFormat.text,
 ) -> None:
     """Train and compare models on a generated graph whose good edges lie under many random ones."""
-    from gumbel_mpnn.atomic import write_atomically
+    from gumbel_mpnn._util.files import write_atomically
     from gumbel_mpnn.cli.progress import ProgressMonitor
-    from gumbel_mpnn.experiments import run_demo
+    from gumbel_mpnn.paper import run_demo
     from gumbel_mpnn.report.demo_figure import demo_figure
     from gumbel_mpnn.report.run_table import run_table
 

@@ -28,8 +28,8 @@ def doctor(format: FormatOption = OutputFormat.text) -> None:
 
     import torch
 
+    from gumbel_mpnn._util.files import cache_root
     from gumbel_mpnn._version import __version__
-    from gumbel_mpnn.data.files import cache_root
     from gumbel_mpnn.report import Table
 
     rows: list[list[str | int | float | None]] = [

@@ -7,20 +7,20 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gumbel_mpnn._util.errors import MissingDataError, UserError
 from gumbel_mpnn.cli.common import note
 from gumbel_mpnn.cli.own_data import DEMO, Source
-from gumbel_mpnn.errors import MissingDataError, UserError
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
-    from gumbel_mpnn.records.index import RunIndex
+    from gumbel_mpnn.runs.query.index import RunIndex
 
 
 @contextmanager
 def open_index(runs: Path) -> Iterator[RunIndex]:
     """The index of a runs folder; records that cannot be read are named."""
-    from gumbel_mpnn.records.index import RunIndex
+    from gumbel_mpnn.runs.query.index import RunIndex
 
     if not runs.exists():
         note(f"there is no folder {runs} yet")
@@ -47,7 +47,7 @@ def made_graph(name: str, digest: str) -> Data | None:
     The sizes of a generated task share its name: of those it is the one whose data hash is `digest`, if there is one.
     """
     from gumbel_mpnn.data import demo_graph
-    from gumbel_mpnn.experiments import GENERATED
+    from gumbel_mpnn.paper import GENERATED
     from gumbel_mpnn.training import data_hash
 
     makers = {DEMO: demo_graph, **GENERATED}
@@ -65,7 +65,7 @@ def training_data(folder: Path, source: Source, root: Path | None) -> Data | Non
     None where nothing is named and nothing is here, or what is here is not the same.
     """
     from gumbel_mpnn.config import Settings
-    from gumbel_mpnn.records import find_records
+    from gumbel_mpnn.runs.query import find_records
     from gumbel_mpnn.runs.reader import read_data
     from gumbel_mpnn.training import data_hash
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn.cli.common import (
     DataRootOption,
     FormatOption,
@@ -27,7 +28,6 @@ from gumbel_mpnn.cli.own_data import (
     NodesOption,
     Source,
 )
-from gumbel_mpnn.errors import UserError
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -152,7 +152,7 @@ def _compare(
 def _settings_of_sdrf(run: Path) -> Settings | None:
     """The settings of the runs under `run` if they are of the model `sdrf`, whose graph is made anew and not kept."""
     from gumbel_mpnn.config import Settings
-    from gumbel_mpnn.records import find_records
+    from gumbel_mpnn.runs.query import find_records
 
     found = [record.settings for record in find_records(run)]
     if not found or any(settings["model"]["name"] != "sdrf" for settings in found):
@@ -184,7 +184,7 @@ def _learned(run: Path, given: Data | None, threshold: float, root: Path | None)
 def _training_graph(run: Path, given: Data | None, root: Path | None) -> Data:
     """The graph that the runs under `run` were trained on: the one given, or else read again by its name."""
     from gumbel_mpnn.data import specs
-    from gumbel_mpnn.records import find_records
+    from gumbel_mpnn.runs.query import find_records
 
     hashes = {record.settings["dataset"]: record.data_hash for record in find_records(run)}
     if len(hashes) != 1:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from gumbel_mpnn.errors import UserError
-from gumbel_mpnn.suffix import suffix_of
+from gumbel_mpnn._util.errors import UserError
+from gumbel_mpnn._util.files import suffix_of
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from gumbel_mpnn._util.errors import unknown_name
 from gumbel_mpnn.cli.common import (
     FormatOption,
     OutputFormat,
@@ -15,7 +16,6 @@ from gumbel_mpnn.cli.common import (
     preset_in_place,
     reject_early_format,
 )
-from gumbel_mpnn.errors import unknown_name
 
 app = typer.Typer(help="The settings that come with the package.", invoke_without_command=True)
 
@@ -27,7 +27,7 @@ def presets(context: typer.Context, format: FormatOption = OutputFormat.text) ->
     if context.invoked_subcommand is not None:
         reject_early_format(format, context.invoked_subcommand)
         return
-    from gumbel_mpnn.presets import list_presets
+    from gumbel_mpnn.config.presets import list_presets
     from gumbel_mpnn.report import Table
 
     emit(Table(["family", "dataset", "model"], [list(row) for row in list_presets()]), format)
@@ -44,7 +44,7 @@ def show(
     """Show the complete settings of one preset; of a model that has none and borrows its backbone's, those."""
     from torch_geometric.data import Data
 
-    from gumbel_mpnn.presets import list_presets
+    from gumbel_mpnn.config.presets import list_presets
     from gumbel_mpnn.report import Table
     from gumbel_mpnn.runs import find_preset, make_settings
     from gumbel_mpnn.training import models

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import traceback
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gumbel_mpnn._util.errors import UserError
+from gumbel_mpnn._util.files import suffix_of
 from gumbel_mpnn.cli.common import (
     DataRootOption,
     DeviceOption,
@@ -19,9 +21,9 @@ from gumbel_mpnn.cli.common import (
     in_one_sentence,
     note,
 )
-from gumbel_mpnn.cli.reproduction import SUMMARY, Request, reproduction, summarize, tell_absent
-from gumbel_mpnn.errors import UserError
-from gumbel_mpnn.suffix import suffix_of
+
+if TYPE_CHECKING:
+    from gumbel_mpnn.paper.reproduction import Request
 
 ALL = "all"
 SEEDS, QUICK_SEEDS = 3, 1
@@ -63,9 +65,10 @@ def reproduce(
     The summary has every number of the paper and trains nothing; all makes every table and the summary, but for budget,
     the search for settings that the tables rest on.
     """
-    from gumbel_mpnn.cli.workers import workers_beside
-    from gumbel_mpnn.experiments import experiments
-    from gumbel_mpnn.report.document import rows_table
+    from gumbel_mpnn.paper import experiments
+    from gumbel_mpnn.paper.document import rows_table
+    from gumbel_mpnn.paper.reproduction import Request, reproduction, tell_absent
+    from gumbel_mpnn.paper.workers import workers_beside
 
     seeds = seeds or (QUICK_SEEDS if quick else SEEDS)
     request = Request(only, dataset, splits, seeds, quick, overrides or (), data_root, runs, device, workers)
@@ -98,14 +101,15 @@ def _check_folder(folder: Path) -> None:
 
 def _tables_of_all() -> list[str]:
     """The experiments that `all` makes: those that search for settings are done before."""
-    from gumbel_mpnn.experiments import experiments
+    from gumbel_mpnn.paper import experiments
 
     return [name for name, experiment in experiments.items() if not experiment.searches]
 
 
 def _reproduce_all(request: Request, folder: Path) -> None:
     """A page for every table; one that fails is named at the end and does not keep the others from being made."""
-    from gumbel_mpnn.experiments import Collected, analyses
+    from gumbel_mpnn.paper import Collected, analyses
+    from gumbel_mpnn.paper.reproduction import SUMMARY, reproduction, summarize, tell_absent
 
     tables = (*_tables_of_all(), *analyses, SUMMARY)
     failed, collected, absent = dict[str, str](), dict[str, Collected](), set[str]()

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
+from gumbel_mpnn._util.files import suffix_of
 from gumbel_mpnn.cli.common import DataRootOption, FormatOption, OutputFormat, RunsOption, emit, in_one_sentence, note
 from gumbel_mpnn.cli.finished_runs import folder_of, training_data
 from gumbel_mpnn.cli.own_data import EdgesOption, FeaturesOption, GraphOption, LabelOption, NodesOption, Source
-from gumbel_mpnn.suffix import suffix_of
 
 
 @in_one_sentence

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn.cli.common import FormatOption, OutputFormat, RunsOption, emit, in_one_sentence, note
 from gumbel_mpnn.cli.finished_runs import open_index
-from gumbel_mpnn.errors import UserError
 
 if TYPE_CHECKING:
-    from gumbel_mpnn.records.filters import Filter
+    from gumbel_mpnn.runs.query.filters import Filter
 
 app = typer.Typer(help="What was trained: list, show, compare, export.", invoke_without_command=True)
 DatasetOption = Annotated[str | None, typer.Option("--dataset", help="Only these data sets, separated by commas.")]
@@ -60,9 +60,9 @@ def runs(
 @in_one_sentence
 def show(run: RunArgument, runs: RunsOption = Path("runs"), format: FormatOption = OutputFormat.text) -> None:
     """Show the settings of one setting's runs and what each of them ended in."""
-    from gumbel_mpnn.records import Summary, find_records
-    from gumbel_mpnn.records.filters import flat
     from gumbel_mpnn.report import Table
+    from gumbel_mpnn.runs.query import Summary, find_records
+    from gumbel_mpnn.runs.query.filters import flat
 
     with open_index(runs) as index:
         folder = index.find(run).path
@@ -96,9 +96,9 @@ def compare(
     format: FormatOption = OutputFormat.text,
 ) -> None:
     """Show the settings in which A and B differ, and how much better A is, run by run."""
-    from gumbel_mpnn.records import ENOUGH_SPLITS, find_records
-    from gumbel_mpnn.records import compare as compare_records
     from gumbel_mpnn.report import Table
+    from gumbel_mpnn.runs.query import ENOUGH_SPLITS, find_records
+    from gumbel_mpnn.runs.query import compare as compare_records
 
     with open_index(runs) as index:
         folders = [index.find(name).path for name in (a, b)]
@@ -132,7 +132,7 @@ def compare(
 
 def _differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, list[Any]]:
     """The settings that are not the same, by `table.name`; None where there is none."""
-    from gumbel_mpnn.records.filters import flat
+    from gumbel_mpnn.runs.query.filters import flat
 
     ours, theirs = flat(one), flat(other)
     pairs = {name: [ours.get(name), theirs.get(name)] for name in dict.fromkeys([*ours, *theirs])}
@@ -151,7 +151,7 @@ def export(
     runs: RunsOption = Path("runs"),
 ) -> None:
     """Write every run, or those that are chosen, for other programs."""
-    from gumbel_mpnn.records.export import export as write
+    from gumbel_mpnn.runs.query.export import export as write
 
     with open_index(runs) as index:
         count = write(index, index.settings(_filters(dataset, model, experiment, where)), to, out)
@@ -169,7 +169,7 @@ def reindex(runs: RunsOption = Path("runs")) -> None:
 
 
 def _filters(dataset: str | None, model: str | None, experiment: str | None, where: list[str] | None) -> list[Filter]:
-    from gumbel_mpnn.records.filters import Filter
+    from gumbel_mpnn.runs.query.filters import Filter
 
     named = {"dataset": dataset, "model": model, "experiment": experiment}
     chosen = [one for column, names in named.items() for one in Filter.named(column, names)]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn.cli.common import (
     DataRootOption,
     DeviceOption,
@@ -28,7 +29,6 @@ from gumbel_mpnn.cli.own_data import (
     NodesOption,
     Source,
 )
-from gumbel_mpnn.errors import UserError
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -63,9 +63,9 @@ def train(
     convolutions add their own. Runs on own files are listed by the name of the file of nodes, or of the graph.
     """
     from gumbel_mpnn.cli.progress import ProgressMonitor
+    from gumbel_mpnn.config.files import is_settings_file, merge, parse_overrides, read_settings_file
     from gumbel_mpnn.report.run_table import run_table
     from gumbel_mpnn.runs import fit
-    from gumbel_mpnn.settings_tables import is_settings_file, merge, parse_overrides, read_settings_file
 
     if predictions is not None and predictions.is_dir():
         raise UserError(f"--predictions {predictions} is a folder: name a file in it")
@@ -102,9 +102,9 @@ def train(
 
 def _what_was_read(source: str | Data, undirected: bool, model: str, preset: str | None, backbone: str | None) -> str:
     """A sentence that would show a column taken for another, or settings that nobody chose."""
+    from gumbel_mpnn.config.files import is_settings_file
     from gumbel_mpnn.data import check, get_spec
     from gumbel_mpnn.runs import find_preset
-    from gumbel_mpnn.settings_tables import is_settings_file
     from gumbel_mpnn.training import models
 
     if not isinstance(source, str):
@@ -138,7 +138,7 @@ def _write_predictions(run: Run, path: Path) -> None:
     import csv
     import io
 
-    from gumbel_mpnn.atomic import write_atomically
+    from gumbel_mpnn._util.files import write_atomically
 
     ids = run.data.get("node_ids") or range(int(run.data.num_nodes or 0))
     confidence = run.predict_proba().max(-1).values.tolist()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn.cli.common import (
     DataRootOption,
     DeviceOption,
@@ -19,10 +20,9 @@ from gumbel_mpnn.cli.common import (
     parse_range,
 )
 from gumbel_mpnn.cli.own_data import EdgesOption, FeaturesOption, GraphOption, LabelOption, NodesOption, Source
-from gumbel_mpnn.errors import UserError
 
 if TYPE_CHECKING:
-    from gumbel_mpnn.tuning import Trial
+    from gumbel_mpnn.runs.tuning import Trial
 
 
 @in_one_sentence
@@ -49,9 +49,9 @@ def tune(
 ) -> None:
     """Try settings and list them, best validation first; test figures decide nothing and are not shown."""
     from gumbel_mpnn.cli.progress import ProgressMonitor
+    from gumbel_mpnn.config.files import is_settings_file, merge, read_settings_file
     from gumbel_mpnn.report import Table
-    from gumbel_mpnn.settings_tables import is_settings_file, merge, read_settings_file
-    from gumbel_mpnn.tuning import choices, search
+    from gumbel_mpnn.runs.tuning import choices, search
 
     tables = merge(read_settings_file(space))
     if not choices(tables):

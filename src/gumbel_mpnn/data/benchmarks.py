@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from gumbel_mpnn._util.errors import unknown_name
+from gumbel_mpnn.config.registry import normal_name
 from gumbel_mpnn.data import collection, npz, ogb, planetoid
 from gumbel_mpnn.data.raw import RawGraph
 from gumbel_mpnn.data.spec import DatasetSpec, File, Form, Metric
 from gumbel_mpnn.data.splits import RANDOM_PROTOCOLS
-from gumbel_mpnn.errors import unknown_name
-from gumbel_mpnn.registry import normal_name
 
 _GITHUB = "https://raw.githubusercontent.com"
 _HETEROPHILOUS = f"{_GITHUB}/yandex-research/heterophilous-graphs/main/data"

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
+from gumbel_mpnn._util.errors import DataError
 from gumbel_mpnn.data.npz import integers, read_graph, read_npz
 from gumbel_mpnn.data.raw import RawGraph
-from gumbel_mpnn.errors import DataError
 
 _GENDER = 1  # the column of Facebook's local_info that is the label
 

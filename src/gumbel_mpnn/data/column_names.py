@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gumbel_mpnn.errors import DataError
+from gumbel_mpnn._util.errors import DataError
 
 
 def known_name(where: str, what: str, names: Mapping[str, str], wanted: str) -> str | None:

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gumbel_mpnn._util.errors import DataError, did_you_mean
 from gumbel_mpnn.data.column_names import chosen_name, known_name
-from gumbel_mpnn.errors import DataError, did_you_mean
 
 if TYPE_CHECKING:
     import pandas as pd

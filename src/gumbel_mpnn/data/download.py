@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from gumbel_mpnn.atomic import naming
+from gumbel_mpnn._util.errors import DataError
+from gumbel_mpnn._util.files import naming
 from gumbel_mpnn.data.spec import File
-from gumbel_mpnn.errors import DataError
 
 Progress = Callable[[int, int | None], None]
 

@@ -15,14 +15,13 @@ from numpy.typing import NDArray
 from torch_geometric.data import Data
 from torch_geometric.utils import is_undirected
 
-from gumbel_mpnn.atomic import write_atomically
+from gumbel_mpnn._util.errors import DataWarning, UserError, did_you_mean
+from gumbel_mpnn._util.files import suffix_of, write_atomically
 from gumbel_mpnn.data.names import check_different
 from gumbel_mpnn.data.networks import LABEL, LABEL_NAMED_BY, METRIC
 from gumbel_mpnn.data.own import GIVEN, PROBABILITY, SPLIT
 from gumbel_mpnn.data.savable import check_edges_to_save, check_nodes_to_save, count_nodes
-from gumbel_mpnn.errors import DataWarning, UserError, did_you_mean
 from gumbel_mpnn.graph import says_directed
-from gumbel_mpnn.suffix import suffix_of
 
 SUFFIXES = (".npz", ".csv", ".graphml")
 MOST_FEATURES = 100

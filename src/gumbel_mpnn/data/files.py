@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from gumbel_mpnn._util.errors import DataError, MissingDataError
+from gumbel_mpnn._util.files import cache_root
 from gumbel_mpnn.data.download import Progress, download
 from gumbel_mpnn.data.spec import DatasetSpec, File
-from gumbel_mpnn.errors import DataError, MissingDataError
 
 ENVIRONMENT_VARIABLE = "GUMBEL_MPNN_DATA"
 
@@ -40,12 +41,6 @@ class Presence:
     def downloadable(self) -> bool:
         """Whether every missing file has a public original."""
         return all(file.url for file in self.missing)
-
-
-def cache_root() -> Path:
-    """The user's cache folder, where downloads go."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "gumbel-mpnn"
 
 
 def search_roots(root: str | Path | None = None) -> list[Path]:

@@ -7,6 +7,7 @@ from pathlib import Path
 import torch
 from torch_geometric.data import Data
 
+from gumbel_mpnn._util.errors import DataError, MissingDataError, UserError
 from gumbel_mpnn.data.benchmarks import get_spec
 from gumbel_mpnn.data.download import Progress
 from gumbel_mpnn.data.files import all_found, locate, obtain
@@ -14,7 +15,6 @@ from gumbel_mpnn.data.planetoid import read_geom_gcn_splits
 from gumbel_mpnn.data.raw import Masks, RawGraph, count_edges, set_edges, set_masks
 from gumbel_mpnn.data.spec import DatasetSpec, Form
 from gumbel_mpnn.data.splits import RANDOM_PROTOCOLS, random_masks
-from gumbel_mpnn.errors import DataError, MissingDataError, UserError
 from gumbel_mpnn.graph import check_edges
 
 

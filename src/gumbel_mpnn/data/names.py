@@ -8,7 +8,7 @@ from typing import Any
 
 from torch_geometric.data import Batch, Data
 
-from gumbel_mpnn.errors import DataError
+from gumbel_mpnn._util.errors import DataError
 
 
 def class_names_of(data: Data) -> Sequence[Any] | None:

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
+from gumbel_mpnn._util.errors import DataError, UserError, did_you_mean
 from gumbel_mpnn.data.column_names import chosen_name, known_name, same_names
 from gumbel_mpnn.data.own import GIVEN, PROBABILITY, SPLIT, assemble, named_after, warn_of_mixed
-from gumbel_mpnn.errors import DataError, UserError, did_you_mean
 
 LABEL = "label"
 """The node attribute that `save_graph` writes the label to."""

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gumbel_mpnn._util.errors import DataError
 from gumbel_mpnn.data.names import check_different
 from gumbel_mpnn.data.raw import Masks, RawGraph, label_hint, mask_of
-from gumbel_mpnn.errors import DataError
 
 MOST_NODES = 2**31 - 1
 """The pairs of nodes that runs keep are 32-bit numbers."""

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gumbel_mpnn._util.errors import DataError
 from gumbel_mpnn.data.npz import integers, read_masks, read_npz
 from gumbel_mpnn.data.raw import Masks, RawGraph, mask_of
-from gumbel_mpnn.errors import DataError
 
 STRUCTURE = (
     "raw/edge.csv.gz",

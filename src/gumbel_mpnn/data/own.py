@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
+from gumbel_mpnn._util.errors import DataError, DataWarning
+from gumbel_mpnn.config.presets import list_presets
+from gumbel_mpnn.config.registry import normal_name
 from gumbel_mpnn.data.benchmarks import specs
 from gumbel_mpnn.data.npz import read_graph
 from gumbel_mpnn.data.raw import BoolArray, IntArray, Masks, RawGraph, set_edges
 from gumbel_mpnn.data.validate import check
-from gumbel_mpnn.errors import DataError, DataWarning
 from gumbel_mpnn.graph import check_edges
-from gumbel_mpnn.presets import list_presets
-from gumbel_mpnn.registry import normal_name
 
 SPLIT = "split"  # the column or attribute that says train, val or test
 PROBABILITY = "probability"  # the column or attribute that says how likely a rewiring found an edge

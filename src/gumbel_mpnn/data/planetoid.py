@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gumbel_mpnn._util.errors import DataError
 from gumbel_mpnn.data.npz import read_npz
 from gumbel_mpnn.data.raw import Masks, RawGraph, mask_of
 from gumbel_mpnn.data.safe_pickle import read_pickle
-from gumbel_mpnn.errors import DataError
 
 # The part called x is left out: it repeats the first rows of allx.
 PARTS = ("tx", "allx", "y", "ty", "ally", "graph", "test.index")

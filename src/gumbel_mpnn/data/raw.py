@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch_geometric.data import Data
 from torch_geometric.utils import coalesce, to_undirected
 
-from gumbel_mpnn.errors import DataError
+from gumbel_mpnn._util.errors import DataError
 from gumbel_mpnn.graph import undirected_keys
 
 BoolArray = NDArray[np.bool_]

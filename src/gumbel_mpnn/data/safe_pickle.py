@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gumbel_mpnn.errors import DataError
+from gumbel_mpnn._util.errors import DataError
 
 
 def read_pickle(path: Path) -> Any:

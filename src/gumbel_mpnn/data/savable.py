@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
+from gumbel_mpnn._util.errors import DataError
 from gumbel_mpnn.data.validate import check_label_form
-from gumbel_mpnn.errors import DataError
 from gumbel_mpnn.graph import check_edges, edge_index_of
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from gumbel_mpnn._util.errors import unknown_name
 from gumbel_mpnn.data.raw import RawGraph
-from gumbel_mpnn.errors import unknown_name
 
 Metric = Literal["accuracy", "roc_auc"]
 

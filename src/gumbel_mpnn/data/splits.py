@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 from torch_geometric.data import Data
 
+from gumbel_mpnn._util.errors import DataError, check_at_least, unknown_name
 from gumbel_mpnn.data.names import class_names_of
 from gumbel_mpnn.data.raw import Masks, set_masks
-from gumbel_mpnn.errors import DataError, check_at_least, unknown_name
 
 Seed = int | Sequence[int]
 

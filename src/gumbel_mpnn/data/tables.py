@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
+from gumbel_mpnn._util.errors import DataError
 from gumbel_mpnn.data.csv_file import Header, check_column, known_column, line_of, read_header, read_table
 from gumbel_mpnn.data.own import GIVEN, PROBABILITY, SPLIT, assemble, named_after, warn_of_mixed
-from gumbel_mpnn.errors import DataError
 
 if TYPE_CHECKING:
     import pandas as pd

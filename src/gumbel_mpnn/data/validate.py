@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from gumbel_mpnn._util.errors import DataError
 from gumbel_mpnn.data.names import class_names_of, node_ids_of
 from gumbel_mpnn.data.raw import label_hint
 from gumbel_mpnn.data.splits import check_masks
-from gumbel_mpnn.errors import DataError
 from gumbel_mpnn.graph import check_edges, check_weights, edge_index_of, pair_key, pairs_of, undirected_keys
 
 

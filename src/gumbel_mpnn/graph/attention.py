@@ -9,8 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from gumbel_mpnn.graph import backend
-from gumbel_mpnn.graph.first_order import first_order
+from gumbel_mpnn._util.no_double_backward import first_order
+from gumbel_mpnn.graph import kernels as backend
 from gumbel_mpnn.graph.layout import SparseLayout
 from gumbel_mpnn.graph.sparse import matmul, multiply_transposed, sampled_product
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gumbel_mpnn.errors import DataError
+from gumbel_mpnn._util.errors import DataError
 from gumbel_mpnn.graph.pairs import ordered, pair_key
 
 

@@ -8,7 +8,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from gumbel_mpnn.errors import UserError
+from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn.graph.chunks import Chunks
 
 INT32_MAX = 2**31 - 1

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gumbel_mpnn.errors import UserError
+from gumbel_mpnn._util.errors import UserError
+from gumbel_mpnn._util.tensor_cache import TensorCache, lasting_property
 from gumbel_mpnn.graph.edge_list import (
     ListedEdges,
     check_candidates,
@@ -19,7 +20,6 @@ from gumbel_mpnn.graph.edge_list import (
     edge_index_of,
 )
 from gumbel_mpnn.graph.layout import SparseLayout
-from gumbel_mpnn.graph.memo import Memo, lasting_property
 from gumbel_mpnn.graph.pairs import contains, pairs_of
 from gumbel_mpnn.graph.sparse import matmul, sampled_product
 
@@ -264,5 +264,5 @@ def _both_ways(index: Tensor) -> Tensor:
     return torch.cat([index, index.flip(0)], dim=1) if index.dim() == 2 else index
 
 
-_layouts: Memo[tuple[PairGraph, ListedEdges | None]] = Memo()
-_weighted: Memo[PairGraph] = Memo()
+_layouts: TensorCache[tuple[PairGraph, ListedEdges | None]] = TensorCache()
+_weighted: TensorCache[PairGraph] = TensorCache()

@@ -8,8 +8,8 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from gumbel_mpnn._util.tensor_cache import TensorCache
 from gumbel_mpnn.graph.attention import attention, averages
-from gumbel_mpnn.graph.memo import Memo
 from gumbel_mpnn.graph.pair_graph import PairGraph
 from gumbel_mpnn.graph.symmetric import symmetric_product
 
@@ -84,4 +84,4 @@ class WeightedGraph:
         return averages(self.graph.arcs, share.unflatten(0, by_head), own_share.unflatten(0, by_head), x)
 
 
-_plain: Memo[WeightedGraph] = Memo()
+_plain: TensorCache[WeightedGraph] = TensorCache()

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gumbel_mpnn.errors import unknown_name
+from gumbel_mpnn._util.errors import unknown_name
 from gumbel_mpnn.graph import PairGraph, distinct_pairs, edge_index_of
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gumbel_mpnn.errors import DataError, unknown_name
+from gumbel_mpnn._util.errors import DataError, unknown_name
 from gumbel_mpnn.graph import check_edges, edge_index_of, pairs_of, undirected_keys
 
 Convention = Literal["coalesced", "as_listed"]

@@ -7,8 +7,8 @@ import hashlib
 import numpy as np
 import torch
 
-from gumbel_mpnn.data import array_cache
-from gumbel_mpnn.data.digest import add_tensor
+from gumbel_mpnn._util import content_cache as array_cache
+from gumbel_mpnn._util.content_cache import add_tensor
 from gumbel_mpnn.measures.expectation import FloatArray
 from gumbel_mpnn.measures.mixture_search import Mixture, SearchOptions, best_mixture
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gumbel_mpnn.errors import UserError, check_at_least
+from gumbel_mpnn._util.errors import UserError, check_at_least
 from gumbel_mpnn.measures.expectation import Fit, FloatArray, IntArray, Points, expectation_maximization, moments
 
 SMALLEST_REGULARIZATION = 1e-8

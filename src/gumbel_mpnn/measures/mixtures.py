@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gumbel_mpnn.errors import DataError, UserError, check_whole
+from gumbel_mpnn._util.errors import DataError, UserError, check_whole
 from gumbel_mpnn.measures.edges import class_count, labels_of
 from gumbel_mpnn.measures.kept_mixtures import kept_mixture
 from gumbel_mpnn.measures.mixture_search import Mixture, SearchOptions, best_mixture

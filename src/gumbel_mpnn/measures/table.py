@@ -9,7 +9,7 @@ from typing import Any
 
 from torch_geometric.data import Data
 
-from gumbel_mpnn.errors import unknown_name
+from gumbel_mpnn._util.errors import unknown_name
 from gumbel_mpnn.measures.degrees import degree_max, degree_mean, degree_min, num_components, num_edges, num_nodes
 from gumbel_mpnn.measures.edges import Convention, node_count, undirected_edges
 from gumbel_mpnn.measures.homophily import adjusted_homophily, edge_homophily, label_informativeness

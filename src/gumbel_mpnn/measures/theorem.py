@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gumbel_mpnn.errors import DataError, UserError
+from gumbel_mpnn._util.errors import DataError, UserError
 from gumbel_mpnn.measures.edges import class_count, labels_of
 from gumbel_mpnn.measures.neighborhoods import neighborhood_distributions
 

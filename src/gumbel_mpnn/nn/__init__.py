@@ -2,7 +2,7 @@
 
 from gumbel_mpnn.nn.backbone import GAT, GCN, MLP, Backbone, GraphSAGE, backbones, make_backbone
 from gumbel_mpnn.nn.features import SparseFeatures, as_features
-from gumbel_mpnn.nn.streams import Streams, derive_seed
+from gumbel_mpnn.nn.replica_rng import ReplicaRNG, derive_seed
 
 __all__ = [
     "GAT",
@@ -10,8 +10,8 @@ __all__ = [
     "MLP",
     "Backbone",
     "GraphSAGE",
+    "ReplicaRNG",
     "SparseFeatures",
-    "Streams",
     "as_features",
     "backbones",
     "derive_seed",

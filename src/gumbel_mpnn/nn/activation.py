@@ -8,10 +8,10 @@ from torch import Tensor, nn
 from gumbel_mpnn.nn.features import SparseFeatures
 from gumbel_mpnn.nn.kernels import gpu_kernels
 from gumbel_mpnn.nn.modules import BatchNorm, LayerNorm
-from gumbel_mpnn.nn.streams import Streams
+from gumbel_mpnn.nn.replica_rng import ReplicaRNG
 
 
-def activate(x: Tensor, bias: Tensor, norm: nn.Module, probability: float, streams: Streams) -> Tensor:
+def activate(x: Tensor, bias: Tensor, norm: nn.Module, probability: float, streams: ReplicaRNG) -> Tensor:
     """dropout(relu(norm(x + bias))) for x [R, N, D], in one pass on a GPU; nothing is dropped outside training."""
     probability = probability if norm.training else 0.0
     kernels = gpu_kernels(x.device)
@@ -36,7 +36,7 @@ def activate(x: Tensor, bias: Tensor, norm: nn.Module, probability: float, strea
     return out
 
 
-def dropout(x: Tensor, probability: float, streams: Streams) -> Tensor:
+def dropout(x: Tensor, probability: float, streams: ReplicaRNG) -> Tensor:
     """Zero entries of [R, ...] with `probability`, each replica from its own stream, and scale up the rest."""
     if probability == 0:
         return x
@@ -47,7 +47,7 @@ def dropout(x: Tensor, probability: float, streams: Streams) -> Tensor:
     return x * mask.to(x.dtype).mul_(1 / kept) if kept else torch.zeros_like(x)
 
 
-def dropout_features(x: Tensor | SparseFeatures, probability: float, streams: Streams) -> Tensor | SparseFeatures:
+def dropout_features(x: Tensor | SparseFeatures, probability: float, streams: ReplicaRNG) -> Tensor | SparseFeatures:
     """The same on features that the replicas share until here."""
     if probability == 0:
         return x

@@ -11,7 +11,8 @@ from typing import Any, ClassVar
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from gumbel_mpnn.errors import UserError, check_at_least, check_between, check_whole, did_you_mean
+from gumbel_mpnn._util.errors import UserError, check_at_least, check_between, check_whole, did_you_mean
+from gumbel_mpnn.config.registry import Registry
 from gumbel_mpnn.graph import PairGraph, WeightedGraph
 from gumbel_mpnn.nn.activation import activate, dropout, dropout_features
 from gumbel_mpnn.nn.convs import Conv, DenseConv, GATConv, GCNConv, SAGEConv
@@ -19,8 +20,7 @@ from gumbel_mpnn.nn.features import SparseFeatures
 from gumbel_mpnn.nn.inputs import model_input
 from gumbel_mpnn.nn.loss import cross_entropy
 from gumbel_mpnn.nn.modules import Linear, ReplicaModule, make_norm
-from gumbel_mpnn.nn.streams import Streams, replica_seeds
-from gumbel_mpnn.registry import Registry
+from gumbel_mpnn.nn.replica_rng import ReplicaRNG, replica_seeds
 
 
 class Backbone(ReplicaModule, ABC):
@@ -77,7 +77,7 @@ class Backbone(ReplicaModule, ABC):
         self.shortcuts = nn.ModuleList(Linear(count, i, hidden_channels) for i in widths[:-1] if residual)
         self.norms = nn.ModuleList(make_norm(norm, count, hidden_channels) for _ in range(num_layers))
         self.head = Linear(count, hidden_channels, out_channels)
-        self._streams: Streams | None = None
+        self._streams: ReplicaRNG | None = None
         self.reset_parameters()
 
     @abstractmethod
@@ -86,13 +86,13 @@ class Backbone(ReplicaModule, ABC):
 
     def reset_parameters(self) -> None:
         """Draw all parameters anew from the replicas' seeds."""
-        self.init_parameters(Streams(self.seeds, "init"))
+        self.init_parameters(ReplicaRNG(self.seeds, "init"))
 
     @property
-    def streams(self) -> Streams:
+    def streams(self) -> ReplicaRNG:
         """The random streams of training, on the device of the model."""
         if self._streams is None or self._streams.device != self.head.weight.device:
-            self._streams = Streams(self.seeds, "train", self.head.weight.device)
+            self._streams = ReplicaRNG(self.seeds, "train", self.head.weight.device)
         return self._streams
 
     def forward(

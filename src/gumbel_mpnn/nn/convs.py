@@ -12,12 +12,12 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor, nn
 
-from gumbel_mpnn.errors import UserError
+from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn.graph import WeightedGraph
 from gumbel_mpnn.nn.features import SparseFeatures
-from gumbel_mpnn.nn.linear_sum import Inputs, linear_sum
+from gumbel_mpnn.nn.fused_linear import Inputs, linear_sum
 from gumbel_mpnn.nn.modules import Linear, ReplicaModule
-from gumbel_mpnn.nn.streams import Streams
+from gumbel_mpnn.nn.replica_rng import ReplicaRNG
 
 
 class Conv(ReplicaModule, ABC):
@@ -63,7 +63,7 @@ class GCNConv(Conv):
         self.linear = Linear(replicas, in_channels, out_channels, bias=False, glorot=True)
         self.bias = nn.Parameter(torch.zeros(replicas, 1, out_channels))
 
-    def init_own_parameters(self, streams: Streams) -> None:
+    def init_own_parameters(self, streams: ReplicaRNG) -> None:
         """Bias 0."""
         nn.init.zeros_(self.bias)
 
@@ -118,7 +118,7 @@ class GATConv(Conv):
         self.target = nn.Parameter(torch.empty(replicas, heads, width))
         self.bias = nn.Parameter(torch.zeros(replicas, 1, out_channels))
 
-    def init_own_parameters(self, streams: Streams) -> None:
+    def init_own_parameters(self, streams: ReplicaRNG) -> None:
         """Glorot attention vectors, bias 0."""
         _, heads, width = self.source.shape
         bound = math.sqrt(6 / (heads + width))

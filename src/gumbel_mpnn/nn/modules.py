@@ -9,19 +9,19 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from gumbel_mpnn.errors import unknown_name
-from gumbel_mpnn.graph.first_order import first_order
-from gumbel_mpnn.nn.linear_sum import Inputs, linear_sum
-from gumbel_mpnn.nn.streams import Streams
+from gumbel_mpnn._util.errors import unknown_name
+from gumbel_mpnn._util.no_double_backward import first_order
+from gumbel_mpnn.nn.fused_linear import Inputs, linear_sum
+from gumbel_mpnn.nn.replica_rng import ReplicaRNG
 
 
 class ReplicaModule(nn.Module):
     """A module whose parameters hold R replicas and are drawn from R streams."""
 
-    def init_own_parameters(self, streams: Streams) -> None:
+    def init_own_parameters(self, streams: ReplicaRNG) -> None:
         """Draw the parameters that are this module's own, not those of modules within it."""
 
-    def init_parameters(self, streams: Streams) -> None:
+    def init_parameters(self, streams: ReplicaRNG) -> None:
         """Draw the parameters of this module and of all modules within it, in their order."""
         for module in self.modules():
             if isinstance(module, ReplicaModule):
@@ -39,7 +39,7 @@ class Linear(ReplicaModule):
         self.weight = nn.Parameter(torch.empty(replicas, in_channels, out_channels))
         self.bias = nn.Parameter(torch.empty(replicas, 1, out_channels)) if bias else None
 
-    def init_own_parameters(self, streams: Streams) -> None:
+    def init_own_parameters(self, streams: ReplicaRNG) -> None:
         """Glorot's uniform range with bias 0 (as PyG's layers), or that of `torch.nn.Linear`."""
         _, fan_in, fan_out = self.weight.shape
         bound = math.sqrt(6 / (fan_in + fan_out)) if self.glorot else 1 / math.sqrt(max(fan_in, 1))
@@ -65,7 +65,7 @@ class LayerNorm(ReplicaModule):
         self.weight = nn.Parameter(torch.empty(replicas, 1, channels))
         self.bias = nn.Parameter(torch.empty(replicas, 1, channels))
 
-    def init_own_parameters(self, streams: Streams) -> None:
+    def init_own_parameters(self, streams: ReplicaRNG) -> None:
         """Start at the identity."""
         nn.init.ones_(self.weight)
         nn.init.zeros_(self.bias)
@@ -89,7 +89,7 @@ class BatchNorm(ReplicaModule):
         self.register_buffer("running_mean", torch.empty(replicas, 1, channels))
         self.register_buffer("running_var", torch.empty(replicas, 1, channels))
 
-    def init_own_parameters(self, streams: Streams) -> None:
+    def init_own_parameters(self, streams: ReplicaRNG) -> None:
         """Start at the identity."""
         nn.init.ones_(self.weight)
         nn.init.zeros_(self.bias)

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from gumbel_mpnn.experiments import Chart
-from gumbel_mpnn.experiments.base import Row
+from gumbel_mpnn._util.files import suffix_of
+from gumbel_mpnn.paper import Chart
+from gumbel_mpnn.paper.base import Row
 from gumbel_mpnn.report.names import MODEL_COLUMN, MODEL_NAMES
 from gumbel_mpnn.report.style import PALETTE, figure_style
-from gumbel_mpnn.suffix import suffix_of
 
 MARKERS = "osD^vPX"
 

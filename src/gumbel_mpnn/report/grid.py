@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from gumbel_mpnn.experiments import Grid
-from gumbel_mpnn.experiments.base import Row
+from gumbel_mpnn.paper import Grid
+from gumbel_mpnn.paper.base import Row
 from gumbel_mpnn.report.names import MODEL_NAMES
 from gumbel_mpnn.report.table import Table
 

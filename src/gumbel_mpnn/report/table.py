@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from gumbel_mpnn.fixed import Fixed
+from gumbel_mpnn._util.fixed import Fixed
 
 Cell = str | int | float | None
 Format = Literal["text", "json", "csv", "markdown", "latex"]

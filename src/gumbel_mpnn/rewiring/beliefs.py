@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from gumbel_mpnn.nn import SparseFeatures, Streams
+from gumbel_mpnn.nn import ReplicaRNG, SparseFeatures
 from gumbel_mpnn.nn.activation import dropout
 from gumbel_mpnn.nn.modules import Linear, ReplicaModule
 
@@ -20,7 +20,7 @@ class BeliefHead(ReplicaModule):
         self.hidden = Linear(replicas, num_features, WIDTH)
         self.out = Linear(replicas, WIDTH, num_classes)
 
-    def forward(self, features: Tensor | SparseFeatures, streams: Streams) -> Tensor:
+    def forward(self, features: Tensor | SparseFeatures, streams: ReplicaRNG) -> Tensor:
         """Logits [R, N, C]."""
         logits: Tensor = self.out(dropout(torch.relu(self.hidden(features)), DROPOUT * self.training, streams))
         return logits

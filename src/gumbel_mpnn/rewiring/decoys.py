@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from gumbel_mpnn.graph import PairGraph, contains, pair_key
-from gumbel_mpnn.nn import Streams
+from gumbel_mpnn.nn import ReplicaRNG
 
 FLOODED = 0.2
 """Share of the nodes that decoys are drawn for."""
@@ -54,7 +54,7 @@ class Decoys:
         keys = [pair_key(some.pair_index, some.num_nodes) for some in (graph, joined)]
         return cls(joined, ~contains(*keys))
 
-    def draw(self, streams: Streams) -> Flood:
+    def draw(self, streams: ReplicaRNG) -> Flood:
         """The decoys of one step, for each replica: none in half of the steps, else any share of them."""
         level = ((streams.noise(1) - CLEAN) / (1 - CLEAN)).clamp(min=0)
         return Flood(self, self.is_decoy & (streams.noise(self.graph.num_pairs) < level.square()))

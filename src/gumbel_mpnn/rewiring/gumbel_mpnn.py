@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from gumbel_mpnn._util.errors import UserError
+from gumbel_mpnn._util.tensor_cache import TensorCache
 from gumbel_mpnn.config import RewiringSettings
-from gumbel_mpnn.errors import UserError
 from gumbel_mpnn.graph import PairGraph, WeightedGraph
-from gumbel_mpnn.graph.memo import Memo
-from gumbel_mpnn.nn import SparseFeatures, Streams, backbones, make_backbone
+from gumbel_mpnn.nn import ReplicaRNG, SparseFeatures, backbones, make_backbone
 from gumbel_mpnn.nn.loss import cross_entropy
 from gumbel_mpnn.rewiring.decoys import Decoys
 from gumbel_mpnn.rewiring.evaluating import evaluating
@@ -108,8 +108,8 @@ class GumbelMPNN(RewiringModel):
         drawn_in_evaluation = self.settings.evaluation == "mean_of_samples"
         # Predictions then depend on the seeds: they are part of the state.
         self.register_buffer("evaluation_seeds", torch.tensor(self.backbone.seeds) if drawn_in_evaluation else None)
-        self._evaluation_streams: Streams | None = None
-        self._decoyed: Memo[Decoys] = Memo()
+        self._evaluation_streams: ReplicaRNG | None = None
+        self._decoyed: TensorCache[Decoys] = TensorCache()
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -118,7 +118,7 @@ class GumbelMPNN(RewiringModel):
         self._init_rewirer(self.backbone.seeds)
 
     @property
-    def streams(self) -> Streams:
+    def streams(self) -> ReplicaRNG:
         """The random streams of training."""
         return self.backbone.streams
 
@@ -220,7 +220,7 @@ class GumbelMPNN(RewiringModel):
         streams = self._evaluation_streams
         if streams is None or streams.device != theta.device:
             seeds = self.backbone.seeds if self.evaluation_seeds is None else self.evaluation_seeds.tolist()
-            streams = self._evaluation_streams = Streams(seeds, "evaluate", theta.device)
+            streams = self._evaluation_streams = ReplicaRNG(seeds, "evaluate", theta.device)
         streams.rewind()
         total, weight = theta.new_zeros(()), torch.zeros_like(theta)
         for _ in range(count):

@@ -8,10 +8,10 @@ from typing import Any
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from gumbel_mpnn.errors import UserError
+from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn.graph import PairGraph, WeightedGraph
-from gumbel_mpnn.nn import Streams
-from gumbel_mpnn.nn.streams import replica_seeds
+from gumbel_mpnn.nn import ReplicaRNG
+from gumbel_mpnn.nn.replica_rng import replica_seeds
 from gumbel_mpnn.rewiring.rewired_graph import RewiredGraph
 from gumbel_mpnn.rewiring.rewiring_model import RewiringModel, own_settings
 
@@ -49,7 +49,7 @@ class Rewired(RewiringModel):
         self.model = model
         self._add_rewirer(in_channels, out_channels)
         self.seeds = replica_seeds(seeds, 1)
-        self._streams: Streams | None = None
+        self._streams: ReplicaRNG | None = None
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -57,11 +57,11 @@ class Rewired(RewiringModel):
         self._init_rewirer(self.seeds)
 
     @property
-    def streams(self) -> Streams:
+    def streams(self) -> ReplicaRNG:
         """The random streams of training, on the device of the model."""
         device = self.rewirer.origin.device
         if self._streams is None or self._streams.device != device:
-            self._streams = Streams(self.seeds, "train", device)
+            self._streams = ReplicaRNG(self.seeds, "train", device)
         return self._streams
 
     def forward(

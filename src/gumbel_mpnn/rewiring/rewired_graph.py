@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gumbel_mpnn.errors import check_between
+from gumbel_mpnn._util.errors import check_between
 from gumbel_mpnn.graph import PairGraph, without_pairs
-from gumbel_mpnn.rewiring.batches import can_be_taken_apart, renew_numbers, renew_pairs
+from gumbel_mpnn.graph.batches import can_be_taken_apart, renew_numbers, renew_pairs
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,11 +9,11 @@ from torch import Tensor, nn
 
 from gumbel_mpnn.config import RewiringSettings
 from gumbel_mpnn.graph import PairGraph
-from gumbel_mpnn.nn import Streams
+from gumbel_mpnn.nn import ReplicaRNG
 from gumbel_mpnn.nn.modules import ReplicaModule
+from gumbel_mpnn.rewiring.edge_models import NodeView, Scorer, scorers
 from gumbel_mpnn.rewiring.rewired_graph import RewiredGraph
 from gumbel_mpnn.rewiring.sampler import sample
-from gumbel_mpnn.rewiring.scorers import NodeView, Scorer, scorers
 
 
 class Rewirer(ReplicaModule):
@@ -39,7 +39,7 @@ class Rewirer(ReplicaModule):
         else:
             self.register_buffer("origin", bias)
 
-    def init_own_parameters(self, streams: Streams) -> None:
+    def init_own_parameters(self, streams: ReplicaRNG) -> None:
         """Given edges start at probability `keep` and candidates at `add`, or all at ½."""
         with torch.no_grad():
             for column, probability in enumerate((self.settings.add, self.settings.keep)):
@@ -57,7 +57,7 @@ class Rewirer(ReplicaModule):
         first, last = self.settings.tau, self.settings.tau_end
         return first * (last / first) ** progress if first != last else first
 
-    def sampled(self, theta: Tensor, graph: PairGraph, streams: Streams, progress: Tensor | float) -> RewiredGraph:
+    def sampled(self, theta: Tensor, graph: PairGraph, streams: ReplicaRNG, progress: Tensor | float) -> RewiredGraph:
         """One graph drawn for each replica."""
         return RewiredGraph(graph, theta, sample(theta, self.temperature(progress), streams, hard=self.settings.hard))
 

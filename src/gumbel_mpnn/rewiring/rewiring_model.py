@@ -11,20 +11,20 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from gumbel_mpnn._util.errors import UserError, check_between
 from gumbel_mpnn.config import RewiringSettings, rewiring_settings
-from gumbel_mpnn.errors import UserError, check_between
 from gumbel_mpnn.graph import PairGraph
-from gumbel_mpnn.nn import SparseFeatures, Streams
+from gumbel_mpnn.nn import ReplicaRNG, SparseFeatures
 from gumbel_mpnn.nn.inputs import check_features, model_input
 from gumbel_mpnn.nn.loss import cross_entropy
 from gumbel_mpnn.nn.modules import ReplicaModule
 from gumbel_mpnn.rewiring.beliefs import BeliefHead
 from gumbel_mpnn.rewiring.decoys import Flood
+from gumbel_mpnn.rewiring.edge_models import NodeView
 from gumbel_mpnn.rewiring.evaluating import evaluating
 from gumbel_mpnn.rewiring.regularizers.base import labels_of
 from gumbel_mpnn.rewiring.rewired_graph import RewiredGraph, as_data
 from gumbel_mpnn.rewiring.rewirer import Rewirer
-from gumbel_mpnn.rewiring.scorers import NodeView
 
 OF_THE_REWIRER = ("scorer", "channels", "origin", "keep", "add", "tau", "tau_end", "hard", "evaluation")
 """Settings that act in a loop of one's own; the others are those of `fit`, and of what is added to a loss."""
@@ -55,7 +55,7 @@ class RewiringModel(ReplicaModule, ABC):
 
     @property
     @abstractmethod
-    def streams(self) -> Streams:
+    def streams(self) -> ReplicaRNG:
         """The random streams of training."""
 
     def auxiliary_loss(self, data: Data) -> Tensor:
@@ -119,7 +119,7 @@ class RewiringModel(ReplicaModule, ABC):
 
     def _init_rewirer(self, seeds: Sequence[int]) -> None:
         """Draw the parameters of the rewirer and of the belief head anew."""
-        streams = Streams(seeds, "init rewiring")
+        streams = ReplicaRNG(seeds, "init rewiring")
         for part in (self.rewirer, self.belief_head):
             if part is not None:
                 part.init_parameters(streams)

@@ -10,14 +10,14 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from gumbel_mpnn.errors import UserError
-from gumbel_mpnn.nn import Streams
+from gumbel_mpnn._util.errors import UserError
+from gumbel_mpnn.nn import ReplicaRNG
 
 SMALLEST = torch.finfo(torch.float32).eps
 """Uniform numbers are kept this far from 0 and 1: the noise stays finite, below 16 in absolute value."""
 
 
-def sample(theta: Tensor, tau: Tensor | float, streams: Streams, *, hard: bool = True) -> Tensor:
+def sample(theta: Tensor, tau: Tensor | float, streams: ReplicaRNG, *, hard: bool = True) -> Tensor:
     """One draw of every pair's weight, [R, P] → [R, P].
 
     Args:

@@ -8,7 +8,7 @@ import torch
 
 from gumbel_mpnn._version import __version__
 from gumbel_mpnn.config import Settings
-from gumbel_mpnn.records import Record
+from gumbel_mpnn.runs.query import Record
 from gumbel_mpnn.training import Outcome
 
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from torch_geometric.data import Data
 
+from gumbel_mpnn.candidates.chosen import DATA
 from gumbel_mpnn.config import Settings
+from gumbel_mpnn.config.files import is_settings_file, merge, parse_overrides, read_settings_file
 from gumbel_mpnn.graph import without_candidates
-from gumbel_mpnn.rewiring.candidates.chosen import DATA
-from gumbel_mpnn.settings_tables import is_settings_file, merge, parse_overrides, read_settings_file
 
 OF_A_SEARCH = frozenset({"candidates", "per_node", "pairs", "similarity"})
 """Rewiring settings of a person who wants candidates to be searched for, or none at all."""

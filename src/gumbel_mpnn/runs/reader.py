@@ -10,9 +10,9 @@ from pathlib import Path
 import torch
 from torch_geometric.data import Data
 
+from gumbel_mpnn._util.errors import DataError, DataWarning
 from gumbel_mpnn.config import DataSettings
 from gumbel_mpnn.data import GraphFacts, add_splits, check, get_spec, load
-from gumbel_mpnn.errors import DataError, DataWarning
 from gumbel_mpnn.graph import says_directed
 from gumbel_mpnn.training import data_hash
 

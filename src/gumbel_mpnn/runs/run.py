@@ -13,13 +13,13 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gumbel_mpnn.atomic import write_atomically
+from gumbel_mpnn._util.errors import DataError, UserError
+from gumbel_mpnn._util.files import write_atomically
 from gumbel_mpnn.config import Settings
 from gumbel_mpnn.data.names import class_names_of
-from gumbel_mpnn.errors import DataError, UserError
-from gumbel_mpnn.records import Record, Summary
 from gumbel_mpnn.rewiring.rewired_graph import as_data
-from gumbel_mpnn.runs.learned import Learned
+from gumbel_mpnn.runs.graph_file import Learned
+from gumbel_mpnn.runs.query import Record, Summary
 from gumbel_mpnn.runs.store import SettingFolder
 from gumbel_mpnn.training import Model, Task, build_model, metrics, pick_device, prepare
 from gumbel_mpnn.training.precision import class_scores, pair_probability

@@ -10,13 +10,13 @@ from typing import Any
 
 from torch_geometric.data import Data
 
+from gumbel_mpnn._util.errors import UserError, did_you_mean
+from gumbel_mpnn.baselines import BackboneModel
 from gumbel_mpnn.config import Settings, constant_temperature, resolve
+from gumbel_mpnn.config.files import is_settings_file, merge, parse_overrides, read_settings_file
+from gumbel_mpnn.config.presets import preset_origin, read_preset
 from gumbel_mpnn.data import get_spec
-from gumbel_mpnn.errors import UserError, did_you_mean
 from gumbel_mpnn.nn import backbones
-from gumbel_mpnn.presets import preset_origin, read_preset
-from gumbel_mpnn.rewiring import OnBackbone
-from gumbel_mpnn.settings_tables import is_settings_file, merge, parse_overrides, read_settings_file
 from gumbel_mpnn.training import models
 
 
@@ -68,7 +68,7 @@ def find_preset(family: str, dataset: str, model: str, backbone: str | None = No
     """
     kind, owners = models[model], [models.canonical(model)]
     asked = None if backbone is None else backbones.canonical(str(backbone))
-    if issubclass(kind, OnBackbone):
+    if issubclass(kind, BackboneModel):
         owners.append(asked or kind.default_backbone)
     for owner in owners:
         tables = read_preset(family, dataset, owner, asked)

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from torch import Tensor
 
-from gumbel_mpnn.atomic import write_atomically
-from gumbel_mpnn.config import Settings
-from gumbel_mpnn.errors import DataError, DivergedError
+from gumbel_mpnn._util.errors import DataError, DivergedError
+from gumbel_mpnn._util.files import write_atomically
+from gumbel_mpnn.config import Replica, Settings
 from gumbel_mpnn.graph import PairGraph
-from gumbel_mpnn.records import HISTORY, RECORD, Record, Replica, read_record
-from gumbel_mpnn.runs.learned import GRAPH, Learned, pack, read_learned
+from gumbel_mpnn.runs.graph_file import GRAPH, Learned, pack, read_learned
+from gumbel_mpnn.runs.query import HISTORY, RECORD, Record, read_record
 from gumbel_mpnn.training import Outcome
 from gumbel_mpnn.training.checkpoint import load_tensors, save_tensors
 

@@ -10,9 +10,8 @@ from typing import Any
 
 from torch_geometric.data import Data
 
-from gumbel_mpnn.config import Settings
-from gumbel_mpnn.errors import UserError, whole_numbers
-from gumbel_mpnn.records import Replica
+from gumbel_mpnn._util.errors import UserError, whole_numbers
+from gumbel_mpnn.config import Replica, Settings
 from gumbel_mpnn.runs.own_candidates import asks_for_candidates, settle_candidates
 from gumbel_mpnn.runs.reader import DataReader, Transform
 from gumbel_mpnn.runs.run import Run

@@ -9,8 +9,8 @@ from typing import Any
 
 from torch import Tensor
 
-from gumbel_mpnn.atomic import write_atomically
-from gumbel_mpnn.errors import DataError
+from gumbel_mpnn._util.errors import DataError
+from gumbel_mpnn._util.files import write_atomically
 
 
 def save_tensors(path: Path, tensors: Mapping[str, Tensor], note: Mapping[str, Any] | None = None) -> None:

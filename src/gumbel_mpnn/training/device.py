@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from gumbel_mpnn.errors import UserError
+from gumbel_mpnn._util.errors import UserError
 
 
 def pick_device(name: str) -> torch.device:

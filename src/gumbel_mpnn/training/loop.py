@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from gumbel_mpnn.config import Settings
-from gumbel_mpnn.records import Replica
+from gumbel_mpnn.config import Replica, Settings
 from gumbel_mpnn.training.precision import matmul_precision
 from gumbel_mpnn.training.task import Task
 from gumbel_mpnn.training.trainer import Outcome, Trainer

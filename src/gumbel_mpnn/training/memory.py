@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from gumbel_mpnn.config import Settings
+from gumbel_mpnn.config import Replica, Settings
 from gumbel_mpnn.nn import SparseFeatures
-from gumbel_mpnn.records import Replica
 from gumbel_mpnn.training.models import build_model
 from gumbel_mpnn.training.task import Task
 

@@ -7,17 +7,16 @@ from typing import Any
 
 from torch_geometric.data import Data
 
-from gumbel_mpnn.config import Settings
-from gumbel_mpnn.errors import DataError
+from gumbel_mpnn._util.errors import DataError
+from gumbel_mpnn.baselines import BackboneModel, DropEdge, SDRFModel
+from gumbel_mpnn.candidates.chosen import with_candidates
+from gumbel_mpnn.config import Replica, Settings
+from gumbel_mpnn.config.registry import Registry
 from gumbel_mpnn.nn import Backbone, backbones
-from gumbel_mpnn.records import Replica
-from gumbel_mpnn.registry import Registry
-from gumbel_mpnn.rewiring import DropEdge, GumbelMPNN, OnBackbone
-from gumbel_mpnn.rewiring.candidates.chosen import with_candidates
-from gumbel_mpnn.rewiring.sdrf_model import SDRFModel
+from gumbel_mpnn.rewiring import GumbelMPNN
 from gumbel_mpnn.training.task import Task
 
-Model = Backbone | GumbelMPNN | OnBackbone
+Model = Backbone | GumbelMPNN | BackboneModel
 
 models: Registry[Model] = Registry("model", reserved=("replicas", "seeds", "rewiring"))
 models.include(backbones)

@@ -10,12 +10,11 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gumbel_mpnn.config import DataSettings
-from gumbel_mpnn.data.digest import add_tensor
-from gumbel_mpnn.errors import DataError, unknown_name
+from gumbel_mpnn._util.content_cache import add_tensor
+from gumbel_mpnn._util.errors import DataError, unknown_name
+from gumbel_mpnn.config import DataSettings, Replica
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import SparseFeatures, as_features
-from gumbel_mpnn.records import Replica
 from gumbel_mpnn.training.metrics import metrics
 
 

@@ -10,10 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gumbel_mpnn.config import Settings
-from gumbel_mpnn.errors import DataError, DivergedError
+from gumbel_mpnn._util.errors import DataError, DivergedError
+from gumbel_mpnn.config import Replica, Settings
 from gumbel_mpnn.nn.loss import cross_entropy
-from gumbel_mpnn.records import Replica
 from gumbel_mpnn.rewiring import GumbelMPNN
 from gumbel_mpnn.training.checkpoint import load_tensors, save_tensors
 from gumbel_mpnn.training.metrics import metrics

@@ -5,7 +5,7 @@ import json
 import pytest
 from quick_options import QUICK
 
-from gumbel_mpnn.experiments import backbones, measures
+from gumbel_mpnn.paper import backbones, measures
 
 
 @pytest.fixture(autouse=True)

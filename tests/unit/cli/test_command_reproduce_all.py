@@ -11,10 +11,10 @@ from gumbel_mpnn.data.npz import read_graph
 from gumbel_mpnn.data.raw import count_edges
 from gumbel_mpnn.data.spec import DatasetSpec, File, Form
 from gumbel_mpnn.data.tasks import bottleneck, leaf_count, tree_neighbors_match
-from gumbel_mpnn.experiments import Experiment, analyses, base, experiments, mixtures
-from gumbel_mpnn.experiments.accuracy import MODELS
-from gumbel_mpnn.experiments.base import QUICK_DATASETS
-from gumbel_mpnn.experiments.budget import START
+from gumbel_mpnn.paper import Experiment, analyses, base, experiments, mixtures
+from gumbel_mpnn.paper.accuracy import MODELS
+from gumbel_mpnn.paper.base import QUICK_DATASETS
+from gumbel_mpnn.paper.budget import START
 from helpers import small_data
 
 STAND_INS = ("cora", "chameleon", "actor")
@@ -55,8 +55,8 @@ def stand_ins(tmp_path, monkeypatch, user_cache):
     }
     monkeypatch.setattr(base, "GENERATED", makers)
     monkeypatch.setattr(base, "QUICK_OVERRIDES", ("train.epochs=1", "model.hidden_channels=8"))
-    monkeypatch.setattr("gumbel_mpnn.experiments.noise.COUNTS", (0, 10))
-    monkeypatch.setattr("gumbel_mpnn.experiments.consistency.SEEDS", 1)
+    monkeypatch.setattr("gumbel_mpnn.paper.noise.COUNTS", (0, 10))
+    monkeypatch.setattr("gumbel_mpnn.paper.consistency.SEEDS", 1)
     monkeypatch.setattr(mixtures, "SEEDS", 1)
 
 
@@ -124,7 +124,7 @@ def test_tables_made_from_models_do_runs_again_where_what_was_taken_is_gone_too(
 
 
 def test_the_budget_in_small(command, here, stand_ins, monkeypatch):
-    monkeypatch.setattr("gumbel_mpnn.experiments.budget.TRIALS", 3)
+    monkeypatch.setattr("gumbel_mpnn.paper.budget.TRIALS", 3)
     result = command("reproduce", "budget", "--quick", "--only", "cora", "--device", "cpu", "--out", "budget.md")
     assert result.exit_code == 0, result.stderr
     with (here / "budget.csv").open() as file:
@@ -152,8 +152,8 @@ def test_one_that_fails_does_not_keep_the_others_from_being_made(command, here, 
         def collect(self, results):
             raise ValueError("a bug")
 
-    monkeypatch.setattr("gumbel_mpnn.experiments.experiments", {"broken": Broken(), "fine": Fine()})
-    monkeypatch.setattr("gumbel_mpnn.experiments.analyses", {})
+    monkeypatch.setattr("gumbel_mpnn.paper.experiments", {"broken": Broken(), "fine": Fine()})
+    monkeypatch.setattr("gumbel_mpnn.paper.analyses", {})
     result = command("reproduce", "all")
     assert result.exit_code == 1
     assert result.stderr.splitlines()[-1] == "failed: broken: ValueError: a bug"

@@ -9,8 +9,8 @@ from types import ModuleType, SimpleNamespace
 import pytest
 from quick_options import QUICK
 
-from gumbel_mpnn.records import Record, find_records
-from gumbel_mpnn.records import compare as compare_records
+from gumbel_mpnn.runs.query import Record, find_records
+from gumbel_mpnn.runs.query import compare as compare_records
 
 pytestmark = pytest.mark.usefixtures("tiny")
 

@@ -7,8 +7,8 @@ import sys
 import pytest
 
 from gumbel_mpnn import __version__
+from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn.cli.common import parse_range
-from gumbel_mpnn.errors import UserError
 
 VERBS = ("demo", "train", "reproduce", "runs", "doctor", "data", "presets")
 LIGHT = (

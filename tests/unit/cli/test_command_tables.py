@@ -8,8 +8,8 @@ import torch
 from quick_options import QUICK
 
 from gumbel_mpnn import __version__
+from gumbel_mpnn.config.presets import list_presets
 from gumbel_mpnn.data import specs
-from gumbel_mpnn.presets import list_presets
 from gumbel_mpnn.runs import make_settings
 
 

@@ -238,7 +238,7 @@ class TestDataSet:
     def test_the_preset_of_the_backbone_that_is_asked_for_is_borrowed(self, command, tmp_path, monkeypatch):
         (tmp_path / "presets/tuned/tiny").mkdir(parents=True)
         (tmp_path / "presets/tuned/tiny/gat.toml").write_text("[train]\nlr = 0.5\n")
-        monkeypatch.setattr("gumbel_mpnn.presets._folder", lambda: tmp_path / "presets")
+        monkeypatch.setattr("gumbel_mpnn.config.presets._folder", lambda: tmp_path / "presets")
         for options, instead, lr in (
             ((), "plain defaults are", 0.001),
             (("--set", "model.backbone=gat"), "that of its backbone is", 0.5),

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from gumbel_mpnn.records import find_records
+from gumbel_mpnn.runs.query import find_records
 
 SPACE = "[model]\nhidden_channels = 4\n[train]\nepochs = 3\nlr = [1e30, 0.01, 0.1]\n"
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from gumbel_mpnn.config import Settings
-from gumbel_mpnn.records import Record
+from gumbel_mpnn.runs.query import Record
 
 SLOW = ("torch", "torch_geometric", "pandas", "matplotlib", "sklearn", "numba", "scipy")
 FINGERPRINTS = ("0123456789abcdef", "123456789abcdef0")

@@ -1,7 +1,7 @@
 import pytest
 
+from gumbel_mpnn._util.errors import UnknownNameError
 from gumbel_mpnn.data import get_spec, specs
-from gumbel_mpnn.errors import UnknownNameError
 
 NAMES = [
     "cora",

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from graph_files import write_npz
 
+from gumbel_mpnn._util.errors import DataError
 from gumbel_mpnn.data.collection import read_binary_features, read_facebook
-from gumbel_mpnn.errors import DataError
 
 
 def test_word_counts_become_zero_and_one(tmp_path):

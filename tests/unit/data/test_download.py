@@ -7,9 +7,9 @@ import zipfile
 
 import pytest
 
+from gumbel_mpnn._util.errors import DataError
 from gumbel_mpnn.data.download import download
 from gumbel_mpnn.data.spec import File
-from gumbel_mpnn.errors import DataError
 
 CONTENT = b"0123456789" * 300_000
 URLOPEN = urllib.request.urlopen  # before any test takes it away

@@ -11,9 +11,9 @@ import torch
 from torch_geometric.data import Batch, Data
 
 import gumbel_mpnn as gm
+from gumbel_mpnn._util.errors import DataError, DataWarning, UserError
 from gumbel_mpnn.data import from_csv, from_graphml, from_npz, save_graph
 from gumbel_mpnn.data.export import MOST_FEATURES, is_directed
-from gumbel_mpnn.errors import DataError, DataWarning, UserError
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.rewiring.rewired_graph import as_data
 from helpers import edges

@@ -4,11 +4,11 @@ from pathlib import Path
 import pytest
 from graph_files import tiny_spec, write_npz
 
+from gumbel_mpnn._util.errors import DataError, MissingDataError
 from gumbel_mpnn.data import locate
 from gumbel_mpnn.data.files import cache_root, find, obtain, search_roots
 from gumbel_mpnn.data.npz import read_graph
 from gumbel_mpnn.data.spec import File, Form
-from gumbel_mpnn.errors import DataError, MissingDataError
 
 FILE = File("a/b.npz", "http://x/b.npz", hashlib.sha256(b"content").hexdigest())
 

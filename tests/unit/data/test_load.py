@@ -6,10 +6,10 @@ import pytest
 import torch
 from graph_files import tiny_arrays, tiny_spec, write_npz, write_ogb, write_planetoid
 
+from gumbel_mpnn._util.errors import DataError, MissingDataError, UnknownNameError, UserError
 from gumbel_mpnn.data import get_spec, load, specs
 from gumbel_mpnn.data.npz import read_graph
 from gumbel_mpnn.data.spec import File, Form
-from gumbel_mpnn.errors import DataError, MissingDataError, UnknownNameError, UserError
 
 
 @pytest.fixture

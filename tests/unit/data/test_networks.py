@@ -4,8 +4,8 @@ import sys
 import networkx
 import pytest
 
+from gumbel_mpnn._util.errors import DataError, DataWarning, UserError
 from gumbel_mpnn.data import check, from_graphml, from_networkx
-from gumbel_mpnn.errors import DataError, DataWarning, UserError
 
 
 @pytest.fixture

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from graph_files import tiny_arrays, write_npz
 
+from gumbel_mpnn._util.errors import DataError
 from gumbel_mpnn.data.npz import read_graph, read_npz
-from gumbel_mpnn.errors import DataError
 
 
 def test_a_graph_with_masks_is_read_as_stored(tmp_path):

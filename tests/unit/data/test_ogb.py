@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from graph_files import write_ogb
 
+from gumbel_mpnn._util.errors import DataError
 from gumbel_mpnn.data.ogb import FEATURES, STRUCTURE, read_ogb, read_structure
-from gumbel_mpnn.errors import DataError
 
 
 @pytest.fixture

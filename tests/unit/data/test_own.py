@@ -3,9 +3,9 @@ import pytest
 import torch
 from graph_files import write_npz
 
+from gumbel_mpnn._util.errors import DataError, DataWarning
 from gumbel_mpnn.data import check, from_npz
 from gumbel_mpnn.data.own import encode_labels
-from gumbel_mpnn.errors import DataError, DataWarning
 
 
 def test_a_graph_from_npz(tmp_path):

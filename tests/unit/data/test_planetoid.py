@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from graph_files import write_planetoid
 
+from gumbel_mpnn._util.errors import DataError
 from gumbel_mpnn.data.planetoid import PARTS, read_geom_gcn_splits, read_planetoid
-from gumbel_mpnn.errors import DataError
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import scipy.sparse
 
+from gumbel_mpnn._util.errors import DataError
 from gumbel_mpnn.data.safe_pickle import read_pickle
-from gumbel_mpnn.errors import DataError
 
 
 class Command:

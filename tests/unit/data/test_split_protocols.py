@@ -3,9 +3,9 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
+from gumbel_mpnn._util.errors import DataError, UnknownNameError, UserError
 from gumbel_mpnn.data import add_splits, check_masks
 from gumbel_mpnn.data.splits import per_class_split, random_masks, random_split
-from gumbel_mpnn.errors import DataError, UnknownNameError, UserError
 
 LABELS = np.repeat([0, 1, 2, -1], [100, 60, 10, 7])
 

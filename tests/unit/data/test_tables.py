@@ -2,8 +2,8 @@ import warnings
 
 import pytest
 
+from gumbel_mpnn._util.errors import DataError, DataWarning
 from gumbel_mpnn.data import check, from_csv
-from gumbel_mpnn.errors import DataError, DataWarning
 
 NODES = """paper,year,class,length,note
 p1,2001,yes,0.5,a

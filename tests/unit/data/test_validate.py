@@ -2,8 +2,8 @@ import pytest
 import torch
 from torch_geometric.data import Batch, Data
 
+from gumbel_mpnn._util.errors import DataError
 from gumbel_mpnn.data import GraphFacts, check
-from gumbel_mpnn.errors import DataError
 
 
 @pytest.fixture

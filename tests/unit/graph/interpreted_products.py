@@ -4,18 +4,11 @@ import pytest
 import torch
 
 from graph_cases import check_against_float64
-from gumbel_mpnn.graph import (
-    PairGraph,
-    SparseLayout,
-    backend,
-    chunks,
-    matmul,
-    sampled_product,
-    symmetric_product,
-    triton_attention,
-    triton_kernels,
-)
+from gumbel_mpnn.graph import PairGraph, SparseLayout, chunks, matmul, sampled_product, symmetric_product
+from gumbel_mpnn.graph import kernels as backend
 from gumbel_mpnn.graph.attention import attention, averages
+from gumbel_mpnn.graph.kernels import attention as triton_attention
+from gumbel_mpnn.graph.kernels import products as triton_kernels
 from gumbel_mpnn.nn import backbones
 from helpers import edges, normal
 

@@ -9,7 +9,7 @@ from graph_cases import GRAPHS, REPLICAS, WIDTHS, check_against_float64
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import backbones
 from gumbel_mpnn.rewiring import GumbelMPNN
-from gumbel_mpnn.rewiring.scorers import scorers
+from gumbel_mpnn.rewiring.edge_models import scorers
 
 
 @pytest.mark.parametrize("replicas", REPLICAS)

@@ -6,7 +6,7 @@ import torch
 from torch_geometric.data import Data
 
 import gumbel_mpnn as gm
-from gumbel_mpnn.errors import DataError, UserError
+from gumbel_mpnn._util.errors import DataError, UserError
 from gumbel_mpnn.graph import PairGraph, SparseLayout
 from helpers import LargestOutput, both_ways, changed, edges, normal
 

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch.autograd import gradcheck
 
-from gumbel_mpnn.errors import UserError
+from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn.graph import SparseLayout, matmul, sampled_product
 from gumbel_mpnn.graph import layout as layout_module
 from helpers import LargestOutput, normal

@@ -6,7 +6,7 @@ import torch
 from torch_geometric.data import Data
 
 from gumbel_mpnn import UserError, load
-from gumbel_mpnn.errors import DataError
+from gumbel_mpnn._util.errors import DataError
 from gumbel_mpnn.measures import balanced_forman
 from helpers import both_ways, edges
 

@@ -7,7 +7,7 @@ import torch
 from torch_geometric import EdgeIndex
 from torch_geometric.data import Data
 
-from gumbel_mpnn.errors import DataError, UserError
+from gumbel_mpnn._util.errors import DataError, UserError
 from gumbel_mpnn.measures import (
     adjusted_homophily,
     edge_homophily,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from gumbel_mpnn.data import array_cache
+from gumbel_mpnn._util import content_cache as array_cache
 from gumbel_mpnn.measures import decompose, kept_mixtures
 from gumbel_mpnn.measures.kept_mixtures import kept_mixture
 from gumbel_mpnn.measures.mixture_search import SearchOptions, best_mixture

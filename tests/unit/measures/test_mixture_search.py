@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.mixture import GaussianMixture
 
-from gumbel_mpnn.errors import UserError
+from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn.measures import expectation, mixture_search
 from gumbel_mpnn.measures.expectation import Points, expectation_maximization
 from gumbel_mpnn.measures.mixture_search import SearchOptions, best_mixture

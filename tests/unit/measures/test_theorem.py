@@ -10,8 +10,8 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv
 from torch_geometric.utils import to_undirected
 
+from gumbel_mpnn._util.errors import DataError, UserError
 from gumbel_mpnn.data import mixture_neighborhoods
-from gumbel_mpnn.errors import DataError, UserError
 from gumbel_mpnn.measures import neighborhood_distributions, theorem_bound
 from helpers import both_ways, edges, normal, small_data
 

@@ -8,10 +8,14 @@ import torch.nn.functional as F
 import triton
 import triton.language as tl
 
-from gumbel_mpnn.nn import Streams, activation, backbones, linear_sum, triton_kernels, triton_linear, triton_norm
+from gumbel_mpnn.nn import ReplicaRNG, activation, backbones
+from gumbel_mpnn.nn import fused_linear as linear_sum
 from gumbel_mpnn.nn.activation import activate, dropout
+from gumbel_mpnn.nn.kernels import gpu as triton_kernels
+from gumbel_mpnn.nn.kernels import linear as triton_linear
+from gumbel_mpnn.nn.kernels import norm as triton_norm
+from gumbel_mpnn.nn.kernels.norm import _kept
 from gumbel_mpnn.nn.modules import make_norm
-from gumbel_mpnn.nn.triton_norm import _kept
 from helpers import both_ways, edges, normal, randomized
 
 SEEDS = torch.tensor([5, 2**62 + 7])
@@ -76,7 +80,7 @@ class TestDropout:
 
     def test_it_is_what_the_module_uses(self, monkeypatch):
         monkeypatch.setattr(activation, "gpu_kernels", lambda device: triton_kernels)
-        streams = Streams([0, 1], "train")
+        streams = ReplicaRNG([0, 1], "train")
         outs = [dropout(torch.ones(2, 20, 8), 0.5, streams) for _ in range(2)]
         assert not torch.equal(*outs)
         assert torch.equal(outs[1], triton_kernels.fused_dropout(torch.ones(2, 20, 8), 0.5, streams.seeds, call(2)))
@@ -179,7 +183,7 @@ class TestNormReluDropout:
                 normal(*shape, seed=seed, dtype=torch.float32).requires_grad_()
                 for seed, shape in enumerate([(2, 30, 5), (2, 1, 5)])
             )
-            out = activate(x, bias, module, 0.0, Streams([0, 1], "train"))
+            out = activate(x, bias, module, 0.0, ReplicaRNG([0, 1], "train"))
             probe = normal(2, 30, 5, seed=1, dtype=torch.float32)
             grads = torch.autograd.grad((out * probe).sum(), [x, bias, *module.parameters()])
             results.append([out, *grads, *module.buffers()])
@@ -237,7 +241,7 @@ def test_the_gradient_of_a_bias_in_evaluation_with_batch_norm(frozen, monkeypatc
         monkeypatch.setattr(activation, "gpu_kernels", lambda device, kernels=kernels: kernels)
         norm = randomized(make_norm("batch", 2, 5)).float().eval().requires_grad_(False)
         x, bias = normal(2, 30, 5).float().requires_grad_(not frozen), normal(2, 1, 5, seed=1).float().requires_grad_()
-        out = activate(x, bias, norm, 0.0, Streams([0, 1], "train"))
+        out = activate(x, bias, norm, 0.0, ReplicaRNG([0, 1], "train"))
         grads.append(torch.autograd.grad((out * normal(2, 30, 5, seed=2).float()).sum(), bias)[0])
     assert grads[0].any()
     torch.testing.assert_close(*grads)

@@ -3,7 +3,7 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from gumbel_mpnn.errors import UserError
+from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import GAT, GCN, MLP, Backbone, GraphSAGE, as_features, backbones
 from gumbel_mpnn.rewiring import GumbelMPNN

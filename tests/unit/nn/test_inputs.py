@@ -6,7 +6,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv
 
 import gumbel_mpnn as gm
-from gumbel_mpnn.errors import UserError
+from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn.graph import PairGraph, edge_list
 from gumbel_mpnn.nn import as_features
 from helpers import changed, edges, normal, small_data
@@ -106,7 +106,7 @@ def test_graphs_and_weights_that_do_not_fit(graph, weight, message):
         model()(normal(3, 6).float(), graph, weight)
 
 
-@pytest.mark.parametrize("kind", [gm.GCN, gm.MLP, gm.GraphSAGE, gm.GAT, gm.rewiring.DropEdge])
+@pytest.mark.parametrize("kind", [gm.GCN, gm.MLP, gm.GraphSAGE, gm.GAT, gm.baselines.DropEdge])
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -190,7 +190,7 @@ def test_only_the_first_learned_weights_are_looked_at(monkeypatch):
     assert len(looked) == 1
 
 
-@pytest.mark.parametrize("kind", [gm.MLP, gm.GCN, gm.GraphSAGE, gm.GAT, gm.rewiring.DropEdge, gm.GumbelMPNN])
+@pytest.mark.parametrize("kind", [gm.MLP, gm.GCN, gm.GraphSAGE, gm.GAT, gm.baselines.DropEdge, gm.GumbelMPNN])
 @pytest.mark.parametrize("training", [False, True])
 def test_every_model_takes_the_call_and_the_keywords_of_pyg(kind, training):
     x, weighted = normal(3, 6).float(), PairGraph.build(PATH, 3, edge_weight=WEIGHTS)
@@ -202,7 +202,7 @@ def test_every_model_takes_the_call_and_the_keywords_of_pyg(kind, training):
 
 def test_pair_weights_of_a_model_that_drops_edges():
     x, graph, weight = normal(3, 6).float(), PairGraph.build(PATH, 3), torch.tensor([0.5, 0.875])
-    one, two = (model(gm.rewiring.DropEdge, seeds=[0]).train() for _ in range(2))
+    one, two = (model(gm.baselines.DropEdge, seeds=[0]).train() for _ in range(2))
     weighted = PairGraph.build(edges((0, 1), (1, 2)), 3, edge_weight=weight)
     for _ in range(5):
         torch.testing.assert_close(one(x, graph, weight), two(x, weighted))

@@ -7,7 +7,7 @@ triton = pytest.importorskip("triton")
 from triton.backends.compiler import GPUTarget  # noqa: E402
 from triton.compiler import ASTSource  # noqa: E402
 
-from gumbel_mpnn.nn import triton_norm  # noqa: E402
+from gumbel_mpnn.nn.kernels import norm as triton_norm  # noqa: E402
 
 COUNTS = {"nodes": "i32", "width": "i32", "chunks": "i32"}
 NUMBERS = {"probability": "fp32", "scale": "fp32", "eps": "fp32"}

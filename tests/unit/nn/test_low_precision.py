@@ -10,7 +10,7 @@ import gumbel_mpnn as gm
 from gumbel_mpnn.graph import WeightedGraph, matmul, sampled_product
 from gumbel_mpnn.nn import backbones
 from gumbel_mpnn.nn.convs import DenseConv, GATConv, GCNConv, SAGEConv
-from gumbel_mpnn.rewiring.scorers import scorers
+from gumbel_mpnn.rewiring.edge_models import scorers
 from helpers import normal, random_edges, randomized, small_data
 
 LOW = pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)

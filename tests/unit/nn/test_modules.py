@@ -2,8 +2,8 @@ import pytest
 import torch
 from torch import nn
 
-from gumbel_mpnn.errors import UnknownNameError
-from gumbel_mpnn.nn import SparseFeatures, Streams, as_features
+from gumbel_mpnn._util.errors import UnknownNameError
+from gumbel_mpnn.nn import ReplicaRNG, SparseFeatures, as_features
 from gumbel_mpnn.nn.modules import (
     BatchNorm,
     Identity,
@@ -63,7 +63,7 @@ def test_linear_starts_in_the_range_of_its_model(glorot, bound):
     ours = Linear(2, 50, 30, glorot=glorot)
     with torch.no_grad():
         ours.bias.fill_(float("nan"))  # what may lie in memory that was not written to
-    ours.init_own_parameters(Streams([0, 1], "init"))
+    ours.init_own_parameters(ReplicaRNG([0, 1], "init"))
     largest = ours.weight.abs().amax(dim=(1, 2)).tolist()
     assert largest == pytest.approx([bound] * 2, rel=0.02)
     assert max(largest) <= bound
@@ -116,7 +116,7 @@ def test_batch_norm_keeps_its_statistics_in_evaluation():
 @pytest.mark.parametrize(("name", "kind"), [("layer", LayerNorm), ("batch", BatchNorm), ("none", Identity)])
 def test_make_norm_makes_the_norm_of_that_name(name, kind):
     norm = make_norm(name, 2, WIDTH)
-    norm.init_own_parameters(Streams([0, 1], "init"))
+    norm.init_own_parameters(ReplicaRNG([0, 1], "init"))
     assert type(norm) is kind
     assert {tuple(parameter.shape) for parameter in norm.parameters()} <= {(2, 1, WIDTH)}
 
@@ -125,7 +125,7 @@ def test_a_fresh_norm_is_the_identity_on_normalised_input():
     x = torch.tensor([[[1.0, -1.0], [-1.0, 1.0]]], dtype=torch.float64)
     for name in ("layer", "batch", "none"):
         norm = make_norm(name, 1, 2)
-        norm.init_own_parameters(Streams([0], "init"))
+        norm.init_own_parameters(ReplicaRNG([0], "init"))
         torch.testing.assert_close(norm.double()(x), x, rtol=1e-5, atol=0)
 
 

@@ -3,9 +3,9 @@
 import matplotlib.pyplot as plt
 import pytest
 
-from gumbel_mpnn.experiments import Chart, Page
+from gumbel_mpnn.paper import Chart, Page
+from gumbel_mpnn.paper.document import write_page
 from gumbel_mpnn.report.chart import draw_charts
-from gumbel_mpnn.report.document import write_page
 
 CHART = Chart(
     x="k", y="test", series=("model",), x_label="number", y_label="accuracy, %", title="By number", paper="paper"

@@ -2,8 +2,8 @@
 
 import pytest
 
-from gumbel_mpnn.experiments import Accuracy, Job, experiments
-from gumbel_mpnn.report.document import rows_table
+from gumbel_mpnn.paper import Accuracy, Job, experiments
+from gumbel_mpnn.paper.document import rows_table
 from gumbel_mpnn.report.grid import grid_table
 from gumbel_mpnn.report.names import MODEL_NAMES
 from gumbel_mpnn.training import models

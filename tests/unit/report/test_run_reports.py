@@ -7,9 +7,9 @@ import matplotlib.image
 import pytest
 import torch
 
-from gumbel_mpnn.experiments import Backbones, Job
+from gumbel_mpnn.paper import Backbones, Job
+from gumbel_mpnn.paper.document import document, rows_table
 from gumbel_mpnn.report.demo_figure import demo_figure
-from gumbel_mpnn.report.document import document, rows_table
 from gumbel_mpnn.report.run_table import run_table
 from gumbel_mpnn.runs import fit
 from helpers import changed, small_data

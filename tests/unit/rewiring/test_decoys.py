@@ -7,7 +7,7 @@ import torch
 from torch_geometric.data import Batch, Data
 
 from gumbel_mpnn.graph import PairGraph
-from gumbel_mpnn.nn import Streams
+from gumbel_mpnn.nn import ReplicaRNG
 from gumbel_mpnn.rewiring.decoys import FLOODED, Decoys, Flood
 from gumbel_mpnn.training import build_model, train
 from helpers import changed, edges, make_task, numbers, random_edges, replicas, small_data
@@ -63,7 +63,7 @@ def test_a_batch_of_one_graph_has_the_decoys_of_that_graph():
 
 
 def test_half_of_the_steps_are_clean_and_replicas_have_their_own():
-    decoys, streams = Decoys.among(GRAPH, 3.0), Streams([0, 1], "train")
+    decoys, streams = Decoys.among(GRAPH, 3.0), ReplicaRNG([0, 1], "train")
     shown = torch.stack([decoys.draw(streams).shown for _ in range(400)])
     counts = shown.sum(-1)
     assert not shown[..., ~decoys.is_decoy].any()

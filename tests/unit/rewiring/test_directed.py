@@ -6,8 +6,9 @@ import torch.nn.functional as F
 from torch_geometric.data import Batch
 
 import gumbel_mpnn as gm
+from gumbel_mpnn._util.errors import DataWarning
 from gumbel_mpnn.graph import PairGraph
-from gumbel_mpnn.rewiring.scorers import NodeView, scorers
+from gumbel_mpnn.rewiring.edge_models import NodeView, scorers
 from helpers import changed, edges, small_data
 from quick_fit import quick
 
@@ -61,7 +62,7 @@ def test_fit_keeps_the_direction_of_what_it_adds():
 
 def test_a_directed_graph_that_is_taken_both_ways_is_told_of_and_no_longer_directed():
     arcs = changed(small_data(), undirected=False)
-    with pytest.warns(gm.errors.DataWarning, match=r"edges have a direction .* are taken both ways"):
+    with pytest.warns(DataWarning, match=r"edges have a direction .* are taken both ways"):
         run = quick(arcs, model="gumbel-mpnn")
     assert run.rewire().undirected is True
     model = gm.GumbelMPNN(6, out_channels=3, hidden_channels=8)
@@ -75,4 +76,4 @@ def test_a_directed_graph_that_is_taken_both_ways_is_told_of_and_no_longer_direc
 def test_a_directed_graph_that_is_taken_so_is_not_told_of(recwarn):
     run = quick(changed(small_data(), undirected=False), model="gumbel-mpnn", overrides=["data.undirected=false"])
     assert run.rewire().undirected is False
-    assert not [warning for warning in recwarn if issubclass(warning.category, gm.errors.DataWarning)]
+    assert not [warning for warning in recwarn if issubclass(warning.category, DataWarning)]

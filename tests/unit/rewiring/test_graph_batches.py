@@ -7,9 +7,9 @@ from torch_geometric.loader import DataLoader
 from torch_geometric.nn import GCNConv
 
 import gumbel_mpnn as gm
+from gumbel_mpnn.candidates import candidates
 from gumbel_mpnn.data.export import is_directed
-from gumbel_mpnn.rewiring.candidates import candidates
-from gumbel_mpnn.rewiring.scorers import scorers
+from gumbel_mpnn.rewiring.edge_models import scorers
 from helpers import edges, normal
 
 each_scorer = pytest.mark.parametrize("scorer", list(scorers))

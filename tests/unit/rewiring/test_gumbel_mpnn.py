@@ -7,13 +7,13 @@ import torch
 from torch_geometric.data import Data
 
 import gumbel_mpnn as gm
+from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn.config import RewiringSettings, resolve
-from gumbel_mpnn.errors import UserError
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import backbones
 from gumbel_mpnn.rewiring import GumbelMPNN
+from gumbel_mpnn.rewiring.edge_models import scorers
 from gumbel_mpnn.rewiring.rewired_graph import as_data
-from gumbel_mpnn.rewiring.scorers import scorers
 from gumbel_mpnn.training import Task, models, train
 from helpers import edges, normal, numbers, random_edges, replicas, small_data
 

@@ -7,7 +7,7 @@ import torch
 from torch_geometric.data import Data
 
 import gumbel_mpnn as gm
-from gumbel_mpnn.rewiring.scorers import scorers
+from gumbel_mpnn.rewiring.edge_models import scorers
 from unit.rewiring.test_gumbel_mpnn import data_with_candidates, model_for
 
 each_scorer = pytest.mark.parametrize("scorer", list(scorers))

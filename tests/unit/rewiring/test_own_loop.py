@@ -7,7 +7,7 @@ from torch_geometric.nn import GCNConv
 
 import gumbel_mpnn as gm
 from gumbel_mpnn.config import RewiringSettings, rewiring_settings
-from gumbel_mpnn.rewiring.scorers import scorers
+from gumbel_mpnn.rewiring.edge_models import scorers
 from helpers import changed
 from unit.rewiring.test_gumbel_mpnn import data_with_candidates, model_for
 from unit.rewiring.test_rewired import wrapped

@@ -7,7 +7,7 @@ import torch
 
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import as_features
-from gumbel_mpnn.rewiring.scorers import facts
+from gumbel_mpnn.rewiring.edge_models import facts
 from helpers import LargestOutput, edges, random_edges
 
 # 0-1, 1-2, 2-3, 3-0, 0-2 and 3-4; candidates 1-3 and 1-4.

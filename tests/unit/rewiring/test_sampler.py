@@ -3,10 +3,10 @@
 import pytest
 import torch
 
+from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn.config import RewiringSettings
-from gumbel_mpnn.errors import UserError
 from gumbel_mpnn.graph import PairGraph
-from gumbel_mpnn.nn import Streams
+from gumbel_mpnn.nn import ReplicaRNG
 from gumbel_mpnn.rewiring.rewirer import Rewirer
 from gumbel_mpnn.rewiring.sampler import sample
 from helpers import edges
@@ -21,7 +21,7 @@ def theta_of(value, replicas=1, requires_grad=False):
 @pytest.mark.parametrize("theta", [-4.0, -1.0, 0.0, 0.5, 2.0, 4.0])
 @pytest.mark.parametrize("tau", [0.05, 0.5, 2.0])
 def test_the_share_of_drawn_edges_is_the_sigmoid(theta, tau):
-    weight = sample(theta_of(theta), tau, Streams([1], "train"))
+    weight = sample(theta_of(theta), tau, ReplicaRNG([1], "train"))
     assert set(weight.unique().tolist()) <= {0.0, 1.0}
     wanted = torch.tensor(theta).sigmoid().item()
     assert weight.mean().item() == pytest.approx(wanted, abs=4 * (wanted * (1 - wanted) / DRAWS) ** 0.5)
@@ -35,7 +35,7 @@ GRADIENTS = [(0.0, 0.1, 0.248, 0.595), (0.0, 0.5, 0.215, 0.178), (0.0, 1.0, 0.16
 @pytest.mark.parametrize("hard", [True, False])
 def test_the_gradient_is_that_of_the_relaxed_weight(theta, tau, mean, spread, hard):
     logits = theta_of(theta, requires_grad=True)
-    sample(logits, tau, Streams([2], "train"), hard=hard).sum().backward()
+    sample(logits, tau, ReplicaRNG([2], "train"), hard=hard).sum().backward()
     assert logits.grad.mean().item() == pytest.approx(mean, abs=5 * spread / DRAWS**0.5)
     assert logits.grad.std().item() == pytest.approx(spread, rel=0.05)
 
@@ -44,36 +44,36 @@ def test_the_gradient_is_that_of_the_relaxed_weight(theta, tau, mean, spread, ha
 @pytest.mark.parametrize("hard", [True, False])
 def test_extreme_logits_give_finite_weights_and_gradients(theta, hard):
     logits = theta_of(theta, requires_grad=True)
-    weight = sample(logits, 0.05, Streams([3], "train"), hard=hard)
+    weight = sample(logits, 0.05, ReplicaRNG([3], "train"), hard=hard)
     weight.sum().backward()
     assert torch.equal(weight.round(), torch.full_like(weight, float(theta > 0)))
     assert torch.isfinite(logits.grad).all()
 
 
 def test_relaxed_weights_lie_between_0_and_1_and_round_to_the_hard_ones():
-    soft = sample(theta_of(0.3), 0.7, Streams([4], "train"), hard=False)
-    hard = sample(theta_of(0.3), 0.7, Streams([4], "train"))
+    soft = sample(theta_of(0.3), 0.7, ReplicaRNG([4], "train"), hard=False)
+    hard = sample(theta_of(0.3), 0.7, ReplicaRNG([4], "train"))
     assert ((soft >= 0) & (soft <= 1)).all()
     assert torch.equal((soft > 0.5).float(), hard)
 
 
 def test_a_replica_draws_the_same_whoever_is_beside_it():
-    together = sample(theta_of(0.0, replicas=3), 1.0, Streams([5, 6, 7], "train"))
-    alone = sample(theta_of(0.0), 1.0, Streams([6], "train"))
+    together = sample(theta_of(0.0, replicas=3), 1.0, ReplicaRNG([5, 6, 7], "train"))
+    alone = sample(theta_of(0.0), 1.0, ReplicaRNG([6], "train"))
     assert torch.equal(together[1:2], alone)
     assert not torch.equal(together[0], together[2])
 
 
 def test_a_temperature_tensor_is_a_temperature():
-    as_float = sample(theta_of(0.2), 0.5, Streams([8], "train"), hard=False)
-    as_tensor = sample(theta_of(0.2), torch.tensor(0.5), Streams([8], "train"), hard=False)
+    as_float = sample(theta_of(0.2), 0.5, ReplicaRNG([8], "train"), hard=False)
+    as_tensor = sample(theta_of(0.2), torch.tensor(0.5), ReplicaRNG([8], "train"), hard=False)
     assert torch.equal(as_float, as_tensor)
 
 
 @pytest.mark.parametrize("tau", [0.0, -1.0, float("nan")])
 def test_a_temperature_must_be_above_0(tau):
     with pytest.raises(UserError, match="tau must be above 0"):
-        sample(theta_of(0.0), tau, Streams([9], "train"))
+        sample(theta_of(0.0), tau, ReplicaRNG([9], "train"))
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from importlib import import_module
 
 import pytest
 
-from gumbel_mpnn.errors import MissingDataError
+from gumbel_mpnn._util.errors import MissingDataError
 from gumbel_mpnn.runs import find, fit
 from helpers import changed, small_data
 from quick_fit import figures

@@ -10,15 +10,15 @@ import torch
 from torch_geometric.data import Batch
 
 import gumbel_mpnn as gm
+from gumbel_mpnn._util.errors import DataError, DataWarning, DivergedError, UnknownNameError, UserError
 from gumbel_mpnn.data import add_splits
-from gumbel_mpnn.errors import DataError, DataWarning, DivergedError, UnknownNameError, UserError
-from gumbel_mpnn.records import RunIndex, find_records
 from gumbel_mpnn.runs import fit
+from gumbel_mpnn.runs.query import RunIndex, find_records
 from gumbel_mpnn.training import loop, memory
 from helpers import changed, make_settings, make_task, small_data
 from quick_fit import TABLES, figures, kept, names, quick
 
-fit_module = import_module("gumbel_mpnn.runs.fit")
+fit_module = import_module("gumbel_mpnn.runs.fitting")
 
 SIX = {"splits": [0, 1], "seeds": 3}
 TOO_FAST = {"overrides": ["train.lr=1e30"]}

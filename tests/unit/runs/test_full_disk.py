@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gumbel_mpnn.errors import UserError
-from gumbel_mpnn.records import find_records
+from gumbel_mpnn._util.errors import UserError
+from gumbel_mpnn.runs.query import find_records
 from gumbel_mpnn.training import loop
 from quick_fit import figures, kept, quick
 

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from gumbel_mpnn.errors import DataError
-from gumbel_mpnn.rewiring.candidates import Global, Local, TwoHop
+from gumbel_mpnn._util.errors import DataError
+from gumbel_mpnn.candidates import Global, Local, TwoHop
 from gumbel_mpnn.runs import find
 from helpers import changed, edges, small_data
 from quick_fit import quick

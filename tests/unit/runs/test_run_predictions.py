@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch_geometric.data import Batch, HeteroData
 
-from gumbel_mpnn.errors import DataError, DataWarning, UserError
-from gumbel_mpnn.records import Replica
+from gumbel_mpnn._util.errors import DataError, DataWarning, UserError
+from gumbel_mpnn.config import Replica
 from gumbel_mpnn.runs import fit, learned_graph
 from helpers import changed, small_data
 from quick_fit import quick

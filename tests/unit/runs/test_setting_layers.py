@@ -2,10 +2,10 @@
 
 import pytest
 
+from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn.config import TrainSettings
-from gumbel_mpnn.errors import UserError
+from gumbel_mpnn.config.presets import read_preset
 from gumbel_mpnn.nn import backbones
-from gumbel_mpnn.presets import read_preset
 from gumbel_mpnn.runs import find_preset, make_settings
 from helpers import changed, small_data
 from quick_fit import quick

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from gumbel_mpnn.errors import DataError
+from gumbel_mpnn._util.errors import DataError
 from gumbel_mpnn.training.checkpoint import load_tensors, save_tensors
 
 

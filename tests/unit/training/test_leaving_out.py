@@ -4,8 +4,8 @@ from math import nan
 
 import pytest
 
+from gumbel_mpnn._util.errors import DivergedError
 from gumbel_mpnn.config import resolve
-from gumbel_mpnn.errors import DivergedError
 from gumbel_mpnn.training import Task, loop, models, prepare, train, trainer
 from helpers import assert_close_outcomes, make_settings, make_task, numbers, replicas, small_data
 

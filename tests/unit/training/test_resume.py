@@ -5,7 +5,7 @@ import os
 import pytest
 import torch
 
-from gumbel_mpnn.errors import DataError
+from gumbel_mpnn._util.errors import DataError
 from gumbel_mpnn.training import loop, metrics, train, trainer
 from gumbel_mpnn.training.checkpoint import load_tensors, save_tensors
 from helpers import changed, make_settings, make_task, numbers, replicas, small_data

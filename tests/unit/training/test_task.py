@@ -2,9 +2,9 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
+from gumbel_mpnn._util.errors import DataError, UserError
 from gumbel_mpnn.config import DataSettings
 from gumbel_mpnn.data import from_graphml, from_npz, save_graph
-from gumbel_mpnn.errors import DataError, UserError
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import SparseFeatures
 from gumbel_mpnn.training import Task, data_hash

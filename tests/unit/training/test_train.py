@@ -2,7 +2,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from gumbel_mpnn.errors import DivergedError, UserError
+from gumbel_mpnn._util.errors import DivergedError, UserError
 from gumbel_mpnn.nn import backbones
 from gumbel_mpnn.training import accuracy, build_model, loop, metrics, train, trainer
 from helpers import changed, curve, make_settings, make_task, numbers, replicas, small_data

@@ -7,8 +7,8 @@ import torch
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
+from gumbel_mpnn._util.errors import UserError, check_at_least, check_between
 from gumbel_mpnn.data.raw import IntArray, Masks, RawGraph, mask_of, set_edges, set_masks
-from gumbel_mpnn.errors import UserError, check_at_least, check_between
 
 HELD_OUT = 0.2  # of the nodes to be predicted for validation, and as many for testing
 

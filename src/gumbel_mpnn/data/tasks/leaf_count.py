@@ -7,10 +7,10 @@ import random
 import numpy as np
 from torch_geometric.data import Data
 
+from gumbel_mpnn._util.errors import UserError, check_at_least
 from gumbel_mpnn.data.raw import IntArray, Masks, set_edges, set_masks
 from gumbel_mpnn.data.splits import random_split
 from gumbel_mpnn.data.tasks.forest import forest, full_tree
-from gumbel_mpnn.errors import UserError, check_at_least
 
 MAX_DEPTH = 5  # 32 leaves: the strings of 64 leaves are more than a range can count
 TRAIN, VAL = 0.7, 0.1  # of the trees of every class; the rest, 20 %, is for testing

@@ -11,8 +11,8 @@ import torch
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
+from gumbel_mpnn._util.errors import UserError, check_at_least
 from gumbel_mpnn.data.raw import IntArray, set_edges
-from gumbel_mpnn.errors import UserError, check_at_least
 from gumbel_mpnn.graph import pairs_of, undirected_keys, without_pairs
 
 Support = tuple[int, ...]

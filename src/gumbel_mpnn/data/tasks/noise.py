@@ -11,9 +11,9 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import is_undirected
 
+from gumbel_mpnn._util.errors import DataError, check_at_least
 from gumbel_mpnn.data.raw import BoolArray, IntArray, mask_of
 from gumbel_mpnn.data.tasks.neighborhoods import NodesByClass
-from gumbel_mpnn.errors import DataError, check_at_least
 from gumbel_mpnn.graph import ordered, pair_key, undirected_keys
 
 

@@ -7,9 +7,9 @@ import math
 import numpy as np
 from torch_geometric.data import Data
 
+from gumbel_mpnn._util.errors import UserError, check_at_least
 from gumbel_mpnn.data.raw import IntArray, Masks, set_edges, set_masks
 from gumbel_mpnn.data.tasks.forest import forest, full_tree
-from gumbel_mpnn.errors import UserError, check_at_least
 
 MAX_DEPTH = 5  # 32 leaves: 1,000 orders of their values with every key are 2 million nodes
 VAL, TEST = 0.1, 0.2  # of the orders of values; the rest, 70 %, is for training

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gumbel_mpnn.errors import DataError, UserError
-from gumbel_mpnn.graph.memo import Memo
-from gumbel_mpnn.registry import Registry
+from gumbel_mpnn._util.errors import DataError, UserError
+from gumbel_mpnn._util.tensor_cache import TensorCache
+from gumbel_mpnn.config.registry import Registry
 from gumbel_mpnn.rewiring.rewired_graph import RewiredGraph
 
 
@@ -159,7 +159,7 @@ def _labels(y: Tensor, train_mask: Tensor, replicas: int, nodes: int, classes: i
     return labels, mask.expand(replicas, nodes), bool(mask.any(-1).all())
 
 
-_found: Memo[tuple[Tensor, Tensor, bool]] = Memo()
+_found: TensorCache[tuple[Tensor, Tensor, bool]] = TensorCache()
 
 
 def _no_labels(logits: Tensor) -> tuple[Tensor, Tensor]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from gumbel_mpnn.errors import UserError
+from gumbel_mpnn._util.errors import UserError
 
 
 def agreement(outputs: Sequence[Tensor], *, temperature: float = 0.5) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from gumbel_mpnn.errors import UserError
+from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn.rewiring.regularizers.base import regularizers
 from gumbel_mpnn.rewiring.regularizers.beliefs import (
     BeliefRegularizer,

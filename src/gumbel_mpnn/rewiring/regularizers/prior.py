@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from gumbel_mpnn.errors import UserError
+from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn.rewiring.regularizers.base import Regularizer, regularizers
 from gumbel_mpnn.rewiring.rewired_graph import RewiredGraph
 

@@ -2,9 +2,9 @@ import pytest
 import torch
 from torch_geometric.utils import coalesce
 
+from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn.data import check
 from gumbel_mpnn.data.tasks import bottleneck
-from gumbel_mpnn.errors import UserError
 from helpers import both_ways, edges
 
 MASKS = ("train_mask", "val_mask", "test_mask")

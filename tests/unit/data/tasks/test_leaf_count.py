@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
+from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn.data import check
 from gumbel_mpnn.data.tasks import leaf_count
 from gumbel_mpnn.data.tasks.leaf_count import balanced, draw_leaves, trees
-from gumbel_mpnn.errors import UserError
 from helpers import edges
 
 

@@ -3,10 +3,10 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
+from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn.data import check, demo_graph
 from gumbel_mpnn.data.tasks import mixture_neighborhoods, neighborhood_supports
 from gumbel_mpnn.data.tasks.neighborhoods import NodesByClass
-from gumbel_mpnn.errors import UserError
 from helpers import both_ways, changed, edges
 
 

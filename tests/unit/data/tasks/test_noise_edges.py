@@ -2,9 +2,9 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
+from gumbel_mpnn._util.errors import DataError, UserError
 from gumbel_mpnn.data import check, demo_graph
 from gumbel_mpnn.data.tasks import add_noise_edges
-from gumbel_mpnn.errors import DataError, UserError
 from helpers import both_ways, changed, edges, small_data
 
 

@@ -6,10 +6,10 @@ import torch
 from torch_geometric.utils import k_hop_subgraph
 
 from gumbel_mpnn import GCN, PairGraph
+from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn.data import check, check_masks
 from gumbel_mpnn.data.tasks import tree_neighbors_match
 from gumbel_mpnn.data.tasks.tree_neighbors_match import draw_orders, trees
-from gumbel_mpnn.errors import UserError
 from helpers import edges
 
 LEAVES = [2, 3, 5, 6]

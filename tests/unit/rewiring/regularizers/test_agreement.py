@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import gumbel_mpnn as gm
-from gumbel_mpnn.errors import UserError
+from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn.rewiring.regularizers import LabelConsistency, agreement
 from helpers import normal, small_data
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from gumbel_mpnn.errors import DataError, UserError
+from gumbel_mpnn._util.errors import DataError, UserError
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.rewiring.regularizers import (
     Degree,

@@ -1,0 +1,1 @@
+"""What has no word of graphs in it: errors, files, locks, caches, compiled functions."""

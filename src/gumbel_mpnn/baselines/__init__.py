@@ -1,0 +1,7 @@
+"""What Gumbel-MPNN is compared with: a backbone on a graph that is rewired without learning."""
+
+from gumbel_mpnn.baselines.backbone_model import BackboneModel
+from gumbel_mpnn.baselines.drop_edge import DropEdge
+from gumbel_mpnn.baselines.sdrf import SDRF, SDRFModel
+
+__all__ = ["SDRF", "BackboneModel", "DropEdge", "SDRFModel"]

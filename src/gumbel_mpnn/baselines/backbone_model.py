@@ -1,0 +1,75 @@
+"""What models share that are a plain backbone on a graph of their own making."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from torch import Tensor
+from torch_geometric.data import Data
+
+from gumbel_mpnn.graph import PairGraph
+from gumbel_mpnn.nn import ReplicaRNG, SparseFeatures, make_backbone
+from gumbel_mpnn.nn.modules import ReplicaModule
+
+
+class BackboneModel(ReplicaModule):
+    """A backbone, trained and evaluated as it is; subclasses change the graph.
+
+    All arguments but the first go by name.
+
+    Args:
+        in_channels: Number of features of a node.
+        out_channels: Number of classes.
+        backbone: `gcn`, `sage`, `gat` or `mlp`.
+        replicas: Train R models at once: the output is [R, N, out]; None is one model with output [N, out].
+        seeds: One for each replica; drawn from torch's global generator when not given.
+        **options: Options of the backbone, as `hidden_channels=64` (see `gm.GCN` and `gm.GAT`); those that other
+            backbones have are passed over.
+    """
+
+    rewires: ClassVar[bool] = False
+    default_backbone: ClassVar[str] = "gcn"
+
+    def __init__(
+        self,
+        in_channels: int,
+        *,
+        out_channels: int,
+        backbone: str = default_backbone,
+        replicas: int | None = None,
+        seeds: Sequence[int] | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__()
+        self.backbone = make_backbone(
+            self, backbone, in_channels, options, out_channels=out_channels, replicas=replicas, seeds=seeds
+        )
+
+    def reset_parameters(self) -> None:
+        """Draw all parameters anew from the replicas' seeds."""
+        self.backbone.reset_parameters()
+
+    @property
+    def streams(self) -> ReplicaRNG:
+        """The random streams of training."""
+        return self.backbone.streams
+
+    def forward(
+        self,
+        x: Tensor | SparseFeatures | Data,
+        edge_index: PairGraph | Tensor | None = None,
+        edge_weight: Tensor | None = None,
+    ) -> Tensor:
+        """Logits of every node; the arguments are those of the backbone."""
+        logits: Tensor = self.backbone(x, edge_index, edge_weight)
+        return logits
+
+    def training_loss(
+        self, x: Tensor | SparseFeatures, graph: PairGraph, y: Tensor, train_mask: Tensor, progress: Tensor
+    ) -> Tensor:
+        """What training makes small, for each replica, [R]."""
+        return self.backbone.training_loss(x, graph, y, train_mask, progress)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.backbone})"

@@ -1,0 +1,71 @@
+"""DropEdge: in every training step some edges, chosen at random, are not there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor
+from torch_geometric.data import Data
+
+from gumbel_mpnn._util.errors import check_between
+from gumbel_mpnn.baselines.backbone_model import BackboneModel
+from gumbel_mpnn.graph import PairGraph, WeightedGraph
+from gumbel_mpnn.nn import SparseFeatures
+from gumbel_mpnn.nn.inputs import model_input
+from gumbel_mpnn.nn.loss import cross_entropy
+
+
+class DropEdge(BackboneModel):
+    """A backbone that loses random edges in training (Rong et al., 2020); evaluation has them all.
+
+    Degrees are those of the edges that are left. On an undirected graph an edge goes in both directions at once, and
+    every replica loses edges of its own.
+
+    Args:
+        in_channels: Number of features of a node.
+        edge_dropout: Probability that an edge is dropped.
+        per_layer: Every layer drops other edges; else all layers of a step have the same.
+        **options: As of `OnBackbone`: `out_channels`, `backbone` and its options.
+    """
+
+    def __init__(self, in_channels: int, *, edge_dropout: float = 0.3, per_layer: bool = False, **options: Any) -> None:
+        super().__init__(in_channels, **options)
+        check_between(0, 1, edge_dropout=edge_dropout)
+        self.edge_dropout, self.per_layer = edge_dropout, per_layer
+
+    def forward(
+        self,
+        x: Tensor | SparseFeatures | Data,
+        edge_index: PairGraph | Tensor | None = None,
+        edge_weight: Tensor | None = None,
+    ) -> Tensor:
+        """Logits of every node; in training on a graph that has lost some edges."""
+        if not self.training or self.edge_dropout == 0:
+            return super().forward(x, edge_index, edge_weight)
+        model, dtype = self.backbone, self.backbone.head.weight.dtype
+        x, graph, weight = model_input(x, edge_index, edge_weight, in_channels=model.in_channels, dtype=dtype)
+        logits = self.backbone.compute(x, self._dropped(x, graph, weight))
+        return logits if self.backbone.replicas is not None else logits.squeeze(0)
+
+    def training_loss(
+        self, x: Tensor | SparseFeatures, graph: PairGraph, y: Tensor, train_mask: Tensor, progress: Tensor
+    ) -> Tensor:
+        """Cross-entropy on graphs that have lost some edges, for each replica, [R]."""
+        if self.edge_dropout == 0:
+            return super().training_loss(x, graph, y, train_mask, progress)
+        return cross_entropy(self.backbone.compute(x, self._dropped(x, graph)), y, train_mask)
+
+    def _dropped(
+        self, x: Tensor | SparseFeatures, graph: PairGraph, weight: Tensor | None = None
+    ) -> list[WeightedGraph]:
+        """The graph of each layer, pairs weighing 0 where they are dropped, elsewhere their `weight` or 1."""
+        layers = len(self.backbone.convs)
+        graphs = [self._draw(x, graph, weight) for _ in range(layers if self.per_layer else 1)]
+        return graphs if self.per_layer else graphs * layers
+
+    def _draw(self, x: Tensor | SparseFeatures, graph: PairGraph, weight: Tensor | None = None) -> WeightedGraph:
+        kept = (self.streams.noise(graph.num_pairs) >= self.edge_dropout).to(x.dtype)
+        return WeightedGraph(graph, kept if weight is None else kept * weight, x.dtype)
+
+    def __repr__(self) -> str:
+        return f"DropEdge({self.backbone}, edge_dropout={self.edge_dropout}, per_layer={self.per_layer})"

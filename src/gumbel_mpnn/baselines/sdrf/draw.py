@@ -1,0 +1,276 @@
+"""Drawing the edge to add: all candidates around one edge are weighed without looking at each, compiled.
+
+The candidates of `x ~ y` are the pairs of a node of N(x) ∪ {x} with one of N(y) ∪ {y} that are no edges, by number.
+What adding `i ~ j` does to the curvature of `x ~ y` depends, unless `i` is `x` or `j` is `y`, on one of five kinds of
+`i` and one of five kinds of `j` alone: so it is enough to count kinds.
+"""
+
+from __future__ import annotations
+
+from math import exp
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gumbel_mpnn._util.jit import compiled
+from gumbel_mpnn.baselines.sdrf.state import State, wide
+from gumbel_mpnn.measures.curvature_kernels import PAPER, REFERENCE, value
+
+KINDS = 6
+"""Five, and 0 for nodes that are no end of a candidate."""
+
+
+class Around(NamedTuple):
+    """Work space: the nodes around `x ~ y`. All kinds are 0 between calls."""
+
+    kind_x: NDArray[np.uint8]
+    """[N], kind of each neighbor of `x`, as the first node of a candidate."""
+    kind_y: NDArray[np.uint8]
+    """[N], kind of each neighbor of `y`, as the second node."""
+    after: NDArray[np.float64]
+    """[N], for a node that is a neighbor of one end alone: the curvature once it is joined to the other."""
+
+
+@compiled
+def draw(state: State, around: Around, mode: int, edge: int, tau: float, uniform: float) -> tuple[int, int]:
+    """A candidate of `edge`, drawn with probability softmax(τ · curvature of `edge` after it); −1 if there is none."""
+    x, y = wide(state.ends[0, edge]), wide(state.ends[1, edge])
+    rows, columns = with_neighbors(state, x), with_neighbors(state, y)
+    table = kinds_paper(state, around, edge) if mode == PAPER else kinds_reference(state, around, edge)
+    counts, best = count_kinds(state, around, x, rows, columns, table)
+    out = -1, -1
+    if best > -np.inf:
+        weights = np.zeros((KINDS, KINDS))
+        for a in range(1, KINDS):
+            for b in range(1, KINDS):
+                weights[a, b] = exp(tau * min(table[a, b] - best, 0.0))  # what is above the best is not there
+        out = _choose(state, around, x, y, rows, columns, counts, weights, tau, best, uniform)
+    for node in rows:
+        around.kind_x[node] = 0
+    for node in columns:
+        around.kind_y[node] = 0
+    return out
+
+
+@compiled
+def with_neighbors(state: State, node: int) -> NDArray[np.int64]:
+    """The node and its neighbors, sorted."""
+    graph, out = state.graph, np.empty(state.graph.degree[node] + 1, np.int64)
+    passed = 0
+    for place in range(graph.degree[node]):
+        neighbor = graph.neighbor[graph.start[node] + place]
+        if neighbor > node and not passed:
+            out[place], passed = node, 1
+        out[place + passed] = neighbor
+    if not passed:
+        out[-1] = node
+    return out
+
+
+@compiled
+def count_kinds(
+    state: State,
+    around: Around,
+    x: int,
+    rows: NDArray[np.int64],
+    columns: NDArray[np.int64],
+    table: NDArray[np.float64],
+) -> tuple[NDArray[np.int64], float]:
+    """For each first node how many second nodes of each kind there are, [rows, KINDS]; and the best curvature."""
+    graph = state.graph
+    counts = np.zeros((rows.size, KINDS), np.int64)
+    totals = np.zeros(KINDS, np.int64)
+    best = -np.inf
+    for j in columns:
+        totals[around.kind_y[j]] += 1
+    for row in range(rows.size):
+        i = rows[row]
+        if i == x:
+            for j in columns:
+                if around.kind_y[j] and not around.kind_x[j]:
+                    best = max(best, around.after[j])
+        if not around.kind_x[i]:
+            continue
+        for kind in range(KINDS):
+            counts[row, kind] = totals[kind]
+        counts[row, around.kind_y[i]] -= 1  # itself
+        for place in range(graph.start[i], graph.start[i] + graph.degree[i]):
+            counts[row, around.kind_y[graph.neighbor[place]]] -= 1
+        for kind in range(1, KINDS):
+            if counts[row, kind]:
+                best = max(best, table[around.kind_x[i], kind])
+        if not around.kind_y[i]:
+            best = max(best, around.after[i])
+    return counts, best
+
+
+@compiled
+def _choose(
+    state: State,
+    around: Around,
+    x: int,
+    y: int,
+    rows: NDArray[np.int64],
+    columns: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    tau: float,
+    best: float,
+    uniform: float,
+) -> tuple[int, int]:
+    """The candidate at which the running sum of weights exceeds `uniform` of the whole."""
+    graph, kind_x, kind_y = state.graph, around.kind_x, around.kind_y
+    sums = np.zeros(rows.size)
+    for row in range(rows.size):
+        i = rows[row]
+        if i == x:
+            for j in columns:
+                if kind_y[j] and not kind_x[j]:
+                    sums[row] += exp(tau * (around.after[j] - best))
+        elif kind_x[i]:
+            for kind in range(1, KINDS):
+                sums[row] += counts[row, kind] * weights[kind_x[i], kind]
+            if not kind_y[i]:
+                sums[row] += exp(tau * (around.after[i] - best))
+    rest, chosen = uniform * sums.sum(), -1
+    for row in range(rows.size):  # the last that has any where rounding leaves a rest
+        if sums[row] > 0:
+            if chosen >= 0:
+                rest -= sums[chosen]
+            chosen = row
+            if sums[row] > rest:
+                break
+    i = rows[chosen]
+    mark = state.scratch.mark
+    mark[i] = 1
+    for place in range(graph.start[i], graph.start[i] + graph.degree[i]):
+        mark[graph.neighbor[place]] = 1
+    last = -1
+    for j in columns:
+        if mark[j] or not (kind_y[j] or j == y):
+            continue
+        last = j
+        direct = i == x or j == y
+        rest -= exp(tau * (around.after[j if i == x else i] - best)) if direct else weights[kind_x[i], kind_y[j]]
+        if rest < 0:
+            break
+    mark[i] = 0
+    for place in range(graph.start[i], graph.start[i] + graph.degree[i]):
+        mark[graph.neighbor[place]] = 0
+    return i, last
+
+
+@compiled
+def kinds_paper(state: State, around: Around, edge: int) -> NDArray[np.float64]:
+    """Fill `around`, and the curvature after joining nodes of two kinds, [KINDS, KINDS], in the mode `paper`.
+
+    Kinds: 1 + (the node has no four-cycle) + 2 (it has as many as any), and 5 for a neighbor of both ends.
+    """
+    graph, mark, number = state.graph, state.scratch.mark, state.scratch.number
+    x, y = wide(state.ends[0, edge]), wide(state.ends[1, edge])
+    first, second = graph.degree[x], graph.degree[y]
+    triangles, cycles, largest = state.terms.triangles[edge], state.terms.cycles[edge], state.terms.largest[edge]
+    for place in range(graph.start[x], graph.start[x] + first):
+        mark[graph.neighbor[place]] = 1
+    for place in range(graph.start[y], graph.start[y] + second):
+        mark[graph.neighbor[place]] += 2
+    mark[x] = mark[y] = 0
+    for place in range(graph.start[x], graph.start[x] + first):
+        node = graph.neighbor[place]
+        if mark[node] == 1:
+            for beyond in range(graph.start[node], graph.start[node] + graph.degree[node]):
+                other = graph.neighbor[beyond]
+                if mark[other] == 2:
+                    number[node] += 1
+                    number[other] += 1
+    having = np.zeros(largest + 2, np.int64)  # how many nodes have so many four-cycles
+    for end in (x, y):
+        for place in range(graph.start[end], graph.start[end] + graph.degree[end]):
+            node = graph.neighbor[place]
+            if mark[node] == (1 if end == x else 2):
+                having[number[node]] += 1
+    for end, own, kinds in ((x, 1, around.kind_x), (y, 2, around.kind_y)):
+        for place in range(graph.start[end], graph.start[end] + graph.degree[end]):
+            node = graph.neighbor[place]
+            if mark[node] == 3:
+                kinds[node] = 5
+            elif mark[node] == own:
+                here = number[node]
+                kinds[node] = 1 + (here == 0) + 2 * (here == largest)
+                # Joined to the other end the node is a neighbor of both: its four-cycles end.
+                left = cycles - (here > 0)
+                having[here] -= 1
+                for beyond in range(graph.start[node], graph.start[node] + graph.degree[node]):
+                    other = graph.neighbor[beyond]
+                    if mark[other] == 3 - own:
+                        left -= number[other] == 1
+                        having[number[other]] -= 1
+                        having[number[other] - 1] += 1
+                most = largest
+                while most > 0 and having[most] == 0:
+                    most -= 1
+                around.after[node] = value(PAPER, first + (own == 2), second + (own == 1), triangles + 1, left, most)
+                for beyond in range(graph.start[node], graph.start[node] + graph.degree[node]):
+                    other = graph.neighbor[beyond]
+                    if mark[other] == 3 - own:
+                        having[number[other]] += 1
+                        having[number[other] - 1] -= 1
+                having[here] += 1
+    for end in (x, y):
+        for place in range(graph.start[end], graph.start[end] + graph.degree[end]):
+            mark[graph.neighbor[place]] = number[graph.neighbor[place]] = 0
+    table = np.full((KINDS, KINDS), state.curvature[edge])
+    for a in range(4):
+        for b in range(4):
+            more = (a & 1) + (b & 1)
+            most = largest + ((a | b) >> 1)
+            table[1 + a, 1 + b] = value(PAPER, first, second, triangles, cycles + more, most)
+    return table
+
+
+@compiled
+def kinds_reference(state: State, around: Around, edge: int) -> NDArray[np.float64]:
+    """The same in the mode `reference`.
+
+    Kinds: 1 for a neighbor of one end; for one of both, 2 + (its edge to `x` is in one triangle alone) + 2 (that to `y`
+    is).
+    """
+    graph, terms, mark, number = state.graph, state.terms, state.scratch.mark, state.scratch.number
+    x, y = wide(state.ends[0, edge]), wide(state.ends[1, edge])
+    first, second = graph.degree[x], graph.degree[y]
+    triangles, cycles = terms.triangles[edge], terms.cycles[edge]
+    for end, own in ((x, 1), (y, 2)):
+        for place in range(graph.start[end], graph.start[end] + graph.degree[end]):
+            mark[graph.neighbor[place]] += own
+            number[graph.neighbor[place]] += own * (terms.triangles[graph.edge[place]] == 1)
+    for end, own, kinds in ((x, 1, around.kind_x), (y, 2, around.kind_y)):
+        for place in range(graph.start[end], graph.start[end] + graph.degree[end]):
+            node = graph.neighbor[place]
+            if mark[node] == 3:
+                kinds[node] = 2 + number[node]
+            elif node != x and node != y:
+                kinds[node] = 1
+                # Joined to the other end: a third triangle edge for some, and two edges of its own.
+                shared, more = 0, wide(terms.triangles[graph.edge[place]] > 0)
+                for beyond in range(graph.start[node], graph.start[node] + graph.degree[node]):
+                    other = graph.neighbor[beyond]
+                    shared += (mark[other] & (3 - own)) > 0
+                    more += mark[other] == 3 and (number[other] & (3 - own)) > 0
+                more += shared > 1
+                around.after[node] = value(
+                    REFERENCE, first + (own == 2), second + (own == 1), triangles + 1, cycles + more, 0
+                )
+    for end in (x, y):
+        for place in range(graph.start[end], graph.start[end] + graph.degree[end]):
+            mark[graph.neighbor[place]] = number[graph.neighbor[place]] = 0
+    table = np.empty((KINDS, KINDS))
+    for a in range(1, KINDS):
+        for b in range(1, KINDS):
+            lone_a, lone_b = max(a - 2, 0), max(b - 2, 0)
+            if a == 1 or b == 1:  # only the edge to the end that the two share gets a triangle more
+                more = (lone_b & 1) + (lone_a >> 1)
+            else:
+                more = (lone_a & 1) + (lone_a >> 1) + (lone_b & 1) + (lone_b >> 1)
+            table[a, b] = value(REFERENCE, first, second, triangles, cycles + more, 0)
+    return table

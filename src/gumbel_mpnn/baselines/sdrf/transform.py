@@ -1,0 +1,156 @@
+"""SDRF: rewiring by stochastic discrete Ricci flow, a transform."""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.transforms import BaseTransform
+
+from gumbel_mpnn._util.errors import UserError, check_at_least, check_whole
+from gumbel_mpnn.baselines.sdrf import Flow
+from gumbel_mpnn.graph import PairGraph, edge_index_of, without_pairs
+from gumbel_mpnn.graph.batches import can_be_taken_apart, renew_pairs
+from gumbel_mpnn.measures.curvature import mode_number
+
+Progress = Callable[[int, int], None]
+"""Called with the steps done and all steps."""
+
+REPORT_SECONDS = 0.2
+"""Steps are done in groups that take about so long: then progress is told, and Ctrl-C is heard."""
+
+MOST_ITERATIONS = 10_000_000
+"""Room for a step takes about 150 bytes."""
+
+
+class SDRF(BaseTransform):  # type: ignore[misc]
+    """Adds edges where the graph is most negatively curved and removes those of the largest curvature.
+
+    Each step takes the edge `x ~ y` of least balanced Forman curvature, draws a pair of a node in N(x) ∪ {x} and one in
+    N(y) ∪ {y} with probability softmax(τ · curvature of `x ~ y` once they are joined), and joins them; then the edge
+    that had the largest curvature before is removed if that is above the bound. Of equal edges the first is taken. It
+    ends when there is nothing to add or remove. (Topping et al., 2022, algorithm 1.)
+
+    Everything is exact: a candidate is judged by the curvature of the graph with it, where the code published with the
+    paper approximates. Self-loops are left out and duplicates are one edge. Ctrl-C gives the graph so far.
+
+    Args:
+        iterations: How many steps, at most ten million: memory is set aside for all of them.
+        tau: τ, how strongly the candidate that helps most is preferred; 0 takes any.
+        removal_bound: Edges above this curvature may be removed; None removes none.
+        undirected: Whether every edge gets both directions. Curvature is always that of the undirected graph, it knows
+            no other; False leaves the directions and weights of the given edges as they are, new edges have both.
+        mode: How curvature is counted, `paper` or `reference` (see `gm.measures.balanced_forman`).
+        seed: The same seed makes the same draws on every machine.
+        progress: Called with the steps done and all steps, at the start and now and then.
+    """
+
+    def __init__(
+        self,
+        iterations: int = 100,
+        tau: float = 1.0,
+        removal_bound: float | None = 0.5,
+        undirected: bool = True,
+        mode: str = "paper",
+        seed: int = 0,
+        progress: Progress | None = None,
+    ) -> None:
+        check_at_least(0, iterations=iterations)
+        if iterations > MOST_ITERATIONS:
+            raise UserError(f"iterations must be at most {MOST_ITERATIONS}, but is {iterations}")
+        check_whole(seed=seed)
+        if not (isinstance(tau, float | int) and math.isfinite(tau) and tau >= 0):
+            raise UserError(f"tau must be a finite number, 0 or more, but is {tau!r}")
+        if removal_bound is not None and (not isinstance(removal_bound, float | int) or math.isnan(removal_bound)):
+            raise UserError("removal_bound must be a number, or None to remove no edge")
+        mode_number(mode)
+        self.iterations, self.tau, self.removal_bound = iterations, tau, removal_bound
+        self.undirected, self.mode, self.seed, self.progress = undirected, mode, seed, progress
+
+    def forward(self, data: Data) -> Data:
+        """The rewired graph; after Ctrl-C, as far as it had come.
+
+        `edge_origin` [E] is true for edges that `data` had, `edge_weight` is kept if there is one (1 for new edges),
+        and `sdrf_steps` is the number of steps done. Other attributes of edges, and candidates, are left out.
+        """
+        return self.rewire(data, heed_interrupt=True)
+
+    def rewire(self, data: Data, *, heed_interrupt: bool = False) -> Data:
+        """The same; without `heed_interrupt` Ctrl-C is passed on, as is right where the graph is only a first step."""
+        edge_index = edge_index_of(data, or_empty=True)
+        graph = PairGraph.build(edge_index, _num_nodes(data), edge_weight=data.get("edge_weight"))
+        flow: Flow | None = None
+        try:
+            flow = Flow(graph, self.iterations, self.tau, self.removal_bound, self.mode, self.seed)
+            self._run(flow)
+        except KeyboardInterrupt:
+            if not heed_interrupt:
+                raise
+            done = flow.done if flow is not None else 0
+            warnings.warn(f"SDRF was stopped after {done} of {self.iterations} steps", stacklevel=3)
+        pairs = graph.pair_index if flow is None else torch.from_numpy(flow.pairs).to(graph.pair_index.device)
+        given = graph
+        if not self.undirected:
+            given = PairGraph.build(edge_index, graph.num_nodes, undirected=False, edge_weight=data.get("edge_weight"))
+        out = _with_pairs(data, given, pairs)
+        out.sdrf_steps = 0 if flow is None else flow.done
+        return out
+
+    def _run(self, flow: Flow) -> None:
+        """All steps, in groups that grow until each takes about `REPORT_SECONDS`."""
+        count = 1
+        self._tell(flow)
+        while not flow.finished:
+            start = time.monotonic()
+            flow.advance(count)
+            self._tell(flow)
+            seconds = time.monotonic() - start
+            if seconds < REPORT_SECONDS / 2:
+                count *= 2
+            elif seconds > REPORT_SECONDS:
+                count = max(count // 2, 1)
+
+    def _tell(self, flow: Flow) -> None:
+        if self.progress is not None:
+            self.progress(flow.done, self.iterations)
+
+    def __repr__(self) -> str:
+        shown = ("iterations", "tau", "removal_bound", "undirected", "mode", "seed")
+        return f"SDRF({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
+
+
+def _num_nodes(data: Data) -> int:
+    """Number of nodes, N: what the graph says or the rows of `x`, else as many as edges and labels `y` need."""
+    count, y = int(data.num_nodes or 0), data.get("y")
+    if "num_nodes" in data or data.get("x") is not None or y is None or y.dim() == 0:
+        return count
+    return max(count, len(y))
+
+
+def _with_pairs(data: Data, given: PairGraph, pairs: Tensor) -> Data:
+    """A copy of `data` with the edges `pairs` [2, P] in place of its own.
+
+    A pair of which `given` has an arc keeps the arcs that it has there, with their weights; others get both arcs.
+    """
+    nodes = max(given.num_nodes, 1)
+    index = torch.cat([pairs, pairs.flip(0)], dim=1)
+    key, old = index[1] * nodes + index[0], given.edge_index[1] * nodes + given.edge_index[0]
+    origin = torch.isin(key, old)
+    kept = origin | ~origin.view(2, -1).any(0).repeat(2)
+    order = torch.argsort(index[0] * nodes + index[1])
+    order = order[kept[order]]
+    index, key, origin = index[:, order], key[order], origin[order]
+    out = without_pairs(data, given.num_nodes)
+    out.edge_index, out.edge_origin = index, origin
+    if given.pair_weight is not None:
+        weight = torch.ones_like(key, dtype=given.pair_weight.dtype)
+        weight[origin] = given.pair_weight[given.arc_pair[torch.searchsorted(old, key[origin])]]
+        out.edge_weight = weight
+    if can_be_taken_apart(out):
+        renew_pairs(out, "edge_index", [name for name in ("edge_origin", "edge_weight") if name in out])
+    return out

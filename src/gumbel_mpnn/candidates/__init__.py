@@ -1,0 +1,10 @@
+"""Candidate strategies: which pairs of nodes a rewiring may join, each a PyG transform."""
+
+from gumbel_mpnn.candidates.base import CandidateStrategy, candidates
+from gumbel_mpnn.candidates.cache import Cached
+from gumbel_mpnn.candidates.global_ import Global
+from gumbel_mpnn.candidates.local import Local
+from gumbel_mpnn.candidates.ricci import Ricci
+from gumbel_mpnn.candidates.two_hop import TwoHop
+
+__all__ = ["Cached", "CandidateStrategy", "Global", "Local", "Ricci", "TwoHop", "candidates"]

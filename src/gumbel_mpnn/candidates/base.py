@@ -1,0 +1,74 @@
+"""What every candidate strategy shares: a `Data` in, the same graph with clean candidate pairs out."""
+
+from __future__ import annotations
+
+import inspect
+from abc import abstractmethod
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.transforms import BaseTransform
+
+from gumbel_mpnn.candidates.blocks import check_batch
+from gumbel_mpnn.candidates.pairs import clean, largest_count
+from gumbel_mpnn.config.registry import Registry
+from gumbel_mpnn.graph import PairGraph, check_candidates, edge_index_of
+from gumbel_mpnn.graph.batches import can_be_taken_apart, renew_numbers, renew_pairs
+
+
+class CandidateStrategy(BaseTransform):  # type: ignore[misc]
+    """Adds `candidate_index` int64 [2, M] to a graph: pairs that are no edges and that a rewiring may make edges.
+
+    Pairs are `i < j`, sorted, each once; none is an edge in either direction, and none joins two graphs of a batch.
+    Strategies in a row add up: `TwoHop()(Local()(data))` has the pairs of both.
+    `max_candidates_per_node` is the largest number of candidates at one node, in a `Batch` that of each graph [B]; it
+    is large where the strategy makes hubs. Candidates are numbers of nodes, which `data.subgraph` and permutations of
+    the nodes do not follow: make them afterwards.
+    A subclass says in `propose` which pairs it would have, and keeps its arguments under their names.
+    """
+
+    @abstractmethod
+    def propose(self, data: Data, graph: PairGraph) -> Tensor:
+        """Pairs of nodes, int64 [2, K], in any order and direction; edges, self-pairs and duplicates do no harm.
+
+        Args:
+            data: The graph with all its attributes; it has two nodes at least.
+            graph: Its edges, undirected, each once, without self-loops.
+        """
+
+    @property
+    def reads(self) -> tuple[str, ...] | None:
+        """The attributes that the pairs depend on, beside edges, batch and arguments; None, not cached, if unknown."""
+        return None
+
+    def forward(self, data: Data) -> Data:
+        """The same graph with `candidate_index` and `max_candidates_per_node`; candidates it had stay unless edges."""
+        graph = PairGraph.build(edge_index_of(data, or_empty=True), int(data.num_nodes or 0))
+        earlier = data.get("candidate_index")
+        check_batch(data, graph.pair_index, "an edge")
+        pairs = self.propose(data, graph) if graph.num_nodes > 1 else graph.pair_index
+        if earlier is not None:
+            check_candidates(earlier, graph.num_nodes)
+            check_batch(data, earlier, "a candidate")
+            pairs = torch.cat([earlier.to(pairs), pairs], dim=1)
+        data.candidate_index = clean(pairs, graph)
+        data.max_candidates_per_node = largest_count(data.candidate_index)
+        if can_be_taken_apart(data):
+            data.max_candidates_per_node = _largest_counts(data.candidate_index, data.batch, len(data.ptr) - 1)
+            renew_pairs(data, "candidate_index")
+            renew_numbers(data, "max_candidates_per_node")
+        return data
+
+    def __repr__(self) -> str:
+        names = inspect.signature(type(self)).parameters
+        return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
+
+
+def _largest_counts(pairs: Tensor, batch: Tensor, graphs: int) -> Tensor:
+    """The number of pairs [2, M] at the node that has most, of each graph of a batch [N], int64 [B]."""
+    counts = torch.bincount(pairs.flatten(), minlength=len(batch))
+    return counts.new_zeros(graphs).scatter_reduce(0, batch, counts, "amax")
+
+
+candidates: Registry[CandidateStrategy] = Registry("candidate strategy")

@@ -1,0 +1,73 @@
+"""Candidates kept on disk under the content they were made from, so that no search is done twice."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from gumbel_mpnn._util import content_cache as array_cache
+from gumbel_mpnn._util.content_cache import add_tensor
+from gumbel_mpnn.candidates.base import CandidateStrategy
+from gumbel_mpnn.candidates.pairs import clean
+from gumbel_mpnn.graph import PairGraph
+
+SCHEMA = 1
+"""Raised when a strategy finds other pairs than before, so that old files are not taken for new ones."""
+
+
+class Cached(CandidateStrategy):
+    """The candidates of `strategy`, read from the user's cache folder where they were made from the same content.
+
+    The content is what the strategy says that it `reads`, the edges and the batch; labels play no part. A strategy that
+    does not say is asked anew each time. What cannot be read is made again, and what cannot be written is let go.
+
+    Args:
+        strategy: Any candidate strategy.
+    """
+
+    def __init__(self, strategy: CandidateStrategy) -> None:
+        self.strategy = strategy
+
+    def propose(self, data: Data, graph: PairGraph) -> Tensor:
+        """The pairs of the strategy, clean, int64 [2, M]."""
+        path = self._path(data, graph)
+        pairs = None if path is None else _read(path, graph.num_nodes)
+        if pairs is None:
+            pairs = clean(self.strategy.propose(data, graph), graph)
+            if path is not None:
+                array_cache.write(path, {"pairs": pairs.cpu().numpy().astype(np.int32)})
+        return pairs.to(graph.pair_index.device)
+
+    def _path(self, data: Data, graph: PairGraph) -> Path | None:
+        """Where the pairs are kept; None if they are not."""
+        names = self.strategy.reads
+        if names is None:
+            return None
+        values = {name: data.get(name) for name in names}
+        if data.get("batch") is not None:
+            values["batch"] = data.batch
+        device = graph.pair_index.device.type  # devices round differently, and so may choose differently
+        strategy = f"{type(self.strategy).__module__}.{self.strategy!r}"
+        digest = hashlib.sha256(f"{SCHEMA} {strategy} {device} {graph.num_nodes}".encode())
+        add_tensor(digest, "pairs", graph.pair_index)
+        for name, value in values.items():
+            if not isinstance(value, Tensor):
+                return None
+            add_tensor(digest, name, value)
+        return array_cache.place("candidates", digest.hexdigest())
+
+
+def _read(path: Path, num_nodes: int) -> Tensor | None:
+    """Pairs int64 [2, M] that can be those of a graph, or None where there are none."""
+    arrays = array_cache.read(path)
+    if arrays is None or "pairs" not in arrays:
+        return None
+    pairs = torch.from_numpy(arrays["pairs"]).long()
+    ascending = pairs.dim() == 2 and len(pairs) == 2 and bool((pairs[0] < pairs[1]).all())
+    inside = pairs.numel() == 0 or (int(pairs.min()) >= 0 and int(pairs.max()) < num_nodes)
+    return pairs if ascending and inside else None

@@ -1,0 +1,32 @@
+"""The candidates that settings ask for."""
+
+from __future__ import annotations
+
+from torch_geometric.data import Data
+
+from gumbel_mpnn._util.errors import DataError
+from gumbel_mpnn.candidates.base import candidates
+from gumbel_mpnn.candidates.cache import Cached
+from gumbel_mpnn.config import RewiringSettings
+from gumbel_mpnn.graph import without_candidates
+
+DATA = "data"
+"""The value of `rewiring.candidates` for those that the data bring."""
+
+
+def with_candidates(data: Data, settings: RewiringSettings) -> Data:
+    """The data with the candidates that `settings` name, and no others."""
+    if settings.candidates == DATA:
+        if data.get("candidate_index") is None:
+            raise DataError(
+                "rewiring.candidates is 'data', but this graph brings none: give it data.candidate_index, which may be"
+                " empty, or, to train, name a strategy"
+            )
+        return data
+    data = without_candidates(data)
+    if settings.candidates == "none":
+        return data
+    known = candidates.defaults(settings.candidates)
+    options = {name: getattr(settings, name) for name in ("per_node", "pairs", "similarity") if name in known}
+    with_them: Data = Cached(candidates[settings.candidates](**options))(data)
+    return with_them

@@ -1,0 +1,110 @@
+"""Exact search for the most similar pairs of a graph, tile by tile of the similarity matrix."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch import Tensor
+
+from gumbel_mpnn.candidates.blocks import Block, Span
+from gumbel_mpnn.candidates.scored import Scored
+from gumbel_mpnn.candidates.screened import screened_pairs
+from gumbel_mpnn.candidates.similarity import full_precision, memory
+from gumbel_mpnn.graph import PairGraph, contains, pair_key
+
+
+def closest_pairs(x: Tensor, graph: PairGraph, blocks: Sequence[Block], quota: Tensor) -> Tensor:
+    """The most similar pairs of each graph that are no edges, int64 [2, K].
+
+    Of equally similar pairs those come first whose numbers are nearest: no node gets many only because of its number.
+
+    Args:
+        x: Embeddings float32 [N, D]; similarity is their dot product.
+        graph: The edges.
+        blocks: Nodes to search among; a block of several graphs is one tile.
+        quota: Number of pairs for each graph of the batch, int64 [graphs]; fewer where there are not so many.
+    """
+    search = _Search(x, graph)
+    quotas = quota.tolist()
+    found = [graph.pair_index.new_empty(2, 0)]
+    with full_precision():
+        for block in blocks:
+            if block.graph_of is not None:
+                found.append(search.best_of_several(block, quota).pairs)
+            elif quotas[block.graph]:
+                best = screened_pairs(x[block.start : block.stop], graph, block.start, quotas[block.graph])
+                best = search.best_of_one(block, quotas[block.graph]) if best is None else best
+                found.append(best.pairs)
+    return torch.cat(found, dim=1)
+
+
+class _Search:
+    """The embeddings and the edges of one search."""
+
+    def __init__(self, x: Tensor, graph: PairGraph) -> None:
+        self.x, self.num_nodes = x, graph.num_nodes
+        self.edges = pair_key(graph.pair_index, graph.num_nodes)
+
+    def best_of_one(self, block: Block, quota: int) -> Scored:
+        """The `quota` best pairs of the one graph of `block`.
+
+        Once as many are found, only pairs that are better than the worst of them are kept: at no time much more than
+        twice the quota, and less and less of each tile.
+        """
+        kept: list[Scored] = []
+        total, floor, floor_gap = 0, _LOWEST, self.num_nodes
+        for rows, cols in _tiles(block.chunks(_tile_side(self.x.device))):
+            # A pair as good as the worst one comes after it if its numbers are farther apart.
+            never_nearer = cols[0] - (rows[1] - 1) > floor_gap
+            kept.append(self._above(rows, cols, floor, strictly=never_nearer))
+            total += len(kept[-1])
+            if total > quota and (total > 2 * quota or floor == _LOWEST):
+                kept, total = [Scored.join(kept).in_order()[:quota]], quota
+                worst = kept[0].pairs[:, -1].tolist()
+                floor, floor_gap = float(kept[0].score[-1]), worst[1] - worst[0]
+        return Scored.join(kept).in_order()[:quota]
+
+    def best_of_several(self, block: Block, quota: Tensor) -> Scored:
+        """The best pairs of each graph of `block`, up to its `quota` [graphs]."""
+        assert block.graph_of is not None
+        span = (block.start, block.stop)
+        found = self._above(span, span, _LOWEST, strictly=False)
+        first, second = block.graph_of[found.pairs - block.start]
+        found = found[first == second].in_order()
+        graph, order = block.graph_of[found.pairs[0] - block.start].sort(stable=True)
+        counts = torch.bincount(graph - block.graph)
+        begins = counts.cumsum(0) - counts
+        place = torch.arange(graph.numel(), device=graph.device) - begins[graph - block.graph]
+        return found[order[place < quota[graph]]]
+
+    def _above(self, rows: Span, cols: Span, floor: float, *, strictly: bool) -> Scored:
+        """Pairs of a row and a column that are no edges and whose similarity is above `floor`, or at least equal."""
+        height, width = rows[1] - rows[0], cols[1] - cols[0]
+        tile = self.x.new_full((-(-height * width // _LANE), _LANE), -torch.inf)
+        scores = tile.view(-1)[: height * width].view(height, width)
+        torch.mm(self.x[slice(*rows)], self.x[slice(*cols)].T, out=scores)
+        good = torch.gt if strictly else torch.ge
+        # Most lanes have nothing good: their maxima say so in a third of the time that looking at each entry takes.
+        lanes = good(tile.amax(dim=1), floor).nonzero().squeeze(1)
+        lane, place = good(tile[lanes], floor).nonzero().T
+        entry = lanes[lane] * _LANE + place
+        pairs = torch.stack([rows[0] + entry // width, cols[0] + entry % width])
+        found = Scored(tile[lanes[lane], place], pairs)[pairs[0] < pairs[1]]
+        return found[~contains(self.edges, pair_key(found.pairs, self.num_nodes))]
+
+
+def _tiles(chunks: Sequence[Span]) -> Iterator[tuple[Span, Span]]:
+    """The tiles on and above the diagonal, those nearest to it first."""
+    for distance in range(len(chunks)):
+        yield from zip(chunks, chunks[distance:], strict=False)
+
+
+def _tile_side(device: torch.device) -> int:
+    """Rows and columns of a tile; of each entry 64 bytes are needed while all its pairs are still good enough."""
+    return max(math.isqrt(memory(device) // 64), 1)
+
+
+_LANE = 64
+_LOWEST = torch.finfo(torch.float32).min

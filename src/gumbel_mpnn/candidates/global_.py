@@ -1,0 +1,41 @@
+"""Candidates by similarity, the best of the whole graph."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from gumbel_mpnn._util.errors import check_at_least
+from gumbel_mpnn.candidates.base import candidates
+from gumbel_mpnn.candidates.blocks import blocks_of
+from gumbel_mpnn.candidates.by_similarity import BySimilarity
+from gumbel_mpnn.candidates.closest_pairs import closest_pairs
+from gumbel_mpnn.graph import PairGraph
+
+
+@candidates.register("global")
+class Global(BySimilarity):
+    """The most similar pairs of the whole graph; of a batch, those of each graph.
+
+    Args:
+        pairs: How many, in each graph; 0 for twice the number of its undirected edges.
+        similarity: `cosine`, or `dot` (the paper's).
+        on: The attribute of the graph with the embeddings [N, D].
+    """
+
+    def __init__(self, pairs: int = 0, similarity: str = "cosine", on: str = "x") -> None:
+        check_at_least(0, pairs=pairs)
+        super().__init__(similarity, on)
+        self.pairs = pairs
+
+    def propose(self, data: Data, graph: PairGraph) -> Tensor:
+        """The chosen pairs, int64 [2, K]."""
+        batch = data.get("batch")
+        first = graph.pair_index[0]
+        if batch is None:
+            edges = first.new_tensor([graph.num_pairs])
+        else:
+            edges = torch.bincount(batch[first], minlength=int(batch[-1]) + 1)
+        quota = torch.full_like(edges, self.pairs) if self.pairs else 2 * edges
+        return closest_pairs(self.embeddings(data), graph, blocks_of(data), quota)

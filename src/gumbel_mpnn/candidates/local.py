@@ -1,0 +1,39 @@
+"""Candidates by similarity, the best of each node."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from gumbel_mpnn._util.errors import check_at_least
+from gumbel_mpnn.candidates.base import candidates
+from gumbel_mpnn.candidates.blocks import blocks_of
+from gumbel_mpnn.candidates.by_similarity import BySimilarity
+from gumbel_mpnn.candidates.nearest import nearest
+from gumbel_mpnn.graph import PairGraph
+
+
+@candidates.register("local")
+class Local(BySimilarity):
+    """For each node the `per_node` most similar nodes that are not its neighbors.
+
+    A node can be among the most similar ones of many others, far more often by dot product than by cosine. Of equally
+    similar nodes those are chosen whose numbers follow the node's own, so that ties at least make no hubs.
+
+    Args:
+        per_node: How many nodes each node chooses; a pair that both ends choose counts once.
+        similarity: `cosine`, or `dot` (the paper's).
+        on: The attribute of the graph with the embeddings [N, D].
+    """
+
+    def __init__(self, per_node: int = 5, similarity: str = "cosine", on: str = "x") -> None:
+        check_at_least(1, per_node=per_node)
+        super().__init__(similarity, on)
+        self.per_node = per_node
+
+    def propose(self, data: Data, graph: PairGraph) -> Tensor:
+        """Each node with the nodes it chose, int64 [2, K]."""
+        chosen = nearest(self.embeddings(data), graph, blocks_of(data), self.per_node)
+        node, place = (chosen >= 0).nonzero().T
+        return torch.stack([node, chosen[node, place]])

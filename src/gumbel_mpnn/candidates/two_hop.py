@@ -1,0 +1,64 @@
+"""Candidates from each node's two-hop neighborhood, drawn at random."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch_geometric.data import Data
+
+from gumbel_mpnn._util.errors import check_at_least, check_whole
+from gumbel_mpnn.candidates.base import CandidateStrategy, candidates
+from gumbel_mpnn.graph import PairGraph
+from gumbel_mpnn.nn.replica_rng import derive_seed
+
+
+@candidates.register("two_hop", "2-hop")
+class TwoHop(CandidateStrategy):
+    """For each node up to `per_node` random nodes at distance two, each as likely as the others.
+
+    Args:
+        per_node: How many nodes each node draws, without replacement; a pair that both ends draw counts once.
+        seed: The same seed draws the same nodes of the same graph, on every machine and in every batch.
+    """
+
+    def __init__(self, per_node: int = 3, seed: int = 0) -> None:
+        check_at_least(1, per_node=per_node)
+        check_whole(seed=seed)
+        self.per_node, self.seed = per_node, seed
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Nothing but the edges."""
+        return ()
+
+    def propose(self, data: Data, graph: PairGraph) -> Tensor:
+        """Each node with the nodes it drew, int64 [2, K]."""
+        batch = data.get("batch")
+        drawn = torch.from_numpy(draw(graph, self.per_node, self.seed, batch)).to(graph.pair_index.device)
+        node, place = (drawn >= 0).nonzero().T
+        return torch.stack([node, drawn[node, place]])
+
+
+def draw(graph: PairGraph, per_node: int, seed: int, batch: Tensor | None = None) -> NDArray[np.int64]:
+    """Random nodes at distance two of each node, [N, per_node], −1 where there are no more.
+
+    Where `batch` [N] says which graph a node is in, nodes are numbered within it: what is drawn does not depend on the
+    graphs before.
+    """
+    from gumbel_mpnn.candidates.two_hop_kernel import draw_two_hop
+
+    rowptr, col = (index.cpu().numpy() for index in (graph.arcs.rowptr, graph.arcs.col))
+    drawn = np.full((graph.num_nodes, per_node), -1, dtype=np.int64)
+    stream = np.uint64(derive_seed(seed, "two_hop"))
+    draw_two_hop(rowptr, col, _first_of_graph(graph.num_nodes, batch), stream, drawn)
+    return drawn
+
+
+def _first_of_graph(num_nodes: int, batch: Tensor | None) -> NDArray[np.uint64]:
+    """The first node of the graph that each node is in, [N]."""
+    if batch is None:
+        return np.zeros(num_nodes, dtype=np.uint64)
+    numbers = batch.cpu().numpy()
+    return np.searchsorted(numbers, numbers).astype(np.uint64)

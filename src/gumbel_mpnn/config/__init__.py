@@ -1,0 +1,25 @@
+"""Settings: what they are, where they come from, and the registries of components that they name."""
+
+from gumbel_mpnn.config.registry import Registry
+from gumbel_mpnn.config.replica import Replica
+from gumbel_mpnn.config.settings import (
+    DataSettings,
+    RewiringSettings,
+    Settings,
+    TrainSettings,
+    constant_temperature,
+    resolve,
+    rewiring_settings,
+)
+
+__all__ = [
+    "DataSettings",
+    "Registry",
+    "Replica",
+    "RewiringSettings",
+    "Settings",
+    "TrainSettings",
+    "constant_temperature",
+    "resolve",
+    "rewiring_settings",
+]

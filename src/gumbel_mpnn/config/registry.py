@@ -1,0 +1,109 @@
+"""Name → component: one line registers a class, and its signature says which options it takes."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Generic, TypeVar
+
+from gumbel_mpnn._util.errors import UserError, did_you_mean, unknown_name
+
+T = TypeVar("T")
+
+
+class Registry(Generic[T]):
+    """Components of one kind by name; names are matched without regard to case, `_` and `-`.
+
+    `reserved` are keywords of the constructors that the program sets, not a person.
+    """
+
+    def __init__(self, kind: str, reserved: Iterable[str] = ()) -> None:
+        self.kind = kind
+        self.reserved = frozenset(reserved)
+        self._components: dict[str, type[T]] = {}
+        self._aliases: dict[str, str] = {}
+        self._handed_on: dict[str, Mapping[str, Any]] = {}
+
+    def register(
+        self, name: str, *aliases: str, hands_on: Mapping[str, Any] | None = None
+    ) -> Callable[[type[T]], type[T]]:
+        """Class decorator that makes the class known as `name` and under each alias.
+
+        `hands_on` are options, with their defaults, that its constructor takes without naming them, for a part of it.
+        """
+
+        def add(component: type[T]) -> type[T]:
+            for key in (name, *aliases):
+                if normal_name(key) in self._aliases:
+                    raise ValueError(f"a {self.kind} called {key!r} is registered already")
+            self._aliases |= {normal_name(key): name for key in (name, *aliases)}
+            self._components[name] = component
+            self._handed_on[name] = hands_on or {}
+            return component
+
+        return add
+
+    def include(self, other: Registry[Any]) -> None:
+        """Make everything known that `other` knows, under the same names."""
+        self._components |= other._components
+        self._aliases |= other._aliases
+        self._handed_on |= other._handed_on
+
+    def canonical(self, name: str) -> str:
+        """The registered spelling of `name`."""
+        if normal_name(name) not in self._aliases:
+            raise unknown_name(self.kind, name, self._components)
+        return self._aliases[normal_name(name)]
+
+    def __getitem__(self, name: str) -> type[T]:
+        return self._components[self.canonical(name)]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._components)
+
+    def __contains__(self, name: str) -> bool:
+        return normal_name(name) in self._aliases
+
+    def defaults(self, name: str) -> dict[str, Any]:
+        """The options a person can set, with their defaults: keywords of the constructor and its base classes'."""
+        options: dict[str, Any] = {}
+        for cls in reversed(self[name].__mro__[:-1]):
+            if "__init__" in cls.__dict__:
+                parameters = inspect.signature(cls.__dict__["__init__"]).parameters.values()
+                options |= {p.name: p.default for p in parameters if p.default is not p.empty}
+        options |= self._handed_on[self.canonical(name)]
+        return {key: default for key, default in options.items() if key not in self.reserved}
+
+    def all_defaults(self) -> dict[str, Any]:
+        """The options of all components together, with their defaults."""
+        return {key: default for name in self for key, default in self.defaults(name).items()}
+
+    def complete(self, name: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        """`options` checked against the component's signature and filled up with its defaults."""
+        known = self.defaults(name)
+        for key, value in options.items():
+            if key not in known:
+                raise UserError(f"{self.kind} {name!r} has no option {key!r}: {did_you_mean(key, known)}")
+            known[key] = checked_like(known[key], value, f"option {key!r} of {self.kind} {name!r}")
+        return known
+
+
+def checked_like(default: Any, value: Any, what: str) -> Any:
+    """`value` if it is of the default's type (an int may stand for a float), else a `UserError` naming `what`."""
+    wanted = type(default)
+    if wanted is float and type(value) in (int, float):
+        try:
+            value = float(value)
+        except OverflowError:
+            value = math.inf
+        if not math.isfinite(value):
+            raise UserError(f"{what} must be finite")
+    if type(value) is not wanted:
+        raise UserError(f"{what} must be of type {wanted.__name__}, like {default!r}, but is {value!r}")
+    return value
+
+
+def normal_name(name: str) -> str:
+    """The spelling under which names are compared: without regard to case, `_` and `-`."""
+    return name.lower().replace("_", "-")

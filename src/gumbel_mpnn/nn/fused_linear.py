@@ -1,0 +1,96 @@
+"""Several linear maps added up: what a layer sends, what it keeps of a node itself, and its shortcut."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gumbel_mpnn._util.no_double_backward import first_order
+from gumbel_mpnn.graph import matmul
+from gumbel_mpnn.nn.features import SparseFeatures
+from gumbel_mpnn.nn.kernels import gpu_kernels
+
+Inputs = Tensor | SparseFeatures
+
+
+def linear_sum(terms: Sequence[tuple[Inputs, Tensor]], start: Tensor | None = None) -> Tensor:
+    """Σ x W + start for every replica, [R, N, out], with as few passes over memory as can be.
+
+    Args:
+        terms: Inputs [R, N, in], or [N, in] where all replicas share them, or sparse features, each with its matrices
+            [R, in, out].
+        start: [R, N, out].
+    """
+    dense = []
+    for x, weight in terms:
+        if isinstance(x, SparseFeatures):
+            product = _times_sparse(x, weight)
+            start = product if start is None else start + product
+        else:
+            dense.append((x, weight))
+    if not dense:
+        assert start is not None
+        return start
+    weights = [weight for _, weight in dense]
+    xs = [x.expand(len(weight), -1, -1) for x, weight in dense]
+    if torch.is_autocast_enabled(xs[0].device.type):
+        out = xs[0] @ weights[0]
+        for x, weight in zip(xs[1:], weights[1:], strict=True):
+            out = torch.baddbmm(out, x, weight)
+        return out if start is None else start + out
+    kernels = gpu_kernels(xs[0].device)
+    plain = all(tensor.dtype == torch.float32 for tensor in (*xs, *weights))
+    narrow = kernels if kernels is not None and plain and kernels.is_narrow(weights) else None
+    if narrow is None and len(xs) == 1 and start is None:  # torch's own, which has second derivatives too
+        return torch.bmm(xs[0], weights[0])
+    total: Tensor = _LinearSum.apply(narrow, start, *xs, *weights)  # type: ignore[no-untyped-call]
+    return total
+
+
+def _times_sparse(x: SparseFeatures, weight: Tensor) -> Tensor:
+    replicas, fan_in, fan_out = weight.shape
+    if x.values.dim() == 2:
+        return matmul(x.layout, x.values, weight)
+    side_by_side = weight.transpose(0, 1).reshape(1, fan_in, replicas * fan_out)
+    return matmul(x.layout, x.values, side_by_side).view(-1, replicas, fan_out).transpose(0, 1)
+
+
+class _LinearSum(torch.autograd.Function):
+    """The sum of products into one array, and one pass over its gradient for the matrices of narrow ones."""
+
+    @staticmethod
+    def forward(ctx: Any, narrow: ModuleType | None, start: Tensor | None, *tensors: Tensor) -> Tensor:
+        ctx.narrow, count = narrow, len(tensors) // 2
+        xs, weights = tensors[:count], tensors[count:]
+        ctx.save_for_backward(*tensors)
+        if narrow is not None:
+            out: Tensor = narrow.sum_of_products(xs, weights, start)
+            return out
+        out = torch.bmm(xs[0], weights[0])
+        for x, weight in zip(xs[1:], weights[1:], strict=True):
+            out.baddbmm_(x, weight)
+        return out if start is None else out.add_(start)
+
+    @staticmethod
+    @first_order
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        tensors: Sequence[Tensor] = ctx.saved_tensors
+        count = len(tensors) // 2
+        xs, weights = tensors[:count], tensors[count:]
+        _, needs_start, *needed = ctx.needs_input_grad
+        grads: list[Tensor | None] = [
+            torch.bmm(grad, weight.transpose(1, 2)) if needs else None
+            for weight, needs in zip(weights, needed, strict=False)
+        ]
+        if ctx.narrow is not None and all(needed[count:]):
+            grads += ctx.narrow.outer_sums(xs, grad)
+        else:
+            grads += [
+                torch.bmm(x.transpose(1, 2), grad) if needs else None
+                for x, needs in zip(xs, needed[count:], strict=True)
+            ]
+        return None, grad if needs_start else None, *grads

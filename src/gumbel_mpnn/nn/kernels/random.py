@@ -1,0 +1,90 @@
+"""Random numbers of all replicas in one GPU kernel; dropout draws its mask again for the gradient."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from gumbel_mpnn._util.no_double_backward import first_order
+
+BLOCK = 1024
+
+
+@triton.jit
+def four_uniforms(seeds, calls, replica, place, SHAPE: tl.constexpr):
+    """Uniform numbers in [0, 1), four neighbors for each of these places (int64: there may be more than 2³²).
+
+    Philox makes four numbers at a time. `SHAPE` is that of `place` with four times as many at its end.
+    """
+    low = place.to(tl.int32)
+    one, two, three, four = tl.philox(
+        tl.load(seeds + replica), low, low * 0 + tl.load(calls).to(tl.int32), (place >> 32).to(tl.int32), low * 0
+    )
+    bits = tl.join(tl.join(one, three), tl.join(two, four)).reshape(SHAPE)
+    return tl.uint_to_uniform_float(bits)
+
+
+@triton.jit
+def _flat_uniforms(seeds, calls, replica, block, BLOCK: tl.constexpr):
+    """Those of one block of a row of numbers."""
+    quarter: tl.constexpr = BLOCK // 4
+    return four_uniforms(seeds, calls, replica, block * quarter + tl.arange(0, quarter), [BLOCK])
+
+
+@triton.jit
+def _dropout(x, out, seeds, calls, count, probability, scale, BLOCK: tl.constexpr):
+    block, replica = tl.program_id(0).to(tl.int64), tl.program_id(1).to(tl.int64)
+    place = block * BLOCK + tl.arange(0, BLOCK)
+    inside = place < count
+    kept = _flat_uniforms(seeds, calls, replica, block, BLOCK) >= probability
+    value = tl.load(x + replica * count + place, mask=inside, other=0)
+    tl.store(out + replica * count + place, tl.where(kept, value * scale, 0), mask=inside)
+
+
+@triton.jit
+def _uniform(out, seeds, calls, count, BLOCK: tl.constexpr):
+    block, replica = tl.program_id(0).to(tl.int64), tl.program_id(1).to(tl.int64)
+    place = block * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + replica * count + place, _flat_uniforms(seeds, calls, replica, block, BLOCK), mask=place < count)
+
+
+class _Dropout(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, probability: float, seeds: Tensor, call: Tensor) -> Tensor:
+        ctx.probability, ctx.seeds, ctx.call = probability, seeds, call
+        return _apply(x, probability, seeds, call)
+
+    @staticmethod
+    @first_order
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
+        return _apply(grad, ctx.probability, ctx.seeds, ctx.call), None, None, None
+
+
+def fused_dropout(x: Tensor, probability: float, seeds: Tensor, call: Tensor) -> Tensor:
+    """Zero entries of x [R, ...] with `probability`.
+
+    What a replica draws depends on its seed (`seeds`, int64 [R]) and on `call` (int64 scalar), the number of the draw.
+    Both lie on the device, so that a captured CUDA graph draws anew each time it is replayed.
+    """
+    out: Tensor = _Dropout.apply(x, probability, seeds, call)
+    return out
+
+
+def fused_uniform(seeds: Tensor, call: Tensor, count: int) -> Tensor:
+    """Uniform numbers in [0, 1), float32 [R, count]."""
+    out = torch.empty(len(seeds), count, device=seeds.device)
+    if count:
+        _uniform[(triton.cdiv(count, BLOCK), len(seeds))](out, seeds, call, count, BLOCK=BLOCK)
+    return out
+
+
+def _apply(x: Tensor, probability: float, seeds: Tensor, call: Tensor) -> Tensor:
+    x = x.contiguous()
+    out, count = torch.empty_like(x), x[0].numel()
+    scale = 1 / (1 - probability) if probability < 1 else 0.0
+    _dropout[(triton.cdiv(count, BLOCK), len(x))](x, out, seeds, call, count, probability, scale, BLOCK=BLOCK)
+    return out

@@ -1,0 +1,105 @@
+"""One budget for every model: the settings that each tries on a data set, and which of them validation chooses."""
+
+from __future__ import annotations
+
+import statistics
+import tomllib
+from collections.abc import Mapping
+from importlib import resources
+from itertools import islice
+
+from gumbel_mpnn.config.presets import read_preset
+from gumbel_mpnn.paper.accuracy import KEPT_WITH, MODELS
+from gumbel_mpnn.paper.backbones import DATASETS
+from gumbel_mpnn.paper.base import Columns, Job, Row, override
+from gumbel_mpnn.paper.page import Experiment
+from gumbel_mpnn.runs import Run, make_settings
+from gumbel_mpnn.runs.query import Summary, flat
+from gumbel_mpnn.runs.tuning import Tables, draws
+
+TRIALS, TRIALS_OF_LARGE = 16, 8
+LARGE = ("pubmed", "minesweeper", "tolokers")
+START = "the start"
+FIGURES = ("diverged", "start", "middle", "best", "gain", "gain_stderr", "n")
+
+
+class Budget(Experiment):
+    """What every model starts with, and random draws from its space, as many for all models on a data set.
+
+    Plain models draw width, depth and training from one space, and the same draws each. Models that are laid over a GCN
+    have its tuned preset beneath, and draw what is their own. The best draw is chosen where its validation figure is
+    higher than the start's by more than the standard error of the paired difference; it is then the tuned preset, and
+    the start is kept in the family `start`.
+    """
+
+    name = "budget"
+    title = "One budget for every model: settings tried, and what validation chose"
+    headings: Mapping[str, str] = {
+        "dataset": "data set",
+        "tried": "settings tried",
+        "diverged": "of these diverged",
+        "start": "start's val %",
+        "middle": "median val %",
+        "best": "best draw's val %",
+        "gain": "best draw − start",
+        "gain_stderr": "std error",
+        "n": "runs of each",
+        "chosen": "chosen",
+    }
+    searches = True
+
+    def plan(self) -> list[Job]:
+        """Every trial of every model on every data set."""
+        return [job for dataset in DATASETS for model in MODELS for job in _trials(dataset, model)]
+
+    def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
+        """One row for each model and data set; trials that are missing in `results` have diverged."""
+        found: dict[tuple[str, str], dict[Job, Run | None]] = {}
+        for job, run in results.items():
+            found.setdefault((job.dataset, job.model), {})[job] = run
+        return [_row(dataset, model, runs) for (dataset, model), runs in found.items()]
+
+
+def space_of(model: str) -> Tables:
+    """What a model draws from."""
+    name = "plain" if KEPT_WITH.get(model) == "backbones" else model
+    return tomllib.loads((resources.files(__package__) / "spaces" / f"{name}.toml").read_text(encoding="utf-8"))
+
+
+def _trials(dataset: str, model: str) -> list[Job]:
+    count = TRIALS_OF_LARGE if dataset in LARGE else TRIALS
+    start = "tuned" if read_preset("start", dataset, model) is None else "start"
+    known = flat(make_settings(dataset, model, preset=start).to_dict())
+    drawn = (chosen for chosen, _ in draws(space_of(model), seed=DATASETS.index(dataset)))
+    others = islice((chosen for chosen in drawn if not chosen.items() <= known.items()), count - 1)
+    overrides = [tuple(override(name, value) for name, value in chosen.items()) for chosen in others]
+    return [Job(dataset, model, start), *(Job(dataset, model, overrides=each) for each in overrides)]
+
+
+def _row(dataset: str, model: str, runs: Mapping[Job, Run | None]) -> Row:
+    start, *drawn = tried = _trials(dataset, model)
+    row: Columns = {"dataset": dataset, "model": model, "tried": len(tried), **dict.fromkeys(FIGURES)}
+    done = {job: run for job, run in runs.items() if run is not None}
+    if not done:
+        return row | {"chosen": "no data"}
+    val = {job: 100 * run.val.mean for job, run in done.items()}
+    best = max((job for job in drawn if job in done), key=val.__getitem__, default=start)
+    gain = _gain(done[best], done.get(start))
+    error = gain.stderr if gain.n > 1 else None
+    better = start not in done or (error is not None and gain.mean > error)
+    return row | {
+        "diverged": len(tried) - len(done),
+        "start": val.get(start),
+        "middle": statistics.median(val.values()),
+        "best": val[best],
+        "gain": gain.mean,
+        "gain_stderr": error,
+        "n": done[best].n,
+        "chosen": ", ".join(best.overrides) if better else START,
+    }
+
+
+def _gain(draw: Run, start: Run | None) -> Summary:
+    """What a draw has more on validation than the start, in per cent, run by run; a start that diverged has 0."""
+    before = {} if start is None else {record.replica: record.val for record in start.records}
+    return Summary.of(100 * (record.val - before.get(record.replica, 0.0)) for record in draw.records)

@@ -1,0 +1,98 @@
+"""Every number of the paper beside ours, gathered from the pages that have them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from gumbel_mpnn._util.fixed import Fixed
+from gumbel_mpnn.paper.base import Columns, Row
+from gumbel_mpnn.paper.page import Page
+from gumbel_mpnn.paper.paper_numbers import PaperNumber, decimals
+
+NO_DATA, NOT_RUN = "no data", "not run"
+VERDICTS = ("same", "equal", "close", "above", "below", "differs", "too few runs", NOT_RUN, NO_DATA)
+
+
+@dataclass(frozen=True)
+class Collected:
+    """What a page was made of: its rows, and the data sets that were looked for in vain."""
+
+    rows: Sequence[Row]
+    missing: frozenset[str]
+
+
+class SummaryTable(Page):
+    """One row for each number that the paper prints in its tables."""
+
+    name = "summary"
+    title = "Every number of the paper, and ours"
+    headings: Mapping[str, str] = {
+        "dataset": "data set or task",
+        "paper_pm": "paper ±",
+        "pm": "ours ±",
+        "n": "runs",
+        "difference": "ours − paper",
+    }
+
+    def rows(self, pages: Iterable[Page], collected: Mapping[str, Collected]) -> list[Row]:
+        """The rows of all `pages` that answer numbers of the paper; those not in `collected` were not run."""
+        nothing = Collected((), frozenset())
+        return [
+            _row(page.name, number, collected.get(page.name, nothing)) for page in pages for number in page.numbers()
+        ]
+
+    def lead(self, rows: Sequence[Row]) -> str:
+        """How many numbers there are and what became of them, Markdown."""
+        total = Counter(row["verdict"] for row in rows)
+        allowed, missing = len(rows) - total[NO_DATA], total[NO_DATA]
+        known = ", ".join(f"{total[word]} {word}" for word in VERDICTS if total[word] and word != NO_DATA)
+        return (
+            f"Listed are {len(rows)} numbers of the paper's tables. The data at hand allow {allowed} of them"
+            f" ({missing} are of data sets that are not here): {known}."
+        )
+
+    def counts(self, rows: Sequence[Row]) -> list[Row]:
+        """The verdicts of each page, counted, and of all."""
+        pages: dict[str, Counter[object]] = {}
+        for row in rows:
+            pages.setdefault(str(row["page"]), Counter())[row["verdict"]] += 1
+        seen = [word for word in VERDICTS if any(count[word] for count in pages.values())]
+        total = sum(pages.values(), Counter[object]())
+        return [
+            {"page": name, "numbers": count.total(), **{word: count[word] for word in seen}}
+            for name, count in [*pages.items(), ("all", total)]
+        ]
+
+
+def _row(page: str, number: PaperNumber, collected: Collected) -> Row:
+    row: Columns = {
+        "page": page,
+        "dataset": number.dataset,
+        "model": number.model,
+        "quantity": number.quantity,
+        "paper": number.value,
+        "paper_pm": number.error,
+        **dict.fromkeys(("ours", "pm", "n", "difference")),
+        "verdict": NO_DATA if number.dataset in collected.missing else NOT_RUN,
+    }
+    found = number.find(collected.rows)
+    if found is None:
+        return row
+    ours, error = float(found[number.column] or 0), number.error_in(found)
+    digits = decimals(number.value)
+    # Where no error says how much of the last digit means something, one digit more shows how near it was.
+    shown = digits + (not number.error_column and digits > 0)
+    return row | {
+        "ours": _shown(ours, shown),
+        "pm": None if error is None else Fixed(error, digits),
+        "n": found.get("n"),
+        "difference": _shown(ours - number.value, shown),
+        "verdict": number.verdict(ours, error),
+    }
+
+
+def _shown(value: float, digits: int) -> int | float:
+    """Counts stay whole."""
+    return Fixed(value, digits) if digits or value != int(value) else int(value)

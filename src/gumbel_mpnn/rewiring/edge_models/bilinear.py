@@ -1,0 +1,63 @@
+"""The paper's edge model: a bilinear form of the two nodes' features."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from gumbel_mpnn.graph import PairGraph
+from gumbel_mpnn.nn.modules import Linear, ReplicaModule
+from gumbel_mpnn.nn.replica_rng import ReplicaRNG
+from gumbel_mpnn.rewiring.edge_models.base import NodeView, Scorer, scorers
+
+
+class SymmetricForm(ReplicaModule):
+    """h_iᵀ W h_j for every pair, W the symmetric part of a free matrix that starts at the identity."""
+
+    def __init__(self, replicas: int, channels: int) -> None:
+        super().__init__()
+        self.matrix = nn.Parameter(torch.empty(replicas, channels, channels))
+
+    def init_own_parameters(self, streams: ReplicaRNG) -> None:
+        """Start at the identity: the score is the dot product."""
+        with torch.no_grad():
+            self.matrix.copy_(torch.eye(self.matrix.shape[1]).expand_as(self.matrix))
+
+    def forward(self, hidden: Tensor, graph: PairGraph) -> Tensor:
+        """[R, N, D] → [R, P], as (h W) · h along the pairs: never an array of pairs times channels."""
+        symmetric = (self.matrix + self.matrix.transpose(1, 2)) / 2
+        return graph.pair_scores(hidden @ symmetric, hidden)
+
+
+class BilinearForm(SymmetricForm):
+    """The same on an undirected graph; on a directed one, where i → j and j → i are two pairs, W is the free matrix."""
+
+    def forward(self, hidden: Tensor, graph: PairGraph) -> Tensor:
+        """[R, N, D] → [R, P]."""
+        if graph.undirected:
+            return super().forward(hidden, graph)
+        return graph.pair_scores(hidden @ self.matrix, hidden)
+
+
+@scorers.register("bilinear")
+class Bilinear(Scorer):
+    """θ_ij = h_iᵀ W h_j + b, with h the features mapped to `channels` and scaled to length 1."""
+
+    uses_beliefs = False
+
+    def __init__(self, replicas: int, num_features: int, num_classes: int, channels: int) -> None:
+        super().__init__(replicas, num_features, num_classes, channels)
+        self.encoder = Linear(replicas, num_features, channels, bias=False)
+        self.form = BilinearForm(replicas, channels)
+        self.bias = nn.Parameter(torch.zeros(replicas, 1))
+
+    def init_own_parameters(self, streams: ReplicaRNG) -> None:
+        """No bias at the start."""
+        nn.init.zeros_(self.bias)
+
+    def forward(self, nodes: NodeView, graph: PairGraph) -> Tensor:
+        """θ of every pair, [R, P]."""
+        hidden = F.normalize(self.encoder(nodes.features), dim=-1)
+        scores: Tensor = self.form(hidden, graph) + self.bias
+        return scores

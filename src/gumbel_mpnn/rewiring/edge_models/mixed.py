@@ -1,0 +1,42 @@
+"""A bilinear form beside a few shared scalars, which mean the same for nodes never seen in training."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from gumbel_mpnn._util.tensor_cache import TensorCache
+from gumbel_mpnn.graph import PairGraph
+from gumbel_mpnn.nn.replica_rng import ReplicaRNG
+from gumbel_mpnn.rewiring.edge_models.base import NodeView, scorers
+from gumbel_mpnn.rewiring.edge_models.bilinear import Bilinear
+from gumbel_mpnn.rewiring.edge_models.facts import NAMES, pair_facts
+
+
+@scorers.register("mixed")
+class Mixed(Bilinear):
+    """θ_ij = h_iᵀ W h_j + a · s_ij + b, with s the agreement of beliefs, cosine, common neighbors and degrees.
+
+    A free bilinear form learns nothing about features that only unseen nodes have; a learned weight of the cosine does.
+    """
+
+    uses_beliefs = True
+
+    def __init__(self, replicas: int, num_features: int, num_classes: int, channels: int) -> None:
+        super().__init__(replicas, num_features, num_classes, channels)
+        self.of_facts = nn.Parameter(torch.empty(replicas, len(NAMES)))
+        self.of_agreement = nn.Parameter(torch.empty(replicas, 1))
+        self._known: TensorCache[Tensor] = TensorCache()
+
+    def init_own_parameters(self, streams: ReplicaRNG) -> None:
+        """Start at the sum of cosine and agreement."""
+        super().init_own_parameters(streams)
+        with torch.no_grad():
+            self.of_facts.copy_(torch.tensor([1.0] + [0.0] * (len(NAMES) - 1)).expand_as(self.of_facts))
+            self.of_agreement.fill_(1.0)
+
+    def forward(self, nodes: NodeView, graph: PairGraph) -> Tensor:
+        """θ of every pair, [R, P]."""
+        agreement = graph.pair_scores(nodes.beliefs, nodes.beliefs)
+        facts = self._known.get(graph, [nodes.values], lambda: pair_facts(nodes.features, graph))
+        return super().forward(nodes, graph) + self.of_facts @ facts.T + self.of_agreement * agreement

@@ -1,0 +1,52 @@
+"""A scorer that looks at whole neighborhoods: how strictly to judge a pair is read from what surrounds it."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from gumbel_mpnn._util.tensor_cache import TensorCache
+from gumbel_mpnn.graph import PairGraph
+from gumbel_mpnn.nn.modules import Linear
+from gumbel_mpnn.rewiring.edge_models.base import NodeView, Scorer, scorers
+from gumbel_mpnn.rewiring.edge_models.facts import cosine
+
+WIDTH = 32
+
+
+@scorers.register("neighborhood")
+class Neighborhood(Scorer):
+    """θ_ij from the agreement of beliefs of i and j, and from how well i and j agree with their given neighbors.
+
+    In a neighborhood whose edges mostly agree, an edge may be trusted; in one that random edges flooded it may not,
+    unless it agrees itself. The paper names the look at single pairs as a limitation (its section Limitations).
+    """
+
+    def __init__(self, replicas: int, num_features: int, num_classes: int, channels: int) -> None:
+        super().__init__(replicas, num_features, num_classes, channels)
+        self.hidden = Linear(replicas, 6, WIDTH)
+        self.out = Linear(replicas, WIDTH, 1)
+        self._known: TensorCache[Tensor] = TensorCache()
+
+    def forward(self, nodes: NodeView, graph: PairGraph) -> Tensor:
+        """θ of every pair, [R, P]."""
+        agreement = graph.pair_scores(nodes.beliefs, nodes.beliefs)
+        degree = graph.degree(nodes.given, nodes.given.dtype)
+        trust = graph.degree(agreement * nodes.given, agreement.dtype) / degree.clamp(min=1)
+        # Without pairs a degree has one row for all replicas.
+        first, second = trust[:, graph.pair_index].expand(len(agreement), -1, -1).unbind(1)
+        here, there = degree[:, graph.pair_index].log1p().expand(len(agreement), -1, -1).unbind(1)
+        similarity = self._known.get(graph, [nodes.values], lambda: cosine(nodes.features, graph)).expand_as(agreement)
+        seen = torch.stack(
+            [
+                agreement,
+                similarity,
+                torch.minimum(first, second),
+                torch.maximum(first, second),
+                torch.minimum(here, there),
+                torch.maximum(here, there),
+            ],
+            dim=-1,
+        )
+        scores: Tensor = self.out(torch.relu(self.hidden(seen))).squeeze(-1)
+        return scores

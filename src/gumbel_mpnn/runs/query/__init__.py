@@ -1,0 +1,27 @@
+"""Finished runs read back: records, the index of all, comparisons, exports.
+
+Nothing here waits for torch but the export to TensorBoard, whose files torch writes.
+"""
+
+from gumbel_mpnn.runs.query.filters import Filter, flat
+from gumbel_mpnn.runs.query.index import RunIndex, SettingRow
+from gumbel_mpnn.runs.query.paired import ENOUGH_SPLITS, Paired, compare, corrected, holm
+from gumbel_mpnn.runs.query.record import HISTORY, RECORD, Record, Summary, find_records, read_record
+
+__all__ = [
+    "ENOUGH_SPLITS",
+    "HISTORY",
+    "RECORD",
+    "Filter",
+    "Paired",
+    "Record",
+    "RunIndex",
+    "SettingRow",
+    "Summary",
+    "compare",
+    "corrected",
+    "find_records",
+    "flat",
+    "holm",
+    "read_record",
+]

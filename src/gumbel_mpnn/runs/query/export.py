@@ -1,0 +1,135 @@
+"""Runs for other programs: a CSV file, TensorBoard's event files, MLflow's tracking folder."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from gumbel_mpnn._util.errors import UserError, unknown_name
+from gumbel_mpnn._util.files import write_atomically
+from gumbel_mpnn.config.replica import Replica
+from gumbel_mpnn.runs.query.index import RunIndex, SettingRow
+from gumbel_mpnn.runs.query.record import HISTORY
+
+CURVES = ("train_loss", "val", "val_loss")
+_FIGURES = ("val", "test", "best_epoch", "epochs", "seconds")
+_MLFLOW_BATCH = 100
+"""The most parameters that MLflow takes at once; of figures it takes more."""
+
+
+def export(index: RunIndex, rows: Sequence[SettingRow], to: str, out: Path) -> int:
+    """Write every run of the settings; returns how many there are."""
+    if to not in EXPORTERS:
+        raise unknown_name("form of export", to, EXPORTERS)
+    runs = list(index.runs(rows))
+    if not runs:
+        raise UserError(f"there is no such run in {index.root}, so nothing is written to {out}")
+    return EXPORTERS[to](runs, out)
+
+
+def to_csv(runs: Sequence[Mapping[str, Any]], out: Path) -> int:
+    """One line for each run; a column for every setting that any of them has, empty where a run has none."""
+    if out.is_dir():
+        raise UserError(f"{out} is a folder: name a CSV file in it")
+    columns = list(dict.fromkeys(name for run in runs for name in run))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(runs)
+    write_atomically(out, text.getvalue().encode())
+    return len(runs)
+
+
+def to_tensorboard(runs: Sequence[Mapping[str, Any]], out: Path) -> int:
+    """A folder of event files for each run: its curves, and its settings with what it ended in."""
+    _need("tensorboard")
+    _check_new(out)
+    writer_of = import_module("torch.utils.tensorboard").SummaryWriter
+    for run in runs:
+        with writer_of(log_dir=str(out / _name(run))) as writer:
+            for epoch, curve, value in _curves(run):
+                writer.add_scalar(curve, value, epoch)
+            results = {f"final_{name}": run[name] for name in ("val", "test")}
+            writer.add_hparams(_settings(run), results, run_name=".", global_step=run["best_epoch"])
+    return len(runs)
+
+
+def to_mlflow(runs: Sequence[Mapping[str, Any]], out: Path) -> int:
+    """A tracking folder: MLflow's experiments are `<experiment>/<data set>`.
+
+    Newer versions of MLflow open such a folder only where `MLFLOW_ALLOW_FILE_STORE=true` is set, as it is here.
+    """
+    os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")
+    mlflow, entities = _need("mlflow"), import_module("mlflow.entities")
+    _check_new(out)
+    client = mlflow.MlflowClient(tracking_uri=out.absolute().as_uri())
+    experiments: dict[str, str] = {}
+    for run in runs:
+        experiment = f"{run['experiment']}/{run['dataset']}"
+        if experiment not in experiments:
+            experiments[experiment] = client.create_experiment(experiment)
+        identity = client.create_run(experiments[experiment], run_name=_name(run)).info.run_id
+        metrics = [entities.Metric(curve, value, 0, epoch) for epoch, curve, value in _curves(run)]
+        metrics += [entities.Metric(f"final_{name}", float(run[name]), 0, 0) for name in _FIGURES]
+        parameters = {name: run[name] for name in ("dataset", "fingerprint", "split", "seed")} | _settings(run)
+        for part in _parts(metrics):
+            client.log_batch(identity, metrics=part)
+        for part in _parts([entities.Param(name, str(value)) for name, value in parameters.items()]):
+            client.log_batch(identity, params=part)
+        client.set_terminated(identity)
+    return len(runs)
+
+
+EXPORTERS: dict[str, Callable[[Sequence[Mapping[str, Any]], Path], int]] = {
+    "csv": to_csv,
+    "tensorboard": to_tensorboard,
+    "mlflow": to_mlflow,
+}
+
+
+def _need(package: str) -> Any:
+    try:
+        return import_module(package)
+    except ImportError:
+        raise UserError(f"the package {package} is not installed: pip install {package}") from None
+
+
+def _check_new(folder: Path) -> None:
+    """Raise an error where something is there: both programs would take it for more of the same runs."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UserError(f"{folder} is there already: name a folder that is not")
+
+
+def _name(run: Mapping[str, Any]) -> str:
+    parts = (run["experiment"], run["dataset"], run["model"], run["fingerprint"])
+    return "/".join([*parts, _replica(run)])
+
+
+def _replica(run: Mapping[str, Any]) -> str:
+    return str(Replica(run["split"], run["seed"]))
+
+
+def _settings(run: Mapping[str, Any]) -> dict[str, Any]:
+    plain = bool | int | float | str
+    return {name: value if isinstance(value, plain) else str(value) for name, value in run.items() if "." in name}
+
+
+def _curves(run: Mapping[str, Any]) -> Iterator[tuple[int, str, float]]:
+    """Epoch, curve and value of everything in a run's history."""
+    path = Path(run["folder"]) / _replica(run) / HISTORY
+    try:
+        rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        yield from [(int(row["epoch"]), curve, float(row[curve])) for row in rows for curve in CURVES]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"cannot read the history {path}: {error}; delete its folder to do the run again") from None
+
+
+def _parts(items: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    for start in range(0, len(items), _MLFLOW_BATCH):
+        yield items[start : start + _MLFLOW_BATCH]

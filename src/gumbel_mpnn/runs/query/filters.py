@@ -1,0 +1,96 @@
+"""Conditions on runs: by data set, model and experiment, by their figures, and by any of their settings."""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gumbel_mpnn._util.errors import UserError, unknown_name
+
+FIGURES = {"test": 100.0, "std": 100.0, "stderr": 100.0, "val": 100.0, "n": 1.0, "seconds": 1.0}
+"""What may be compared besides settings, and by what it is multiplied where people see it."""
+NAMED = {"dataset": "data set", "model": "model", "experiment": "experiment"}
+_CONDITION = re.compile(r"\s*([\w.-]+)\s*(<=|>=|!=|=|<|>)\s*(\S.*?)\s*")
+
+
+@dataclass(frozen=True)
+class Filter:
+    """A condition in SQL on a row of the index's settings, with its values; `name` is what it is about."""
+
+    name: str
+    sql: str
+    values: Sequence[str | float]
+
+    @classmethod
+    def named(cls, column: str, names: str | None) -> list[Filter]:
+        """That `column` is one of the names, which commas separate; none at all without names."""
+        if names is None:
+            return []
+        words = [word.strip() for word in names.split(",")]
+        return [cls(column, f"{column} IN ({', '.join('?' * len(words))})", words)]
+
+    @classmethod
+    def parse(cls, text: str) -> Filter:
+        """`test>=80` (per cent, as shown), `n>=10`, or a setting like `train.lr=0.01`."""
+        match = _CONDITION.fullmatch(text)
+        if not match:
+            raise UserError(f"cannot read the condition {text!r}: write it like test>=80 or train.lr=0.01")
+        name, sign, value = match[1], match[2], _value(match[3])
+        if name in FIGURES:
+            if isinstance(value, str):
+                raise UserError(f"the condition {text!r} needs a number")
+            return cls(name, f"{FIGURES[name]} * {name} {sign} ?", [value])
+        if "." not in name:
+            raise unknown_name("figure or setting", name, [*FIGURES, "train.lr", "model.dropout"])
+        return cls(name, f"json_extract(settings, ?) {sign} ?", [_json_path(name), value])
+
+    def check(self, database: sqlite3.Connection) -> None:
+        """Raise an error where no run at all has what the condition is about, or anything like its value."""
+        if self.name in NAMED:
+            known = {value for (value,) in database.execute(f"SELECT DISTINCT {self.name} FROM settings")}
+            for word in self.values:
+                if known and word not in known:
+                    raise unknown_name(f"{NAMED[self.name]} among the runs", str(word), known)
+        elif self.name not in FIGURES:
+            if database.execute("SELECT 1 FROM settings LIMIT 1").fetchone() is None:
+                return
+            query = "SELECT DISTINCT json_type(settings, ?) FROM settings"
+            kinds = {kind for (kind,) in database.execute(query, [_json_path(self.name)])} - {None}
+            if not kinds:
+                raise unknown_name("setting among the runs", self.name, _setting_names(database))
+            value = self.values[-1]
+            if kinds.isdisjoint(["text"] if isinstance(value, str) else ["integer", "real", "true", "false"]):
+                raise UserError(f"no run has a {self.name} that can be compared with {value!r}")
+
+
+def flat(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """A record's settings by `table.name`."""
+    return {
+        f"{table}.{name}": value
+        for table, values in settings.items()
+        if isinstance(values, dict)
+        for name, value in values.items()
+    }
+
+
+def _setting_names(database: sqlite3.Connection) -> set[str]:
+    """The settings that any model has."""
+    query = "SELECT settings FROM settings GROUP BY model"
+    return {name for (text,) in database.execute(query) for name in flat(json.loads(text))}
+
+
+def _json_path(name: str) -> str:
+    return "$" + "".join(f'."{part}"' for part in name.split("."))
+
+
+def _value(text: str) -> str | float:
+    if text.lower() in ("true", "false"):
+        return float(text.lower() == "true")
+    try:
+        return float(text)
+    except ValueError:
+        return text.strip("\"'")

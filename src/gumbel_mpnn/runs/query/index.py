@@ -1,0 +1,251 @@
+"""A table of all finished runs, `index.sqlite` in the runs folder: a cache of what the run folders say, never more.
+
+Every question first looks whether the folders have changed, by the time at which each setting's folder was last
+changed: runs that were trained, copied in or deleted since are seen, from whatever process or machine. Only a record
+that was changed by hand within its folder is not; `gumbel-mpnn runs reindex` reads everything anew. An index that is
+missing, damaged or of another version is made again, and where none can be written it is kept in memory.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from math import nan
+from pathlib import Path
+from typing import Any
+
+from gumbel_mpnn._util.errors import DataError, UserError
+from gumbel_mpnn.config.replica import REPLICA_NAME
+from gumbel_mpnn.runs.query.filters import Filter, flat
+from gumbel_mpnn.runs.query.record import RECORD, Summary, read_record
+
+FILE = "index.sqlite"
+VERSION = 2
+SETTLED_NS = 2_000_000_000
+"""A folder that changed less than this ago may change again within the same tick of the file system's clock."""
+LOCK_SECONDS = 30.0
+
+_FINGERPRINT = re.compile(r"[0-9a-f]{16}")
+_TABLES = """
+CREATE TABLE IF NOT EXISTS settings (
+    path TEXT PRIMARY KEY, changed INTEGER, experiment TEXT, dataset TEXT, model TEXT, fingerprint TEXT, metric TEXT,
+    n INTEGER, test REAL, std REAL, stderr REAL, val REAL, seconds REAL, settings TEXT
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS runs (
+    path TEXT, split INTEGER, seed INTEGER, val REAL, test REAL, best_epoch INTEGER, epochs INTEGER, seconds REAL,
+    device TEXT, PRIMARY KEY (path, split, seed)
+) WITHOUT ROWID;
+"""
+COLUMNS = ("experiment", "dataset", "model", "fingerprint", "metric", "n", "test", "std", "stderr", "val", "seconds")
+
+
+@dataclass(frozen=True)
+class SettingRow:
+    """The finished runs of one setting, in sum; figures are shares of 1."""
+
+    path: Path
+    experiment: str
+    dataset: str
+    model: str
+    fingerprint: str
+    metric: str
+    n: int
+    test: float
+    std: float
+    stderr: float
+    val: float
+    seconds: float
+
+
+class RunIndex:
+    """The finished runs under `root`.
+
+    `damaged` are sentences about records that cannot be read; all others are there.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.damaged: list[str] = []
+        self.database = self._open()
+
+    def settings(self, filters: Iterable[Filter] = ()) -> list[SettingRow]:
+        """The settings that pass all filters, in the order of their folders."""
+        filters = list(filters)
+        for one in filters:
+            one.check(self.database)
+        condition = " AND ".join(one.sql for one in filters) or "1"
+        values = [value for one in filters for value in one.values]
+        query = f"SELECT path, {', '.join(COLUMNS)} FROM settings WHERE n > 0 AND {condition} ORDER BY path"
+        found = self.database.execute(query, values)
+        return [SettingRow(self.root / path, *map(_number, row)) for path, *row in found]
+
+    def runs(self, rows: Iterable[SettingRow]) -> Iterator[dict[str, Any]]:
+        """Every run of these settings: its figures, and all settings by `table.name`."""
+        columns = ("split", "seed", "val", "test", "best_epoch", "epochs", "seconds", "device")
+        query = f"SELECT {', '.join(columns)} FROM runs WHERE path = ? ORDER BY split, seed"
+        for row in rows:
+            key = self._key(row.path)
+            (text,) = self.database.execute("SELECT settings FROM settings WHERE path = ?", [key]).fetchone()
+            common = {name: getattr(row, name) for name in COLUMNS[:5]}
+            for values in self.database.execute(query, [key]):
+                yield {
+                    "folder": str(row.path),
+                    **common,
+                    **dict(zip(columns, values, strict=True)),
+                    **flat(json.loads(text)),
+                }
+
+    def find(self, name: str) -> SettingRow:
+        """The setting with this folder, or whose fingerprint begins so."""
+        rows = self.settings()
+        path = Path(name).absolute()
+        found = [row for row in rows if row.path.absolute() in (path, path.parent)]
+        if not found and re.fullmatch(r"[0-9a-f]+", name):
+            found = [row for row in rows if row.fingerprint.startswith(name)]
+        if len(found) > 1:
+            places = " or ".join(str(row.path) for row in found[:2])
+            raise UserError(f"{name!r} may be {places}{' or another' * (len(found) > 2)}: give a folder")
+        if not found:
+            raise UserError(
+                f"there is no finished run {name!r} in {self.root}: give its folder or the beginning of its"
+                " fingerprint, as `gumbel-mpnn runs` lists them; --runs names another folder of runs"
+            )
+        return found[0]
+
+    def rebuild(self) -> None:
+        """Read every record again."""
+        self.database.close()
+        with suppress(FileNotFoundError):
+            (self.root / FILE).unlink()
+        self.damaged.clear()
+        self.database = self._open()
+
+    def close(self) -> None:
+        """Close the file."""
+        self.database.close()
+
+    def _open(self) -> sqlite3.Connection:
+        folders = dict(_setting_folders(self.root))
+        path = self.root / FILE
+        if folders or path.exists():
+            for _ in range(2):
+                database = sqlite3.connect(":memory:")
+                try:
+                    database = sqlite3.connect(path, timeout=LOCK_SECONDS)
+                    _prepare(database)
+                    self._refresh(database, folders)
+                except sqlite3.OperationalError as error:  # cannot be opened, written or had to itself
+                    may_be_read = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_READONLY
+                    return self._in_memory(database if may_be_read else None, folders)
+                except sqlite3.DatabaseError:
+                    database.close()
+                    with suppress(OSError):
+                        path.unlink()
+                else:
+                    return database
+        return self._in_memory(None, folders)
+
+    def _in_memory(self, source: sqlite3.Connection | None, folders: dict[str, int]) -> sqlite3.Connection:
+        database = sqlite3.connect(":memory:")
+        if source is not None:
+            source.backup(database)
+            source.close()
+        _prepare(database)
+        self._refresh(database, folders)
+        return database
+
+    def _refresh(self, database: sqlite3.Connection, folders: dict[str, int]) -> None:
+        """Read the settings whose folders have changed, and forget those that are gone."""
+        self.damaged.clear()
+        known = dict(database.execute("SELECT path, changed FROM settings"))
+        gone = known.keys() - folders.keys()
+        stale = [path for path, changed in folders.items() if known.get(path) != changed]
+        if not gone and not stale:
+            return
+        with database:
+            for table in ("settings", "runs"):
+                database.executemany(f"DELETE FROM {table} WHERE path = ?", [[path] for path in [*gone, *stale]])
+            for path in stale:
+                self._read(database, path, folders[path])
+
+    def _read(self, database: sqlite3.Connection, key: str, changed: int) -> None:
+        folder = self.root / key
+        settled = time.time_ns() - changed > SETTLED_NS
+        records = []
+        for entry in sorted(folder.iterdir()):
+            if entry.name.startswith("group-"):
+                settled = False  # work is under way
+            if not REPLICA_NAME.fullmatch(entry.name):
+                continue
+            if not (path := entry / RECORD).exists():
+                settled = False
+            else:
+                try:
+                    records.append(read_record(path))
+                except DataError as error:
+                    settled = False
+                    self.damaged.append(str(error))
+        if not records:
+            return
+        test, first = Summary.of(record.test for record in records), records[0]
+        experiment = folder.absolute().parts[-4] if len(folder.absolute().parts) > 4 else ""
+        head = [experiment, first.settings["dataset"], first.settings["model"]["name"], first.fingerprint, first.metric]
+        figures = [test.n, test.mean, test.std, test.stderr, Summary.of(record.val for record in records).mean]
+        figures.append(sum(record.seconds for record in records))
+        row = [key, changed if settled else None, *head, *figures, json.dumps(first.settings)]
+        database.execute(f"INSERT INTO settings VALUES ({', '.join('?' * len(row))})", row)
+        database.executemany(
+            "INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            [
+                [key, r.split, r.seed, r.val, r.test, r.best_epoch, r.epochs, r.seconds, r.machine.get("device")]
+                for r in records
+            ],
+        )
+
+    def _key(self, path: Path) -> str:
+        return path.relative_to(self.root).as_posix()
+
+
+def _number(value: Any) -> Any:
+    """What was stored: SQLite has no nan, as the figure of a test class without nodes is, and keeps nothing for it."""
+    return nan if value is None else value
+
+
+def _prepare(database: sqlite3.Connection) -> None:
+    """Empty tables, where there are none of this version."""
+    (version,) = database.execute("PRAGMA user_version").fetchone()
+    if version == VERSION:
+        return
+    with database:
+        for table in ("settings", "runs"):
+            database.execute(f"DROP TABLE IF EXISTS {table}")
+        for statement in _TABLES.split(";"):
+            database.execute(statement)
+        database.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def _setting_folders(root: Path) -> Iterator[tuple[str, int]]:
+    """The folders of settings under `root`, itself perhaps, by relative path, and when each changed."""
+    if _FINGERPRINT.fullmatch(root.absolute().name) and root.is_dir():
+        yield ".", root.stat().st_mtime_ns
+        return
+    waiting = [""]
+    while waiting:
+        prefix = waiting.pop()
+        try:
+            with os.scandir(root / prefix) as entries:
+                for entry in entries:
+                    if not entry.is_dir():
+                        continue
+                    if _FINGERPRINT.fullmatch(entry.name):
+                        yield prefix + entry.name, entry.stat().st_mtime_ns
+                    elif not entry.name.startswith(".") and not entry.is_symlink():
+                        waiting.append(f"{prefix}{entry.name}/")
+        except (FileNotFoundError, NotADirectoryError):
+            continue

@@ -1,0 +1,116 @@
+"""Two settings compared run by run: the same splits and seeds, and how sure the difference is."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import numpy as np
+
+from gumbel_mpnn._util.errors import UserError
+from gumbel_mpnn.runs.query.record import Record
+
+K = TypeVar("K", bound=Hashable)
+
+RESAMPLES = 10_000
+FEWEST_SPLITS = 3
+"""With fewer splits nothing is said: the interval is all that a difference of shares can be."""
+LEVEL = 0.05
+ENOUGH_SPLITS = 6
+"""With fewer splits no difference, however large, makes the p-value smaller than `LEVEL`."""
+DIGITS = 12
+"""Differences that are equal to so many digits are ties, and not rounding."""
+EXACT = 13
+"""Up to so many differences all signs are gone through: 2^13 of them."""
+
+
+@dataclass(frozen=True)
+class Paired:
+    """The mean difference of paired runs, its 95 % interval, as shares of 1, and the p-value of a Wilcoxon test."""
+
+    mean: float
+    low: float
+    high: float
+    n: int
+    """Runs of either setting that have a counterpart."""
+    splits: int
+    """How many splits they are of."""
+    p: float
+
+    @property
+    def verdict(self) -> str:
+        """`better` or `worse` where the interval leaves out 0 and the test agrees, else `same`; or `too few splits`."""
+        if self.splits < ENOUGH_SPLITS:
+            return "too few splits"
+        if self.p >= LEVEL:
+            return "same"
+        return "better" if self.low > 0 else "worse" if self.high < 0 else "same"
+
+
+def compare(ours: Iterable[Record], theirs: Iterable[Record]) -> Paired:
+    """Test figures of `ours` less those of `theirs`, for the splits and seeds that both have.
+
+    Runs of one split share their test nodes and are not independent of each other. So the interval is a bootstrap over
+    splits and, within each, over seeds; and the test is Wilcoxon's signed-rank test of the splits' mean differences,
+    two-sided.
+    """
+    other = {(record.split, record.seed): record.test for record in theirs}
+    by_split: dict[int, list[float]] = {}
+    for record in ours:
+        if (record.split, record.seed) in other:
+            by_split.setdefault(record.split, []).append(record.test - other[record.split, record.seed])
+    if not by_split:
+        raise UserError("the two settings have no split and seed in common: train both on the same ones")
+    groups = [np.array(values) for values in by_split.values()]
+    low, high = -1.0, 1.0
+    if len(groups) >= FEWEST_SPLITS:
+        low, high = np.quantile(_resampled_means(groups), [0.025, 0.975])
+    values, p = np.concatenate(groups), signed_rank_p([float(group.mean()) for group in groups])
+    return Paired(float(values.mean()), float(low), float(high), n=len(values), splits=len(groups), p=p)
+
+
+def signed_rank_p(differences: Sequence[float]) -> float:
+    """The two-sided p-value of Wilcoxon's signed-rank test; zeros are left out.
+
+    Up to 13 differences it is exact, ties or not; beyond, as SciPy chooses.
+    """
+    from scipy.stats import PermutationMethod, wilcoxon
+
+    rounded = np.round(np.asarray(differences, dtype=float), DIGITS)
+    rounded = rounded[rounded != 0]
+    if len(rounded) < 2:
+        return 1.0
+    method = PermutationMethod(n_resamples=2**EXACT) if len(rounded) <= EXACT else "auto"
+    return float(wilcoxon(rounded, method=method).pvalue)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Holm's corrected p-values: below a level, they are significant at that level for all tests together."""
+    count, largest = len(p_values), 0.0
+    corrected = [0.0] * count
+    for rank, index in enumerate(sorted(range(count), key=lambda index: p_values[index])):
+        largest = max(largest, min(1.0, (count - rank) * p_values[index]))
+        corrected[index] = largest
+    return corrected
+
+
+def corrected(comparisons: Mapping[K, Paired]) -> dict[K, Paired]:
+    """The comparisons of several data sets, their p-values and so their verdicts corrected for how many they are."""
+    p_values = holm([paired.p for paired in comparisons.values()])
+    return {key: replace(paired, p=p) for (key, paired), p in zip(comparisons.items(), p_values, strict=True)}
+
+
+def _resampled_means(groups: list[np.ndarray]) -> np.ndarray:
+    """Means of `RESAMPLES` samples: groups drawn with replacement, and values within each."""
+    rng = np.random.default_rng(0)
+    chosen = rng.integers(len(groups), size=(RESAMPLES, len(groups)))
+    total, count = np.zeros(RESAMPLES), np.zeros(RESAMPLES)
+    for index, values in enumerate(groups):
+        times = (chosen == index).sum(1)
+        for draw in range(int(times.max(initial=0))):
+            rows = np.flatnonzero(times > draw)
+            picked = rng.integers(len(values), size=(len(rows), len(values)))
+            total[rows] += values[picked].sum(1)
+            count[rows] += len(values)
+    return total / count

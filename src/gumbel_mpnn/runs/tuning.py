@@ -1,0 +1,129 @@
+"""Random search over settings, judged on validation alone.
+
+A search space is a settings file in which a value may be a list of choices, laid over a preset:
+
+    [model]
+    hidden_channels = [256, 512]
+    norm = "batch"
+    [train]
+    lr = [0.001, 0.005, 0.01]
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from torch_geometric.data import Data
+
+from gumbel_mpnn._util.errors import DivergedError, UserError
+from gumbel_mpnn.config.files import merge
+from gumbel_mpnn.runs import DataReader, Monitor, Run, fit, make_settings
+
+Tables = Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One setting of a search: what was chosen, and the runs it led to."""
+
+    chosen: dict[str, Any]
+    """The values of what the space leaves open, by `table.name`."""
+    settings: Tables
+    run: Run | None
+    """None where training diverged."""
+
+    @property
+    def val(self) -> float:
+        """The mean validation value, by which trials are judged."""
+        return -math.inf if self.run is None else self.run.val.mean
+
+
+def choices(space: Tables) -> dict[str, list[Any]]:
+    """What a space leaves open: `table.name` → its choices, each once."""
+    found = {
+        f"{table}.{name}": list({repr(choice): choice for choice in value}.values())
+        for table, values in merge(space).items()
+        for name, value in values.items()
+        if isinstance(value, list)
+    }
+    for key, values in found.items():
+        if not values:
+            raise UserError(f"the list of choices of {key} is empty")
+    return found
+
+
+def draws(space: Tables, seed: int) -> Iterator[tuple[dict[str, Any], Tables]]:
+    """Settings of the space in random order, each once: what was chosen, and the complete tables."""
+    open_ = choices(space)
+    total = math.prod(map(len, open_.values()))
+    for number in random.Random(seed).sample(range(total), total) if total <= 10**6 else _endless(total, seed):
+        chosen: dict[str, Any] = {}
+        for key, values in open_.items():
+            number, place = divmod(number, len(values))
+            chosen[key] = values[place]
+        tables = {
+            table: {name: chosen.get(f"{table}.{name}", value) for name, value in values.items()}
+            for table, values in space.items()
+        }
+        yield chosen, tables
+
+
+def search(
+    dataset: str | Data,
+    model: str,
+    space: Tables,
+    *,
+    trials: int,
+    seed: int = 0,
+    preset: str | None = "tuned",
+    splits: Iterable[int] | None = None,
+    seeds: int = 1,
+    runs: Path | None = None,
+    root: Path | None = None,
+    device: str = "auto",
+    monitor: Monitor | None = None,
+) -> list[Trial]:
+    """`trials` settings of the space, the best mean validation value first; test figures decide nothing.
+
+    What the space does not name is as in the `preset`, or plain defaults where there is none.
+    """
+    chosen_splits = None if splits is None else list(splits)
+    drawn = list(islice(draws(space, seed), trials))
+    for _, tables in drawn:  # a mistake in any of them is told before the first is tried
+        make_settings(dataset, model, preset=preset, settings=tables)
+    done, reader = [], DataReader()
+    for chosen, tables in drawn:
+        run: Run | None = None
+        with suppress(DivergedError):
+            run = fit(
+                dataset,
+                model,
+                splits=chosen_splits,
+                seeds=seeds,
+                preset=preset,
+                settings=tables,
+                runs=runs,
+                experiment="tune",
+                root=root,
+                device=device,
+                monitor=monitor,
+                reader=reader,
+            )
+        done.append(Trial(chosen, tables, run))
+    return sorted(done, key=lambda trial: -trial.val)
+
+
+def _endless(total: int, seed: int) -> Iterator[int]:
+    rng, seen = random.Random(seed), set[int]()
+    while True:
+        number = rng.randrange(total)
+        if number not in seen:
+            seen.add(number)
+            yield number

@@ -1,0 +1,136 @@
+"""DropEdge: what is dropped, when, and that replicas and settings keep to their own."""
+
+import pytest
+import torch
+
+from gumbel_mpnn import UserError
+from gumbel_mpnn.baselines import DropEdge
+from gumbel_mpnn.config import resolve
+from gumbel_mpnn.graph import PairGraph, WeightedGraph
+from gumbel_mpnn.nn import GCN, ReplicaRNG, backbones
+from gumbel_mpnn.training import models, train
+from helpers import assert_close_outcomes, make_task, normal, numbers, random_edges, replicas, small_data
+
+NODES = 40
+GRAPH = PairGraph.build(random_edges(NODES, 150), NODES)
+X = normal(NODES, 5, dtype=torch.float32)
+
+
+def make(**options):
+    return DropEdge(5, out_channels=3, hidden_channels=8, dropout=0.0, seeds=[4], **options)
+
+
+def drawn(model, calls=1):
+    """The pair weights [R, P] of every graph that the layers see in so many training passes."""
+    seen = []
+    compute = model.backbone.compute
+
+    def spy(x, graphs):
+        seen.append([graph.arc_weight[:, GRAPH.pair_arcs[0]] for graph in graphs])
+        return compute(x, graphs)
+
+    model.backbone.compute = spy
+    for _ in range(calls):
+        model.train()(X, GRAPH)
+    return seen
+
+
+def test_the_share_that_is_dropped():
+    weights = torch.cat([layers[0] for layers in drawn(make(edge_dropout=0.3), calls=60)])
+    assert set(weights.unique().tolist()) == {0.0, 1.0}
+    kept = 0.7 * weights.numel()
+    assert abs(float(weights.sum()) - kept) < 5 * (0.3 * kept) ** 0.5
+
+
+def test_every_pass_drops_others_and_layers_share_them_or_not():
+    (one, other), (later, _) = drawn(make(), calls=2)
+    assert torch.equal(one, other)
+    assert not torch.equal(one, later)
+    ((one, other),) = drawn(make(per_layer=True))
+    assert not torch.equal(one, other)
+
+
+def test_both_directions_go_at_once():
+    model = make(edge_dropout=0.5).train()
+    graph = model._draw(X, GRAPH)
+    first, second = GRAPH.pair_arcs
+    assert torch.equal(graph.arc_weight[:, first], graph.arc_weight[:, second])
+
+
+@pytest.mark.parametrize("backbone", backbones)
+def test_what_is_dropped_is_not_there(backbone):
+    model = make(backbone=backbone, edge_dropout=0.4)
+    out = model.train()(X, GRAPH)
+    model.streams.rewind()
+    kept = ReplicaRNG([4], "train").noise(GRAPH.num_pairs)[0] >= 0.4
+    left = PairGraph.build(GRAPH.pair_index[:, kept], NODES)
+    torch.testing.assert_close(out, model.backbone(X, left))
+
+
+def test_evaluation_has_all_edges():
+    model = make(edge_dropout=0.9).eval()
+    assert torch.equal(model(X, GRAPH), model.backbone(X, GRAPH))
+    assert torch.equal(model(X, GRAPH.edge_index), model.backbone(X, GRAPH))
+
+
+def test_all_or_nothing():
+    everything = make(edge_dropout=1.0).train()
+    alone = PairGraph.build(torch.empty(2, 0, dtype=torch.int64), NODES)
+    torch.testing.assert_close(everything(X, GRAPH), everything.backbone(X, alone))
+    nothing = make(edge_dropout=0.0).train()
+    assert torch.equal(nothing(X, GRAPH), nothing.backbone(X, GRAPH))
+    plain = GCN(5, out_channels=3, hidden_channels=8, dropout=0.0, seeds=[4]).train()
+    assert torch.equal(nothing(X, GRAPH), plain(X, GRAPH))
+
+
+@pytest.mark.parametrize("edge_dropout", [-0.1, 1.1])
+def test_a_share_is_between_0_and_1(edge_dropout):
+    with pytest.raises(UserError, match="edge_dropout must lie between 0 and 1"):
+        make(edge_dropout=edge_dropout)
+
+
+@pytest.mark.parametrize("name", ["backbone", "replicas", "out_channels", "hidden_channels"])
+def test_options_of_its_base_class_are_suggested_too(name):
+    with pytest.raises(UserError, match=f"DropEdge has no option '{name[:-1]}': did you mean '{name}'"):
+        make(**{name[:-1]: 1})
+
+
+def test_its_own_options_are_suggested():
+    with pytest.raises(UserError, match="DropEdge has no option 'edge_dropot': did you mean 'edge_dropout'"):
+        DropEdge(5, out_channels=3, edge_dropot=0.1)
+
+
+def test_it_shows_what_it_is():
+    assert str(make()) == "DropEdge(GCN(8 wide, 2 layers, 3 classes), edge_dropout=0.3, per_layer=False)"
+
+
+def settings(model="drop-edge", **options):
+    tables = {"model": {"hidden_channels": 8, **options}, "train": {"lr": 0.01, "epochs": 6}}
+    return resolve("toy", models.canonical(model), tables, models.complete)
+
+
+@pytest.mark.parametrize("per_layer", [False, True])
+def test_replicas_train_together_as_they_do_alone(per_layer):
+    task, both = make_task(), replicas((0, 0), (1, 3))
+    together = train(task, settings(per_layer=per_layer), both)
+    alone = [train(task, settings(per_layer=per_layer), [replica])[0] for replica in both]
+    assert_close_outcomes(together, alone)
+    assert numbers(train(task, settings(per_layer=per_layer), both)) == numbers(together)
+
+
+def test_nothing_dropped_is_the_plain_model():
+    task, one = make_task(small_data()), replicas((0, 0))
+    plain = train(task, settings("gcn"), one)
+    dropping_none = train(task, settings(edge_dropout=0.0), one)
+    dropping = train(task, settings(), one)
+    assert [row["train_loss"] for row in dropping_none[0].history] == [row["train_loss"] for row in plain[0].history]
+    assert dropping[0].history != plain[0].history
+
+
+def test_layers_may_have_graphs_of_their_own():
+    model = GCN(5, out_channels=3, hidden_channels=8, dropout=0.0, seeds=[1], num_layers=2).eval()
+    alone = PairGraph.build(torch.empty(2, 0, dtype=torch.int64), NODES)
+    whole, none = (WeightedGraph(graph, None, X.dtype) for graph in (GRAPH, alone))
+    hidden = torch.relu(model.convs[0](X, whole))
+    expected = model.head(torch.relu(model.convs[1](hidden, none)))
+    torch.testing.assert_close(model.compute(X, [whole, none]), expected)

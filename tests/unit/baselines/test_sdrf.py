@@ -1,0 +1,364 @@
+"""SDRF as a transform: graphs worked out by hand, odd graphs, what it keeps, progress and Ctrl-C."""
+
+import io
+
+import networkx as nx
+import pytest
+import torch
+from torch_geometric.data import Batch, Data
+from torch_geometric.transforms import BaseTransform, Compose
+
+import gumbel_mpnn as gm
+from gumbel_mpnn import UserError, load
+from gumbel_mpnn._util.errors import DataError
+from gumbel_mpnn.baselines import SDRF
+from gumbel_mpnn.baselines.sdrf import Flow, steps
+from gumbel_mpnn.baselines.sdrf import transform as sdrf
+from gumbel_mpnn.graph import PairGraph
+from gumbel_mpnn.measures import balanced_forman
+from helpers import both_ways, edges
+
+MODES = ["paper", "reference"]
+
+
+def graph(source):
+    """A networkx graph as `Data`, both directions."""
+    return Data(edge_index=both_ways(edges(*source.edges)), num_nodes=source.number_of_nodes())
+
+
+def pairs(data):
+    """The undirected edges as a set."""
+    return {(i, j) for i, j in data.edge_index.T.tolist() if i < j}
+
+
+# Two triangles joined by an edge: 2 ~ 3 has degrees 3 and 3, no triangle and no four-cycle, −2/3, the least.
+BARBELL = nx.barbell_graph(3, 0)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_one_greedy_step_on_two_triangles(seed):
+    before = graph(BARBELL)
+    after = SDRF(iterations=1, tau=10_000.0, removal_bound=None, seed=seed)(before)
+    # Joining i of {0, 1} to j of {4, 5} closes a four-cycle without diagonal: −2/3 + 2/3 = 0. Joining 2 to 4 makes a
+    # triangle: 2/4 + 2/3 − 2 + 2/4 + 1/3 = 0 too, so that each of these eight is drawn.
+    (new,) = pairs(after) - pairs(before)
+    assert new in {(0, 4), (0, 5), (1, 4), (1, 5), (2, 4), (2, 5), (0, 3), (1, 3)}
+    assert pairs(before) < pairs(after)
+    curvature = dict(zip(map(tuple, after.edge_index.T.tolist()), balanced_forman(after).tolist(), strict=True))
+    assert curvature[2, 3] == pytest.approx(0)
+
+
+def test_every_best_candidate_is_drawn_equally_often():
+    before, times = PairGraph.build(edges(*BARBELL.edges), 6), {}
+    for seed in range(800):
+        flow = Flow(before, 1, 10_000.0, None, "paper", seed)
+        flow.advance(1)
+        new = tuple(flow.log[0, :2].tolist())
+        times[new] = times.get(new, 0) + 1
+    # Each of eight with probability 1/8: 100 times, with a standard deviation of 9.4.
+    assert len(times) == 8
+    assert all(abs(count - 100) < 45 for count in times.values())
+
+
+def test_the_largest_curvature_goes():
+    # A triangle (1.5 on each of its edges) beside a path (0 and less).
+    before = graph(nx.disjoint_union(nx.cycle_graph(3), nx.path_graph(6)))
+    after = SDRF(iterations=1)(before)
+    assert pairs(before) - pairs(after) == {(0, 1)}
+    assert pairs(SDRF(iterations=1, removal_bound=1.5)(before)) > pairs(before)
+
+
+def test_curvature_rises_at_the_bottleneck():
+    before = graph(nx.barbell_graph(8, 0))
+    after = SDRF(iterations=20, tau=50.0, removal_bound=None)(before)
+    assert balanced_forman(after).min() > balanced_forman(before).min() + 0.3
+
+
+SHAPES = {
+    "nothing": nx.empty_graph(0),
+    "one node": nx.empty_graph(1),
+    "no edge": nx.empty_graph(4),
+    "one edge": nx.path_graph(2),
+    "path": nx.path_graph(5),
+    "star": nx.star_graph(6),
+    "clique": nx.complete_graph(6),
+    "bipartite": nx.complete_bipartite_graph(3, 4),
+    "disconnected": nx.disjoint_union_all([nx.path_graph(4), nx.empty_graph(3), nx.cycle_graph(5), nx.star_graph(3)]),
+    "grid": nx.convert_node_labels_to_integers(nx.grid_2d_graph(4, 4)),
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", SHAPES)
+def test_any_shape_stays_a_simple_graph_with_exact_curvature(name, mode):
+    before = graph(SHAPES[name])
+    after = SDRF(iterations=30, tau=5.0, mode=mode, seed=1)(before)
+    first, second = after.edge_index
+    assert (first != second).all()
+    assert torch.equal(after.edge_index, PairGraph.of(after).edge_index.flip(0))  # sorted, each once, both directions
+    assert after.num_nodes == before.num_nodes
+    components = [set(part) for part in nx.connected_components(SHAPES[name])]
+    assert all(any({i, j} <= part for part in components) for i, j in pairs(after))  # candidates are near by
+
+
+def test_where_nothing_can_be_added_or_removed_it_ends():
+    clique = graph(nx.complete_graph(5))
+    after = SDRF(iterations=50, removal_bound=None)(clique)
+    assert pairs(after) == pairs(clique)
+    assert after.sdrf_steps == 0
+    assert SDRF(iterations=50, removal_bound=2.0)(clique).sdrf_steps == 0
+    assert SDRF(iterations=50)(clique).sdrf_steps == 50  # 5/4 is above ½: edges go, and come back
+
+
+def test_a_leaf_of_a_star_is_flat_and_may_be_joined_to_another():
+    after = SDRF(iterations=1, tau=100.0)(graph(nx.star_graph(4)))
+    assert len(pairs(after)) == 5  # all are 0: 0 ~ 1 is taken, and 1 joined to another leaf, which makes 2/4 + 1/2 …
+    assert len([pair for pair in pairs(after) if pair[0] == 1]) == 1
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_self_loops_and_duplicates_change_nothing(mode):
+    plain = edges((0, 1), (1, 2), (2, 3), (3, 4), (4, 0), (4, 5), (5, 6))
+    untidy = torch.cat([plain, plain[:, 2:4].flip(0), edges((3, 3), (0, 0)), plain[:, :1]], dim=1)
+    one, other = (SDRF(iterations=9, mode=mode, seed=3)(Data(edge_index=index)) for index in (plain, untidy))
+    assert torch.equal(one.edge_index, other.edge_index)
+    assert torch.equal(one.edge_origin, other.edge_origin)
+
+
+def test_room_for_neighbors_grows():
+    path = PairGraph.build(edges(*nx.path_graph(60).edges), 60)
+    flow = Flow(path, 700, 1.0, None, "paper", 0)
+    size = flow._state.graph.neighbor.size
+    flow._state = flow._state._replace(
+        graph=flow._state.graph._replace(
+            neighbor=flow._state.graph.neighbor[: path.num_arcs].copy(),
+            edge=flow._state.graph.edge[: path.num_arcs].copy(),
+        )
+    )
+    assert flow.advance(700) == 700
+    assert flow._state.graph.neighbor.size > path.num_arcs
+    plenty = Flow(path, 700, 1.0, None, "paper", 0)
+    plenty.advance(700)
+    assert plenty._state.graph.neighbor.size >= size
+    assert (plenty.log == flow.log).all()
+    assert (plenty.curvature == flow.curvature).all()
+
+
+def test_what_it_keeps_and_what_it_leaves_out():
+    data = Data(
+        x=torch.eye(6),
+        y=torch.arange(6),
+        edge_index=edges(*BARBELL.edges),
+        edge_weight=torch.arange(1.0, 8.0),
+        edge_attr=torch.ones(7, 2),
+        candidate_index=edges((0, 5)),
+        name="two triangles",
+    )
+    kept = dict(data.to_dict())
+    after = SDRF(iterations=2, removal_bound=None, seed=5)(data)
+    assert data.to_dict().keys() == kept.keys()
+    assert all(data[name] is value for name, value in kept.items())
+    assert after.x is data.x
+    assert after.y is data.y
+    assert after.name == "two triangles"
+    assert "edge_attr" not in after
+    assert "candidate_index" not in after
+    assert after.edge_origin.sum() == 2 * 7
+    assert after.num_edges == 2 * 9
+    given = dict(zip(map(tuple, data.edge_index.T.tolist()), data.edge_weight.tolist(), strict=True))
+    for (i, j), weight in zip(after.edge_index.T.tolist(), after.edge_weight.tolist(), strict=True):
+        assert weight == given.get((i, j), given.get((j, i), 1.0))
+
+
+def test_directions_can_be_left_as_they_are():
+    data = Data(edge_index=edges((2, 0), (0, 1), (1, 0), (2, 3), (3, 4)), num_nodes=5)
+    after = SDRF(iterations=2, removal_bound=None, undirected=False)(data)
+    arcs = set(map(tuple, after.edge_index.T.tolist()))
+    given = set(map(tuple, data.edge_index.T.tolist()))
+    new = {arc for arc in arcs if arc not in given}
+    assert given <= arcs
+    assert len(new) == 2 * 2 == (~after.edge_origin).sum()
+    assert new == {(j, i) for i, j in new}
+    assert not any((j, i) in given for i, j in new)
+
+
+def test_each_direction_keeps_its_own_weight():
+    data = Data(edge_index=edges((0, 1), (1, 0), (2, 1), (2, 3)), edge_weight=torch.tensor([0.2, 0.8, 3.0, 5.0]))
+    after = SDRF(iterations=1, removal_bound=None, undirected=False)(data)
+    given = dict(zip(map(tuple, data.edge_index.T.tolist()), data.edge_weight.tolist(), strict=True))
+    found = dict(zip(map(tuple, after.edge_index.T.tolist()), after.edge_weight.tolist(), strict=True))
+    assert len(found) == 4 + 2
+    assert given.items() <= found.items()
+    assert {weight for arc, weight in found.items() if arc not in given} == {1.0}
+
+
+def test_directions_are_found_in_large_graphs_of_short_numbers():
+    last = 50_000  # its square does not fit into 32 bits
+    data = Data(edge_index=edges((last, last - 1), (last - 1, last - 2), (1, 0)).int(), num_nodes=last + 1)
+    after = SDRF(iterations=0, undirected=False)(data)
+    assert set(map(tuple, after.edge_index.T.tolist())) == set(map(tuple, data.edge_index.T.tolist()))
+    assert after.edge_origin.all()
+
+
+@pytest.mark.parametrize("index", [edges((0, 1), (1, 2), (2, 0)), edges(), edges(*nx.path_graph(6).edges)])
+def test_labels_tell_of_nodes_that_no_edge_has(index):
+    data = Data(edge_index=index, y=torch.arange(6))
+    after = SDRF(iterations=1)(data)
+    assert after.num_nodes == 6
+    assert after.y is data.y
+
+
+def test_the_label_of_a_whole_graph_says_nothing_of_its_nodes():
+    assert SDRF(iterations=1)(Data(edge_index=edges((0, 1), (1, 2)), y=torch.tensor([1]))).num_nodes == 3
+
+
+def test_a_matrix_of_edges_is_not_taken_for_none():
+    data = Data(adj_t=torch.eye(3).to_sparse(), num_nodes=3)
+    with pytest.raises(DataError, match=r"no edge_index \(adj_t is not read\)"):
+        SDRF(1)(data)
+
+
+def test_labels_as_many_as_edges_stay():
+    data = Data(edge_index=edges((0, 1), (1, 2), (2, 0), (0, 2), (2, 1)), y=torch.arange(5))
+    assert SDRF(iterations=1)(data).y is data.y
+
+
+@pytest.mark.parametrize("features", [True, False])
+def test_a_batch_is_rewired_and_can_be_taken_apart(features):
+    single = Data(
+        edge_index=both_ways(edges(*BARBELL.edges)), **({"x": torch.eye(6)} if features else {"num_nodes": 6})
+    )
+    single.edge_weight = torch.ones(single.num_edges)
+    single.edge_attr = torch.ones(single.num_edges, 2)
+    after = SDRF(iterations=5, removal_bound=None)(Batch.from_data_list([single, single]))
+    assert after.num_graphs == 2
+    parts = after.to_data_list()
+    assert sum(part.num_edges for part in parts) == after.num_edges > 2 * single.num_edges
+    for part in parts:
+        assert part.num_nodes == 6
+        assert part.edge_index.min() >= 0
+        assert part.edge_index.max() < 6
+        assert pairs(part) >= pairs(single)
+        assert part.edge_origin.sum() == single.num_edges
+        assert part.edge_weight.shape == part.edge_origin.shape
+        assert "edge_attr" not in part
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"edge_index": edges((0, 1), (1, 2), (2, 0)).T}, r"edge_index must be integers of shape \[2, E\]"),
+        ({"edge_index": edges((0, 1), (1, 2)).float()}, "edge_index must be integers"),
+        ({"edge_weight": torch.ones(2, 1)}, r"edge_weight must have shape \[2\], not \[2, 1\]"),
+        ({"edge_weight": torch.ones(3)}, r"edge_weight must have shape \[2\], not \[3\]"),
+    ],
+)
+def test_mistakes_in_the_graph(changes, message):
+    data = Data(**{"edge_index": edges((0, 1), (1, 2)), "num_nodes": 3, **changes})
+    with pytest.raises(DataError, match=message):
+        SDRF(iterations=1)(data)
+
+
+def test_the_seed_decides():
+    data = graph(nx.karate_club_graph())
+    one, again, other = (SDRF(iterations=20, tau=0.0, seed=seed)(data).edge_index for seed in (1, 1, 2))
+    assert torch.equal(one, again)
+    assert one.shape != other.shape or not torch.equal(one, other)
+
+
+def test_it_is_a_transform():
+    transform = SDRF(iterations=3, removal_bound=None)
+    assert isinstance(transform, BaseTransform)
+    assert gm.baselines.SDRF is SDRF
+    assert str(transform) == "SDRF(iterations=3, tau=1.0, removal_bound=None, undirected=True, mode='paper', seed=0)"
+    assert Compose([transform])(graph(BARBELL)).num_edges == 2 * 10
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"iterations": -1}, "iterations must be at least 0, but is -1"),
+        ({"iterations": 2.5}, "iterations must be a whole number, but is 2.5"),
+        ({"iterations": "5"}, "iterations must be a whole number, but is '5'"),
+        ({"iterations": 10**10}, "iterations must be at most 10000000"),
+        ({"seed": "a"}, "seed must be a whole number"),
+        ({"tau": "1"}, "tau must be a finite number"),
+        ({"tau": -1.0}, "tau must be a finite number, 0 or more"),
+        ({"tau": float("inf")}, "tau must be a finite number"),
+        ({"removal_bound": float("nan")}, "removal_bound must be a number"),
+        ({"mode": "papers"}, "mode of curvature"),
+    ],
+)
+def test_mistakes(options, message):
+    with pytest.raises(UserError, match=message):
+        SDRF(**options)
+
+
+def test_progress_is_told():
+    told = []
+    SDRF(iterations=25, progress=lambda done, total: told.append((done, total)))(graph(nx.karate_club_graph()))
+    assert (told[0], told[-1]) == ((0, 25), (25, 25))
+    assert [done for done, _ in told] == sorted({done for done, _ in told})
+
+
+def test_nothing_is_shown_unless_asked_for(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    shown = Terminal()
+    monkeypatch.setattr("sys.stderr", shown)
+    SDRF(iterations=25)(graph(nx.karate_club_graph()))
+    assert shown.getvalue() == ""
+
+
+def test_control_c_gives_the_graph_so_far():
+    def stop(done, total):
+        if done >= 7:
+            raise KeyboardInterrupt
+
+    data = graph(nx.karate_club_graph())
+    with pytest.warns(UserWarning, match=r"SDRF was stopped after \d+ of 100 steps"):
+        stopped = SDRF(iterations=100, seed=2, progress=stop)(data)
+    assert 7 <= stopped.sdrf_steps < 100
+    # Fewer steps are the first of more.
+    assert torch.equal(stopped.edge_index, SDRF(iterations=stopped.sdrf_steps, seed=2)(data).edge_index)
+
+
+def test_control_c_as_compiled_steps_return_does_not_lose_count_of_them(monkeypatch):
+    whole = steps.advance
+
+    def interrupted(*arguments):
+        whole(*arguments)
+        raise KeyboardInterrupt
+
+    data = graph(nx.karate_club_graph())
+    with monkeypatch.context() as patch:
+        patch.setattr(steps, "advance", interrupted)
+        with pytest.warns(UserWarning, match="SDRF was stopped after 1 of 100 steps"):
+            stopped = SDRF(iterations=100, seed=2)(data)
+    assert stopped.sdrf_steps == 1
+    assert torch.equal(stopped.edge_index, SDRF(iterations=1, seed=2)(data).edge_index)
+
+
+def test_control_c_before_the_first_step_gives_the_graph_as_it_was(monkeypatch):
+    def stop(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sdrf, "Flow", stop)
+    data = graph(BARBELL)
+    with pytest.warns(UserWarning, match="stopped after 0 of 5 steps"):
+        assert torch.equal(SDRF(iterations=5)(data).edge_index, PairGraph.of(data).edge_index.flip(0))
+    with pytest.raises(KeyboardInterrupt):
+        SDRF(iterations=5).rewire(data)
+
+
+@pytest.mark.real_data
+@pytest.mark.parametrize("mode", MODES)
+def test_cora_after_many_steps_has_the_curvature_that_it_kept(data_root, mode):
+    before = PairGraph.of(load("cora", root=data_root), candidates=False)
+    flow = Flow(before, 300, 20.0, 0.5, mode, 0)
+    assert flow.advance(300) == 300
+    after = Data(edge_index=torch.from_numpy(flow.pairs), num_nodes=before.num_nodes)
+    assert (balanced_forman(after, mode=mode).numpy() == flow.curvature).all()
+    assert flow.curvature.min() > balanced_forman(load("cora", root=data_root), mode=mode).min()

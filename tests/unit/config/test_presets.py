@@ -1,0 +1,137 @@
+"""Every preset file that comes with the package."""
+
+import csv
+import tomllib
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+from gumbel_mpnn._util.errors import UnknownNameError
+from gumbel_mpnn.config import presets
+from gumbel_mpnn.config.presets import list_presets, preset_families, read_preset
+from gumbel_mpnn.data import specs
+from gumbel_mpnn.nn import backbones
+from gumbel_mpnn.paper.accuracy import MODELS
+from gumbel_mpnn.paper.backbones import DATASETS
+from gumbel_mpnn.paper.base import GENERATED
+from gumbel_mpnn.paper.budget import START
+from gumbel_mpnn.runs import make_settings
+from gumbel_mpnn.training import build_model
+from helpers import changed, make_task, replicas, small_data
+
+PRESETS = list_presets()
+each_preset = pytest.mark.parametrize(("family", "dataset", "model"), PRESETS, ids=list(map("-".join, PRESETS)))
+
+
+def raw(family, dataset, model):
+    file = resources.files("gumbel_mpnn.config.presets") / family / dataset / f"{model}.toml"
+    return tomllib.loads(file.read_text(encoding="utf-8"))
+
+
+@each_preset
+def test_it_resolves_against_its_model_which_can_be_built(family, dataset, model):
+    tables = raw(family, dataset, model)
+    for of_the_file in ("source", "tried", "like"):
+        tables.pop(of_the_file, None)
+    settings = make_settings(changed(small_data(), name=dataset), model, preset=family)
+    assert (settings.dataset, settings.model) == (dataset, model)
+    resolved = settings.to_dict()
+    for section, values in tables.items():
+        assert {name: resolved[section][name] for name in values} == values
+    assert sum(p.numel() for p in build_model(settings, make_task(), replicas((0, 0))).parameters()) > 0
+
+
+@each_preset
+def test_what_it_is_like_is_the_preset_of_a_backbone(family, dataset, model):
+    like = raw(family, dataset, model).get("like")
+    if like is not None:
+        of_family, of_model = like.split("/")
+        assert of_model in backbones
+        assert (of_family, dataset, of_model) in PRESETS
+
+
+@each_preset
+def test_it_says_where_it_comes_from(family, dataset, model):
+    source = raw(family, dataset, model)["source"]
+    assert isinstance(source, str)
+    assert len(source) > 10
+    assert "\n" not in source
+
+
+@each_preset
+def test_it_names_a_known_data_set_and_model(family, dataset, model):
+    assert dataset in {*specs, *GENERATED, "demo"}
+    assert model == model.lower()
+    protocol = raw(family, dataset, model).get("data", {}).get("protocol")
+    assert protocol is None or protocol in specs[dataset].protocols
+
+
+@pytest.mark.parametrize("dataset", DATASETS)
+def test_all_models_have_the_same_epochs(dataset):
+    assert len({make_settings(dataset, model).train.epochs for model in MODELS}) == 1
+
+
+@pytest.mark.parametrize(("dataset", "model"), [(d, m) for family, d, m in PRESETS if family == "start"])
+def test_a_start_is_kept_where_something_else_was_chosen(dataset, model):
+    start, tuned = (make_settings(dataset, model, preset=family) for family in ("start", "tuned"))
+    assert start != tuned
+
+
+CHOSEN = Path(__file__).parents[2] / "docs" / "results" / "budget.csv"
+
+
+@pytest.mark.skipif(not CHOSEN.is_file(), reason="the pages of results are not here")
+def test_presets_are_what_the_page_of_the_budget_says():
+    with CHOSEN.open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    tried = {(d, m): raw("tuned", d, m).get("tried") for family, d, m in PRESETS if family == "tuned"}
+    assert {key: count for key, count in tried.items() if count is not None} == {
+        (row["dataset"], row["model"]): int(row["tried"]) for row in rows
+    }
+    for row in rows:
+        dataset, model, chosen = row["dataset"], row["model"], row["chosen"]
+        if chosen == START:
+            assert ("start", dataset, model) not in PRESETS
+        else:
+            start = make_settings(dataset, model, preset="start", overrides=chosen.split(", "))
+            assert make_settings(dataset, model) == start
+
+
+def test_a_preset_like_another_has_all_that_it_does_not_change():
+    backbone, rewired = (make_settings("cora", model) for model in ("gcn", "gumbel-mpnn"))
+    assert rewired.train == backbone.train
+    assert rewired.data == backbone.data
+    assert backbone.options.items() <= rewired.options.items()
+
+
+def test_all_families_are_there():
+    assert preset_families() == ["few-labels", "paper", "robust", "start", "tuned"]
+    assert len(set(PRESETS)) == len(PRESETS)
+
+
+def test_the_paper_has_every_model_on_each_of_its_data_sets():
+    datasets = {dataset for family, dataset, _ in PRESETS if family == "paper"}
+    assert len(datasets) == 14
+    assert {(d, m) for family, d, m in PRESETS if family == "paper"} >= {
+        (d, m) for d in datasets for m in (*backbones, "gumbel-mpnn")
+    }
+
+
+def test_every_model_of_the_demo_has_a_preset():
+    assert {model for family, dataset, model in PRESETS if (family, dataset) == ("tuned", "demo")} >= {"mlp", "gcn"}
+
+
+def test_presets_are_found_by_family_data_set_and_model(tmp_path, monkeypatch):
+    folder = tmp_path / "tuned" / "cora"
+    folder.mkdir(parents=True)
+    (folder / "gcn.toml").write_text("[train]\nlr = 0.5\n", encoding="utf-8")
+    (tmp_path / "paper").mkdir()
+    monkeypatch.setattr(presets.resources, "files", lambda package: tmp_path)
+    assert read_preset("tuned", "cora", "gcn") == {"train": {"lr": 0.5}}
+    assert read_preset("tuned", "cora", "gat") is None
+    assert read_preset("paper", "cora", "gcn") is None
+    assert preset_families() == ["paper", "tuned"]
+    assert list_presets() == [("tuned", "cora", "gcn")]
+    with pytest.raises(UnknownNameError, match=r"family of presets called 'tunde': did you mean 'tuned'\?"):
+        read_preset("tunde", "cora", "gcn")

@@ -1,0 +1,163 @@
+"""The main table: every model beside the paper's figure, against the plain GCN and against the best."""
+
+from dataclasses import replace
+
+import pytest
+
+from gumbel_mpnn.config.presets import read_preset
+from gumbel_mpnn.data import specs
+from gumbel_mpnn.paper import Accuracy, AccuracyUnfiltered, Backbones, Job, Rewiring, experiments, published
+from gumbel_mpnn.paper.document import document
+from gumbel_mpnn.report.grid import grid_table
+from gumbel_mpnn.runs import fit
+from helpers import small_data
+
+MODELS = ("mlp", "gcn", "sage", "gat", "drop-edge", "sdrf", "gumbel-mpnn")
+SPLITS = 8
+EVEN = [0.5 + 0.01 * split for split in range(SPLITS)]
+
+
+@pytest.fixture(scope="module")
+def run():
+    settings = {"model": {"hidden_channels": 4}, "train": {"epochs": 1}}
+    return fit(small_data(splits=SPLITS), "gcn", settings=settings, device="cpu")
+
+
+def with_tests(run, values):
+    """The same run with these test figures."""
+    return replace(run, records=tuple(replace(r, test=t) for r, t in zip(run.records, values, strict=True)))
+
+
+class TestPlan:
+    def test_seven_models_on_the_papers_data_sets(self):
+        main = [(job.dataset, job.model) for job in Accuracy().plan()]
+        assert len(main) == len(set(main)) == 12 * 7
+        assert {model for _, model in main} == set(MODELS)
+        assert {job.dataset for job in AccuracyUnfiltered().plan()} == {"squirrel-unfiltered", "chameleon-unfiltered"}
+        assert {dataset for dataset, _ in main} | {"squirrel-unfiltered", "chameleon-unfiltered"} == set(
+            published("accuracy")
+        )
+
+    def test_they_are_known_by_name(self):
+        assert isinstance(experiments["accuracy"], Accuracy)
+        assert isinstance(experiments["accuracy-unfiltered"], AccuracyUnfiltered)
+
+    def test_runs_are_shared_with_the_experiments_that_train_the_same(self):
+        kept = {(job.dataset, job.model, job.preset): job.experiment for job in Accuracy().plan()}
+        for job in Backbones().plan():
+            assert kept.get((job.dataset, job.model, job.preset), "backbones") == "backbones"
+        for job in Rewiring().plan():
+            if job.preset == "tuned":
+                assert kept[job.dataset, job.model, job.preset] == job.experiment
+
+    @pytest.mark.parametrize("job", AccuracyUnfiltered().plan(), ids=lambda job: f"{job.dataset}-{job.model}")
+    def test_every_job_has_a_preset_of_its_own_or_its_backbones(self, job):
+        model = "gcn" if job.model in ("drop-edge", "sdrf") else job.model
+        assert job.dataset in specs
+        assert read_preset(job.preset, job.dataset, model) is not None
+
+
+class TestRows:
+    def collect(self, run, **shifts):
+        """Rows by model, each better than the GCN by a shift on every split."""
+        results = {
+            Job("cora", model.replace("_", "-")): with_tests(run, [value + shift for value in EVEN])
+            for model, shift in shifts.items()
+        }
+        return {row["model"]: row for row in Accuracy().collect(results)}
+
+    def test_ours_the_papers_and_the_difference_to_the_gcn(self, run):
+        rows = self.collect(run, gcn=0.0, gumbel_mpnn=0.02)
+        row = rows["gumbel-mpnn"]
+        mean = 100 * sum(EVEN) / SPLITS + 2
+        assert (row["test"], row["paper"], row["paper_pm"]) == (pytest.approx(mean), 87.95, 0.10)
+        assert row["to_paper"] == pytest.approx(mean - 87.95)
+        assert [row[name] for name in ("difference", "low", "high")] == [pytest.approx(2)] * 3
+        assert (row["verdict"], row["n"], row["epochs"]) == ("better", SPLITS, 1)
+        assert row["std"] == pytest.approx(row["stderr"] * SPLITS**0.5)
+        assert (rows["gcn"]["difference"], rows["gcn"]["verdict"]) == (None, None)
+        assert set(Accuracy().headings) <= set(row)
+
+    def test_the_difference_to_the_best_baseline(self, run):
+        rows = self.collect(run, gcn=0.0, sage=0.02, gat=0.01, gumbel_mpnn=0.05)
+        assert {row["baseline"] for row in rows.values()} == {"sage"}  # Gumbel-MPNN is none
+        found = {model: (row["baseline_difference"], row["baseline_verdict"]) for model, row in rows.items()}
+        assert found == {
+            "gcn": (pytest.approx(-2), "worse"),
+            "sage": (None, None),
+            "gat": (pytest.approx(-1), "worse"),
+            "gumbel-mpnn": (pytest.approx(3), "better"),
+        }
+        ours = rows["gumbel-mpnn"]
+        assert [ours[f"baseline_{name}"] for name in ("low", "high")] == [pytest.approx(3)] * 2
+        assert ours["baseline_p"] == pytest.approx(1 / 2**7)
+
+    def test_without_any_baseline(self, run):
+        row = self.collect(run, gumbel_mpnn=0.0)["gumbel-mpnn"]
+        assert (row["baseline"], row["baseline_difference"], row["top"]) == (None, None, "best")
+
+    def test_only_what_the_pairs_tell_apart_is_worse_than_the_best(self, run):
+        rows = self.collect(run, gcn=0.0, sage=0.02, gat=-0.01)
+        uneven = with_tests(run, [value + 0.03 * (-1) ** k for k, value in enumerate(EVEN)])
+        results = {Job("cora", "sage"): with_tests(run, [v + 0.001 for v in EVEN]), Job("cora", "gcn"): uneven}
+        assert {model: row["top"] for model, row in rows.items()} == {"gcn": "worse", "sage": "best", "gat": "worse"}
+        assert [row["top"] for row in Accuracy().collect(results)] == ["best", "same"]
+
+    def test_p_values_are_corrected_for_the_number_of_data_sets(self, run):
+        """All eight splits are better: p is 2 / 2^8 for one data set, and twice that for each of two."""
+        better = with_tests(run, [value + 0.02 for value in EVEN])
+        results = {}
+        for dataset in ("cora", "actor"):
+            results |= {Job(dataset, "gcn"): with_tests(run, EVEN), Job(dataset, "sage"): better}
+            rows = [row for row in Accuracy().collect(results) if row["model"] == "sage"]
+            assert [row["p"] for row in rows] == [pytest.approx(len(rows) / 2**7)] * len(rows)
+            assert {row["verdict"] for row in rows} == {"better"}
+
+    def test_each_data_set_has_its_own_best(self, run):
+        results = {Job("cora", "gcn"): with_tests(run, EVEN), Job("actor", "mlp"): with_tests(run, [0.1] * SPLITS)}
+        assert [row["top"] for row in Accuracy().collect(results)] == ["best", "best"]
+
+    def test_no_data(self, run):
+        (row,) = Accuracy().collect({Job("questions", "sdrf"): None})
+        assert (row["test"], row["paper"], row["verdict"], row["top"]) == (None, 57.16, "no data", "")
+        rows = Accuracy().collect({Job("cora", "gcn"): None, Job("cora", "mlp"): run})
+        assert (rows[1]["difference"], rows[1]["top"], rows[0]["baseline"]) == (None, "best", None)
+
+    def test_the_paper_ran_out_of_time(self):
+        (row,) = Accuracy().collect({Job("ogbn-arxiv", "sdrf"): None})
+        assert (row["paper"], row["paper_pm"], row["to_paper"]) == (None, None, None)
+
+
+class TestPage:
+    def test_the_best_is_bold_in_the_grid(self, run):
+        rows = TestRows().collect(run, gcn=0.0, sage=0.02)
+        table = grid_table(Accuracy().grid, list(rows.values()), Accuracy().headings)
+        assert (table.columns, table.headings["dataset"]) == (["dataset", "gcn", "sage"], "data set")
+        assert table.rows == [["cora", "53.50 ± 0.87", "**55.50** ± 0.87"]]
+
+    def test_a_dash_where_there_is_nothing(self):
+        rows = Accuracy().collect({Job("cora", "gcn"): None})
+        assert grid_table(Accuracy().grid, rows, {}).rows == [["cora", "–"]]
+        assert grid_table(Accuracy().grid, [], {}).rows == []
+
+    def test_a_single_run_has_no_error_in_the_grid(self, run):
+        """The fault: ± 0.00 stood behind it."""
+        rows = Accuracy().collect({Job("cora", "gcn"): replace(run, records=run.records[:1])})
+        (((_, cell),),) = [grid_table(Accuracy().grid, rows, {}).rows]
+        assert cell.count("±") == 0
+        assert cell.strip("*") == f"{100 * run.records[0].test:.2f}"
+
+    def test_the_budget_is_named(self, run):
+        results = {Job("cora", "gcn"): run, Job("roman-empire", "sdrf"): run, Job("roman-empire", "mlp"): run}
+        remarks = Accuracy().remarks(results)
+        assert "- random search on validation, ten splits, one seed: gcn on cora\n" in remarks
+        assert "- the GCN's preset, not searched for this model: sdrf on roman-empire\n" in remarks
+        assert remarks.endswith("- no preset: the package's defaults: mlp on roman-empire")
+        assert Accuracy().remarks({Job("cora", "gcn"): None}) == ""
+        assert [row["tried"] for row in Accuracy().collect(results)] == [16, None, None]
+
+    def test_all_of_it_is_on_the_page(self, run):
+        rows = Accuracy().collect({Job("cora", "gcn"): run})
+        page = document(Accuracy(), rows, [run], "x", remarks="Settings tried.")
+        assert page.index("**") < page.index("| data set | model |") < page.index("Settings tried.")
+        assert Accuracy().grid.caption in page

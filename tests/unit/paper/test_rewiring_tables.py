@@ -1,0 +1,185 @@
+"""What rewiring adds, what noise takes, and the generated tasks."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from gumbel_mpnn._util.errors import UnknownNameError
+from gumbel_mpnn.config.presets import read_preset
+from gumbel_mpnn.data import specs
+from gumbel_mpnn.data.tasks import add_noise_edges, bottleneck, leaf_count, tree_neighbors_match
+from gumbel_mpnn.paper import Bottleneck, Job, LongRange, Noise, Rewiring, experiments, run_jobs
+from gumbel_mpnn.paper import noise as noise_experiment
+from gumbel_mpnn.paper.base import GENERATED
+from gumbel_mpnn.paper.long_range import DEPTHS
+from gumbel_mpnn.runs import fit
+from helpers import small_data
+
+QUICK = {"model": {"hidden_channels": 4}, "train": {"epochs": 2}}
+
+
+@pytest.fixture(scope="module")
+def run():
+    return fit(small_data(splits=4), "gcn", settings=QUICK, device="cpu")
+
+
+def with_tests(run, *values):
+    records = [replace(record, test=test) for record, test in zip(run.records, values, strict=True)]
+    return replace(run, records=tuple(records))
+
+
+@pytest.mark.parametrize("experiment", [Rewiring(), Noise(), LongRange(), Bottleneck()], ids=lambda e: e.name)
+def test_every_job_has_a_data_set_and_a_preset(experiment):
+    assert experiments[experiment.name].name == experiment.name
+    for job in experiment.plan():
+        assert job.dataset in specs or job.dataset in GENERATED
+        task = "bottleneck" if job.dataset.startswith("bottleneck") else job.dataset
+        model = "gcn" if job.model in ("drop-edge", "sdrf") else job.model
+        assert read_preset(job.preset, task, model) is not None
+
+
+class TestRewiring:
+    def test_every_rewired_job_has_its_backbone_with_the_same_budget(self):
+        plan = Rewiring().plan()
+        rewired = [job for job in plan if job.model == "gumbel-mpnn"]
+        assert len(rewired) == 10
+        for job in rewired:
+            (backbone,) = [b for b in plan if (b.dataset, b.preset, b.model) == (job.dataset, job.preset, "gcn")]
+            ours, theirs = (
+                read_preset(job.preset, job.dataset, model)["train"] for model in (job.model, backbone.model)
+            )
+            assert (ours["epochs"], ours["lr"]) == (theirs["epochs"], theirs["lr"])
+
+    def test_the_difference_is_paired(self, run):
+        results = {
+            Job("cora", "gcn"): with_tests(run, 0.1, 0.2, 0.3, 0.4),
+            Job("cora", "gumbel-mpnn"): with_tests(run, 0.2, 0.3, 0.4, 0.5),
+        }
+        (row,) = Rewiring().collect(results)
+        assert (row["backbone"], row["test"], row["paper"]) == (pytest.approx(25), pytest.approx(35), 87.95)
+        assert [row[name] for name in ("difference", "low", "high")] == [pytest.approx(10)] * 3
+        assert (row["verdict"], row["n"], row["labels"]) == ("too few splits", 4, "full")
+        assert set(Rewiring().headings) <= set(row)
+
+    def test_one_of_the_two_models_alone(self, run):
+        """The fault: with --only gumbel-mpnn its figure was left out, and the row said no data."""
+        one = with_tests(run, 0.2, 0.3, 0.4, 0.5)
+        (row,) = Rewiring().collect({Job("cora", "gumbel-mpnn"): one})
+        assert (row["backbone"], row["test"], row["n"]) == (None, pytest.approx(35), 4)
+        assert (row["difference"], row["verdict"]) == (None, None)
+        (row,) = Rewiring().collect({Job("cora", "gcn"): one})
+        assert (row["backbone"], row["test"], row["n"], row["verdict"]) == (pytest.approx(35), None, None, None)
+
+    def test_no_data(self):
+        (row,) = Rewiring().collect({Job("cora", "gcn"): None, Job("cora", "gumbel-mpnn"): None})
+        assert (row["test"], row["verdict"], row["paper"]) == (None, "no data", 87.95)
+
+
+class TestNoise:
+    def test_a_row_for_each_number_of_edges(self, run, monkeypatch):
+        monkeypatch.setattr(noise_experiment, "COUNTS", (0, 20))
+        clean, noisy = Noise().collect({Job("cora", "gcn"): run})
+        assert (clean["edges"], noisy["edges"], noisy["n"]) == (0, 20, 4)
+        assert clean["test"] == pytest.approx(100 * run.test.mean)
+        assert clean["kept"] == pytest.approx(100)
+        assert set(Noise().headings) <= set(noisy)
+
+    def test_what_is_kept_is_taken_run_by_run(self, run, monkeypatch):
+        """Records of 0.4 and 0.8, scores of 0.2 and 0.8: a half and all of it."""
+        two = replace(run, records=run.records[:2])
+        two = with_tests(two, 0.4, 0.8)
+        monkeypatch.setattr(noise_experiment, "COUNTS", (7,))
+        monkeypatch.setattr(
+            type(run), "scores", lambda _, data, records: [0.2 if r.split == 0 else 0.8 for r in records]
+        )
+        (row,) = Noise().collect({Job("cora", "gcn"): two})
+        assert (row["test"], row["kept"]) == (pytest.approx(50), pytest.approx(75))
+        assert (row["stderr"], row["kept_stderr"]) == (pytest.approx(30), pytest.approx(25))
+
+    def test_scores_stand_in_the_order_of_the_records(self, run, monkeypatch):
+        mixed = [replace(run.records[0], split=split, seed=seed) for split, seed in ((1, 0), (0, 0), (1, 5), (0, 5))]
+        monkeypatch.setattr(type(run), "scores", lambda _, data, records: [r.split + r.seed / 10 for r in records])
+        scores = list(noise_experiment._scores(replace(run, records=tuple(mixed)), 3))
+        assert scores == [1.0, 0.0, 1.5, 0.5]
+
+    def test_scores_are_of_the_noisy_graph_and_of_each_runs_own_split(self, run):
+        noisy = add_noise_edges(run.data, 60, seed=1, nodes=torch.arange(24))
+        scores = run.scores(noisy, run.records[1:3], device="cpu")
+        wanted = []
+        for record in run.records[1:3]:
+            alone = replace(run, records=(record,))
+            mask = run.data.test_mask[:, record.split]
+            right = alone.predict_proba(noisy).argmax(-1) == run.data.y
+            wanted.append(right[mask].double().mean().item())
+        assert scores == pytest.approx(wanted)
+
+    def test_no_data(self):
+        (row,) = Noise().collect({Job("cora", "gcn"): None})
+        assert (row["model"], row["test"], row["kept"], row["verdict"]) == ("gcn", None, None, "no data")
+
+
+@pytest.mark.parametrize("experiment", [LongRange(), Bottleneck()], ids=lambda e: e.name)
+def test_generated_tasks_are_trained_and_shown(experiment, tmp_path, monkeypatch):
+    makers = {
+        "leaf-count": lambda: leaf_count(3, num_trees=256),
+        "tree-neighbors-match": lambda: tree_neighbors_match(2),
+    }
+    makers |= {name: lambda: bottleneck(5, 2, num_graphs=3, num_splits=1) for name in GENERATED if name not in makers}
+    monkeypatch.setattr("gumbel_mpnn.paper.base.GENERATED", makers)
+    jobs = experiment.plan()[:6]
+    changes = ["train.epochs=1", "model.hidden_channels=4"]
+    results = run_jobs(
+        jobs, seeds=1, splits=[0], runs=tmp_path, experiment=experiment.name, device="cpu", overrides=changes
+    )
+    rows = experiment.collect(results)
+    assert [row["model"] for row in rows] == [job.model for job in jobs]
+    assert all(row["n"] == 1 and set(experiment.headings) <= set(row) for row in rows)
+    if experiment.name == "long-range":
+        assert [row["paper"] for row in rows] == [14.29, 100, 100, None, None, None]
+        assert rows[0]["to_paper"] == pytest.approx(rows[0]["test"] - 14.29)
+        assert [row["chance"] for row in rows] == pytest.approx([100 / 3] * 3 + [25] * 3)
+    layers = [row["layers"] for row in rows]
+    assert layers == ([2, 4, 2, 3, 4, 3] if experiment.name == "long-range" else [3] * 6)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "depth", "layers"),
+    [
+        ("leaf-count-3", 3, [2, 3, 2]),
+        ("leaf-count-5", 5, [3, 5, 3]),
+        ("tree-neighbors-match-2", 2, [2, 3, 2]),
+        ("tree-neighbors-match-5", 5, [4, 6, 4]),
+    ],
+)
+def test_a_task_on_trees_at_another_depth(dataset, depth, layers):
+    experiment = LongRange().on(dataset)
+    plan = experiment.plan()
+    assert [(job.dataset, job.model) for job in plan] == [(dataset, m) for m in ("gcn", "gcn", "gumbel-mpnn")]
+    assert [job.overrides for job in plan] == [(f"model.num_layers={count}",) for count in layers]
+    assert DEPTHS[dataset] == depth
+    assert experiment.title.endswith(dataset)
+
+
+@pytest.mark.parametrize("name", ["leaf-count-3", "tree-neighbors-match-2", "tree-neighbors-match"])
+def test_trees_have_the_depth_that_their_name_says_and_the_presets_of_their_task(name):
+    data = GENERATED[name]()
+    assert int(data.batch.bincount()[0]) == 2 ** (DEPTHS[name] + 1) - 1
+    assert f"{data.name}-{DEPTHS[name]}" == name or data.name == name
+    assert data.train_mask.shape[1] == 10
+
+
+def test_an_unknown_task_on_trees():
+    with pytest.raises(UnknownNameError, match="leaf-count-5"):
+        LongRange().on("leaf-count-55")
+
+
+def test_the_default_size_of_the_bottleneck_comes_first_and_is_in_both_charts():
+    sizes, widths = Bottleneck().charts
+    assert sizes.where == {"varied": ("", "nodes")}
+    assert widths.where == {"varied": ("", "width")}
+    plan = Bottleneck().plan()
+    assert [(job.dataset, job.model, job.overrides) for job in plan[:3]] == [
+        ("bottleneck", model, ()) for model in ("gcn", "sdrf", "gumbel-mpnn")
+    ]
+    assert {GENERATED[name]().num_nodes for name in ("bottleneck", "bottleneck-10")} == {20 * 2 * 20, 20 * 2 * 10}

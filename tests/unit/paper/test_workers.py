@@ -1,0 +1,171 @@
+"""Processes that train beside the command: real ones, on a data set that is generated."""
+
+import multiprocessing
+import os
+import signal
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from gumbel_mpnn._util import locks
+from gumbel_mpnn._util.errors import UserError
+from gumbel_mpnn.paper import workers
+from gumbel_mpnn.paper.reproduction import Request, reproduction
+from gumbel_mpnn.paper.workers import workers_beside
+from helpers import changed, small_data
+
+OVERRIDES = ("train.epochs=1", "model.hidden_channels=4")
+ASKED = {
+    "only": "bottleneck-10,gcn,gumbel-mpnn",
+    "dataset": None,
+    "splits": "0",
+    "seeds": 1,
+    "quick": False,
+    "overrides": OVERRIDES,
+    "data_root": None,
+    "runs": Path("runs"),
+    "device": "cpu",
+}
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def records():
+    return sorted(Path("runs").rglob("record.json"))
+
+
+@pytest.fixture
+def in_this_process(monkeypatch):
+    """Call a worker's work here, without what it does to its process."""
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    monkeypatch.setattr(workers, "_share_cores", lambda _: None)
+    return workers._assist
+
+
+def test_they_train_what_is_asked_for_and_end_with_the_block(monkeypatch):
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    request, threads = Request(**ASKED, workers=2), torch.get_num_threads()
+    wanted = len(request.jobs(request.experiment("bottleneck")))
+    with workers_beside(["bottleneck"], request):
+        (worker,) = multiprocessing.active_children()
+        while worker.is_alive() and len(records()) < wanted:
+            time.sleep(0.05)
+        assert len(records()) == wanted > 0
+        assert torch.get_num_threads() == 1
+    assert not worker.is_alive()
+    assert torch.get_num_threads() == threads
+
+
+def test_they_end_where_the_command_is_told_to(monkeypatch):
+    """As by `timeout` or a scheduler of jobs, which send SIGTERM: nobody goes on in vain."""
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    before, children = signal.getsignal(signal.SIGTERM), []
+
+    def command():
+        with workers_beside(["bottleneck"], Request(**ASKED, workers=2)):
+            children.extend(multiprocessing.active_children())
+            os.kill(os.getpid(), signal.SIGTERM)
+            pytest.fail("goes on")
+
+    with pytest.raises(KeyboardInterrupt):
+        command()
+    assert len(children) == 1
+    assert not children[0].is_alive()
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_the_same_rows_as_alone(in_this_process, monkeypatch):
+    request = Request(**ASKED, workers=3)
+    in_this_process(["bottleneck"], request, 2)
+    with monkeypatch.context() as patch:
+        patch.setattr("gumbel_mpnn.training.trainer.Trainer.step", lambda _: pytest.fail("trained again"))
+        helped = reproduction("bottleneck", request)
+    alone = reproduction("bottleneck", Request(**{**ASKED, "runs": Path("alone")}))
+    assert helped.rows == alone.rows
+
+
+def test_they_take_from_models_what_the_table_needs(in_this_process, monkeypatch):
+    monkeypatch.setattr("gumbel_mpnn.paper.base.GENERATED", {"cora": lambda: changed(small_data(), name="cora")})
+    request = Request(**{**ASKED, "only": "cora"}, workers=2)
+    in_this_process(["degree"], request, 1)
+    for name in ("model.safetensors", "graph.npz"):
+        for file in Path("runs").rglob(name):
+            file.unlink()
+    monkeypatch.setattr("gumbel_mpnn.training.trainer.Trainer.step", lambda _: pytest.fail("trained again"))
+    rows = {row["graph"]: row for row in reproduction("degree", request).rows}
+    assert rows["learned"]["n"] == 1
+    assert rows["learned"]["degree_mean"] >= 0
+    assert rows["expected"]["degree_mean"] > 0
+
+
+def test_they_begin_at_different_jobs(in_this_process, monkeypatch):
+    request, done = Request(**ASKED, workers=2), []
+    monkeypatch.setattr(workers, "train_jobs", lambda _, jobs, *__, **___: done.extend(jobs))
+    jobs = request.jobs(request.experiment("bottleneck"))
+    in_this_process(["bottleneck"], request, 1)
+    half = len(jobs) // 2
+    assert half > 0
+    assert done == jobs[half:] + jobs[:half]
+
+
+def test_a_job_that_fails_does_not_end_a_worker(in_this_process, monkeypatch):
+    tried = []
+
+    def fail(_, jobs, *__, **___):
+        tried.extend(jobs)
+        raise RuntimeError
+
+    monkeypatch.setattr(workers, "train_jobs", fail)
+    request = Request(**ASKED, workers=2)
+    in_this_process(["bottleneck"], request, 1)
+    assert len(tried) == len(request.jobs(request.experiment("bottleneck")))
+
+
+def test_they_end_with_the_one_who_started_them(in_this_process, monkeypatch):
+    monkeypatch.setattr(multiprocessing, "parent_process", lambda: SimpleNamespace(is_alive=lambda: False))
+    in_this_process(["bottleneck"], Request(**ASKED, workers=2), 1)
+    assert records() == []
+
+
+def test_what_is_not_there_is_told_before_anybody_starts(monkeypatch):
+    monkeypatch.setattr(multiprocessing, "get_context", lambda _: pytest.fail("started"))
+    request = Request(**{**ASKED, "only": "nowhere"}, workers=2)
+    with pytest.raises(UserError, match="nowhere"), workers_beside(["bottleneck"], request):
+        pass
+
+
+@pytest.mark.parametrize(("cores", "workers"), [(64, 2), (1, 1)])
+def test_never_more_than_jobs_or_cores(monkeypatch, cores, workers):
+    started = []
+
+    class Worker(SimpleNamespace):
+        pid = 1
+        start = terminate = join = lambda _: None
+
+    def start(**arguments):
+        started.append(arguments["args"][1].workers)
+        return Worker()
+
+    monkeypatch.setattr(os, "cpu_count", lambda: cores)
+    monkeypatch.setattr(multiprocessing, "get_context", lambda _: SimpleNamespace(Process=start))
+    monkeypatch.setattr("gumbel_mpnn.paper.workers._share_cores", lambda _: None)
+    with workers_beside(["bottleneck"], Request(**ASKED, workers=500)) as request:
+        assert started == [workers] * (workers - 1)
+        assert request.workers == workers
+
+
+def test_they_need_locks(monkeypatch):
+    monkeypatch.setattr(locks, "fcntl", None)
+    with pytest.raises(UserError, match="leave out --workers"), workers_beside([], Request(**ASKED, workers=2)):
+        pass
+
+
+def test_one_worker_is_this_process():
+    with workers_beside(["bottleneck"], Request(**ASKED)):
+        assert multiprocessing.active_children() == []

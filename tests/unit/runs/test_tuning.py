@@ -1,0 +1,80 @@
+"""Random search: every setting once, judged on validation, nothing done twice."""
+
+from importlib import import_module
+
+import pytest
+
+from gumbel_mpnn._util.errors import UserError
+from gumbel_mpnn.runs.tuning import choices, draws, search
+from helpers import small_data
+
+SPACE = {
+    "model": {"hidden_channels": [4, 8], "norm": "none"},
+    "train": {"lr": [0.001, 0.01, 0.1], "epochs": 3},
+}
+
+
+def test_what_a_space_leaves_open():
+    assert choices(SPACE) == {"model.hidden_channels": [4, 8], "train.lr": [0.001, 0.01, 0.1]}
+
+
+def test_every_setting_is_drawn_once_in_an_order_of_the_seed():
+    drawn = [tuple(chosen.values()) for chosen, _ in draws(SPACE, seed=0)]
+    assert sorted(drawn) == [(h, lr) for h in (4, 8) for lr in (0.001, 0.01, 0.1)]
+    assert drawn == [tuple(chosen.values()) for chosen, _ in draws(SPACE, seed=0)]
+    assert drawn != [tuple(chosen.values()) for chosen, _ in draws(SPACE, seed=1)]
+
+
+def test_drawn_tables_hold_the_choice_and_what_is_fixed():
+    chosen, tables = next(iter(draws(SPACE, seed=0)))
+    assert tables["model"] == {"hidden_channels": chosen["model.hidden_channels"], "norm": "none"}
+    assert tables["train"] == {"lr": chosen["train.lr"], "epochs": 3}
+
+
+def test_a_huge_space_is_drawn_without_listing_it():
+    space = {"train": {f"x{k}": list(range(10)) for k in range(9)}}
+    drawn = [tuple(chosen.values()) for (chosen, _), _ in zip(draws(space, 0), range(50), strict=False)]
+    assert len(set(drawn)) == 50
+
+
+def test_trials_come_best_validation_first_and_are_not_done_again(tmp_path, monkeypatch):
+    options = {"trials": 4, "splits": [0], "runs": tmp_path, "device": "cpu"}
+    found = search(small_data(), "mlp", SPACE, **options)
+    values = [trial.run.val.mean for trial in found]
+    assert len(found) == 4
+    assert values == sorted(values, reverse=True)
+    monkeypatch.setattr(import_module("gumbel_mpnn.runs.fitting"), "train", pytest.fail)
+    again = search(small_data(), "mlp", SPACE, **options)
+    assert [trial.chosen for trial in again] == [trial.chosen for trial in found]
+
+
+def test_more_trials_than_settings_try_all():
+    assert len(search(small_data(), "mlp", SPACE, trials=99, splits=[0], device="cpu")) == 6
+
+
+@pytest.mark.parametrize(
+    ("space", "sentence"),
+    [
+        ({"train": {"lr": []}}, "the list of choices of train.lr is empty"),
+        ({"lr": 0.1}, "setting 'lr' must be a table, but is 0.1"),
+        ({"train": {"lr": [0.1, "a"]}}, "train.lr"),
+    ],
+    ids=["empty", "no-table", "last-choice"],
+)
+def test_a_mistake_is_told_before_anything_is_tried(monkeypatch, space, sentence):
+    monkeypatch.setattr(import_module("gumbel_mpnn.runs.tuning"), "fit", pytest.fail)
+    with pytest.raises(UserError, match=sentence):
+        search(small_data(), "mlp", space, trials=2)
+
+
+def test_a_choice_counts_once():
+    assert [chosen for chosen, _ in draws({"train": {"lr": [0.1, 0.1]}}, 0)] == [{"train.lr": 0.1}]
+    assert choices({"model": {"residual": [True, 1]}}) == {"model.residual": [True, 1]}
+
+
+def test_a_setting_that_diverges_comes_last_and_is_not_tried_again(tmp_path, monkeypatch):
+    space = {"train": {"lr": [1e30, 0.01], "epochs": 3}}
+    for _ in range(2):
+        found = search(small_data(), "mlp", space, trials=2, splits=[0], runs=tmp_path, device="cpu")
+        assert [(trial.chosen["train.lr"], trial.run is None) for trial in found] == [(0.01, False), (1e30, True)]
+        monkeypatch.setattr(import_module("gumbel_mpnn.runs.fitting"), "train", pytest.fail)
