@@ -6,7 +6,7 @@ import re
 import runpy
 import subprocess
 import sys
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -110,24 +110,6 @@ def test_candidates_against_scikit_learn(run_toy):
     title, *rows = run_toy("candidates.py")
     assert title == "candidates: nodes 300, features 128, edges 2100, per node 5"
     assert names(rows) == ["scikit-learn, brute force", "Local", "Global, 2 |E| pairs", "TwoHop"]
-
-
-def test_candidates_on_a_gpu(run_toy):
-    _, *rows = run_toy("candidates_gpu.py")
-    ours = ["Local", "Global, 5 N pairs", "Global, 2 |E| pairs"]
-    again = ["Local, with copies", "Local, chunked", "Global, 5 N pairs, chunked"]
-    assert names(rows) == ["plain matmul and topk", *ours, *again]
-    header, *rows = run_toy("candidates_gpu.py", "--variants")
-    assert re.split("  +", header.strip()) == ours
-    assert names(rows)[:2] == ["as it is", "3 stages"]
-    assert all(re.search(r"(  +\d+\.\d\d ms){3}$", row) for row in rows)
-
-
-def test_variants_of_the_search_differ(module):
-    kernels = pytest.importorskip("gumbel_mpnn.candidates.triton_similarity")
-    variants = module("candidates_gpu").VARIANTS.values()
-    as_it_is = {**asdict(kernels.TILING), "every": 1}
-    assert len({tuple({**as_it_is, **changes}.items()) for changes in variants}) == len(variants)
 
 
 def test_starting_the_command(run_toy):

@@ -15,6 +15,7 @@ from gumbel_mpnn.candidates.pairs import clean, largest_count
 from gumbel_mpnn.config.registry import Registry
 from gumbel_mpnn.graph import PairGraph, check_candidates, edge_index_of
 from gumbel_mpnn.graph.batches import can_be_taken_apart, renew_numbers, renew_pairs
+from gumbel_mpnn.graph.content_order import content_order, in_order, renumbered
 
 
 class CandidateStrategy(BaseTransform):  # type: ignore[misc]
@@ -25,7 +26,9 @@ class CandidateStrategy(BaseTransform):  # type: ignore[misc]
     `max_candidates_per_node` is the largest number of candidates at one node, in a `Batch` that of each graph [B]; it
     is large where the strategy makes hubs. Candidates are numbers of nodes, which `data.subgraph` and permutations of
     the nodes do not follow: make them afterwards.
-    A subclass says in `propose` which pairs it would have, and keeps its arguments under their names.
+    A subclass says in `propose` which pairs it would have, and keeps its arguments under their names. It is shown the
+    nodes in an order that their features and edges decide, so that it may break ties by number: candidates do not
+    depend on how the nodes of a graph are numbered.
     """
 
     @abstractmethod
@@ -33,13 +36,13 @@ class CandidateStrategy(BaseTransform):  # type: ignore[misc]
         """Pairs of nodes, int64 [2, K], in any order and direction; edges, self-pairs and duplicates do no harm.
 
         Args:
-            data: The graph with all its attributes; it has two nodes at least.
+            data: The graph with all its attributes, nodes in content order; it has two nodes at least.
             graph: Its edges, undirected, each once, without self-loops.
         """
 
     @property
     def reads(self) -> tuple[str, ...] | None:
-        """The attributes that the pairs depend on, beside edges, batch and arguments; None, not cached, if unknown."""
+        """Attributes that the pairs depend on, beside `x`, edges, batch and arguments; None, not cached, if unknown."""
         return None
 
     def forward(self, data: Data) -> Data:
@@ -47,10 +50,11 @@ class CandidateStrategy(BaseTransform):  # type: ignore[misc]
         graph = PairGraph.build(edge_index_of(data, or_empty=True), int(data.num_nodes or 0))
         earlier = data.get("candidate_index")
         check_batch(data, graph.pair_index, "an edge")
-        pairs = self.propose(data, graph) if graph.num_nodes > 1 else graph.pair_index
         if earlier is not None:
             check_candidates(earlier, graph.num_nodes)
             check_batch(data, earlier, "a candidate")
+        pairs = self._propose_in_content_order(data, graph) if graph.num_nodes > 1 else graph.pair_index
+        if earlier is not None:
             pairs = torch.cat([earlier.to(pairs), pairs], dim=1)
         data.candidate_index = clean(pairs, graph)
         data.max_candidates_per_node = largest_count(data.candidate_index)
@@ -60,9 +64,21 @@ class CandidateStrategy(BaseTransform):  # type: ignore[misc]
             renew_numbers(data, "max_candidates_per_node")
         return data
 
+    def _propose_in_content_order(self, data: Data, graph: PairGraph) -> Tensor:
+        """What `propose` gives for the graph in content order, as pairs of nodes of `data`, int64 [2, K]."""
+        names = dict.fromkeys(["x", *(self.reads or ())])
+        features = [data[name] for name in names if _is_of_nodes(data.get(name), graph.num_nodes)]
+        order = content_order(graph, features, data.get("batch"))
+        pairs = self.propose(in_order(data, order), renumbered(graph, order))
+        return order[pairs.to(order.device)]
+
     def __repr__(self) -> str:
         names = inspect.signature(type(self)).parameters
         return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
+
+
+def _is_of_nodes(value: object, num_nodes: int) -> bool:
+    return isinstance(value, Tensor) and value.dim() > 0 and len(value) == num_nodes
 
 
 def _largest_counts(pairs: Tensor, batch: Tensor, graphs: int) -> Tensor:

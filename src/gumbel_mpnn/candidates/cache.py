@@ -16,7 +16,7 @@ from gumbel_mpnn.candidates.base import CandidateStrategy
 from gumbel_mpnn.candidates.pairs import clean
 from gumbel_mpnn.graph import PairGraph
 
-SCHEMA = 1
+SCHEMA = 2
 """Raised when a strategy finds other pairs than before, so that old files are not taken for new ones."""
 
 
@@ -32,6 +32,11 @@ class Cached(CandidateStrategy):
 
     def __init__(self, strategy: CandidateStrategy) -> None:
         self.strategy = strategy
+
+    @property
+    def reads(self) -> tuple[str, ...] | None:
+        """What the strategy reads."""
+        return self.strategy.reads
 
     def propose(self, data: Data, graph: PairGraph) -> Tensor:
         """The pairs of the strategy, clean, int64 [2, M]."""

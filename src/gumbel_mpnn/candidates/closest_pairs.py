@@ -10,7 +10,6 @@ from torch import Tensor
 
 from gumbel_mpnn.candidates.blocks import Block, Span
 from gumbel_mpnn.candidates.scored import Scored
-from gumbel_mpnn.candidates.screened import screened_pairs
 from gumbel_mpnn.candidates.similarity import full_precision, memory
 from gumbel_mpnn.graph import PairGraph, contains, pair_key
 
@@ -18,7 +17,8 @@ from gumbel_mpnn.graph import PairGraph, contains, pair_key
 def closest_pairs(x: Tensor, graph: PairGraph, blocks: Sequence[Block], quota: Tensor) -> Tensor:
     """The most similar pairs of each graph that are no edges, int64 [2, K].
 
-    Of equally similar pairs those come first whose numbers are nearest: no node gets many only because of its number.
+    Pairs whose similarity is not above 0 are left out. Of equally similar pairs those come first whose numbers are
+    nearest: no node gets many only because of its number.
 
     Args:
         x: Embeddings float32 [N, D]; similarity is their dot product.
@@ -34,9 +34,7 @@ def closest_pairs(x: Tensor, graph: PairGraph, blocks: Sequence[Block], quota: T
             if block.graph_of is not None:
                 found.append(search.best_of_several(block, quota).pairs)
             elif quotas[block.graph]:
-                best = screened_pairs(x[block.start : block.stop], graph, block.start, quotas[block.graph])
-                best = search.best_of_one(block, quotas[block.graph]) if best is None else best
-                found.append(best.pairs)
+                found.append(search.best_of_one(block, quotas[block.graph]).pairs)
     return torch.cat(found, dim=1)
 
 
@@ -54,13 +52,13 @@ class _Search:
         twice the quota, and less and less of each tile.
         """
         kept: list[Scored] = []
-        total, floor, floor_gap = 0, _LOWEST, self.num_nodes
+        total, floor, floor_gap = 0, 0.0, 0
         for rows, cols in _tiles(block.chunks(_tile_side(self.x.device))):
             # A pair as good as the worst one comes after it if its numbers are farther apart.
             never_nearer = cols[0] - (rows[1] - 1) > floor_gap
-            kept.append(self._above(rows, cols, floor, strictly=never_nearer))
+            kept.append(self._above(rows, cols, floor, strictly=floor == 0 or never_nearer))
             total += len(kept[-1])
-            if total > quota and (total > 2 * quota or floor == _LOWEST):
+            if total > quota and (total > 2 * quota or floor == 0):
                 kept, total = [Scored.join(kept).in_order()[:quota]], quota
                 worst = kept[0].pairs[:, -1].tolist()
                 floor, floor_gap = float(kept[0].score[-1]), worst[1] - worst[0]
@@ -70,7 +68,7 @@ class _Search:
         """The best pairs of each graph of `block`, up to its `quota` [graphs]."""
         assert block.graph_of is not None
         span = (block.start, block.stop)
-        found = self._above(span, span, _LOWEST, strictly=False)
+        found = self._above(span, span, 0.0, strictly=True)
         first, second = block.graph_of[found.pairs - block.start]
         found = found[first == second].in_order()
         graph, order = block.graph_of[found.pairs[0] - block.start].sort(stable=True)
@@ -107,4 +105,3 @@ def _tile_side(device: torch.device) -> int:
 
 
 _LANE = 64
-_LOWEST = torch.finfo(torch.float32).min

@@ -18,6 +18,9 @@ from gumbel_mpnn.graph import PairGraph
 class Global(BySimilarity):
     """The most similar pairs of the whole graph; of a batch, those of each graph.
 
+    Pairs whose similarity is not above 0 are never chosen. Equally similar pairs are chosen at random, always in the
+    same way.
+
     Args:
         pairs: How many, in each graph; 0 for twice the number of its undirected edges.
         similarity: `cosine`, or `dot` (the paper's).

@@ -18,8 +18,8 @@ from gumbel_mpnn.graph import PairGraph
 class Local(BySimilarity):
     """For each node the `per_node` most similar nodes that are not its neighbors.
 
-    A node can be among the most similar ones of many others, far more often by dot product than by cosine. Of equally
-    similar nodes those are chosen whose numbers follow the node's own, so that ties at least make no hubs.
+    A node can be among the most similar ones of many others, far more often by dot product than by cosine. Nodes whose
+    similarity is not above 0 are never chosen. Equally similar nodes are chosen at random, always in the same way.
 
     Args:
         per_node: How many nodes each node chooses; a pair that both ends choose counts once.

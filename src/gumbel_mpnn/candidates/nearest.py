@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from gumbel_mpnn.candidates.blocks import Block
-from gumbel_mpnn.candidates.screened import screened_nearest
 from gumbel_mpnn.candidates.similarity import (
     circle_steps,
     full_precision,
@@ -24,9 +23,10 @@ from gumbel_mpnn.graph import PairGraph
 def nearest(x: Tensor, graph: PairGraph, blocks: Sequence[Block], per_node: int) -> Tensor:
     """The `per_node` most similar nodes of each node, int64 [N, K], best first, −1 where there are no more.
 
-    Neighbors, the node itself and nodes of other graphs are left out. Of equally similar nodes those come first whose
-    numbers follow the node's own, the last node being followed by the first. (The lowest numbers would be everybody's
-    choice: where many nodes have the same features, a few would be candidates of all others.)
+    Neighbors, the node itself, nodes of other graphs and nodes whose similarity is not above 0 are left out. Of equally
+    similar nodes those come first whose numbers follow the node's own, the last node being followed by the first. (The
+    lowest numbers would be everybody's choice: where many nodes have the same features, a few would be candidates of
+    all others.)
 
     Args:
         x: Embeddings float32 [N, D]; similarity is their dot product.
@@ -39,17 +39,13 @@ def nearest(x: Tensor, graph: PairGraph, blocks: Sequence[Block], per_node: int)
     with full_precision():
         for block in blocks:
             if block.size > 1:
-                rows = torch.arange(block.start, block.stop, device=x.device)
-                if block.graph_of is None:
-                    own = found[block.start : block.stop, : block.size - 1]
-                    rows = rows[screened_nearest(x[block.start : block.stop], graph, block.start, own)]
-                if rows.numel():
-                    _search(x, graph, block, rows, found[:, : block.size - 1])
+                _search(x, graph, block, found[:, : block.size - 1])
     return found
 
 
-def _search(x: Tensor, graph: PairGraph, block: Block, rows: Tensor, found: Tensor) -> None:
-    """Fill the `rows` int64 [R], nodes of `block`, in `found` [N, K]."""
+def _search(x: Tensor, graph: PairGraph, block: Block, found: Tensor) -> None:
+    """Fill the rows of `found` [N, K] that belong to nodes of `block`."""
+    rows = torch.arange(block.start, block.stop, device=x.device)
     lane = _lane_width(block.size, found.shape[1])
     stride = -(-block.size // lane) * lane
     chunks = rows.split(max(memory(x.device) // _bytes_per_row(stride, lane, found.shape[1]), 1))
@@ -77,7 +73,7 @@ def _neighbors(graph: PairGraph, nodes: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _top(scores: Tensor, own: Tensor, count: int, lane: int, first_node: int) -> Tensor:
-    """Nodes of the `count` best columns of each row, [rows, columns] → int64 [rows, count], −1 for −∞.
+    """Nodes of the `count` best columns of each row, [rows, columns] → int64 [rows, count], −1 for scores not above 0.
 
     Row r stands for column `own[r]`. Columns are taken together in lanes. The best lie in the `count` lanes with
     the largest maxima or in the row's own lane, so only those are looked into: on a CPU twice as fast as `topk` of

@@ -68,8 +68,8 @@ def rank_of(key: Tensor) -> Tensor:
 
 
 def is_possible(key: Tensor) -> Tensor:
-    """Whether the score that went into `sortable` was more than −∞."""
-    return key > _IMPOSSIBLE
+    """Whether the score that went into `sortable` was above 0: a similarity of 0 says nothing of two nodes."""
+    return key > 0
 
 
 @contextmanager
@@ -109,6 +109,3 @@ def _attribute(data: Data, name: str) -> Tensor:
     if bool(broken.any()):
         raise DataError(f"{name!r} of node {int(broken.nonzero()[0])} is not finite: similarity needs finite numbers")
     return x
-
-
-_IMPOSSIBLE = int(sortable(torch.tensor(-torch.inf), 0))

@@ -12,7 +12,7 @@ from typing import Any
 from gumbel_mpnn._util.errors import UserError, did_you_mean
 from gumbel_mpnn.config.registry import checked_like
 
-SCHEMA = 1
+SCHEMA = 2
 """Raised when the same settings no longer mean the same numbers, so that old runs are not taken for new ones."""
 
 

@@ -64,7 +64,8 @@ def test_the_largest_curvature_goes():
     # A triangle (1.5 on each of its edges) beside a path (0 and less).
     before = graph(nx.disjoint_union(nx.cycle_graph(3), nx.path_graph(6)))
     after = SDRF(iterations=1)(before)
-    assert pairs(before) - pairs(after) == {(0, 1)}
+    (gone,) = pairs(before) - pairs(after)
+    assert gone in {(0, 1), (0, 2), (1, 2)}
     assert pairs(SDRF(iterations=1, removal_bound=1.5)(before)) > pairs(before)
 
 
@@ -112,8 +113,8 @@ def test_where_nothing_can_be_added_or_removed_it_ends():
 
 def test_a_leaf_of_a_star_is_flat_and_may_be_joined_to_another():
     after = SDRF(iterations=1, tau=100.0)(graph(nx.star_graph(4)))
-    assert len(pairs(after)) == 5  # all are 0: 0 ~ 1 is taken, and 1 joined to another leaf, which makes 2/4 + 1/2 …
-    assert len([pair for pair in pairs(after) if pair[0] == 1]) == 1
+    assert len(pairs(after)) == 5  # all are 0: one leaf is joined to another, which makes 2/4 + 1/2 …
+    assert len([pair for pair in pairs(after) if pair[0] != 0]) == 1
 
 
 @pytest.mark.parametrize("mode", MODES)

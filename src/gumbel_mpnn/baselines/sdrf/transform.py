@@ -14,8 +14,9 @@ from torch_geometric.transforms import BaseTransform
 
 from gumbel_mpnn._util.errors import UserError, check_at_least, check_whole
 from gumbel_mpnn.baselines.sdrf import Flow
-from gumbel_mpnn.graph import PairGraph, edge_index_of, without_pairs
+from gumbel_mpnn.graph import PairGraph, edge_index_of, pairs_of, undirected_keys, without_pairs
 from gumbel_mpnn.graph.batches import can_be_taken_apart, renew_pairs
+from gumbel_mpnn.graph.content_order import content_order, renumbered
 from gumbel_mpnn.measures.curvature import mode_number
 
 Progress = Callable[[int, int], None]
@@ -33,8 +34,9 @@ class SDRF(BaseTransform):  # type: ignore[misc]
 
     Each step takes the edge `x ~ y` of least balanced Forman curvature, draws a pair of a node in N(x) ∪ {x} and one in
     N(y) ∪ {y} with probability softmax(τ · curvature of `x ~ y` once they are joined), and joins them; then the edge
-    that had the largest curvature before is removed if that is above the bound. Of equal edges the first is taken. It
-    ends when there is nothing to add or remove. (Topping et al., 2022, algorithm 1.)
+    that had the largest curvature before is removed if that is above the bound. It ends when there is nothing to add or
+    remove. Ties are broken at random, always in the same way, however the nodes are numbered. (Topping et al., 2022,
+    algorithm 1.)
 
     Everything is exact: a candidate is judged by the curvature of the graph with it, where the code published with the
     paper approximates. Self-loops are left out and duplicates are one edge. Ctrl-C gives the graph so far.
@@ -84,16 +86,21 @@ class SDRF(BaseTransform):  # type: ignore[misc]
         """The same; without `heed_interrupt` Ctrl-C is passed on, as is right where the graph is only a first step."""
         edge_index = edge_index_of(data, or_empty=True)
         graph = PairGraph.build(edge_index, _num_nodes(data), edge_weight=data.get("edge_weight"))
+        x = data.get("x")
+        order = content_order(graph, [x] if isinstance(x, Tensor) and len(x) == graph.num_nodes else [])
         flow: Flow | None = None
         try:
-            flow = Flow(graph, self.iterations, self.tau, self.removal_bound, self.mode, self.seed)
+            flow = Flow(renumbered(graph, order), self.iterations, self.tau, self.removal_bound, self.mode, self.seed)
             self._run(flow)
         except KeyboardInterrupt:
             if not heed_interrupt:
                 raise
             done = flow.done if flow is not None else 0
             warnings.warn(f"SDRF was stopped after {done} of {self.iterations} steps", stacklevel=3)
-        pairs = graph.pair_index if flow is None else torch.from_numpy(flow.pairs).to(graph.pair_index.device)
+        pairs = graph.pair_index
+        if flow is not None:
+            keys = undirected_keys(order[torch.from_numpy(flow.pairs).to(order.device)], graph.num_nodes)
+            pairs = pairs_of(keys, graph.num_nodes)
         given = graph
         if not self.undirected:
             given = PairGraph.build(edge_index, graph.num_nodes, undirected=False, edge_weight=data.get("edge_weight"))

@@ -14,14 +14,16 @@ from torch_geometric.utils import is_undirected
 from gumbel_mpnn._util.errors import DataError, check_at_least
 from gumbel_mpnn.data.raw import BoolArray, IntArray, mask_of
 from gumbel_mpnn.data.tasks.neighborhoods import NodesByClass
-from gumbel_mpnn.graph import ordered, pair_key, undirected_keys
+from gumbel_mpnn.graph import PairGraph, ordered, pair_key, undirected_keys
+from gumbel_mpnn.graph.content_order import content_order
 
 
 def add_noise_edges(data: Data, count: int, seed: int = 0, nodes: Tensor | Sequence[int] | None = None) -> Data:
     """A copy of `data` with `count` new edges, from uniform nodes of `nodes` to a uniform node of a uniform class each.
 
     Labels have a part in it only through that class. Self-loops and pairs that have an edge already are drawn again, so
-    every new edge is one. A smaller count gives the first edges of a larger one.
+    every new edge is one. A smaller count gives the first edges of a larger one. The draw does not depend on how the
+    nodes are numbered.
 
     Args:
         data: a graph with labels; nodes without one are never drawn as the far end.
@@ -65,19 +67,27 @@ def _draw(data: Data, disturbed: BoolArray, count: int, seed: int) -> tuple[IntA
         raise DataError(
             f"{count} noise edges do not fit: only {free} pairs of a chosen and a labelled node have no edge"
         )
-    nodes, groups = np.flatnonzero(disturbed), NodesByClass.of(y)
+    order = _content_order(data)
+    nodes, groups = order[disturbed[order]], NodesByClass.of(y[order])
     num_draws = 2 * count
     while True:
         # Drawn by rows from the same seed, a longer sequence begins with the shorter one; no split shares the stream.
         uniform = np.random.default_rng((seed, 0, 3)).random((num_draws, 3))
         near = nodes[(uniform[:, 0] * len(nodes)).astype(np.int64)]
-        far = groups.pick((uniform[:, 1] * len(groups.classes)).astype(np.int64), uniform[:, 2])
+        far = order[groups.pick((uniform[:, 1] * len(groups.classes)).astype(np.int64), uniform[:, 2])]
         keys = pair_key(ordered(torch.from_numpy(np.stack([near, far]))), len(y)).numpy()
         new = np.flatnonzero((near != far) & ~np.isin(keys, existing))
         first = np.sort(np.unique(keys[new], return_index=True)[1])[:count]
         if len(first) == count:
             return near[new[first]], far[new[first]]
         num_draws *= 2
+
+
+def _content_order(data: Data) -> IntArray:
+    """The nodes in an order that does not depend on their numbers, [N]."""
+    graph, x = PairGraph.build(data.edge_index.cpu(), len(data.y)), data.get("x")
+    order: IntArray = content_order(graph, [] if x is None else [x]).numpy()
+    return order
 
 
 def _count_free(existing: IntArray, disturbed: BoolArray, labelled: BoolArray) -> int:

@@ -1,0 +1,108 @@
+"""An order of the nodes that their content decides, so that the numbering of a file decides nothing.
+
+Searches and random draws break ties by node number. Where a file is sorted by class, that number gives the class away.
+Whatever breaks ties therefore works on the graph in content order and maps its result back.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from gumbel_mpnn.graph.pair_graph import PairGraph
+
+ROUNDS = 3
+"""Rounds of hashing over neighbors: nodes with equal features are told apart by what lies up to three hops away."""
+ENTRIES_AT_ONCE = 2**23
+"""Feature entries that are hashed at a time."""
+
+
+def content_order(graph: PairGraph, features: Iterable[Tensor] = (), batch: Tensor | None = None) -> Tensor:
+    """Nodes in the order of a hash of their features and surroundings, int64 [N].
+
+    Renumbering the nodes of a graph leaves the order the same, as far as features and edges tell nodes apart. Nodes
+    that they do not tell apart come in a fixed random order.
+
+    Args:
+        graph: The edges; weights and directions are not looked at.
+        features: Tensors [N, ...] that belong to the content of a node.
+        batch: Graph of each node [N], sorted; nodes of one graph stay together. The order within a graph does not
+            depend on the other graphs.
+    """
+    device = graph.pair_index.device
+    key = torch.zeros(graph.num_nodes, dtype=torch.int64, device=device)
+    for values in features:
+        key = _mixed(key + _row_hash(values.to(device)))
+    source, target = torch.cat([graph.pair_index, graph.pair_index.flip(0)], dim=1)
+    for _ in range(ROUNDS):
+        around = torch.zeros_like(key).index_add_(0, target, _mixed(key + 1)[source])
+        key = _mixed(key + _mixed(around))
+    number = torch.arange(graph.num_nodes, device=device)
+    if batch is not None:
+        batch = batch.to(device)
+        number = number - torch.searchsorted(batch, batch)
+    order = _mixed(number + 1).argsort(stable=True)
+    order = order[key[order].argsort(stable=True)]
+    return order if batch is None else order[batch[order].argsort(stable=True)]
+
+
+def renumbered(graph: PairGraph, order: Tensor) -> PairGraph:
+    """The undirected pairs of `graph`, without weights, in a graph whose node k is node `order[k]` of it."""
+    return PairGraph.build(_places(order)[graph.pair_index], graph.num_nodes)
+
+
+def in_order(data: Data, order: Tensor) -> Data:
+    """A copy of `data` in which node k is node `order[k]` of `data`; order is int64 [N]."""
+    place = _places(order)
+    out = copy.copy(data)
+    for name in data.node_attrs():
+        value = data[name]
+        if isinstance(value, Tensor):
+            value = value if value.layout is torch.strided else value.to_dense()
+            out[name] = value[order.to(value.device)]
+        else:
+            out[name] = [value[node] for node in order.tolist()]
+    for name in ("edge_index", "candidate_index"):
+        if data.get(name) is not None:
+            index = data[name].as_subclass(Tensor)
+            out[name] = place.to(index.device)[index.long()]
+    out.num_nodes = len(order)
+    return out
+
+
+def _places(order: Tensor) -> Tensor:
+    """Where each node stands in `order`, int64 [N]."""
+    place = torch.empty_like(order)
+    place[order] = torch.arange(len(order), device=order.device)
+    return place
+
+
+def _row_hash(values: Tensor) -> Tensor:
+    """A hash of every row of `values` [N, ...], int64 [N]; equal rows have equal hashes on every device."""
+    values = (values if values.layout is torch.strided else values.to_dense()).detach()
+    values = torch.view_as_real(values.resolve_conj()) if values.is_complex() else values
+    values = values.reshape(len(values), -1) if len(values) else values.new_zeros(0, 1)
+    factor = _mixed(torch.arange(1, values.shape[1] + 1, device=values.device)) | 1
+    step = max(ENTRIES_AT_ONCE // max(values.shape[1], 1), 1)
+    parts = [(_bits(rows) * factor).sum(1) for rows in values.split(step)]
+    return torch.cat(parts) if parts else factor.new_zeros(0)
+
+
+def _bits(values: Tensor) -> Tensor:
+    """Values as integers, int64: whole numbers as they are, floats by their bits."""
+    if not values.is_floating_point():
+        return values.long()
+    values = values if values.dtype == torch.float64 else values.float()
+    bits = (values + 0.0).contiguous()  # −0 + 0 = 0
+    return bits.view(torch.int64) if bits.dtype == torch.float64 else bits.view(torch.int32).long()
+
+
+def _mixed(value: Tensor) -> Tensor:
+    """A permutation of the 64-bit integers that looks random (the last step of SplitMix64)."""
+    value = (value ^ ((value >> 30) & (2**34 - 1))) * -0x40A7B892E31B1A47
+    value = (value ^ ((value >> 27) & (2**37 - 1))) * -0x6B2FB644ECCEEE15
+    return value ^ ((value >> 31) & (2**33 - 1))
