@@ -113,9 +113,9 @@ def test_dropout_drops_the_share_and_scales_up_the_rest(probability):
 
 def test_full_dropout_is_nothing_and_tiny_dropout_is_next_to_nothing():
     x = torch.ones(1, 100, 10, device="cuda")
-    streams = ReplicaRNG([0], "train", "cuda")
-    assert not dropout(x, 1.0, streams).any()
-    torch.testing.assert_close(dropout(x, 1e-7, streams), x)
+    rng = ReplicaRNG([0], "train", "cuda")
+    assert not dropout(x, 1.0, rng).any()
+    torch.testing.assert_close(dropout(x, 1e-7, rng), x)
 
 
 def test_every_draw_is_another_and_does_not_depend_on_the_neighbors():

@@ -64,7 +64,7 @@ class DropEdge(BackboneModel):
         return graphs if self.per_layer else graphs * layers
 
     def _draw(self, x: Tensor | SparseFeatures, graph: PairGraph, weight: Tensor | None = None) -> WeightedGraph:
-        kept = (self.streams.noise(graph.num_pairs) >= self.edge_dropout).to(x.dtype)
+        kept = (self.rng.noise(graph.num_pairs) >= self.edge_dropout).to(x.dtype)
         return WeightedGraph(graph, kept if weight is None else kept * weight, x.dtype)
 
     def __repr__(self) -> str:

@@ -18,14 +18,14 @@ from gumbel_mpnn.nn.replica_rng import ReplicaRNG
 class ReplicaModule(nn.Module):
     """A module whose parameters hold R replicas and are drawn from R streams."""
 
-    def init_own_parameters(self, streams: ReplicaRNG) -> None:
+    def init_own_parameters(self, rng: ReplicaRNG) -> None:
         """Draw the parameters that are this module's own, not those of modules within it."""
 
-    def init_parameters(self, streams: ReplicaRNG) -> None:
+    def init_parameters(self, rng: ReplicaRNG) -> None:
         """Draw the parameters of this module and of all modules within it, in their order."""
         for module in self.modules():
             if isinstance(module, ReplicaModule):
-                module.init_own_parameters(streams)
+                module.init_own_parameters(rng)
 
 
 class Linear(ReplicaModule):
@@ -39,16 +39,16 @@ class Linear(ReplicaModule):
         self.weight = nn.Parameter(torch.empty(replicas, in_channels, out_channels))
         self.bias = nn.Parameter(torch.empty(replicas, 1, out_channels)) if bias else None
 
-    def init_own_parameters(self, streams: ReplicaRNG) -> None:
+    def init_own_parameters(self, rng: ReplicaRNG) -> None:
         """Glorot's uniform range with bias 0 (as PyG's layers), or that of `torch.nn.Linear`."""
         _, fan_in, fan_out = self.weight.shape
         bound = math.sqrt(6 / (fan_in + fan_out)) if self.glorot else 1 / math.sqrt(max(fan_in, 1))
         with torch.no_grad():
-            self.weight.copy_(streams.uniform(self.weight.shape[1:], -bound, bound))
+            self.weight.copy_(rng.uniform(self.weight.shape[1:], -bound, bound))
             if self.bias is not None and self.glorot:
                 self.bias.zero_()
             elif self.bias is not None:
-                self.bias.copy_(streams.uniform((1, fan_out), -bound, bound))
+                self.bias.copy_(rng.uniform((1, fan_out), -bound, bound))
 
     def forward(self, x: Inputs) -> Tensor:
         """[R, N, in], [N, in] or sparse features → [R, N, out]."""
@@ -65,7 +65,7 @@ class LayerNorm(ReplicaModule):
         self.weight = nn.Parameter(torch.empty(replicas, 1, channels))
         self.bias = nn.Parameter(torch.empty(replicas, 1, channels))
 
-    def init_own_parameters(self, streams: ReplicaRNG) -> None:
+    def init_own_parameters(self, rng: ReplicaRNG) -> None:
         """Start at the identity."""
         nn.init.ones_(self.weight)
         nn.init.zeros_(self.bias)
@@ -89,7 +89,7 @@ class BatchNorm(ReplicaModule):
         self.register_buffer("running_mean", torch.empty(replicas, 1, channels))
         self.register_buffer("running_var", torch.empty(replicas, 1, channels))
 
-    def init_own_parameters(self, streams: ReplicaRNG) -> None:
+    def init_own_parameters(self, rng: ReplicaRNG) -> None:
         """Start at the identity."""
         nn.init.ones_(self.weight)
         nn.init.zeros_(self.bias)

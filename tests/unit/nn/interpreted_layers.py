@@ -80,10 +80,10 @@ class TestDropout:
 
     def test_it_is_what_the_module_uses(self, monkeypatch):
         monkeypatch.setattr(activation, "gpu_kernels", lambda device: triton_kernels)
-        streams = ReplicaRNG([0, 1], "train")
-        outs = [dropout(torch.ones(2, 20, 8), 0.5, streams) for _ in range(2)]
+        rng = ReplicaRNG([0, 1], "train")
+        outs = [dropout(torch.ones(2, 20, 8), 0.5, rng) for _ in range(2)]
         assert not torch.equal(*outs)
-        assert torch.equal(outs[1], triton_kernels.fused_dropout(torch.ones(2, 20, 8), 0.5, streams.seeds, call(2)))
+        assert torch.equal(outs[1], triton_kernels.fused_dropout(torch.ones(2, 20, 8), 0.5, rng.seeds, call(2)))
 
 
 def plain(x, offset, weight, bias, norm):
