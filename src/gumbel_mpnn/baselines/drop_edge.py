@@ -12,7 +12,7 @@ from gumbel_mpnn.baselines.backbone_model import BackboneModel
 from gumbel_mpnn.graph import PairGraph, WeightedGraph
 from gumbel_mpnn.nn import SparseFeatures
 from gumbel_mpnn.nn.inputs import model_input
-from gumbel_mpnn.nn.loss import cross_entropy
+from gumbel_mpnn.nn.modules import cross_entropy
 
 
 class DropEdge(BackboneModel):

@@ -14,7 +14,7 @@ from gumbel_mpnn.nn.replica_rng import ReplicaRNG
 def activate(x: Tensor, bias: Tensor, norm: nn.Module, probability: float, rng: ReplicaRNG) -> Tensor:
     """dropout(relu(norm(x + bias))) for x [R, N, D], in one pass on a GPU; nothing is dropped outside training."""
     probability = probability if norm.training else 0.0
-    kernels = gpu_kernels(x.device)
+    kernels = gpu_kernels(x.device, "norm")
     # The fused gradient of batch norm is that of training; the rare gradient in evaluation goes the plain way.
     wanted = torch.is_grad_enabled() and (x.requires_grad or bias.requires_grad)
     if kernels is None or (isinstance(norm, BatchNorm) and not norm.training and wanted):
@@ -40,7 +40,7 @@ def dropout(x: Tensor, probability: float, rng: ReplicaRNG) -> Tensor:
     """Zero entries of [R, ...] with `probability`, each replica from its own stream, and scale up the rest."""
     if probability == 0:
         return x
-    if kernels := gpu_kernels(x.device):
+    if kernels := gpu_kernels(x.device, "random"):
         out: Tensor = kernels.fused_dropout(x, probability, rng.seeds, rng.next_call())
         return out
     mask, kept = rng.keep(x.shape[1:], 1 - probability)

@@ -18,8 +18,7 @@ from gumbel_mpnn.nn.activation import activate, dropout, dropout_features
 from gumbel_mpnn.nn.convs import Conv, DenseConv, GATConv, GCNConv, SAGEConv
 from gumbel_mpnn.nn.features import SparseFeatures
 from gumbel_mpnn.nn.inputs import model_input
-from gumbel_mpnn.nn.loss import cross_entropy
-from gumbel_mpnn.nn.modules import Linear, ReplicaModule, make_norm
+from gumbel_mpnn.nn.modules import Linear, ReplicaModule, cross_entropy, make_norm
 from gumbel_mpnn.nn.replica_rng import ReplicaRNG, replica_seeds
 
 

@@ -1,8 +1,10 @@
-"""Linear layers and norms with a leading replica axis; every parameter is [R, ...]."""
+"""Linear layers, norms and the loss with a leading replica axis; every parameter is [R, ...]."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -150,3 +152,22 @@ def make_norm(name: str, replicas: int, channels: int) -> ReplicaModule:
         case "none":
             return Identity()
     raise unknown_name("norm", name, ["layer", "batch", "none"])
+
+
+def cross_entropy(logits: Tensor, y: Tensor, mask: Tensor) -> Tensor:
+    """Mean cross-entropy over the nodes in each replica's mask: [R, N, C], [N], [R, N] → [R]."""
+    labels = y.clamp(min=0).expand(logits.shape[:2])  # no mask contains an unlabelled node
+    each = F.cross_entropy(logits.transpose(1, 2), labels, reduction="none")
+    return (each * mask).sum(-1) / mask.sum(-1)
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Put `model` in evaluation mode, and restore the mode of each of its modules afterwards, also after an error."""
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, training in modes:
+            module.training = training

@@ -15,9 +15,8 @@ from gumbel_mpnn._util.tensor_cache import TensorCache
 from gumbel_mpnn.config import RewiringSettings
 from gumbel_mpnn.graph import PairGraph, WeightedGraph
 from gumbel_mpnn.nn import ReplicaRNG, SparseFeatures, backbones, make_backbone
-from gumbel_mpnn.nn.loss import cross_entropy
+from gumbel_mpnn.nn.modules import cross_entropy, evaluating
 from gumbel_mpnn.rewiring.decoys import Decoys
-from gumbel_mpnn.rewiring.evaluating import evaluating
 from gumbel_mpnn.rewiring.regularizers import Degree, Prior, Regularizer, agreement, regularizers
 from gumbel_mpnn.rewiring.rewired_graph import RewiredGraph
 from gumbel_mpnn.rewiring.rewiring_model import OF_THE_REWIRER, RewiringModel, own_settings

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from gumbel_mpnn._util.errors import DataError, DivergedError
 from gumbel_mpnn.config import Replica, Settings
-from gumbel_mpnn.nn.loss import cross_entropy
+from gumbel_mpnn.nn.modules import cross_entropy
 from gumbel_mpnn.rewiring import GumbelMPNN
 from gumbel_mpnn.training.checkpoint import load_tensors, save_tensors
 from gumbel_mpnn.training.metrics import metrics
