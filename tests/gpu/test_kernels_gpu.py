@@ -113,9 +113,9 @@ def test_dropout_drops_the_share_and_scales_up_the_rest(probability):
 
 def test_full_dropout_is_nothing_and_tiny_dropout_is_next_to_nothing():
     x = torch.ones(1, 100, 10, device="cuda")
-    streams = ReplicaRNG([0], "train", "cuda")
-    assert not dropout(x, 1.0, streams).any()
-    torch.testing.assert_close(dropout(x, 1e-7, streams), x)
+    rng = ReplicaRNG([0], "train", "cuda")
+    assert not dropout(x, 1.0, rng).any()
+    torch.testing.assert_close(dropout(x, 1e-7, rng), x)
 
 
 def test_every_draw_is_another_and_does_not_depend_on_the_neighbors():
@@ -219,7 +219,8 @@ def test_layers_of_more_numbers_than_32_bits_count():
     x = torch.zeros(1, nodes, width, device="cuda", dtype=torch.bfloat16)
     x[:, :16] = x[:, -16:] = torch.randn(16, width, device="cuda", dtype=torch.bfloat16)
     seeds, call = torch.zeros(1, dtype=torch.int64, device="cuda"), torch.zeros((), dtype=torch.int64, device="cuda")
-    from gumbel_mpnn.nn.kernels.gpu import fused_dropout, norm_relu_dropout
+    from gumbel_mpnn.nn.kernels.norm import norm_relu_dropout
+    from gumbel_mpnn.nn.kernels.random import fused_dropout
 
     options = {"norm": "none", "eps": 1e-5, "probability": 0.0, "seeds": seeds, "call": call}
     y = norm_relu_dropout(x, torch.zeros(1, 1, width, device="cuda"), None, None, None, None, **options)

@@ -27,6 +27,13 @@ def test_wrap_your_model(capsys):
     assert capsys.readouterr().out.startswith("test accuracy")
 
 
+def test_theorem(capsys):
+    wide, narrow = example("theorem").main(count=50)
+    assert wide.printed.mean() > 0
+    assert narrow.printed.max() == 0 < narrow.on_class_means.mean() <= narrow.expected.mean()
+    assert len(capsys.readouterr().out.splitlines()) == 2
+
+
 def test_graph_classification(capsys):
     found = example("graph_classification").main(graphs=6, epochs=1)
     assert list(found) == ["MLP, no edges", "GCN, given edges", "GCN, all candidates added", "Gumbel-MPNN"]

@@ -51,9 +51,9 @@ class BackboneModel(ReplicaModule):
         self.backbone.reset_parameters()
 
     @property
-    def streams(self) -> ReplicaRNG:
-        """The random streams of training."""
-        return self.backbone.streams
+    def rng(self) -> ReplicaRNG:
+        """Random streams of training, one per replica."""
+        return self.backbone.rng
 
     def forward(
         self,

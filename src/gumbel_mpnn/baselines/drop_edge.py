@@ -12,7 +12,7 @@ from gumbel_mpnn.baselines.backbone_model import BackboneModel
 from gumbel_mpnn.graph import PairGraph, WeightedGraph
 from gumbel_mpnn.nn import SparseFeatures
 from gumbel_mpnn.nn.inputs import model_input
-from gumbel_mpnn.nn.loss import cross_entropy
+from gumbel_mpnn.nn.modules import cross_entropy
 
 
 class DropEdge(BackboneModel):
@@ -64,7 +64,7 @@ class DropEdge(BackboneModel):
         return graphs if self.per_layer else graphs * layers
 
     def _draw(self, x: Tensor | SparseFeatures, graph: PairGraph, weight: Tensor | None = None) -> WeightedGraph:
-        kept = (self.streams.noise(graph.num_pairs) >= self.edge_dropout).to(x.dtype)
+        kept = (self.rng.noise(graph.num_pairs) >= self.edge_dropout).to(x.dtype)
         return WeightedGraph(graph, kept if weight is None else kept * weight, x.dtype)
 
     def __repr__(self) -> str:

@@ -25,7 +25,6 @@ from gumbel_mpnn.measures.neighborhoods import neighborhood_distributions, std_p
 from gumbel_mpnn.measures.resistance import effective_resistance, random_pairs
 from gumbel_mpnn.measures.spectra import SpectrumEnds, spectral_gap, spectrum_ends
 from gumbel_mpnn.measures.table import MEASURES, Measure, measure
-from gumbel_mpnn.measures.theorem import TheoremBound, theorem_bound
 
 __all__ = [
     "CONVENTIONS",
@@ -35,7 +34,6 @@ __all__ = [
     "Measure",
     "Mixture",
     "SpectrumEnds",
-    "TheoremBound",
     "adjusted_homophily",
     "balanced_forman",
     "decompose",
@@ -58,6 +56,5 @@ __all__ = [
     "spectral_gap",
     "spectrum_ends",
     "std_per_class",
-    "theorem_bound",
     "undirected_edges",
 ]

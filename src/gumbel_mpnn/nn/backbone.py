@@ -18,8 +18,7 @@ from gumbel_mpnn.nn.activation import activate, dropout, dropout_features
 from gumbel_mpnn.nn.convs import Conv, DenseConv, GATConv, GCNConv, SAGEConv
 from gumbel_mpnn.nn.features import SparseFeatures
 from gumbel_mpnn.nn.inputs import model_input
-from gumbel_mpnn.nn.loss import cross_entropy
-from gumbel_mpnn.nn.modules import Linear, ReplicaModule, make_norm
+from gumbel_mpnn.nn.modules import Linear, ReplicaModule, cross_entropy, make_norm
 from gumbel_mpnn.nn.replica_rng import ReplicaRNG, replica_seeds
 
 
@@ -77,7 +76,7 @@ class Backbone(ReplicaModule, ABC):
         self.shortcuts = nn.ModuleList(Linear(count, i, hidden_channels) for i in widths[:-1] if residual)
         self.norms = nn.ModuleList(make_norm(norm, count, hidden_channels) for _ in range(num_layers))
         self.head = Linear(count, hidden_channels, out_channels)
-        self._streams: ReplicaRNG | None = None
+        self._rng: ReplicaRNG | None = None
         self.reset_parameters()
 
     @abstractmethod
@@ -89,11 +88,11 @@ class Backbone(ReplicaModule, ABC):
         self.init_parameters(ReplicaRNG(self.seeds, "init"))
 
     @property
-    def streams(self) -> ReplicaRNG:
-        """The random streams of training, on the device of the model."""
-        if self._streams is None or self._streams.device != self.head.weight.device:
-            self._streams = ReplicaRNG(self.seeds, "train", self.head.weight.device)
-        return self._streams
+    def rng(self) -> ReplicaRNG:
+        """Random streams of training, one per replica, on the device of the model."""
+        if self._rng is None or self._rng.device != self.head.weight.device:
+            self._rng = ReplicaRNG(self.seeds, "train", self.head.weight.device)
+        return self._rng
 
     def forward(
         self,
@@ -126,13 +125,13 @@ class Backbone(ReplicaModule, ABC):
         """Logits [R, N, out] of the stack, on one graph or on one for each layer."""
         graphs = [graph] * len(self.convs) if isinstance(graph, WeightedGraph) else graph
         if self.training:
-            x = dropout_features(x, self.input_dropout, self.streams)
-        hidden = x if self.input is None else dropout(self.input(x), self.dropout * self.training, self.streams)
+            x = dropout_features(x, self.input_dropout, self.rng)
+        hidden = x if self.input is None else dropout(self.input(x), self.dropout * self.training, self.rng)
         layers: Any = zip(self.convs, self.norms, self.shortcuts or [None] * len(graphs), graphs, strict=True)
         for conv, norm, shortcut, weighted in layers:
             out = conv.sums(hidden, weighted, None if shortcut is None else shortcut.weight)
             bias = conv.offset if shortcut is None else conv.offset + shortcut.bias
-            hidden = activate(out, bias, norm, self.dropout, self.streams)
+            hidden = activate(out, bias, norm, self.dropout, self.rng)
         logits: Tensor = self.head(hidden)
         return logits
 

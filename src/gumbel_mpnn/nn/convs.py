@@ -63,7 +63,7 @@ class GCNConv(Conv):
         self.linear = Linear(replicas, in_channels, out_channels, bias=False, glorot=True)
         self.bias = nn.Parameter(torch.zeros(replicas, 1, out_channels))
 
-    def init_own_parameters(self, streams: ReplicaRNG) -> None:
+    def init_own_parameters(self, rng: ReplicaRNG) -> None:
         """Bias 0."""
         nn.init.zeros_(self.bias)
 
@@ -118,13 +118,13 @@ class GATConv(Conv):
         self.target = nn.Parameter(torch.empty(replicas, heads, width))
         self.bias = nn.Parameter(torch.zeros(replicas, 1, out_channels))
 
-    def init_own_parameters(self, streams: ReplicaRNG) -> None:
+    def init_own_parameters(self, rng: ReplicaRNG) -> None:
         """Glorot attention vectors, bias 0."""
         _, heads, width = self.source.shape
         bound = math.sqrt(6 / (heads + width))
         with torch.no_grad():
-            self.source.copy_(streams.uniform((heads, width), -bound, bound))
-            self.target.copy_(streams.uniform((heads, width), -bound, bound))
+            self.source.copy_(rng.uniform((heads, width), -bound, bound))
+            self.target.copy_(rng.uniform((heads, width), -bound, bound))
         nn.init.zeros_(self.bias)
 
     def sums(self, x: Inputs, graph: WeightedGraph, shortcut: Tensor | None = None) -> Tensor:

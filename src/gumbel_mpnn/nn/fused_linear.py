@@ -42,7 +42,7 @@ def linear_sum(terms: Sequence[tuple[Inputs, Tensor]], start: Tensor | None = No
         for x, weight in zip(xs[1:], weights[1:], strict=True):
             out = torch.baddbmm(out, x, weight)
         return out if start is None else start + out
-    kernels = gpu_kernels(xs[0].device)
+    kernels = gpu_kernels(xs[0].device, "linear")
     plain = all(tensor.dtype == torch.float32 for tensor in (*xs, *weights))
     narrow = kernels if kernels is not None and plain and kernels.is_narrow(weights) else None
     if narrow is None and len(xs) == 1 and start is None:  # torch's own, which has second derivatives too

@@ -1,8 +1,10 @@
-"""Linear layers and norms with a leading replica axis; every parameter is [R, ...]."""
+"""Linear layers, norms and the loss with a leading replica axis; every parameter is [R, ...]."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -18,14 +20,14 @@ from gumbel_mpnn.nn.replica_rng import ReplicaRNG
 class ReplicaModule(nn.Module):
     """A module whose parameters hold R replicas and are drawn from R streams."""
 
-    def init_own_parameters(self, streams: ReplicaRNG) -> None:
+    def init_own_parameters(self, rng: ReplicaRNG) -> None:
         """Draw the parameters that are this module's own, not those of modules within it."""
 
-    def init_parameters(self, streams: ReplicaRNG) -> None:
+    def init_parameters(self, rng: ReplicaRNG) -> None:
         """Draw the parameters of this module and of all modules within it, in their order."""
         for module in self.modules():
             if isinstance(module, ReplicaModule):
-                module.init_own_parameters(streams)
+                module.init_own_parameters(rng)
 
 
 class Linear(ReplicaModule):
@@ -39,16 +41,16 @@ class Linear(ReplicaModule):
         self.weight = nn.Parameter(torch.empty(replicas, in_channels, out_channels))
         self.bias = nn.Parameter(torch.empty(replicas, 1, out_channels)) if bias else None
 
-    def init_own_parameters(self, streams: ReplicaRNG) -> None:
+    def init_own_parameters(self, rng: ReplicaRNG) -> None:
         """Glorot's uniform range with bias 0 (as PyG's layers), or that of `torch.nn.Linear`."""
         _, fan_in, fan_out = self.weight.shape
         bound = math.sqrt(6 / (fan_in + fan_out)) if self.glorot else 1 / math.sqrt(max(fan_in, 1))
         with torch.no_grad():
-            self.weight.copy_(streams.uniform(self.weight.shape[1:], -bound, bound))
+            self.weight.copy_(rng.uniform(self.weight.shape[1:], -bound, bound))
             if self.bias is not None and self.glorot:
                 self.bias.zero_()
             elif self.bias is not None:
-                self.bias.copy_(streams.uniform((1, fan_out), -bound, bound))
+                self.bias.copy_(rng.uniform((1, fan_out), -bound, bound))
 
     def forward(self, x: Inputs) -> Tensor:
         """[R, N, in], [N, in] or sparse features → [R, N, out]."""
@@ -65,7 +67,7 @@ class LayerNorm(ReplicaModule):
         self.weight = nn.Parameter(torch.empty(replicas, 1, channels))
         self.bias = nn.Parameter(torch.empty(replicas, 1, channels))
 
-    def init_own_parameters(self, streams: ReplicaRNG) -> None:
+    def init_own_parameters(self, rng: ReplicaRNG) -> None:
         """Start at the identity."""
         nn.init.ones_(self.weight)
         nn.init.zeros_(self.bias)
@@ -89,7 +91,7 @@ class BatchNorm(ReplicaModule):
         self.register_buffer("running_mean", torch.empty(replicas, 1, channels))
         self.register_buffer("running_var", torch.empty(replicas, 1, channels))
 
-    def init_own_parameters(self, streams: ReplicaRNG) -> None:
+    def init_own_parameters(self, rng: ReplicaRNG) -> None:
         """Start at the identity."""
         nn.init.ones_(self.weight)
         nn.init.zeros_(self.bias)
@@ -150,3 +152,22 @@ def make_norm(name: str, replicas: int, channels: int) -> ReplicaModule:
         case "none":
             return Identity()
     raise unknown_name("norm", name, ["layer", "batch", "none"])
+
+
+def cross_entropy(logits: Tensor, y: Tensor, mask: Tensor) -> Tensor:
+    """Mean cross-entropy over the nodes in each replica's mask: [R, N, C], [N], [R, N] → [R]."""
+    labels = y.clamp(min=0).expand(logits.shape[:2])  # no mask contains an unlabelled node
+    each = F.cross_entropy(logits.transpose(1, 2), labels, reduction="none")
+    return (each * mask).sum(-1) / mask.sum(-1)
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Put `model` in evaluation mode, and restore the mode of each of its modules afterwards, also after an error."""
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, training in modes:
+            module.training = training

@@ -25,7 +25,7 @@ class ReplicaRNG:
     def rewind(self) -> None:
         """Start all streams anew."""
         self._calls.zero_()
-        if gpu_kernels(self.device) is None:  # else nothing is drawn from the generators
+        if gpu_kernels(self.device, "random") is None:  # else nothing is drawn from the generators
             for generator in self._generators:
                 generator.manual_seed(generator.initial_seed())
 
@@ -41,7 +41,7 @@ class ReplicaRNG:
 
     def noise(self, count: int) -> Tensor:
         """`count` uniform numbers in [0, 1) for each replica, [R, count]; one kernel for all of them on a GPU."""
-        if kernels := gpu_kernels(self.device):
+        if kernels := gpu_kernels(self.device, "random"):
             out: Tensor = kernels.fused_uniform(self.seeds, self.next_call(), count)
             return out
         return self.uniform((count,), 0.0, 1.0)

@@ -13,8 +13,8 @@ from typing import Any
 from torch_geometric.data import Data
 
 from gumbel_mpnn._util.errors import DivergedError, MissingDataError
-from gumbel_mpnn._util.fixed import Fixed
 from gumbel_mpnn.paper.generated import GENERATED
+from gumbel_mpnn.report.table import Fixed
 from gumbel_mpnn.runs import BusyError, DataReader, Monitor, Run, Transform, find, fit
 from gumbel_mpnn.runs.query import Paired, Summary, compare, corrected
 

@@ -11,11 +11,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from gumbel_mpnn._util.fixed import Fixed
-
 Cell = str | int | float | None
 Format = Literal["text", "json", "csv", "markdown", "latex"]
 FORMATS: tuple[Format, ...] = ("text", "json", "csv", "markdown", "latex")
+
+
+class Fixed(float):
+    """A float that a table shows with its own number of decimals."""
+
+    digits: int
+
+    def __new__(cls, value: float, digits: int) -> Fixed:
+        """`value`, to be shown with `digits` decimals."""
+        number = super().__new__(cls, value)
+        number.digits = digits
+        return number
+
+    @classmethod
+    def parse(cls, text: str) -> Fixed:
+        """The number written in `text`, with as many decimals as are written there."""
+        return cls(float(text), len(text.partition(".")[2]))
 
 
 @dataclass(frozen=True)

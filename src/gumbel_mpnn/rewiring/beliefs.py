@@ -20,7 +20,7 @@ class BeliefHead(ReplicaModule):
         self.hidden = Linear(replicas, num_features, WIDTH)
         self.out = Linear(replicas, WIDTH, num_classes)
 
-    def forward(self, features: Tensor | SparseFeatures, streams: ReplicaRNG) -> Tensor:
+    def forward(self, features: Tensor | SparseFeatures, rng: ReplicaRNG) -> Tensor:
         """Logits [R, N, C]."""
-        logits: Tensor = self.out(dropout(torch.relu(self.hidden(features)), DROPOUT * self.training, streams))
+        logits: Tensor = self.out(dropout(torch.relu(self.hidden(features)), DROPOUT * self.training, rng))
         return logits

@@ -54,10 +54,10 @@ class Decoys:
         keys = [pair_key(some.pair_index, some.num_nodes) for some in (graph, joined)]
         return cls(joined, ~contains(*keys))
 
-    def draw(self, streams: ReplicaRNG) -> Flood:
+    def draw(self, rng: ReplicaRNG) -> Flood:
         """The decoys of one step, for each replica: none in half of the steps, else any share of them."""
-        level = ((streams.noise(1) - CLEAN) / (1 - CLEAN)).clamp(min=0)
-        return Flood(self, self.is_decoy & (streams.noise(self.graph.num_pairs) < level.square()))
+        level = ((rng.noise(1) - CLEAN) / (1 - CLEAN)).clamp(min=0)
+        return Flood(self, self.is_decoy & (rng.noise(self.graph.num_pairs) < level.square()))
 
 
 @dataclass(frozen=True, eq=False)

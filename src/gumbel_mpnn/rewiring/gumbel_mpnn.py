@@ -15,9 +15,8 @@ from gumbel_mpnn._util.tensor_cache import TensorCache
 from gumbel_mpnn.config import RewiringSettings
 from gumbel_mpnn.graph import PairGraph, WeightedGraph
 from gumbel_mpnn.nn import ReplicaRNG, SparseFeatures, backbones, make_backbone
-from gumbel_mpnn.nn.loss import cross_entropy
+from gumbel_mpnn.nn.modules import cross_entropy, evaluating
 from gumbel_mpnn.rewiring.decoys import Decoys
-from gumbel_mpnn.rewiring.evaluating import evaluating
 from gumbel_mpnn.rewiring.regularizers import Degree, Prior, Regularizer, agreement, regularizers
 from gumbel_mpnn.rewiring.rewired_graph import RewiredGraph
 from gumbel_mpnn.rewiring.rewiring_model import OF_THE_REWIRER, RewiringModel, own_settings
@@ -31,7 +30,7 @@ class GumbelMPNN(RewiringModel):
     """A backbone and the rewirer that chooses its edges, trained together; all arguments but the first go by name.
 
     In a loop of your own add `auxiliary_loss` to your loss, and set `progress` if the temperature is to fall. Graphs
-    and dropout are drawn from the model's own `streams`, whose `get_state` and `set_state` save and rewind them; what
+    and dropout are drawn from the model's own `rng`, whose `get_state` and `set_state` save and rewind them; what
     computes a pass twice, as `torch.utils.checkpoint` does, draws another graph the second time.
 
     Args:
@@ -108,7 +107,7 @@ class GumbelMPNN(RewiringModel):
         drawn_in_evaluation = self.settings.evaluation == "mean_of_samples"
         # Predictions then depend on the seeds: they are part of the state.
         self.register_buffer("evaluation_seeds", torch.tensor(self.backbone.seeds) if drawn_in_evaluation else None)
-        self._evaluation_streams: ReplicaRNG | None = None
+        self._evaluation_rng: ReplicaRNG | None = None
         self._decoyed: TensorCache[Decoys] = TensorCache()
         self.reset_parameters()
 
@@ -118,9 +117,9 @@ class GumbelMPNN(RewiringModel):
         self._init_rewirer(self.backbone.seeds)
 
     @property
-    def streams(self) -> ReplicaRNG:
-        """The random streams of training."""
-        return self.backbone.streams
+    def rng(self) -> ReplicaRNG:
+        """Random streams of training, one per replica."""
+        return self.backbone.rng
 
     @overload
     def forward(
@@ -173,7 +172,7 @@ class GumbelMPNN(RewiringModel):
         self, x: Tensor | SparseFeatures, graph: PairGraph, y: Tensor, train_mask: Tensor, progress: Tensor
     ) -> Tensor:
         """Cross-entropy on drawn graphs plus the weighted penalties, for each replica, [R]."""
-        flood = self._decoys(graph).draw(self.streams) if self.settings.decoys else None
+        flood = self._decoys(graph).draw(self.rng) if self.settings.decoys else None
         graph = graph if flood is None else flood.decoys.graph
         nodes, belief_logits = self._view(x, graph, flood)
         theta = self.rewirer(nodes, graph)
@@ -184,7 +183,7 @@ class GumbelMPNN(RewiringModel):
             loss = loss + self.settings.decoy_weight * flood.loss(theta)
         outputs = []
         for _ in range(self.settings.samples):
-            drawn = self.rewirer.sampled(theta, graph, self.streams, progress)
+            drawn = self.rewirer.sampled(theta, graph, self.rng, progress)
             if flood is not None:
                 drawn = replace(drawn, weight=drawn.weight * flood.present)
             logits = self._on(x, drawn)
@@ -217,14 +216,14 @@ class GumbelMPNN(RewiringModel):
     def _mean_of_samples(self, x: Tensor | SparseFeatures, rewired: RewiredGraph) -> tuple[Tensor, RewiredGraph]:
         """Logarithm of the mean prediction over several graphs, the same at every evaluation, and their mean."""
         theta, count = rewired.theta, self.settings.evaluation_samples
-        streams = self._evaluation_streams
-        if streams is None or streams.device != theta.device:
+        rng = self._evaluation_rng
+        if rng is None or rng.device != theta.device:
             seeds = self.backbone.seeds if self.evaluation_seeds is None else self.evaluation_seeds.tolist()
-            streams = self._evaluation_streams = ReplicaRNG(seeds, "evaluate", theta.device)
-        streams.rewind()
+            rng = self._evaluation_rng = ReplicaRNG(seeds, "evaluate", theta.device)
+        rng.rewind()
         total, weight = theta.new_zeros(()), torch.zeros_like(theta)
         for _ in range(count):
-            drawn = self.rewirer.sampled(theta, rewired.graph, streams, 1.0)
+            drawn = self.rewirer.sampled(theta, rewired.graph, rng, 1.0)
             total = total + self._on(x, drawn).softmax(-1)
             weight = weight + drawn.weight
         return (total / count).clamp(min=1e-12).log(), replace(rewired, weight=weight / count)
@@ -236,7 +235,7 @@ class GumbelMPNN(RewiringModel):
             state_dict.pop(name, None)
         else:
             state_dict.setdefault(name, self.evaluation_seeds)
-            self._evaluation_streams = None
+            self._evaluation_rng = None
         super()._load_from_state_dict(state_dict, prefix, *rest)
 
     def __repr__(self) -> str:

@@ -49,7 +49,7 @@ class Rewired(RewiringModel):
         self.model = model
         self._add_rewirer(in_channels, out_channels)
         self.seeds = replica_seeds(seeds, 1)
-        self._streams: ReplicaRNG | None = None
+        self._rng: ReplicaRNG | None = None
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -57,12 +57,12 @@ class Rewired(RewiringModel):
         self._init_rewirer(self.seeds)
 
     @property
-    def streams(self) -> ReplicaRNG:
-        """The random streams of training, on the device of the model."""
+    def rng(self) -> ReplicaRNG:
+        """Random streams of training, one per replica, on the device of the model."""
         device = self.rewirer.origin.device
-        if self._streams is None or self._streams.device != device:
-            self._streams = ReplicaRNG(self.seeds, "train", device)
-        return self._streams
+        if self._rng is None or self._rng.device != device:
+            self._rng = ReplicaRNG(self.seeds, "train", device)
+        return self._rng
 
     def forward(
         self, x: Tensor | Data, edge_index: PairGraph | Tensor | None = None, edge_weight: Tensor | None = None

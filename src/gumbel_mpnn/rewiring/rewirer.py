@@ -39,7 +39,7 @@ class Rewirer(ReplicaModule):
         else:
             self.register_buffer("origin", bias)
 
-    def init_own_parameters(self, streams: ReplicaRNG) -> None:
+    def init_own_parameters(self, rng: ReplicaRNG) -> None:
         """Given edges start at probability `keep` and candidates at `add`, or all at ½."""
         with torch.no_grad():
             for column, probability in enumerate((self.settings.add, self.settings.keep)):
@@ -57,9 +57,9 @@ class Rewirer(ReplicaModule):
         first, last = self.settings.tau, self.settings.tau_end
         return first * (last / first) ** progress if first != last else first
 
-    def sampled(self, theta: Tensor, graph: PairGraph, streams: ReplicaRNG, progress: Tensor | float) -> RewiredGraph:
+    def sampled(self, theta: Tensor, graph: PairGraph, rng: ReplicaRNG, progress: Tensor | float) -> RewiredGraph:
         """One graph drawn for each replica."""
-        return RewiredGraph(graph, theta, sample(theta, self.temperature(progress), streams, hard=self.settings.hard))
+        return RewiredGraph(graph, theta, sample(theta, self.temperature(progress), rng, hard=self.settings.hard))
 
     def without_noise(self, theta: Tensor, graph: PairGraph) -> RewiredGraph:
         """The graph of evaluation: by `threshold` pairs of probability ½ or more, else all weighed by it."""

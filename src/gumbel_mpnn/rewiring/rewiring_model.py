@@ -16,12 +16,10 @@ from gumbel_mpnn.config import RewiringSettings, rewiring_settings
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import ReplicaRNG, SparseFeatures
 from gumbel_mpnn.nn.inputs import check_features, model_input
-from gumbel_mpnn.nn.loss import cross_entropy
-from gumbel_mpnn.nn.modules import ReplicaModule
+from gumbel_mpnn.nn.modules import ReplicaModule, cross_entropy, evaluating
 from gumbel_mpnn.rewiring.beliefs import BeliefHead
 from gumbel_mpnn.rewiring.decoys import Flood
 from gumbel_mpnn.rewiring.edge_models import NodeView
-from gumbel_mpnn.rewiring.evaluating import evaluating
 from gumbel_mpnn.rewiring.regularizers.base import labels_of
 from gumbel_mpnn.rewiring.rewired_graph import RewiredGraph, as_data
 from gumbel_mpnn.rewiring.rewirer import Rewirer
@@ -55,8 +53,8 @@ class RewiringModel(ReplicaModule, ABC):
 
     @property
     @abstractmethod
-    def streams(self) -> ReplicaRNG:
-        """The random streams of training."""
+    def rng(self) -> ReplicaRNG:
+        """Random streams of training, one per replica."""
 
     def auxiliary_loss(self, data: Data) -> Tensor:
         """To be added to the loss of a loop of one's own: it trains the head whose class beliefs some scorers look at.
@@ -71,7 +69,7 @@ class RewiringModel(ReplicaModule, ABC):
         if self.belief_head is None:
             return self._without_axis(self.rewirer.origin.new_zeros(len(self.rewirer.origin)))
         x = check_features(data.x, self.in_channels, self.rewirer.origin.dtype)
-        logits = self.belief_head(x, self.streams)
+        logits = self.belief_head(x, self.rng)
         return self._without_axis(cross_entropy(logits, *labels_of(data, logits, needed=True)))
 
     @torch.no_grad()
@@ -119,16 +117,16 @@ class RewiringModel(ReplicaModule, ABC):
 
     def _init_rewirer(self, seeds: Sequence[int]) -> None:
         """Draw the parameters of the rewirer and of the belief head anew."""
-        streams = ReplicaRNG(seeds, "init rewiring")
+        rng = ReplicaRNG(seeds, "init rewiring")
         for part in (self.rewirer, self.belief_head):
             if part is not None:
-                part.init_parameters(streams)
+                part.init_parameters(rng)
 
     def _rewired(self, x: Tensor | SparseFeatures, graph: PairGraph) -> RewiredGraph:
         """One draw in training, the graph that `evaluation` names otherwise."""
         theta = self.rewirer(self._view(x, graph)[0], graph)
         if self.training:
-            return self.rewirer.sampled(theta, graph, self.streams, self.progress)
+            return self.rewirer.sampled(theta, graph, self.rng, self.progress)
         return self.rewirer.without_noise(theta, graph)
 
     def _view(
@@ -138,7 +136,7 @@ class RewiringModel(ReplicaModule, ABC):
         given = (graph.is_original if flood is None else flood.given).to(x.dtype)
         if self.belief_head is None:
             return NodeView(x, self._beliefs(x, graph, given), given), None
-        logits: Tensor = self.belief_head(x, self.streams)
+        logits: Tensor = self.belief_head(x, self.rng)
         return NodeView(x, logits.detach().softmax(-1), given), logits
 
     def _beliefs(self, x: Tensor | SparseFeatures, graph: PairGraph, given: Tensor) -> Tensor:

@@ -17,18 +17,18 @@ SMALLEST = torch.finfo(torch.float32).eps
 """Uniform numbers are kept this far from 0 and 1: the noise stays finite, below 16 in absolute value."""
 
 
-def sample(theta: Tensor, tau: Tensor | float, streams: ReplicaRNG, *, hard: bool = True) -> Tensor:
+def sample(theta: Tensor, tau: Tensor | float, rng: ReplicaRNG, *, hard: bool = True) -> Tensor:
     """One draw of every pair's weight, [R, P] → [R, P].
 
     Args:
         theta: Logits.
         tau: Temperature, above 0; a tensor where it changes in the course of training.
-        streams: One random stream for each replica.
+        rng: One random stream for each replica.
         hard: Weights 0 and 1 forward with the relaxed weight's gradient (straight-through); else the relaxed weights.
     """
     if not isinstance(tau, Tensor):
         check_temperature(tau)
-    uniform = streams.noise(theta.shape[1]).clamp_(SMALLEST, 1 - SMALLEST)
+    uniform = rng.noise(theta.shape[1]).clamp_(SMALLEST, 1 - SMALLEST)
     noisy = theta + (torch.log(uniform) - torch.log1p(-uniform))
     soft = torch.sigmoid(noisy / tau).to(theta.dtype)  # the noise has 32 bits, logits may have 16
     if not hard:

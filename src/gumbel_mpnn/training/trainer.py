@@ -12,7 +12,7 @@ from torch import Tensor
 
 from gumbel_mpnn._util.errors import DataError, DivergedError
 from gumbel_mpnn.config import Replica, Settings
-from gumbel_mpnn.nn.loss import cross_entropy
+from gumbel_mpnn.nn.modules import cross_entropy
 from gumbel_mpnn.rewiring import GumbelMPNN
 from gumbel_mpnn.training.checkpoint import load_tensors, save_tensors
 from gumbel_mpnn.training.metrics import metrics
@@ -205,7 +205,8 @@ class Trainer:
         other = DataError(
             f"the checkpoint {path} is of other runs or an older version: delete it to train these from the start"
         )
-        if note.get("replicas") != [str(replica) for replica in self.replicas] or "places" not in note:
+        expected = [str(replica) for replica in self.replicas]
+        if note.get("replicas") != expected or "places" not in note or "rng/calls" not in tensors:
             raise other
         self._set_up(note["places"])
         shapes = {f"model/{name}": value.shape for name, value in self.model.state_dict().items()}
@@ -227,10 +228,10 @@ class Trainer:
         tensors = {f"model/{name}": value for name, value in self.model.state_dict().items()}
         for index, state in self.optimizer.state_dict()["state"].items():
             tensors |= {f"adam/{index}/{name}": value for name, value in state.items()}
-        return tensors | {f"streams/{name}": value for name, value in self.model.streams.get_state().items()}
+        return tensors | {f"rng/{name}": value for name, value in self.model.rng.get_state().items()}
 
     def _load_state(self, tensors: Mapping[str, Tensor]) -> None:
-        parts: dict[str, dict[str, Tensor]] = {"model": {}, "adam": {}, "streams": {}}
+        parts: dict[str, dict[str, Tensor]] = {"model": {}, "adam": {}, "rng": {}}
         for key, tensor in tensors.items():
             part, _, name = key.partition("/")
             if part in parts:
@@ -241,7 +242,7 @@ class Trainer:
             index, _, key = name.partition("/")
             state.setdefault(int(index), {})[key] = value
         self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": state})
-        self.model.streams.set_state(parts["streams"])
+        self.model.rng.set_state(parts["rng"])
 
 
 def _parameter_groups(model: Model, settings: Settings) -> list[dict[str, Any]]:

@@ -61,7 +61,7 @@ def test_both_directions_go_at_once():
 def test_what_is_dropped_is_not_there(backbone):
     model = make(backbone=backbone, edge_dropout=0.4)
     out = model.train()(X, GRAPH)
-    model.streams.rewind()
+    model.rng.rewind()
     kept = ReplicaRNG([4], "train").noise(GRAPH.num_pairs)[0] >= 0.4
     left = PairGraph.build(GRAPH.pair_index[:, kept], NODES)
     torch.testing.assert_close(out, model.backbone(X, left))

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from graph_cases import check_against_float64
-from gumbel_mpnn.graph import PairGraph, SparseLayout, chunks, matmul, sampled_product, symmetric_product
+from gumbel_mpnn.graph import PairGraph, SparseLayout, matmul, sampled_product, symmetric_product
 from gumbel_mpnn.graph import kernels as backend
 from gumbel_mpnn.graph.attention import attention, averages
 from gumbel_mpnn.graph.kernels import attention as triton_attention
@@ -40,7 +40,7 @@ def samples(layout, a, b):
 @pytest.fixture
 def short_chunks(monkeypatch):
     """Rows are cut up."""
-    monkeypatch.setattr(chunks, "LONGEST", 10)
+    monkeypatch.setattr("gumbel_mpnn.graph.layout.LONGEST", 10)
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ import triton.language as tl
 from gumbel_mpnn.nn import ReplicaRNG, activation, backbones
 from gumbel_mpnn.nn import fused_linear as linear_sum
 from gumbel_mpnn.nn.activation import activate, dropout
-from gumbel_mpnn.nn.kernels import gpu as triton_kernels
 from gumbel_mpnn.nn.kernels import linear as triton_linear
 from gumbel_mpnn.nn.kernels import norm as triton_norm
+from gumbel_mpnn.nn.kernels import random as triton_random
 from gumbel_mpnn.nn.kernels.norm import _kept
 from gumbel_mpnn.nn.modules import make_norm
 from helpers import both_ways, edges, normal, randomized
@@ -29,6 +29,14 @@ def small_chunks(monkeypatch):
     monkeypatch.setattr(triton_norm, "CHUNK", CHUNK)
 
 
+def interpreted(device, module):
+    return {"linear": triton_linear, "norm": triton_norm, "random": triton_random}[module]
+
+
+def torch_only(device, module):
+    return None
+
+
 def call(number):
     return torch.tensor(number)
 
@@ -37,14 +45,14 @@ class TestDropout:
     @pytest.mark.parametrize("probability", [0.2, 0.5, 0.9])
     def test_the_share_is_dropped_and_the_rest_scaled_up(self, probability):
         x = torch.ones(2, 150, 31)
-        out = triton_kernels.fused_dropout(x, probability, SEEDS, call(1))
+        out = triton_random.fused_dropout(x, probability, SEEDS, call(1))
         dropped = (out == 0).double().mean(dim=(1, 2)).tolist()
         assert dropped == pytest.approx([probability] * 2, abs=0.03)
         assert out[out != 0].unique().tolist() == pytest.approx([1 / (1 - probability)], rel=1e-5)
 
     def test_the_gradient_has_the_same_mask(self):
         x = normal(2, 40, 31, dtype=torch.float32).requires_grad_()
-        out = triton_kernels.fused_dropout(x, 0.5, SEEDS, call(3))
+        out = triton_random.fused_dropout(x, 0.5, SEEDS, call(3))
         probe = normal(2, 40, 31, seed=1, dtype=torch.float32)
         (grad,) = torch.autograd.grad((out * probe).sum(), x)
         torch.testing.assert_close(out.detach(), torch.where(grad != 0, 2 * x.detach(), 0))
@@ -52,38 +60,38 @@ class TestDropout:
 
     def test_a_draw_depends_on_the_seed_and_the_call_only(self):
         x = torch.ones(2, 60, 31)
-        first, second = (triton_kernels.fused_dropout(x, 0.5, SEEDS, call(k)) for k in (1, 2))
+        first, second = (triton_random.fused_dropout(x, 0.5, SEEDS, call(k)) for k in (1, 2))
         assert not torch.equal(first, second)
         assert not torch.equal(first[0], first[1])
-        assert torch.equal(triton_kernels.fused_dropout(x, 0.5, SEEDS, call(1)), first)
-        assert torch.equal(triton_kernels.fused_dropout(x[1:], 0.5, SEEDS[1:], call(1)), first[1:])
-        assert torch.equal(triton_kernels.fused_dropout(x, 0.5, SEEDS.flip(0), call(1)), first.flip(0))
+        assert torch.equal(triton_random.fused_dropout(x, 0.5, SEEDS, call(1)), first)
+        assert torch.equal(triton_random.fused_dropout(x[1:], 0.5, SEEDS[1:], call(1)), first[1:])
+        assert torch.equal(triton_random.fused_dropout(x, 0.5, SEEDS.flip(0), call(1)), first.flip(0))
 
     def test_strided_input(self):
         x = normal(31, 60, 2, dtype=torch.float32).permute(2, 1, 0)
         args = 0.5, SEEDS, call(1)
-        assert torch.equal(triton_kernels.fused_dropout(x, *args), triton_kernels.fused_dropout(x.contiguous(), *args))
+        assert torch.equal(triton_random.fused_dropout(x, *args), triton_random.fused_dropout(x.contiguous(), *args))
 
     def test_full_dropout_is_nothing(self):
-        assert not triton_kernels.fused_dropout(torch.ones(2, 3, 4), 1.0, SEEDS, call(1)).any()
+        assert not triton_random.fused_dropout(torch.ones(2, 3, 4), 1.0, SEEDS, call(1)).any()
 
     def test_uniform_numbers(self):
-        numbers = triton_kernels.fused_uniform(SEEDS, call(1), 3000)
+        numbers = triton_random.fused_uniform(SEEDS, call(1), 3000)
         assert numbers.shape == (2, 3000)
         assert (numbers >= 0).all()
         assert (numbers < 1).all()
         assert numbers.mean(1).tolist() == pytest.approx([0.5] * 2, abs=0.02)
         assert all(row.unique().numel() > 2990 for row in numbers)  # neither neighbors nor blocks draw the same
-        assert torch.equal(triton_kernels.fused_uniform(SEEDS[1:], call(1), 3000), numbers[1:])
-        assert not torch.equal(triton_kernels.fused_uniform(SEEDS, call(2), 3000), numbers)
-        assert triton_kernels.fused_uniform(SEEDS, call(1), 0).shape == (2, 0)
+        assert torch.equal(triton_random.fused_uniform(SEEDS[1:], call(1), 3000), numbers[1:])
+        assert not torch.equal(triton_random.fused_uniform(SEEDS, call(2), 3000), numbers)
+        assert triton_random.fused_uniform(SEEDS, call(1), 0).shape == (2, 0)
 
     def test_it_is_what_the_module_uses(self, monkeypatch):
-        monkeypatch.setattr(activation, "gpu_kernels", lambda device: triton_kernels)
-        streams = ReplicaRNG([0, 1], "train")
-        outs = [dropout(torch.ones(2, 20, 8), 0.5, streams) for _ in range(2)]
+        monkeypatch.setattr(activation, "gpu_kernels", interpreted)
+        rng = ReplicaRNG([0, 1], "train")
+        outs = [dropout(torch.ones(2, 20, 8), 0.5, rng) for _ in range(2)]
         assert not torch.equal(*outs)
-        assert torch.equal(outs[1], triton_kernels.fused_dropout(torch.ones(2, 20, 8), 0.5, streams.seeds, call(2)))
+        assert torch.equal(outs[1], triton_random.fused_dropout(torch.ones(2, 20, 8), 0.5, rng.seeds, call(2)))
 
 
 def plain(x, offset, weight, bias, norm):
@@ -102,9 +110,9 @@ def fused(x, offset, weight, bias, norm, probability=0.0, seeds=SEEDS):
     if norm == "none":
         weight = bias = None
     if norm == "batch":
-        mean, var = triton_kernels.batch_moments(x.detach())
+        mean, var = triton_norm.batch_moments(x.detach())
         rstd = (var + EPS).rsqrt()
-    return triton_kernels.norm_relu_dropout(
+    return triton_norm.norm_relu_dropout(
         x, offset, weight, bias, mean, rstd, norm=norm, eps=EPS, probability=probability, seeds=seeds, call=call(1)
     )
 
@@ -176,8 +184,8 @@ class TestNormReluDropout:
     @pytest.mark.parametrize("training", [True, False], ids=["training", "evaluation"])
     def test_it_is_the_layer_of_the_cpu(self, norm, training, monkeypatch):
         results = []
-        for kernels in (None, triton_kernels):
-            monkeypatch.setattr(activation, "gpu_kernels", lambda device, kernels=kernels: kernels)
+        for kernels in (torch_only, interpreted):
+            monkeypatch.setattr(activation, "gpu_kernels", kernels)
             module = randomized(make_norm(norm, 2, 5)).float().train(training)
             x, bias = (
                 normal(*shape, seed=seed, dtype=torch.float32).requires_grad_()
@@ -195,7 +203,7 @@ def test_moments(nodes, monkeypatch):
     if nodes == 300:
         monkeypatch.setattr(triton_norm, "CHUNK", REAL_CHUNK)
     x = 3 * normal(2, nodes, 4, dtype=torch.float32) + 10
-    mean, var = triton_kernels.batch_moments(x)
+    mean, var = triton_norm.batch_moments(x)
     exact_var, exact_mean = torch.var_mean(x.double(), dim=1, keepdim=True, correction=0)
     torch.testing.assert_close(mean.double(), exact_mean, rtol=1e-5, atol=1e-5)
     torch.testing.assert_close(var.double(), exact_var, rtol=1e-4, atol=1e-5)
@@ -229,7 +237,7 @@ def test_moments_of_a_wide_layer_whose_first_nodes_are_far_from_the_others(monke
     monkeypatch.setattr(triton_norm, "CHUNK", REAL_CHUNK)
     x = 1000 + normal(1, 256, 1500, dtype=torch.float32)
     x[:, 0] = 0
-    _, var = triton_kernels.batch_moments(x)
+    _, var = triton_norm.batch_moments(x)
     exact, _ = torch.var_mean(x.double(), dim=1, keepdim=True, correction=0)
     torch.testing.assert_close(var.double(), exact, rtol=1e-4, atol=0)
 
@@ -237,8 +245,8 @@ def test_moments_of_a_wide_layer_whose_first_nodes_are_far_from_the_others(monke
 @pytest.mark.parametrize("frozen", [True, False])
 def test_the_gradient_of_a_bias_in_evaluation_with_batch_norm(frozen, monkeypatch):
     grads = []
-    for kernels in (None, triton_kernels):
-        monkeypatch.setattr(activation, "gpu_kernels", lambda device, kernels=kernels: kernels)
+    for kernels in (torch_only, interpreted):
+        monkeypatch.setattr(activation, "gpu_kernels", kernels)
         norm = randomized(make_norm("batch", 2, 5)).float().eval().requires_grad_(False)
         x, bias = normal(2, 30, 5).float().requires_grad_(not frozen), normal(2, 1, 5, seed=1).float().requires_grad_()
         out = activate(x, bias, norm, 0.0, ReplicaRNG([0, 1], "train"))
@@ -249,12 +257,12 @@ def test_the_gradient_of_a_bias_in_evaluation_with_batch_norm(frozen, monkeypatc
 
 def test_moments_of_a_tensor_that_is_laid_out_otherwise():
     x = normal(30, 2, 4, dtype=torch.float32).transpose(0, 1)
-    torch.testing.assert_close(triton_kernels.batch_moments(x), triton_kernels.batch_moments(x.contiguous()))
+    torch.testing.assert_close(triton_norm.batch_moments(x), triton_norm.batch_moments(x.contiguous()))
 
 
 @pytest.mark.parametrize("norm", ["none", "layer", "batch"])
 def test_a_model_trains_with_the_fused_layers(norm, monkeypatch):
-    monkeypatch.setattr(activation, "gpu_kernels", lambda device: triton_kernels)
+    monkeypatch.setattr(activation, "gpu_kernels", interpreted)
     model = backbones["gcn"](4, out_channels=3, hidden_channels=6, dropout=0.5, norm=norm, replicas=2)
     model(normal(8, 4, dtype=torch.float32), both_ways(edges((0, 1), (1, 2)))).sum().backward()
     assert all(torch.isfinite(parameter.grad).all() for parameter in model.parameters())
@@ -271,7 +279,7 @@ def test_narrow_linear_layers_are_those_of_torch(nodes, height, widths, start, s
     weights = [normal(2, width, height, seed=width + 1) for width in widths]
     starts, probe, results = [normal(2, nodes, height, seed=2)] * start, normal(2, nodes, height, seed=3), []
     for dtype in (torch.float32, torch.float64):
-        monkeypatch.setattr(linear_sum, "gpu_kernels", lambda device: triton_kernels)  # for 32 bits alone
+        monkeypatch.setattr(linear_sum, "gpu_kernels", interpreted)  # for 32 bits alone
         inputs = [tensor.to(dtype).requires_grad_() for tensor in (*xs, *weights, *starts)]
         terms = list(zip(inputs[: len(xs)], inputs[len(xs) :], strict=False))
         out = linear_sum.linear_sum(terms, inputs[-1] if start else None)
@@ -297,7 +305,7 @@ def test_narrow_linear_layers_know_the_newer_switch_of_tf32():
 
 
 def test_narrow_linear_layers_take_features_that_the_replicas_share(monkeypatch):
-    monkeypatch.setattr(linear_sum, "gpu_kernels", lambda device: triton_kernels)
+    monkeypatch.setattr(linear_sum, "gpu_kernels", interpreted)
     x, weight, probe = normal(40, 5).float(), normal(3, 5, 4, seed=1).float(), normal(3, 40, 4)
     weight.requires_grad_()
     out = linear_sum.linear_sum([(x, weight)])

@@ -17,11 +17,11 @@ def test_activate_is_bias_then_norm_then_relu_then_dropout(name):
 
 
 def test_nothing_is_dropped_outside_training():
-    x, bias, streams = normal(2, 7, 5), normal(2, 1, 5, seed=1), ReplicaRNG([0, 1], "train")
+    x, bias, rng = normal(2, 7, 5), normal(2, 1, 5, seed=1), ReplicaRNG([0, 1], "train")
     norm = randomized(make_norm("batch", 2, 5)).eval()
-    before = streams.get_state()["generators"]
-    assert torch.equal(activate(x, bias, norm, 0.5, streams), torch.relu(norm(x + bias)))
-    assert torch.equal(streams.get_state()["generators"], before)
+    before = rng.get_state()["generators"]
+    assert torch.equal(activate(x, bias, norm, 0.5, rng), torch.relu(norm(x + bias)))
+    assert torch.equal(rng.get_state()["generators"], before)
 
 
 @pytest.mark.parametrize("probability", [0.2, 0.5, 0.75])
@@ -33,12 +33,12 @@ def test_dropout_drops_the_share_and_scales_up_the_rest(probability):
 
 
 def test_no_dropout_is_the_input_and_full_dropout_is_nothing():
-    x, streams = torch.ones(2, 3, 4), ReplicaRNG([0, 1], "train")
-    before = streams.get_state()["generators"]
-    assert dropout(x, 0.0, streams) is x
-    assert dropout_features(x[0], 0.0, streams).data_ptr() == x.data_ptr()
-    assert torch.equal(streams.get_state()["generators"], before)
-    assert torch.equal(dropout(x, 1.0, streams), torch.zeros(2, 3, 4))
+    x, rng = torch.ones(2, 3, 4), ReplicaRNG([0, 1], "train")
+    before = rng.get_state()["generators"]
+    assert dropout(x, 0.0, rng) is x
+    assert dropout_features(x[0], 0.0, rng).data_ptr() == x.data_ptr()
+    assert torch.equal(rng.get_state()["generators"], before)
+    assert torch.equal(dropout(x, 1.0, rng), torch.zeros(2, 3, 4))
 
 
 def test_dropout_of_a_replica_does_not_depend_on_its_neighbors():

@@ -185,8 +185,8 @@ def test_the_norm_comes_before_relu():
 
 def test_streams_of_training_follow_the_seeds():
     model = GCN(6, out_channels=3, hidden_channels=8, replicas=2, seeds=[1, 2])
-    assert model.streams is model.streams
-    assert len(model.streams) == 2
+    assert model.rng is model.rng
+    assert len(model.rng) == 2
     assert model.train()(as_features(DATA.x), PairGraph.of(DATA)).shape == (2, 24, 3)
 
 

@@ -62,13 +62,13 @@ def test_keep_takes_every_shape(shape):
 
 @pytest.mark.parametrize("seeds", [[3], SEEDS], ids=["one", "several"])
 def test_state_takes_a_stream_back(seeds):
-    streams = ReplicaRNG(seeds, "train")
-    streams.keep((5,), 0.5)
-    state = streams.get_state()
-    first = streams.uniform((5,), 0, 1)
-    later = streams.uniform((5,), 0, 1)
-    streams.set_state(state)
-    assert torch.equal(streams.uniform((5,), 0, 1), first)
+    rng = ReplicaRNG(seeds, "train")
+    rng.keep((5,), 0.5)
+    state = rng.get_state()
+    first = rng.uniform((5,), 0, 1)
+    later = rng.uniform((5,), 0, 1)
+    rng.set_state(state)
+    assert torch.equal(rng.uniform((5,), 0, 1), first)
     assert not torch.equal(first, later)
     other = ReplicaRNG([0] * len(seeds), "init")
     other.set_state(state)
@@ -88,12 +88,12 @@ def test_derived_seeds_are_fixed_and_fit_a_generator():
 
 
 def test_calls_are_counted_and_taken_back():
-    streams = ReplicaRNG(SEEDS, "train")
-    first, state = streams.next_call(), streams.get_state()
-    assert [first.item(), streams.next_call().item(), streams.next_call().item()] == [1, 2, 3]
+    rng = ReplicaRNG(SEEDS, "train")
+    first, state = rng.next_call(), rng.get_state()
+    assert [first.item(), rng.next_call().item(), rng.next_call().item()] == [1, 2, 3]
     other = ReplicaRNG(SEEDS, "train")
     other.next_call()
-    assert streams.get_state()["calls"] == 3
+    assert rng.get_state()["calls"] == 3
     assert torch.equal(other.get_state()["calls"], state["calls"])
     assert torch.equal(other.get_state()["generators"], state["generators"])
 

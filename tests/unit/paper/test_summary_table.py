@@ -5,9 +5,9 @@ from importlib import resources
 
 import pytest
 
-from gumbel_mpnn._util.fixed import Fixed
 from gumbel_mpnn.paper import Collected, Page, PaperNumber, SummaryTable, analyses, experiments, published
 from gumbel_mpnn.paper.document import rows_table
+from gumbel_mpnn.report.table import Fixed
 
 PAGES = [*experiments.values(), *analyses.values()]
 TABLES = [file.name.removesuffix(".toml") for file in (resources.files("gumbel_mpnn.paper") / "published").iterdir()]

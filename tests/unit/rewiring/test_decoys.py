@@ -63,8 +63,8 @@ def test_a_batch_of_one_graph_has_the_decoys_of_that_graph():
 
 
 def test_half_of_the_steps_are_clean_and_replicas_have_their_own():
-    decoys, streams = Decoys.among(GRAPH, 3.0), ReplicaRNG([0, 1], "train")
-    shown = torch.stack([decoys.draw(streams).shown for _ in range(400)])
+    decoys, rng = Decoys.among(GRAPH, 3.0), ReplicaRNG([0, 1], "train")
+    shown = torch.stack([decoys.draw(rng).shown for _ in range(400)])
     counts = shown.sum(-1)
     assert not shown[..., ~decoys.is_decoy].any()
     assert (counts == 0).float().mean().item() == pytest.approx(0.5, abs=0.1)

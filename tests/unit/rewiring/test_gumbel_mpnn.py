@@ -119,9 +119,9 @@ def test_evaluating_leaves_the_streams_of_training_alone():
     data = data_with_candidates()
     model = model_for(data, evaluation="mean_of_samples")
     model(data)
-    before = model.streams.get_state()
+    before = model.rng.get_state()
     model.eval()(data)
-    after = model.streams.get_state()
+    after = model.rng.get_state()
     assert all(torch.equal(before[name], after[name]) for name in before)
 
 

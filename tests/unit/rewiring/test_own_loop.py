@@ -38,7 +38,7 @@ def test_every_parameter_is_trained(make, scorer, data):
 
 def test_the_auxiliary_loss_is_the_cross_entropy_of_the_beliefs(data):
     model = model_for(data, scorer="class-space").eval()
-    logits = model.belief_head(data.x, model.streams)[0]
+    logits = model.belief_head(data.x, model.rng)[0]
     expected = F.cross_entropy(logits[data.train_mask], data.y[data.train_mask])
     torch.testing.assert_close(model.auxiliary_loss(data), expected)
 
@@ -46,7 +46,7 @@ def test_the_auxiliary_loss_is_the_cross_entropy_of_the_beliefs(data):
 def test_every_replica_has_its_own_auxiliary_loss(data):
     model = model_for(data, scorer="class-space", replicas=2).eval()
     data.train_mask = torch.stack([data.train_mask, ~data.train_mask], dim=1)
-    logits = model.belief_head(data.x, model.streams)
+    logits = model.belief_head(data.x, model.rng)
     expected = [F.cross_entropy(logits[r][mask], data.y[mask]) for r, mask in enumerate(data.train_mask.T)]
     torch.testing.assert_close(model.auxiliary_loss(data), torch.stack(expected))
     assert model_for(data, replicas=2).auxiliary_loss(data).tolist() == [0, 0]
@@ -262,7 +262,7 @@ def test_labels_that_change_in_place_are_seen(data):
 @each_model
 def test_the_streams_of_a_model_govern_what_is_drawn(make, data):
     model = make(data, hard=False)
-    state = model.streams.get_state()
+    state = model.rng.get_state()
     first = weight(model, data)
     torch.manual_seed(0)
     second = weight(model, data)
@@ -270,5 +270,5 @@ def test_the_streams_of_a_model_govern_what_is_drawn(make, data):
     third = weight(model, data)
     assert not torch.equal(first, second)
     assert not torch.equal(second, third)
-    model.streams.set_state(state)
+    model.rng.set_state(state)
     assert torch.equal(weight(model, data), first)

@@ -7,7 +7,7 @@ import torch
 
 from gumbel_mpnn._util.errors import DataError
 from gumbel_mpnn.config import Replica
-from gumbel_mpnn.nn.loss import cross_entropy
+from gumbel_mpnn.nn.modules import cross_entropy
 from gumbel_mpnn.runs import fit
 from gumbel_mpnn.training import build_model, data_hash, train
 from helpers import changed, make_settings, make_task, numbers, replicas, small_data

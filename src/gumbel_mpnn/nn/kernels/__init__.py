@@ -1,14 +1,15 @@
-"""Which kernels the layers run on."""
+"""Triton kernels of the layers, imported only where there is a GPU that runs them."""
 
 from __future__ import annotations
 
 from types import ModuleType
+from typing import Literal
 
 import torch
 
 from gumbel_mpnn.graph.kernels import import_kernels
 
 
-def gpu_kernels(device: torch.device) -> ModuleType | None:
-    """The kernels of this room where `device` is a GPU that Triton serves; None where torch must do."""
-    return import_kernels("gumbel_mpnn.nn.kernels.gpu") if device.type == "cuda" else None
+def gpu_kernels(device: torch.device, module: Literal["linear", "norm", "random"]) -> ModuleType | None:
+    """A module of this package if `device` is a GPU and Triton is installed, else None."""
+    return import_kernels(f"gumbel_mpnn.nn.kernels.{module}") if device.type == "cuda" else None

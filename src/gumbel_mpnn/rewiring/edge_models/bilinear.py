@@ -19,7 +19,7 @@ class SymmetricForm(ReplicaModule):
         super().__init__()
         self.matrix = nn.Parameter(torch.empty(replicas, channels, channels))
 
-    def init_own_parameters(self, streams: ReplicaRNG) -> None:
+    def init_own_parameters(self, rng: ReplicaRNG) -> None:
         """Start at the identity: the score is the dot product."""
         with torch.no_grad():
             self.matrix.copy_(torch.eye(self.matrix.shape[1]).expand_as(self.matrix))
@@ -52,7 +52,7 @@ class Bilinear(Scorer):
         self.form = BilinearForm(replicas, channels)
         self.bias = nn.Parameter(torch.zeros(replicas, 1))
 
-    def init_own_parameters(self, streams: ReplicaRNG) -> None:
+    def init_own_parameters(self, rng: ReplicaRNG) -> None:
         """No bias at the start."""
         nn.init.zeros_(self.bias)
 

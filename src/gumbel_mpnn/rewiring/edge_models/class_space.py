@@ -20,7 +20,7 @@ class ClassSpace(Scorer):
         self.form = SymmetricForm(replicas, num_classes)
         self.bias = nn.Parameter(torch.zeros(replicas, 1))
 
-    def init_own_parameters(self, streams: ReplicaRNG) -> None:
+    def init_own_parameters(self, rng: ReplicaRNG) -> None:
         """No bias at the start."""
         nn.init.zeros_(self.bias)
 

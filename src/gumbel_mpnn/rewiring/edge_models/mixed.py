@@ -28,9 +28,9 @@ class Mixed(Bilinear):
         self.of_agreement = nn.Parameter(torch.empty(replicas, 1))
         self._known: TensorCache[Tensor] = TensorCache()
 
-    def init_own_parameters(self, streams: ReplicaRNG) -> None:
+    def init_own_parameters(self, rng: ReplicaRNG) -> None:
         """Start at the sum of cosine and agreement."""
-        super().init_own_parameters(streams)
+        super().init_own_parameters(rng)
         with torch.no_grad():
             self.of_facts.copy_(torch.tensor([1.0] + [0.0] * (len(NAMES) - 1)).expand_as(self.of_facts))
             self.of_agreement.fill_(1.0)

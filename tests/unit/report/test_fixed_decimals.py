@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from gumbel_mpnn._util.fixed import Fixed
 from gumbel_mpnn.paper import published
 from gumbel_mpnn.report import Table
+from gumbel_mpnn.report.table import Fixed
 
 
 @pytest.mark.parametrize(
