@@ -10,10 +10,10 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import ReplicaRNG, SparseFeatures, make_backbone
-from gumbel_mpnn.nn.modules import ReplicaModule
+from gumbel_mpnn.nn.model import TrainableModel
 
 
-class BackboneModel(ReplicaModule):
+class BackboneModel(TrainableModel):
     """A backbone, trained and evaluated as it is; subclasses change the graph.
 
     All arguments but the first go by name.
@@ -28,15 +28,14 @@ class BackboneModel(ReplicaModule):
             backbones have are passed over.
     """
 
-    rewires: ClassVar[bool] = False
-    default_backbone: ClassVar[str] = "gcn"
+    default_backbone: ClassVar[str | None] = "gcn"
 
     def __init__(
         self,
         in_channels: int,
         *,
         out_channels: int,
-        backbone: str = default_backbone,
+        backbone: str = "gcn",
         replicas: int | None = None,
         seeds: Sequence[int] | None = None,
         **options: Any,

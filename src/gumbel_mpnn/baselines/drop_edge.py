@@ -10,11 +10,12 @@ from torch_geometric.data import Data
 from gumbel_mpnn._util.errors import check_between
 from gumbel_mpnn.baselines.backbone_model import BackboneModel
 from gumbel_mpnn.graph import PairGraph, WeightedGraph
-from gumbel_mpnn.nn import SparseFeatures
+from gumbel_mpnn.nn import SparseFeatures, backbones, models
 from gumbel_mpnn.nn.inputs import model_input
 from gumbel_mpnn.nn.modules import cross_entropy
 
 
+@models.register("drop-edge", "dropedge", passes_on=backbones.all_defaults)
 class DropEdge(BackboneModel):
     """A backbone that loses random edges in training (Rong et al., 2020); evaluation has them all.
 

@@ -11,7 +11,7 @@ from gumbel_mpnn.config import RewiringSettings
 from gumbel_mpnn.graph import without_candidates
 
 DATA = "data"
-"""The value of `rewiring.candidates` for those that the data bring."""
+"""The value of `rewiring.candidates` for candidates that the data bring."""
 
 
 def with_candidates(data: Data, settings: RewiringSettings) -> Data:
@@ -26,7 +26,6 @@ def with_candidates(data: Data, settings: RewiringSettings) -> Data:
     data = without_candidates(data)
     if settings.candidates == "none":
         return data
-    known = candidates.defaults(settings.candidates)
-    options = {name: getattr(settings, name) for name in ("per_node", "pairs", "similarity") if name in known}
+    options = settings.options_of("candidates", candidates.defaults(settings.candidates))
     with_them: Data = Cached(candidates[settings.candidates](**options))(data)
     return with_them

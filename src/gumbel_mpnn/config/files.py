@@ -1,4 +1,4 @@
-"""Tables of settings as a person writes them: TOML files and `a.b=v`, laid over each other."""
+"""Tables of settings as a user writes them: TOML files and `table.name=value`, one laid over the other."""
 
 from __future__ import annotations
 
@@ -11,24 +11,35 @@ from typing import Any
 from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn._util.files import suffix_of
 
-OF_THE_FILE = ("source", "tried")
-"""What a settings file says of itself: where its values come from, and of how many settings they were chosen."""
+ABOUT_THE_FILE = ("source", "tried", "like")
+"""What a settings file says of itself: the source of its values, how many settings were tried, what it is based on."""
 
 
 def is_settings_file(preset: str | Path | None) -> bool:
-    """Whether a preset is a person's own TOML file, and not the name of a family."""
+    """Whether a preset is a TOML file of the user's, and not the name of a family."""
     return isinstance(preset, Path) or (preset is not None and suffix_of(preset) == ".toml")
 
 
 def read_settings_file(path: Path) -> dict[str, Any]:
-    """Tables of a person's own TOML file."""
+    """Tables of a TOML file of the user's."""
     if not path.is_file():
         raise UserError(f"there is no settings file {path}")
-    return parse_settings(path)
+    return {name: table for name, table in parse_toml(path).items() if name not in ABOUT_THE_FILE}
+
+
+def parse_toml(file: Traversable) -> dict[str, Any]:
+    """Content of a TOML file."""
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"cannot read the settings file {file}: {error}") from None
 
 
 def parse_overrides(overrides: Iterable[str]) -> dict[str, Any]:
-    """`["model.dropout=0.7", ...]` as nested tables; a value is read as TOML, else as a bare string."""
+    """`["model.dropout=0.7", ...]` as nested tables; a value is read as TOML, otherwise as a bare string.
+
+    What follows the first point is the name: `rewiring.regularizer.margin=0.5` sets `regularizer.margin`.
+    """
     tables: dict[str, Any] = {}
     for override in overrides:
         key, equals, text = override.partition("=")
@@ -40,23 +51,29 @@ def parse_overrides(overrides: Iterable[str]) -> dict[str, Any]:
 
 
 def merge(*layers: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Nested tables laid over each other; later ones win."""
+    """Nested tables, each laid over those before it.
+
+    Options of a component (`regularizer.margin`) go where a later layer names another component (`regularizer`). In a
+    file they may stand in a table `options`: `[rewiring.options]` with `regularizer.margin = 0.5`.
+    """
     merged: dict[str, Any] = {}
     for layer in layers:
         for section, values in (layer or {}).items():
             if not isinstance(values, Mapping):
                 raise UserError(f"setting {section!r} must be a table, but is {values!r}")
-            merged[section] = {**merged.get(section, {}), **values}
+            below, above = merged.get(section, {}), _flat(values)
+            replaced = tuple(f"{name}." for name, value in above.items() if name in below and below[name] != value)
+            merged[section] = {k: v for k, v in below.items() if not k.startswith(replaced)} | above
     return merged
 
 
-def parse_settings(file: Traversable) -> dict[str, Any]:
-    """Tables of a settings file, without what it says of itself."""
-    try:
-        tables = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UserError(f"cannot read the settings file {file}: {error}") from None
-    return {name: table for name, table in tables.items() if name not in OF_THE_FILE}
+def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
+    """A table whose sub-table `options` is written as dotted names."""
+    options = values.get("options")
+    if not isinstance(options, Mapping):
+        return dict(values)
+    plain = {name: value for name, value in values.items() if name != "options"}
+    return plain | {f"{component}.{name}": v for component, of in options.items() for name, v in dict(of).items()}
 
 
 def _value(text: str) -> Any:

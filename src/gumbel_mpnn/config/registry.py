@@ -1,4 +1,4 @@
-"""Name → component: one line registers a class, and its signature says which options it takes."""
+"""Components by name: one line registers a class, and its signature says which options it takes."""
 
 from __future__ import annotations
 
@@ -15,22 +15,27 @@ T = TypeVar("T")
 class Registry(Generic[T]):
     """Components of one kind by name; names are matched without regard to case, `_` and `-`.
 
-    `reserved` are keywords of the constructors that the program sets, not a person.
+    Args:
+        kind: What a component is called in messages.
+        reserved: Keywords of the constructors that the program sets, not the user.
+        parent: Registry that knows these components too.
     """
 
-    def __init__(self, kind: str, reserved: Iterable[str] = ()) -> None:
+    def __init__(self, kind: str, reserved: Iterable[str] = (), parent: Registry[Any] | None = None) -> None:
         self.kind = kind
         self.reserved = frozenset(reserved)
+        self.parent = parent
         self._components: dict[str, type[T]] = {}
         self._aliases: dict[str, str] = {}
-        self._handed_on: dict[str, Mapping[str, Any]] = {}
+        self._passed_on: dict[str, Callable[[], Mapping[str, Any]]] = {}
 
     def register(
-        self, name: str, *aliases: str, hands_on: Mapping[str, Any] | None = None
+        self, name: str, *aliases: str, passes_on: Callable[[], Mapping[str, Any]] = dict
     ) -> Callable[[type[T]], type[T]]:
-        """Class decorator that makes the class known as `name` and under each alias.
+        """Class decorator that registers the class as `name` and under each alias.
 
-        `hands_on` are options, with their defaults, that its constructor takes without naming them, for a part of it.
+        `passes_on` gives options, with their defaults, that the constructor accepts without naming them and passes on
+        to a part of the component.
         """
 
         def add(component: type[T]) -> type[T]:
@@ -39,16 +44,12 @@ class Registry(Generic[T]):
                     raise ValueError(f"a {self.kind} called {key!r} is registered already")
             self._aliases |= {normal_name(key): name for key in (name, *aliases)}
             self._components[name] = component
-            self._handed_on[name] = hands_on or {}
+            self._passed_on[name] = passes_on
+            if self.parent is not None:
+                self.parent.register(name, *aliases, passes_on=passes_on)(component)
             return component
 
         return add
-
-    def include(self, other: Registry[Any]) -> None:
-        """Make everything known that `other` knows, under the same names."""
-        self._components |= other._components
-        self._aliases |= other._aliases
-        self._handed_on |= other._handed_on
 
     def canonical(self, name: str) -> str:
         """The registered spelling of `name`."""
@@ -66,13 +67,13 @@ class Registry(Generic[T]):
         return normal_name(name) in self._aliases
 
     def defaults(self, name: str) -> dict[str, Any]:
-        """The options a person can set, with their defaults: keywords of the constructor and its base classes'."""
+        """The options of a component with their defaults: keywords of its constructor and of its base classes'."""
         options: dict[str, Any] = {}
         for cls in reversed(self[name].__mro__[:-1]):
             if "__init__" in cls.__dict__:
                 parameters = inspect.signature(cls.__dict__["__init__"]).parameters.values()
                 options |= {p.name: p.default for p in parameters if p.default is not p.empty}
-        options |= self._handed_on[self.canonical(name)]
+        options |= self._passed_on[self.canonical(name)]()
         return {key: default for key, default in options.items() if key not in self.reserved}
 
     def all_defaults(self) -> dict[str, Any]:
@@ -80,7 +81,7 @@ class Registry(Generic[T]):
         return {key: default for name in self for key, default in self.defaults(name).items()}
 
     def complete(self, name: str, options: Mapping[str, Any]) -> dict[str, Any]:
-        """`options` checked against the component's signature and filled up with its defaults."""
+        """`options`, checked against the component's signature, with the defaults of all others."""
         known = self.defaults(name)
         for key, value in options.items():
             if key not in known:
@@ -88,9 +89,14 @@ class Registry(Generic[T]):
             known[key] = checked_like(known[key], value, f"option {key!r} of {self.kind} {name!r}")
         return known
 
+    def changed(self, name: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        """`options`, checked against the component's signature, without those that have their default value."""
+        defaults, given = self.defaults(name), self.complete(name, options)
+        return {key: given[key] for key in options if given[key] != defaults[key]}
+
 
 def checked_like(default: Any, value: Any, what: str) -> Any:
-    """`value` if it is of the default's type (an int may stand for a float), else a `UserError` naming `what`."""
+    """`value` if it has the type of the default (an int may stand for a float), else a `UserError` naming `what`."""
     wanted = type(default)
     if wanted is float and type(value) in (int, float):
         try:

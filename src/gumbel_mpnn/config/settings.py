@@ -1,13 +1,13 @@
-"""A run's settings: frozen, from tables of values, to JSON and to a fingerprint."""
+"""A run's settings: each declared once, with its default, its rule, its help and what runs made before it assume."""
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 from gumbel_mpnn._util.errors import UserError, did_you_mean
 from gumbel_mpnn.config.registry import checked_like
@@ -15,123 +15,207 @@ from gumbel_mpnn.config.registry import checked_like
 SCHEMA = 2
 """Raised when the same settings no longer mean the same numbers, so that old runs are not taken for new ones."""
 
+T = TypeVar("T")
+
+
+class Rule(NamedTuple):
+    """What a value must be."""
+
+    holds: Callable[[Any], bool]
+    wanted: str
+
+
+def one_of(*names: str) -> Rule:
+    """The value is one of these names."""
+    return Rule(lambda value: value in names, " or ".join(map(repr, names)))
+
+
+ABOVE_0 = Rule(lambda value: value > 0, "above 0")
+AT_LEAST_0 = Rule(lambda value: value >= 0, "0 or more")
+AT_LEAST_1 = Rule(lambda value: value >= 1, "1 or more")
+SHARE = Rule(lambda value: 0 <= value <= 1, "between 0 and 1")
+PROBABILITY = Rule(lambda value: 0 < value < 1, "between 0 and 1, neither included")
+NOTHING = object()
+
+
+def setting(default: T, help: str, rule: Rule | None = None, *, assumed: Any = NOTHING, option: str = "") -> T:
+    """Declare a setting; its type is that of the default.
+
+    Args:
+        default: Value where none is given.
+        help: One sentence for the user.
+        rule: What a value must be, beside its type.
+        assumed: What a fingerprint or record that does not name this setting stands for. A new setting needs it, so
+            that runs made without it are still found: it is what those runs did. It stays even if the default changes.
+        option: `component.name` where the value is an option of the component that another setting names, as
+            `candidates.per_node`.
+    """
+    return field(default=default, metadata={"help": help, "rule": rule, "assumed": assumed, "option": option})
+
 
 @dataclass(frozen=True)
 class DataSettings:
     """How the data set is read and split."""
 
-    protocol: str = ""
-    """Name of the split protocol; empty for the data set's own."""
-    features: str = "raw"
-    """`raw` or `row-normalized` (each node's features divided by the sum of their absolute values)."""
-    undirected: bool = True
+    protocol: str = setting("", "Name of the split protocol; empty for the data set's own.")
+    features: str = setting(
+        "raw",
+        "`raw`, or `row-normalized`: each node's features divided by the sum of their absolute values.",
+        one_of("raw", "row-normalized"),
+    )
+    undirected: bool = setting(True, "Whether every edge goes both ways.")
 
 
 @dataclass(frozen=True)
 class TrainSettings:
     """How a model is trained."""
 
-    lr: float = 1e-3
-    weight_decay: float = 0.0
-    epochs: int = 500
-    patience: int = 0
-    """Epochs without a better validation value after which a replica stops; 0 for never."""
-    eval_every: int = 1
-    tf32: bool = True
-    """Whether a GPU may multiply matrices in TF32, several times faster than float32; no effect on a CPU."""
-    bfloat16: bool = False
-    """Whether activations are kept in 16 bits where a layer can, with sums and parameters in 32: less memory and time
-    on a GPU, above all for a GCN."""
+    lr: float = setting(1e-3, "Learning rate of Adam.", ABOVE_0)
+    weight_decay: float = setting(0.0, "Weight decay of Adam.", AT_LEAST_0)
+    epochs: int = setting(500, "Largest number of epochs.", AT_LEAST_1)
+    patience: int = setting(
+        0, "Epochs without a better validation value after which a replica stops; 0 for never.", AT_LEAST_0
+    )
+    eval_every: int = setting(1, "Epochs between two evaluations.", AT_LEAST_1)
+    tf32: bool = setting(
+        True, "Whether a GPU may multiply matrices in TF32, several times faster than float32; no effect on a CPU."
+    )
+    bfloat16: bool = setting(
+        False,
+        "Whether activations are kept in 16 bits where a layer can, with sums and parameters in 32: less memory and"
+        " time on a GPU, above all for a GCN.",
+        assumed=False,
+    )
 
 
 @dataclass(frozen=True)
 class RewiringSettings:
     """How a graph is rewired while a model trains on it."""
 
-    candidates: str = "local"
-    """Which pairs may become edges: those of a candidate strategy, `none` for the given edges alone, or `data` for
-    those that the data bring, which is what it is by itself where they bring any and nothing else is asked for."""
-    per_node: int = 5
-    """Candidates for each node, for strategies that count by node."""
-    pairs: int = 0
-    """Candidates in all, for strategies that count so; 0 for twice the number of edges."""
-    similarity: str = "cosine"
-    """`cosine` or `dot` (the paper's), for strategies that compare features."""
-    scorer: str = "bilinear"
-    channels: int = 64
-    """Width of the features that a scorer compares."""
-    beliefs: str = "features"
-    """What a scorer takes for a node's class: `features` (a head that sees no edges) or `graph` (the model itself)."""
-    origin: str = "fixed"
-    """Whether given edges start likely and candidates unlikely: `fixed`, `learned` (may drift away), or `none`."""
-    keep: float = 0.95
-    """Probability of a given edge at the start."""
-    add: float = 0.05
-    """Probability of a candidate at the start."""
-    tau: float = 1.0
-    """Temperature at the first epoch, and throughout where no `tau_end` is given with it; the paper has 0.1."""
-    tau_end: float = 0.5
-    """Temperature at the last epoch, reached geometrically."""
-    hard: bool = True
-    """Weights 0 and 1 with a straight-through gradient; else relaxed weights."""
-    samples: int = 1
-    """Graphs drawn for each step."""
-    evaluation: str = "expected"
-    """The graph of evaluation: `threshold` (the pairs of probability ½ or more), `expected` or `mean_of_samples`."""
-    evaluation_samples: int = 8
-    regularizer: str = "none"
-    regularizer_weight: float = 0.0
-    target_degree: float = 5.0
-    """The degree that the regularizer `degree` (`dc`) asks of every node; 0 for 5 above the given graph's mean."""
-    prior: float = 0.0
-    """Weight of the pull towards the starting graph."""
-    agreement: float = 0.0
-    """Weight of the agreement between the predictions on several drawn graphs; needs `samples` of 2 or more."""
-    agreement_ramp: float = 0.0
-    """Share of the epochs over which that weight grows from 0: agreeing too early is agreeing on one class."""
-    lr: float = 0.01
-    """Learning rate of the scorer and the bias by origin, apart from the model's."""
-    weight_decay: float = 0.0
-    """Weight decay of the same."""
-    decoys: float = 0.0
-    """Random pairs mixed in as if they were given, up to this many for each edge: the scorer learns to tell them."""
-    decoy_weight: float = 1.0
-    """Weight of that lesson."""
+    candidates: str = setting(
+        "local",
+        "Which pairs may become edges: those of a candidate strategy, `none` for the given edges alone, or `data` for"
+        " those of the data, which is the default where the data bring candidates and no strategy is named.",
+        assumed="local",
+    )
+    per_node: int = setting(
+        5,
+        "Candidates for each node, for strategies that count by node.",
+        AT_LEAST_0,
+        assumed=5,
+        option="candidates.per_node",
+    )
+    pairs: int = setting(
+        0,
+        "Candidates in all, for strategies that count pairs; 0 for twice the number of edges.",
+        AT_LEAST_0,
+        assumed=0,
+        option="candidates.pairs",
+    )
+    similarity: str = setting(
+        "cosine",
+        "`cosine` or `dot` (the paper's), for strategies that compare features.",
+        one_of("cosine", "dot"),
+        assumed="cosine",
+        option="candidates.similarity",
+    )
+    scorer: str = setting("bilinear", "The edge model: how a pair of nodes is scored.", assumed="bilinear")
+    channels: int = setting(
+        64, "Width of the features that a scorer compares.", AT_LEAST_1, assumed=64, option="scorer.channels"
+    )
+    beliefs: str = setting(
+        "features",
+        "Where a scorer takes class probabilities from: `features` (a head that sees no edges) or `graph` (the model"
+        " itself).",
+        one_of("features", "graph"),
+        assumed="features",
+    )
+    origin: str = setting(
+        "fixed",
+        "Whether given edges start likely and candidates unlikely: `fixed`, `learned` (a trainable bias), or `none`.",
+        one_of("fixed", "learned", "none"),
+        assumed="fixed",
+    )
+    keep: float = setting(0.95, "Probability of a given edge at the start.", PROBABILITY, assumed=0.95)
+    add: float = setting(0.05, "Probability of a candidate at the start.", PROBABILITY, assumed=0.05)
+    tau: float = setting(
+        1.0,
+        "Temperature at the first epoch, and throughout where `tau_end` is not given with it; the paper has 0.1.",
+        ABOVE_0,
+        assumed=1.0,
+    )
+    tau_end: float = setting(0.5, "Temperature at the last epoch, reached geometrically.", ABOVE_0, assumed=0.5)
+    hard: bool = setting(
+        True, "Weights 0 and 1 with a straight-through gradient; otherwise relaxed weights.", assumed=True
+    )
+    samples: int = setting(1, "Graphs drawn in each step.", AT_LEAST_1, assumed=1)
+    evaluation: str = setting(
+        "expected",
+        "The graph of evaluation: `threshold` (pairs of probability ½ or more), `expected` or `mean_of_samples`.",
+        one_of("threshold", "expected", "mean_of_samples"),
+        assumed="expected",
+    )
+    evaluation_samples: int = setting(8, "Graphs of a `mean_of_samples`.", AT_LEAST_1, assumed=8)
+    regularizer: str = setting("none", "Name of the regularizer, or `none`.", assumed="none")
+    regularizer_weight: float = setting(
+        0.0, "Weight of the regularizer in the loss.", AT_LEAST_0, assumed=0.0, option="regularizer.weight"
+    )
+    target_degree: float = setting(
+        5.0,
+        "Degree that the regularizer `degree` (`dc`) asks of every node; 0 for 5 above the given graph's mean.",
+        AT_LEAST_0,
+        assumed=5.0,
+        option="regularizer.target",
+    )
+    prior: float = setting(0.0, "Weight of the pull towards the starting graph.", AT_LEAST_0, assumed=0.0)
+    agreement: float = setting(
+        0.0,
+        "Weight of the agreement between predictions on several drawn graphs; needs `samples` of 2 or more.",
+        AT_LEAST_0,
+        assumed=0.0,
+    )
+    agreement_ramp: float = setting(
+        0.0, "Share of the epochs over which the weight of the agreement grows from 0.", SHARE, assumed=0.0
+    )
+    lr: float = setting(0.01, "Learning rate of the scorer and of the bias by origin.", ABOVE_0, assumed=0.01)
+    weight_decay: float = setting(0.0, "Weight decay of the scorer and of the bias by origin.", AT_LEAST_0, assumed=0.0)
+    decoys: float = setting(
+        0.0,
+        "Random pairs shown to the scorer as if they were given edges, up to this many for each edge.",
+        AT_LEAST_0,
+        assumed=0.0,
+    )
+    decoy_weight: float = setting(1.0, "Weight of the decoy loss.", AT_LEAST_0, assumed=1.0)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Options of the candidate strategy, scorer and regularizer that are not the default, as `regularizer.margin`."""
+
+    def options_of(self, component: str, known: Collection[str]) -> dict[str, Any]:
+        """Options of the `component` (`candidates`, `scorer` or `regularizer`), as far as it has them among `known`.
+
+        Args:
+            component: Name of the setting that names the component.
+            known: Names of the options that the component takes.
+        """
+        shared = {option: getattr(self, name) for option, name in SHARED_OPTIONS.items()}
+        every = _of(component, shared) | self.own_options(component)
+        return {name: value for name, value in every.items() if name in known}
+
+    def own_options(self, component: str) -> dict[str, Any]:
+        """Options of the `component` that have no setting of their own."""
+        return _of(component, self.options)
 
 
-ASSUMED: Mapping[str, Mapping[str, Any]] = {
-    "train": {"bfloat16": False},
-    "rewiring": {
-        "candidates": "local",
-        "per_node": 5,
-        "pairs": 0,
-        "similarity": "cosine",
-        "scorer": "bilinear",
-        "channels": 64,
-        "beliefs": "features",
-        "origin": "fixed",
-        "keep": 0.95,
-        "add": 0.05,
-        "tau": 1.0,
-        "tau_end": 0.5,
-        "hard": True,
-        "samples": 1,
-        "evaluation": "expected",
-        "evaluation_samples": 8,
-        "regularizer": "none",
-        "regularizer_weight": 0.0,
-        "target_degree": 5.0,
-        "prior": 0.0,
-        "agreement": 0.0,
-        "agreement_ramp": 0.0,
-        "lr": 0.01,
-        "weight_decay": 0.0,
-        "decoys": 0.0,
-        "decoy_weight": 1.0,
-    },
+def _of(component: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of one component, without its name."""
+    return {key.partition(".")[2]: value for key, value in options.items() if key.startswith(f"{component}.")}
+
+
+COMPONENTS = ("candidates", "scorer", "regularizer")
+"""Rewiring settings that name a component with options of its own."""
+SHARED_OPTIONS = {
+    item.metadata["option"]: item.name for item in dataclasses.fields(RewiringSettings) if item.metadata.get("option")
 }
-"""What a fingerprint or record that does not name a setting stands for, so that a new setting does not orphan the runs
-made without it: whoever adds one adds here what those runs did. Never changed, even where a default is."""
+"""Options of components that have a setting of their own: `candidates.per_node` → `per_node`."""
 
 
 @dataclass(frozen=True)
@@ -145,10 +229,10 @@ class Settings:
     data: DataSettings = field(default_factory=DataSettings)
     train: TrainSettings = field(default_factory=TrainSettings)
     rewiring: RewiringSettings | None = None
-    """None for models that take the graph as it is."""
+    """None for models that do not rewire the graph."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values; `from_dict` is the way back."""
+        """Plain JSON values; `from_dict` reads them back."""
         values = {
             "dataset": self.dataset,
             "model": {"name": self.model, **self.options},
@@ -156,21 +240,28 @@ class Settings:
             "train": dataclasses.asdict(self.train),
         }
         if self.rewiring is not None:
-            values["rewiring"] = dataclasses.asdict(self.rewiring)
+            rewiring = dataclasses.asdict(self.rewiring)
+            options = rewiring.pop("options")
+            values["rewiring"] = {**rewiring, **options}
         return values
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Settings:
-        """Settings as `to_dict` wrote them, perhaps before some of them were there."""
+        """Settings as `to_dict` wrote them, perhaps before some of them existed."""
         values = {table: {**ASSUMED[table], **of} if table in ASSUMED else of for table, of in values.items()}
         options = dict(values["model"])
+        rewiring = None
+        if "rewiring" in values:
+            plain = {name: value for name, value in values["rewiring"].items() if "." not in name}
+            dotted = {name: value for name, value in values["rewiring"].items() if "." in name}
+            rewiring = RewiringSettings(**plain, options=dotted)
         return cls(
             dataset=values["dataset"],
             model=options.pop("name"),
             options=options,
             data=DataSettings(**values["data"]),
             train=TrainSettings(**values["train"]),
-            rewiring=RewiringSettings(**values["rewiring"]) if "rewiring" in values else None,
+            rewiring=rewiring,
         )
 
     def fingerprint(self, data_hash: str) -> str:
@@ -185,43 +276,55 @@ class Settings:
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
+def _assumed(table: type) -> dict[str, Any]:
+    declared = {item.name: item.metadata.get("assumed", NOTHING) for item in dataclasses.fields(table)}
+    return {name: value for name, value in declared.items() if value is not NOTHING}
+
+
+TABLES: Mapping[str, Any] = {"data": DataSettings, "train": TrainSettings, "rewiring": RewiringSettings}
+ASSUMED: Mapping[str, Mapping[str, Any]] = {
+    name: assumed for name, table in TABLES.items() if (assumed := _assumed(table))
+}
+"""What a fingerprint or record that does not name a setting stands for, by table."""
+
+
 def resolve(
     dataset: str,
     model: str,
-    sections: Mapping[str, Any],
+    tables: Mapping[str, Any],
     complete: Callable[[str, Mapping[str, Any]], Mapping[str, Any]],
     rewires: bool = False,
 ) -> Settings:
     """Settings from the tables `data`, `model`, `train` and, for a model that `rewires`, `rewiring`.
 
-    `complete` checks and fills the model's options.
+    `complete` checks the model's options and adds those that are not given.
     """
-    tables = ("data", "model", "train", *(["rewiring"] if rewires else []))
-    for name in sections:
+    known = ("data", "model", "train", *(["rewiring"] if rewires else []))
+    for name in tables:
         if name == "rewiring" and not rewires:
-            raise UserError(f"model {model!r} does not rewire the graph: it takes no setting of the table 'rewiring'")
-        if name not in tables:
-            raise UserError(f"there is no setting {name!r}: {did_you_mean(name, tables)}")
-    settings = Settings(
+            raise UserError(f"model {model!r} does not rewire the graph: it has no settings in the table 'rewiring'")
+        if name not in known:
+            raise UserError(f"there is no setting {name!r}: {did_you_mean(name, known)}")
+    return Settings(
         dataset=dataset,
         model=model,
-        options=complete(model, sections.get("model", {})),
-        data=_fill(DataSettings(), "data", sections.get("data", {})),
-        train=_fill(TrainSettings(), "train", sections.get("train", {})),
-        rewiring=rewiring_settings(sections.get("rewiring", {})) if rewires else None,
+        options=complete(model, tables.get("model", {})),
+        data=_fill(DataSettings(), "data", tables.get("data", {})),
+        train=_fill(TrainSettings(), "train", tables.get("train", {})),
+        rewiring=rewiring_settings(tables.get("rewiring", {})) if rewires else None,
     )
-    _check_values(settings)
-    return settings
 
 
 def rewiring_settings(values: Mapping[str, Any]) -> RewiringSettings:
-    """Rewiring settings with some values changed; unknown names are answered with a suggestion.
+    """Rewiring settings with some values changed.
 
-    What would have no effect is refused: a regularizer and its weight belong together (0 switches it off), and an
-    agreement needs several samples.
+    Settings without effect are refused: a regularizer needs a weight (0 switches it off), a weight needs a regularizer,
+    and an agreement needs several samples.
     """
-    settings: RewiringSettings = _fill(RewiringSettings(), "rewiring", constant_temperature(values))
-    _check(settings, "rewiring", _REWIRING_RULES)
+    values = {SHARED_OPTIONS.get(name, name): value for name, value in constant_temperature(values).items()}
+    options = {name: value for name, value in values.items() if name.startswith(tuple(f"{c}." for c in COMPONENTS))}
+    plain = {name: value for name, value in values.items() if name not in options}
+    settings: RewiringSettings = dataclasses.replace(_fill(RewiringSettings(), "rewiring", plain), options=options)
     if settings.regularizer != "none" and "regularizer_weight" not in values:
         raise UserError(f"the regularizer {settings.regularizer!r} needs its weight: set rewiring.regularizer_weight")
     if settings.regularizer_weight and "regularizer" not in values:
@@ -232,67 +335,20 @@ def rewiring_settings(values: Mapping[str, Any]) -> RewiringSettings:
 
 
 def constant_temperature(values: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Rewiring settings in which `tau` without a `tau_end` stands for both."""
+    """Rewiring settings in which `tau` without `tau_end` stands for both."""
     return {"tau_end": values["tau"], **values} if "tau" in values else values
 
 
-def _fill(defaults: Any, section: str, values: Mapping[str, Any]) -> Any:
-    known = {item.name: getattr(defaults, item.name) for item in dataclasses.fields(defaults)}
-    for key, value in values.items():
-        if key not in known:
-            raise UserError(f"there is no setting '{section}.{key}': {did_you_mean(key, known)}")
-        known[key] = checked_like(known[key], value, f"setting '{section}.{key}'")
-    return dataclasses.replace(defaults, **known)
-
-
-def _check_values(settings: Settings) -> None:
-    _check(settings.data, "data", {"features": _one_of("raw", "row-normalized")})
-    _check(settings.train, "train", _TRAIN_RULES)
-
-
-def _check(values: Any, section: str, rules: Mapping[str, tuple[Callable[[Any], bool], str]]) -> None:
-    for key, (holds, wanted) in rules.items():
-        value = getattr(values, key)
-        if not holds(value):
-            raise UserError(f"setting '{section}.{key}' must be {wanted}, but is {value!r}")
-
-
-def _one_of(*names: str) -> tuple[Callable[[Any], bool], str]:
-    return lambda value: value in names, " or ".join(map(repr, names))
-
-
-_ABOVE_0: tuple[Callable[[Any], bool], str] = (lambda value: value > 0, "above 0")
-_AT_LEAST_0: tuple[Callable[[Any], bool], str] = (lambda value: value >= 0, "0 or more")
-_AT_LEAST_1: tuple[Callable[[Any], bool], str] = (lambda value: value >= 1, "1 or more")
-_SHARE: tuple[Callable[[Any], bool], str] = (lambda value: 0 < value < 1, "between 0 and 1, neither included")
-_TRAIN_RULES = {
-    "lr": _ABOVE_0,
-    "weight_decay": _AT_LEAST_0,
-    "epochs": _AT_LEAST_1,
-    "patience": _AT_LEAST_0,
-    "eval_every": _AT_LEAST_1,
-}
-_REWIRING_RULES = {
-    "per_node": _AT_LEAST_0,
-    "pairs": _AT_LEAST_0,
-    "similarity": _one_of("cosine", "dot"),
-    "channels": _AT_LEAST_1,
-    "beliefs": _one_of("features", "graph"),
-    "origin": _one_of("fixed", "learned", "none"),
-    "keep": _SHARE,
-    "add": _SHARE,
-    "tau": _ABOVE_0,
-    "tau_end": _ABOVE_0,
-    "samples": _AT_LEAST_1,
-    "evaluation": _one_of("threshold", "expected", "mean_of_samples"),
-    "evaluation_samples": _AT_LEAST_1,
-    "regularizer_weight": _AT_LEAST_0,
-    "target_degree": _AT_LEAST_0,
-    "prior": _AT_LEAST_0,
-    "agreement": _AT_LEAST_0,
-    "agreement_ramp": (lambda value: 0 <= value <= 1, "between 0 and 1"),
-    "lr": _ABOVE_0,
-    "weight_decay": _AT_LEAST_0,
-    "decoys": _AT_LEAST_0,
-    "decoy_weight": _AT_LEAST_0,
-}
+def _fill(defaults: Any, table: str, values: Mapping[str, Any]) -> Any:
+    """`defaults` with these values, each checked against its declaration."""
+    declared = {item.name: item for item in dataclasses.fields(defaults) if "help" in item.metadata}
+    changes = {}
+    for name, value in values.items():
+        if name not in declared:
+            raise UserError(f"there is no setting '{table}.{name}': {did_you_mean(name, declared)}")
+        what = f"setting '{table}.{name}'"
+        changes[name] = checked_like(getattr(defaults, name), value, what)
+        rule = declared[name].metadata["rule"]
+        if rule is not None and not rule.holds(changes[name]):
+            raise UserError(f"{what} must be {rule.wanted}, but is {changes[name]!r}")
+    return dataclasses.replace(defaults, **changes)

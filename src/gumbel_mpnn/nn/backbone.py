@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import inspect
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any
 
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from gumbel_mpnn._util.errors import UserError, check_at_least, check_between, check_whole, did_you_mean
-from gumbel_mpnn.config.registry import Registry
+from gumbel_mpnn.config import Registry
 from gumbel_mpnn.graph import PairGraph, WeightedGraph
 from gumbel_mpnn.nn.activation import activate, dropout, dropout_features
 from gumbel_mpnn.nn.convs import Conv, DenseConv, GATConv, GCNConv, SAGEConv
 from gumbel_mpnn.nn.features import SparseFeatures
 from gumbel_mpnn.nn.inputs import model_input
-from gumbel_mpnn.nn.modules import Linear, ReplicaModule, cross_entropy, make_norm
+from gumbel_mpnn.nn.model import TrainableModel, models
+from gumbel_mpnn.nn.modules import Linear, cross_entropy, make_norm
 from gumbel_mpnn.nn.replica_rng import ReplicaRNG, replica_seeds
 
 
-class Backbone(ReplicaModule, ABC):
+class Backbone(TrainableModel):
     """`num_layers` times layer → norm → ReLU → dropout, then a linear head.
 
     All arguments but the first go by name: PyG's models, with which the names are shared, have them in another order.
@@ -40,8 +41,6 @@ class Backbone(ReplicaModule, ABC):
         replicas: Train R models at once: the output is [R, N, out]; None is one model with output [N, out].
         seeds: One for each replica; drawn from torch's global generator when not given.
     """
-
-    rewires: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -141,7 +140,7 @@ class Backbone(ReplicaModule, ABC):
         return f"{type(self).__name__}({width} wide, {len(self.convs)} layers, {classes} classes{many})"
 
 
-backbones: Registry[Backbone] = Registry("model", reserved=("replicas", "seeds"))
+backbones: Registry[Backbone] = Registry("model", reserved=("replicas", "seeds"), parent=models)
 
 
 def make_backbone(

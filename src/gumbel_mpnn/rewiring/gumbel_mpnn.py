@@ -1,4 +1,12 @@
-"""GumbelMPNN: a message-passing network on a graph that is rewired while it trains."""
+"""Gumbel-MPNN: a message-passing network on a graph that it rewires while it trains.
+
+One training step, as in `GumbelMPNN.training_loss`:
+
+    score      θ = edge model(features, class beliefs) + bias by origin, a logit for every pair    edge_models, rewirer
+    draw       w = binary concrete sample of θ at temperature τ, 0 or 1 forward, soft backward     sampler
+    classify   logits = backbone(features, graph with weights w)                                   nn
+    penalise   cross-entropy + Σ λ_k · term_k, regularizers of the graph among the terms           terms, regularizers
+"""
 
 from __future__ import annotations
 
@@ -12,26 +20,39 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn._util.tensor_cache import TensorCache
-from gumbel_mpnn.config import RewiringSettings
+from gumbel_mpnn.candidates.chosen import with_candidates
+from gumbel_mpnn.config import RewiringSettings, Settings
 from gumbel_mpnn.graph import PairGraph, WeightedGraph
 from gumbel_mpnn.nn import ReplicaRNG, SparseFeatures, backbones, make_backbone
-from gumbel_mpnn.nn.modules import cross_entropy, evaluating
+from gumbel_mpnn.nn.model import Report, TrainableModel, models
+from gumbel_mpnn.nn.modules import evaluating
 from gumbel_mpnn.rewiring.decoys import Decoys
-from gumbel_mpnn.rewiring.regularizers import Degree, Prior, Regularizer, agreement, regularizers
+from gumbel_mpnn.rewiring.regularizers import Prior, regularizers
 from gumbel_mpnn.rewiring.rewired_graph import RewiredGraph
 from gumbel_mpnn.rewiring.rewiring_model import OF_THE_REWIRER, RewiringModel, own_settings
+from gumbel_mpnn.rewiring.terms import (
+    Agreement,
+    BeliefLoss,
+    Classification,
+    DecoyLoss,
+    Draw,
+    Regularization,
+    Step,
+    Term,
+)
 
 OF_SAMPLING = ("beliefs", "evaluation_samples")
-"""Settings that act in a loop of one's own beside those of the rewirer."""
-SETTINGS = frozenset(field.name for field in fields(RewiringSettings))
+"""Settings that act in a training loop of the user's, beside those of the rewirer."""
+SETTINGS = frozenset(field.name for field in fields(RewiringSettings)) - {"options"}
 
 
-class GumbelMPNN(RewiringModel):
+@models.register("gumbel-mpnn", passes_on=backbones.all_defaults)
+class GumbelMPNN(RewiringModel, TrainableModel):
     """A backbone and the rewirer that chooses its edges, trained together; all arguments but the first go by name.
 
-    In a loop of your own add `auxiliary_loss` to your loss, and set `progress` if the temperature is to fall. Graphs
-    and dropout are drawn from the model's own `rng`, whose `get_state` and `set_state` save and rewind them; what
-    computes a pass twice, as `torch.utils.checkpoint` does, draws another graph the second time.
+    In a training loop of your own, add `auxiliary_loss` to your loss, and set `progress` if the temperature should
+    fall. Graphs and dropout are drawn from the model's own `rng`; its `get_state` and `set_state` save and restore it.
+    Do not wrap the model in `torch.utils.checkpoint`: the second pass would draw another graph than the first.
 
     Args:
         in_channels: Number of features of a node.
@@ -44,14 +65,14 @@ class GumbelMPNN(RewiringModel):
         residual: Add a linear map of a layer's input to its output.
         input_layer: Begin with a linear map to `hidden_channels` and dropout.
         input_dropout: Share of the features dropped.
-        heads: Of `gat`, which shares out `hidden_channels` among them; the other backbones pass it over.
+        heads: Number of attention heads of `gat`, which divides `hidden_channels` among them; others ignore it.
         replicas: Train R models at once: the output is [R, N, out]; None is one model with output [N, out].
-        seeds: One for each replica; drawn from torch's global generator when not given. Of those the graphs of a
-            `mean_of_samples` are drawn, so that they are part of such a model's state.
-        rewiring: How the graph is rewired, all settings at once as `fit` has them; what is about training in them
-            (penalties, samples, decoys) acts through `training_loss`, not through `forward`.
-        **settings: Single settings of `RewiringSettings` that act in a loop of your own, as `tau=0.5`, laid over its
-            defaults; not together with `rewiring`. Options that only a backbone of one's own has go here too.
+        seeds: One for each replica; drawn from torch's global generator if not given. With the evaluation
+            `mean_of_samples` they decide the graphs of evaluation and are part of the model's state.
+        rewiring: All rewiring settings at once, as `fit` has them; those about training (penalties, samples, decoys)
+            act through `training_loss`, not through `forward`.
+        **settings: Single settings of `RewiringSettings` that act in a training loop of your own, as `tau=0.5`, and
+            options of backbones that are not named above; not together with `rewiring`.
     """
 
     rewires: ClassVar[bool] = True
@@ -103,13 +124,29 @@ class GumbelMPNN(RewiringModel):
             also=(*OF_THE_REWIRER, *OF_SAMPLING),
         )
         self._add_rewirer(in_channels, out_channels)
-        self.regularizers = _make_regularizers(self.settings)
+        self.terms = make_terms(self.settings)
         drawn_in_evaluation = self.settings.evaluation == "mean_of_samples"
         # Predictions then depend on the seeds: they are part of the state.
         self.register_buffer("evaluation_seeds", torch.tensor(self.backbone.seeds) if drawn_in_evaluation else None)
         self._evaluation_rng: ReplicaRNG | None = None
         self._decoyed: TensorCache[Decoys] = TensorCache()
         self.reset_parameters()
+
+    @classmethod
+    def prepare(cls, data: Data, settings: Settings, report: Report | None = None) -> Data:
+        """The graph with the candidates that the settings name."""
+        assert settings.rewiring is not None
+        return with_candidates(data, settings.rewiring)
+
+    def parameter_groups(self, settings: Settings) -> list[dict[str, Any]]:
+        """The rewirer has a learning rate and a weight decay of its own."""
+        assert settings.rewiring is not None
+        rewirer = list(self.rewirer.parameters())
+        apart = set(map(id, rewirer))
+        others = [parameter for parameter in self.parameters() if id(parameter) not in apart]
+        groups = [(others, settings.train.lr, settings.train.weight_decay)]
+        groups += [(rewirer, settings.rewiring.lr, settings.rewiring.weight_decay)]
+        return [{"params": params, "lr": lr, "weight_decay": decay} for params, lr, decay in groups if params]
 
     def reset_parameters(self) -> None:
         """Draw all parameters anew from the replicas' seeds."""
@@ -118,8 +155,27 @@ class GumbelMPNN(RewiringModel):
 
     @property
     def rng(self) -> ReplicaRNG:
-        """Random streams of training, one per replica."""
+        """The random numbers of training."""
         return self.backbone.rng
+
+    def training_loss(
+        self, x: Tensor | SparseFeatures, graph: PairGraph, y: Tensor, train_mask: Tensor, progress: Tensor
+    ) -> Tensor:
+        """Score all pairs, draw graphs, classify on each, and penalise: the loss of every replica, [R]."""
+        flood = self._decoys(graph).draw(self.rng) if self.settings.decoys else None
+        graph = graph if flood is None else flood.decoys.graph
+        nodes, belief_logits = self._view(x, graph, flood)
+        theta = self.rewirer(nodes, graph)
+        draws = []
+        for _ in range(self.settings.samples):
+            drawn = self.rewirer.draw(theta, graph, self.rng, progress)
+            drawn = drawn if flood is None else replace(drawn, weight=drawn.weight * flood.present)
+            draws.append(Draw(drawn, self._classify(x, drawn)))
+        step = Step(theta, draws, y, train_mask, progress, belief_logits, flood)
+        loss: Tensor = theta.new_zeros(len(theta))
+        for term in self.terms:
+            loss = loss + term(step)
+        return loss
 
     @overload
     def forward(
@@ -149,54 +205,28 @@ class GumbelMPNN(RewiringModel):
     ) -> Tensor | tuple[Tensor, RewiredGraph]:
         """Logits of every node, and the graph they were made on if asked for.
 
-        In training one graph is drawn; in evaluation the graph is the one that `evaluation` names. A
-        `mean_of_samples` is the logarithm of the mean prediction over several graphs, and the graph is their mean.
+        In training one graph is drawn; in evaluation the setting `evaluation` names the graph. For `mean_of_samples`
+        the logits are the logarithm of the mean prediction over several graphs, and the graph is their mean.
 
         Args:
             x: Features [N, in] (dense or sparse), or a whole `Data` with candidates.
-            edge_index: The graph: edges [2, E], to drop some of, or a `PairGraph`; that of the `Data` by default, as
-                undirected: for a directed graph give `PairGraph.of(data, undirected=False)`.
-            edge_weight: With edges a weight for each of them, [E]; a `Data` and a `PairGraph` bring their own.
-            return_graph: Whether to give the rewired graph too.
+            edge_index: Edges [2, E] or a `PairGraph`; by default those of the `Data`, as undirected. For a directed
+                graph give `PairGraph.of(data, undirected=False)`.
+            edge_weight: Weights [E] of an `edge_index`; a `Data` and a `PairGraph` have their own.
+            return_graph: Whether to return the rewired graph too.
         """
         x, graph = self._read(x, edge_index, edge_weight)
         rewired = self._rewired(x, graph)
         if not self.training and self.settings.evaluation == "mean_of_samples":
             logits, rewired = self._mean_of_samples(x, rewired)
         else:
-            logits = self._on(x, rewired)
+            logits = self._classify(x, rewired)
         logits = self._without_axis(logits)
         return (logits, rewired) if return_graph else logits
 
-    def training_loss(
-        self, x: Tensor | SparseFeatures, graph: PairGraph, y: Tensor, train_mask: Tensor, progress: Tensor
-    ) -> Tensor:
-        """Cross-entropy on drawn graphs plus the weighted penalties, for each replica, [R]."""
-        flood = self._decoys(graph).draw(self.rng) if self.settings.decoys else None
-        graph = graph if flood is None else flood.decoys.graph
-        nodes, belief_logits = self._view(x, graph, flood)
-        theta = self.rewirer(nodes, graph)
-        loss: Tensor = theta.new_zeros(len(theta))
-        if belief_logits is not None:
-            loss = loss + cross_entropy(belief_logits, y, train_mask)
-        if flood is not None:
-            loss = loss + self.settings.decoy_weight * flood.loss(theta)
-        outputs = []
-        for _ in range(self.settings.samples):
-            drawn = self.rewirer.sampled(theta, graph, self.rng, progress)
-            if flood is not None:
-                drawn = replace(drawn, weight=drawn.weight * flood.present)
-            logits = self._on(x, drawn)
-            outputs.append(logits)
-            each = cross_entropy(logits, y, train_mask)
-            for regularizer in self.regularizers:
-                each = each + regularizer.weighted(logits, drawn, y, train_mask)
-            loss = loss + each / self.settings.samples
-        if self.settings.agreement and len(outputs) > 1:
-            ramp = self.settings.agreement_ramp
-            grown = (progress / ramp).clamp(max=1) if ramp else 1.0
-            loss = loss + grown * (self.settings.agreement * agreement(outputs))
-        return loss
+    def _classify(self, x: Tensor | SparseFeatures, rewired: RewiredGraph) -> Tensor:
+        """Logits [R, N, C] of the backbone on a rewired graph."""
+        return self.backbone.compute(x, WeightedGraph(rewired.graph, rewired.weight, x.dtype))
 
     def _decoys(self, graph: PairGraph) -> Decoys:
         """The graph with decoys, laid out once."""
@@ -204,14 +234,11 @@ class GumbelMPNN(RewiringModel):
 
     @torch.no_grad()
     def _beliefs(self, x: Tensor | SparseFeatures, graph: PairGraph, given: Tensor) -> Tensor:
-        """Class probabilities of the backbone on the given edges, where the scorer looks at them."""
+        """Class probabilities of the backbone on the given edges, if the edge model uses them."""
         if not self.rewirer.scorer.uses_beliefs:
             return super()._beliefs(x, graph, given)
         with evaluating(self.backbone):
             return self.backbone.compute(x, WeightedGraph(graph, given, x.dtype)).softmax(-1)
-
-    def _on(self, x: Tensor | SparseFeatures, rewired: RewiredGraph) -> Tensor:
-        return self.backbone.compute(x, WeightedGraph(rewired.graph, rewired.weight, x.dtype))
 
     def _mean_of_samples(self, x: Tensor | SparseFeatures, rewired: RewiredGraph) -> tuple[Tensor, RewiredGraph]:
         """Logarithm of the mean prediction over several graphs, the same at every evaluation, and their mean."""
@@ -223,13 +250,13 @@ class GumbelMPNN(RewiringModel):
         rng.rewind()
         total, weight = theta.new_zeros(()), torch.zeros_like(theta)
         for _ in range(count):
-            drawn = self.rewirer.sampled(theta, rewired.graph, rng, 1.0)
-            total = total + self._on(x, drawn).softmax(-1)
+            drawn = self.rewirer.draw(theta, rewired.graph, rng, 1.0)
+            total = total + self._classify(x, drawn).softmax(-1)
             weight = weight + drawn.weight
         return (total / count).clamp(min=1e-12).log(), replace(rewired, weight=weight / count)
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
-        """Take the seeds of evaluation from a state that has them; older ones, and other evaluations, do without."""
+        """Read the seeds of evaluation from a state that has them; older states and other evaluations have none."""
         name = f"{prefix}evaluation_seeds"
         if self.evaluation_seeds is None:
             state_dict.pop(name, None)
@@ -242,22 +269,19 @@ class GumbelMPNN(RewiringModel):
         return f"GumbelMPNN({self.backbone}, scorer={self.settings.scorer!r})"
 
 
-def _make_regularizers(settings: RewiringSettings) -> list[Regularizer]:
-    """The penalties that the settings ask for, with their weights."""
-    chosen: list[Regularizer] = []
-    if settings.regularizer != "none":
-        if settings.regularizer.lower() in ("prior", "agreement"):
-            raise UserError(f"set rewiring.{settings.regularizer} to its weight rather than naming it as regularizer")
-        if settings.regularizer_weight:
-            chosen.append(_named(settings))
+def make_terms(settings: RewiringSettings) -> list[Term]:
+    """The terms of the loss that the settings ask for."""
+    terms: list[Term] = [BeliefLoss()]
+    if settings.decoys:
+        terms.append(DecoyLoss(settings.decoy_weight))
+    terms.append(Classification())
+    if settings.regularizer.lower() in ("prior", "agreement"):
+        raise UserError(f"set rewiring.{settings.regularizer} to its weight rather than naming it as regularizer")
+    if settings.regularizer != "none" and settings.regularizer_weight:
+        options = settings.options_of("regularizer", regularizers.defaults(settings.regularizer))
+        terms.append(Regularization(regularizers[settings.regularizer](**options)))
     if settings.prior:
-        chosen.append(Prior(settings.prior, keep=settings.keep, add=settings.add))
-    return chosen
-
-
-def _named(settings: RewiringSettings) -> Regularizer:
-    """The regularizer that the settings name."""
-    kind = regularizers[settings.regularizer]
-    if issubclass(kind, Degree):
-        return kind(settings.regularizer_weight, target=settings.target_degree)
-    return kind(settings.regularizer_weight)
+        terms.append(Regularization(Prior(settings.prior, keep=settings.keep, add=settings.add)))
+    if settings.agreement and settings.samples > 1:
+        terms.append(Agreement(settings.agreement, settings.agreement_ramp))
+    return terms

@@ -32,7 +32,10 @@ class Rewirer(ReplicaModule):
     def __init__(self, num_features: int, num_classes: int, replicas: int, settings: RewiringSettings) -> None:
         super().__init__()
         self.settings = settings
-        self.scorer: Scorer = scorers[settings.scorer](replicas, num_features, num_classes, settings.channels)
+        options = settings.options_of("scorer", scorers.defaults(settings.scorer))
+        self.scorer: Scorer = scorers[settings.scorer](
+            replicas, num_features, num_classes, settings.channels, **options
+        )
         bias = torch.empty(replicas, 2)
         if settings.origin == "learned":
             self.origin = nn.Parameter(bias)
@@ -57,11 +60,11 @@ class Rewirer(ReplicaModule):
         first, last = self.settings.tau, self.settings.tau_end
         return first * (last / first) ** progress if first != last else first
 
-    def sampled(self, theta: Tensor, graph: PairGraph, rng: ReplicaRNG, progress: Tensor | float) -> RewiredGraph:
+    def draw(self, theta: Tensor, graph: PairGraph, rng: ReplicaRNG, progress: Tensor | float) -> RewiredGraph:
         """One graph drawn for each replica."""
         return RewiredGraph(graph, theta, sample(theta, self.temperature(progress), rng, hard=self.settings.hard))
 
-    def without_noise(self, theta: Tensor, graph: PairGraph) -> RewiredGraph:
+    def evaluate(self, theta: Tensor, graph: PairGraph) -> RewiredGraph:
         """The graph of evaluation: by `threshold` pairs of probability ½ or more, else all weighed by it."""
         weight = theta.sigmoid()
         if self.settings.evaluation == "threshold":

@@ -126,8 +126,8 @@ class RewiringModel(ReplicaModule, ABC):
         """One draw in training, the graph that `evaluation` names otherwise."""
         theta = self.rewirer(self._view(x, graph)[0], graph)
         if self.training:
-            return self.rewirer.sampled(theta, graph, self.rng, self.progress)
-        return self.rewirer.without_noise(theta, graph)
+            return self.rewirer.draw(theta, graph, self.rng, self.progress)
+        return self.rewirer.evaluate(theta, graph)
 
     def _view(
         self, x: Tensor | SparseFeatures, graph: PairGraph, flood: Flood | None = None

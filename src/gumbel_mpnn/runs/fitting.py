@@ -6,6 +6,7 @@ import tempfile
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -15,22 +16,21 @@ from torch_geometric.data import Data
 from gumbel_mpnn._util.errors import DataWarning, DivergedError, UserError
 from gumbel_mpnn.config import Replica, Settings
 from gumbel_mpnn.data.names import node_ids_of
-from gumbel_mpnn.runs.outcome_record import record_of
 from gumbel_mpnn.runs.reader import DataReader, Transform
 from gumbel_mpnn.runs.run import Run
-from gumbel_mpnn.runs.store import SettingFolder
-from gumbel_mpnn.runs.wanted import Wanted
-from gumbel_mpnn.runs.work_queue import BusyError, Claims
+from gumbel_mpnn.runs.spec import RunSpec, Workload
+from gumbel_mpnn.runs.store import SettingFolder, record_of
+from gumbel_mpnn.runs.work_queue import BusyError, WorkQueue
 from gumbel_mpnn.training import Task, pick_device, prepare, train
 from gumbel_mpnn.training.free_memory import available_bytes
 from gumbel_mpnn.training.memory import bytes_per_replica, group_size, group_size_of_a_cpu
 
 
 class Monitor(Protocol):
-    """Told how a setting's runs come along."""
+    """Called while the runs of a setting are trained."""
 
     def prepare(self, done: int, total: int) -> None:
-        """The graph of `sdrf` is made, before training begins: so many steps are done."""
+        """Called while SDRF rewires the graph, before training begins, with the steps done."""
 
     def begin(self, settings: Settings, replicas: int, finished: int, groups: int, bytes_needed: int) -> None:
         """Training of one setting begins; `finished` of its replicas were found done."""
@@ -42,10 +42,37 @@ class Monitor(Protocol):
         """The group has done `epoch` epochs; `best` is its mean best validation value."""
 
     def wait(self) -> None:
-        """Another process trains what is missing; its end is waited for."""
+        """Another process trains what is missing, and this one waits for it."""
 
     def end(self, run: Run) -> None:
         """All replicas are done."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where and how runs are made, which does not change their numbers."""
+
+    runs: str | Path | None = None
+    """Folder that keeps the runs; None for a temporary one that lives as long as the result."""
+    experiment: str = "train"
+    """Folder within `runs`."""
+    device: str = "auto"
+    """`cpu`, `cuda`, or `auto` for a GPU if there is one."""
+    memory: int | None = None
+    """Bytes that training may use; by default all that is free."""
+    monitor: Monitor | None = None
+    wait: bool = True
+    """Whether to wait for runs that another process is training; otherwise a `BusyError` is raised."""
+    models: bool = False
+    """Whether trained models are needed, and not only records: runs whose models were deleted are done again."""
+    reader: DataReader | None = None
+    """Reads the data; shared by several calls on the same data set, it reads it once."""
+
+    def folder(self, workload: Workload, runs: str | Path) -> SettingFolder:
+        """The folder of the setting's runs under `runs`."""
+        if not self.experiment or Path(self.experiment).name != self.experiment:
+            raise UserError(f"an experiment is the name of one folder, which {self.experiment!r} is not")
+        return SettingFolder.of(Path(runs), self.experiment, workload.settings, workload.data_hash, self.models)
 
 
 def fit(
@@ -57,44 +84,39 @@ def fit(
     preset: str | Path | None = "tuned",
     settings: Mapping[str, Mapping[str, Any]] | None = None,
     overrides: Iterable[str] = (),
-    runs: str | Path | None = None,
-    experiment: str = "train",
     transform: Transform | None = None,
     root: str | Path | None = None,
+    runs: str | Path | None = None,
+    experiment: str = "train",
     device: str = "auto",
     memory: int | None = None,
     monitor: Monitor | None = None,
-    wait: bool = True,
     models: bool = False,
-    reader: DataReader | None = None,
 ) -> Run:
-    """Train a model on some splits and seeds of a data set: as many at once as fit in memory, on a CPU as are fast.
+    """Train a model on some splits and seeds of a data set, as many at once as fit into memory.
 
     Args:
-        dataset: Name of a data set, or a `Data` with `x`, `y` and masks [N] or [N, S]. A `candidate_index` that it
-            brings is what a model that rewires chooses from, unless `rewiring.candidates` is set to something else.
+        dataset: Name of a data set, or a `Data` with `x`, `y` and masks [N] or [N, S]. A model that rewires chooses
+            from its `candidate_index`, if it has one and `rewiring.candidates` is not set.
         model: Name of a model.
         splits: Which splits; all by default.
         seeds: How many seeds for each split, or which.
         preset: A family of presets (`tuned`, `paper`), a TOML file, or None for plain defaults.
-        settings: Tables `data`, `model`, `train` laid over the preset.
-        overrides: The same as `["model.dropout=0.7", ...]`, laid over both.
-        runs: Folder that keeps the runs; what is finished there is not done again, nor what diverged there (a
-            `DivergedError` says which file to delete to try it again); what was interrupted goes on.
-            None keeps them in a temporary folder as long as the result lives.
+        settings: Tables `data`, `model`, `train` and `rewiring`, laid over the preset.
+        overrides: Settings as `["model.dropout=0.7", ...]`, laid over both.
+        transform: Applied to the data after they are read and split; training uses its result.
+        root: Folder of the data sets' files.
+        runs: Folder that keeps the runs. Runs that are finished there are not done again, interrupted ones continue,
+            and runs that diverged raise a `DivergedError` that says which file to delete to try them again. None for
+            a temporary folder that lives as long as the result.
         experiment: Folder within `runs`.
-        transform: Applied to the data once they are read and split; what it gives is trained on.
-        root: Where the data sets' files lie.
         device: `cpu`, `cuda`, or `auto` for a GPU if there is one.
-        memory: Bytes that training may take; what is free by default.
-        monitor: Told how it goes.
-        wait: Whether to wait for runs that another process is training; a `BusyError` otherwise.
-        models: Whether the trained models have to be there too, and not only the records: runs whose models were
-            deleted are done again, and their records replaced.
-        reader: Reads the data set; given to calls on the same one that follow each other, it reads it once.
+        memory: Bytes that training may use; by default all that is free.
+        monitor: Called while training runs.
+        models: Whether trained models are needed, and not only records: runs whose models were deleted are done again,
+            and their records replaced.
     """
-    where = pick_device(device)
-    wanted = Wanted.of(
+    spec = RunSpec.of(
         dataset,
         model,
         splits=splits,
@@ -104,70 +126,86 @@ def fit(
         overrides=overrides,
         transform=transform,
         root=root,
-        reader=reader,
     )
-    keep = tempfile.TemporaryDirectory(prefix="gumbel-mpnn-") if runs is None else None
-    folder = wanted.folder(keep.name if keep else runs or "", experiment, models)
+    return fit_spec(spec, Place(runs, experiment, device, memory, monitor, models=models))
+
+
+def fit_spec(spec: RunSpec, place: Place) -> Run:
+    """The runs of `spec`, trained as far as they are missing in `place`."""
+    device, monitor = pick_device(place.device), place.monitor
+    workload = spec.read(place.reader)
+    temporary = tempfile.TemporaryDirectory(prefix="gumbel-mpnn-") if place.runs is None else None
+    folder = place.folder(workload, temporary.name if temporary else place.runs or "")
     with disk_errors_as_sentences(folder.path):
-        missing = [replica for replica in wanted.replicas if not folder.is_finished(replica)]
+        missing = [replica for replica in workload.replicas if not folder.is_finished(replica)]
         folder.check_diverged(missing)
-        if missing and not wait and Claims(folder).all_held(missing):
-            raise _busy(wanted.settings)  # before anything is made that would be of no use
-    _warn_of_runs_without_models(wanted, missing, folder)
-    task = _make_task(wanted, where, monitor) if missing else None
+        if missing and not place.wait and WorkQueue(folder).all_held(missing):
+            raise _busy(workload.settings)  # before anything is prepared in vain
+    _warn_of_runs_without_models(workload, missing, folder)
+    task = _make_task(workload, device, monitor) if missing else None
     with disk_errors_as_sentences(folder.path):
         if task is not None:
-            _train_missing(task, wanted, missing, folder, memory, monitor, wait)
+            _train_missing(task, workload, missing, folder, place)
         elif monitor is not None:
-            monitor.begin(wanted.settings, len(wanted.replicas), len(wanted.replicas), 0, 0)
-        Claims(folder).tidy()
-    run = wanted.run(folder, keep)
+            monitor.begin(workload.settings, len(workload.replicas), len(workload.replicas), 0, 0)
+        WorkQueue(folder).tidy()
+    run = _finished(workload, folder, temporary)
     if monitor is not None:
         monitor.end(run)
     return run
 
 
-def _warn_of_runs_without_models(wanted: Wanted, missing: Sequence[Replica], folder: SettingFolder) -> None:
+def find_spec(spec: RunSpec, place: Place) -> Run | None:
+    """What `fit_spec` would give if all of it is finished already; None if something is missing. Nothing is trained."""
+    if place.runs is None:
+        return None
+    workload = spec.read(place.reader)
+    folder = place.folder(workload, place.runs)
+    return _finished(workload, folder) if all(map(folder.is_finished, workload.replicas)) else None
+
+
+def _finished(workload: Workload, folder: SettingFolder, temporary: object = None) -> Run:
+    """The runs, all of which are finished; `temporary` lives as long as they do."""
+    records = tuple(folder.record(replica) for replica in workload.replicas)
+    return Run(workload.settings, records[0].metric, records, workload.data, folder, temporary)
+
+
+def _warn_of_runs_without_models(workload: Workload, missing: Sequence[Replica], folder: SettingFolder) -> None:
     """Warn that finished runs are done again, and their records replaced."""
     again = sum(map(folder.is_recorded, missing))
     if again:
         warnings.warn(
-            f"the trained model of {again} finished run{'s' * (again > 1)} of {wanted.settings.model} on"
-            f" {wanted.settings.dataset} is gone and is needed: done again, with a new record",
+            f"the trained model of {again} finished run{'s' * (again > 1)} of {workload.settings.model} on"
+            f" {workload.settings.dataset} is gone and is needed: done again, with a new record",
             DataWarning,
             stacklevel=3,
         )
 
 
-def _make_task(wanted: Wanted, device: torch.device, monitor: Monitor | None) -> Task:
-    """What to train on, made only where something is missing: candidates and SDRF take their time."""
-    prepared = prepare(wanted.data, wanted.settings, None if monitor is None else monitor.prepare)
-    return Task.of(prepared, wanted.settings.data, device, candidates=wanted.settings.rewiring is not None)
+def _make_task(workload: Workload, device: torch.device, monitor: Monitor | None) -> Task:
+    """What to train on; made only if something is missing, since candidates and SDRF take their time."""
+    settings = workload.settings
+    prepared = prepare(workload.data, settings, None if monitor is None else monitor.prepare)
+    return Task.of(prepared, settings.data, device, candidates=settings.rewiring is not None)
 
 
 def _train_missing(
-    task: Task,
-    wanted: Wanted,
-    missing: Sequence[Replica],
-    folder: SettingFolder,
-    memory: int | None,
-    monitor: Monitor | None,
-    wait: bool,
+    task: Task, workload: Workload, missing: Sequence[Replica], folder: SettingFolder, place: Place
 ) -> None:
-    settings, device = wanted.settings, task.y.device
+    settings, device, monitor = workload.settings, task.y.device, place.monitor
     each = bytes_per_replica(settings, task)
-    size = group_size(each, available_bytes(device) if memory is None else memory)
+    size = group_size(each, available_bytes(device) if place.memory is None else place.memory)
     if device.type == "cpu":
         size = min(size, group_size_of_a_cpu(settings, task))
-    claims = Claims(folder)
-    groups = claims.plan(missing, size).free
+    queue = WorkQueue(folder)
+    groups = queue.plan(missing, size).free
     if monitor is not None:
-        total, largest = len(wanted.replicas), max(map(len, groups), default=0)
+        total, largest = len(workload.replicas), max(map(len, groups), default=0)
         monitor.begin(settings, total, total - len(missing), len(groups), largest * each)
     while any(not folder.is_finished(replica) for replica in missing):
-        claim = claims.next(missing, size)
+        claim = queue.next(missing, size)
         if claim is None:
-            _wait_for_others(claims, missing, size, settings, wait, monitor)
+            _wait_for_others(queue, missing, size, settings, place)
             continue
         with claim:
             group = claim.group
@@ -189,24 +227,17 @@ def _train_missing(
             else:
                 for outcome in outcomes:
                     if not folder.is_finished(outcome.replica):
-                        record = record_of(outcome, settings, wanted.data_hash, task.metric, device)
-                        folder.write(outcome, record, task.graph, node_ids_of(wanted.data))
+                        record = record_of(outcome, settings, workload.data_hash, task.metric, device)
+                        folder.write(outcome, record, task.graph, node_ids_of(workload.data))
             claim.close()
 
 
-def _wait_for_others(
-    claims: Claims,
-    missing: Sequence[Replica],
-    size: int,
-    settings: Settings,
-    wait: bool,
-    monitor: Monitor | None,
-) -> None:
-    if not wait:
+def _wait_for_others(queue: WorkQueue, missing: Sequence[Replica], size: int, settings: Settings, place: Place) -> None:
+    if not place.wait:
         raise _busy(settings)
-    if monitor is not None:
-        monitor.wait()
-    claims.wait(missing, size)
+    if place.monitor is not None:
+        place.monitor.wait()
+    queue.wait(missing, size)
 
 
 def _busy(settings: Settings) -> BusyError:
@@ -215,13 +246,13 @@ def _busy(settings: Settings) -> BusyError:
 
 @contextmanager
 def disk_errors_as_sentences(folder: Path) -> Iterator[None]:
-    """What the disk refuses is told in one sentence."""
+    """Errors of the disk are raised as a `UserError` of one sentence."""
     try:
         yield
-    except BrokenPipeError:  # nobody reads what a monitor says
+    except BrokenPipeError:  # nobody reads what a monitor prints
         raise
     except OSError as error:
         raise UserError(
             f"cannot write the runs in {error.filename or folder}: {error.strerror or error}; what is finished is kept,"
-            " and the same command goes on from there once that is mended"
+            " and the same command continues from there once the problem is solved"
         ) from error

@@ -17,11 +17,12 @@ from gumbel_mpnn._util.errors import DataError, UserError
 from gumbel_mpnn._util.files import write_atomically
 from gumbel_mpnn.config import Settings
 from gumbel_mpnn.data.names import class_names_of
+from gumbel_mpnn.nn import TrainableModel
 from gumbel_mpnn.rewiring.rewired_graph import as_data
 from gumbel_mpnn.runs.graph_file import Learned
 from gumbel_mpnn.runs.query import Record, Summary
 from gumbel_mpnn.runs.store import SettingFolder
-from gumbel_mpnn.training import Model, Task, build_model, metrics, pick_device, prepare
+from gumbel_mpnn.training import Task, build_model, metrics, pick_device, prepare
 from gumbel_mpnn.training.precision import class_scores, pair_probability
 from gumbel_mpnn.training.task import labels_per_class
 
@@ -160,7 +161,7 @@ class Run:
             raise UserError(f"the runs were trained on {features} features, but this graph has {task.num_features}")
         return replace(task, labels_per_class=labels_per_class(self.data))
 
-    def _models(self, task: Task, records: Iterable[Record] | None = None) -> Iterator[Model]:
+    def _models(self, task: Task, records: Iterable[Record] | None = None) -> Iterator[TrainableModel]:
         """The trained models, one after the other, ready for evaluation."""
         for record in self.records if records is None else records:
             model = build_model(self.settings, task, [record.replica])

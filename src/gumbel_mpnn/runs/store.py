@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import platform
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+import torch
 from torch import Tensor
 
 from gumbel_mpnn._util.errors import DataError, DivergedError
 from gumbel_mpnn._util.files import write_atomically
+from gumbel_mpnn._version import __version__
 from gumbel_mpnn.config import Replica, Settings
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.runs.graph_file import GRAPH, Learned, pack, read_learned
@@ -134,3 +137,35 @@ def _key(group: Sequence[Replica]) -> str:
 
 def _digest(content: str) -> str:
     return hashlib.sha256(content.encode()).hexdigest()[:12]
+
+
+def record_of(outcome: Outcome, settings: Settings, data_hash: str, metric: str, device: torch.device) -> Record:
+    """The record of `outcome`."""
+    return Record(
+        fingerprint=settings.fingerprint(data_hash),
+        data_hash=data_hash,
+        settings=settings.to_dict(),
+        split=outcome.replica.split,
+        seed=outcome.replica.seed,
+        metric=metric,
+        val=outcome.val,
+        test=outcome.test,
+        best_epoch=outcome.best_epoch,
+        epochs=outcome.epochs,
+        seconds=outcome.seconds,
+        machine=describe_machine(device),
+    )
+
+
+def describe_machine(device: torch.device) -> dict[str, str]:
+    """Device and versions that a figure was made with."""
+    import torch_geometric
+
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine()
+    return {
+        "device": f"{device.type} ({name})",
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "torch_geometric": torch_geometric.__version__,
+        "gumbel_mpnn": __version__,
+    }

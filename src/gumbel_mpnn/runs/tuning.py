@@ -13,18 +13,18 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
-from pathlib import Path
 from typing import Any
-
-from torch_geometric.data import Data
 
 from gumbel_mpnn._util.errors import DivergedError, UserError
 from gumbel_mpnn.config.files import merge
-from gumbel_mpnn.runs import DataReader, Monitor, Run, fit, make_settings
+from gumbel_mpnn.runs.fitting import Place, fit_spec
+from gumbel_mpnn.runs.reader import DataReader
+from gumbel_mpnn.runs.run import Run
+from gumbel_mpnn.runs.spec import RunSpec
 
 Tables = Mapping[str, Mapping[str, Any]]
 
@@ -75,47 +75,23 @@ def draws(space: Tables, seed: int) -> Iterator[tuple[dict[str, Any], Tables]]:
         yield chosen, tables
 
 
-def search(
-    dataset: str | Data,
-    model: str,
-    space: Tables,
-    *,
-    trials: int,
-    seed: int = 0,
-    preset: str | None = "tuned",
-    splits: Iterable[int] | None = None,
-    seeds: int = 1,
-    runs: Path | None = None,
-    root: Path | None = None,
-    device: str = "auto",
-    monitor: Monitor | None = None,
-) -> list[Trial]:
+def search(spec: RunSpec, space: Tables, *, trials: int, place: Place, seed: int = 0) -> list[Trial]:
     """`trials` settings of the space, the best mean validation value first; test figures decide nothing.
 
-    What the space does not name is as in the `preset`, or plain defaults where there is none.
+    Args:
+        spec: The runs to make with each setting; what the space does not name is as in it.
+        space: Tables of settings in which a value may be a list of choices.
+        trials: How many settings to try.
+        place: Where and how runs are made.
+        seed: Seed of the search.
     """
-    chosen_splits = None if splits is None else list(splits)
-    drawn = list(islice(draws(space, seed), trials))
-    for _, tables in drawn:  # a mistake in any of them is told before the first is tried
-        make_settings(dataset, model, preset=preset, settings=tables)
-    done, reader = [], DataReader()
-    for chosen, tables in drawn:
+    drawn = [(chosen, tables, spec.laid_over(tables)) for chosen, tables in islice(draws(space, seed), trials)]
+    place = replace(place, experiment="tune", reader=place.reader or DataReader())
+    done = []
+    for chosen, tables, trial in drawn:
         run: Run | None = None
         with suppress(DivergedError):
-            run = fit(
-                dataset,
-                model,
-                splits=chosen_splits,
-                seeds=seeds,
-                preset=preset,
-                settings=tables,
-                runs=runs,
-                experiment="tune",
-                root=root,
-                device=device,
-                monitor=monitor,
-                reader=reader,
-            )
+            run = fit_spec(trial, place)
         done.append(Trial(chosen, tables, run))
     return sorted(done, key=lambda trial: -trial.val)
 

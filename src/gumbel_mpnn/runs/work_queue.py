@@ -41,7 +41,7 @@ class Plan:
     held: list[Path]
 
 
-class Claims:
+class WorkQueue:
     """The groups of one setting that are not finished."""
 
     def __init__(self, folder: SettingFolder) -> None:
@@ -162,9 +162,9 @@ class Claims:
 class Claim:
     """A group that this process alone may train, until the `with` block ends."""
 
-    def __init__(self, claims: Claims, group: list[Replica], lock: FileLock) -> None:
+    def __init__(self, queue: WorkQueue, group: list[Replica], lock: FileLock) -> None:
         self.group = group
-        self._claims, self._lock = claims, lock
+        self._queue, self._lock = queue, lock
 
     def __enter__(self) -> Claim:
         return self
@@ -174,11 +174,11 @@ class Claim:
 
     def close(self) -> None:
         """The group is no more: it is finished, or its replicas are to be grouped anew."""
-        with self._claims._alone():
-            self._claims.forget(self.group)
+        with self._queue._alone():
+            self._queue.forget(self.group)
 
     def give_up(self, diverged: Iterable[str]) -> None:
         """The group is no more, since some of it diverged: nobody is to train these again."""
-        with self._claims._alone():
-            self._claims.folder.remember_diverged(diverged)
-            self._claims.forget(self.group)
+        with self._queue._alone():
+            self._queue.folder.remember_diverged(diverged)
+            self._queue.forget(self.group)

@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 
 from gumbel_mpnn.config import Settings
-from gumbel_mpnn.rewiring import GumbelMPNN
-from gumbel_mpnn.training.models import Model
+from gumbel_mpnn.nn import TrainableModel
 from gumbel_mpnn.training.task import Task
 
 
@@ -38,16 +37,14 @@ def activation_precision(settings: Settings, device: torch.device) -> torch.auto
     return torch.autocast(device.type, torch.bfloat16, enabled=wanted, cache_enabled=False)
 
 
-def class_scores(model: Model, task: Task, settings: Settings) -> Tensor:
+def class_scores(model: TrainableModel, task: Task, settings: Settings) -> Tensor:
     """Scores of the classes for every node of the task, [R, N, C]."""
     with matmul_precision(settings), activation_precision(settings, task.y.device):
         logits = model(task.features, task.graph)
     return task.class_scores(logits.to(task.features.dtype))
 
 
-def pair_probability(model: Model, task: Task, settings: Settings) -> Tensor | None:
+def pair_probability(model: TrainableModel, task: Task, settings: Settings) -> Tensor | None:
     """How likely every pair is to be an edge, [R, P]; None where the model learns no graph."""
-    if not isinstance(model, GumbelMPNN):
-        return None
     with matmul_precision(settings), activation_precision(settings, task.y.device):
         return model.pair_probability(task.features, task.graph)

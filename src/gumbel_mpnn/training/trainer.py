@@ -13,10 +13,9 @@ from torch import Tensor
 from gumbel_mpnn._util.errors import DataError, DivergedError
 from gumbel_mpnn.config import Replica, Settings
 from gumbel_mpnn.nn.modules import cross_entropy
-from gumbel_mpnn.rewiring import GumbelMPNN
 from gumbel_mpnn.training.checkpoint import load_tensors, save_tensors
 from gumbel_mpnn.training.metrics import metrics
-from gumbel_mpnn.training.models import Model, build_model
+from gumbel_mpnn.training.models import build_model
 from gumbel_mpnn.training.precision import activation_precision, class_scores, pair_probability
 from gumbel_mpnn.training.progress import Progress
 from gumbel_mpnn.training.replay import Replay
@@ -69,7 +68,7 @@ class Trainer:
         on_gpu = self.device.type == "cuda"
         self.model = build_model(self.settings, self.task, replicas)
         self.optimizer = torch.optim.Adam(
-            _parameter_groups(self.model, self.settings),
+            self.model.parameter_groups(self.settings),
             fused=on_gpu,
             foreach=not on_gpu,
             capturable=on_gpu,
@@ -243,16 +242,3 @@ class Trainer:
             state.setdefault(int(index), {})[key] = value
         self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": state})
         self.model.rng.set_state(parts["rng"])
-
-
-def _parameter_groups(model: Model, settings: Settings) -> list[dict[str, Any]]:
-    """The parameters with their learning rates and weight decays: those of a rewirer have their own."""
-    rewirer = list(model.rewirer.parameters()) if isinstance(model, GumbelMPNN) else []
-    apart = set(map(id, rewirer))
-    others = [parameter for parameter in model.parameters() if id(parameter) not in apart]
-    groups = [(others, settings.train), (rewirer, settings.rewiring)]
-    return [
-        {"params": parameters, "lr": of.lr, "weight_decay": of.weight_decay}
-        for parameters, of in groups
-        if parameters and of is not None
-    ]

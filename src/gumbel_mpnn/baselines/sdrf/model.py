@@ -8,10 +8,13 @@ from typing import Any
 from torch_geometric.data import Data
 
 from gumbel_mpnn.baselines.backbone_model import BackboneModel
-from gumbel_mpnn.baselines.sdrf.transform import SDRF, Progress
+from gumbel_mpnn.baselines.sdrf.transform import SDRF
 from gumbel_mpnn.config import Settings
+from gumbel_mpnn.nn import backbones, models
+from gumbel_mpnn.nn.model import Report
 
 
+@models.register("sdrf", passes_on=backbones.all_defaults)
 class SDRFModel(BackboneModel):
     """The model `sdrf` of `gm.fit`: SDRF once, before training, then a plain backbone.
 
@@ -53,17 +56,17 @@ class SDRFModel(BackboneModel):
         }
         _transform(self.sdrf_options)  # what cannot be is told now
 
-    @staticmethod
-    def prepare(data: Data, settings: Settings, progress: Progress | None = None) -> Data:
-        """The graph that a model of these settings trains on; `progress` is told how far SDRF is."""
-        return _transform(settings.options, settings.data.undirected, progress).rewire(data)
+    @classmethod
+    def prepare(cls, data: Data, settings: Settings, report: Report | None = None) -> Data:
+        """The graph after SDRF; `report` is called with the steps done and all steps."""
+        return _transform(settings.options, settings.data.undirected, report).rewire(data)
 
     def __repr__(self) -> str:
         options = ", ".join(f"{name}={value!r}" for name, value in self.sdrf_options.items())
         return f"SDRFModel({self.backbone}, {options})"
 
 
-def _transform(options: Mapping[str, Any], undirected: bool = True, progress: Progress | None = None) -> SDRF:
+def _transform(options: Mapping[str, Any], undirected: bool = True, report: Report | None = None) -> SDRF:
     """SDRF by the names that its arguments have among the options of the model."""
     return SDRF(
         options["iterations"],
@@ -72,5 +75,5 @@ def _transform(options: Mapping[str, Any], undirected: bool = True, progress: Pr
         undirected=undirected,
         mode=options["curvature"],
         seed=options["sdrf_seed"],
-        progress=progress,
+        progress=report,
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -18,9 +17,7 @@ from gumbel_mpnn.graph import PairGraph, edge_index_of, pairs_of, undirected_key
 from gumbel_mpnn.graph.batches import can_be_taken_apart, renew_pairs
 from gumbel_mpnn.graph.content_order import content_order, renumbered
 from gumbel_mpnn.measures.curvature import mode_number
-
-Progress = Callable[[int, int], None]
-"""Called with the steps done and all steps."""
+from gumbel_mpnn.nn.model import Report
 
 REPORT_SECONDS = 0.2
 """Steps are done in groups that take about so long: then progress is told, and Ctrl-C is heard."""
@@ -60,7 +57,7 @@ class SDRF(BaseTransform):  # type: ignore[misc]
         undirected: bool = True,
         mode: str = "paper",
         seed: int = 0,
-        progress: Progress | None = None,
+        progress: Report | None = None,
     ) -> None:
         check_at_least(0, iterations=iterations)
         if iterations > MOST_ITERATIONS:

@@ -2,41 +2,50 @@
 
 from __future__ import annotations
 
-import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
 from gumbel_mpnn._util.errors import unknown_name
-from gumbel_mpnn.config.files import merge, parse_settings
+from gumbel_mpnn.config.files import ABOUT_THE_FILE, merge, parse_toml
 
 
-def read_preset(family: str, dataset: str, model: str, backbone: str | None = None) -> dict[str, Any] | None:
-    """Tables of `presets/<family>/<dataset>/<model>.toml`, or None where there is no such file.
+@dataclass(frozen=True)
+class Preset:
+    """Settings that come with the package."""
+
+    model: str
+    """The model that they belong to; a model without a preset of its own borrows that of its backbone."""
+    tables: Mapping[str, Any]
+    source: str = ""
+    """Where the values come from, in the preset's own words."""
+    tried: int | None = None
+    """From how many settings they were chosen, where all models of the data set tried as many."""
+
+
+def read_preset(family: str, dataset: str, model: str, backbone: str | None = None) -> Preset | None:
+    """The preset `<family>/<dataset>/<model>.toml`, or None if there is no such file.
 
     A preset that is `like` that of a backbone on the same data set, named as `family/backbone`, is laid over it, or
-    over that of `backbone` where there is one.
+    over that of `backbone` if this has one.
     """
     if family not in preset_families():
         raise unknown_name("family of presets", family, preset_families())
     file = _file(family, dataset, model)
     if not file.is_file():
         return None
-    tables = parse_settings(file)
-    base = tables.pop("like", None)
-    if base is None:
-        return tables
-    base_family, _, base_model = base.partition("/")
-    if backbone is not None and _file(base_family, dataset, backbone).is_file():
-        base_model = backbone
-    return merge(read_preset(base_family, dataset, base_model), tables)
-
-
-def preset_origin(family: str, dataset: str, model: str) -> tuple[str, int | None]:
-    """Where the values of a preset come from, in its own words, and of how many settings within one budget, if so."""
-    said = tomllib.loads(_file(family, dataset, model).read_text(encoding="utf-8"))
-    return said.get("source", ""), said.get("tried")
+    content = parse_toml(file)
+    tables = {name: table for name, table in content.items() if name not in ABOUT_THE_FILE}
+    if "like" in content:
+        base_family, _, base_model = content["like"].partition("/")
+        if backbone is not None and _file(base_family, dataset, backbone).is_file():
+            base_model = backbone
+        base = read_preset(base_family, dataset, base_model)
+        tables = merge(base.tables if base is not None else None, tables)
+    return Preset(model, tables, content.get("source", ""), content.get("tried"))
 
 
 def preset_families() -> list[str]:

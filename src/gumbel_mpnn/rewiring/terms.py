@@ -1,0 +1,116 @@
+"""The terms of the loss: each looks at what one training step has made and gives a value for every replica."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from gumbel_mpnn.nn.modules import cross_entropy
+from gumbel_mpnn.rewiring.decoys import Flood
+from gumbel_mpnn.rewiring.regularizers import Regularizer, agreement
+from gumbel_mpnn.rewiring.rewired_graph import RewiredGraph
+
+
+@dataclass(frozen=True, eq=False)
+class Draw:
+    """One drawn graph and the predictions on it."""
+
+    graph: RewiredGraph
+    logits: Tensor
+    """[R, N, C]"""
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """What one training step has made."""
+
+    theta: Tensor
+    """Logits of all pairs, [R, P]."""
+    draws: Sequence[Draw]
+    y: Tensor
+    """Class of every node, [N]."""
+    train_mask: Tensor
+    """[R, N]"""
+    progress: Tensor
+    """Share of the epochs done, a scalar."""
+    belief_logits: Tensor | None = None
+    """Class logits of the belief head, [R, N, C], where there is one."""
+    flood: Flood | None = None
+    """The decoys of this step."""
+
+
+class Term(ABC):
+    """A summand of the loss."""
+
+    @abstractmethod
+    def __call__(self, step: Step) -> Tensor:
+        """Its value for every replica, weighted, [R]."""
+
+
+class BeliefLoss(Term):
+    """Cross-entropy of the belief head on training nodes; 0 where there is no head."""
+
+    def __call__(self, step: Step) -> Tensor:
+        """Unweighted, [R]."""
+        if step.belief_logits is None:
+            return step.theta.new_zeros(len(step.theta))
+        return cross_entropy(step.belief_logits, step.y, step.train_mask)
+
+
+class DecoyLoss(Term):
+    """How badly the edge model tells given edges from decoys."""
+
+    def __init__(self, weight: float) -> None:
+        self.weight = weight
+
+    def __call__(self, step: Step) -> Tensor:
+        """λ · cross-entropy of "is a given edge" over given edges and decoys, [R]."""
+        assert step.flood is not None
+        return self.weight * step.flood.loss(step.theta)
+
+
+class Classification(Term):
+    """Cross-entropy on training nodes, the mean over the drawn graphs."""
+
+    def __call__(self, step: Step) -> Tensor:
+        """Unweighted, [R]."""
+        return _mean([cross_entropy(draw.logits, step.y, step.train_mask) for draw in step.draws])
+
+
+class Regularization(Term):
+    """A regularizer, the mean over the drawn graphs."""
+
+    def __init__(self, regularizer: Regularizer) -> None:
+        self.regularizer = regularizer
+
+    def __call__(self, step: Step) -> Tensor:
+        """λ · L, [R]."""
+        weighted = self.regularizer.weighted
+        return _mean([weighted(draw.logits, draw.graph, step.y, step.train_mask) for draw in step.draws])
+
+
+class Agreement(Term):
+    """The predictions on the drawn graphs agree.
+
+    Args:
+        weight: λ.
+        ramp: Share of the epochs over which λ grows from 0: agreeing too early is agreeing on one class.
+    """
+
+    def __init__(self, weight: float, ramp: float = 0.0) -> None:
+        self.weight, self.ramp = weight, ramp
+
+    def __call__(self, step: Step) -> Tensor:
+        """λ · disagreement of the predictions with their sharpened mean, [R]."""
+        grown = (step.progress / self.ramp).clamp(max=1) if self.ramp else 1.0
+        return grown * (self.weight * agreement([draw.logits for draw in step.draws]))
+
+
+def _mean(values: Sequence[Tensor]) -> Tensor:
+    total = values[0] / len(values)
+    for value in values[1:]:
+        total = total + value / len(values)
+    return total

@@ -1,0 +1,217 @@
+"""What is wanted: a model on a data set, every setting with its origin, which splits and which seeds."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from numbers import Integral
+from pathlib import Path
+from typing import Any
+
+from torch_geometric.data import Data
+
+from gumbel_mpnn._util.errors import UserError, did_you_mean, whole_numbers
+from gumbel_mpnn.candidates import candidates
+from gumbel_mpnn.candidates.chosen import DATA
+from gumbel_mpnn.config import Replica, RewiringSettings, Settings, constant_temperature, resolve
+from gumbel_mpnn.config.files import is_settings_file, merge, parse_overrides, read_settings_file
+from gumbel_mpnn.config.plugins import load_plugins
+from gumbel_mpnn.config.presets import Preset, read_preset
+from gumbel_mpnn.data import get_spec
+from gumbel_mpnn.graph import without_candidates
+from gumbel_mpnn.nn import backbones, models
+from gumbel_mpnn.rewiring.edge_models import scorers
+from gumbel_mpnn.rewiring.regularizers import regularizers
+from gumbel_mpnn.runs.reader import DataReader, Transform
+from gumbel_mpnn.training import data_hash
+
+Tables = Mapping[str, Mapping[str, Any]]
+
+OF_CANDIDATES = ("rewiring.candidates", "rewiring.per_node", "rewiring.pairs", "rewiring.similarity")
+"""How settings begin with which a user says which candidates there should be."""
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """What is wanted of `fit`, read and checked once.
+
+    Make one with `RunSpec.of`, whose arguments are those of `fit`.
+    """
+
+    dataset: str | Data
+    """Name of a data set, or a graph of the user's."""
+    settings: Settings
+    """All settings, complete."""
+    origins: Mapping[str, str]
+    """Where each setting comes from, by `table.name`: `default`, `preset …`, a file, or `given`."""
+    splits: tuple[int, ...] | None
+    """None for all."""
+    seeds: tuple[int, ...]
+    preset: Preset | None = None
+    """The preset that was found, if a family of presets was asked for."""
+    transform: Transform | None = None
+    root: str | Path | None = None
+    given: Tables = field(default_factory=dict)
+    """What was laid over the preset."""
+    asked_preset: str | Path | None = None
+
+    @classmethod
+    def of(
+        cls,
+        dataset: str | Data,
+        model: str,
+        *,
+        splits: Iterable[int] | None = None,
+        seeds: int | Iterable[int] = 1,
+        preset: str | Path | None = "tuned",
+        settings: Tables | None = None,
+        overrides: Iterable[str] = (),
+        transform: Transform | None = None,
+        root: str | Path | None = None,
+    ) -> RunSpec:
+        """The runs that `fit` with these arguments makes."""
+        load_plugins()
+        name, model = _dataset_name(dataset), _model_name(model)
+        given = merge(settings, parse_overrides(overrides))
+        if "rewiring" in given:  # otherwise the preset's tau_end would go with a tau that is laid over it
+            given["rewiring"] = dict(constant_temperature(given["rewiring"]))
+        found, origin, below = None, f"preset {preset}", dict[str, Any]()
+        if is_settings_file(preset):
+            origin, below = str(preset), merge(read_settings_file(Path(preset or "")))
+        elif preset is not None:
+            found = find_preset(str(preset), name, model, given.get("model", {}).get("backbone"))
+            below = merge(None if found is None else found.tables)
+        resolved = resolve(name, model, merge(below, given), models.complete, rewires=models[model].rewires)
+        if resolved.rewiring is not None:
+            resolved = dataclasses.replace(resolved, rewiring=_with_checked_options(resolved.rewiring))
+        return cls(
+            dataset=dataset,
+            settings=resolved,
+            origins=_origins(resolved, {origin: below, "given": given}),
+            splits=None if splits is None else tuple(whole_numbers("splits", splits)),
+            seeds=tuple(whole_numbers("seeds", range(int(seeds)) if isinstance(seeds, Integral) else seeds)),
+            preset=found,
+            transform=transform,
+            root=root,
+            given=given,
+            asked_preset=preset,
+        )
+
+    def laid_over(self, tables: Tables) -> RunSpec:
+        """The same runs with `tables` of settings laid over those of this spec."""
+        return RunSpec.of(
+            self.dataset,
+            self.settings.model,
+            splits=self.splits,
+            seeds=self.seeds,
+            preset=self.asked_preset,
+            settings=merge(self.given, tables),
+            transform=self.transform,
+            root=self.root,
+        )
+
+    def read(self, reader: DataReader | None = None) -> Workload:
+        """The spec on its data: what is trained on, its hash, and every replica."""
+        reader = reader or DataReader()
+        read, digest = reader.read(self.dataset, self.settings.data, self.root, self.transform)
+        data, settings = self._settle_candidates(read)
+        return Workload(settings, data, digest if data is read else data_hash(data), self._replicas(data))
+
+    def _settle_candidates(self, data: Data) -> tuple[Data, Settings]:
+        """Data and settings that say the same about candidates.
+
+        Candidates that the data bring replace those of a preset or of the default. They are removed where the user has
+        asked for others, or for none.
+        """
+        rewiring = self.settings.rewiring
+        if rewiring is None or data.get("candidate_index") is None:
+            return data, self.settings
+        ours = ("default", f"preset {self.asked_preset}")
+        chosen = [
+            name for name, origin in self.origins.items() if origin not in ours and name.startswith(OF_CANDIDATES)
+        ]
+        if not chosen:
+            return data, dataclasses.replace(self.settings, rewiring=dataclasses.replace(rewiring, candidates=DATA))
+        return data if rewiring.candidates == DATA else without_candidates(data), self.settings
+
+    def _replicas(self, data: Data) -> list[Replica]:
+        """Every seed of every split."""
+        num_splits = 1 if data.train_mask.dim() == 1 else int(data.train_mask.shape[1])
+        splits = range(num_splits) if self.splits is None else self.splits
+        for split in splits:
+            if not 0 <= split < num_splits:
+                raise UserError(f"there is no split {split}: this data set has splits 0 to {num_splits - 1}")
+        if not splits or not self.seeds:
+            raise UserError("there is nothing to train: give at least one split and one seed")
+        return [Replica(split, seed) for split in dict.fromkeys(splits) for seed in dict.fromkeys(self.seeds)]
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A spec with its data: enough to know which runs are wanted and where they lie."""
+
+    settings: Settings
+    data: Data
+    data_hash: str
+    replicas: list[Replica]
+
+
+def find_preset(family: str, dataset: str, model: str, backbone: str | None = None) -> Preset | None:
+    """The preset of a model: its own, or that of the backbone it is put on if it has none.
+
+    Args:
+        family: Name of a family of presets.
+        dataset: Name of a data set.
+        model: Name of a model.
+        backbone: The backbone that the model is put on, if not its default. A preset that is based on that of a
+            backbone is then based on this one's.
+    """
+    asked = None if backbone is None else backbones.canonical(str(backbone))
+    default = models[model].default_backbone
+    for owner in (models.canonical(model), *([asked or default] if default is not None else [])):
+        found = read_preset(family, dataset, owner, asked)
+        if found is not None:
+            return found
+    return None
+
+
+def folder_name(name: object) -> str:
+    """The name of a user's graph as it may stand in a path."""
+    return re.sub(r"[^\w.-]+", "-", str(name or "")).strip(".-") or "own"
+
+
+def _dataset_name(dataset: object) -> str:
+    if not isinstance(dataset, str | Data):
+        raise UserError(f"a data set is a name or a Data, not {dataset!r}")
+    return get_spec(dataset).name if isinstance(dataset, str) else folder_name(dataset.get("name"))
+
+
+def _model_name(model: object) -> str:
+    if not isinstance(model, str):
+        raise UserError(f"a model to fit is a name, as 'gcn', not {model!r}: {did_you_mean('', models)}")
+    return models.canonical(model)
+
+
+def _with_checked_options(rewiring: RewiringSettings) -> RewiringSettings:
+    """The settings with the options of their components checked, those with a default value left out."""
+    registries: dict[str, Any] = {"candidates": candidates, "scorer": scorers, "regularizer": regularizers}
+    checked: dict[str, Any] = {}
+    for component, registry in registries.items():
+        name, given = getattr(rewiring, component), rewiring.own_options(component)
+        if given and name not in registry:
+            raise UserError(f"rewiring.{component} is {name!r}, which has no option {next(iter(given))!r}")
+        changed = registry.changed(name, given) if given else {}
+        checked |= {f"{component}.{option}": value for option, value in changed.items()}
+    return dataclasses.replace(rewiring, options=checked)
+
+
+def _origins(settings: Settings, layers: Mapping[str, Tables]) -> dict[str, str]:
+    """Where each setting comes from, by `table.name`."""
+    names = {f"{table}.{name}" for table, values in settings.to_dict().items() if table != "dataset" for name in values}
+    origins = dict.fromkeys(sorted(names - {"model.name"}), "default")
+    for origin, tables in layers.items():
+        for table, values in tables.items():
+            origins |= {f"{table}.{name}": origin for name in values}
+    return origins
