@@ -19,9 +19,8 @@ def demo(
     """Train and compare models on a generated graph whose good edges lie under many random ones."""
     from gumbel_mpnn._util.files import write_atomically
     from gumbel_mpnn.cli.progress import ProgressMonitor
-    from gumbel_mpnn.paper import run_demo
-    from gumbel_mpnn.report.demo_figure import demo_figure
-    from gumbel_mpnn.report.run_table import run_table
+    from gumbel_mpnn.report import run_table
+    from gumbel_mpnn.report.demo import demo_figure, run_demo
 
     monitor = ProgressMonitor()
     try:

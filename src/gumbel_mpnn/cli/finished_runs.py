@@ -47,7 +47,7 @@ def made_graph(name: str, digest: str) -> Data | None:
     The sizes of a generated task share its name: of those it is the one whose data hash is `digest`, if there is one.
     """
     from gumbel_mpnn.data import demo_graph
-    from gumbel_mpnn.paper import GENERATED
+    from gumbel_mpnn.paper.generated import GENERATED
     from gumbel_mpnn.training import data_hash
 
     makers = {DEMO: demo_graph, **GENERATED}

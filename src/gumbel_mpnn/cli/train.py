@@ -64,7 +64,7 @@ def train(
     """
     from gumbel_mpnn.cli.progress import ProgressMonitor
     from gumbel_mpnn.config.files import is_settings_file, merge, parse_overrides, read_settings_file
-    from gumbel_mpnn.report.run_table import run_table
+    from gumbel_mpnn.report import run_table
     from gumbel_mpnn.runs import fit
 
     if predictions is not None and predictions.is_dir():

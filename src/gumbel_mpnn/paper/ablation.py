@@ -9,7 +9,6 @@ from gumbel_mpnn.paper.base import (
     STRUCTURE_DATASETS,
     Columns,
     Job,
-    Row,
     differences,
     figures,
     published,
@@ -17,6 +16,7 @@ from gumbel_mpnn.paper.base import (
 )
 from gumbel_mpnn.paper.page import Experiment
 from gumbel_mpnn.paper.paper_numbers import PaperNumber
+from gumbel_mpnn.report import Row
 from gumbel_mpnn.runs import Run
 
 WITHOUT = ("rewiring.regularizer_weight=0",)

@@ -10,14 +10,14 @@ from gumbel_mpnn.paper.base import (
     UNFILTERED,
     Columns,
     Job,
-    Row,
     differences,
     figures,
     published,
 )
 from gumbel_mpnn.paper.page import Experiment
 from gumbel_mpnn.paper.paper_numbers import PaperNumber
-from gumbel_mpnn.paper.views import Grid
+from gumbel_mpnn.report import Row
+from gumbel_mpnn.report.grid import Grid
 from gumbel_mpnn.runs import Run, find_preset
 from gumbel_mpnn.runs.query import compare
 

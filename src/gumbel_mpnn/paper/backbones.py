@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gumbel_mpnn.paper.base import Columns, Job, Row, figures, published
+from gumbel_mpnn.paper.base import Columns, Job, figures, published
 from gumbel_mpnn.paper.page import Experiment
+from gumbel_mpnn.report import Row
 from gumbel_mpnn.runs import Run
 
 MODELS = ("mlp", "gcn", "sage", "gat")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gumbel_mpnn.paper.base import Job, Row, figures
+from gumbel_mpnn.paper.base import Job, figures
 from gumbel_mpnn.paper.page import Experiment
-from gumbel_mpnn.paper.views import Chart
+from gumbel_mpnn.report import Row
+from gumbel_mpnn.report.chart import Chart
 from gumbel_mpnn.runs import Run
 
 MODELS = ("gcn", "sdrf", "gumbel-mpnn")

@@ -11,8 +11,9 @@ from itertools import islice
 from gumbel_mpnn.config.presets import read_preset
 from gumbel_mpnn.paper.accuracy import KEPT_WITH, MODELS
 from gumbel_mpnn.paper.backbones import DATASETS
-from gumbel_mpnn.paper.base import Columns, Job, Row, override
+from gumbel_mpnn.paper.base import Columns, Job, override
 from gumbel_mpnn.paper.page import Experiment
+from gumbel_mpnn.report import Row
 from gumbel_mpnn.runs import Run, make_settings
 from gumbel_mpnn.runs.query import Summary, flat
 from gumbel_mpnn.runs.tuning import Tables, draws

@@ -9,9 +9,10 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn.data import get_spec
 from gumbel_mpnn.data.tasks import mixture_neighborhoods
-from gumbel_mpnn.paper.base import PAIRED, Columns, Job, Row, difference, figures, override
+from gumbel_mpnn.paper.base import PAIRED, Columns, Job, difference, figures, override
 from gumbel_mpnn.paper.page import Experiment
-from gumbel_mpnn.paper.views import Chart
+from gumbel_mpnn.report import Row
+from gumbel_mpnn.report.chart import Chart
 from gumbel_mpnn.runs import Run, find_preset, make_settings
 from gumbel_mpnn.runs.query import flat
 

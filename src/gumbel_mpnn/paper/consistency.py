@@ -8,9 +8,10 @@ from functools import partial
 from torch_geometric.data import Data
 
 from gumbel_mpnn.measures import decompose, std_per_class
-from gumbel_mpnn.paper.base import PAPER_DATASETS, STRUCTURE_DATASETS, UNFILTERED, Job, Row, published
+from gumbel_mpnn.paper.base import PAPER_DATASETS, STRUCTURE_DATASETS, UNFILTERED, Job, published
 from gumbel_mpnn.paper.page import Experiment
 from gumbel_mpnn.paper.paper_numbers import PaperNumber, of_learned_graphs
+from gumbel_mpnn.report import Row
 from gumbel_mpnn.runs import Run
 
 SEEDS = 3

@@ -9,8 +9,9 @@ from torch_geometric.data import Data
 from gumbel_mpnn.measures import label_by_components
 from gumbel_mpnn.measures.component_labels import Known
 from gumbel_mpnn.paper.backbones import DATASETS
-from gumbel_mpnn.paper.base import PAIRED, Columns, Job, Row, differences
+from gumbel_mpnn.paper.base import PAIRED, Columns, Job, differences
 from gumbel_mpnn.paper.page import Experiment
+from gumbel_mpnn.report import Row
 from gumbel_mpnn.runs import Run
 
 MODELS = ("gcn", "sage", "gat")

@@ -10,9 +10,10 @@ import torch
 from torch_geometric.data import Data
 
 from gumbel_mpnn.measures import MEASURES, measure
-from gumbel_mpnn.paper.base import STRUCTURE_DATASETS, Job, Row, published
+from gumbel_mpnn.paper.base import STRUCTURE_DATASETS, Job, published
 from gumbel_mpnn.paper.page import Experiment
 from gumbel_mpnn.paper.paper_numbers import PaperNumber, of_learned_graphs
+from gumbel_mpnn.report import Row
 from gumbel_mpnn.rewiring.regularizers.degree import ABOVE_MEAN
 from gumbel_mpnn.runs import Run
 

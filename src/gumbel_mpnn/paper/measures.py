@@ -8,9 +8,10 @@ from pathlib import Path
 from gumbel_mpnn._util.errors import MissingDataError
 from gumbel_mpnn.data import get_spec, load
 from gumbel_mpnn.measures import MEASURES, measure
-from gumbel_mpnn.paper.base import Row, published
+from gumbel_mpnn.paper.base import published
 from gumbel_mpnn.paper.page import Analysis
 from gumbel_mpnn.paper.paper_numbers import PaperNumber
+from gumbel_mpnn.report import Row
 
 DATASETS = (
     "cora",

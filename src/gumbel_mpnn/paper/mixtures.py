@@ -11,9 +11,10 @@ from gumbel_mpnn._util.errors import MissingDataError
 from gumbel_mpnn.data import get_spec, load
 from gumbel_mpnn.measures import MEASURES, Decomposition, decompose, measure
 from gumbel_mpnn.paper import backbones
-from gumbel_mpnn.paper.base import Columns, Row, published
+from gumbel_mpnn.paper.base import Columns, published
 from gumbel_mpnn.paper.page import Analysis
 from gumbel_mpnn.paper.paper_numbers import PaperNumber
+from gumbel_mpnn.report import Row
 
 MEASURED = ("edge_homophily", "adjusted_homophily", "label_informativeness")
 DATASETS = (*backbones.DATASETS, "roman-empire", "questions", "amazon-ratings", "ogbn-arxiv")

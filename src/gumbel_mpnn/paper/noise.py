@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 
 from gumbel_mpnn.data.tasks import add_noise_edges
-from gumbel_mpnn.paper.base import Columns, Job, Row, spread
+from gumbel_mpnn.paper.base import Columns, Job, spread
 from gumbel_mpnn.paper.page import Experiment
-from gumbel_mpnn.paper.views import Chart
+from gumbel_mpnn.report import Row
+from gumbel_mpnn.report.chart import Chart
 from gumbel_mpnn.runs import Run
 from gumbel_mpnn.runs.query import Summary
 

@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from gumbel_mpnn._util.errors import UserError
-from gumbel_mpnn.paper.base import Job, Row
+from gumbel_mpnn.paper.base import Job
 from gumbel_mpnn.paper.paper_numbers import PaperNumber
-from gumbel_mpnn.paper.views import Chart, Grid
+from gumbel_mpnn.report import Row
+from gumbel_mpnn.report.chart import Chart
+from gumbel_mpnn.report.grid import Grid
 from gumbel_mpnn.runs import Run
 
 
@@ -56,7 +58,7 @@ class Experiment(Page, ABC):
 
     def on(self, dataset: str) -> Experiment:
         """The same experiment on another data set."""
-        raise UserError(f"the data sets of {self.name} are its own: choose among them with --only")
+        raise UserError(f"the data sets of {self.name} are fixed: select some of them with `only`")
 
 
 class Analysis(Page, ABC):

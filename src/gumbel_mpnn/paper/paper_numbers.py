@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from gumbel_mpnn._util.fixed import Fixed
-from gumbel_mpnn.paper.base import Row, published
+from gumbel_mpnn.paper.base import published
+from gumbel_mpnn.report import Row
 
 ERRORS = 2.0
 """So many joint standard errors apart, two means are not called the same."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gumbel_mpnn.paper.base import PAIRED, Columns, Job, Row, differences, figures, published
+from gumbel_mpnn.paper.base import PAIRED, Columns, Job, differences, figures, published
 from gumbel_mpnn.paper.page import Experiment
+from gumbel_mpnn.report import Row
 from gumbel_mpnn.runs import Run
 
 DATASETS = ("cora", "citeseer", "pubmed", "squirrel", "chameleon", "actor", "minesweeper", "tolokers")

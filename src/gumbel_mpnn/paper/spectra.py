@@ -10,8 +10,9 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gumbel_mpnn.measures import effective_resistance, largest_component, num_components, num_edges, spectral_gap
-from gumbel_mpnn.paper.base import PAPER_DATASETS, Job, Row
+from gumbel_mpnn.paper.base import PAPER_DATASETS, Job
 from gumbel_mpnn.paper.page import Experiment
+from gumbel_mpnn.report import Row
 from gumbel_mpnn.runs import Run
 
 PAIRS = 100

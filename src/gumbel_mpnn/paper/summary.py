@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gumbel_mpnn._util.fixed import Fixed
-from gumbel_mpnn.paper.base import Columns, Row
+from gumbel_mpnn.paper.base import Columns
 from gumbel_mpnn.paper.page import Page
 from gumbel_mpnn.paper.paper_numbers import PaperNumber, decimals
+from gumbel_mpnn.report import Row
 
 NO_DATA, NOT_RUN = "no data", "not run"
 VERDICTS = ("same", "equal", "close", "above", "below", "differs", "too few runs", NOT_RUN, NO_DATA)

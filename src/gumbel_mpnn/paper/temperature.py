@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gumbel_mpnn.paper.base import Columns, Job, Row, figures, published
+from gumbel_mpnn.paper.base import Columns, Job, figures, published
 from gumbel_mpnn.paper.page import Experiment
-from gumbel_mpnn.paper.views import Chart
+from gumbel_mpnn.report import Row
+from gumbel_mpnn.report.chart import Chart
 from gumbel_mpnn.runs import Run
 
 DATASETS = ("cora", "citeseer", "actor")

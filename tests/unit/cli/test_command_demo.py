@@ -5,7 +5,7 @@ import json
 import matplotlib.image
 import pytest
 
-from gumbel_mpnn.paper import demo as experiment
+from gumbel_mpnn.report import demo as experiment
 
 fit = experiment.fit
 

@@ -11,7 +11,7 @@ from quick_options import QUICK
 
 from gumbel_mpnn import measures
 from gumbel_mpnn.data import demo_graph, from_csv, from_npz, load, specs
-from gumbel_mpnn.paper import GENERATED
+from gumbel_mpnn.paper.generated import GENERATED
 from gumbel_mpnn.runs import fit
 from helpers import small_data
 
