@@ -1,4 +1,4 @@
-"""The plain models on every data set that the paper's tables have, with tuned presets."""
+"""Plain models with tuned presets on the data sets of the paper."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DATASETS = (
 
 
 class Backbones(Experiment):
-    """MLP, GCN, GraphSAGE and GAT: the ground that rewiring has to stand on."""
+    """MLP, GCN, GraphSAGE and GAT without rewiring."""
 
     name = "backbones"
     title = "Plain models"
@@ -42,11 +42,11 @@ class Backbones(Experiment):
     }
 
     def plan(self) -> list[Job]:
-        """Every model on every data set."""
+        """Return a job for every model on every data set."""
         return [Job(dataset, model) for dataset in DATASETS for model in MODELS]
 
     def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
-        """Our figure beside the paper's, one row for each model and data set."""
+        """Return our result and the paper's, one row for each model and data set."""
         paper = published("accuracy")
         best: dict[str, float] = {}
         for job, run in results.items():

@@ -154,8 +154,8 @@ JUDGED = [
 class TestHead:
     def test_how_many(self):
         assert SummaryTable().lead(JUDGED) == (
-            "Listed are 6 numbers of the paper's tables. The data at hand allow 5 of them (1 are of data sets that are"
-            " not here): 2 same, 1 above, 1 differs, 1 not run."
+            "6 numbers of the paper's tables are listed. The available data allows 5 of them (1 need data sets that are"
+            " missing): 2 same, 1 above, 1 differs, 1 not run."
         )
 
     def test_by_page(self):
