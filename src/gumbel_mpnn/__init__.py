@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from gumbel_mpnn.data import from_csv, from_graphml, from_networkx, from_npz, load
     from gumbel_mpnn.graph import PairGraph
     from gumbel_mpnn.nn import GAT, GCN, MLP, GraphSAGE
+    from gumbel_mpnn.paper import reproduce
     from gumbel_mpnn.rewiring import GumbelMPNN, Rewired, RewiredGraph, regularizers
     from gumbel_mpnn.runs import Run, fit
 
@@ -39,6 +40,7 @@ __all__ = [
     "measures",
     "nn",
     "regularizers",
+    "reproduce",
     "rewiring",
 ]
 
@@ -48,6 +50,7 @@ _ROOM_OF = {
     **dict.fromkeys(["GumbelMPNN", "Rewired", "RewiredGraph", "regularizers"], "rewiring"),
     **dict.fromkeys(["Run", "fit"], "runs"),
     "PairGraph": "graph",
+    "reproduce": "paper",
     "UserError": "_util.errors",
 }
 

@@ -5,7 +5,7 @@ import torch
 
 from gumbel_mpnn import measures
 from gumbel_mpnn.data import get_spec, load, locate
-from gumbel_mpnn.paper import MeasuresTable
+from gumbel_mpnn.paper.measures import MeasuresTable
 
 pytestmark = pytest.mark.real_data
 

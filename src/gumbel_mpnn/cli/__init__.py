@@ -1,4 +1,4 @@
-"""The command `gumbel-mpnn`: one module per verb."""
+"""The command `gumbel-mpnn`, with one module for each verb."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ app.add_typer(runs, name="runs")
 
 
 def main() -> None:
-    """Entry point of the command."""
-    # Threads that spin while they wait slow everything down tenfold where another program shares the cores.
-    # OpenMP reads this once, when torch is first imported.
+    """Run the command."""
+    # Waiting threads that spin make training up to ten times slower if another program uses the same cores.
+    # OpenMP reads this variable once, when torch is imported.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     app()

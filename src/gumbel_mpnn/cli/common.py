@@ -1,4 +1,4 @@
-"""What the verbs share: options, errors in one sentence, results on standard output."""
+"""Options, error messages and output shared by all verbs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ R = TypeVar("R")
 
 
 class OutputFormat(StrEnum):
-    """How a result is printed."""
+    """Output format of a result."""
 
     text = "text"
     json = "json"
@@ -35,22 +35,22 @@ class OutputFormat(StrEnum):
     latex = "latex"
 
 
-FormatOption = Annotated[OutputFormat, typer.Option("--format", help="How to print the result.")]
+FormatOption = Annotated[OutputFormat, typer.Option("--format", help="Output format.")]
 DataRootOption = Annotated[
     Path | None,
     typer.Option("--data-root", help="Folder of data files, searched before GUMBEL_MPNN_DATA and the cache."),
 ]
 RunsOption = Annotated[
-    Path, typer.Option("--runs", envvar="GUMBEL_MPNN_RUNS", help="Folder that keeps the runs.", show_default=True)
+    Path, typer.Option("--runs", envvar="GUMBEL_MPNN_RUNS", help="Folder in which runs are stored.", show_default=True)
 ]
-DeviceOption = Annotated[str, typer.Option("--device", help="cpu, cuda, or auto for a GPU if there is one.")]
+DeviceOption = Annotated[str, typer.Option("--device", help="cpu, cuda, or auto (a GPU if there is one).")]
 OverrideOption = Annotated[
-    list[str] | None, typer.Option("--set", metavar="TABLE.NAME=VALUE", help="Change a setting; may be repeated.")
+    list[str] | None, typer.Option("--set", metavar="TABLE.NAME=VALUE", help="Override a setting; can be repeated.")
 ]
 
 
 def in_one_sentence(verb: Callable[P, R]) -> Callable[P, R]:
-    """A person's mistake ends the verb with one sentence on standard error, not with a traceback."""
+    """Report a `UserError` in one sentence on standard error, without a traceback, and end with exit code 2."""
 
     @functools.wraps(verb)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -59,19 +59,19 @@ def in_one_sentence(verb: Callable[P, R]) -> Callable[P, R]:
                 return verb(*args, **kwargs)
         except UserError as error:
             _stop(f"error: {error}", 2)
-        except BrokenPipeError:  # as of `| head`: typer ends without a word
+        except BrokenPipeError:  # as after `| head`: typer ends silently
             raise
         except OSError as error:
             _stop(f"error: {error.strerror or error}: {error.filename or ''}".rstrip(": "), 2)
         except KeyboardInterrupt:
-            _stop("interrupted: what was finished is kept, and the same command goes on from there", 130)
+            _stop("interrupted: finished runs are stored; repeat the command to continue", 130)
 
     return guarded
 
 
 @contextmanager
 def _warnings_as_notes() -> Iterator[None]:
-    """What is odd in a person's data is told in one line, without a place in our code."""
+    """Show each `DataWarning` as one line, without a reference to the source code."""
     with warnings.catch_warnings():
         warnings.simplefilter("always", DataWarning)
         show = warnings.showwarning
@@ -92,7 +92,13 @@ def _stop(message: str, code: int) -> NoReturn:
 
 
 def emit(table: Table, format: OutputFormat, payload: Any = None) -> None:
-    """Print a result on standard output; as JSON the `payload` where there is one, else the table's rows."""
+    """Print a result on standard output.
+
+    Args:
+        table: The result as a table.
+        format: Output format.
+        payload: Value printed in place of the rows if the format is JSON.
+    """
     if format is OutputFormat.json and payload is not None:
         typer.echo(json.dumps(payload, indent=1))
     else:
@@ -100,34 +106,34 @@ def emit(table: Table, format: OutputFormat, payload: Any = None) -> None:
 
 
 def reject_early_format(format: OutputFormat, subcommand: str) -> None:
-    """`--format` belongs behind the subcommand: before it, it would be of no effect."""
+    """Raise a `UserError` if `--format` stands before the subcommand, where it would have no effect."""
     if format is not OutputFormat.text:
         raise UserError(f"write --format after {subcommand!r}")
 
 
 def note(message: str) -> None:
-    """A message beside the result, on standard error."""
+    """Print a message on standard error."""
     typer.echo(message, err=True)
 
 
 def preset_in_place(family: str, dataset: str, model: str, found: Preset | None) -> str:
-    """What a model takes that has no preset of its own, in a sentence; nothing where it has one."""
+    """Return a sentence on what is used if a model has no preset of its own; empty if it has one."""
     if found is not None and found.model == model:
         return ""
-    instead = "plain defaults are" if found is None else "that of its backbone is"
-    return f"there is no {family} preset for {model} on {dataset}: {instead} used"
+    instead = "the default settings are used" if found is None else "the preset of its backbone is used"
+    return f"there is no {family} preset for {model} on {dataset}: {instead}"
 
 
 def parse_range(text: str) -> list[int]:
-    """`"0-4,7"` → [0, 1, 2, 3, 4, 7]."""
+    """Convert text to numbers: `"0-4,7"` → [0, 1, 2, 3, 4, 7]."""
     numbers: list[int] = []
     for part in text.split(","):
         match = re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*", part)
         if not match:
-            raise UserError(f"cannot read the range {text!r}: write it like 0-9 or 0,2,5")
+            raise UserError(f"{text!r} is not a valid range: write it as 0-9 or 0,2,5")
         low, high = int(match[1]), int(match[2] or match[1])
         if high < low:
-            raise UserError(f"the range {part.strip()!r} runs backwards")
+            raise UserError(f"the range {part.strip()!r} is backwards")
         if high - low >= MOST_NUMBERS:
             raise UserError(f"the range {part.strip()!r} has more than {MOST_NUMBERS} numbers")
         numbers.extend(range(low, high + 1))
@@ -144,7 +150,7 @@ def _print_version(wanted: bool) -> None:
 
 def show_version(
     version: Annotated[
-        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version and stop.")
+        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Options of the command itself."""
+    """Handle the options of the command itself."""

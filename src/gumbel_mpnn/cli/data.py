@@ -1,4 +1,4 @@
-"""`gumbel-mpnn data`: the data sets by name, what is present and what is missing."""
+"""`gumbel-mpnn data`: the data sets, and which of their files are present."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from gumbel_mpnn.cli.common import (
     reject_early_format,
 )
 
-app = typer.Typer(help="The data sets by name, and what of them is here.", invoke_without_command=True)
+app = typer.Typer(help="List the data sets and which of their files are present.", invoke_without_command=True)
 
 
 @app.callback()
 @in_one_sentence
 def data(context: typer.Context, data_root: DataRootOption = None, format: FormatOption = OutputFormat.text) -> None:
-    """List every data set with what is present and what is missing."""
+    """List all data sets with the state of their files."""
     if context.invoked_subcommand is not None:
         reject_early_format(format, context.invoked_subcommand)
         return
@@ -49,7 +49,7 @@ def data(context: typer.Context, data_root: DataRootOption = None, format: Forma
         )
     columns = ["name", "state", "nodes", "edges", "features", "classes", "metric", "protocol", "missing"]
     emit(Table(columns, rows), format)
-    note(f"looked for in {', '.join(map(str, search_roots(data_root)))}")
+    note(f"searched in {', '.join(map(str, search_roots(data_root)))}")
 
 
 @app.command()
@@ -58,17 +58,17 @@ def show(
     name: Annotated[str, typer.Argument(help="Name of a data set.")],
     data_root: DataRootOption = None,
     protocol: Annotated[str | None, typer.Option(help="Name of a split protocol.")] = None,
-    features: Annotated[bool, typer.Option(help="Whether to read the features too.")] = True,
+    features: Annotated[bool, typer.Option(help="Whether to read the features.")] = True,
     format: FormatOption = OutputFormat.text,
 ) -> None:
-    """Load one data set and show its counts, degrees, classes and splits."""
+    """Load a data set and show its size, degrees, classes and splits."""
     from gumbel_mpnn.data import check, get_spec, load, locate
     from gumbel_mpnn.report import Table
 
     spec = get_spec(name)
     presence = locate(spec, data_root)
     if features and not presence.complete and presence.without_features:
-        note("the features are not here: shown is the graph without them")
+        note("the file of features is missing: the graph is shown without features")
         features = False
     data = load(name, root=data_root, protocol=protocol, features=features)
     facts = check(data, require_all_classes=False)

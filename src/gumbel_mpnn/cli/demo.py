@@ -1,4 +1,4 @@
-"""`gumbel-mpnn demo`: models trained and compared on a graph that comes with the package."""
+"""`gumbel-mpnn demo`: train and compare models on a generated graph."""
 
 from __future__ import annotations
 
@@ -16,12 +16,11 @@ def demo(
     device: DeviceOption = "auto",
     format: FormatOption = OutputFormat.text,
 ) -> None:
-    """Train and compare models on a generated graph whose good edges lie under many random ones."""
+    """Train and compare models on a generated graph that has many random edges among the useful ones."""
     from gumbel_mpnn._util.files import write_atomically
     from gumbel_mpnn.cli.progress import ProgressMonitor
-    from gumbel_mpnn.paper import run_demo
-    from gumbel_mpnn.report.demo_figure import demo_figure
-    from gumbel_mpnn.report.run_table import run_table
+    from gumbel_mpnn.report import run_table
+    from gumbel_mpnn.report.demo import demo_figure, run_demo
 
     monitor = ProgressMonitor()
     try:

@@ -1,4 +1,4 @@
-"""`gumbel-mpnn doctor`: what is installed and what works, for a bug report."""
+"""`gumbel-mpnn doctor`: versions, devices and folders, for bug reports."""
 
 from __future__ import annotations
 

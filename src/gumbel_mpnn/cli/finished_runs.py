@@ -1,4 +1,4 @@
-"""Finished runs that a person names: their index, their folder, and the data they were trained on."""
+"""Finished runs: their index, their folder, and the data they were trained on."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 @contextmanager
 def open_index(runs: Path) -> Iterator[RunIndex]:
-    """The index of a runs folder; records that cannot be read are named."""
+    """Open the index of a runs folder; records that cannot be read are reported when it is closed."""
     from gumbel_mpnn.runs.query.index import RunIndex
 
     if not runs.exists():
-        note(f"there is no folder {runs} yet")
+        note(f"the folder {runs} does not exist yet")
     index = RunIndex(runs)
     try:
         yield index
@@ -34,7 +34,7 @@ def open_index(runs: Path) -> Iterator[RunIndex]:
 
 
 def folder_of(run: str, runs: Path) -> Path:
-    """The folder called `run` or, where there is none, that of the setting whose fingerprint begins so."""
+    """Return the folder `run` if it exists, else that of the setting whose fingerprint begins with `run`."""
     if Path(run).exists():
         return Path(run)
     with open_index(runs) as index:
@@ -42,12 +42,12 @@ def folder_of(run: str, runs: Path) -> Path:
 
 
 def made_graph(name: str, digest: str) -> Data | None:
-    """The graph of that name, if it is one that is made and not read.
+    """Return the generated graph called `name`, or None if no generated graph has that name.
 
-    The sizes of a generated task share its name: of those it is the one whose data hash is `digest`, if there is one.
+    The sizes of a generated task share its name. The size whose data hash is `digest` is returned, if there is one.
     """
     from gumbel_mpnn.data import demo_graph
-    from gumbel_mpnn.paper import GENERATED
+    from gumbel_mpnn.paper.generated import GENERATED
     from gumbel_mpnn.training import data_hash
 
     makers = {DEMO: demo_graph, **GENERATED}
@@ -60,9 +60,12 @@ def made_graph(name: str, digest: str) -> Data | None:
 
 
 def training_data(folder: Path, source: Source, root: Path | None) -> Data | None:
-    """Exactly what the runs under `folder` were trained on: the files that a person names, or what is here by name.
+    """Return the data that the runs in `folder` were trained on.
 
-    None where nothing is named and nothing is here, or what is here is not the same.
+    The data are read from the files of the user or, if none are given, by the name of the data set.
+
+    Returns:
+        The data, or None if no files are given and the data set is missing or differs from the training data.
     """
     from gumbel_mpnn.config import Settings
     from gumbel_mpnn.runs.query import find_records
@@ -84,12 +87,12 @@ def training_data(folder: Path, source: Source, root: Path | None) -> Data | Non
         if data is not None and data_hash(data) == digest:
             return data
     if source.is_own:
-        raise UserError(f"the runs under {folder} were trained on other data than those given")
+        raise UserError(f"the runs in {folder} were trained on other data than those given")
     return None
 
 
 def _by_name(name: str, digest: str, root: Path | None) -> str | Data | None:
-    """A data set whose files are here, or a graph that is made; nothing is downloaded."""
+    """Return the name of a data set whose files are present, or a generated graph; nothing is downloaded."""
     from gumbel_mpnn.data import locate, specs
 
     if name in specs:

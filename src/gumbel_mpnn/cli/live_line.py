@@ -1,4 +1,4 @@
-"""One line on standard error about long work: live on a terminal, elsewhere a plain one every ten seconds."""
+"""A progress line on standard error: live on a terminal, otherwise a plain line every ten seconds."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ PLAIN_LINE_SECONDS = 10.0
 
 
 class LiveLine:
-    """A line that is there until it is closed.
+    """Progress line that is shown until it is closed.
 
     Args:
-        console: Where it is shown.
-        title: What is being done.
-        *columns: How the live line looks.
-        total: How much there is to do, if that is known.
-        **fields: What else the columns show.
+        console: Console on which the line is shown.
+        title: Description of the work.
+        *columns: Columns of the live line.
+        total: Number of steps, if it is known.
+        **fields: Further values shown by the columns.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class LiveLine:
             self.live.start()
 
     def show(self, done: int, total: int, plain: str, **fields: Any) -> None:
-        """Show that `done` of `total` are done; `plain` is the line where there is no terminal."""
+        """Show that `done` of `total` steps are done; without a terminal, print the line `plain`."""
         if self.live is not None:
             self.live.update(self.task, completed=done, total=total, **fields)
         elif time.monotonic() - self.printed > PLAIN_LINE_SECONDS:
@@ -43,21 +43,21 @@ class LiveLine:
             self.console.print(plain, soft_wrap=True)
 
     def close(self) -> None:
-        """Take the live line away."""
+        """Remove the live line."""
         if self.live is not None:
             self.live.stop()
             self.live = None
 
 
 class StepLine:
-    """Called with steps done and all steps."""
+    """Progress line that is called with the number of steps done and the total number of steps."""
 
     def __init__(self, title: str, console: Console | None = None) -> None:
         console = Console(stderr=True, highlight=False) if console is None else console
         columns = (TextColumn("{task.description} {task.completed}/{task.total} steps"), BarColumn())
         self.title, self.line = title, LiveLine(console, title, *columns, TimeRemainingColumn())
         self.first: tuple[float, int] | None = None
-        """When steps were first done, and how many: before that, functions may have been compiled."""
+        """Time and number of steps of the first call; earlier time may have been spent on compilation."""
 
     def __call__(self, done: int, total: int) -> None:
         """Show that `done` of `total` steps are done."""
@@ -69,5 +69,5 @@ class StepLine:
         self.line.show(done, total, f"{self.title}: {done}/{total} steps{left}")
 
     def close(self) -> None:
-        """Take the live line away."""
+        """Remove the live line."""
         self.line.close()

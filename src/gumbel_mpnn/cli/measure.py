@@ -1,4 +1,4 @@
-"""`gumbel-mpnn measure`: the measures of a graph, of every data set, or of a graph before and after rewiring."""
+"""`gumbel-mpnn measure`: measures of a graph, of all data sets, or of a graph before and after rewiring."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Values = dict[str, int | float | None]
 
 
 class EdgeConvention(StrEnum):
-    """Which edges are counted; `gumbel_mpnn.measures.undirected_edges` says what the names mean."""
+    """How edges are counted; see `gumbel_mpnn.measures.undirected_edges`."""
 
     coalesced = "coalesced"
     as_listed = "as_listed"
@@ -47,26 +47,26 @@ class EdgeConvention(StrEnum):
 @in_one_sentence
 def measure(
     dataset: Annotated[str | None, typer.Argument(help="Name of a data set (see `gumbel-mpnn data`), or demo.")] = None,
-    every: Annotated[bool, typer.Option("--all", help="Every data set whose files are here.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Measure all data sets whose files are present.")] = False,
     run: Annotated[
         str | None,
         typer.Option(
-            help="Folder of runs that rewire, or how their fingerprint begins: the graph before and after. With own "
-            "data, too."
+            help="Folder of runs that rewire, or the beginning of their fingerprint: measure the graph before and "
+            "after rewiring. Runs on own data need the options of own data as well."
         ),
     ] = None,
     threshold: Annotated[
         float | None,
-        typer.Option(help="With --run: leave out pairs less likely than this (0.5 by default).", min=0, max=1),
+        typer.Option(help="With --run: leave out pairs with a lower probability (0.5 by default).", min=0, max=1),
     ] = None,
     convention: Annotated[
         EdgeConvention,
         typer.Option(
-            help="Count each pair of different nodes once, or every line of the files: both directions where they list "
-            "both, repeats and self-loops, which have two ends at their node. Not with --run."
+            help="Count each pair of different nodes once (coalesced), or every edge that the files list, including "
+            "repeated edges, both directions, and self-loops, which count twice at their node. Not with --run."
         ),
     ] = EdgeConvention.coalesced,
-    largest_component: Annotated[bool, typer.Option(help="Measure the largest connected component alone.")] = False,
+    largest_component: Annotated[bool, typer.Option(help="Measure only the largest connected component.")] = False,
     nodes: NodesOption = None,
     edges: EdgesOption = None,
     graph: GraphOption = None,
@@ -76,17 +76,19 @@ def measure(
     runs: RunsOption = Path("runs"),
     format: FormatOption = OutputFormat.text,
 ) -> None:
-    """Homophily, label informativeness, neighborhoods, degrees, components and spectral gap of a graph.
+    """Show homophily, label informativeness, neighborhoods, degrees, components and spectral gap of a graph.
 
-    Edge weights are not looked at.
+    Edge weights are ignored.
     """
     source = Source(dataset, nodes, edges, graph, label, features)
     if every and (source.is_own or dataset is not None or run is not None):
-        raise UserError("--all measures every data set that is here: leave out the name, --run and own data")
+        raise UserError("--all measures all data sets that are present: leave out the name, --run and own data")
     if threshold is not None and run is None:
-        raise UserError("--threshold is of a learned graph: give the folder of its runs as --run")
+        raise UserError("--threshold applies to a learned graph: give its runs as --run")
     if run is not None and convention is EdgeConvention.as_listed:
-        raise UserError("--convention as_listed is of files: a learned graph lists every pair once, so leave it out")
+        raise UserError(
+            "--convention as_listed applies to files: a learned graph lists every pair once, so leave it out"
+        )
     if every:
         _measure_all(data_root, convention, largest_component, format)
         return
@@ -103,7 +105,7 @@ def measure(
 
 
 def _measure_all(root: Path | None, convention: EdgeConvention, largest: bool, format: OutputFormat) -> None:
-    """One row for each data set that is here, even if only without its features."""
+    """Print one row for each data set whose files are present; features are not needed."""
     from gumbel_mpnn.data import locate, specs
     from gumbel_mpnn.measures import MEASURES
     from gumbel_mpnn.report import Table
@@ -118,7 +120,7 @@ def _measure_all(root: Path | None, convention: EdgeConvention, largest: bool, f
         note(f"measuring {name}")
         rows.append([name, *_measured(_load(name, root, convention), convention, largest).values()])
     if missing:
-        note(f"not here: {', '.join(missing)}")
+        note(f"files not found: {', '.join(missing)}")
     headings = {"dataset": "data set"} | {name: _heading(name, convention) for name in MEASURES}
     emit(Table(["dataset", *MEASURES], rows, headings, digits=4, keep_small=True), format)
 
@@ -131,12 +133,12 @@ def _compare(
     largest: bool,
     format: OutputFormat,
 ) -> None:
-    """The graph that runs were trained on beside the one they learned, or that SDRF made for them."""
+    """Compare the graph that runs were trained on with the graph that they learned, or that SDRF made."""
     settings = _settings_of_sdrf(run)
     if settings is None:
         before, after = _learned(run, given, 0.5 if threshold is None else threshold, root)
     elif threshold is not None:
-        raise UserError("--threshold is of a learned graph, and the one of sdrf is not: leave it out")
+        raise UserError("--threshold applies to a learned graph, and the graph of sdrf is not learned: leave it out")
     else:
         from gumbel_mpnn.cli.live_line import StepLine
         from gumbel_mpnn.training import prepare
@@ -150,7 +152,7 @@ def _compare(
 
 
 def _settings_of_sdrf(run: Path) -> Settings | None:
-    """The settings of the runs under `run` if they are of the model `sdrf`, whose graph is made anew and not kept."""
+    """Return the settings of the runs in `run` if their model is `sdrf`, whose graph is not stored, else None."""
     from gumbel_mpnn.config import Settings
     from gumbel_mpnn.runs.query import find_records
 
@@ -158,37 +160,37 @@ def _settings_of_sdrf(run: Path) -> Settings | None:
     if not found or any(settings["model"]["name"] != "sdrf" for settings in found):
         return None
     if any(settings != found[0] for settings in found):
-        raise UserError(f"the runs under {run} are of different settings: give the folder of one setting")
+        raise UserError(f"the runs in {run} have different settings: give the folder of one setting")
     return Settings.from_dict(found[0])
 
 
 def _learned(run: Path, given: Data | None, threshold: float, root: Path | None) -> tuple[Data, Data]:
-    """The graph that the runs under `run` were trained on and the one they learned, with its labels."""
+    """Return the graph that the runs in `run` were trained on and the graph that they learned, with labels."""
     import torch
     from torch_geometric.data import Data
 
     from gumbel_mpnn.measures import undirected_edges
     from gumbel_mpnn.runs import learned_graph
 
-    pairs = learned_graph(run, threshold=0.0)  # all of them
+    pairs = learned_graph(run, threshold=0.0)  # all pairs
     given = _training_graph(run, given, root)
     before, after = (
         Data(edge_index=pairs.edge_index[:, chosen], y=given.get("y"), num_nodes=pairs.num_nodes)
         for chosen in (pairs.edge_origin, pairs.edge_probability >= threshold)
     )
     if given.num_nodes != pairs.num_nodes or not torch.equal(undirected_edges(given), undirected_edges(before)):
-        raise UserError(f"the runs under {run} were trained on another graph than the one given")
+        raise UserError(f"the runs in {run} were trained on another graph than the one given")
     return before, after
 
 
 def _training_graph(run: Path, given: Data | None, root: Path | None) -> Data:
-    """The graph that the runs under `run` were trained on: the one given, or else read again by its name."""
+    """Return the graph that the runs in `run` were trained on: `given`, or the data set read by its name."""
     from gumbel_mpnn.data import specs
     from gumbel_mpnn.runs.query import find_records
 
     hashes = {record.settings["dataset"]: record.data_hash for record in find_records(run)}
     if len(hashes) != 1:
-        raise UserError(f"the runs under {run} are of {len(hashes)} data sets: give the folder of one setting")
+        raise UserError(f"the runs in {run} use {len(hashes)} data sets: give the folder of one setting")
     if given is not None:
         return given
     ((name, digest),) = hashes.items()
@@ -196,11 +198,11 @@ def _training_graph(run: Path, given: Data | None, root: Path | None) -> Data:
         return _load(name, root, EdgeConvention.coalesced)
     if (made := made_graph(name, digest)) is not None:
         return made
-    raise UserError(f"the runs under {run} are of own data: name its files too (--nodes, --edges, --label)")
+    raise UserError(f"the runs in {run} use own data: give its files too (--nodes, --edges, --label)")
 
 
 def _load(name: str, root: Path | None, convention: EdgeConvention) -> Data:
-    """The structure of a data set, by the files with the direction of its edges if they are counted as listed."""
+    """Load a data set without features; edges have directions if they are counted as listed and the files have them."""
     from gumbel_mpnn.data import get_spec, load
 
     as_listed = convention is EdgeConvention.as_listed
@@ -216,7 +218,7 @@ def _measured(data: Data, convention: EdgeConvention, largest: bool) -> Values:
 
 
 def _heading(name: str, convention: EdgeConvention) -> str:
-    """What people read beside a measure, with a remark where it does not follow the convention."""
+    """Return the heading of a measure, with a remark if the measure does not follow the convention."""
     from gumbel_mpnn.measures import MEASURES
 
     measure = MEASURES[name]
@@ -230,7 +232,7 @@ def _emit_columns(
     payload: object,
     convention: EdgeConvention = EdgeConvention.coalesced,
 ) -> None:
-    """A row for each measure, a column for each graph."""
+    """Print one row for each measure and one column for each graph."""
     from gumbel_mpnn.measures import MEASURES
     from gumbel_mpnn.report import Table
 

@@ -1,4 +1,4 @@
-"""A person's own graph on the command line, for the verbs that take one instead of a data set by name."""
+"""Options for own data, for verbs that take files in place of the name of a data set."""
 
 from __future__ import annotations
 
@@ -14,26 +14,27 @@ from gumbel_mpnn._util.files import suffix_of
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
-NodesOption = Annotated[Path | None, typer.Option("--nodes", help="Own data: CSV of nodes.")]
-EdgesOption = Annotated[Path | None, typer.Option("--edges", help="Own data: CSV of edges.")]
-GraphOption = Annotated[Path | None, typer.Option("--graph", help="Own data: a .npz or .graphml file instead of CSV.")]
+NodesOption = Annotated[Path | None, typer.Option("--nodes", help="Own data: CSV file of nodes.")]
+EdgesOption = Annotated[Path | None, typer.Option("--edges", help="Own data: CSV file of edges.")]
+GraphOption = Annotated[Path | None, typer.Option("--graph", help="Own data: .npz or .graphml file, not CSV.")]
 LabelOption = Annotated[
-    str | None, typer.Option("--label", help="Own data: name of the label column; saved graphs know theirs.")
+    str | None,
+    typer.Option("--label", help="Own data: name of the label column; not for graphs saved by rewire."),
 ]
 FeaturesOption = Annotated[
-    str | None, typer.Option("--features", help="Own data: feature columns, separated by commas.")
+    str | None, typer.Option("--features", help="Own data: names of the feature columns, separated by commas.")
 ]
 
 DEMO = "demo"
-"""The graph of `gumbel-mpnn demo`, by name."""
+"""Name of the graph of `gumbel-mpnn demo`."""
 
 GRAPHML = (".graphml", ".graphml.gz", ".graphml.bz2", ".xml")
-"""How names of GraphML files end."""
+"""Suffixes of GraphML files."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """The graph that a person named, by a data set's name or by own files; each is an argument or option of a verb."""
+    """The graph chosen by the user: the name of a data set, or own files. Each field is an argument of a verb."""
 
     dataset: str | None
     nodes: Path | None
@@ -44,15 +45,15 @@ class Source:
 
     @property
     def is_own(self) -> bool:
-        """Whether anything of own data is named."""
+        """Whether any option of own data is given."""
         own = (self.nodes, self.edges, self.graph, self.label, self.features)
         return any(option is not None for option in own)
 
     def to_train_on(self, undirected: bool) -> str | Data:
-        """The name of the data set, or the graph in the person's own files, which needs labels and features.
+        """Return the name of the data set, or the graph of the user's files, which needs labels and features.
 
-        Without `undirected` edges are read with their direction; npz and GraphML files may say themselves whether they
-        have one.
+        Edges are read with their direction if `undirected` is false; npz and GraphML files may state whether edges are
+        directed.
         """
         if self._is_by_name():
             return self._named()
@@ -63,15 +64,15 @@ class Source:
         if self.graph is not None:
             data = from_graphml(self.graph, self.label, self._columns())
             if data.y is None:
-                raise UserError("own data need --label, the name of the label attribute")
+                raise UserError("own data needs --label, the name of the label attribute")
             return data
         if self.label is None:
-            raise UserError("own data need --label, the name of the label column")
+            raise UserError("own data needs --label, the name of the label column")
         nodes, edges = Path(self.nodes or ""), Path(self.edges or "")
         return from_csv(nodes, edges, self.label, self._columns(), undirected=undirected)
 
     def to_measure(self, as_listed: bool) -> str | Data:
-        """The same for measures: own files need have neither labels nor features."""
+        """Return the name of the data set, or the graph of the user's files, which needs no labels and no features."""
         if self._is_by_name():
             return self._named()
         from gumbel_mpnn.data import from_csv, from_graphml, from_npz
@@ -84,7 +85,7 @@ class Source:
         return from_csv(Path(self.nodes or ""), Path(self.edges or ""), self.label, columns, as_listed=as_listed)
 
     def _named(self) -> str | Data:
-        """The name of the data set; the demo's graph is made, and is no file."""
+        """Return the name of the data set, or the demo graph, which is generated."""
         if self.dataset != DEMO:
             return str(self.dataset)
         from gumbel_mpnn.data import demo_graph
@@ -92,30 +93,30 @@ class Source:
         return demo_graph()
 
     def _is_by_name(self) -> bool:
-        """Whether a data set is named, and not own files; a `UserError` if it is neither or both."""
+        """Return whether a data set is named; raise a `UserError` if there is neither a name nor files, or both."""
         match self.dataset is not None, self.nodes is not None or self.edges is not None, self.graph is not None:
             case True, False, False:
                 if self.label is not None or self.features is not None:
-                    raise UserError("--label and --features are for own data, not for a data set by name")
+                    raise UserError("--label and --features apply to own data only, not to a named data set")
                 return True
             case False, True, False if self.nodes is not None and self.edges is not None:
                 return False
             case False, False, True:
                 return False
-        raise UserError("give either the name of a data set, or own data as --nodes with --edges, or as --graph")
+        raise UserError("give the name of a data set, or own data as --nodes and --edges, or as --graph")
 
     def _is_npz(self) -> bool:
-        """Whether own data are an npz file, whose arrays have names of their own; a `UserError` if no graph file."""
+        """Return whether own data is an npz file; raise a `UserError` if it is not a graph file."""
         if self.graph is None or self.graph.name.lower().endswith(GRAPHML):
             return False
         if suffix_of(self.graph) != ".npz":
             raise UserError(
-                f"--graph takes .npz and .graphml files, not {self.graph}: CSV goes with --nodes and --edges"
+                f"--graph takes .npz and .graphml files, not {self.graph}: give CSV files as --nodes and --edges"
             )
         if self.label is not None or self.features is not None:
             raise UserError(
-                "--label and --features name columns of CSV and attributes of GraphML: leave them out, an npz file has"
-                " its labels in the array 'node_labels' and its features in 'node_features'"
+                "--label and --features apply to CSV and GraphML files: leave them out, an npz file has its labels in"
+                " the array 'node_labels' and its features in 'node_features'"
             )
         return True
 

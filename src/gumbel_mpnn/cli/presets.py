@@ -1,4 +1,4 @@
-"""`gumbel-mpnn presets`: the settings that come with the package."""
+"""`gumbel-mpnn presets`: the presets of the package."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from gumbel_mpnn.cli.common import (
     reject_early_format,
 )
 
-app = typer.Typer(help="The settings that come with the package.", invoke_without_command=True)
+app = typer.Typer(help="List the presets of the package.", invoke_without_command=True)
 
 
 @app.callback()
 @in_one_sentence
 def presets(context: typer.Context, format: FormatOption = OutputFormat.text) -> None:
-    """List every preset."""
+    """List all presets."""
     if context.invoked_subcommand is not None:
         reject_early_format(format, context.invoked_subcommand)
         return
@@ -38,10 +38,10 @@ def presets(context: typer.Context, format: FormatOption = OutputFormat.text) ->
 def show(
     dataset: Annotated[str, typer.Argument(help="Name of a data set.")],
     model: Annotated[str, typer.Argument(help="Name of a model.")],
-    preset: Annotated[str, typer.Option(help="tuned, paper or another family.")] = "tuned",
+    preset: Annotated[str, typer.Option(help="Family of presets, such as tuned or paper.")] = "tuned",
     format: FormatOption = OutputFormat.text,
 ) -> None:
-    """Show the complete settings of one preset; of a model that has none and borrows its backbone's, those."""
+    """Show the complete settings of a preset. A model without a preset may use that of its backbone."""
     from torch_geometric.data import Data
 
     from gumbel_mpnn.config.presets import list_presets

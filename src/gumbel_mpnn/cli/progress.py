@@ -1,4 +1,4 @@
-"""How long work is shown: one live line on a terminal, plain lines elsewhere, always on standard error."""
+"""Progress of training: a live line on a terminal, otherwise plain lines, always on standard error."""
 
 from __future__ import annotations
 
@@ -13,7 +13,12 @@ from gumbel_mpnn.runs import Run
 
 
 class ProgressMonitor:
-    """Shows what is done, the best validation value and the time left while `fit` works."""
+    """Shows epochs done, the best validation result and the time left while `fit` trains.
+
+    Args:
+        show_test: Whether to show test results.
+        preface: Message shown before the first setting.
+    """
 
     def __init__(self, show_test: bool = True, preface: str = "") -> None:
         self.show_test, self.preface = show_test, preface
@@ -23,13 +28,13 @@ class ProgressMonitor:
         self.title, self.waited = "", False
 
     def prepare(self, done: int, total: int) -> None:
-        """Show how far SDRF is."""
+        """Show the progress of SDRF."""
         if not isinstance(self.line, StepLine):
             self.line = StepLine("SDRF", self.console)
         self.line(done, total)
 
     def begin(self, settings: Settings, replicas: int, finished: int, groups: int, bytes_needed: int) -> None:
-        """Training of one setting begins."""
+        """Show how many runs of a setting are trained and how many were found finished."""
         self.close()
         self.title, self.waited = f"{settings.model} on {settings.dataset}", False
         if self.preface:
@@ -37,11 +42,11 @@ class ProgressMonitor:
             self.preface = ""
         missing = replicas - finished
         if not missing:
-            self._say(f"{self.title}: all {replicas} runs found finished")
+            self._say(f"{self.title}: all {replicas} runs were already finished")
             return
         parts = [f"{self.title}: {missing} runs"]
         if finished:
-            parts.append(f"{finished} more found finished")
+            parts.append(f"{finished} more already finished")
         if groups:
             parts.append(f"{groups} group{'s' if groups > 1 else ''}, about {_size(bytes_needed)} of memory")
         self._say(", ".join(parts))
@@ -61,12 +66,12 @@ class ProgressMonitor:
         )
 
     def group(self, replicas: int, epochs: int) -> None:
-        """The next group of replicas begins."""
+        """Start the next group of replicas."""
         self.done_epochs += self.group_epochs
         self.group_epochs = epochs
 
     def progress(self, epoch: int, best: float) -> None:
-        """Show how far the group is."""
+        """Show the progress of the current group."""
         if not isinstance(self.line, LiveLine):
             return
         done, total, best_val = self.done_epochs + epoch, self.total_epochs, f"{100 * best:.2f}"
@@ -75,19 +80,19 @@ class ProgressMonitor:
         self.line.show(done, total, plain, best=best_val)
 
     def wait(self) -> None:
-        """Say that another process is at work."""
+        """Report, once, that another process trains the remaining runs."""
         if not self.waited:
-            self._say(f"{self.title}: another process trains the rest, waiting for it")
+            self._say(f"{self.title}: waiting for another process that trains the remaining runs")
             self.waited = True
 
     def end(self, run: Run) -> None:
-        """All replicas are done."""
+        """Show the results of a setting."""
         self.close()
         test = f"test {run.test}, " if self.show_test else ""
         self._say(f"{self.title}: {test}val {100 * run.val.mean:.2f}, {run.seconds:.1f} s of training")
 
     def close(self) -> None:
-        """Take the live line away."""
+        """Remove the live line."""
         if self.line is not None:
             self.line.close()
             self.line = None

@@ -1,4 +1,4 @@
-"""`gumbel-mpnn rewire`: the graph that runs have learned, as a file."""
+"""`gumbel-mpnn rewire`: write the graph that runs have learned to a file."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def rewire(
     run: Annotated[
         str,
         typer.Argument(
-            help="Folder of a run, or of all runs of a setting, or how its fingerprint begins: they are averaged."
+            help="Folder of a run, folder of a setting, or the beginning of its fingerprint. Several runs are averaged."
         ),
     ],
     out: Annotated[Path, typer.Option(help="File to write: .npz, .csv or .graphml.")],
-    threshold: Annotated[float, typer.Option(help="Leave out pairs less likely than this.", min=0, max=1)] = 0.5,
+    threshold: Annotated[float, typer.Option(help="Leave out pairs with a lower probability.", min=0, max=1)] = 0.5,
     nodes: NodesOption = None,
     edges: EdgesOption = None,
     graph: GraphOption = None,
@@ -32,11 +32,11 @@ def rewire(
     runs: RunsOption = Path("runs"),
     format: FormatOption = OutputFormat.text,
 ) -> None:
-    """Write the learned graph: of every edge its weight, its probability, and whether it was given.
+    """Write the learned graph, with the weight, the probability and the origin of each edge.
 
-    The weight is the probability times the weight that the edge was given with, 1 where it had none.
-    A CSV file has the edges alone, and goes with the file of nodes of the training graph. In npz and GraphML there are
-    labels and features too, where the data set is here, or the runs' own files are named as for train.
+    The weight is the probability times the given weight of the edge, which is 1 by default. A CSV file contains only
+    edges and is used together with the file of nodes. Files in npz and GraphML format also contain labels and features
+    if the files of the data set are present, or if own files are given with the options of train.
     """
     from gumbel_mpnn.data.export import check_suffix, is_directed, save_graph
     from gumbel_mpnn.graph import without_pairs
@@ -60,6 +60,6 @@ def rewire(
     note(f"the graph is in {out}")
     if trained_on is None and not alone:
         note(
-            "it has no labels or features: for these, name the files that the runs were trained on"
-            " (--nodes, --edges and --label, or --graph; --data-root for a data set by name)"
+            "it has no labels or features: to add them, give the files that the runs were trained on"
+            " (--nodes, --edges and --label, or --graph; --data-root for a named data set)"
         )

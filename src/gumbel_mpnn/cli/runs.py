@@ -1,4 +1,4 @@
-"""`gumbel-mpnn runs`: what was trained, one setting in full, two compared, all for other programs."""
+"""`gumbel-mpnn runs`: list, show, compare and export finished runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gumbel_mpnn.cli.finished_runs import open_index
 if TYPE_CHECKING:
     from gumbel_mpnn.runs.query.filters import Filter
 
-app = typer.Typer(help="What was trained: list, show, compare, export.", invoke_without_command=True)
+app = typer.Typer(help="List, show, compare and export finished runs.", invoke_without_command=True)
 DatasetOption = Annotated[str | None, typer.Option("--dataset", help="Only these data sets, separated by commas.")]
 ModelOption = Annotated[str | None, typer.Option("--model", help="Only these models, separated by commas.")]
 ExperimentOption = Annotated[
@@ -23,9 +23,9 @@ ExperimentOption = Annotated[
 ]
 WhereOption = Annotated[
     list[str] | None,
-    typer.Option("--where", metavar="CONDITION", help="Like 'test>=80', 'n>=10', 'train.lr=0.01'; may be repeated."),
+    typer.Option("--where", metavar="CONDITION", help="Such as 'test>=80' or 'train.lr=0.01'; can be repeated."),
 ]
-RunArgument = Annotated[str, typer.Argument(help="Folder of a setting, or how its fingerprint begins.")]
+RunArgument = Annotated[str, typer.Argument(help="Folder of a setting, or the beginning of its fingerprint.")]
 
 
 @app.callback()
@@ -39,7 +39,7 @@ def runs(
     runs: RunsOption = Path("runs"),
     format: FormatOption = OutputFormat.text,
 ) -> None:
-    """List the finished runs, one row for each setting."""
+    """List finished runs, with one row for each setting."""
     if context.invoked_subcommand is not None:
         _reject_early_options(context, context.invoked_subcommand)
         return
@@ -59,7 +59,7 @@ def runs(
 @app.command()
 @in_one_sentence
 def show(run: RunArgument, runs: RunsOption = Path("runs"), format: FormatOption = OutputFormat.text) -> None:
-    """Show the settings of one setting's runs and what each of them ended in."""
+    """Show a setting and the results of its runs."""
     from gumbel_mpnn.report import Table
     from gumbel_mpnn.runs.query import Summary, find_records
     from gumbel_mpnn.runs.query.filters import flat
@@ -95,7 +95,7 @@ def compare(
     runs: RunsOption = Path("runs"),
     format: FormatOption = OutputFormat.text,
 ) -> None:
-    """Show the settings in which A and B differ, and how much better A is, run by run."""
+    """Show the settings that differ between A and B, and the paired difference of their test results."""
     from gumbel_mpnn.report import Table
     from gumbel_mpnn.runs.query import ENOUGH_SPLITS, find_records
     from gumbel_mpnn.runs.query import compare as compare_records
@@ -104,13 +104,13 @@ def compare(
         folders = [index.find(name).path for name in (a, b)]
     ours, theirs = (list(find_records(folder)) for folder in folders)
     if (ours[0].data_hash, ours[0].metric) != (theirs[0].data_hash, theirs[0].metric):
-        raise UserError(f"{a} and {b} are of different data: only runs on the same splits are compared")
+        raise UserError(f"{a} and {b} use different data: only runs on the same splits can be compared")
     paired = compare_records(ours, theirs)
     if len(ours) + len(theirs) > 2 * paired.n:
-        note(f"left out, for want of a counterpart: {len(ours) - paired.n} runs of A, {len(theirs) - paired.n} of B")
+        note(f"left out, without a counterpart: {len(ours) - paired.n} runs of A, {len(theirs) - paired.n} of B")
     if paired.splits < ENOUGH_SPLITS:
         note(
-            f"with fewer than {ENOUGH_SPLITS} splits no difference can be told from chance: these have {paired.splits}"
+            f"no difference can be significant with fewer than {ENOUGH_SPLITS} splits: these runs have {paired.splits}"
         )
     differing = _differing(ours[0].settings, theirs[0].settings)
     result: dict[str, str | int | float | None] = {
@@ -131,7 +131,7 @@ def compare(
 
 
 def _differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """The settings that are not the same, by `table.name`; None where there is none."""
+    """Return the settings that differ, as `table.name` → [ours, theirs]; a missing setting is None."""
     from gumbel_mpnn.runs.query.filters import flat
 
     ours, theirs = flat(one), flat(other)
@@ -150,7 +150,7 @@ def export(
     where: WhereOption = None,
     runs: RunsOption = Path("runs"),
 ) -> None:
-    """Write every run, or those that are chosen, for other programs."""
+    """Export all runs, or those selected, to other formats."""
     from gumbel_mpnn.runs.query.export import export as write
 
     with open_index(runs) as index:
@@ -161,7 +161,7 @@ def export(
 @app.command()
 @in_one_sentence
 def reindex(runs: RunsOption = Path("runs")) -> None:
-    """Read every record anew; needed only after one was changed by hand."""
+    """Read all records again; needed only if records were edited by hand."""
     with open_index(runs) as index:
         index.rebuild()
         found = index.settings()
@@ -177,7 +177,7 @@ def _filters(dataset: str | None, model: str | None, experiment: str | None, whe
 
 
 def _reject_early_options(context: typer.Context, subcommand: str) -> None:
-    """Options belong behind the subcommand: before it, they would be of no effect."""
+    """Raise a `UserError` for options before the subcommand, where they would have no effect."""
     for name in context.params:
         source = context.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE":

@@ -1,4 +1,4 @@
-"""`gumbel-mpnn train`: any model on a data set or on a person's own graph."""
+"""`gumbel-mpnn train`: train a model on a data set or on own data."""
 
 from __future__ import annotations
 
@@ -41,34 +41,36 @@ if TYPE_CHECKING:
 def train(
     dataset: Annotated[str | None, typer.Argument(help="Name of a data set (see `gumbel-mpnn data`), or demo.")] = None,
     model: Annotated[str, typer.Option(help="mlp, gcn, sage, gat, drop-edge, sdrf or gumbel-mpnn.")] = "gcn",
-    splits: Annotated[str | None, typer.Option(help="Which splits, like 0-9 or 0,3; all by default.")] = None,
-    seeds: Annotated[int, typer.Option(help="How many seeds for each split.", min=1)] = 1,
-    preset: Annotated[str, typer.Option(help="tuned, paper or another family, none, or a TOML file.")] = "tuned",
+    splits: Annotated[str | None, typer.Option(help="Splits to use, such as 0-9 or 0,3; all by default.")] = None,
+    seeds: Annotated[int, typer.Option(help="Number of seeds for each split.", min=1)] = 1,
+    preset: Annotated[
+        str, typer.Option(help="tuned, paper or another family of presets, none, or a TOML file.")
+    ] = "tuned",
     overrides: OverrideOption = None,
     nodes: NodesOption = None,
     edges: EdgesOption = None,
     graph: GraphOption = None,
     label: LabelOption = None,
     features: FeaturesOption = None,
-    predictions: Annotated[Path | None, typer.Option(help="Write every node's predicted class to this CSV.")] = None,
-    experiment: Annotated[str, typer.Option(help="Name of the folder within the runs.")] = "train",
+    predictions: Annotated[Path | None, typer.Option(help="CSV file for the predicted class of every node.")] = None,
+    experiment: Annotated[str, typer.Option(help="Name of the folder inside the runs folder.")] = "train",
     data_root: DataRootOption = None,
     runs: RunsOption = Path("runs"),
     device: DeviceOption = "auto",
     format: FormatOption = OutputFormat.text,
 ) -> None:
-    """Train a model on some splits and seeds, all at once; finished runs are not done again.
+    """Train a model on several splits and seeds at once. Finished runs are not trained again.
 
-    Edges that own files list several times become one with the mean of their weights; self-loops are left out, since
-    convolutions add their own. Runs on own files are listed by the name of the file of nodes, or of the graph.
+    In own data, repeated edges are merged into one edge with their mean weight, and self-loops are left out, since
+    convolutions add their own. Runs on own data are listed under the name of the file of nodes or of the graph.
     """
     from gumbel_mpnn.cli.progress import ProgressMonitor
     from gumbel_mpnn.config.files import is_settings_file, merge, parse_overrides, read_settings_file
-    from gumbel_mpnn.report.run_table import run_table
+    from gumbel_mpnn.report import run_table
     from gumbel_mpnn.runs import fit
 
     if predictions is not None and predictions.is_dir():
-        raise UserError(f"--predictions {predictions} is a folder: name a file in it")
+        raise UserError(f"--predictions {predictions} is a folder: give the name of a file")
     own_preset = read_settings_file(Path(preset)) if is_settings_file(preset) else None
     changes = merge(own_preset, parse_overrides(overrides or ()))
     undirected = bool(changes.get("data", {}).get("undirected", True))
@@ -101,7 +103,7 @@ def train(
 
 
 def _what_was_read(source: str | Data, undirected: bool, model: str, preset: str | None, backbone: str | None) -> str:
-    """A sentence that would show a column taken for another, or settings that nobody chose."""
+    """Return a sentence about the data or the preset, which shows the user misread columns or missing presets."""
     from gumbel_mpnn.config.files import is_settings_file
     from gumbel_mpnn.data import check, get_spec
     from gumbel_mpnn.runs import find_preset
@@ -121,7 +123,7 @@ def _what_was_read(source: str | Data, undirected: bool, model: str, preset: str
 
 
 def _edges_in_words(data: Data, facts: GraphFacts, undirected: bool) -> str:
-    """How many edges are trained on, and what became of the others that the files list."""
+    """Describe how many edges are used, and how many of those in the files were merged or left out."""
     edges = facts.num_edges
     if not undirected:
         edges = data.edge_index.shape[1] - facts.num_duplicate_edges - facts.num_self_loops

@@ -1,4 +1,4 @@
-"""`gumbel-mpnn tune`: a random search over settings, judged on validation alone."""
+"""`gumbel-mpnn tune`: random search for settings, based on validation results only."""
 
 from __future__ import annotations
 
@@ -27,15 +27,16 @@ if TYPE_CHECKING:
 
 @in_one_sentence
 def tune(
-    space: Annotated[Path, typer.Option(help="Settings file (TOML) in which a value may be a list of choices.")],
+    space: Annotated[Path, typer.Option(help="TOML file of settings, in which a list of values is searched.")],
     dataset: Annotated[str | None, typer.Argument(help="Name of a data set (see `gumbel-mpnn data`), or demo.")] = None,
     model: Annotated[str, typer.Option(help="Name of a model.")] = "gcn",
-    trials: Annotated[int, typer.Option(help="How many settings to try.", min=1)] = 20,
-    splits: Annotated[str | None, typer.Option(help="Which splits, like 0-9; all by default.")] = None,
-    seeds: Annotated[int, typer.Option(help="How many seeds for each split.", min=1)] = 1,
-    seed: Annotated[int, typer.Option(help="Seed of the search itself.")] = 0,
+    trials: Annotated[int, typer.Option(help="Number of settings to try.", min=1)] = 20,
+    splits: Annotated[str | None, typer.Option(help="Splits to use, such as 0-9; all by default.")] = None,
+    seeds: Annotated[int, typer.Option(help="Number of seeds for each split.", min=1)] = 1,
+    seed: Annotated[int, typer.Option(help="Seed of the search.")] = 0,
     preset: Annotated[
-        str, typer.Option(help="Where what the space leaves out comes from: tuned, paper, none, or a TOML file.")
+        str,
+        typer.Option(help="Source of all other settings: tuned, paper, none, or a TOML file."),
     ] = "tuned",
     nodes: NodesOption = None,
     edges: EdgesOption = None,
@@ -47,7 +48,7 @@ def tune(
     device: DeviceOption = "auto",
     format: FormatOption = OutputFormat.text,
 ) -> None:
-    """Try settings and list them, best validation first; test figures decide nothing and are not shown."""
+    """Try settings at random and list them by validation result. Test results are not used and not shown."""
     from gumbel_mpnn.cli.progress import ProgressMonitor
     from gumbel_mpnn.config.files import is_settings_file, merge, read_settings_file
     from gumbel_mpnn.report import Table
@@ -55,10 +56,10 @@ def tune(
 
     tables = merge(read_settings_file(space))
     if not choices(tables):
-        raise UserError(f"{space} leaves nothing open: give some setting a list of choices")
+        raise UserError(f"{space} contains nothing to search: give at least one setting a list of values")
     own_preset = read_settings_file(Path(preset)) if is_settings_file(preset) else None
     undirected = merge(own_preset, tables).get("data", {}).get("undirected", True)
-    # Where both are tried, directions are read: training without them passes them over.
+    # Directions are read if any trial needs them; trials on undirected graphs ignore them.
     in_every_trial = all(undirected) if isinstance(undirected, list) else bool(undirected)
     source = Source(dataset, nodes, edges, graph, label, features).to_train_on(in_every_trial)
     monitor = ProgressMonitor(show_test=False)
@@ -83,7 +84,7 @@ def tune(
     chosen, headings = list(choices(tables)), {"val": "val %", "n": "runs"}
     emit(Table(["val", "std", "n", *chosen], rows, headings=headings, exact=chosen), format)
     if diverged := sum(trial.run is None for trial in found):
-        note(f"{diverged} of {len(found)} settings diverged in training")
+        note(f"training diverged for {diverged} of {len(found)} settings")
     note(f"runs are in {runs / 'tune'}")
 
 

@@ -1,4 +1,4 @@
-"""Mistakes in how the command was called, in one sentence like all others."""
+"""Usage errors, reported in one sentence."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-# Newer versions of typer bring their own copy of click, older ones use the package: this is the class of both.
+# Newer versions of typer contain a copy of click, older ones import it; this finds the class in both cases.
 _UsageError: Any = typer.BadParameter.__mro__[1]
 
 
 class OneSentenceGroup(TyperGroup):
-    """The verbs; a wrong option ends in one line that says so and where to look, not in a usage text."""
+    """Group of commands that reports a usage error in one line, without the usage text."""
 
     def main(self, *args: Any, **options: Any) -> Any:
-        """Run the command and end the program, unless `standalone_mode` is false."""
+        """Run the command and exit, unless `standalone_mode` is false."""
         if not options.get("standalone_mode", True):
             return super().main(*args, **options)
         try:
             code = super().main(*args, **{**options, "standalone_mode": False})
         except _UsageError as error:
-            if type(error).show is not _UsageError.show:  # without a verb it is no mistake: the help is shown
+            if type(error).show is not _UsageError.show:  # no verb was given, which is not an error: the help is shown
                 error.show()
             else:
                 typer.echo(f"error: {_sentence(error)}", err=True)
@@ -34,7 +34,7 @@ class OneSentenceGroup(TyperGroup):
 
 
 def _sentence(error: Any) -> str:
-    """`No such command 'trian'. Did you mean 'train'?` → `no such command 'trian': did you mean 'train'? (see …)`."""
+    """Convert `No such command 'trian'. Did you mean 'train'?` to `no such command 'trian': did you mean 'train'?`."""
     text = " ".join(error.format_message().split()).removesuffix(".")
     text = re.sub(r"(^|\. )([A-Z])", lambda match: (match[1] and ": ") + match[2].lower(), text)
     return f"{text} (see {error.ctx.command_path} --help)" if error.ctx is not None else text

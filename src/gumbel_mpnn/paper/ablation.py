@@ -1,4 +1,4 @@
-"""Gumbel-MPNN with the paper's settings, with and without the term of the loss that judges the graph."""
+"""Ablation: Gumbel-MPNN with the paper's settings, with and without the regularizer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from gumbel_mpnn.paper.base import (
     STRUCTURE_DATASETS,
     Columns,
     Job,
-    Row,
     differences,
     figures,
     published,
@@ -17,13 +16,14 @@ from gumbel_mpnn.paper.base import (
 )
 from gumbel_mpnn.paper.page import Experiment
 from gumbel_mpnn.paper.paper_numbers import PaperNumber
+from gumbel_mpnn.report import Row
 from gumbel_mpnn.runs import Run
 
 WITHOUT = ("rewiring.regularizer_weight=0",)
 
 
 class Ablation(Experiment):
-    """What the regularizer adds, run by run."""
+    """Paired comparison of Gumbel-MPNN with and without the regularizer."""
 
     name = "ablation"
     title = "Gumbel-MPNN with and without its regularizer"
@@ -45,7 +45,7 @@ class Ablation(Experiment):
     }
 
     def plan(self) -> list[Job]:
-        """The paper's preset as it is and with the weight of the regularizer at 0."""
+        """Return jobs with the paper's preset, unchanged and with the weight of the regularizer set to 0."""
         return [
             Job(dataset, "gumbel-mpnn", "paper", experiment=self.name, overrides=overrides)
             for dataset in STRUCTURE_DATASETS
@@ -53,14 +53,14 @@ class Ablation(Experiment):
         ]
 
     def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
-        """One row for each data set."""
+        """Return one row for each data set."""
         without = {job.dataset: run for job, run in results.items() if job.overrides}
         with_ = {job.dataset: run for job, run in results.items() if not job.overrides}
         paired = differences({dataset: (run, without.get(dataset)) for dataset, run in with_.items()})
         return [_row(dataset, run, without.get(dataset), paired[dataset]) for dataset, run in with_.items()]
 
     def numbers(self) -> list[PaperNumber]:
-        """Both columns of the paper's table."""
+        """Return the numbers of both columns of the paper's table."""
         columns = {"without": ("without", "without_stderr"), "with": ("test", "stderr")}
         return [
             PaperNumber(

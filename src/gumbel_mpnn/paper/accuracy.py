@@ -1,4 +1,4 @@
-"""The paper's main table: seven models on twelve data sets, ours beside the paper's and against the plain GCN."""
+"""Main table of the paper: seven models on twelve data sets, compared with the paper and with the GCN."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from gumbel_mpnn.paper.base import (
     UNFILTERED,
     Columns,
     Job,
-    Row,
     differences,
     figures,
     published,
 )
 from gumbel_mpnn.paper.page import Experiment
 from gumbel_mpnn.paper.paper_numbers import PaperNumber
-from gumbel_mpnn.paper.views import Grid
+from gumbel_mpnn.report import Row
+from gumbel_mpnn.report.grid import Grid
 from gumbel_mpnn.runs import Run, find_preset
 from gumbel_mpnn.runs.query import compare
 
@@ -25,15 +25,16 @@ BASELINES = ("mlp", "gcn", "sage", "gat", "drop-edge", "sdrf")
 MODELS = (*BASELINES, "gumbel-mpnn")
 BACKBONE = "gcn"
 KEPT_WITH = {**dict.fromkeys(("mlp", "gcn", "sage", "gat"), "backbones"), "gumbel-mpnn": "rewiring"}
-"""The experiments that share these models' runs."""
+"""Experiments with which the runs of these models are shared."""
 BUDGET = (
-    "Settings tried: how many every model tried within one budget, of the same epochs, for validation to choose from"
-    " (`gumbel-mpnn reproduce budget`; a dash: not done there). In the words of the presets, what was chosen is:"
+    "Settings tried: number of settings that each model tried in a search with equal budgets and epochs, from which the"
+    " setting was chosen on validation (`gumbel-mpnn reproduce budget`; a dash: no such search). The presets state the"
+    " source of the chosen settings as follows:"
 )
 
 
 class Accuracy(Experiment):
-    """Every model on every data set of the main table; Squirrel and Chameleon are the filtered graphs."""
+    """All models on all data sets of the main table; Squirrel and Chameleon are the filtered graphs."""
 
     name = "accuracy"
     title = "Test accuracy of seven models on twelve data sets"
@@ -66,16 +67,16 @@ class Accuracy(Experiment):
         error="stderr",
         bold="top",
         bold_for=("best", "same"),
-        caption="Test accuracy in per cent (ROC-AUC for minesweeper, tolokers and questions) ± standard error. Bold:"
-        " the best of its line and what the paired runs cannot tell from it.",
+        caption="Test accuracy in percent (ROC-AUC for minesweeper, tolokers and questions) ± standard error. Bold: not"
+        " significantly different from the best (paired test).",
     )
 
     def datasets(self) -> tuple[str, ...]:
-        """The data sets of the table."""
+        """Return the data sets of the table."""
         return PAPER_DATASETS
 
     def plan(self) -> list[Job]:
-        """Every model on every data set; plain models and Gumbel-MPNN share their runs with those experiments."""
+        """Return a job for every model on every data set; runs are shared with other experiments (`KEPT_WITH`)."""
         return [
             Job(dataset, model, experiment=KEPT_WITH.get(model, "accuracy"))
             for dataset in self.datasets()
@@ -83,7 +84,7 @@ class Accuracy(Experiment):
         ]
 
     def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
-        """One row for each model and data set."""
+        """Return one row for each model and data set."""
         paper = published("accuracy")
         found: dict[str, dict[str, Run | None]] = {}
         for job, run in results.items():
@@ -100,7 +101,7 @@ class Accuracy(Experiment):
         ]
 
     def numbers(self) -> list[PaperNumber]:
-        """Every cell of the paper's table."""
+        """Return the number in every cell of the paper's table."""
         return [
             PaperNumber(
                 dataset,
@@ -117,7 +118,7 @@ class Accuracy(Experiment):
         ]
 
     def remarks(self, results: Mapping[Job, Run | None]) -> str:
-        """The budget: where every model's settings come from."""
+        """Return a list of the sources of the settings of all models."""
         sources: dict[str, dict[str, list[str]]] = {}
         for job, run in results.items():
             if run is not None:
@@ -130,18 +131,18 @@ class Accuracy(Experiment):
 
 
 class AccuracyUnfiltered(Accuracy):
-    """The same models on Squirrel and Chameleon as they were before their duplicates were taken out."""
+    """All models of the main table on the unfiltered Squirrel and Chameleon, which contain duplicate nodes."""
 
     name = "accuracy-unfiltered"
     title = "Test accuracy on the unfiltered Squirrel and Chameleon"
 
     def datasets(self) -> tuple[str, ...]:
-        """The data sets of the paper's appendix table."""
+        """Return the data sets of the paper's appendix table."""
         return UNFILTERED
 
 
 def _best_baseline(runs: Mapping[str, Run | None]) -> str | None:
-    """The baseline with the highest test mean."""
+    """Return the baseline with the highest mean test result."""
     done = {model: run.test.mean for model in BASELINES if (run := runs.get(model)) is not None}
     return max(done, key=done.__getitem__, default=None)
 
@@ -149,7 +150,7 @@ def _best_baseline(runs: Mapping[str, Run | None]) -> str | None:
 def _paired(
     found: Mapping[str, Mapping[str, Run | None]], others: Mapping[str, str | None]
 ) -> dict[str, dict[str, Columns]]:
-    """Every model against another one on each data set, which it is not itself: model → data set → columns."""
+    """Compare every model with the model that `others` names for each data set: model → data set → columns."""
     return {
         model: differences(
             {
@@ -176,7 +177,7 @@ def _row(job: Job, run: Run | None, others: Mapping[str, Run | None], paper: lis
 
 
 def _top(run: Run, others: Mapping[str, Run | None]) -> str:
-    """`best`, `same` where the paired runs leave open whether the best is better, else `worse`."""
+    """Return `best`, or `same` if the best model is not significantly better, else `worse`."""
     best = max((other for other in others.values() if other is not None), key=lambda other: other.test.mean)
     if best is run:
         return "best"
@@ -184,7 +185,7 @@ def _top(run: Run, others: Mapping[str, Run | None]) -> str:
 
 
 def _origin(job: Job) -> tuple[str, int | None]:
-    """What the preset says of where it comes from, and of how many settings its own were chosen."""
+    """Return the source of a preset and the number of settings it was chosen from."""
     preset = find_preset(job.preset, job.dataset, job.model)
     if preset is None:
         return "no preset: the package's defaults", None

@@ -1,11 +1,12 @@
-"""The plain models on every data set that the paper's tables have, with tuned presets."""
+"""Plain models with tuned presets on the data sets of the paper."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gumbel_mpnn.paper.base import Columns, Job, Row, figures, published
+from gumbel_mpnn.paper.base import Columns, Job, figures, published
 from gumbel_mpnn.paper.page import Experiment
+from gumbel_mpnn.report import Row
 from gumbel_mpnn.runs import Run
 
 MODELS = ("mlp", "gcn", "sage", "gat")
@@ -24,7 +25,7 @@ DATASETS = (
 
 
 class Backbones(Experiment):
-    """MLP, GCN, GraphSAGE and GAT: the ground that rewiring has to stand on."""
+    """MLP, GCN, GraphSAGE and GAT without rewiring."""
 
     name = "backbones"
     title = "Plain models"
@@ -41,11 +42,11 @@ class Backbones(Experiment):
     }
 
     def plan(self) -> list[Job]:
-        """Every model on every data set."""
+        """Return a job for every model on every data set."""
         return [Job(dataset, model) for dataset in DATASETS for model in MODELS]
 
     def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
-        """Our figure beside the paper's, one row for each model and data set."""
+        """Return our result and the paper's, one row for each model and data set."""
         paper = published("accuracy")
         best: dict[str, float] = {}
         for job, run in results.items():

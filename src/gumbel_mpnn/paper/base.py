@@ -1,4 +1,4 @@
-"""What experiments are made of: jobs to run, the columns of their rows, the paper's numbers."""
+"""Parts that the experiments share: jobs, columns of their rows, and the published numbers."""
 
 from __future__ import annotations
 
@@ -7,18 +7,23 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import resources
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch_geometric.data import Data
 
 from gumbel_mpnn._util.errors import DivergedError, MissingDataError
 from gumbel_mpnn.paper.generated import GENERATED
+from gumbel_mpnn.paper.request import Request
+from gumbel_mpnn.report import Row
 from gumbel_mpnn.report.table import Fixed
 from gumbel_mpnn.runs import BusyError, DataReader, Monitor, Run, Transform, find, fit
 from gumbel_mpnn.runs.query import Paired, Summary, compare, corrected
+from gumbel_mpnn.training import pick_device
+from gumbel_mpnn.training.free_memory import available_bytes
 
-Row = Mapping[str, str | int | float | None]
+if TYPE_CHECKING:
+    from gumbel_mpnn.paper.page import Experiment
+
 Columns = dict[str, str | int | float | None]
 PAPER_DATASETS = (
     "cora",
@@ -34,31 +39,31 @@ PAPER_DATASETS = (
     "tolokers",
     "amazon-ratings",
 )
-"""Those of the main table."""
+"""Data sets of the main table."""
 UNFILTERED = ("squirrel-unfiltered", "chameleon-unfiltered")
 STRUCTURE_DATASETS = tuple(name + "-unfiltered" * (name in ("squirrel", "chameleon")) for name in PAPER_DATASETS)
-"""Those of the paper's tables of structure and of its ablation: Squirrel and Chameleon are the unfiltered ones."""
+"""Data sets of the paper's structure tables and ablation, with the unfiltered Squirrel and Chameleon."""
 PAIRED = ("difference", "low", "high", "p", "verdict")
-"""The columns of a paired difference."""
+"""Columns of a paired difference."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """One setting of an experiment: a model with a preset on a data set."""
+    """One setting of an experiment: a model, its preset and a data set."""
 
     dataset: str
     model: str
     preset: str = "tuned"
     experiment: str = ""
-    """The experiment among whose runs it is kept; experiments that share a job name the same one."""
+    """Experiment whose folder stores the runs; experiments that share runs use the same name. Its own by default."""
     overrides: tuple[str, ...] = ()
-    """Settings laid over the preset, as `model.num_layers=4`."""
+    """Settings that override the preset, such as `model.num_layers=4`."""
     transform: Transform | None = None
-    """What is done to the data before training."""
+    """Applied to the data before training."""
 
 
 def override(name: str, value: object) -> str:
-    """A setting as `Job.overrides` has it, from its name as `model.num_layers` and its value."""
+    """Format an entry of `Job.overrides` from the name of a setting, such as `model.num_layers`, and its value."""
     return f"{name}={str(value).lower() if isinstance(value, bool) else value}"
 
 
@@ -73,107 +78,83 @@ QUICK_DATASETS = (
 )
 QUICK_SPLITS = (0, 1)
 QUICK_OVERRIDES = ("train.epochs=5", "train.lr=0.02", "model.hidden_channels=8")
-"""An experiment in small, to see that all of it works: small data sets, two splits, few epochs, narrow models."""
+"""Options of `quick`: small data sets, two splits, few epochs and narrow models."""
 
 
 def run_jobs(
+    experiment: Experiment,
     jobs: Iterable[Job],
+    request: Request,
     *,
-    seeds: int,
-    runs: Path,
-    experiment: str,
-    splits: Iterable[int] | None = None,
-    root: Path | None = None,
-    device: str = "auto",
-    overrides: Iterable[str] = (),
-    quick: bool = False,
-    memory: int | None = None,
     monitor: Monitor | None = None,
     wait: bool = True,
-    from_models: str = "",
-    may_diverge: bool = False,
     reader: DataReader | None = None,
 ) -> dict[Job, Run | None]:
-    """Do what is missing of the jobs; a job without data gives None.
+    """Train what is missing of the jobs of an experiment.
 
-    What another process is training is left for the end, so that several share the work.
+    Jobs that another process is training are left to the end, so that several processes can share the work.
 
     Args:
-        jobs: What to do.
-        seeds: How many for each split.
-        runs: Folder that keeps the runs.
-        experiment: Folder within it, for jobs that name none.
-        splits: Which; all by default, two of them if `quick`.
-        root: Where the data sets' files lie.
-        device: `cpu`, `cuda`, or `auto`.
-        overrides: Settings laid over those of every job.
-        quick: Lay `QUICK_OVERRIDES` under the jobs' own settings.
-        memory: Bytes that training may take; what is free by default.
-        monitor: Told how it goes.
-        wait: For what others are training, at the end; without it those jobs are left out.
-        from_models: The name of what is to be taken from the trained models: runs are done again where neither it nor
-            the models were kept. By default records are enough.
-        may_diverge: Leave out jobs whose training diverges, which is an error otherwise.
-        reader: Reads the data sets; one of its own by default.
+        experiment: Experiment that the jobs belong to. If it uses trained models, runs are trained again if neither the
+            models nor what it takes from them are stored. If it searches for settings, jobs that diverge are left out;
+            otherwise they are an error.
+        jobs: Jobs to train.
+        request: Options of the reproduction.
+        monitor: Receives the progress of training.
+        wait: Whether to wait for jobs that another process is training; they are left out otherwise.
+        reader: Reads the data sets; a new one by default.
+
+    Returns:
+        The run of each job, or None if the files of its data set are missing.
     """
-    changes, reader = list(overrides), reader or DataReader()
-    terms: dict[str, Any] = {"splits": _chosen(splits, quick), "seeds": seeds, "runs": runs, "root": root}
+    reader = reader or DataReader()
+    memory = available_bytes(pick_device(request.device)) // request.workers if request.workers > 1 else None
+    kept = experiment.from_models
 
     def do(job: Job, wait: bool) -> Run | None:
-        which = {**_arguments(job, experiment, changes, quick), **terms, "reader": reader}
+        which = {**_arguments(job, experiment, request), "reader": reader}
         try:
             return fit(
                 _source(job),
                 job.model,
                 **which,
-                device=device,
+                device=request.device,
                 memory=memory,
                 monitor=monitor,
                 wait=wait,
-                models=bool(from_models) and not _keeps(find(_source(job), job.model, **which), from_models),
+                models=bool(kept) and not _keeps(find(_source(job), job.model, **which), kept),
             )
         except MissingDataError:
             return None
 
     jobs, results, busy = list(jobs), dict[Job, Run | None](), list[Job]()
-    forgiven = (DivergedError,) if may_diverge else ()
+    ignored = (DivergedError,) if experiment.searches else ()
     for job in jobs:
         try:
             results[job] = do(job, wait=False)
         except BusyError:
             busy.append(job)
-        except forgiven:
+        except ignored:
             pass
     for job in busy if wait else ():
-        with suppress(*forgiven):
+        with suppress(*ignored):
             results[job] = do(job, wait=True)
     return {job: results[job] for job in jobs if job in results}
 
 
-def find_jobs(
-    jobs: Iterable[Job],
-    *,
-    seeds: int,
-    runs: Path,
-    experiment: str,
-    splits: Iterable[int] | None = None,
-    root: Path | None = None,
-    overrides: Iterable[str] = (),
-    quick: bool = False,
-    from_models: str = "",
-) -> dict[Job, Run | None]:
-    """What `run_jobs` with the same arguments would find done; jobs with anything left to train are left out.
+def find_jobs(experiment: Experiment, jobs: Iterable[Job], request: Request) -> dict[Job, Run | None]:
+    """Return what `run_jobs` would return, without training; jobs that are not finished are left out.
 
-    So are those that have kept neither what is named by `from_models` nor the trained models that it is made from.
+    A job counts as finished if its records are stored and, for an experiment that uses trained models, also the models
+    or what the experiment takes from them.
     """
-    changes, reader = list(overrides), DataReader()
-    terms: dict[str, Any] = {"splits": _chosen(splits, quick), "seeds": seeds, "runs": runs, "root": root}
+    reader, kept = DataReader(), experiment.from_models
     results = dict[Job, Run | None]()
     for job in jobs:
-        which = {**_arguments(job, experiment, changes, quick), **terms, "reader": reader}
+        which = {**_arguments(job, experiment, request), "reader": reader}
         try:
             found = find(_source(job), job.model, **which)
-            if from_models and not _keeps(found, from_models):
+            if kept and not _keeps(found, kept):
                 found = find(_source(job), job.model, **which, models=True)
         except MissingDataError:
             results[job] = None
@@ -186,49 +167,51 @@ def _keeps(run: Run | None, name: str) -> bool:
     return run is not None and run.keeps(name)
 
 
-def _chosen(splits: Iterable[int] | None, quick: bool) -> list[int] | None:
-    splits = QUICK_SPLITS if quick and splits is None else splits
-    return None if splits is None else list(splits)
-
-
 def _source(job: Job) -> str | Data:
     return GENERATED[job.dataset]() if job.dataset in GENERATED else job.dataset
 
 
-def _arguments(job: Job, experiment: str, overrides: Iterable[str], quick: bool) -> dict[str, Any]:
-    """What of the arguments of `fit` and `find` is a job's own."""
+def _arguments(job: Job, experiment: Experiment, request: Request) -> dict[str, Any]:
+    """Return the arguments that `fit` and `find` share."""
     return {
         "preset": job.preset,
-        "overrides": [*(QUICK_OVERRIDES if quick else ()), *job.overrides, *overrides],
-        "experiment": job.experiment or experiment,
+        "overrides": [*(QUICK_OVERRIDES if request.quick else ()), *job.overrides, *request.overrides],
+        "experiment": job.experiment or experiment.name,
         "transform": job.transform,
+        "splits": QUICK_SPLITS if request.quick and request.splits is None else request.splits,
+        "seeds": request.seeds,
+        "runs": request.runs,
+        "root": request.root,
     }
 
 
 def quick_jobs(jobs: Iterable[Job]) -> list[Job]:
-    """The jobs on data sets that are soon done; all of them where there is none."""
+    """Return the jobs on small data sets, or all jobs if there are none."""
     jobs = list(jobs)
     return [job for job in jobs if job.dataset in QUICK_DATASETS] or jobs
 
 
 def figures(run: Run) -> Row:
-    """Mean test figure in per cent, its spread, and the number of runs."""
+    """Return the mean test result in percent, its standard deviation and standard error, and the number of runs."""
     std, stderr = spread(run.test)
     return {"test": 100 * run.test.mean, "std": std, "stderr": stderr, "n": run.n}
 
 
 def spread(summary: Summary) -> tuple[float | None, float | None]:
-    """Standard deviation and standard error in per cent; None of a single figure, which has neither."""
+    """Return standard deviation and standard error in percent; both are None for a single run."""
     return (100 * summary.std, 100 * summary.stderr) if summary.n > 1 else (None, None)
 
 
 def difference(run: Run, other: Run | None) -> Columns:
-    """The paired difference of two runs in per cent, its interval, p-value and what they say; empty without a run."""
+    """Return the paired difference of two runs in percent, with interval, p-value and verdict.
+
+    All columns are None if there is no `other` run.
+    """
     return _columns(None if other is None else compare(run.records, other.records))
 
 
 def differences(pairs: Mapping[str, tuple[Run | None, Run | None]]) -> dict[str, Columns]:
-    """The same for several data sets by name, p-values and so verdicts corrected for how many they are."""
+    """Return the paired difference for each data set, with p-values and verdicts corrected for their number."""
     compared = corrected(
         {
             dataset: compare(run.records, other.records)
@@ -247,9 +230,9 @@ def _columns(paired: Paired | None) -> Columns:
 
 
 def published(table: str) -> dict[str, dict[str, Any]]:
-    """The paper's numbers of one table: data set → row or column → number, or [value, ±] in per cent for accuracies.
+    """Read the published numbers of one table, as data set → row or column → number.
 
-    Those with decimals are shown with as many as the paper prints.
+    Accuracies are pairs [value, ±] in percent. Numbers are shown with as many decimals as the paper prints.
     """
     file = resources.files(__package__) / "published" / f"{table}.toml"
     return tomllib.loads(file.read_text(encoding="utf-8"), parse_float=Fixed.parse)

@@ -1,23 +1,24 @@
-"""Two dense sides joined by one edge: what a model tells of the other side, over the sides' size and its own width."""
+"""Bottleneck task: two cliques joined by one edge, for several sizes of the cliques and widths of the models."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gumbel_mpnn.paper.base import Job, Row, figures
+from gumbel_mpnn.paper.base import Job, figures
 from gumbel_mpnn.paper.page import Experiment
-from gumbel_mpnn.paper.views import Chart
+from gumbel_mpnn.report import Row
+from gumbel_mpnn.report.chart import Chart
 from gumbel_mpnn.runs import Run
 
 MODELS = ("gcn", "sdrf", "gumbel-mpnn")
 SIZES = ("bottleneck-10", "bottleneck-50", "bottleneck-100")
-"""Beside the 20 nodes a side of `bottleneck`."""
+"""Other sizes; `bottleneck` has 20 nodes on each side."""
 WIDTHS = (16, 32, 128, 256)
-"""Beside the 64 of the presets."""
+"""Other widths; the presets have 64."""
 
 
 class Bottleneck(Experiment):
-    """GCN, GCN on SDRF's graph and Gumbel-MPNN of the same depth and width, on pairs not seen in training."""
+    """GCN, GCN on the graph of SDRF, and Gumbel-MPNN with equal depth and width, tested on unseen pairs."""
 
     name = "bottleneck"
     title = "Labels beyond a bottleneck"
@@ -53,7 +54,7 @@ class Bottleneck(Experiment):
     )
 
     def plan(self) -> list[Job]:
-        """All models with the same backbone settings: the size of the presets, other sizes, other widths."""
+        """Return jobs for all models with the sizes of the presets, then with other sizes, then with other widths."""
         sizes = [Job(dataset, model) for dataset in ("bottleneck", *SIZES) for model in MODELS]
         widths = [
             Job("bottleneck", model, overrides=(f"model.hidden_channels={width}",))
@@ -63,7 +64,7 @@ class Bottleneck(Experiment):
         return sizes + widths
 
     def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
-        """One row for each model and size."""
+        """Return one row for each model and size."""
         return [
             {
                 "model": job.model,

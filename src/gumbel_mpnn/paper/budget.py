@@ -1,4 +1,4 @@
-"""One budget for every model: the settings that each tries on a data set, and which of them validation chooses."""
+"""Search for settings with the same budget for every model, chosen on validation."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from itertools import islice
 from gumbel_mpnn.config.presets import read_preset
 from gumbel_mpnn.paper.accuracy import KEPT_WITH, MODELS
 from gumbel_mpnn.paper.backbones import DATASETS
-from gumbel_mpnn.paper.base import Columns, Job, Row, override
+from gumbel_mpnn.paper.base import Columns, Job, override
 from gumbel_mpnn.paper.page import Experiment
+from gumbel_mpnn.report import Row
 from gumbel_mpnn.runs import Run, make_settings
 from gumbel_mpnn.runs.query import Summary, flat
 from gumbel_mpnn.runs.tuning import Tables, draws
@@ -24,12 +25,12 @@ FIGURES = ("diverged", "start", "middle", "best", "gain", "gain_stderr", "n")
 
 
 class Budget(Experiment):
-    """What every model starts with, and random draws from its space, as many for all models on a data set.
+    """The initial settings of each model and random draws from its space, equally many for all models on a data set.
 
-    Plain models draw width, depth and training from one space, and the same draws each. Models that are laid over a GCN
-    have its tuned preset beneath, and draw what is their own. The best draw is chosen where its validation figure is
-    higher than the start's by more than the standard error of the paired difference; it is then the tuned preset, and
-    the start is kept in the family `start`.
+    Plain models draw width, depth and training settings from the same space, with the same draws. Models that are based
+    on a GCN use its tuned preset and draw only their own settings. The best draw is chosen if its validation result
+    exceeds that of the initial settings by more than the standard error of the paired difference. It then becomes the
+    tuned preset, and the initial settings are stored in the family `start`.
     """
 
     name = "budget"
@@ -49,11 +50,11 @@ class Budget(Experiment):
     searches = True
 
     def plan(self) -> list[Job]:
-        """Every trial of every model on every data set."""
+        """Return all trials of every model on every data set."""
         return [job for dataset in DATASETS for model in MODELS for job in _trials(dataset, model)]
 
     def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
-        """One row for each model and data set; trials that are missing in `results` have diverged."""
+        """Return one row for each model and data set; trials that are missing in `results` diverged."""
         found: dict[tuple[str, str], dict[Job, Run | None]] = {}
         for job, run in results.items():
             found.setdefault((job.dataset, job.model), {})[job] = run
@@ -61,7 +62,7 @@ class Budget(Experiment):
 
 
 def space_of(model: str) -> Tables:
-    """What a model draws from."""
+    """Return the search space of a model."""
     name = "plain" if KEPT_WITH.get(model) == "backbones" else model
     return tomllib.loads((resources.files(__package__) / "spaces" / f"{name}.toml").read_text(encoding="utf-8"))
 
@@ -100,6 +101,6 @@ def _row(dataset: str, model: str, runs: Mapping[Job, Run | None]) -> Row:
 
 
 def _gain(draw: Run, start: Run | None) -> Summary:
-    """What a draw has more on validation than the start, in per cent, run by run; a start that diverged has 0."""
+    """Return the paired validation gain of a draw over the start in percent; a start that diverged counts as 0."""
     before = {} if start is None else {record.replica: record.val for record in start.records}
     return Summary.of(100 * (record.val - before.get(record.replica, 0.0)) for record in draw.records)

@@ -1,4 +1,4 @@
-"""Synthetic neighborhoods: how GCN and Gumbel-MPNN fare when every class has k kinds of them."""
+"""Synthetic neighborhoods: GCN and Gumbel-MPNN if each class has k neighborhood distributions."""
 
 from __future__ import annotations
 
@@ -9,33 +9,34 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn.data import get_spec
 from gumbel_mpnn.data.tasks import mixture_neighborhoods
-from gumbel_mpnn.paper.base import PAIRED, Columns, Job, Row, difference, figures, override
+from gumbel_mpnn.paper.base import PAIRED, Columns, Job, difference, figures, override
 from gumbel_mpnn.paper.page import Experiment
-from gumbel_mpnn.paper.views import Chart
+from gumbel_mpnn.report import Row
+from gumbel_mpnn.report.chart import Chart
 from gumbel_mpnn.runs import Run, find_preset, make_settings
 from gumbel_mpnn.runs.query import flat
 
 COMPONENTS = range(1, 8)
 MODELS = ("gcn", "gumbel-mpnn")
 SETTINGS = {"tuned": "tuned", "paper": "the paper's"}
-"""What each family of presets is called."""
+"""Display names of the families of presets."""
 WITHOUT_REWIRING = "the paper's for Gumbel-MPNN"
-"""What the settings of the paper's Gumbel-MPNN are called where a GCN has them."""
+"""Display name of the settings of the paper's Gumbel-MPNN if a GCN uses them."""
 
 
 @dataclass(frozen=True)
 class MixtureNeighborhoods:
-    """Gives a data set new edges, with `components` kinds of neighborhoods for each class."""
+    """Transform that replaces the edges of a data set, with `components` neighborhood distributions for each class."""
 
     components: int
 
     def __call__(self, data: Data) -> Data:
-        """The data with the new edges."""
+        """Return the data with new edges."""
         return mixture_neighborhoods(data, self.components)
 
 
 class Components(Experiment):
-    """Nodes, features, labels and splits of a real data set; edges that are drawn anew for each k."""
+    """Nodes, features, labels and splits of a real data set, with edges generated for each k."""
 
     name = "components"
     headings: Mapping[str, str] = {
@@ -65,13 +66,14 @@ class Components(Experiment):
         )
 
     def on(self, dataset: str) -> Components:
-        """The same on another data set."""
+        """Return the experiment on another data set."""
         return Components(get_spec(dataset).name)
 
     def plan(self) -> list[Job]:
-        """Both models for every k, with the presets of the real data set; the paper has some for its own twelve.
+        """Return jobs for both models and every k, with the tuned presets and, if they exist, the paper's.
 
-        The paper's two models differ in depth: a GCN with the settings of its Gumbel-MPNN tells what rewiring adds.
+        The paper's two models differ in depth. A GCN with the settings of the paper's Gumbel-MPNN is added, so that the
+        effect of rewiring can be seen.
         """
         kinds = [Job(self.dataset, model, experiment=self.name) for model in MODELS]
         if all(find_preset("paper", self.dataset, model) for model in MODELS):
@@ -80,13 +82,13 @@ class Components(Experiment):
         return [replace(job, transform=MixtureNeighborhoods(k)) for k in COMPONENTS for job in kinds]
 
     def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
-        """One row for each model, settings and k; rewired runs are paired with every GCN that they stand beside."""
+        """Return one row for each model, settings and k; each GCN is compared with Gumbel-MPNN of the same preset."""
         rewired = {(job.transform, job.preset): run for job, run in results.items() if job.model == "gumbel-mpnn"}
         return [_row(job, run, rewired.get((job.transform, job.preset))) for job, run in results.items()]
 
 
 def _beneath(dataset: str) -> tuple[str, ...]:
-    """Where the settings of the paper's Gumbel-MPNN that a GCN has too are not those of the paper's GCN."""
+    """Return the settings in which the paper's Gumbel-MPNN differs from the paper's GCN, apart from rewiring."""
     plain, rewired = (flat(make_settings(dataset, model, preset="paper").to_dict()) for model in MODELS)
     different = (name for name, value in plain.items() if name != "model.name" and rewired[name] != value)
     return tuple(override(name, rewired[name]) for name in different)

@@ -1,4 +1,4 @@
-"""Whether rewiring makes the neighborhoods of a class more alike: their spread and the number of their clusters."""
+"""Consistency of the neighborhoods of a class before and after rewiring: their spread and number of clusters."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from functools import partial
 from torch_geometric.data import Data
 
 from gumbel_mpnn.measures import decompose, std_per_class
-from gumbel_mpnn.paper.base import PAPER_DATASETS, STRUCTURE_DATASETS, UNFILTERED, Job, Row, published
+from gumbel_mpnn.paper.base import PAPER_DATASETS, STRUCTURE_DATASETS, UNFILTERED, Job, published
 from gumbel_mpnn.paper.page import Experiment
 from gumbel_mpnn.paper.paper_numbers import PaperNumber, of_learned_graphs
+from gumbel_mpnn.report import Row
 from gumbel_mpnn.runs import Run
 
 SEEDS = 3
@@ -20,7 +21,7 @@ LEARNED = {"tuned": "learned, tuned settings", "paper": PAPERS}
 
 
 class Consistency(Experiment):
-    """Std per class and clusters of a Gaussian mixture, of the given and of the learned graph."""
+    """Std per class and clusters of a Gaussian mixture, for the given and the learned graph."""
 
     name = "consistency"
     title = "Neighborhoods within a class before and after rewiring"
@@ -36,9 +37,9 @@ class Consistency(Experiment):
     from_models = f"consistency-{SEEDS}"
 
     def plan(self) -> list[Job]:
-        """The runs of the tables of Gumbel-MPNN, tuned and with the paper's settings.
+        """Return the jobs of Gumbel-MPNN with tuned settings and with the paper's settings.
 
-        The paper's Squirrel and Chameleon are the unfiltered ones.
+        The paper uses the unfiltered Squirrel and Chameleon.
         """
         return [
             *(Job(dataset, "gumbel-mpnn", experiment="rewiring") for dataset in (*PAPER_DATASETS, *UNFILTERED)),
@@ -46,14 +47,14 @@ class Consistency(Experiment):
         ]
 
     def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
-        """The given graph of each data set and those learned from it."""
+        """Return rows for the given graph of each data set and for the graphs learned from it."""
         found: dict[str, dict[str, Run | None]] = {}
         for job, run in results.items():
             found.setdefault(job.dataset, {})[LEARNED[job.preset]] = run
         return [row for dataset, runs in found.items() for row in _rows(dataset, runs)]
 
     def numbers(self) -> list[PaperNumber]:
-        """Those of the learned graph; those of the given one are on the pages of measures and of mixtures."""
+        """Return the numbers of learned graphs; those of given graphs belong to `measures` and `mixtures`."""
         return of_learned_graphs("consistency", {"std": "std per class", "clusters": "clusters"}, PAPERS)
 
 
@@ -90,7 +91,7 @@ def _learned(run: Run) -> Row:
 
 
 def _describe(graph: Data) -> Row:
-    """All labels are looked at, those of test nodes too: this measures a graph and trains nothing."""
+    """Measure a graph with the labels of all nodes, including test nodes; nothing is trained."""
     found = decompose(graph, seeds=SEEDS, keep=True)
     fewest, most = found.spread
     return {"std": std_per_class(graph), "clusters": found.total, "fewest": fewest, "most": most}

@@ -1,4 +1,4 @@
-"""Models trained to tell the components of the classes apart and judged by classes: the paper's negative result."""
+"""Models trained on the components of classes and evaluated on classes (negative result of the paper)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from torch_geometric.data import Data
 from gumbel_mpnn.measures import label_by_components
 from gumbel_mpnn.measures.component_labels import Known
 from gumbel_mpnn.paper.backbones import DATASETS
-from gumbel_mpnn.paper.base import PAIRED, Columns, Job, Row, differences
+from gumbel_mpnn.paper.base import PAIRED, Columns, Job, differences
 from gumbel_mpnn.paper.page import Experiment
+from gumbel_mpnn.report import Row
 from gumbel_mpnn.runs import Run
 
 MODELS = ("gcn", "sage", "gat")
@@ -18,21 +19,21 @@ CLASSES = "classes"
 
 
 class ByComponents:
-    """Gives a data set the components of its classes to train on, found once for each data set."""
+    """Transform that adds the components of classes as training labels, computed once for each data set."""
 
     def __init__(self, known: Known) -> None:
         self.known = known
         self._found: dict[str, Data] = {}
 
     def __call__(self, data: Data) -> Data:
-        """The data with `train_y` and `class_of`."""
+        """Return the data with `train_y` and `class_of`."""
         if data.name not in self._found:
             self._found[data.name] = label_by_components(data, self.known, seeds=1, keep=True)
         return self._found[data.name]
 
 
 class DecompositionTable(Experiment):
-    """Each model on classes, on components found from training labels, and on those that an oracle knows."""
+    """Models trained on classes, on components found from training labels, and on components found from all labels."""
 
     name = "decomposition"
     title = "Models trained on the components of classes"
@@ -50,7 +51,7 @@ class DecompositionTable(Experiment):
     }
 
     def plan(self) -> list[Job]:
-        """Every model on every data set: on classes, as in the table of plain models, and on components."""
+        """Return jobs for every model and data set: on classes, shared with `backbones`, and on components."""
         kinds = (ByComponents("training"), ByComponents("all"))
         jobs = []
         for dataset in DATASETS:
@@ -60,10 +61,10 @@ class DecompositionTable(Experiment):
         return jobs
 
     def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
-        """One row for each training, with its difference to the one on classes, run by run.
+        """Return one row for each job, with its paired difference to training on classes.
 
-        A p-value is corrected for the number of data sets, as in the other tables, each model and kind by itself: for
-        all comparisons of the page together, ten splits could not show any difference.
+        The p-values of each model and kind of components are corrected for the number of data sets, as in the other
+        tables. After a correction for all comparisons of the page, ten splits could not show any difference.
         """
         columns: dict[tuple[str, str], dict[str, Run | None]] = {}
         for job, run in results.items():

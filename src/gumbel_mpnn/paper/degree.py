@@ -1,4 +1,4 @@
-"""A degree as the goal: the mean of the given graph plus 5, and what the learned graph has."""
+"""Degree as a goal: the mean degree of the given graph plus 5, compared with that of the learned graph."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ import torch
 from torch_geometric.data import Data
 
 from gumbel_mpnn.measures import MEASURES, measure
-from gumbel_mpnn.paper.base import STRUCTURE_DATASETS, Job, Row, published
+from gumbel_mpnn.paper.base import STRUCTURE_DATASETS, Job, published
 from gumbel_mpnn.paper.page import Experiment
 from gumbel_mpnn.paper.paper_numbers import PaperNumber, of_learned_graphs
+from gumbel_mpnn.report import Row
 from gumbel_mpnn.rewiring.regularizers.degree import ABOVE_MEAN
 from gumbel_mpnn.runs import Run
 
 GOAL = ("rewiring.regularizer=degree", "rewiring.regularizer_weight=1.0", "rewiring.target_degree=0")
-"""The goal with a high weight: of a node that lacks five neighbors it adds 25 to a cross-entropy of about 1."""
+"""The weight is high: a node that lacks five neighbors adds 25 to a cross-entropy of about 1."""
 MEASURED = ("degree_min", "degree_mean", "degree_max")
 COLUMNS = (*MEASURED, "goal", "best_epoch", "test", "n")
 
 
 class DegreeGoal(Experiment):
-    """The paper's structure learning: degrees of the graph as given, as learned, and as the paper printed them."""
+    """Degrees of the given and of the learned graph, and the published ones."""
 
     name = "degree"
     title = "Learning a mean degree that is higher by five"
@@ -40,17 +41,17 @@ class DegreeGoal(Experiment):
     from_models = "degree"
 
     def plan(self) -> list[Job]:
-        """The paper's preset with the degree in place of its own regularizer."""
+        """Return jobs with the paper's preset and the degree as the regularizer."""
         return [
             Job(dataset, "gumbel-mpnn", "paper", experiment=self.name, overrides=GOAL) for dataset in STRUCTURE_DATASETS
         ]
 
     def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
-        """As given, as learned (edges likelier than not), as expected (sums of probabilities), and the paper's two."""
+        """Return rows for the given graph, the learned graph, the expected degrees, and the paper's two graphs."""
         return [row for job, run in results.items() for row in _rows(job.dataset, run)]
 
     def numbers(self) -> list[PaperNumber]:
-        """The degrees of the learned graph; those of the given one are on the page of measures."""
+        """Return the degrees of learned graphs; those of given graphs belong to `measures`."""
         return of_learned_graphs("degree", {name: known.heading for name, known in MEASURES.items()})
 
 
@@ -76,12 +77,12 @@ def _degrees(run: Run) -> dict[str, dict[str, int | float | None]]:
 
 
 def _likely(graph: Data) -> Data:
-    """The edges that are likelier than not."""
+    """Return the graph of all edges with a probability above 0.5."""
     return Data(edge_index=graph.edge_index[:, graph.edge_probability > 0.5], num_nodes=graph.num_nodes)
 
 
 def _expected_degrees(graph: Data) -> dict[str, int | float | None]:
-    """Degrees of a graph that is drawn from the probabilities, on average."""
+    """Return expected degrees, which are sums of edge probabilities."""
     degree = torch.zeros(int(graph.num_nodes or 0)).index_add(0, graph.edge_index[1], graph.edge_probability)
     return dict(zip(MEASURED, (float(degree.min()), float(degree.mean()), float(degree.max())), strict=True))
 

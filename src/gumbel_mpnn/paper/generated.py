@@ -1,4 +1,4 @@
-"""Data sets that are made and not read, by name."""
+"""Generated data sets by name."""
 
 from __future__ import annotations
 
@@ -36,4 +36,4 @@ GENERATED: Mapping[str, Callable[[], Data]] = {
     for make, sizes in ((_leaf_count, LEAF_COUNT_DEPTHS), (_match, MATCH_DEPTHS), (_bottleneck, SIDES))
     for name, size in sizes.items()
 }
-"""Those of one task share its presets."""
+"""Functions that make the data sets; all sizes of a task share its presets."""

@@ -1,23 +1,24 @@
-"""LeafCount and Tree-NeighborsMatch: what few layers can know of the leaves on a rewired tree."""
+"""LeafCount and Tree-NeighborsMatch: long-range tasks on trees, with few layers and rewiring."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from gumbel_mpnn._util.errors import unknown_name
-from gumbel_mpnn.paper.base import Job, Row, figures, published
+from gumbel_mpnn.paper.base import Job, figures, published
 from gumbel_mpnn.paper.generated import LEAF_COUNT_DEPTHS, MATCH_DEPTHS
 from gumbel_mpnn.paper.page import Experiment
 from gumbel_mpnn.paper.paper_numbers import PaperNumber
+from gumbel_mpnn.report import Row
 from gumbel_mpnn.runs import Run
 
 DEPTHS: Mapping[str, int] = {**LEAF_COUNT_DEPTHS, **MATCH_DEPTHS}
 PAPER = "leaf-count"
-"""The one of these that the paper has."""
+"""The task that the paper reports."""
 
 
 class LongRange(Experiment):
-    """A plain GCN that cannot see enough, one that can, and a rewired one of few layers that brings the leaves near."""
+    """A GCN with too few layers, a GCN with enough layers, and Gumbel-MPNN with few layers."""
 
     name = "long-range"
     headings: Mapping[str, str] = {
@@ -36,13 +37,13 @@ class LongRange(Experiment):
         self.title = f"What the root of a tree knows of its leaves: {', '.join(datasets)}"
 
     def on(self, dataset: str) -> LongRange:
-        """One task alone, at the depth that its name says."""
+        """Return the experiment on a single task, at the depth given by its name."""
         if dataset not in DEPTHS:
             raise unknown_name("task on trees", dataset, DEPTHS)
         return LongRange((dataset,))
 
     def plan(self) -> list[Job]:
-        """Each task with the layers that two hops at a time need, and with those that one at a time needs."""
+        """Return jobs for each task, with enough layers for two hops per layer and for one hop per layer."""
         return [
             Job(dataset, model, overrides=(f"model.num_layers={layers}",))
             for dataset in self.datasets
@@ -51,11 +52,11 @@ class LongRange(Experiment):
         ]
 
     def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
-        """One row for each task and model."""
+        """Return one row for each task and model."""
         return [_row(job, run) for job, run in results.items() if run is not None]
 
     def numbers(self) -> list[PaperNumber]:
-        """The paper's three, which have no ±."""
+        """Return the paper's three numbers, which have no ±."""
         return [
             PaperNumber(
                 PAPER,
@@ -72,9 +73,9 @@ class LongRange(Experiment):
 
 
 def _layers(dataset: str) -> tuple[int, int]:
-    """Layers in which the leaves reach the root with edges between nodes two hops apart, and without.
+    """Return the number of layers from the leaves to the root, with edges between nodes two hops apart and without.
 
-    Tree-NeighborsMatch takes one more, in which a leaf joins its value to its key.
+    Tree-NeighborsMatch needs one more layer, in which a leaf combines its value with its key.
     """
     depth, more = DEPTHS[dataset], dataset in MATCH_DEPTHS
     return -(-depth // 2) + more, depth + more

@@ -1,4 +1,4 @@
-"""The paper's tables of measures (homophily, label informativeness, std per class, degrees), ours beside them."""
+"""Measures of the data sets (homophily, label informativeness, std per class, degrees), compared with the paper."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from pathlib import Path
 from gumbel_mpnn._util.errors import MissingDataError
 from gumbel_mpnn.data import get_spec, load
 from gumbel_mpnn.measures import MEASURES, measure
-from gumbel_mpnn.paper.base import Row, published
+from gumbel_mpnn.paper.base import published
 from gumbel_mpnn.paper.page import Analysis
 from gumbel_mpnn.paper.paper_numbers import PaperNumber
+from gumbel_mpnn.report import Row
 
 DATASETS = (
     "cora",
@@ -28,7 +29,7 @@ DATASETS = (
     "tolokers",
     "amazon-ratings",
 )
-# How far from the paper's number still counts as the same: what its digits leave open, and 0.01 for two of them.
+# Differences up to these count as agreement: the precision of the printed digits, or 0.01 for two digits.
 TOLERANCE = {
     "edge_homophily": 0.01,
     "adjusted_homophily": 0.01,
@@ -41,15 +42,15 @@ TOLERANCE = {
     "degree_max": 0,
 }
 OURS, LISTED = "ours", "ours, as listed"
-"""Each pair of different nodes once, or every edge that the files list."""
+"""Rows that count each pair of different nodes once, and rows that count every edge that the files list."""
 BY_LISTED_EDGES = ("edge_homophily", "adjusted_homophily", "label_informativeness", "num_edges")
-"""What the paper counts by the edges that the files list; its degrees take each pair once."""
+"""Measures for which the paper counts the edges as listed; for degrees it counts each pair once."""
 
 Values = Mapping[str, int | float | None]
 
 
 class MeasuresTable(Analysis):
-    """Each data set counted both ways where its files list edges with a direction, the paper's row, the difference."""
+    """Our measures, the published ones, and their difference. Directed edges are counted in both ways."""
 
     name = "measures"
     title = "Measures of the data sets"
@@ -61,11 +62,11 @@ class MeasuresTable(Analysis):
     digits = 4
 
     def datasets(self) -> list[str]:
-        """The paper's twelve, and the filtered graphs that its tables of measures do not have."""
+        """Return the data sets of the paper and the filtered graphs, which its tables of measures do not contain."""
         return list(DATASETS)
 
     def rows(self, dataset: str, root: Path | None = None) -> list[Row]:
-        """Up to four rows: ours, ours as listed, the paper's, the difference of the last two."""
+        """Return up to four rows: ours, ours as listed, the paper's, and our difference to the paper."""
         paper = published("measures").get(dataset)
         try:
             ours = measure(load(dataset, root=root, features=False), TOLERANCE)
@@ -83,7 +84,7 @@ class MeasuresTable(Analysis):
         return rows
 
     def numbers(self) -> list[PaperNumber]:
-        """The paper's row of each data set, edges as the files list them where that makes a difference."""
+        """Return the published row of each data set; edges are counted as listed if the files have directions."""
         return [
             PaperNumber(
                 dataset,
@@ -99,12 +100,12 @@ class MeasuresTable(Analysis):
 
 
 def _source(dataset: str, name: str) -> str:
-    """Which of our rows has what the paper counts."""
+    """Return the name of our row that counts as the paper does."""
     return LISTED if get_spec(dataset).has_directions and name in BY_LISTED_EDGES else OURS
 
 
 def _as_listed(dataset: str, root: Path | None) -> Values:
-    """What the paper counts by listed edges."""
+    """Return the measures for which the paper counts edges as listed."""
     return measure(load(dataset, root=root, features=False, directed=True), BY_LISTED_EDGES, "as_listed")
 
 
@@ -113,7 +114,7 @@ def _difference(ours: int | float | None, paper: int | float) -> int | float | N
 
 
 def _apart(difference: Values) -> str:
-    """The measures that are further from the paper than its digits allow."""
+    """Return the names of the measures that differ from the paper by more than the tolerance."""
     apart = [
         MEASURES[name].heading
         for name, value in difference.items()

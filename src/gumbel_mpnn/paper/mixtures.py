@@ -1,4 +1,4 @@
-"""How many components the classes of each data set have, and what the measures say of them as labels."""
+"""Number of mixture components of the classes of each data set, and measures with components as labels."""
 
 from __future__ import annotations
 
@@ -11,22 +11,23 @@ from gumbel_mpnn._util.errors import MissingDataError
 from gumbel_mpnn.data import get_spec, load
 from gumbel_mpnn.measures import MEASURES, Decomposition, decompose, measure
 from gumbel_mpnn.paper import backbones
-from gumbel_mpnn.paper.base import Columns, Row, published
+from gumbel_mpnn.paper.base import Columns, published
 from gumbel_mpnn.paper.page import Analysis
 from gumbel_mpnn.paper.paper_numbers import PaperNumber
+from gumbel_mpnn.report import Row
 
 MEASURED = ("edge_homophily", "adjusted_homophily", "label_informativeness")
 DATASETS = (*backbones.DATASETS, "roman-empire", "questions", "amazon-ratings", "ogbn-arxiv")
 LARGE = "ogbn-arxiv"
-"""It has one seed only: on a CPU its 40 classes take longer than all the others together."""
+"""Data set with a single seed: on a CPU its 40 classes take longer than all other data sets together."""
 PAPERS = 1e-6
-"""Scikit-learn's default, which the paper is likely to have used."""
+"""Default regularization of scikit-learn, which the paper probably used."""
 REGULARIZATIONS = (1e-4, PAPERS)
 SEEDS = 3
 
 
 class MixturesTable(Analysis):
-    """The labels as they are, split into components by two regularizations, and the paper's pseudo labels."""
+    """Classes, components for two regularizations, and the paper's pseudo labels."""
 
     name = "mixtures"
     title = "Classes as mixtures of neighborhoods"
@@ -43,11 +44,11 @@ class MixturesTable(Analysis):
     digits = 3
 
     def datasets(self) -> list[str]:
-        """The paper's, and the filtered graphs that its table does not have."""
+        """Return the data sets of the paper and the filtered graphs, which its table does not contain."""
         return list(DATASETS)
 
     def rows(self, dataset: str, root: Path | None = None) -> list[Row]:
-        """The labels, ours for each regularization, and the paper's."""
+        """Return rows for the classes, for our components with each regularization, and for the paper."""
         paper = published("mixtures").get(dataset)
         rows: list[Row] = []
         try:
@@ -64,7 +65,7 @@ class MixturesTable(Analysis):
         return [*rows, *([_row(dataset, "components, paper", paper)] if paper else [])]
 
     def numbers(self) -> list[PaperNumber]:
-        """The paper's row of each data set, beside ours with the regularization that it is likely to have used."""
+        """Return the published row of each data set, to be compared with ours for the regularization `PAPERS`."""
         quantities = {"components": "clusters"} | {
             name: f"{MEASURES[name].heading}, pseudo labels" for name in MEASURED
         }
@@ -80,7 +81,7 @@ def _labels(reg_covar: float) -> str:
 
 
 def _as_the_paper_counts(dataset: str, data: Data, root: Path | None) -> Data:
-    """The graph whose edges the measures count: with their directions and repetitions, where the files have them."""
+    """Return the graph whose edges are counted: with directions and repeated edges, if the files have them."""
     return load(dataset, root=root, features=False, directed=True) if get_spec(dataset).has_directions else data
 
 

@@ -1,4 +1,4 @@
-"""Models trained on the clean graph, judged on a graph that random edges were added to."""
+"""Edge noise: models trained on the clean graph and tested on a graph with random edges."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 
 from gumbel_mpnn.data.tasks import add_noise_edges
-from gumbel_mpnn.paper.base import Columns, Job, Row, spread
+from gumbel_mpnn.paper.base import Columns, Job, spread
 from gumbel_mpnn.paper.page import Experiment
-from gumbel_mpnn.paper.views import Chart
+from gumbel_mpnn.report import Row
+from gumbel_mpnn.report.chart import Chart
 from gumbel_mpnn.runs import Run
 from gumbel_mpnn.runs.query import Summary
 
 COUNTS = (0, 100, 500, 1_000, 10_000, 50_000)
-"""Noise edges, each at a test node (the paper's counts)."""
+"""Numbers of noise edges, each at a test node, as in the paper."""
 
 
 class Noise(Experiment):
-    """Test-time edge noise on Cora: what is left of the accuracy."""
+    """Test accuracy on Cora with edge noise at test time."""
 
     name = "noise"
     title = "Edge noise at test time"
@@ -49,14 +50,14 @@ class Noise(Experiment):
     )
 
     def plan(self) -> list[Job]:
-        """Plain models, the rewired model with its tuned preset, and the one that was taught to tell noise."""
+        """Return jobs for plain models, DropEdge, and Gumbel-MPNN with the presets `tuned` and `robust`."""
         plain = [Job("cora", model, experiment="backbones") for model in ("gcn", "sage", "gat")]
         dropping = Job("cora", "drop-edge", experiment="accuracy")
         tuned = Job("cora", "gumbel-mpnn", experiment="rewiring")
         return [*plain, dropping, tuned, Job("cora", "gumbel-mpnn", "robust", experiment=self.name)]
 
     def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
-        """The mean accuracy on the test nodes of each run's own split, in per cent, for each count."""
+        """Return the mean test accuracy in percent for each number of noise edges."""
         rows: list[Row] = []
         for job, run in results.items():
             row: Columns = {
@@ -77,7 +78,7 @@ class Noise(Experiment):
 
 
 def _figures(scores: list[float], clean: list[float]) -> Columns:
-    """Mean and standard error in per cent, of the scores and of what they are of those without noise, run by run."""
+    """Return mean and standard error in percent of the scores, and of their ratio to the scores without noise."""
     test = Summary.of(scores)
     kept = Summary.of(score / before if before else 0.0 for score, before in zip(scores, clean, strict=True))
     return {
@@ -93,7 +94,7 @@ def _noisy_scores(run: Run) -> dict[str, list[float]]:
 
 
 def _scores(run: Run, count: int) -> Iterator[float]:
-    """The test metric of every run on its own noisy graph, in the order of the records; a split's seeds share one."""
+    """Yield the test metric of every run on a noisy graph, in the order of the records; each split has one graph."""
     by_split: dict[int, list[float]] = {}
     for split in dict.fromkeys(record.split for record in run.records):
         test_mask = run.data.test_mask if run.data.test_mask.dim() == 1 else run.data.test_mask[:, split]

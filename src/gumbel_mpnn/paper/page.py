@@ -1,4 +1,4 @@
-"""What every table or figure is: a page of rows, from trained models or without any."""
+"""Base classes of all tables and figures."""
 
 from __future__ import annotations
 
@@ -7,65 +7,67 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from gumbel_mpnn._util.errors import UserError
-from gumbel_mpnn.paper.base import Job, Row
+from gumbel_mpnn.paper.base import Job
 from gumbel_mpnn.paper.paper_numbers import PaperNumber
-from gumbel_mpnn.paper.views import Chart, Grid
+from gumbel_mpnn.report import Row
+from gumbel_mpnn.report.chart import Chart
+from gumbel_mpnn.report.grid import Grid
 from gumbel_mpnn.runs import Run
 
 
 class Page:
-    """Rows that are shown under a title."""
+    """A table of rows with a title."""
 
     name: str
     title: str
     headings: Mapping[str, str]
-    """What people read above the columns."""
+    """Headings of the columns."""
     charts: tuple[Chart, ...] = ()
-    """The panels of its figure."""
+    """Panels of the figure."""
     grid: Grid | None = None
     digits: int = 2
-    """Of its numbers."""
+    """Number of decimals."""
 
     def numbers(self) -> list[PaperNumber]:
-        """The paper's numbers that the rows answer."""
+        """Return the published numbers to which the rows correspond."""
         return []
 
 
 class Experiment(Page, ABC):
-    """A table or figure: what to run, and how the figures are put together."""
+    """A table made from trained models: the jobs to train, and how rows are computed from their runs."""
 
     from_models: str = ""
-    """The name under which it keeps what it takes from trained models, by `run.keep`; empty if records are enough.
+    """Name under which `run.keep` stores what the table takes from trained models; empty if records are enough.
 
-    It changes with what is taken: constants that decide it are part of the name.
+    The name must change if the stored values change, so constants that determine them are part of it.
     """
     searches: bool = False
-    """Whether it tries settings to choose among: some may diverge, and it is no part of `all`."""
+    """Whether the table is a search for settings: some may diverge, and `all` leaves it out."""
 
     @abstractmethod
     def plan(self) -> list[Job]:
-        """All jobs of the experiment."""
+        """Return all jobs of the experiment."""
 
     @abstractmethod
     def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
-        """The rows of the table; None stands for a data set whose files are not here."""
+        """Return the rows of the table; a run is None if the files of its data set are missing."""
 
     def remarks(self, results: Mapping[Job, Run | None]) -> str:
-        """What is to be said of the runs, Markdown."""
+        """Return remarks on the runs, as Markdown."""
         return ""
 
     def on(self, dataset: str) -> Experiment:
-        """The same experiment on another data set."""
-        raise UserError(f"the data sets of {self.name} are its own: choose among them with --only")
+        """Return the experiment on another data set."""
+        raise UserError(f"the data sets of {self.name} are fixed: select some of them with `only`")
 
 
 class Analysis(Page, ABC):
-    """A table that no model is trained for: rows that each data set gives by itself."""
+    """A table without training, whose rows are computed from each data set separately."""
 
     @abstractmethod
     def datasets(self) -> list[str]:
-        """The data sets of the table."""
+        """Return the data sets of the table."""
 
     @abstractmethod
     def rows(self, dataset: str, root: Path | None = None) -> list[Row]:
-        """What is to be said of one data set, whose files are looked for in `root` first; they may be missing."""
+        """Return the rows of a data set, whose files may be missing and are searched in `root` first."""

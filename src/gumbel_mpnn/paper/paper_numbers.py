@@ -1,4 +1,4 @@
-"""The paper's numbers one by one: where ours is, and what the two say of each other."""
+"""Published numbers, and how they are compared with ours."""
 
 from __future__ import annotations
 
@@ -6,29 +6,30 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from gumbel_mpnn.paper.base import Row, published
+from gumbel_mpnn.paper.base import published
+from gumbel_mpnn.report import Row
 from gumbel_mpnn.report.table import Fixed
 
 ERRORS = 2.0
-"""So many joint standard errors apart, two means are not called the same."""
+"""Two means are called the same if they differ by at most this many joint standard errors."""
 ROUNDING = 1e-9
-"""What floating point may add to a difference."""
+"""Allowance for rounding errors in a difference."""
 
 
 @dataclass(frozen=True)
 class PaperNumber:
-    """A number that the paper prints, and the place of ours among the rows of a page.
+    """A published number, and where ours is among the rows of a table.
 
     Attributes:
-        dataset: Of which data set or task.
-        quantity: What it is, for people.
-        value: As printed.
-        row: What the columns of our row say.
-        column: The column with our number.
-        model: Of which model, if any.
-        error: The paper's ±, if it prints one.
-        error_column: The column with our standard error, if ours is a mean over runs.
-        tolerance: How far from the printed digits the page still calls the same.
+        dataset: Name of the data set or task.
+        quantity: Description of the number.
+        value: The published number.
+        row: Columns and values that identify our row.
+        column: Column with our number.
+        model: Name of the model, if any.
+        error: The published ±, if there is one.
+        error_column: Column with our standard error, if our number is a mean over runs.
+        tolerance: Largest difference that is called close.
     """
 
     dataset: str
@@ -42,23 +43,23 @@ class PaperNumber:
     tolerance: float = 0.0
 
     def find(self, rows: Iterable[Row]) -> Row | None:
-        """Our row, if it is there and has a number."""
+        """Return our row, or None if it is missing or has no number."""
         for row in rows:
             if all(row.get(name) == value for name, value in self.row.items()):
                 return None if row.get(self.column) is None else row
         return None
 
     def error_in(self, row: Row) -> float | None:
-        """Our standard error; None where there is none to have: a number that is no mean, or a single run."""
+        """Return our standard error, or None for a single run or a number that is not a mean."""
         if not self.error_column or int(row.get("n") or 0) < 2:
             return None
         return float(row[self.error_column] or 0)
 
     def verdict(self, ours: float, error: float | None) -> str:
-        """What the difference says.
+        """Return how our number compares with the published one.
 
-        Of a mean over runs: `same` within two joint standard errors (or the printed digits, where errors are smaller),
-        `above` or `below` beyond, `too few runs` where our error is not known. Of any other number: `equal` to the
+        For a mean over runs: `same` within two joint standard errors (or the printed digits, if errors are smaller),
+        `above` or `below` otherwise, and `too few runs` if our error is unknown. For any other number: `equal` to the
         printed digits, `close` within the tolerance, or `differs`.
         """
         apart = (1 - ROUNDING) * abs(ours - self.value)
@@ -73,14 +74,17 @@ class PaperNumber:
 
 
 def decimals(value: int | float) -> int:
-    """How many the paper printed."""
+    """Return the number of decimals with which a number was published."""
     return value.digits if isinstance(value, Fixed) else 0
 
 
 def of_learned_graphs(table: str, headings: Mapping[str, str], graph: str = "learned") -> list[PaperNumber]:
-    """The numbers of a published table on the graphs that Gumbel-MPNN learned, and where ours are.
+    """Return the numbers of a published table on graphs learned by Gumbel-MPNN.
 
-    `headings` name its columns; `graph` is what our rows of learned graphs are called.
+    Args:
+        table: Name of the published table.
+        headings: Headings of its columns.
+        graph: Value of the column `graph` in our rows of learned graphs.
     """
     return [
         PaperNumber(

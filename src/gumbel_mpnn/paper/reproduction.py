@@ -1,258 +1,232 @@
-"""What `gumbel-mpnn reproduce` does for one name: the rows of a table, and its page."""
+"""`reproduce`: the tables of the paper, one by one or all."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+import traceback
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
-from shlex import quote
-from typing import TYPE_CHECKING, Any
 
-from gumbel_mpnn._util.errors import UserError, unknown_name
-from gumbel_mpnn.cli.common import note, parse_range
+from gumbel_mpnn._util.errors import UserError, check_at_least, unknown_name, whole_numbers
+from gumbel_mpnn._util.files import suffix_of
+from gumbel_mpnn.data.files import search_roots
+from gumbel_mpnn.paper import tables
+from gumbel_mpnn.paper.base import QUICK_DATASETS, Job, find_jobs, run_jobs
+from gumbel_mpnn.paper.page import Analysis, Experiment
+from gumbel_mpnn.paper.request import Request
+from gumbel_mpnn.paper.result import Reproduction
+from gumbel_mpnn.paper.summary import Collected, SummaryTable
+from gumbel_mpnn.paper.workers import start_workers
+from gumbel_mpnn.report import Row, Table
+from gumbel_mpnn.runs import Monitor, Run
 
-if TYPE_CHECKING:
-    from gumbel_mpnn.paper import Analysis, Collected, Experiment, Job, Page
-    from gumbel_mpnn.paper.base import Row
-    from gumbel_mpnn.runs import DataReader, Monitor, Run
+SUMMARY, ALL = "summary", "all"
+SEEDS, QUICK_SEEDS = 3, 1
 
-SUMMARY = "summary"
-
-
-@dataclass(frozen=True)
-class Request:
-    """What a person asked for, apart from the name of the table; each is an option of the command."""
-
-    only: str | None
-    dataset: str | None
-    splits: str | None
-    seeds: int
-    quick: bool
-    overrides: Sequence[str]
-    data_root: Path | None
-    runs: Path
-    device: str
-    workers: int = 1
-
-    @property
-    def whole(self) -> bool:
-        """Whether the rows are to be those of the table as it is planned, or a part of them."""
-        return not self.quick and not self.overrides and self.dataset is None
-
-    def command(self, name: str, out: Path, trains: bool = True) -> str:
-        """The command line that makes the page again."""
-        values = (("--only", self.only), ("--dataset", self.dataset), ("--splits", self.splits))
-        options = "".join(f" {flag} {quote(value)}" for flag, value in values if value)
-        options += "".join(f" --set {quote(override)}" for override in self.overrides)
-        options += f" --seeds {self.seeds}" if trains else ""
-        return f"gumbel-mpnn reproduce {name}{options}{' --quick' if self.quick else ''} --out {quote(str(out))}"
-
-    def without_training(self) -> Request:
-        """The same without the options that are not for an analysis."""
-        return replace(self, splits=None, overrides=())
-
-    def experiment(self, name: str) -> Experiment:
-        """The experiment of that name, on the data set that is asked for."""
-        from gumbel_mpnn.paper import experiments
-
-        return experiments[name] if self.dataset is None else experiments[name].on(self.dataset)
-
-    def jobs(self, experiment: Experiment) -> list[Job]:
-        """Those of its jobs that are asked for."""
-        from gumbel_mpnn.paper.base import quick_jobs
-
-        jobs = _select(experiment.plan(), self.only)
-        return quick_jobs(jobs) if self.quick and self.only is None and self.dataset is None else jobs
-
-    def terms(self, experiment: Experiment) -> dict[str, Any]:
-        """Which runs of an experiment are asked for, as `run_jobs` and `find_jobs` take it."""
-        return {
-            "seeds": self.seeds,
-            "runs": self.runs,
-            "experiment": experiment.name,
-            "splits": None if self.splits is None else parse_range(self.splits),
-            "root": self.data_root,
-            "overrides": self.overrides,
-            "quick": self.quick,
-            "from_models": experiment.from_models,
-        }
+Note = Callable[[str], None]
 
 
-@dataclass(frozen=True)
-class Reproduction:
-    """A table that is done."""
+def reproduce(
+    name: str,
+    *,
+    only: str | Iterable[str] | None = None,
+    dataset: str | None = None,
+    splits: Iterable[int] | None = None,
+    seeds: int | None = None,
+    quick: bool = False,
+    overrides: Iterable[str] = (),
+    root: str | Path | None = None,
+    runs: str | Path = "runs",
+    device: str = "auto",
+    workers: int = 1,
+    out: str | Path | None = None,
+    monitor: Monitor | None = None,
+    note: Note | None = None,
+) -> Reproduction:
+    """Reproduce a table of the paper, and compare our numbers with the published ones.
 
-    experiment: Page
-    rows: list[Row]
-    runs: list[Run]
-    trains: bool
-    missing: frozenset[str] = frozenset()
-    """The data sets that were looked for in vain; of an analysis, all that were looked for."""
-    lead: str = ""
-    remarks: str = ""
+    Runs that are finished are not trained again.
 
-    def collected(self) -> Collected:
-        """What the summary needs of it."""
-        from gumbel_mpnn.paper import Collected
+    Args:
+        name: Name of a table, such as `accuracy` or `measures`. `summary` compares every published number with ours and
+            trains nothing. `all` writes the pages of all tables, and the summary, to a folder; it leaves out `budget`,
+            which searches for the settings that the other tables use.
+        only: Data sets, models or presets to select, as a list or as text separated by commas; all by default.
+        dataset: Data set to use in place of the default one, in tables that allow it, such as `components`.
+        splits: Indices of the splits; all splits by default.
+        seeds: Number of seeds for each split: 3 by default, 1 if `quick`.
+        quick: Whether to make a small version that shows that everything works: few epochs, two splits, small data
+            sets.
+        overrides: Settings applied to every model, such as `"train.epochs=100"`.
+        root: Folder of data files, searched before `GUMBEL_MPNN_DATA` and the cache.
+        runs: Folder in which runs are stored.
+        device: `"cpu"`, `"cuda"`, or `"auto"` for a GPU if there is one.
+        workers: Number of processes that train at the same time. It is limited by the number of jobs and of CPU cores.
+            A script must call this function inside `if __name__ == "__main__":` if it uses more than one, because the
+            processes import the script.
+        out: Markdown file to which the page is written. For `all`, the folder of the pages, `results` by default.
+        monitor: Receives the progress of training.
+        note: Called with messages, such as which page was written and which data sets are missing. Messages are
+            discarded by default.
 
-        return Collected(self.rows, self.missing)
+    Returns:
+        The rows and runs of the table. For `all`, those of the summary, with the names of tables that failed.
+    """
+    request = Request(
+        only=None if only is None else _names(only),
+        dataset=dataset,
+        splits=None if splits is None else tuple(whole_numbers("splits", splits)),
+        seeds=(QUICK_SEEDS if quick else SEEDS) if seeds is None else seeds,
+        quick=quick,
+        overrides=tuple(overrides),
+        root=None if root is None else Path(root),
+        runs=Path(runs),
+        device=device,
+        workers=workers,
+    )
+    check_at_least(1, seeds=request.seeds, workers=workers)
+    note = note or _discard
+    if name == ALL:
+        return _reproduce_all(request, Path("results" if out is None else out), monitor, note)
+    if out is not None:
+        _check_page(Path(out))
+    with start_workers([name] if name in tables.experiments else [], request) as request:
+        done = _reproduce_one(name, request, monitor, note)
+    if out is not None:
+        done = replace(done, pages=(_write(done, Path(out), note),))
+    _note_absent(done.absent_datasets(), request, note)
+    return done
 
-    def absent(self, root: Path | None) -> set[str]:
-        """The data sets that were looked for and whose files are not here."""
-        from gumbel_mpnn.data import locate, specs
 
-        presence = {name: locate(specs[name], root) for name in self.missing & specs.keys()}
-        enough = {name: here.complete or (here.without_features and not self.trains) for name, here in presence.items()}
-        return {name for name, is_enough in enough.items() if not is_enough}
-
-    def write(self, out: Path, request: Request) -> None:
-        """Write the page and what belongs beside it."""
-        from gumbel_mpnn.paper.document import write_page
-
-        command = request.command(self.experiment.name, out, self.trains)
-        page, *beside = write_page(
-            out, self.experiment, self.rows, self.runs, command, self.remarks, self.lead, request.whole
-        )
-        note(f"the page is in {page}, beside it {', '.join(path.name for path in beside)}")
+def _names(only: str | Iterable[str]) -> tuple[str, ...]:
+    names = only.split(",") if isinstance(only, str) else only
+    return tuple(name.strip() for name in names)
 
 
-def tell_absent(names: Collection[str], root: Path | None) -> None:
-    """Say which data sets were looked for in vain, and where."""
-    from gumbel_mpnn.data.files import search_roots
-
-    if names:
-        absent, folders = ", ".join(sorted(names)), ", ".join(map(str, search_roots(root)))
-        note(f"no data: the files of {absent} are under none of {folders}; `gumbel-mpnn data` lists them")
+def _discard(_: str) -> None:
+    """Ignore a message."""
 
 
-def reproduction(name: str, request: Request) -> Reproduction:
-    """Do what is missing of one table, and give its rows; of the summary nothing is done."""
-    from gumbel_mpnn.paper import analyses, experiments
+def _check_page(out: Path) -> None:
+    """Raise a `UserError` if `out` cannot be the file of a page; called before training."""
+    if suffix_of(out) != ".md" or out.is_dir():
+        raise UserError(f"{out} is not a Markdown file: give the page a name that ends in .md")
+    _check_folder(out.parent)
 
+
+def _check_folder(folder: Path) -> None:
+    """Raise a `UserError` if `folder` cannot be created because it, or a folder above it, is a file."""
+    existing = next(path for path in (folder, *folder.parents) if path.exists())
+    if not existing.is_dir():
+        raise UserError(f"the page cannot be written to the folder {folder}: {existing} is a file")
+
+
+def _reproduce_one(name: str, request: Request, monitor: Monitor | None, note: Note) -> Reproduction:
+    """Train what is missing of one table and compute its rows. The summary trains nothing."""
     if name == SUMMARY:
-        return summarize(_found(request))
-    if name in analyses:
-        return _analyse(analyses[name], request)
-    if name not in experiments:
-        raise unknown_name("experiment", name, [*experiments, *analyses, SUMMARY, "all"])
-    return _train(request.experiment(name), request)
+        return _summarize(_find_tables(request, note), request)
+    if name in tables.analyses:
+        return _analyse(tables.analyses[name], request, note)
+    if name not in tables.experiments:
+        raise unknown_name("table", name, [*tables.experiments, *tables.analyses, SUMMARY, ALL])
+    experiment = tables.requested_experiment(name, request)
+    jobs = tables.requested_jobs(experiment, request)
+    return _collect(experiment, request, run_jobs(experiment, jobs, request, monitor=monitor))
 
 
-def summarize(collected: Mapping[str, Collected]) -> Reproduction:
-    """Every number of the paper beside ours, from what was collected of the tables."""
-    from gumbel_mpnn.paper import SummaryTable, analyses, experiments
-    from gumbel_mpnn.report import Table
-
-    table = SummaryTable()
-    rows = table.rows([*experiments.values(), *analyses.values()], collected)
-    counts = table.counts(rows)
-    counted = Table(list(counts[0]), [list(row.values()) for row in counts]).render("markdown")
-    return Reproduction(table, rows, [], trains=True, lead=f"{table.lead(rows)}\n\n{counted}")
-
-
-def _found(request: Request) -> dict[str, Collected]:
-    """What is there of the tables that answer numbers of the paper: finished runs, and analyses, which need none."""
-    from gumbel_mpnn.paper import analyses, experiments
-
+def _reproduce_all(request: Request, folder: Path, monitor: Monitor | None, note: Note) -> Reproduction:
+    """Write the page of every table. A table that fails is reported and does not stop the others."""
     if request.only is not None or request.dataset is not None:
-        raise UserError("the summary is of all tables: leave out --only and --dataset")
+        raise UserError("all makes every table in full: leave out `only` and `dataset`")
+    _check_folder(folder)
+    collected, absent, pages, failed = dict[str, Collected](), set[str](), list[Path](), dict[str, str]()
+    experiments = [name for name, experiment in tables.experiments.items() if not experiment.searches]
+    with start_workers(experiments, request) as request:
+        for name in (*experiments, *tables.analyses):
+            note(f"== {name}")
+            options = request.without_training_options() if name in tables.analyses else request
+            try:
+                done = _reproduce_one(name, options, monitor, note)
+                collected[name] = done.collected()
+                absent |= done.absent_datasets()
+                pages.append(_write(done, folder / f"{name}.md", note))
+            except (UserError, OSError) as error:
+                failed[name] = str(error)
+            except Exception as error:
+                note(traceback.format_exc())
+                failed[name] = f"{type(error).__name__}: {error}"
+    note(f"== {SUMMARY}")
+    summary = _summarize(collected, request)
+    pages.append(_write(summary, folder / f"{SUMMARY}.md", note))
+    _note_absent(absent, request, note)
+    for name, reason in failed.items():
+        note(f"failed: {name}: {reason}")
+    return replace(summary, pages=tuple(pages), failed=failed)
+
+
+def _write(done: Reproduction, path: Path, note: Note) -> Path:
+    page, *others = done.write(path)
+    note(f"the page is in {page}, beside it {', '.join(other.name for other in others)}")
+    return page
+
+
+def _note_absent(names: Iterable[str], request: Request, note: Note) -> None:
+    """Report the data sets whose files were not found, and where they were searched for."""
+    if absent := ", ".join(sorted(names)):
+        folders = ", ".join(map(str, search_roots(request.root)))
+        note(f"no data: the files of {absent} were not found in {folders}; `gumbel-mpnn data` lists them")
+
+
+def _summarize(collected: Mapping[str, Collected], request: Request) -> Reproduction:
+    """Compare every number of the paper with ours, from the rows of the tables."""
+    page = SummaryTable()
+    rows = page.rows([*tables.experiments.values(), *tables.analyses.values()], collected)
+    counts = page.counts(rows)
+    counted = Table(list(counts[0]), [list(row.values()) for row in counts]).render("markdown")
+    return Reproduction(page, rows, request=request, lead=f"{page.lead(rows)}\n\n{counted}")
+
+
+def _find_tables(request: Request, note: Note) -> dict[str, Collected]:
+    """Compute the rows of all tables with published numbers, from finished runs only."""
+    if request.only is not None or request.dataset is not None:
+        raise UserError("the summary covers all tables: leave out `only` and `dataset`")
     found = {}
-    for experiment in experiments.values():
+    for experiment in tables.experiments.values():
         if experiment.numbers():
             note(f"{SUMMARY}: runs of {experiment.name}")
-            found[experiment.name] = _look(experiment, request).collected()
-    for analysis in analyses.values():
+            jobs = tables.requested_jobs(experiment, request)
+            found[experiment.name] = _collect(experiment, request, find_jobs(experiment, jobs, request)).collected()
+    for analysis in tables.analyses.values():
         if analysis.numbers():
-            found[analysis.name] = _analyse(analysis, request.without_training()).collected()
+            found[analysis.name] = _analyse(analysis, request.without_training_options(), note).collected()
     return found
 
 
-def _look(experiment: Experiment, request: Request) -> Reproduction:
-    """The table of an experiment from finished runs alone."""
-    from gumbel_mpnn.paper.base import find_jobs
-
-    jobs = request.jobs(experiment)
-    return _collect(experiment, find_jobs(jobs, **request.terms(experiment)))
-
-
-def _collect(experiment: Experiment, results: Mapping[Job, Run | None]) -> Reproduction:
+def _collect(experiment: Experiment, request: Request, results: Mapping[Job, Run | None]) -> Reproduction:
     return Reproduction(
         experiment,
         experiment.collect(results),
         [run for run in results.values() if run is not None],
-        trains=True,
+        request,
         missing=frozenset(job.dataset for job, run in results.items() if run is None),
         remarks=experiment.remarks(results),
     )
 
 
-def _train(experiment: Experiment, request: Request) -> Reproduction:
-    from gumbel_mpnn.cli.progress import ProgressMonitor
-
-    monitor = ProgressMonitor(show_test=not experiment.searches)
-    try:
-        results = train_jobs(experiment, request.jobs(experiment), request, monitor=monitor)
-    finally:
-        monitor.close()
-    return _collect(experiment, results)
-
-
-def train_jobs(
-    experiment: Experiment,
-    jobs: Sequence[Job],
-    request: Request,
-    monitor: Monitor | None = None,
-    wait: bool = True,
-    reader: DataReader | None = None,
-) -> dict[Job, Run | None]:
-    """Do what is missing of the jobs, with this process's share of the memory."""
-    from gumbel_mpnn.paper.base import run_jobs
-    from gumbel_mpnn.training import pick_device
-    from gumbel_mpnn.training.free_memory import available_bytes
-
-    memory = available_bytes(pick_device(request.device)) // request.workers if request.workers > 1 else None
-    terms = request.terms(experiment)
-    return run_jobs(
-        jobs,
-        **terms,
-        device=request.device,
-        memory=memory,
-        monitor=monitor,
-        wait=wait,
-        may_diverge=experiment.searches,
-        reader=reader,
-    )
-
-
-def _analyse(analysis: Analysis, request: Request) -> Reproduction:
-    """The table of an analysis, data set by data set."""
-    from gumbel_mpnn.paper.base import QUICK_DATASETS
-
+def _analyse(analysis: Analysis, request: Request, note: Note) -> Reproduction:
+    """Compute the rows of an analysis, one data set after the other."""
     if request.splits is not None or request.overrides:
-        raise UserError(f"{analysis.name} trains no model: leave out --splits and --set")
+        raise UserError(f"{analysis.name} does not train models: leave out splits and overrides (--splits, --set)")
     if request.dataset is not None:
-        raise UserError(f"the data sets of {analysis.name} are its own: choose among them with --only")
+        raise UserError(f"the data sets of {analysis.name} are fixed: select some of them with `only`")
     datasets = analysis.datasets()
-    words = datasets if request.only is None else [word.strip() for word in request.only.split(",")]
-    for word in words:
-        if word not in datasets:
-            raise unknown_name("data set here", word, datasets)
-    if request.quick and request.only is None:
-        words = [word for word in words if word in QUICK_DATASETS]
+    if request.only is not None:
+        tables.check_known("data set in this table", request.only, datasets)
+        datasets = [dataset for dataset in datasets if dataset in request.only]
+    elif request.quick:
+        datasets = [dataset for dataset in datasets if dataset in QUICK_DATASETS]
     rows: list[Row] = []
-    for dataset in (dataset for dataset in datasets if dataset in words):
+    for dataset in datasets:
         note(f"{analysis.name}: {dataset}")
-        rows += analysis.rows(dataset, request.data_root)
-    return Reproduction(analysis, rows, [], trains=False, missing=frozenset(words))
-
-
-def _select(jobs: list[Job], only: str | None) -> list[Job]:
-    """The jobs whose data set, model and preset are named, where each that is not named at all is left open."""
-    if only is None:
-        return jobs
-    words = {word.strip() for word in only.split(",")}
-    known = [{getattr(job, kind) for job in jobs} for kind in ("dataset", "model", "preset")]
-    for word in sorted(words.difference(*known)):
-        raise unknown_name("data set, model or preset here", word, set().union(*known))
-    datasets, models, presets = (words & names or names for names in known)
-    return [job for job in jobs if job.dataset in datasets and job.model in models and job.preset in presets]
+        rows += analysis.rows(dataset, request.root)
+    return Reproduction(analysis, rows, request=request, missing=frozenset(datasets))

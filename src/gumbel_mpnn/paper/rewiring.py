@@ -1,11 +1,12 @@
-"""Gumbel-MPNN against its own backbone, run by run, on full and on few labels."""
+"""Paired comparison of Gumbel-MPNN with its backbone, with all and with few labels."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gumbel_mpnn.paper.base import PAIRED, Columns, Job, Row, differences, figures, published
+from gumbel_mpnn.paper.base import PAIRED, Columns, Job, differences, figures, published
 from gumbel_mpnn.paper.page import Experiment
+from gumbel_mpnn.report import Row
 from gumbel_mpnn.runs import Run
 
 DATASETS = ("cora", "citeseer", "pubmed", "squirrel", "chameleon", "actor", "minesweeper", "tolokers")
@@ -13,7 +14,7 @@ FEW_LABELS = ("cora", "citeseer")
 
 
 class Rewiring(Experiment):
-    """What rewiring adds to the model it is put around."""
+    """The effect of rewiring on a GCN."""
 
     name = "rewiring"
     title = "Gumbel-MPNN against its backbone"
@@ -31,7 +32,7 @@ class Rewiring(Experiment):
     }
 
     def plan(self) -> list[Job]:
-        """The backbone, as in the table of plain models, and the rewired model, with its preset, on every data set."""
+        """Return jobs for the GCN, shared with `backbones`, and for Gumbel-MPNN on every data set."""
         full = [
             (Job(dataset, "gcn", experiment="backbones"), Job(dataset, "gumbel-mpnn", experiment=self.name))
             for dataset in DATASETS
@@ -46,7 +47,7 @@ class Rewiring(Experiment):
         return [job for pair in full + few for job in pair]
 
     def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
-        """One row for each data set and number of labels, the p-values corrected for how many rows there are."""
+        """Return one row for each data set and number of labels, with p-values corrected for the number of rows."""
         jobs = {_key(job): job for job in results}
         backbones = {_key(job): run for job, run in results.items() if job.model == "gcn"}
         rewired = {_key(job): run for job, run in results.items() if job.model == "gumbel-mpnn"}

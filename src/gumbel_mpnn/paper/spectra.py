@@ -1,4 +1,4 @@
-"""Whether rewiring opens bottlenecks: spectral gap and effective resistance before and after."""
+"""Spectral gap and effective resistance before and after rewiring, as measures of bottlenecks."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gumbel_mpnn.measures import effective_resistance, largest_component, num_components, num_edges, spectral_gap
-from gumbel_mpnn.paper.base import PAPER_DATASETS, Job, Row
+from gumbel_mpnn.paper.base import PAPER_DATASETS, Job
 from gumbel_mpnn.paper.page import Experiment
+from gumbel_mpnn.report import Row
 from gumbel_mpnn.runs import Run
 
 PAIRS = 100
-"""Random pairs of nodes between which the resistance is taken, the same ones on both graphs."""
+"""Number of random pairs of nodes whose resistance is measured; both graphs use the same pairs."""
 
 
 class Spectra(Experiment):
-    """Ends of the spectrum of the given and of the learned graph; the paper names this as future work."""
+    """Spectral gap and resistance of the given and of the learned graph, which the paper names as future work."""
 
     name = "spectra"
     title = "Spectral gap and effective resistance before and after rewiring"
@@ -36,11 +37,11 @@ class Spectra(Experiment):
     from_models = f"spectra-{PAIRS}"
 
     def plan(self) -> list[Job]:
-        """The runs of the table of Gumbel-MPNN."""
+        """Return the jobs of Gumbel-MPNN, shared with `rewiring`."""
         return [Job(dataset, "gumbel-mpnn", experiment="rewiring") for dataset in PAPER_DATASETS]
 
     def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
-        """Two rows for each data set."""
+        """Return two rows for each data set."""
         return [row for job, run in results.items() for row in _rows(job.dataset, run)]
 
 
@@ -60,7 +61,7 @@ def _spectra(run: Run) -> dict[str, Row]:
 
 
 def _describe(graph: Data, resistance: Tensor, joined: Tensor) -> Row:
-    """Resistances are compared on the pairs that both graphs join: elsewhere one of them is infinite."""
+    """Describe a graph. Resistances are averaged over pairs that both graphs connect; others have no finite value."""
     largest = largest_component(graph)
     gap = spectral_gap(largest)
     return {

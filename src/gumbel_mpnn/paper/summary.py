@@ -1,4 +1,4 @@
-"""Every number of the paper beside ours, gathered from the pages that have them."""
+"""Summary: every published number compared with ours."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from gumbel_mpnn.paper.base import Columns, Row
+from gumbel_mpnn.paper.base import Columns
 from gumbel_mpnn.paper.page import Page
 from gumbel_mpnn.paper.paper_numbers import PaperNumber, decimals
+from gumbel_mpnn.report import Row
 from gumbel_mpnn.report.table import Fixed
 
 NO_DATA, NOT_RUN = "no data", "not run"
@@ -17,14 +18,14 @@ VERDICTS = ("same", "equal", "close", "above", "below", "differs", "too few runs
 
 @dataclass(frozen=True)
 class Collected:
-    """What a page was made of: its rows, and the data sets that were looked for in vain."""
+    """The rows of a table, and the data sets without results."""
 
     rows: Sequence[Row]
     missing: frozenset[str]
 
 
 class SummaryTable(Page):
-    """One row for each number that the paper prints in its tables."""
+    """A table with one row for each number in the tables of the paper."""
 
     name = "summary"
     title = "Every number of the paper, and ours"
@@ -37,24 +38,24 @@ class SummaryTable(Page):
     }
 
     def rows(self, pages: Iterable[Page], collected: Mapping[str, Collected]) -> list[Row]:
-        """The rows of all `pages` that answer numbers of the paper; those not in `collected` were not run."""
+        """Return a row for each published number of `pages`; pages that are not in `collected` were not run."""
         nothing = Collected((), frozenset())
         return [
             _row(page.name, number, collected.get(page.name, nothing)) for page in pages for number in page.numbers()
         ]
 
     def lead(self, rows: Sequence[Row]) -> str:
-        """How many numbers there are and what became of them, Markdown."""
+        """Return a sentence with the number of published numbers and of each verdict, as Markdown."""
         total = Counter(row["verdict"] for row in rows)
         allowed, missing = len(rows) - total[NO_DATA], total[NO_DATA]
         known = ", ".join(f"{total[word]} {word}" for word in VERDICTS if total[word] and word != NO_DATA)
         return (
-            f"Listed are {len(rows)} numbers of the paper's tables. The data at hand allow {allowed} of them"
-            f" ({missing} are of data sets that are not here): {known}."
+            f"{len(rows)} numbers of the paper's tables are listed. The available data allows {allowed} of them"
+            f" ({missing} need data sets that are missing): {known}."
         )
 
     def counts(self, rows: Sequence[Row]) -> list[Row]:
-        """The verdicts of each page, counted, and of all."""
+        """Return the number of each verdict, for each page and in total."""
         pages: dict[str, Counter[object]] = {}
         for row in rows:
             pages.setdefault(str(row["page"]), Counter())[row["verdict"]] += 1
@@ -82,7 +83,7 @@ def _row(page: str, number: PaperNumber, collected: Collected) -> Row:
         return row
     ours, error = float(found[number.column] or 0), number.error_in(found)
     digits = decimals(number.value)
-    # Where no error says how much of the last digit means something, one digit more shows how near it was.
+    # Without an error, one more digit shows how close the number is.
     shown = digits + (not number.error_column and digits > 0)
     return row | {
         "ours": _shown(ours, shown),
@@ -94,5 +95,5 @@ def _row(page: str, number: PaperNumber, collected: Collected) -> Row:
 
 
 def _shown(value: float, digits: int) -> int | float:
-    """Counts stay whole."""
+    """Return a value with a fixed number of decimals; counts stay integers."""
     return Fixed(value, digits) if digits or value != int(value) else int(value)

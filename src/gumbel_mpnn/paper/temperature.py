@@ -1,23 +1,24 @@
-"""The temperature of the sampler: constant from 0.05 to 2, and two schedules that cool down while training."""
+"""Temperature of the sampler: constants from 0.05 to 2, and two schedules that decrease during training."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gumbel_mpnn.paper.base import Columns, Job, Row, figures, published
+from gumbel_mpnn.paper.base import Columns, Job, figures, published
 from gumbel_mpnn.paper.page import Experiment
-from gumbel_mpnn.paper.views import Chart
+from gumbel_mpnn.report import Row
+from gumbel_mpnn.report.chart import Chart
 from gumbel_mpnn.runs import Run
 
 DATASETS = ("cora", "citeseer", "actor")
 CONSTANT = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 ANNEALED = ((1.0, 0.5), (2.0, 0.1))
 PAPERS_TAU = 0.1
-"""The paper's, throughout."""
+"""Temperature that the paper uses everywhere."""
 
 
 class Temperature(Experiment):
-    """Gumbel-MPNN at several temperatures, everything else as tuned."""
+    """Gumbel-MPNN with several temperatures and otherwise tuned settings."""
 
     name = "temperature"
     title = "The temperature of the sampled graph"
@@ -46,7 +47,7 @@ class Temperature(Experiment):
     )
 
     def plan(self) -> list[Job]:
-        """Every schedule on every data set."""
+        """Return a job for every schedule on every data set."""
         schedules = (*((tau, tau) for tau in CONSTANT), *ANNEALED)
         return [
             Job(dataset, "gumbel-mpnn", overrides=(f"rewiring.tau={first}", f"rewiring.tau_end={last}"))
@@ -55,7 +56,7 @@ class Temperature(Experiment):
         ]
 
     def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
-        """One row for each schedule; the paper's figure is at its temperature."""
+        """Return one row for each schedule; the published result is in the row of the paper's temperature."""
         return [_row(job, run) for job, run in results.items()]
 
 

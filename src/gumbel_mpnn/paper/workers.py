@@ -1,7 +1,7 @@
-"""Processes that train beside this one.
+"""Processes that train the jobs of a table together with the calling process.
 
-They do jobs of the same tables, each from another place in the list, and show nothing; the store sees to it that no run
-is trained twice. This process goes through all jobs too: it finds what they did, and meets again whatever failed there.
+Each worker starts at another place in the list of jobs. The run store makes sure that no run is trained twice. The
+calling process goes through all jobs as well: it finds the runs that the workers finished, and raises their errors.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -20,20 +21,25 @@ import torch
 
 from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn._util.locks import can_lock
-from gumbel_mpnn.paper.reproduction import Request, train_jobs
+from gumbel_mpnn.paper.base import run_jobs
+from gumbel_mpnn.paper.request import Request
+from gumbel_mpnn.paper.tables import requested_experiment, requested_jobs
 from gumbel_mpnn.runs import DataReader
 
 
 @contextmanager
-def workers_beside(names: Sequence[str], request: Request) -> Iterator[Request]:
-    """All workers but this one are at work on the experiments of these names until the block ends.
+def start_workers(names: Sequence[str], request: Request) -> Iterator[Request]:
+    """Run worker processes on the experiments `names` until the block ends.
 
-    There are never more than jobs, or than cores; the request that is given out has as many workers as there are.
+    There are never more workers than jobs or CPU cores. The calling process counts as one of them.
+
+    Yields:
+        The request with the actual number of workers.
     """
     if request.workers > 1 and not can_lock():
-        raise UserError("files cannot be locked here, so only one process may write runs: leave out --workers")
-    # What is asked for in vain is told here, before there is anybody else.
-    jobs = sum(len(request.jobs(request.experiment(name))) for name in names)
+        raise UserError("several workers need file locks, which this system does not have: use one worker")
+    # Invalid names are reported here, before a process is started.
+    jobs = sum(len(requested_jobs(requested_experiment(name, request), request)) for name in names)
     request = replace(request, workers=max(1, min(request.workers, jobs, os.cpu_count() or 1)))
     spawning = multiprocessing.get_context("spawn")
     places = range(1, request.workers)
@@ -41,17 +47,36 @@ def workers_beside(names: Sequence[str], request: Request) -> Iterator[Request]:
     with ExitStack() as stack:
         if workers:
             stack.callback(torch.set_num_threads, torch.get_num_threads())
-            stack.callback(signal.signal, signal.SIGTERM, signal.getsignal(signal.SIGTERM))
+            stack.enter_context(_interrupted_by_sigterm())
             stack.callback(_end, workers)
-            signal.signal(signal.SIGTERM, _interrupt)
             _share_cores(request)
         for worker in workers:
             worker.start()
         yield request
 
 
+@contextmanager
+def _interrupted_by_sigterm() -> Iterator[None]:
+    """Turn SIGTERM, as sent by `timeout` or a job scheduler, into a `KeyboardInterrupt`, so that workers are ended.
+
+    Python allows this in the main thread only.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    previous = signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+
+
+def _interrupt(*_: object) -> NoReturn:
+    raise KeyboardInterrupt
+
+
 def _end(workers: Sequence[BaseProcess]) -> None:
-    """Those that were started, however far."""
+    """End all workers that were started."""
     started = [worker for worker in workers if worker.pid is not None]
     for worker in started:
         worker.terminate()
@@ -59,27 +84,23 @@ def _end(workers: Sequence[BaseProcess]) -> None:
         worker.join()
 
 
-def _interrupt(*_: object) -> NoReturn:
-    """Told to end, as by `timeout` or a scheduler of jobs: not before the workers are ended too."""
-    raise KeyboardInterrupt
-
-
 def _assist(names: Sequence[str], request: Request, place: int) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one who started us ends us
+    """Train jobs in a worker process, beginning at its own place in the list."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the calling process ends its workers
     warnings.simplefilter("ignore")
     _share_cores(request)
-    starter, reader = multiprocessing.parent_process(), DataReader()
+    caller, reader = multiprocessing.parent_process(), DataReader()
     for name in names:
-        experiment = request.experiment(name)
-        jobs = request.jobs(experiment)
+        experiment = requested_experiment(name, request)
+        jobs = requested_jobs(experiment, request)
         first = place * len(jobs) // request.workers
         for job in jobs[first:] + jobs[:first]:
-            if starter is not None and not starter.is_alive():
+            if caller is not None and not caller.is_alive():
                 return
-            with suppress(Exception):  # told by the one who started us, who comes to the same job
-                done = train_jobs(experiment, [job], request, wait=False, reader=reader)
+            with suppress(Exception):  # the calling process comes to the same job and reports the error
+                done = run_jobs(experiment, [job], request, wait=False, reader=reader)
                 if experiment.from_models:
-                    experiment.collect(done)  # what it takes from models is then kept, and nobody makes it again
+                    experiment.collect(done)  # stores what the table takes from models
 
 
 def _share_cores(request: Request) -> None:

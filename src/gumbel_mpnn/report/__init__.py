@@ -1,8 +1,8 @@
-"""Tables, figures and pages.
+"""Tables, charts and figures.
 
-Only the table is at hand here: the quick verbs of the command print one and do not wait for what the others import.
+Only the tables are imported here, because several commands print one and should not wait for torch or Matplotlib.
 """
 
-from gumbel_mpnn.report.table import FORMATS, Format, Table
+from gumbel_mpnn.report.table import FORMATS, Format, Row, Table, run_table
 
-__all__ = ["FORMATS", "Format", "Table"]
+__all__ = ["FORMATS", "Format", "Row", "Table", "run_table"]

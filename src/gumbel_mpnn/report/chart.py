@@ -1,22 +1,55 @@
-"""Line charts with error bars, drawn from the rows of an experiment as its `charts` declare."""
+"""Line charts with error bars, drawn from rows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from gumbel_mpnn._util.files import suffix_of
-from gumbel_mpnn.paper import Chart
-from gumbel_mpnn.paper.base import Row
-from gumbel_mpnn.report.names import MODEL_COLUMN, MODEL_NAMES
-from gumbel_mpnn.report.style import PALETTE, figure_style
+from gumbel_mpnn.report.style import MODEL_COLUMN, MODEL_NAMES, PALETTE, figure_style
+from gumbel_mpnn.report.table import Row
 
 MARKERS = "osD^vPX"
 
 
+@dataclass(frozen=True)
+class Chart:
+    """Description of one panel of a figure.
+
+    Attributes:
+        x: Column of the horizontal axis; a row without a value here is drawn as a horizontal line.
+        y: Column of the vertical axis.
+        series: Columns that identify a curve.
+        x_label: Label of the horizontal axis.
+        y_label: Label of the vertical axis.
+        title: Title of the panel.
+        error: Column with half the length of the error bars; empty for no error bars.
+        paper: Column with the paper's value at the same point; empty if there is none.
+        where: Rows to draw, as column → accepted values.
+        log_x: Whether the horizontal axis is logarithmic. It is linear below the smallest positive value, so that 0
+            can be shown.
+    """
+
+    x: str
+    y: str
+    series: tuple[str, ...]
+    x_label: str
+    y_label: str
+    title: str
+    error: str = "stderr"
+    paper: str = ""
+    where: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    log_x: bool = False
+
+
 def draw_charts(charts: Iterable[Chart], rows: Sequence[Row], paths: Iterable[Path]) -> bool:
-    """Draw the charts that have rows side by side and save the figure to each of `paths`; whether there were any."""
+    """Draw all charts that have rows side by side, and save the figure to each of `paths`.
+
+    Returns:
+        Whether there was anything to draw.
+    """
     panels = [(chart, shown) for chart in charts if (shown := _rows_of(chart, rows))]
     if not panels:
         return False
@@ -32,14 +65,14 @@ def draw_charts(charts: Iterable[Chart], rows: Sequence[Row], paths: Iterable[Pa
         axes[0][-1].legend(known.values(), known, loc="center left", bbox_to_anchor=(1.02, 0.5))
         for path in paths:
             path.parent.mkdir(parents=True, exist_ok=True)
-            # Without a date, the same rows give the same file.
+            # No date, so that equal rows give equal files.
             figure.savefig(path, metadata={"CreationDate": None} if suffix_of(path) == ".pdf" else None)
         plt.close(figure)
     return True
 
 
 def _rows_of(chart: Chart, rows: Sequence[Row]) -> list[Row]:
-    """The rows that a chart shows: those it asks for that have a value."""
+    """Return the rows that a chart shows: those selected by `where` that have a value."""
     return [
         row
         for row in rows
@@ -48,7 +81,7 @@ def _rows_of(chart: Chart, rows: Sequence[Row]) -> list[Row]:
 
 
 def _name(chart: Chart, row: Row) -> str:
-    """What a curve is called."""
+    """Return the name of the curve that a row belongs to."""
     words = {name: str(row[name]) for name in chart.series if row[name]}
     return ", ".join(MODEL_NAMES.get(word, word) if name == MODEL_COLUMN else word for name, word in words.items())
 
@@ -77,7 +110,7 @@ def _draw(axes: Any, chart: Chart, rows: Sequence[Row], names: Sequence[str]) ->
 
 
 def _legend(axes: Any) -> tuple[list[Any], list[str]]:
-    """What has been drawn and how it is called."""
+    """Return the handles and labels of everything drawn on these axes."""
     handles, labels = axes.get_legend_handles_labels()
     return handles, labels
 
@@ -96,7 +129,7 @@ def _draw_curve(axes: Any, chart: Chart, points: Sequence[Row], look: dict[str, 
 
 
 def _draw_paper(axes: Any, chart: Chart, rows: Sequence[Row]) -> None:
-    """The paper's values, hollow and black."""
+    """Draw the paper's values as hollow black markers."""
     known = [row for row in rows if row.get(chart.paper) is not None and row.get(chart.x) is not None]
     if known:
         x, y = [row[chart.x] for row in known], [row[chart.paper] for row in known]

@@ -1,17 +1,39 @@
-"""Rows set out in two directions, what is best in bold."""
+"""A table with one row and one column for each value of two columns, such as data sets by models."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from gumbel_mpnn.paper import Grid
-from gumbel_mpnn.paper.base import Row
-from gumbel_mpnn.report.names import MODEL_NAMES
-from gumbel_mpnn.report.table import Table
+from gumbel_mpnn.report.style import MODEL_NAMES
+from gumbel_mpnn.report.table import Row, Table
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Description of a two-way table of rows.
+
+    Attributes:
+        down: Column whose values become the rows of the grid.
+        across: Column whose values become the columns of the grid.
+        value: Column shown in the cells.
+        error: Column shown after the ± sign.
+        bold: Column that decides whether a cell is bold.
+        bold_for: Values of the column `bold` for which a cell is bold.
+        caption: Text that explains the numbers, the ± sign and bold cells.
+    """
+
+    down: str
+    across: str
+    value: str
+    error: str
+    bold: str
+    bold_for: tuple[str, ...]
+    caption: str
 
 
 def grid_table(grid: Grid, rows: Sequence[Row], headings: Mapping[str, str], digits: int = 2) -> Table:
-    """The grid as a table for a Markdown page; a dash where there is no value."""
+    """Arrange rows in a grid for a Markdown page; a cell without a value is a dash."""
     cells = {(str(row[grid.down]), str(row[grid.across])): row for row in rows}
     lines, columns = (list(dict.fromkeys(names)) for names in zip(*cells, strict=True)) if cells else ([], [])
     return Table(

@@ -1,18 +1,30 @@
-"""One look for all figures."""
+"""Names, colors and Matplotlib settings shared by all tables and figures."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+MODEL_NAMES: Mapping[str, str] = {
+    "mlp": "MLP",
+    "gcn": "GCN",
+    "sage": "GraphSAGE",
+    "gat": "GAT",
+    "drop-edge": "DropEdge",
+    "sdrf": "SDRF",
+    "gumbel-mpnn": "Gumbel-MPNN",
+}
+"""Display names of models; a model that is not listed is shown under its own name."""
+MODEL_COLUMN = "model"
+
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#999999")
-"""Told apart by people with any kind of color vision."""
+"""Colors that can be distinguished with any kind of color vision."""
 
 
 @contextmanager
 def figure_style() -> Iterator[None]:
-    """Matplotlib without a screen and with our settings, for the length of a `with` block."""
+    """Use Matplotlib without a display and with the settings of this package inside a `with` block."""
     import matplotlib as mpl
     from cycler import cycler
 

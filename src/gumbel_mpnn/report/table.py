@@ -1,4 +1,4 @@
-"""A table, and the five ways it is printed."""
+"""Tables in five output formats, and the table of runs."""
 
 from __future__ import annotations
 
@@ -7,13 +7,18 @@ import io
 import json
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from gumbel_mpnn.runs import Run
 
 Cell = str | int | float | None
+Row = Mapping[str, Cell]
 Format = Literal["text", "json", "csv", "markdown", "latex"]
 FORMATS: tuple[Format, ...] = ("text", "json", "csv", "markdown", "latex")
+METRIC_NAMES = {"accuracy": "accuracy %", "roc_auc": "ROC-AUC %"}
 
 
 class Fixed(float):
@@ -35,12 +40,19 @@ class Fixed(float):
 
 @dataclass(frozen=True)
 class Table:
-    """Named columns and rows of plain values; numbers stand right, everything else left.
+    """Named columns and rows of plain values.
 
-    `headings` are what people read above a column and `words`, by column, what they read for a value; JSON and CSV keep
-    the column's own name, the values as they are and all digits. A `Fixed` is shown with its own number of decimals.
-    With `keep_small`, a number that `digits` would round to 0 is written like 2.6e-08; the `exact` columns keep all
-    digits.
+    Columns of numbers are aligned to the right, all other columns to the left. JSON and CSV contain the names of the
+    columns, the values as they are, and all digits.
+
+    Attributes:
+        columns: Names of the columns.
+        rows: One sequence of cells for each row.
+        headings: Headings shown in place of the names of the columns.
+        digits: Number of decimals; a `Fixed` is shown with its own number of decimals.
+        keep_small: Whether a number that would be rounded to 0 is written in scientific notation (2.6e-08).
+        exact: Columns that are shown with all digits.
+        words: Texts shown in place of values, by column.
     """
 
     columns: Sequence[str]
@@ -52,7 +64,7 @@ class Table:
     words: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def render(self, format: Format) -> str:
-        """The table as text in one of `FORMATS`, without a newline at its end."""
+        """Return the table as text in one of `FORMATS`, without a trailing newline."""
         match format:
             case "json":
                 return json.dumps([dict(zip(self.columns, row, strict=True)) for row in self.rows], indent=1)
@@ -113,8 +125,29 @@ class Table:
         return bool(cells) and not any(isinstance(cell, str) for cell in cells)
 
 
+def run_table(runs: Iterable[Run]) -> Table:
+    """Return a table with one row for each setting; test and validation results are in percent."""
+    return Table(
+        columns=["dataset", "model", "metric", "n", "test", "std", "stderr", "val", "seconds"],
+        rows=[
+            [
+                run.settings.dataset,
+                run.settings.model,
+                METRIC_NAMES[run.metric],
+                run.n,
+                100 * run.test.mean,
+                *((100 * run.test.std, 100 * run.test.stderr) if run.n > 1 else (None, None)),
+                100 * run.val.mean,
+                run.seconds,
+            ]
+            for run in runs
+        ],
+        headings={"dataset": "data set", "stderr": "std error", "n": "runs"},
+    )
+
+
 def _csv_line(row: Sequence[Cell]) -> str:
-    """A row without its end; written with both characters that end lines, so that a cell with either is quoted."""
+    """Format one row. The terminator is CR LF, so that a cell that contains either character is quoted."""
     out = io.StringIO()
     csv.writer(out, lineterminator="\r\n").writerow(row)
     return out.getvalue().removesuffix("\r\n")
@@ -125,7 +158,7 @@ def _one_line(text: str) -> str:
 
 
 def _marked_down(text: str) -> str:
-    """A backslash is doubled too: it would take away the one before a bar."""
+    """Escape bars, and backslashes too: a backslash before an escaped bar would undo the escape."""
     return text.replace("\\", "\\\\").replace("|", "\\|")
 
 
@@ -136,8 +169,8 @@ _TEX = {character: "\\" + character for character in "&%#_${}"} | {
     "|": r"\textbar{}",
     "<": r"\textless{}",
     ">": r"\textgreater{}",
-    "[": "{[}",  # at the beginning of a line it would be a length that the line or rule before is given,
-    "*": "{*}",  # and this a star of the line before
+    "[": "{[}",  # at the start of a line LaTeX reads "[" and "*" as arguments of the preceding line break or rule
+    "*": "{*}",
     "±": r"$\pm$",
     "–": r"\textendash{}",
     "−": "$-$",
@@ -147,7 +180,10 @@ _TEX = {character: "\\" + character for character in "&%#_${}"} | {
 
 
 def _escape(text: str) -> str:
-    """The text in LaTeX: a number may have a minus, hyphens in a row are no dash, control characters are spaces."""
+    """Escape text for LaTeX.
+
+    A hyphen before a digit becomes a minus sign, hyphens in a row stay hyphens, and control characters become spaces.
+    """
     text = re.sub(r"^-(?=\d)", "−", text)
     text = "".join(_TEX.get(c, " " if unicodedata.category(c) == "Cc" else c) for c in text)
     return re.sub("-(?=-)", "-{}", text)

@@ -5,7 +5,7 @@ import json
 import matplotlib.image
 import pytest
 
-from gumbel_mpnn.paper import demo as experiment
+from gumbel_mpnn.report import demo as experiment
 
 fit = experiment.fit
 
@@ -50,7 +50,7 @@ def test_a_second_call_trains_nothing(command, monkeypatch):
     monkeypatch.setattr("gumbel_mpnn.training.trainer.Trainer.step", lambda _: pytest.fail("trained again"))
     again = command("demo", "--device", "cpu", "--format", "json")
     assert again.stdout == first.stdout
-    assert "mlp on demo: all 2 runs found finished" in again.stderr
+    assert "mlp on demo: all 2 runs were already finished" in again.stderr
 
 
 def test_a_file_where_the_folder_should_be(command, here):

@@ -11,7 +11,7 @@ from quick_options import QUICK
 
 from gumbel_mpnn import measures
 from gumbel_mpnn.data import demo_graph, from_csv, from_npz, load, specs
-from gumbel_mpnn.paper import GENERATED
+from gumbel_mpnn.paper.generated import GENERATED
 from gumbel_mpnn.runs import fit
 from helpers import small_data
 
@@ -91,7 +91,7 @@ class TestAll:
         assert list(row) == ["dataset", *NAMES]
         assert row == pytest.approx({"dataset": "tiny", **measures.measure(load("tiny"))})
         assert "measuring tiny" in result.stderr
-        assert "not here: cora, citeseer" in result.stderr
+        assert "files not found: cora, citeseer" in result.stderr
 
     def test_text_has_a_row_each(self, command):
         lines = command("measure", "--all").stdout.splitlines()
@@ -206,7 +206,7 @@ class TestRun:
         command("train", *csv, "--splits", "0", *REWIRE)
         refused = command("measure", "--run", "runs")
         assert refused.exit_code == 2
-        assert "own data: name its files too" in refused.stderr
+        assert "own data: give its files too" in refused.stderr
         shown = as_json(command("measure", "--run", "runs", *csv, "--format", "json"))
         assert shown["before"] == pytest.approx(as_json(command("measure", *csv, "--format", "json")))
 
@@ -235,8 +235,8 @@ class TestRun:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            (("tiny", "--threshold", "0.9"), "--threshold is of a learned graph"),
-            (("--run", "runs", "--convention", "as_listed"), "as_listed is of files"),
+            (("tiny", "--threshold", "0.9"), "--threshold applies to a learned graph"),
+            (("--run", "runs", "--convention", "as_listed"), "as_listed applies to files"),
         ],
     )
     def test_options_that_do_not_go_together(self, command, arguments, message):
@@ -271,9 +271,9 @@ class TestRun:
         assert shown["after"] == pytest.approx(measures.measure(run.rewire()))
         assert shown["before"] != shown["after"]
         refused = command("measure", "--run", "runs", "--threshold", "0.9")
-        assert "--threshold is of a learned graph, and the one of sdrf is not" in refused.stderr
+        assert "--threshold applies to a learned graph, and the graph of sdrf is not" in refused.stderr
         command("train", "tiny", "--splits", "0", *options, "--set", "model.iterations=6")
-        assert "are of different settings" in command("measure", "--run", "runs").stderr
+        assert "have different settings" in command("measure", "--run", "runs").stderr
 
     @pytest.mark.usefixtures("tiny")
     def test_steps_of_sdrf_are_shown(self, command, monkeypatch):
@@ -286,7 +286,7 @@ class TestRun:
 
     def test_sdrf_on_own_data(self, command, csv):
         command("train", *csv, "--splits", "0", "--model", "sdrf", "--set", "model.iterations=5", *QUICK)
-        assert "own data: name its files too" in command("measure", "--run", "runs").stderr
+        assert "own data: give its files too" in command("measure", "--run", "runs").stderr
         shown = as_json(command("measure", "--run", "runs", *csv, "--format", "json"))
         assert shown["before"] == pytest.approx(as_json(command("measure", *csv, "--format", "json")))
         assert shown["after"] != shown["before"]

@@ -38,22 +38,28 @@ def refused(command, tmp_path):
     [
         ("train corra", "there is no data set called 'corra': did you mean 'cora'"),
         ("train cora --model gnc", "there is no model called 'gnc': did you mean 'gcn'?"),
-        ("train", "give either the name of a data set, or own data as --nodes with --edges, or as --graph"),
-        ("train cora --graph g.npz", "give either the name of a data set, or own data"),
-        ("train cora --nodes n.csv --edges e.csv", "give either the name of a data set, or own data"),
-        ("train --nodes n.csv", "give either the name of a data set, or own data"),
-        ("train --edges e.csv", "give either the name of a data set, or own data"),
-        ("train --graph g.npz --nodes n.csv --edges e.csv", "give either the name of a data set, or own data"),
-        ("train --nodes n.csv --edges e.csv", "own data need --label, the name of the label column"),
+        ("train", "give the name of a data set, or own data as --nodes and --edges, or as --graph"),
+        ("train cora --graph g.npz", "give the name of a data set, or own data"),
+        ("train cora --nodes n.csv --edges e.csv", "give the name of a data set, or own data"),
+        ("train --nodes n.csv", "give the name of a data set, or own data"),
+        ("train --edges e.csv", "give the name of a data set, or own data"),
+        ("train --graph g.npz --nodes n.csv --edges e.csv", "give the name of a data set, or own data"),
+        ("train --nodes n.csv --edges e.csv", "own data needs --label, the name of the label column"),
         ("train --graph g.graphml", "there is no file g.graphml"),
         ("train --nodes n.csv --edges e.csv --label kind", "there is no file n.csv"),
         ("train --graph g.npz", "there is no file g.npz"),
-        ("train --graph nodes.csv", "--graph takes .npz and .graphml files, not nodes.csv: CSV goes with --nodes and"),
+        (
+            "train --graph nodes.csv",
+            "--graph takes .npz and .graphml files, not nodes.csv: give CSV files as --nodes and",
+        ),
         ("measure --graph g.tsv.gz --label kind", "--graph takes .npz and .graphml files, not g.tsv.gz: "),
-        ("train --graph graph", "--graph takes .npz and .graphml files, not graph: CSV goes with --nodes and --edges"),
+        (
+            "train --graph graph",
+            "--graph takes .npz and .graphml files, not graph: give CSV files as --nodes and --edges",
+        ),
         ("train --graph g.NPZ --label kind", "an npz file has its labels in the array 'node_labels'"),
         ("train --graph g.npz --label kind", "an npz file has its labels in the array 'node_labels'"),
-        ("measure --graph g.npz --features a,b", "name columns of CSV and attributes of GraphML: leave them out"),
+        ("measure --graph g.npz --features a,b", "apply to CSV and GraphML files: leave them out"),
         ("train --graph g.graphml --label kind", "there is no file g.graphml"),
         ("data show corra", "there is no data set called 'corra': did you mean 'cora'"),
         (
@@ -69,14 +75,14 @@ def refused(command, tmp_path):
         ("presets show texas gcn", "there is no data set with a preset 'tuned' for 'gcn' called 'texas'"),
         ("presets --format json show cora gcn", "write --format after 'show'"),
         ("train cora --splits 0-99999999999", "the range '0-99999999999' has more than 10000 numbers"),
-        ("train cora --label x --features y", "--label and --features are for own data, not for a data set by name"),
-        ("reproduce backbons", "there is no experiment called 'backbons': did you mean 'backbones'?"),
+        ("train cora --label x --features y", "--label and --features apply to own data only, not to a named data set"),
+        ("reproduce backbons", "there is no table called 'backbons': did you mean 'backbones'?"),
         (
             "reproduce backbones --only corra",
-            "there is no data set, model or preset here called 'corra': did you mean 'cora'",
+            "there is no data set, model or preset in this table called 'corra': did you mean 'cora'",
         ),
-        ("reproduce backbones --only cora,gnc", "there is no data set, model or preset here called 'gnc'"),
-        ("reproduce backbones --splits a", "cannot read the range 'a'"),
+        ("reproduce backbones --only cora,gnc", "there is no data set, model or preset in this table called 'gnc'"),
+        ("reproduce backbones --splits a", "'a' is not a valid range"),
     ],
 )
 def test_without_data(refused, arguments, message):
@@ -115,8 +121,8 @@ def test_wrong_usage(refused, arguments, message):
         ("--set model.dropout=1.5", "dropout must lie between 0 and 1, but is 1.5"),
         ("--set train.lr=0", "setting 'train.lr' must be above 0, but is 0.0"),
         ("--set data.protocol=geom-gcn", "geom-gcn"),
-        ("--splits a-b", "cannot read the range 'a-b': write it like 0-9 or 0,2,5"),
-        ("--splits 3-1", "the range '3-1' runs backwards"),
+        ("--splits a-b", "'a-b' is not a valid range: write it as 0-9 or 0,2,5"),
+        ("--splits 3-1", "the range '3-1' is backwards"),
         ("--splits 0-2", "there is no split 2: this data set has splits 0 to 1"),
         ("--preset tund", "there is no family of presets called 'tund': did you mean 'tuned'?"),
         ("--preset mine.toml", "there is no settings file mine.toml"),
@@ -154,7 +160,7 @@ def test_a_missing_label_attribute(refused, own):
 
 
 def test_a_graph_file_that_does_not_say_its_label(refused, own):
-    message = "own data need --label, the name of the label attribute"
+    message = "own data needs --label, the name of the label attribute"
     refused("train", "--graph", own / "graph.graphml", message=message)
 
 

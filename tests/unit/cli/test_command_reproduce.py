@@ -29,7 +29,7 @@ def test_our_numbers_beside_the_papers(command):
 
 def no_data_of_cora(tmp_path, root=""):
     folders = f"{root}{tmp_path / 'data'}, {tmp_path / 'cache/gumbel-mpnn'}"
-    return f"no data: the files of cora are under none of {folders}; `gumbel-mpnn data` lists them"
+    return f"no data: the files of cora were not found in {folders}; `gumbel-mpnn data` lists them"
 
 
 def test_where_files_were_looked_for_in_vain_is_told(command, tmp_path):
@@ -77,7 +77,7 @@ def test_a_page_has_a_name_of_its_own(command, here, name):
     (here / "folder.md").mkdir()
     result = command("reproduce", "backbones", "--only", "tiny,mlp", *QUICK, "--out", name)
     assert (result.exit_code, list(here.rglob("record.json"))) == (2, [])
-    assert result.stderr == f"error: --out {name} is no name of a Markdown page: give it one that ends in .md\n"
+    assert result.stderr == f"error: {name} is not a Markdown file: give the page a name that ends in .md\n"
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_a_file_in_the_place_of_the_folder_is_told_before_training(command, here
     (here / "file").touch()
     result = command("reproduce", *call, "--device", "cpu")
     assert (result.exit_code, list(here.rglob("record.json"))) == (2, [])
-    assert result.stderr == f"error: --out names a page in the folder {folder}, but file is a file\n"
+    assert result.stderr == f"error: the page cannot be written to the folder {folder}: file is a file\n"
 
 
 def test_a_single_run_has_no_spread(command, here):
@@ -104,7 +104,7 @@ def test_a_single_run_has_no_spread(command, here):
 
 def test_notes_on_a_page_of_other_rows_say_what_they_are_about(command, here):
     """The fault: a page in small spoke of ten splits and of figures that it does not have."""
-    sentence = "What follows was written of the whole table"
+    sentence = "The notes below describe the full table"
     pages = {}
     for name, options in {"whole": (), "small": ("--quick",)}.items():
         assert command("reproduce", "measures", "--only", "tiny", *options, "--out", f"{name}.md").exit_code == 0
@@ -118,7 +118,7 @@ def test_notes_on_a_page_of_other_rows_say_what_they_are_about(command, here):
 def test_the_command_on_the_page_can_be_pasted(command, here):
     call = ("reproduce", "backbones", "--only", "tiny, mlp", "--splits", "0", "--seeds", "1", *QUICK)
     command(*call, "--out", "a page.md")
-    assert "--only 'tiny, mlp' --splits 0" in (page := (here / "a page.md").read_text())
+    assert "--only tiny,mlp --splits 0" in (page := (here / "a page.md").read_text())
     assert "--out 'a page.md'\n" in page
 
 
@@ -149,13 +149,13 @@ class TestMeasures:
     def test_a_data_set_that_is_not_in_it(self, command):
         result = command("reproduce", "measures", "--only", "texas")
         assert result.exit_code == 2
-        assert result.stderr.startswith("error: there is no data set here called 'texas'")
+        assert result.stderr.startswith("error: there is no data set in this table called 'texas'")
 
     @pytest.mark.parametrize("option", [("--splits", "0"), ("--set", "train.epochs=1")])
     def test_nothing_is_trained(self, command, option):
         result = command("reproduce", "measures", *option)
         assert result.exit_code == 2
-        assert "measures trains no model" in result.stderr
+        assert "measures does not train models" in result.stderr
 
 
 class TestSummary:
@@ -171,7 +171,7 @@ class TestSummary:
         page = (here / "summary.md").read_text()
         head, lead = (
             page.index("gumbel-mpnn reproduce summary --seeds 1 --out summary.md\n"),
-            page.index("Listed are"),
+            page.index("numbers of the paper's tables"),
         )
         assert head < lead < page.index("| page | numbers |") < page.index("| accuracy | cora | GCN | test % | 87.47 |")
         assert (here / "summary.csv").read_text().splitlines()[1].startswith("accuracy,cora,mlp,test %,75.61,0.2,")
@@ -184,4 +184,4 @@ class TestSummary:
     def test_it_takes_no_choice(self, command, option):
         result = command("reproduce", "summary", *option)
         assert result.exit_code == 2
-        assert result.stderr == "error: the summary is of all tables: leave out --only and --dataset\n"
+        assert result.stderr == "error: the summary covers all tables: leave out `only` and `dataset`\n"

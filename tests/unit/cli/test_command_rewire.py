@@ -108,7 +108,7 @@ def test_graph_files_have_the_nodes_of_the_training_data(command, run, csv, own,
         assert np.array_equal(file["node_labels"], data.y)
         assert file["train_masks"].shape == (10, 20)
     result = command("rewire", run, "--out", "bare.npz")
-    assert result.stderr.splitlines()[1].startswith("it has no labels or features: for these, name the files")
+    assert result.stderr.splitlines()[1].startswith("it has no labels or features: to add them, give the files")
     with np.load(here / "bare.npz") as file:
         assert "node_labels" not in file
 

@@ -67,7 +67,7 @@ class TestList:
 
 def test_a_folder_that_is_not_there(command):
     result = command("runs", "--runs", "nowhere")
-    assert (result.exit_code, result.stderr) == (0, "there is no folder nowhere yet\n")
+    assert (result.exit_code, result.stderr) == (0, "the folder nowhere does not exist yet\n")
 
 
 def test_a_single_run_has_no_spread(command, tiny):
@@ -120,8 +120,8 @@ class TestCompare:
         found = json.loads(command("runs", "--where", "train.patience=7", "--format", "json").stdout)
         notes = command("runs", "compare", trained.gcn, found[0]["folder"]).stderr.splitlines()
         assert notes == [
-            "left out, for want of a counterpart: 1 runs of A, 1 of B",
-            "with fewer than 6 splits no difference can be told from chance: these have 1",
+            "left out, without a counterpart: 1 runs of A, 1 of B",
+            "no difference can be significant with fewer than 6 splits: these runs have 1",
         ]
 
     def test_as_text(self, command, trained):
@@ -134,7 +134,7 @@ class TestCompare:
         own = json.loads(command("runs", "--dataset", "nodes", "--format", "json").stdout)[0]["folder"]
         result = command("runs", "compare", trained.gcn, own)
         assert result.exit_code == 2
-        assert "are of different data" in result.stderr
+        assert "use different data" in result.stderr
 
 
 class TestExport:

@@ -44,7 +44,7 @@ class TestData:
     def test_nothing_is_downloaded_or_made(self, command, here, tmp_path):
         result = command("data")
         assert result.exit_code == 0
-        assert result.stderr.startswith("looked for in ")
+        assert result.stderr.startswith("searched in ")
         assert list(tmp_path.iterdir()) == [here]
 
     def test_one_data_set_as_json(self, command, tiny):
@@ -95,7 +95,10 @@ class TestPresets:
     def test_one_that_is_borrowed_from_the_backbone(self, command, model):
         result = command("presets", "show", "roman-empire", model, "--format", "json")
         assert json.loads(result.stdout) == make_settings("roman-empire", model).to_dict()
-        assert result.stderr == f"there is no tuned preset for {model} on roman-empire: that of its backbone is used\n"
+        assert (
+            result.stderr
+            == f"there is no tuned preset for {model} on roman-empire: the preset of its backbone is used\n"
+        )
 
     def test_one_of_a_graph_that_is_generated(self, command):
         assert command("presets", "show", "demo", "gcn").exit_code == 0

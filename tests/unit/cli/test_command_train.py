@@ -203,12 +203,12 @@ class TestDataSet:
         first = command("train", "tiny", *QUICK, "--format", "json")
         again = command("train", "Tiny", *QUICK, "--format", "json")
         assert again.stdout == first.stdout
-        assert "gcn on tiny: all 2 runs found finished\n" in again.stderr
+        assert "gcn on tiny: all 2 runs were already finished\n" in again.stderr
 
     def test_more_seeds_train_the_missing(self, command):
         command("train", "tiny", *QUICK)
         more = command("train", "tiny", *QUICK, "--seeds", "3")
-        assert "gcn on tiny: 4 runs, 2 more found finished, 1 group, about " in more.stderr
+        assert "gcn on tiny: 4 runs, 2 more already finished, 1 group, about " in more.stderr
 
     def test_splits_in_the_order_asked_for(self, command):
         shown = json.loads(command("train", "tiny", *QUICK, "--splits", "1,0", "--format", "json").stdout)
@@ -233,15 +233,15 @@ class TestDataSet:
     def test_every_family_that_has_nothing_for_a_model_is_told(self, command, family):
         result = command("train", "tiny", "--model", "DropEdge", *QUICK, "--preset", family)
         said = result.stderr.splitlines()[0]
-        assert said == f"there is no {family} preset for drop-edge on tiny: plain defaults are used"
+        assert said == f"there is no {family} preset for drop-edge on tiny: the default settings are used"
 
     def test_the_preset_of_the_backbone_that_is_asked_for_is_borrowed(self, command, tmp_path, monkeypatch):
         (tmp_path / "presets/tuned/tiny").mkdir(parents=True)
         (tmp_path / "presets/tuned/tiny/gat.toml").write_text("[train]\nlr = 0.5\n")
         monkeypatch.setattr("gumbel_mpnn.config.presets._folder", lambda: tmp_path / "presets")
         for options, instead, lr in (
-            ((), "plain defaults are", 0.001),
-            (("--set", "model.backbone=gat"), "that of its backbone is", 0.5),
+            ((), "the default settings are", 0.001),
+            (("--set", "model.backbone=gat"), "the preset of its backbone is", 0.5),
         ):
             result = command("train", "tiny", "--model", "drop-edge", *options, *QUICK, "--format", "json")
             record = json.loads((Path(json.loads(result.stdout)["runs"][0]) / "record.json").read_text())
@@ -276,7 +276,7 @@ class TestDataSet:
         monkeypatch.setattr("gumbel_mpnn.cli.live_line.PLAIN_LINE_SECONDS", -1)
         monkeypatch.setattr("gumbel_mpnn.training.loop.REPORT_SECONDS", 0)
         preface, *lines = command("train", "tiny", *QUICK, "--splits", "0").stderr.splitlines()
-        assert preface == "there is no tuned preset for gcn on tiny: plain defaults are used"
+        assert preface == "there is no tuned preset for gcn on tiny: the default settings are used"
         assert lines[1].startswith("gcn on tiny: 1/3 epochs, best val ")
         assert lines[1].endswith(" s left")
         assert lines[3].startswith("gcn on tiny: 3/3 epochs, ")
@@ -292,7 +292,7 @@ def test_predictions_of_runs_whose_models_were_deleted(csv, command, here):
     assert not model.exists()  # where no predictions are wanted, nothing is done again
     result = command(*arguments, "second.csv")
     assert result.exit_code == 0, result.stderr
-    assert "1 runs, 1 more found finished" in result.stderr
+    assert "1 runs, 1 more already finished" in result.stderr
     first, second = ((here / file).read_text().splitlines() for file in ("first.csv", "second.csv"))
     assert [line.split(",")[:2] for line in first] == [line.split(",")[:2] for line in second]
 

@@ -23,7 +23,7 @@ def test_best_validation_first_and_what_diverged_last(command, space, tiny):
     assert {row["train.lr"] for row in rows[:2]} == {0.01, 0.1}
     assert rows[0]["val"] >= rows[1]["val"]
     assert (rows[2]["train.lr"], rows[2]["val"], rows[2]["n"]) == (1e30, None, None)
-    assert "1 of 3 settings diverged in training" in result.stderr
+    assert "training diverged for 1 of 3 settings" in result.stderr
     assert not any("test" in row for row in rows)
 
 
@@ -57,7 +57,7 @@ def test_the_demo(command, space):
     ("text", "sentence"),
     [
         ("lr = 0.1\n", "setting 'lr' must be a table, but is 0.1"),
-        ("[train]\nlr = 0.1\n", "space.toml leaves nothing open: give some setting a list of choices"),
+        ("[train]\nlr = 0.1\n", "space.toml contains nothing to search: give at least one setting a list of values"),
         ("[train]\nlr = []\n", "the list of choices of train.lr is empty"),
     ],
 )

@@ -61,7 +61,7 @@ def test_no_live_line_when_nothing_is_to_be_done(terminal):
     shown, monitor = terminal(), ProgressMonitor()
     monitor.begin(SETTINGS, replicas=3, finished=3, groups=0, bytes_needed=0)
     assert monitor.line is None
-    assert shown.getvalue() == "gcn on toy: all 3 runs found finished\n"
+    assert shown.getvalue() == "gcn on toy: all 3 runs were already finished\n"
 
 
 def test_no_live_line_elsewhere(capsys):
@@ -72,7 +72,7 @@ def test_no_live_line_elsewhere(capsys):
     monitor.close()
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert captured.err == "gcn on toy: 2 runs, 1 more found finished, 1 group, about 2 KiB of memory\n"
+    assert captured.err == "gcn on toy: 2 runs, 1 more already finished, 1 group, about 2 KiB of memory\n"
 
 
 def test_epochs_in_plain_lines(monkeypatch, capsys):

@@ -1,13 +1,16 @@
 """The main table: every model beside the paper's figure, against the plain GCN and against the best."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from gumbel_mpnn.config.presets import read_preset
 from gumbel_mpnn.data import specs
-from gumbel_mpnn.paper import Accuracy, AccuracyUnfiltered, Backbones, Job, Rewiring, experiments, published
-from gumbel_mpnn.paper.document import document
+from gumbel_mpnn.paper import Job, Reproduction, experiments, published
+from gumbel_mpnn.paper.accuracy import Accuracy, AccuracyUnfiltered
+from gumbel_mpnn.paper.backbones import Backbones
+from gumbel_mpnn.paper.rewiring import Rewiring
 from gumbel_mpnn.report.grid import grid_table
 from gumbel_mpnn.runs import fit
 from helpers import small_data
@@ -158,6 +161,6 @@ class TestPage:
 
     def test_all_of_it_is_on_the_page(self, run):
         rows = Accuracy().collect({Job("cora", "gcn"): run})
-        page = document(Accuracy(), rows, [run], "x", remarks="Settings tried.")
+        page = Reproduction(Accuracy(), rows, [run], remarks="Settings tried.").markdown(Path("page.md"))
         assert page.index("**") < page.index("| data set | model |") < page.index("Settings tried.")
         assert Accuracy().grid.caption in page

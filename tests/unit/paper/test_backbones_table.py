@@ -7,9 +7,8 @@ import pytest
 from gumbel_mpnn._util.errors import DataError, MissingDataError
 from gumbel_mpnn.config.presets import read_preset
 from gumbel_mpnn.data import specs
-from gumbel_mpnn.paper import Backbones, Job, base, experiments, published, run_demo, run_jobs
-from gumbel_mpnn.paper import demo as demo_experiment
-from gumbel_mpnn.paper.backbones import DATASETS, MODELS
+from gumbel_mpnn.paper import Job, Request, base, experiments, published, run_jobs
+from gumbel_mpnn.paper.backbones import DATASETS, MODELS, Backbones
 from gumbel_mpnn.runs import fit
 from helpers import small_data
 
@@ -130,27 +129,27 @@ class TestRunJobs:
         return made
 
     def test_every_job_is_done_with_its_preset(self, calls, run, tmp_path):
-        results = run_jobs(self.JOBS, seeds=2, runs=tmp_path, experiment="try", splits=iter([0, 3]), device="cpu")
+        results = run_jobs(Backbones(), self.JOBS, Request(seeds=2, runs=tmp_path, splits=(0, 3), device="cpu"))
         assert results == dict.fromkeys(self.JOBS, run)
         assert [(dataset, model, keywords["preset"]) for dataset, model, keywords in calls] == [
             ("cora", "mlp", "tuned"),
             ("cora", "gcn", "paper"),
         ]
         for _, _, keywords in calls:
-            assert (keywords["seeds"], keywords["splits"], keywords["runs"]) == (2, [0, 3], tmp_path)
-            assert (keywords["experiment"], keywords["device"]) == ("try", "cpu")
+            assert (keywords["seeds"], keywords["splits"], keywords["runs"]) == (2, (0, 3), tmp_path)
+            assert (keywords["experiment"], keywords["device"]) == ("backbones", "cpu")
 
     def test_overrides_reach_every_job(self, calls, tmp_path):
-        run_jobs(self.JOBS, seeds=1, runs=tmp_path, experiment="try", overrides=iter(["train.epochs=1"]))
+        run_jobs(Backbones(), self.JOBS, Request(runs=tmp_path, overrides=("train.epochs=1",)))
         assert [keywords["overrides"] for _, _, keywords in calls] == [["train.epochs=1"]] * 2
 
-    def test_a_quick_job_keeps_its_own_settings_and_a_person_has_the_last_word(self, calls, tmp_path):
+    def test_a_quick_job_keeps_its_own_settings_and_overrides_come_last(self, calls, tmp_path):
         jobs = [Job("cora", "gcn", overrides=("model.hidden_channels=32",))]
-        run_jobs(jobs, seeds=1, runs=tmp_path, experiment="try", overrides=["train.epochs=7"], quick=True)
-        run_jobs(jobs, seeds=1, runs=tmp_path, experiment="try", splits=[3], quick=True)
+        run_jobs(Backbones(), jobs, Request(runs=tmp_path, overrides=("train.epochs=7",), quick=True))
+        run_jobs(Backbones(), jobs, Request(runs=tmp_path, splits=(3,), quick=True))
         overrides = [*base.QUICK_OVERRIDES, "model.hidden_channels=32"]
         assert [keywords["overrides"] for _, _, keywords in calls] == [[*overrides, "train.epochs=7"], overrides]
-        assert [keywords["splits"] for _, _, keywords in calls] == [[0, 1], [3]]
+        assert [keywords["splits"] for _, _, keywords in calls] == [(0, 1), (3,)]
 
     def test_quick_leaves_out_large_data_sets_unless_there_are_no_others(self):
         small, large = Job("cora", "gcn"), Job("pubmed", "gcn")
@@ -164,7 +163,7 @@ class TestRunJobs:
             return run
 
         monkeypatch.setattr(base, "fit", one_is_missing)
-        results = run_jobs(self.JOBS, seeds=1, runs=tmp_path, experiment="try")
+        results = run_jobs(Backbones(), self.JOBS, Request(runs=tmp_path))
         assert list(results.values()) == [None, run]
 
     def test_damaged_files_are_not_passed_over(self, monkeypatch, tmp_path):
@@ -173,20 +172,4 @@ class TestRunJobs:
 
         monkeypatch.setattr(base, "fit", damaged)
         with pytest.raises(DataError, match="altered"):
-            run_jobs(self.JOBS, seeds=1, runs=tmp_path, experiment="try")
-
-
-def test_the_demo_trains_its_models_with_their_presets(monkeypatch, run, tmp_path):
-    calls = []
-
-    def note(data, model, **keywords):
-        calls.append((data.name, model, keywords))
-        return run
-
-    monkeypatch.setattr(demo_experiment, "fit", note)
-    assert run_demo(tmp_path, seeds=2) == [run] * len(demo_experiment.MODELS)
-    assert [(name, model) for name, model, _ in calls] == [("demo", model) for model in demo_experiment.MODELS]
-    assert demo_experiment.MODELS[:2] == ("mlp", "gcn")
-    assert all(keywords["runs"] == tmp_path and keywords["seeds"] == 2 for _, _, keywords in calls)
-    budgets = [read_preset("tuned", "demo", model)["train"]["epochs"] for model in demo_experiment.MODELS]
-    assert len(set(budgets)) == 1
+            run_jobs(Backbones(), self.JOBS, Request(runs=tmp_path))

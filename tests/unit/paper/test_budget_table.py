@@ -8,10 +8,10 @@ from functools import cache
 import pytest
 
 from gumbel_mpnn._util.errors import DivergedError
-from gumbel_mpnn.paper import Budget, Job, base, run_jobs
-from gumbel_mpnn.paper.accuracy import MODELS
+from gumbel_mpnn.paper import Job, Request, base, run_jobs
+from gumbel_mpnn.paper.accuracy import MODELS, Accuracy
 from gumbel_mpnn.paper.backbones import DATASETS
-from gumbel_mpnn.paper.budget import LARGE, START, space_of
+from gumbel_mpnn.paper.budget import LARGE, START, Budget, space_of
 from gumbel_mpnn.runs import make_settings
 from gumbel_mpnn.runs.tuning import choices
 from quick_fit import quick
@@ -130,9 +130,9 @@ class TestDivergence:
         monkeypatch.setattr(base, "fit", fit)
 
     def test_a_search_goes_on_without_it(self, one_diverges, tmp_path):
-        results = run_jobs(self.JOBS, seeds=1, runs=tmp_path, experiment="try", may_diverge=True)
+        results = run_jobs(Budget(), self.JOBS, Request(runs=tmp_path))
         assert list(results) == [self.JOBS[0], self.JOBS[2]]
 
     def test_elsewhere_it_is_an_error(self, one_diverges, tmp_path):
         with pytest.raises(DivergedError):
-            run_jobs(self.JOBS, seeds=1, runs=tmp_path, experiment="try")
+            run_jobs(Accuracy(), self.JOBS, Request(runs=tmp_path))

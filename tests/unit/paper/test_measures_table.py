@@ -4,7 +4,8 @@ import pytest
 
 from gumbel_mpnn._util.errors import DataError, MissingDataError
 from gumbel_mpnn.data import specs
-from gumbel_mpnn.paper import MeasuresTable, analyses, measures, published
+from gumbel_mpnn.paper import analyses, measures, published
+from gumbel_mpnn.paper.measures import MeasuresTable
 from helpers import small_data
 
 PAPER = published("measures")

@@ -7,8 +7,9 @@ import torch
 
 from gumbel_mpnn._util.errors import MissingDataError
 from gumbel_mpnn.data import specs
-from gumbel_mpnn.paper import DecompositionTable, Job, MixturesTable, analyses, experiments, mixtures, published
-from gumbel_mpnn.paper.decomposition import ByComponents
+from gumbel_mpnn.paper import Job, analyses, experiments, mixtures, published
+from gumbel_mpnn.paper.decomposition import ByComponents, DecompositionTable
+from gumbel_mpnn.paper.mixtures import MixturesTable
 from gumbel_mpnn.runs import fit
 from helpers import changed, small_data
 

@@ -25,7 +25,7 @@ def test_nothing_in_it_is_misspelled(page):
 
 @pytest.mark.parametrize("name", [name for name, one in experiments.items() if type(one).on is Experiment.on])
 def test_most_have_data_sets_of_their_own(name):
-    with pytest.raises(UserError, match=f"the data sets of {name} are its own: choose among them with --only"):
+    with pytest.raises(UserError, match=f"the data sets of {name} are fixed: select some of them with `only`"):
         experiments[name].on("cora")
 
 

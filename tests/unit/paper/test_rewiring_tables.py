@@ -9,10 +9,13 @@ from gumbel_mpnn._util.errors import UnknownNameError
 from gumbel_mpnn.config.presets import read_preset
 from gumbel_mpnn.data import specs
 from gumbel_mpnn.data.tasks import add_noise_edges, bottleneck, leaf_count, tree_neighbors_match
-from gumbel_mpnn.paper import Bottleneck, Job, LongRange, Noise, Rewiring, experiments, run_jobs
+from gumbel_mpnn.paper import Job, Request, experiments, run_jobs
 from gumbel_mpnn.paper import noise as noise_experiment
 from gumbel_mpnn.paper.base import GENERATED
-from gumbel_mpnn.paper.long_range import DEPTHS
+from gumbel_mpnn.paper.bottleneck import Bottleneck
+from gumbel_mpnn.paper.long_range import DEPTHS, LongRange
+from gumbel_mpnn.paper.noise import Noise
+from gumbel_mpnn.paper.rewiring import Rewiring
 from gumbel_mpnn.runs import fit
 from helpers import small_data
 
@@ -128,10 +131,9 @@ def test_generated_tasks_are_trained_and_shown(experiment, tmp_path, monkeypatch
     makers |= {name: lambda: bottleneck(5, 2, num_graphs=3, num_splits=1) for name in GENERATED if name not in makers}
     monkeypatch.setattr("gumbel_mpnn.paper.base.GENERATED", makers)
     jobs = experiment.plan()[:6]
-    changes = ["train.epochs=1", "model.hidden_channels=4"]
-    results = run_jobs(
-        jobs, seeds=1, splits=[0], runs=tmp_path, experiment=experiment.name, device="cpu", overrides=changes
-    )
+    changes = ("train.epochs=1", "model.hidden_channels=4")
+    request = Request(splits=(0,), seeds=1, runs=tmp_path, device="cpu", overrides=changes)
+    results = run_jobs(experiment, jobs, request)
     rows = experiment.collect(results)
     assert [row["model"] for row in rows] == [job.model for job in jobs]
     assert all(row["n"] == 1 and set(experiment.headings) <= set(row) for row in rows)

@@ -1,7 +1,8 @@
 """Jobs that another process is at are left for the end."""
 
 from gumbel_mpnn._util.errors import MissingDataError
-from gumbel_mpnn.paper import Job, base, run_jobs
+from gumbel_mpnn.paper import Job, Request, base, run_jobs
+from gumbel_mpnn.paper.backbones import Backbones
 from gumbel_mpnn.runs import BusyError
 
 
@@ -18,6 +19,6 @@ def test_what_is_busy_comes_last_and_is_waited_for(tmp_path, monkeypatch):
 
     monkeypatch.setattr(base, "fit", fit)
     jobs = [Job(name, "gcn") for name in ("busy", "missing", "free")]
-    results = run_jobs(jobs, seeds=1, runs=tmp_path, experiment="try")
+    results = run_jobs(Backbones(), jobs, Request(seeds=1, runs=tmp_path))
     assert calls == [("busy", False), ("missing", False), ("free", False), ("busy", True)]
     assert list(results.items()) == list(zip(jobs, ["the runs on busy", None, "the runs on free"], strict=True))

@@ -11,19 +11,13 @@ from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn.config.presets import read_preset
 from gumbel_mpnn.data import specs
 from gumbel_mpnn.data.tasks import neighborhood_supports
-from gumbel_mpnn.paper import (
-    Ablation,
-    Components,
-    Consistency,
-    DegreeGoal,
-    Job,
-    Spectra,
-    Temperature,
-    experiments,
-    published,
-)
-from gumbel_mpnn.paper.components import MixtureNeighborhoods
-from gumbel_mpnn.paper.degree import GOAL
+from gumbel_mpnn.paper import Job, experiments, published
+from gumbel_mpnn.paper.ablation import Ablation
+from gumbel_mpnn.paper.components import Components, MixtureNeighborhoods
+from gumbel_mpnn.paper.consistency import Consistency
+from gumbel_mpnn.paper.degree import GOAL, DegreeGoal
+from gumbel_mpnn.paper.spectra import Spectra
+from gumbel_mpnn.paper.temperature import Temperature
 from gumbel_mpnn.runs import fit, make_settings
 from helpers import changed, small_data
 

@@ -5,8 +5,9 @@ from importlib import resources
 
 import pytest
 
-from gumbel_mpnn.paper import Collected, Page, PaperNumber, SummaryTable, analyses, experiments, published
-from gumbel_mpnn.paper.document import rows_table
+from gumbel_mpnn.paper import Page, Reproduction, analyses, experiments, published
+from gumbel_mpnn.paper.paper_numbers import PaperNumber
+from gumbel_mpnn.paper.summary import Collected, SummaryTable
 from gumbel_mpnn.report.table import Fixed
 
 PAGES = [*experiments.values(), *analyses.values()]
@@ -135,7 +136,7 @@ class TestRows:
         mean = summary(MEAN, {"dataset": "cora", "test": 88.1234, "stderr": 0.1, "n": 30})
         plain = summary(PLAIN, {"dataset": "cora", "h": 0.80123})
         count = summary(COUNT, {"dataset": "cora", "edges": 5_280})
-        table = rows_table(SummaryTable(), [mean, plain, count]).render("markdown").splitlines()[2:]
+        table = Reproduction(SummaryTable(), [mean, plain, count]).table().render("markdown").splitlines()[2:]
         assert table == [
             "| page | cora | GCN | test % | 87.95 | 0.30 | 88.12 | 0.10 | 30 | 0.17 | same |",
             "| page | cora |  | homophily | 0.80 | – | 0.801 | – | – | 0.001 | equal |",
@@ -153,8 +154,8 @@ JUDGED = [
 class TestHead:
     def test_how_many(self):
         assert SummaryTable().lead(JUDGED) == (
-            "Listed are 6 numbers of the paper's tables. The data at hand allow 5 of them (1 are of data sets that are"
-            " not here): 2 same, 1 above, 1 differs, 1 not run."
+            "6 numbers of the paper's tables are listed. The available data allows 5 of them (1 need data sets that are"
+            " missing): 2 same, 1 above, 1 differs, 1 not run."
         )
 
     def test_by_page(self):

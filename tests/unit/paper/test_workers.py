@@ -12,21 +12,17 @@ import torch
 
 from gumbel_mpnn._util import locks
 from gumbel_mpnn._util.errors import UserError
-from gumbel_mpnn.paper import workers
-from gumbel_mpnn.paper.reproduction import Request, reproduction
-from gumbel_mpnn.paper.workers import workers_beside
+from gumbel_mpnn.paper import Request, reproduce, workers
+from gumbel_mpnn.paper.tables import requested_experiment, requested_jobs
+from gumbel_mpnn.paper.workers import start_workers
 from helpers import changed, small_data
 
 OVERRIDES = ("train.epochs=1", "model.hidden_channels=4")
 ASKED = {
-    "only": "bottleneck-10,gcn,gumbel-mpnn",
-    "dataset": None,
-    "splits": "0",
+    "only": ("bottleneck-10", "gcn", "gumbel-mpnn"),
+    "splits": (0,),
     "seeds": 1,
-    "quick": False,
     "overrides": OVERRIDES,
-    "data_root": None,
-    "runs": Path("runs"),
     "device": "cpu",
 }
 
@@ -40,6 +36,10 @@ def records():
     return sorted(Path("runs").rglob("record.json"))
 
 
+def jobs_of(request):
+    return requested_jobs(requested_experiment("bottleneck", request), request)
+
+
 @pytest.fixture
 def in_this_process(monkeypatch):
     """Call a worker's work here, without what it does to its process."""
@@ -51,8 +51,8 @@ def in_this_process(monkeypatch):
 def test_they_train_what_is_asked_for_and_end_with_the_block(monkeypatch):
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
     request, threads = Request(**ASKED, workers=2), torch.get_num_threads()
-    wanted = len(request.jobs(request.experiment("bottleneck")))
-    with workers_beside(["bottleneck"], request):
+    wanted = len(jobs_of(request))
+    with start_workers(["bottleneck"], request):
         (worker,) = multiprocessing.active_children()
         while worker.is_alive() and len(records()) < wanted:
             time.sleep(0.05)
@@ -68,7 +68,7 @@ def test_they_end_where_the_command_is_told_to(monkeypatch):
     before, children = signal.getsignal(signal.SIGTERM), []
 
     def command():
-        with workers_beside(["bottleneck"], Request(**ASKED, workers=2)):
+        with start_workers(["bottleneck"], Request(**ASKED, workers=2)):
             children.extend(multiprocessing.active_children())
             os.kill(os.getpid(), signal.SIGTERM)
             pytest.fail("goes on")
@@ -85,20 +85,20 @@ def test_the_same_rows_as_alone(in_this_process, monkeypatch):
     in_this_process(["bottleneck"], request, 2)
     with monkeypatch.context() as patch:
         patch.setattr("gumbel_mpnn.training.trainer.Trainer.step", lambda _: pytest.fail("trained again"))
-        helped = reproduction("bottleneck", request)
-    alone = reproduction("bottleneck", Request(**{**ASKED, "runs": Path("alone")}))
+        helped = reproduce("bottleneck", **ASKED)
+    alone = reproduce("bottleneck", **ASKED, runs="alone")
     assert helped.rows == alone.rows
 
 
 def test_they_take_from_models_what_the_table_needs(in_this_process, monkeypatch):
     monkeypatch.setattr("gumbel_mpnn.paper.base.GENERATED", {"cora": lambda: changed(small_data(), name="cora")})
-    request = Request(**{**ASKED, "only": "cora"}, workers=2)
+    request = Request(**{**ASKED, "only": ("cora",)}, workers=2)
     in_this_process(["degree"], request, 1)
     for name in ("model.safetensors", "graph.npz"):
         for file in Path("runs").rglob(name):
             file.unlink()
     monkeypatch.setattr("gumbel_mpnn.training.trainer.Trainer.step", lambda _: pytest.fail("trained again"))
-    rows = {row["graph"]: row for row in reproduction("degree", request).rows}
+    rows = {row["graph"]: row for row in reproduce("degree", **{**ASKED, "only": ["cora"]}).rows}
     assert rows["learned"]["n"] == 1
     assert rows["learned"]["degree_mean"] >= 0
     assert rows["expected"]["degree_mean"] > 0
@@ -106,8 +106,8 @@ def test_they_take_from_models_what_the_table_needs(in_this_process, monkeypatch
 
 def test_they_begin_at_different_jobs(in_this_process, monkeypatch):
     request, done = Request(**ASKED, workers=2), []
-    monkeypatch.setattr(workers, "train_jobs", lambda _, jobs, *__, **___: done.extend(jobs))
-    jobs = request.jobs(request.experiment("bottleneck"))
+    monkeypatch.setattr(workers, "run_jobs", lambda _, jobs, *__, **___: done.extend(jobs))
+    jobs = jobs_of(request)
     in_this_process(["bottleneck"], request, 1)
     half = len(jobs) // 2
     assert half > 0
@@ -121,10 +121,10 @@ def test_a_job_that_fails_does_not_end_a_worker(in_this_process, monkeypatch):
         tried.extend(jobs)
         raise RuntimeError
 
-    monkeypatch.setattr(workers, "train_jobs", fail)
+    monkeypatch.setattr(workers, "run_jobs", fail)
     request = Request(**ASKED, workers=2)
     in_this_process(["bottleneck"], request, 1)
-    assert len(tried) == len(request.jobs(request.experiment("bottleneck")))
+    assert len(tried) == len(jobs_of(request))
 
 
 def test_they_end_with_the_one_who_started_them(in_this_process, monkeypatch):
@@ -135,8 +135,8 @@ def test_they_end_with_the_one_who_started_them(in_this_process, monkeypatch):
 
 def test_what_is_not_there_is_told_before_anybody_starts(monkeypatch):
     monkeypatch.setattr(multiprocessing, "get_context", lambda _: pytest.fail("started"))
-    request = Request(**{**ASKED, "only": "nowhere"}, workers=2)
-    with pytest.raises(UserError, match="nowhere"), workers_beside(["bottleneck"], request):
+    request = Request(**{**ASKED, "only": ("nowhere",)}, workers=2)
+    with pytest.raises(UserError, match="nowhere"), start_workers(["bottleneck"], request):
         pass
 
 
@@ -155,17 +155,17 @@ def test_never_more_than_jobs_or_cores(monkeypatch, cores, workers):
     monkeypatch.setattr(os, "cpu_count", lambda: cores)
     monkeypatch.setattr(multiprocessing, "get_context", lambda _: SimpleNamespace(Process=start))
     monkeypatch.setattr("gumbel_mpnn.paper.workers._share_cores", lambda _: None)
-    with workers_beside(["bottleneck"], Request(**ASKED, workers=500)) as request:
+    with start_workers(["bottleneck"], Request(**ASKED, workers=500)) as request:
         assert started == [workers] * (workers - 1)
         assert request.workers == workers
 
 
 def test_they_need_locks(monkeypatch):
     monkeypatch.setattr(locks, "fcntl", None)
-    with pytest.raises(UserError, match="leave out --workers"), workers_beside([], Request(**ASKED, workers=2)):
+    with pytest.raises(UserError, match="use one worker"), start_workers([], Request(**ASKED, workers=2)):
         pass
 
 
 def test_one_worker_is_this_process():
-    with workers_beside(["bottleneck"], Request(**ASKED)):
+    with start_workers(["bottleneck"], Request(**ASKED)):
         assert multiprocessing.active_children() == []

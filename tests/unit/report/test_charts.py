@@ -3,9 +3,7 @@
 import matplotlib.pyplot as plt
 import pytest
 
-from gumbel_mpnn.paper import Chart, Page
-from gumbel_mpnn.paper.document import write_page
-from gumbel_mpnn.report.chart import draw_charts
+from gumbel_mpnn.report.chart import Chart, draw_charts
 
 CHART = Chart(
     x="k", y="test", series=("model",), x_label="number", y_label="accuracy, %", title="By number", paper="paper"
@@ -114,23 +112,6 @@ def test_nothing_to_draw(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-class Toy(Page):
-    """An experiment with a chart."""
-
-    name, title, headings, charts = "toy", "A toy", {"k": "number"}, (CHART,)
-
-
-def test_a_page_has_its_figure_and_its_data_beside_it(tmp_path):
-    written = write_page(tmp_path / "deep" / "toy.md", Toy(), ROWS, [], "gumbel-mpnn reproduce toy", "A remark.")
-    assert sorted(path.name for path in written) == ["toy.csv", "toy.md", "toy.pdf", "toy.png"]
-    assert all(path.stat().st_size > 50 for path in written)
-    page = (tmp_path / "deep" / "toy.md").read_text()
-    assert "![A toy](toy.png)" in page
-    assert "A remark." in page
-    lines = (tmp_path / "deep" / "toy.csv").read_text().splitlines()
-    assert lines[:2] == ["model,k,test,stderr,paper", "a,2,20.0,2.0,"]
-
-
 def test_the_same_rows_give_the_same_files(tmp_path):
     contents = []
     for name in ("one", "two"):
@@ -138,12 +119,3 @@ def test_the_same_rows_give_the_same_files(tmp_path):
         draw_charts([CHART], ROWS, paths)
         contents.append([path.read_bytes() for path in paths])
     assert contents[0] == contents[1]
-
-
-def test_no_figure_without_a_chart(tmp_path):
-    class Bare(Page):
-        name, title, headings = "bare", "Bare", {}
-
-    written = write_page(tmp_path / "bare.md", Bare(), ROWS, [], "x")
-    assert [path.name for path in written] == ["bare.md", "bare.csv"]
-    assert "![" not in written[0].read_text()

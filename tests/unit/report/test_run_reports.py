@@ -1,4 +1,4 @@
-"""Tables, pages and figures of runs."""
+"""Tables and figures of runs, and the demo."""
 
 import json
 from dataclasses import replace
@@ -7,10 +7,10 @@ import matplotlib.image
 import pytest
 import torch
 
-from gumbel_mpnn.paper import Backbones, Job
-from gumbel_mpnn.paper.document import document, rows_table
-from gumbel_mpnn.report.demo_figure import demo_figure
-from gumbel_mpnn.report.run_table import run_table
+from gumbel_mpnn.config.presets import read_preset
+from gumbel_mpnn.report import demo as demo_module
+from gumbel_mpnn.report import run_table
+from gumbel_mpnn.report.demo import demo_figure, run_demo
 from gumbel_mpnn.runs import fit
 from helpers import changed, small_data
 
@@ -58,42 +58,6 @@ def test_the_metric_has_its_usual_name(runs):
     assert row["metric"] == "ROC-AUC %"
 
 
-def test_the_page_has_the_command_the_machine_and_the_table(runs):
-    experiment = Backbones()
-    rows = experiment.collect({Job("cora", "mlp"): runs[0], Job("cora", "gcn"): None})
-    page = document(experiment, rows, runs[:1], "gumbel-mpnn reproduce backbones --seeds 3")
-    machine = runs[0].records[0].machine
-    assert page.startswith("# Plain models\n\n")
-    assert "```\ngumbel-mpnn reproduce backbones --seeds 3\n```" in page
-    assert f"on {machine['device']} with torch {machine['torch']}." in page
-    assert rows_table(experiment, rows).render("markdown") in page
-    assert "| cora | MLP | 60.00 | 14.14 | 10.00 | 2 | 60.00 | 75.61 | 0.20 | -15.61 | by val |" in page
-    assert "| cora | GCN | – | – | – | – | – | 87.47 | 0.12 | – | no data |" in page
-    assert page.endswith("\n")
-
-
-def test_a_page_without_runs_names_no_machine():
-    page = document(Backbones(), Backbones().collect({Job("cora", "gcn"): None}), [], "x")
-    assert "with torch" not in page
-    assert "with ." not in page
-
-
-def test_every_machine_is_named_once(runs):
-    elsewhere = replace(runs[1].records[0], machine={**runs[1].records[0].machine, "device": "cuda (a big one)"})
-    mixed = [runs[0], replace(runs[1], records=(runs[1].records[0], elsewhere))]
-    page = document(Backbones(), Backbones().collect({}), mixed, "x")
-    assert page.count("cuda (a big one)") == 1
-    assert page.count(runs[0].records[0].machine["device"]) == 1
-
-
-def test_headings_are_what_people_read(runs):
-    table = rows_table(Backbones(), Backbones().collect({Job("cora", "mlp"): runs[0]}))
-    assert table.render("markdown").splitlines()[0] == (
-        "| data set | model | test % | std | std error | runs | val % | paper % | paper ± | ours − paper | best here |"
-    )
-    assert table.render("csv").splitlines()[0] == ("dataset,model,test,std,stderr,n,val,paper,paper_pm,difference,best")
-
-
 def test_the_figure_needs_no_display(runs, tmp_path, monkeypatch):
     for name in ("DISPLAY", "WAYLAND_DISPLAY", "MPLBACKEND"):
         monkeypatch.delenv(name, raising=False)
@@ -116,3 +80,19 @@ def test_the_look_of_other_figures_is_left_alone(runs, tmp_path):
     before = mpl.rcParams["font.size"], mpl.rcParams["axes.spines.top"], plt.get_fignums()
     demo_figure(runs[0].data, runs, tmp_path / "demo.png")
     assert (mpl.rcParams["font.size"], mpl.rcParams["axes.spines.top"], plt.get_fignums()) == before
+
+
+def test_the_demo_trains_its_models_with_their_presets(monkeypatch, runs, tmp_path):
+    calls = []
+
+    def note(data, model, **keywords):
+        calls.append((data.name, model, keywords))
+        return runs[0]
+
+    monkeypatch.setattr(demo_module, "fit", note)
+    assert run_demo(tmp_path, seeds=2) == [runs[0]] * len(demo_module.MODELS)
+    assert [(name, model) for name, model, _ in calls] == [("demo", model) for model in demo_module.MODELS]
+    assert demo_module.MODELS[:2] == ("mlp", "gcn")
+    assert all(keywords["runs"] == tmp_path and keywords["seeds"] == 2 for _, _, keywords in calls)
+    budgets = [read_preset("tuned", "demo", model)["train"]["epochs"] for model in demo_module.MODELS]
+    assert len(set(budgets)) == 1

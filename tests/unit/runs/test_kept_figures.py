@@ -2,10 +2,11 @@
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from gumbel_mpnn.paper import Job, run_jobs
+from gumbel_mpnn.paper import Job, Request, run_jobs
 from gumbel_mpnn.paper.base import find_jobs
 from helpers import small_data
 from quick_fit import quick
@@ -17,11 +18,12 @@ JOB = Job("small", "gcn", preset=None)
 def jobs(tmp_path, monkeypatch):
     """How to do and to find a job whose experiment takes something from models."""
     monkeypatch.setattr("gumbel_mpnn.paper.base.GENERATED", {"small": small_data})
-    terms = {"seeds": 1, "splits": [0], "runs": tmp_path, "experiment": "try", "from_models": "taken"}
-    changes = ["train.epochs=2", "model.hidden_channels=4"]
+    experiment = SimpleNamespace(name="try", from_models="taken", searches=False)
+    changes = ("train.epochs=2", "model.hidden_channels=4")
+    request = Request(seeds=1, splits=(0,), runs=tmp_path, overrides=changes, device="cpu")
     return (
-        lambda: run_jobs([JOB], **terms, overrides=changes, device="cpu")[JOB],
-        lambda: find_jobs([JOB], **terms, overrides=changes).get(JOB),
+        lambda: run_jobs(experiment, [JOB], request)[JOB],
+        lambda: find_jobs(experiment, [JOB], request).get(JOB),
     )
 
 

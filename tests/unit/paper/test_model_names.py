@@ -2,10 +2,10 @@
 
 import pytest
 
-from gumbel_mpnn.paper import Accuracy, Job, experiments
-from gumbel_mpnn.paper.document import rows_table
+from gumbel_mpnn.paper import Job, Reproduction, experiments
+from gumbel_mpnn.paper.accuracy import Accuracy
 from gumbel_mpnn.report.grid import grid_table
-from gumbel_mpnn.report.names import MODEL_NAMES
+from gumbel_mpnn.report.style import MODEL_NAMES
 from gumbel_mpnn.training import models
 from latex import read_table
 
@@ -20,7 +20,7 @@ def test_every_model_of_the_experiments_has_a_name():
 
 @pytest.mark.parametrize("form", ["text", "markdown", "latex"])
 def test_names_for_people(form):
-    shown = rows_table(Accuracy(), ROWS).render(form)
+    shown = Reproduction(Accuracy(), ROWS).table().render(form)
     assert "Gumbel-MPNN" in shown
     assert "GraphSAGE" in shown
     assert "gumbel-mpnn" not in shown
@@ -28,7 +28,7 @@ def test_names_for_people(form):
 
 @pytest.mark.parametrize("form", ["csv", "json"])
 def test_ids_for_programs(form):
-    shown = rows_table(Accuracy(), ROWS).render(form)
+    shown = Reproduction(Accuracy(), ROWS).table().render(form)
     assert "gumbel-mpnn" in shown
     assert "Gumbel-MPNN" not in shown
 
@@ -42,6 +42,6 @@ def test_the_columns_of_a_grid():
 def test_every_table_is_one_in_latex(experiment):
     rows = experiment.collect(dict.fromkeys(experiment.plan()))
     if rows:
-        heads, *cells = read_table(rows_table(experiment, rows).render("latex"))
+        heads, *cells = read_table(Reproduction(experiment, rows).table().render("latex"))
         assert len(heads) == len(rows[0])
         assert len(cells) == len(rows)

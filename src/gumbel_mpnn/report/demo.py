@@ -1,4 +1,4 @@
-"""The demo's picture: the graph as given, the graph as learned, and how the models did."""
+"""The demo: models trained on a generated graph, and a figure that compares the graphs and the models."""
 
 from __future__ import annotations
 
@@ -9,15 +9,24 @@ from typing import Any
 import numpy as np
 from torch_geometric.data import Data
 
-from gumbel_mpnn.report.names import MODEL_NAMES
-from gumbel_mpnn.report.style import PALETTE, figure_style
-from gumbel_mpnn.runs import Run
+from gumbel_mpnn.data import demo_graph
+from gumbel_mpnn.report.style import MODEL_NAMES, PALETTE, figure_style
+from gumbel_mpnn.runs import Monitor, Run, fit
 
+MODELS = ("mlp", "gcn", "gumbel-mpnn")
 SHOWN_NODES = 150
 
 
+def run_demo(runs: Path, seeds: int = 1, device: str = "auto", monitor: Monitor | None = None) -> list[Run]:
+    """Train every demo model on every split of the demo graph, for the same number of epochs."""
+    data = demo_graph()
+    return [
+        fit(data, model, seeds=seeds, runs=runs, experiment="demo", device=device, monitor=monitor) for model in MODELS
+    ]
+
+
 def demo_figure(data: Data, runs: Sequence[Run], path: Path) -> None:
-    """Draw the demo graph before and after, and the test accuracy of every run, and save the figure."""
+    """Draw the given graph, the learned graphs and the test accuracy of every run, and save the figure to `path`."""
     learned = [run.rewire() for run in runs if run.settings.rewiring is not None]
     with figure_style():
         import matplotlib.pyplot as plt
@@ -34,7 +43,7 @@ def demo_figure(data: Data, runs: Sequence[Run], path: Path) -> None:
 
 
 def _draw_graph(axes: Any, data: Data, graph: Data, title: str) -> None:
-    """Some nodes, grouped by class, with the edges of `graph` among them: those between equal classes dark."""
+    """Draw a sample of the nodes, grouped by class, and the edges of `graph` between them (dark: within a class)."""
     rng = np.random.default_rng(0)
     nodes = int(data.num_nodes or 0)
     shown = rng.permutation(nodes)[:SHOWN_NODES]

@@ -1,0 +1,118 @@
+"""The result of reproducing a table: its rows, its runs, and its page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+
+from gumbel_mpnn._util.files import write_atomically
+from gumbel_mpnn.data import locate, specs
+from gumbel_mpnn.paper.page import Analysis, Page
+from gumbel_mpnn.paper.request import Request
+from gumbel_mpnn.paper.summary import Collected
+from gumbel_mpnn.report import Row, Table
+from gumbel_mpnn.report.chart import draw_charts
+from gumbel_mpnn.report.grid import grid_table
+from gumbel_mpnn.report.style import MODEL_COLUMN, MODEL_NAMES
+from gumbel_mpnn.runs import Run
+
+NOTES_OF_FULL_TABLE = (
+    "The notes below describe the full table, made without `--quick`, `--set` and `--dataset`. What they say about"
+    " results, splits and seeds does not apply to the rows above."
+)
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """A reproduced table.
+
+    Attributes:
+        page: The table: its name, title, headings and charts.
+        rows: One mapping from column to value for each row.
+        runs: Runs from which the rows were computed; empty for tables without training.
+        request: Options it was made with.
+        missing: Data sets without results. For an analysis, all data sets that were requested.
+        lead: Markdown shown above the table.
+        remarks: Markdown shown below the table.
+        pages: Pages that were written.
+        failed: With `all`, the tables that failed, as name → reason.
+    """
+
+    page: Page
+    rows: list[Row]
+    runs: Sequence[Run] = ()
+    request: Request = field(default_factory=Request)
+    missing: frozenset[str] = frozenset()
+    lead: str = ""
+    remarks: str = ""
+    pages: tuple[Path, ...] = ()
+    failed: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def trains(self) -> bool:
+        """Whether the table is made from trained models."""
+        return not isinstance(self.page, Analysis)
+
+    def table(self) -> Table:
+        """Return the rows as a table that shows the display names of models."""
+        return Table(
+            list(self.rows[0]) if self.rows else [],
+            [list(row.values()) for row in self.rows],
+            self.page.headings,
+            digits=self.page.digits,
+            words={MODEL_COLUMN: MODEL_NAMES},
+        )
+
+    def collected(self) -> Collected:
+        """Return what the summary needs of the table."""
+        return Collected(self.rows, self.missing)
+
+    def absent_datasets(self) -> set[str]:
+        """Return the requested data sets whose files were not found."""
+        presence = {name: locate(specs[name], self.request.root) for name in self.missing & specs.keys()}
+        enough = {name: here.complete or (here.without_features and not self.trains) for name, here in presence.items()}
+        return {name for name, is_enough in enough.items() if not is_enough}
+
+    def markdown(self, out: Path, figure: str = "") -> str:
+        """Return the page as Markdown.
+
+        Args:
+            out: File that the command on the page writes.
+            figure: File name of the figure; empty if there is none.
+        """
+        machines = sorted({record.machine["device"] for run in self.runs for record in run.records})
+        versions = sorted({f"torch {record.machine['torch']}" for run in self.runs for record in run.records})
+        origin = f"Made by\n\n```\n{self.request.command(self.page.name, out, self.trains)}\n```"
+        if self.runs:
+            origin += f"\n\non {', '.join(machines)} with {', '.join(versions)}."
+        parts = [f"# {self.page.title}", origin, self.lead]
+        if figure:
+            parts.append(f"![{self.page.title}]({figure})")
+        if self.page.grid is not None and self.rows:
+            grid = grid_table(self.page.grid, self.rows, self.page.headings)
+            parts += [self.page.grid.caption, grid.render("markdown")]
+        parts += [self.table().render("markdown"), self.remarks]
+        notes = resources.files(__package__) / "notes" / f"{self.page.name}.md"
+        if notes.is_file():
+            parts.append("" if self.request.is_standard else NOTES_OF_FULL_TABLE)
+            parts.append(notes.read_text(encoding="utf-8").strip())
+        return "\n\n".join(filter(None, parts)) + "\n"
+
+    def write(self, path: str | Path) -> list[Path]:
+        """Write the page, and beside it the rows as CSV and the figure, if there is one, as PNG and PDF.
+
+        Args:
+            path: Markdown file to write.
+
+        Returns:
+            The files that were written; the page is the first.
+        """
+        path = Path(path)
+        rows = path.with_suffix(".csv")
+        write_atomically(rows, (self.table().render("csv") + "\n").encode())
+        pictures = [path.with_suffix(".png"), path.with_suffix(".pdf")]
+        drawn = draw_charts(self.page.charts, self.rows, pictures)
+        write_atomically(path, self.markdown(path, pictures[0].name if drawn else "").encode())
+        return [path, rows, *(pictures if drawn else [])]
