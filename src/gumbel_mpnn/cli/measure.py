@@ -19,7 +19,7 @@ from gumbel_mpnn.cli.common import (
     in_one_sentence,
     note,
 )
-from gumbel_mpnn.cli.finished_runs import folder_of, made_graph
+from gumbel_mpnn.cli.finished_runs import dataset_of, folder_of
 from gumbel_mpnn.cli.own_data import (
     EdgesOption,
     FeaturesOption,
@@ -46,7 +46,7 @@ class EdgeConvention(StrEnum):
 
 @in_one_sentence
 def measure(
-    dataset: Annotated[str | None, typer.Argument(help="Name of a data set (see `gumbel-mpnn data`), or demo.")] = None,
+    dataset: Annotated[str | None, typer.Argument(help="Name of a data set (see `gumbel-mpnn data`).")] = None,
     every: Annotated[bool, typer.Option("--all", help="Every data set whose files are here.")] = False,
     run: Annotated[
         str | None,
@@ -103,14 +103,16 @@ def measure(
 
 
 def _measure_all(root: Path | None, convention: EdgeConvention, largest: bool, format: OutputFormat) -> None:
-    """One row for each data set that is here, even if only without its features."""
-    from gumbel_mpnn.data import locate, specs
+    """One row for each data set whose files are here, even if only without its features."""
+    from gumbel_mpnn.data import GeneratedSpec, locate, specs
     from gumbel_mpnn.measures import MEASURES
     from gumbel_mpnn.report import Table
 
     here: list[str] = []
     missing: list[str] = []
     for name, spec in specs.items():
+        if isinstance(spec, GeneratedSpec):
+            continue
         presence = locate(spec, root)
         (here if presence.complete or presence.without_features else missing).append(name)
     rows = []
@@ -183,7 +185,6 @@ def _learned(run: Path, given: Data | None, threshold: float, root: Path | None)
 
 def _training_graph(run: Path, given: Data | None, root: Path | None) -> Data:
     """The graph that the runs under `run` were trained on: the one given, or else read again by its name."""
-    from gumbel_mpnn.data import specs
     from gumbel_mpnn.runs.query import find_records
 
     hashes = {record.settings["dataset"]: record.data_hash for record in find_records(run)}
@@ -192,10 +193,9 @@ def _training_graph(run: Path, given: Data | None, root: Path | None) -> Data:
     if given is not None:
         return given
     ((name, digest),) = hashes.items()
-    if name in specs:
-        return _load(name, root, EdgeConvention.coalesced)
-    if (made := made_graph(name, digest)) is not None:
-        return made
+    dataset = dataset_of(name, digest)
+    if dataset is not None:
+        return _load(dataset, root, EdgeConvention.coalesced)
     raise UserError(f"the runs under {run} are of own data: name its files too (--nodes, --edges, --label)")
 
 

@@ -24,9 +24,6 @@ FeaturesOption = Annotated[
     str | None, typer.Option("--features", help="Own data: feature columns, separated by commas.")
 ]
 
-DEMO = "demo"
-"""The graph of `gumbel-mpnn demo`, by name."""
-
 GRAPHML = (".graphml", ".graphml.gz", ".graphml.bz2", ".xml")
 """How names of GraphML files end."""
 
@@ -55,7 +52,7 @@ class Source:
         have one.
         """
         if self._is_by_name():
-            return self._named()
+            return str(self.dataset)
         from gumbel_mpnn.data import from_csv, from_graphml, from_npz
 
         if self._is_npz():
@@ -73,7 +70,7 @@ class Source:
     def to_measure(self, as_listed: bool) -> str | Data:
         """The same for measures: own files need have neither labels nor features."""
         if self._is_by_name():
-            return self._named()
+            return str(self.dataset)
         from gumbel_mpnn.data import from_csv, from_graphml, from_npz
 
         columns: list[str] | Literal[False] = self._columns() or False
@@ -82,14 +79,6 @@ class Source:
         if self.graph is not None:
             return from_graphml(self.graph, self.label, columns, as_listed)
         return from_csv(Path(self.nodes or ""), Path(self.edges or ""), self.label, columns, as_listed=as_listed)
-
-    def _named(self) -> str | Data:
-        """The name of the data set; the demo's graph is made, and is no file."""
-        if self.dataset != DEMO:
-            return str(self.dataset)
-        from gumbel_mpnn.data import demo_graph
-
-        return demo_graph()
 
     def _is_by_name(self) -> bool:
         """Whether a data set is named, and not own files; a `UserError` if it is neither or both."""

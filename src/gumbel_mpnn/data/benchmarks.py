@@ -6,11 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from gumbel_mpnn._util.errors import unknown_name
-from gumbel_mpnn.config.registry import normal_name
 from gumbel_mpnn.data import collection, npz, ogb, planetoid
 from gumbel_mpnn.data.raw import RawGraph
-from gumbel_mpnn.data.spec import DatasetSpec, File, Form, Metric
+from gumbel_mpnn.data.spec import Counts, DatasetSpec, File, Form, Metric
 from gumbel_mpnn.data.splits import RANDOM_PROTOCOLS
 
 _GITHUB = "https://raw.githubusercontent.com"
@@ -24,17 +22,7 @@ _SHA256 = {
     path: digest for digest, path in map(str.split, Path(__file__).with_name("SHA256SUMS").read_text().splitlines())
 }
 
-Counts = tuple[int, int, int, int]  # nodes, edges, features, classes
-
-specs: dict[str, DatasetSpec] = {}
-
-
-def get_spec(name: str) -> DatasetSpec:
-    """The data set called `name`, without regard to case, `_` and `-`."""
-    known = specs.get(normal_name(name))
-    if known is None:
-        raise unknown_name("data set", name, specs)
-    return known
+BENCHMARKS: dict[str, DatasetSpec] = {}
 
 
 def _file(path: str, url: str | None = None, member: str | None = None) -> File:
@@ -52,7 +40,7 @@ def _add(
     split_files: tuple[File, ...] = (),
 ) -> None:
     every = dict.fromkeys((*protocols, *RANDOM_PROTOCOLS))  # in order, each once
-    specs[name] = DatasetSpec(name, metric, tuple(every), *counts, source, licence, forms, split_files)
+    BENCHMARKS[name] = DatasetSpec(name, metric, tuple(every), *counts, source, licence, forms, split_files)
 
 
 def _add_planetoid(name: str, counts: Counts) -> None:

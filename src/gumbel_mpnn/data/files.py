@@ -11,7 +11,7 @@ from pathlib import Path
 from gumbel_mpnn._util.errors import DataError, MissingDataError
 from gumbel_mpnn._util.files import cache_root
 from gumbel_mpnn.data.download import Progress, download
-from gumbel_mpnn.data.spec import DatasetSpec, File
+from gumbel_mpnn.data.spec import AnySpec, File, GeneratedSpec
 
 ENVIRONMENT_VARIABLE = "GUMBEL_MPNN_DATA"
 
@@ -59,8 +59,10 @@ def all_found(files: Sequence[File], root: str | Path | None = None) -> bool:
     return all(find(file, root) for file in files)
 
 
-def locate(spec: DatasetSpec, root: str | Path | None = None) -> Presence:
-    """Which files of the data set are present, which are missing, and where they belong."""
+def locate(spec: AnySpec, root: str | Path | None = None) -> Presence:
+    """Find out which files of a data set are present and which are missing; a generated one needs none."""
+    if isinstance(spec, GeneratedSpec):
+        return Presence({}, (), search_roots(root)[0], without_features=True)
     files = spec.files_for(spec.protocols[0], spec.forms[0])
     paths = {file.path: find(file, root) for file in files}
     return Presence(

@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from torch_geometric.data import Data
 
 from gumbel_mpnn._util.errors import DataError, DataWarning
-from gumbel_mpnn.config.presets import list_presets
 from gumbel_mpnn.config.registry import normal_name
-from gumbel_mpnn.data.benchmarks import specs
+from gumbel_mpnn.data.load import specs
 from gumbel_mpnn.data.npz import read_graph
 from gumbel_mpnn.data.raw import BoolArray, IntArray, Masks, RawGraph, set_edges
 from gumbel_mpnn.data.validate import check
@@ -69,9 +68,8 @@ def from_npz(
 
 
 def named_after(path: Path, data: Data) -> Data:
-    """The graph of a file with its name: runs on it are listed so, but not as what has presets, which it would get."""
-    taken = normal_name(path.stem) in {*specs, *(dataset for _, dataset, _ in list_presets())}
-    data.name = f"own-{path.stem}" if taken else path.stem
+    """Name a graph after its file, but never like a data set of the package, whose presets it would get."""
+    data.name = f"own-{path.stem}" if normal_name(path.stem) in specs else path.stem
     return data
 
 

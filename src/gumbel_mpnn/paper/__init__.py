@@ -11,7 +11,6 @@ from gumbel_mpnn.paper.consistency import Consistency
 from gumbel_mpnn.paper.decomposition import DecompositionTable
 from gumbel_mpnn.paper.degree import DegreeGoal
 from gumbel_mpnn.paper.demo import run_demo
-from gumbel_mpnn.paper.generated import GENERATED
 from gumbel_mpnn.paper.long_range import LongRange
 from gumbel_mpnn.paper.measures import MeasuresTable
 from gumbel_mpnn.paper.mixtures import MixturesTable
@@ -45,7 +44,6 @@ experiments: dict[str, Experiment] = {experiment.name: experiment for experiment
 analyses: dict[str, Analysis] = {analysis.name: analysis for analysis in (MeasuresTable(), MixturesTable())}
 
 __all__ = [
-    "GENERATED",
     "Ablation",
     "Accuracy",
     "AccuracyUnfiltered",

@@ -10,11 +10,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from torch_geometric.data import Data
-
 from gumbel_mpnn._util.errors import DivergedError, MissingDataError
 from gumbel_mpnn._util.fixed import Fixed
-from gumbel_mpnn.paper.generated import GENERATED
 from gumbel_mpnn.runs import BusyError, DataReader, Monitor, Run, Transform, find, fit
 from gumbel_mpnn.runs.query import Paired, Summary, compare, corrected
 
@@ -123,14 +120,14 @@ def run_jobs(
         which = {**_arguments(job, experiment, changes, quick), **terms, "reader": reader}
         try:
             return fit(
-                _source(job),
+                job.dataset,
                 job.model,
                 **which,
                 device=device,
                 memory=memory,
                 monitor=monitor,
                 wait=wait,
-                models=bool(from_models) and not _keeps(find(_source(job), job.model, **which), from_models),
+                models=bool(from_models) and not _keeps(find(job.dataset, job.model, **which), from_models),
             )
         except MissingDataError:
             return None
@@ -172,9 +169,9 @@ def find_jobs(
     for job in jobs:
         which = {**_arguments(job, experiment, changes, quick), **terms, "reader": reader}
         try:
-            found = find(_source(job), job.model, **which)
+            found = find(job.dataset, job.model, **which)
             if from_models and not _keeps(found, from_models):
-                found = find(_source(job), job.model, **which, models=True)
+                found = find(job.dataset, job.model, **which, models=True)
         except MissingDataError:
             results[job] = None
         else:
@@ -189,10 +186,6 @@ def _keeps(run: Run | None, name: str) -> bool:
 def _chosen(splits: Iterable[int] | None, quick: bool) -> list[int] | None:
     splits = QUICK_SPLITS if quick and splits is None else splits
     return None if splits is None else list(splits)
-
-
-def _source(job: Job) -> str | Data:
-    return GENERATED[job.dataset]() if job.dataset in GENERATED else job.dataset
 
 
 def _arguments(job: Job, experiment: str, overrides: Iterable[str], quick: bool) -> dict[str, Any]:

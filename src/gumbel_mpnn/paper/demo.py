@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gumbel_mpnn.data import demo_graph
 from gumbel_mpnn.runs import Monitor, Run, fit
 
 MODELS = ("mlp", "gcn", "gumbel-mpnn")
@@ -12,7 +11,7 @@ MODELS = ("mlp", "gcn", "gumbel-mpnn")
 
 def run_demo(runs: Path, seeds: int = 1, device: str = "auto", monitor: Monitor | None = None) -> list[Run]:
     """Every model on every split of the demo graph, all with the same budget."""
-    data = demo_graph()
     return [
-        fit(data, model, seeds=seeds, runs=runs, experiment="demo", device=device, monitor=monitor) for model in MODELS
+        fit("demo", model, seeds=seeds, runs=runs, experiment="demo", device=device, monitor=monitor)
+        for model in MODELS
     ]

@@ -177,7 +177,7 @@ def test_the_graph_of_the_demo_by_name(command):
     result = command("train", "demo", *QUICK, "--splits", "0", "--format", "json")
     shown = json.loads(result.stdout)
     assert (shown["dataset"], len(shown["runs"])) == ("demo", 1)
-    assert result.stderr.startswith("read 1000 nodes (0 without a label)")
+    assert result.stderr.startswith("gcn on demo: 1 runs")
 
 
 def test_only_the_named_features(own, csv, command):
