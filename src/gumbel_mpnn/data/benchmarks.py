@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from gumbel_mpnn.data import collection, npz, ogb, planetoid
+from gumbel_mpnn.data import npz, ogb, planetoid
 from gumbel_mpnn.data.raw import RawGraph
 from gumbel_mpnn.data.spec import Counts, DatasetSpec, File, Form, Metric
 from gumbel_mpnn.data.splits import RANDOM_PROTOCOLS
@@ -129,7 +129,7 @@ _add_heterophilous("wisconsin", (251, 450, 1_703, 5), protocol="geom-gcn")
 _SHCHUR = "github.com/EdisonLeeeee/GraphData, split github.com/cornell-zhang/Polynormer", "MIT (split: BSD-3-Clause)"
 _add_repacked("amazon-computers", (13_752, 245_861, 767, 10), "fixed-60-20-20", *_SHCHUR)
 _add_repacked(
-    "coauthor-physics", (34_493, 247_962, 8_415, 5), "fixed-60-20-20", *_SHCHUR, read=collection.read_binary_features
+    "coauthor-physics", (34_493, 247_962, 8_415, 5), "fixed-60-20-20", *_SHCHUR, read=npz.read_binary_features
 )
 _add_repacked(
     "github-musae",
@@ -145,5 +145,5 @@ _add_repacked(
     "github.com/CUAI/Non-Homophily-Large-Scale (Facebook100)",
     "none stated",
     folder="facebook100",
-    read=collection.read_facebook,
+    read=npz.read_facebook,
 )

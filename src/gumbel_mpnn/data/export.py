@@ -12,16 +12,17 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch_geometric.data import Data
+from torch import Tensor
+from torch_geometric.data import Batch, Data
 from torch_geometric.utils import is_undirected
 
-from gumbel_mpnn._util.errors import DataWarning, UserError, did_you_mean
+from gumbel_mpnn._util.errors import DataError, DataWarning, UserError, did_you_mean
 from gumbel_mpnn._util.files import suffix_of, write_atomically
 from gumbel_mpnn.data.names import check_different
 from gumbel_mpnn.data.networks import LABEL, LABEL_NAMED_BY, METRIC
 from gumbel_mpnn.data.own import GIVEN, PROBABILITY, SPLIT
-from gumbel_mpnn.data.savable import check_edges_to_save, check_nodes_to_save, count_nodes
-from gumbel_mpnn.graph import says_directed
+from gumbel_mpnn.data.validate import check_label_form
+from gumbel_mpnn.graph import check_edges, edge_index_of, says_directed
 
 SUFFIXES = (".npz", ".csv", ".graphml")
 MOST_FEATURES = 100
@@ -50,10 +51,10 @@ def save_graph(data: Data, path: str | Path) -> None:
 def graph_file(data: Data, suffix: str) -> bytes:
     """The content of the file that `save_graph` writes."""
     check_suffix(suffix)
-    check_edges_to_save(data, _EDGE_COLUMNS.values())
+    _check_edges(data)
     if suffix != ".csv":
-        check_nodes_to_save(data)
-    num_nodes, data = count_nodes(data), copy.copy(data).cpu()
+        _check_nodes(data)
+    num_nodes, data = _count_nodes(data), copy.copy(data).cpu()
     data.num_nodes = num_nodes
     names = _names(data)
     edges, columns = _edges(data)
@@ -79,6 +80,46 @@ def is_directed(data: Data) -> bool:
         return True
     attributes = [data[key] for key in _EDGE_COLUMNS.values() if data.get(key) is not None]
     return not is_undirected(data.edge_index, attributes, num_nodes=data.num_nodes)
+
+
+def _check_edges(data: Data) -> None:
+    """Raise a `DataError` unless `data` is one graph, whose edges join its nodes."""
+    if isinstance(data, Batch):
+        raise DataError("a file holds one graph, not a batch of them: save each graph of its to_data_list()")
+    edge_index = edge_index_of(data)
+    num_nodes = _count_nodes(data)
+    check_edges(edge_index, num_nodes=num_nodes)
+    for name in _EDGE_COLUMNS.values():
+        value: Tensor | None = data.get(name)
+        if value is not None and value.shape != edge_index.shape[1:]:
+            raise DataError(f"{name} must have shape [{edge_index.shape[1]}], not {list(value.shape)}")
+    ids = data.get("node_ids")
+    if ids is not None and len(ids) != num_nodes:
+        raise DataError(f"there are {len(ids)} node_ids for {num_nodes} nodes")
+
+
+def _check_nodes(data: Data) -> None:
+    """Raise a `DataError` unless features, labels and masks of `data`, where it has any, go with its nodes."""
+    num_nodes = _count_nodes(data)
+    for name in ("x", "y", "train_mask", "val_mask", "test_mask"):
+        value: Tensor | None = data.get(name)
+        if value is not None and (value.dim() == 0 or value.shape[0] != num_nodes):
+            raise DataError(f"{name} must have a row for each of {num_nodes} nodes, but has shape {list(value.shape)}")
+    if data.get("x") is not None and data.x.dim() != 2:
+        raise DataError(f"the features x must have shape [N, F], not {list(data.x.shape)}")
+    if data.get("y") is not None:
+        check_label_form(data.y)
+        classes = data.get("class_names")
+        if classes and num_nodes and int(data.y.max()) >= len(classes):
+            raise DataError(f"there are labels up to {int(data.y.max())}, but class_names for {len(classes)} classes")
+
+
+def _count_nodes(data: Data) -> int:
+    """How many nodes there are; of a graph that has labels and edges alone, PyG would not count the labels."""
+    if data.get("y") is None or data.get("x") is not None or "num_nodes" in data:
+        return int(data.num_nodes or 0)
+    ends = edge_index_of(data)
+    return max(data.y.shape[0] if data.y.dim() else 0, int(ends.max()) + 1 if ends.numel() else 0)
 
 
 def _edges(data: Data) -> tuple[NDArray[Any], Columns]:

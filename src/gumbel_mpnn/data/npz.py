@@ -5,6 +5,7 @@ from __future__ import annotations
 import zipfile
 import zlib
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from gumbel_mpnn.data.raw import Masks, RawGraph, label_hint, mask_of
 
 MOST_NODES = 2**31 - 1
 """The pairs of nodes that runs keep are 32-bit numbers."""
+
+_GENDER = 1  # the column of Facebook's local_info that is the label
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -74,6 +77,24 @@ def read_graph(paths: Sequence[Path], need_labels: bool = True) -> RawGraph:
         given=_given(arrays, path),
         directed=_directed(arrays, path),
     )
+
+
+def read_binary_features(paths: Sequence[Path]) -> RawGraph:
+    """A graph whose features are word counts, set to 0 and 1 as PyG does."""
+    graph = read_graph(paths)
+    if graph.x is None:
+        raise DataError(f"{paths[0]} has no features")
+    np.minimum(graph.x, 1, out=graph.x)  # in place: these features are large
+    return graph
+
+
+def read_facebook(paths: Sequence[Path]) -> RawGraph:
+    """A Facebook100 graph; each column of `local_info` but gender becomes one-hot, 0 (missing) being a value too."""
+    (path,) = paths
+    info = integers(read_npz(path, required=("local_info",)), "local_info", path)
+    columns = [info[:, column] for column in range(info.shape[1]) if column != _GENDER]
+    one_hot = [column[:, None] == np.unique(column) for column in columns]
+    return replace(read_graph(paths), x=np.concatenate(one_hot, axis=1, dtype=np.float32))
 
 
 def _node_ids(arrays: Arrays, num_nodes: int, path: Path) -> list[str] | None:
