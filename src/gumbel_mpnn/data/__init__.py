@@ -1,4 +1,4 @@
-"""Graphs to learn on: benchmarks by name, one's own files, and a generated one for the demo."""
+"""Data sets by name, graphs from the user's own files, split protocols and export."""
 
 from gumbel_mpnn.data.export import graph_file, save_graph
 from gumbel_mpnn.data.files import Presence, locate

@@ -1,4 +1,4 @@
-"""The table of benchmarks: names, published counts, files and who reads them."""
+"""The benchmarks that are read from files: names, published counts, files and readers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PLANETOID = f"{_GITHUB}/kimiyoung/planetoid/master/data"
 _GEOM_GCN = f"{_GITHUB}/graphdml-uiuc-jlu/geom-gcn/master/splits"
 _ARXIV = "http://snap.stanford.edu/ogb/data/nodeproppred/arxiv.zip"
 
-# The published checksums, in the format `sha256sum -c` reads when it is run in a data root.
+# The published checksums, in the format that `sha256sum -c` reads in a data root.
 _SHA256 = {
     path: digest for digest, path in map(str.split, Path(__file__).with_name("SHA256SUMS").read_text().splitlines())
 }
@@ -39,7 +39,7 @@ def _add(
     metric: Metric = "accuracy",
     split_files: tuple[File, ...] = (),
 ) -> None:
-    every = dict.fromkeys((*protocols, *RANDOM_PROTOCOLS))  # in order, each once
+    every = dict.fromkeys((*protocols, *RANDOM_PROTOCOLS))  # removes duplicates and keeps the order
     BENCHMARKS[name] = DatasetSpec(name, metric, tuple(every), *counts, source, licence, forms, split_files)
 
 
@@ -76,7 +76,7 @@ def _npz_form(file: str, directed: bool = False) -> Form:
 
 
 def _add_wikipedia(name: str, filtered: Counts, unfiltered: Counts) -> None:
-    """The name alone means the graph without the duplicated nodes that leak test labels into training."""
+    """Add a filtered graph, whose name has no suffix, and the original, whose duplicate nodes leak test labels."""
     directed = _npz_form(f"{name}_filtered_directed", directed=True)
     _add_heterophilous(name, filtered, f"{name}_filtered", more=(directed,))
     directed = _npz_form(f"{name}_directed", directed=True)

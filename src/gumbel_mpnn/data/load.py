@@ -86,7 +86,7 @@ def load(
 
 
 def choose_split(data: Data, split: int) -> None:
-    """Reduce the masks [N, S] of `data` to the masks [N] of one split."""
+    """Replace the masks [N, S] of `data` by the masks [N] of one split."""
     count = data.train_mask.shape[1]
     if not 0 <= split < count:
         raise UserError(f"there is no split {split}: this protocol has splits 0 to {count - 1}")
@@ -106,7 +106,9 @@ def _read(
         split_files = paths[len(form.files) :]
         masks = read_geom_gcn_splits(split_files) if split_files else graph.masks
         if masks is None or len(masks.train) != len(graph.y):
-            raise DataError(f"the files of protocol {protocol!r} have no masks for {len(graph.y)} nodes")
+            raise DataError(
+                f"the files of protocol {protocol!r} have no masks for {len(graph.y)} nodes: choose another protocol"
+            )
         set_masks(data, masks)
     return data
 
@@ -119,9 +121,9 @@ def _obtain(
     directed: bool,
     progress: Progress | None,
 ) -> tuple[Form, list[Path]]:
-    """The form to read and the paths of its files: one that is here, before one to be downloaded."""
+    """Return the form to read and the paths of its files, preferring files that need no download."""
     forms = [form for form in spec.forms if form.directed == directed and (form.features or not features)]
-    forms.sort(key=lambda form: form.features)  # without features the small files come first
+    forms.sort(key=lambda form: form.features)  # prefers the smaller files without features
     wanted = [(form, spec.files_for(protocol, form)) for form in forms]
     here = [pair for pair in wanted if all_found(pair[1], root)]
     downloadable = [pair for pair in wanted if all(file.url for file in pair[1])]
@@ -146,9 +148,9 @@ def _check_counts(spec: DatasetSpec, graph: RawGraph, features: bool) -> None:
         shape = (0, 0) if graph.x is None else graph.x.shape
         counts |= {"rows of features": (shape[0], spec.num_nodes), "features": (shape[1], spec.num_features)}
     wrong = [
-        f"{found} {what} where {published} are published"
-        for what, (found, published) in counts.items()
-        if found != published
+        f"{found} {what} instead of {published}" for what, (found, published) in counts.items() if found != published
     ]
     if wrong:
-        raise DataError(f"the files of data set {spec.name!r} hold {', '.join(wrong)}: they are not the published ones")
+        raise DataError(
+            f"the files of data set {spec.name!r} contain {', '.join(wrong)}: replace them by the published files"
+        )

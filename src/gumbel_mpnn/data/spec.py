@@ -1,4 +1,4 @@
-"""What is known about a benchmark before a file is opened: its counts, metric, splits, files and reader."""
+"""Specifications of data sets: counts, metric, split protocols, and the files or function they come from."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class File:
     """One file of a data set.
 
     Attributes:
-        path: where it lies under a data root, with forward slashes.
-        url: the public original; None where there is none in this form.
-        sha256: of the public original, where it is known.
-        member: the file's name inside the zip archive that `url` is; None if `url` is the file itself.
+        path: path relative to a data root, with forward slashes.
+        url: address of the public original; None if it is not published in this form.
+        sha256: checksum of the public original, if known.
+        member: name of the file inside the zip archive at `url`; None if `url` is the file itself.
     """
 
     path: str
@@ -35,7 +35,7 @@ class File:
     member: str | None = None
 
     def matches(self, path: Path) -> bool:
-        """Whether the file at `path` is the published one, as far as its checksum is known."""
+        """Whether the file at `path` has the published checksum; true if no checksum is known."""
         if self.sha256 is None:
             return True
         with path.open("rb") as content:
@@ -44,7 +44,7 @@ class File:
 
 @dataclass(frozen=True)
 class Form:
-    """One set of files a data set can be read from, and the function that reads their paths in that order."""
+    """A set of files that a data set can be read from, and the function that takes their paths in this order."""
 
     files: tuple[File, ...]
     read: Callable[[Sequence[Path]], RawGraph]

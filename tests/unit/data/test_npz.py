@@ -61,7 +61,7 @@ def test_objects_are_refused_by_name(tmp_path):
 def test_a_truncated_file_is_named(tmp_path):
     path = write_npz(tmp_path / "g.npz")
     path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(DataError, match=r"g\.npz is not a whole npz file .* truncated or altered"):
+    with pytest.raises(DataError, match=r"g\.npz is not a complete npz file .* truncated or altered"):
         read_npz(path)
 
 
@@ -70,14 +70,14 @@ def test_a_flipped_byte_is_noticed(tmp_path):
     content = bytearray(path.read_bytes())
     content[400] ^= 255
     path.write_bytes(content)
-    with pytest.raises(DataError, match=r"g\.npz is not a whole npz file"):
+    with pytest.raises(DataError, match=r"g\.npz is not a complete npz file"):
         read_npz(path)
 
 
 @pytest.mark.parametrize("content", [b"", b"not a zip file", b"\x93NUMPY"])
 def test_something_else_is_not_an_npz(tmp_path, content):
     (tmp_path / "g.npz").write_bytes(content)
-    with pytest.raises(DataError, match="not a whole npz file"):
+    with pytest.raises(DataError, match="not a complete npz file"):
         read_npz(tmp_path / "g.npz")
 
 
@@ -137,7 +137,7 @@ def test_a_number_of_nodes_that_cannot_be(tmp_path, count):
     [
         ({"num_nodes": np.array(2.5)}, "'num_nodes' of .* must hold integers, not float64"),
         ({"node_features": np.array(1.0)}, r"'node_features' of .* numbers in the shape \[N, F\]"),
-        ({}, "does not say how many nodes there are"),
+        ({}, "does not say how many nodes the graph has"),
     ],
 )
 def test_nodes_that_cannot_be_counted(tmp_path, arrays, message):

@@ -1,4 +1,4 @@
-"""Synthetic tasks that show what rewiring can and cannot do, as pure functions of their arguments and a seed."""
+"""Synthetic tasks that show what rewiring can and cannot do; they depend on their arguments and a seed only."""
 
 from gumbel_mpnn.data.tasks.bottleneck import bottleneck
 from gumbel_mpnn.data.tasks.demo import demo_graph
