@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -12,6 +12,7 @@ from torch.utils._pytree import tree_leaves
 from torch_geometric.data import Data
 
 from gumbel_mpnn.config import DataSettings, Replica, Settings, resolve
+from gumbel_mpnn.data import GeneratedSpec
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import backbones
 from gumbel_mpnn.training import Outcome, Task
@@ -77,6 +78,11 @@ def small_data(nodes: int = 24, features: int = 6, classes: int = 3, splits: int
         val_mask=part == 1,
         test_mask=part == 2,
     )
+
+
+def generated(name: str, make: Callable[[], Data]) -> GeneratedSpec:
+    """A data set called `name` that `make` generates, with its splits."""
+    return GeneratedSpec(name, "accuracy", ("fixed",), 0, 0, 0, 0, "this test", "none", make)
 
 
 def changed(data: Data, **values: Any) -> Data:

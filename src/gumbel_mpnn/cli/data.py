@@ -26,17 +26,20 @@ def data(context: typer.Context, data_root: DataRootOption = None, format: Forma
     if context.invoked_subcommand is not None:
         reject_early_format(format, context.invoked_subcommand)
         return
-    from gumbel_mpnn.data import locate, specs
+    from gumbel_mpnn.data import GeneratedSpec, locate, specs
     from gumbel_mpnn.data.files import search_roots
     from gumbel_mpnn.report import Table
 
     rows: list[list[str | int | float | None]] = []
-    for spec in specs.values():
+    for name, spec in specs.items():
         presence = locate(spec, data_root)
-        state = "present" if presence.complete else "without features" if presence.without_features else "missing"
+        if isinstance(spec, GeneratedSpec):
+            state = "generated"
+        else:
+            state = "present" if presence.complete else "without features" if presence.without_features else "missing"
         rows.append(
             [
-                spec.name,
+                name,
                 state,
                 spec.num_nodes,
                 spec.num_edges,
@@ -62,6 +65,7 @@ def show(
     format: FormatOption = OutputFormat.text,
 ) -> None:
     """Load a data set and show its size, degrees, classes and splits."""
+    from gumbel_mpnn.config.registry import normal_name
     from gumbel_mpnn.data import check, get_spec, load, locate
     from gumbel_mpnn.report import Table
 
@@ -78,7 +82,7 @@ def show(
         for part, sizes in masks.items()
     }
     payload = {
-        "name": spec.name,
+        "name": normal_name(name),
         "metric": spec.metric,
         "nodes": facts.num_nodes,
         "edges": facts.num_edges,

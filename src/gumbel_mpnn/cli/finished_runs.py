@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from gumbel_mpnn._util.errors import MissingDataError, UserError
 from gumbel_mpnn.cli.common import note
-from gumbel_mpnn.cli.own_data import DEMO, Source
+from gumbel_mpnn.cli.own_data import Source
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -41,22 +41,18 @@ def folder_of(run: str, runs: Path) -> Path:
         return index.find(run).path
 
 
-def made_graph(name: str, digest: str) -> Data | None:
-    """Return the generated graph called `name`, or None if no generated graph has that name.
+def dataset_of(name: str, digest: str) -> str | None:
+    """Return the name that `load` takes for the data set that runs record as `name`; None for own data.
 
-    The sizes of a generated task share its name. The size whose data hash is `digest` is returned, if there is one.
+    The sizes of a generated task share its name: of those it is the one whose data hash is `digest`, or else the first.
     """
-    from gumbel_mpnn.data import demo_graph
-    from gumbel_mpnn.paper.generated import GENERATED
+    from gumbel_mpnn.data import load, specs
     from gumbel_mpnn.training import data_hash
 
-    makers = {DEMO: demo_graph, **GENERATED}
-    if name not in makers:
-        return None
-    for graph in (make() for made, make in makers.items() if made == name or made.startswith(f"{name}-")):
-        if data_hash(graph) == digest:
-            return graph
-    return makers[name]()
+    names = [key for key, spec in specs.items() if spec.name == name]
+    if len(names) > 1:
+        return next((each for each in names if data_hash(load(each)) == digest), names[0])
+    return names[0] if names else None
 
 
 def training_data(folder: Path, source: Source, root: Path | None) -> Data | None:
@@ -77,7 +73,7 @@ def training_data(folder: Path, source: Source, root: Path | None) -> Data | Non
         ((digest, tables),) = found.items()
         settings = Settings.from_dict(tables)
         if source.is_own:
-            given = source.to_train_on(settings.data.undirected)
+            given: str | Data | None = source.to_train_on(settings.data.undirected)
         else:
             given = _by_name(settings.dataset, digest, root)
         try:
@@ -91,10 +87,9 @@ def training_data(folder: Path, source: Source, root: Path | None) -> Data | Non
     return None
 
 
-def _by_name(name: str, digest: str, root: Path | None) -> str | Data | None:
-    """Return the name of a data set whose files are present, or a generated graph; nothing is downloaded."""
-    from gumbel_mpnn.data import locate, specs
+def _by_name(name: str, digest: str, root: Path | None) -> str | None:
+    """Return the name of a data set that is here, without downloading anything."""
+    from gumbel_mpnn.data import get_spec, locate
 
-    if name in specs:
-        return name if locate(specs[name], root).complete else None
-    return made_graph(name, digest)
+    dataset = dataset_of(name, digest)
+    return dataset if dataset is not None and locate(get_spec(dataset), root).complete else None

@@ -19,7 +19,7 @@ from gumbel_mpnn.cli.common import (
     in_one_sentence,
     note,
 )
-from gumbel_mpnn.cli.finished_runs import folder_of, made_graph
+from gumbel_mpnn.cli.finished_runs import dataset_of, folder_of
 from gumbel_mpnn.cli.own_data import (
     EdgesOption,
     FeaturesOption,
@@ -46,7 +46,7 @@ class EdgeConvention(StrEnum):
 
 @in_one_sentence
 def measure(
-    dataset: Annotated[str | None, typer.Argument(help="Name of a data set (see `gumbel-mpnn data`), or demo.")] = None,
+    dataset: Annotated[str | None, typer.Argument(help="Name of a data set (see `gumbel-mpnn data`).")] = None,
     every: Annotated[bool, typer.Option("--all", help="Measure all data sets whose files are present.")] = False,
     run: Annotated[
         str | None,
@@ -106,13 +106,15 @@ def measure(
 
 def _measure_all(root: Path | None, convention: EdgeConvention, largest: bool, format: OutputFormat) -> None:
     """Print one row for each data set whose files are present; features are not needed."""
-    from gumbel_mpnn.data import locate, specs
+    from gumbel_mpnn.data import GeneratedSpec, locate, specs
     from gumbel_mpnn.measures import MEASURES
     from gumbel_mpnn.report import Table
 
     here: list[str] = []
     missing: list[str] = []
     for name, spec in specs.items():
+        if isinstance(spec, GeneratedSpec):
+            continue
         presence = locate(spec, root)
         (here if presence.complete or presence.without_features else missing).append(name)
     rows = []
@@ -185,7 +187,6 @@ def _learned(run: Path, given: Data | None, threshold: float, root: Path | None)
 
 def _training_graph(run: Path, given: Data | None, root: Path | None) -> Data:
     """Return the graph that the runs in `run` were trained on: `given`, or the data set read by its name."""
-    from gumbel_mpnn.data import specs
     from gumbel_mpnn.runs.query import find_records
 
     hashes = {record.settings["dataset"]: record.data_hash for record in find_records(run)}
@@ -194,10 +195,9 @@ def _training_graph(run: Path, given: Data | None, root: Path | None) -> Data:
     if given is not None:
         return given
     ((name, digest),) = hashes.items()
-    if name in specs:
-        return _load(name, root, EdgeConvention.coalesced)
-    if (made := made_graph(name, digest)) is not None:
-        return made
+    dataset = dataset_of(name, digest)
+    if dataset is not None:
+        return _load(dataset, root, EdgeConvention.coalesced)
     raise UserError(f"the runs in {run} use own data: give its files too (--nodes, --edges, --label)")
 
 

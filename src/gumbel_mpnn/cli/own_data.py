@@ -25,9 +25,6 @@ FeaturesOption = Annotated[
     str | None, typer.Option("--features", help="Own data: names of the feature columns, separated by commas.")
 ]
 
-DEMO = "demo"
-"""Name of the graph of `gumbel-mpnn demo`."""
-
 GRAPHML = (".graphml", ".graphml.gz", ".graphml.bz2", ".xml")
 """Suffixes of GraphML files."""
 
@@ -56,7 +53,7 @@ class Source:
         directed.
         """
         if self._is_by_name():
-            return self._named()
+            return str(self.dataset)
         from gumbel_mpnn.data import from_csv, from_graphml, from_npz
 
         if self._is_npz():
@@ -74,7 +71,7 @@ class Source:
     def to_measure(self, as_listed: bool) -> str | Data:
         """Return the name of the data set, or the graph of the user's files, which needs no labels and no features."""
         if self._is_by_name():
-            return self._named()
+            return str(self.dataset)
         from gumbel_mpnn.data import from_csv, from_graphml, from_npz
 
         columns: list[str] | Literal[False] = self._columns() or False
@@ -83,14 +80,6 @@ class Source:
         if self.graph is not None:
             return from_graphml(self.graph, self.label, columns, as_listed)
         return from_csv(Path(self.nodes or ""), Path(self.edges or ""), self.label, columns, as_listed=as_listed)
-
-    def _named(self) -> str | Data:
-        """Return the name of the data set, or the demo graph, which is generated."""
-        if self.dataset != DEMO:
-            return str(self.dataset)
-        from gumbel_mpnn.data import demo_graph
-
-        return demo_graph()
 
     def _is_by_name(self) -> bool:
         """Return whether a data set is named; raise a `UserError` if there is neither a name nor files, or both."""

@@ -46,7 +46,7 @@ def show(
 
     from gumbel_mpnn.config.presets import list_presets
     from gumbel_mpnn.report import Table
-    from gumbel_mpnn.runs import find_preset, make_settings
+    from gumbel_mpnn.runs import RunSpec, find_preset
     from gumbel_mpnn.training import models
 
     model = models.canonical(model)
@@ -56,7 +56,7 @@ def show(
         raise unknown_name(f"data set with a preset {preset!r} for {model!r}", dataset, known)
     if borrowed := preset_in_place(preset, dataset, model, found):
         note(borrowed)
-    settings = make_settings(Data(name=dataset), model, preset=preset).to_dict()
+    settings = RunSpec.of(Data(name=dataset), model, preset=preset).settings.to_dict()
     rows = [
         [f"{section}.{name}", str(value)]
         for section, values in settings.items()

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
     from gumbel_mpnn.data import GraphFacts
-    from gumbel_mpnn.runs import Run
+    from gumbel_mpnn.runs import Run, RunSpec
 
 
 @in_one_sentence
@@ -65,34 +65,23 @@ def train(
     convolutions add their own. Runs on own data are listed under the name of the file of nodes or of the graph.
     """
     from gumbel_mpnn.cli.progress import ProgressMonitor
-    from gumbel_mpnn.config.files import is_settings_file, merge, parse_overrides, read_settings_file
     from gumbel_mpnn.report import run_table
-    from gumbel_mpnn.runs import fit
+    from gumbel_mpnn.runs import Place, RunSpec, fit_spec
 
     if predictions is not None and predictions.is_dir():
         raise UserError(f"--predictions {predictions} is a folder: give the name of a file")
-    own_preset = read_settings_file(Path(preset)) if is_settings_file(preset) else None
-    changes = merge(own_preset, parse_overrides(overrides or ()))
-    undirected = bool(changes.get("data", {}).get("undirected", True))
-    source = Source(dataset, nodes, edges, graph, label, features).to_train_on(undirected)
-    family = None if preset == "none" else preset
-    backbone = changes.get("model", {}).get("backbone")
-    monitor = ProgressMonitor(preface=_what_was_read(source, undirected, model, family, backbone))
+    spec = RunSpec.of(
+        Source(dataset, nodes, edges, graph, label, features).to_train_on,
+        model,
+        splits=None if splits is None else parse_range(splits),
+        seeds=seeds,
+        preset=None if preset == "none" else preset,
+        overrides=overrides or (),
+        root=data_root,
+    )
+    monitor = ProgressMonitor(preface=_what_was_read(spec))
     try:
-        run = fit(
-            source,
-            model,
-            splits=None if splits is None else parse_range(splits),
-            seeds=seeds,
-            preset=family,
-            overrides=overrides or (),
-            runs=runs,
-            experiment=experiment,
-            root=data_root,
-            device=device,
-            monitor=monitor,
-            models=predictions is not None,
-        )
+        run = fit_spec(spec, Place(runs, experiment, device, monitor=monitor, models=predictions is not None))
     finally:
         monitor.close()
     if predictions is not None:
@@ -102,24 +91,21 @@ def train(
     note(f"runs are in {run.folder.path}")
 
 
-def _what_was_read(source: str | Data, undirected: bool, model: str, preset: str | None, backbone: str | None) -> str:
+def _what_was_read(spec: RunSpec) -> str:
     """Return a sentence about the data or the preset, which shows the user misread columns or missing presets."""
     from gumbel_mpnn.config.files import is_settings_file
-    from gumbel_mpnn.data import check, get_spec
-    from gumbel_mpnn.runs import find_preset
-    from gumbel_mpnn.training import models
+    from gumbel_mpnn.data import check
 
-    if not isinstance(source, str):
-        facts = check(source)
+    if not isinstance(spec.dataset, str):
+        facts = check(spec.dataset)
         return (
             f"read {facts.num_nodes} nodes ({facts.num_unlabelled} without a label),"
-            f" {_edges_in_words(source, facts, undirected)}, {source.num_features} features,"
-            f" {facts.num_classes} classes"
+            f" {_edges_in_words(spec.dataset, facts, spec.settings.data.undirected)},"
+            f" {spec.dataset.num_features} features, {facts.num_classes} classes"
         )
-    if preset is None or is_settings_file(preset):
+    if spec.asked_preset is None or is_settings_file(spec.asked_preset):
         return ""
-    name, model = get_spec(source).name, models.canonical(model)
-    return preset_in_place(preset, name, model, find_preset(preset, name, model, backbone))
+    return preset_in_place(str(spec.asked_preset), spec.settings.dataset, spec.settings.model, spec.preset)
 
 
 def _edges_in_words(data: Data, facts: GraphFacts, undirected: bool) -> str:

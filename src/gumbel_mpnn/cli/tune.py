@@ -50,34 +50,29 @@ def tune(
 ) -> None:
     """Try settings at random and list them by validation result. Test results are not used and not shown."""
     from gumbel_mpnn.cli.progress import ProgressMonitor
-    from gumbel_mpnn.config.files import is_settings_file, merge, read_settings_file
+    from gumbel_mpnn.config.files import merge, read_settings_file
     from gumbel_mpnn.report import Table
+    from gumbel_mpnn.runs import Place, RunSpec
     from gumbel_mpnn.runs.tuning import choices, search
 
     tables = merge(read_settings_file(space))
     if not choices(tables):
         raise UserError(f"{space} contains nothing to search: give at least one setting a list of values")
-    own_preset = read_settings_file(Path(preset)) if is_settings_file(preset) else None
-    undirected = merge(own_preset, tables).get("data", {}).get("undirected", True)
+    tried = tables.get("data", {}).get("undirected", True)
     # Directions are read if any trial needs them; trials on undirected graphs ignore them.
-    in_every_trial = all(undirected) if isinstance(undirected, list) else bool(undirected)
-    source = Source(dataset, nodes, edges, graph, label, features).to_train_on(in_every_trial)
+    never_directed = all(tried) if isinstance(tried, list) else bool(tried)
+    source = Source(dataset, nodes, edges, graph, label, features)
+    spec = RunSpec.of(
+        lambda undirected: source.to_train_on(undirected and never_directed),
+        model,
+        splits=None if splits is None else parse_range(splits),
+        seeds=seeds,
+        preset=None if preset == "none" else preset,
+        root=data_root,
+    )
     monitor = ProgressMonitor(show_test=False)
     try:
-        found = search(
-            source,
-            model,
-            tables,
-            trials=trials,
-            seed=seed,
-            preset=None if preset == "none" else preset,
-            splits=None if splits is None else parse_range(splits),
-            seeds=seeds,
-            runs=runs,
-            root=data_root,
-            device=device,
-            monitor=monitor,
-        )
+        found = search(spec, tables, trials=trials, seed=seed, place=Place(runs, device=device, monitor=monitor))
     finally:
         monitor.close()
     rows = [[*_figures(trial), *map(_cell, trial.chosen.values())] for trial in found]

@@ -1,20 +1,26 @@
-"""Graphs to learn on: benchmarks by name, one's own files, and a generated one for the demo."""
+"""Data sets by name, graphs from the user's own files, split protocols and export."""
 
-from gumbel_mpnn.data.benchmarks import get_spec, specs
 from gumbel_mpnn.data.export import graph_file, save_graph
 from gumbel_mpnn.data.files import Presence, locate
-from gumbel_mpnn.data.load import choose_split, load
+from gumbel_mpnn.data.load import choose_split, get_spec, load, specs
 from gumbel_mpnn.data.networks import from_graphml, from_networkx
 from gumbel_mpnn.data.own import from_npz
-from gumbel_mpnn.data.spec import DatasetSpec
+from gumbel_mpnn.data.spec import DatasetSpec, GeneratedSpec
 from gumbel_mpnn.data.splits import add_splits, check_masks
-from gumbel_mpnn.data.synthetic import demo_graph
 from gumbel_mpnn.data.tables import from_csv
-from gumbel_mpnn.data.tasks import add_noise_edges, bottleneck, leaf_count, mixture_neighborhoods, tree_neighbors_match
+from gumbel_mpnn.data.tasks import (
+    add_noise_edges,
+    bottleneck,
+    demo_graph,
+    leaf_count,
+    mixture_neighborhoods,
+    tree_neighbors_match,
+)
 from gumbel_mpnn.data.validate import GraphFacts, check
 
 __all__ = [
     "DatasetSpec",
+    "GeneratedSpec",
     "GraphFacts",
     "Presence",
     "add_noise_edges",

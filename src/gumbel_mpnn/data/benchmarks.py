@@ -1,4 +1,4 @@
-"""The table of benchmarks: names, published counts, files and who reads them."""
+"""The benchmarks that are read from files: names, published counts, files and readers."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from gumbel_mpnn._util.errors import unknown_name
-from gumbel_mpnn.config.registry import normal_name
-from gumbel_mpnn.data import collection, npz, ogb, planetoid
+from gumbel_mpnn.data import npz, ogb, planetoid
 from gumbel_mpnn.data.raw import RawGraph
-from gumbel_mpnn.data.spec import DatasetSpec, File, Form, Metric
+from gumbel_mpnn.data.spec import Counts, DatasetSpec, File, Form, Metric
 from gumbel_mpnn.data.splits import RANDOM_PROTOCOLS
 
 _GITHUB = "https://raw.githubusercontent.com"
@@ -19,22 +17,12 @@ _PLANETOID = f"{_GITHUB}/kimiyoung/planetoid/master/data"
 _GEOM_GCN = f"{_GITHUB}/graphdml-uiuc-jlu/geom-gcn/master/splits"
 _ARXIV = "http://snap.stanford.edu/ogb/data/nodeproppred/arxiv.zip"
 
-# The published checksums, in the format `sha256sum -c` reads when it is run in a data root.
+# The published checksums, in the format that `sha256sum -c` reads in a data root.
 _SHA256 = {
     path: digest for digest, path in map(str.split, Path(__file__).with_name("SHA256SUMS").read_text().splitlines())
 }
 
-Counts = tuple[int, int, int, int]  # nodes, edges, features, classes
-
-specs: dict[str, DatasetSpec] = {}
-
-
-def get_spec(name: str) -> DatasetSpec:
-    """The data set called `name`, without regard to case, `_` and `-`."""
-    known = specs.get(normal_name(name))
-    if known is None:
-        raise unknown_name("data set", name, specs)
-    return known
+BENCHMARKS: dict[str, DatasetSpec] = {}
 
 
 def _file(path: str, url: str | None = None, member: str | None = None) -> File:
@@ -51,8 +39,8 @@ def _add(
     metric: Metric = "accuracy",
     split_files: tuple[File, ...] = (),
 ) -> None:
-    every = dict.fromkeys((*protocols, *RANDOM_PROTOCOLS))  # in order, each once
-    specs[name] = DatasetSpec(name, metric, tuple(every), *counts, source, licence, forms, split_files)
+    every = dict.fromkeys((*protocols, *RANDOM_PROTOCOLS))  # removes duplicates and keeps the order
+    BENCHMARKS[name] = DatasetSpec(name, metric, tuple(every), *counts, source, licence, forms, split_files)
 
 
 def _add_planetoid(name: str, counts: Counts) -> None:
@@ -88,7 +76,7 @@ def _npz_form(file: str, directed: bool = False) -> Form:
 
 
 def _add_wikipedia(name: str, filtered: Counts, unfiltered: Counts) -> None:
-    """The name alone means the graph without the duplicated nodes that leak test labels into training."""
+    """Add a filtered graph, whose name has no suffix, and the original, whose duplicate nodes leak test labels."""
     directed = _npz_form(f"{name}_filtered_directed", directed=True)
     _add_heterophilous(name, filtered, f"{name}_filtered", more=(directed,))
     directed = _npz_form(f"{name}_directed", directed=True)
@@ -141,7 +129,7 @@ _add_heterophilous("wisconsin", (251, 450, 1_703, 5), protocol="geom-gcn")
 _SHCHUR = "github.com/EdisonLeeeee/GraphData, split github.com/cornell-zhang/Polynormer", "MIT (split: BSD-3-Clause)"
 _add_repacked("amazon-computers", (13_752, 245_861, 767, 10), "fixed-60-20-20", *_SHCHUR)
 _add_repacked(
-    "coauthor-physics", (34_493, 247_962, 8_415, 5), "fixed-60-20-20", *_SHCHUR, read=collection.read_binary_features
+    "coauthor-physics", (34_493, 247_962, 8_415, 5), "fixed-60-20-20", *_SHCHUR, read=npz.read_binary_features
 )
 _add_repacked(
     "github-musae",
@@ -157,5 +145,5 @@ _add_repacked(
     "github.com/CUAI/Non-Homophily-Large-Scale (Facebook100)",
     "none stated",
     folder="facebook100",
-    read=collection.read_facebook,
+    read=npz.read_facebook,
 )

@@ -1,7 +1,7 @@
-"""Which column of a table or attribute of a graph is meant: names are the same whatever their case and blanks around.
+"""Matching names of columns and attributes, ignoring case and surrounding blanks.
 
-Names come as a mapping from what a column is called in the program to what is written: they differ where two columns
-are written alike.
+Names are given as a mapping from the internal name to the name in the file. The two differ if a file has two columns of
+the same name.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from gumbel_mpnn._util.errors import DataError
 
 
 def known_name(where: str, what: str, names: Mapping[str, str], wanted: str) -> str | None:
-    """The one that is called so; None where there is none, and a `DataError` where there are several."""
+    """Return the name that matches `wanted`, or None; raise a `DataError` if several match."""
     return _only(where, what, same_names(names, wanted))
 
 
 def chosen_name(where: str, what: str, names: Mapping[str, str], wanted: str) -> str | None:
-    """The one that a person has named: first the one written just so, then whatever the case and the blanks around."""
+    """Return the name that the user asked for, or None; an exact match takes precedence."""
     same = (
         {name: written for name, written in names.items() if written == wanted},
         {name: written for name, written in names.items() if name == wanted},
@@ -27,16 +27,16 @@ def chosen_name(where: str, what: str, names: Mapping[str, str], wanted: str) ->
 
 
 def same_names(names: Mapping[str, str], wanted: str) -> dict[str, str]:
-    """All that are called so."""
+    """Return all names that match `wanted`."""
     return {name: written for name, written in names.items() if _plain(written) == _plain(wanted)}
 
 
 def _only(where: str, what: str, found: Mapping[str, str]) -> str | None:
     if len(found) > 1:
         names = " and ".join(map(repr, found.values()))
-        raise DataError(f"{where} has the {what} {names}, of which only one can be taken: rename or delete the others")
+        raise DataError(f"{where} has the {what} {names}, of which only one can be used: rename or delete the others")
     return next(iter(found), None)
 
 
 def _plain(name: str) -> str:
-    return str(name).strip().casefold()  # NetworkX lets attributes be called anything, 0 too
+    return str(name).strip().casefold()  # in NetworkX the name of an attribute can be any object, for example 0

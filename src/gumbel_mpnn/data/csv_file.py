@@ -1,4 +1,4 @@
-"""One CSV file: the names in its header, its cells as text or numbers, and the lines that they stand on."""
+"""Reading one CSV file: its header, its cells as text or numbers, and their line numbers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Header = Mapping[str, str]
-"""The columns of a file, by their name in its table, and as they are written: a second `x` is `x.1` in the table."""
+"""Maps the name of each column in the table to its name in the file: pandas calls a second `x` `x.1`."""
 
 _NO_NUMBER = ["", "nan", "NaN", "NA", "null"]
 _HEADER_LINES = 1
@@ -23,21 +23,21 @@ _DECIMAL = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
 
 
 def read_header(path: str | Path) -> Header:
-    """The columns of a file."""
+    """Read the names of the columns."""
     header = dict(zip(_parse(path, nrows=0), _parse(path, nrows=1, header=None, dtype=str).iloc[0], strict=True))
     for separator, word in _OTHER_SEPARATORS.items():
         if len(header) == 1 and separator in next(iter(header)):
-            raise DataError(f"the cells of {path} have {word} between them: write it with commas")
+            raise DataError(f"the cells of {path} are separated by {word}: use commas")
     return header
 
 
 def known_column(path: str | Path, header: Header, name: str) -> str | None:
-    """The column that is called so, whatever its case and the blanks around it; None where there is none."""
+    """Return the column that matches `name`, ignoring case and surrounding blanks, or None."""
     return known_name(str(path), "columns", header, name)
 
 
 def check_column(path: str | Path, header: Header, name: str) -> str:
-    """The column that a person has named: the one written so or, without one, in other case or with blanks around."""
+    """Return the column that the user asked for, or raise a `DataError`; an exact match takes precedence."""
     found = chosen_name(str(path), "columns", header, name)
     if found is None:
         like_data = any(map(_DECIMAL.fullmatch, header))
@@ -47,19 +47,19 @@ def check_column(path: str | Path, header: Header, name: str) -> str:
 
 
 def read_table(path: str | Path, header: Header, text: Sequence[str]) -> pd.DataFrame:
-    """The table, `text` columns as they are and the others as numbers where they can be; blank lines are left out."""
+    """Read the table without blank lines; columns other than `text` are converted to numbers if possible."""
     import pandas as pd
 
     no_number = {name: _NO_NUMBER for name in header if name not in text}
     table = _parse(path, dtype=dict.fromkeys(text, str), na_values=no_number)
     if not isinstance(table.index, pd.RangeIndex):
-        raise DataError(f"the lines of {path} have more cells than its header names")
+        raise DataError(f"the lines of {path} have more cells than its header: add the missing column names")
     blank = (table.isna() | (table == "")).all(axis=1)
-    return table[~blank].infer_objects()  # the index still tells the line
+    return table[~blank].infer_objects()  # the index still gives the line number
 
 
 def line_of(row: Any) -> int:
-    """The line of the file on which the row with this index stands."""
+    """Return the line number of the row with this index."""
     return int(row) + 1 + _HEADER_LINES
 
 
@@ -69,15 +69,15 @@ def _parse(path: str | Path, **options: Any) -> pd.DataFrame:
     try:
         table: pd.DataFrame = pd.read_csv(
             path,
-            keep_default_na=False,  # a node may well be called NA
+            keep_default_na=False,  # NA can be the name of a node
             skipinitialspace=True,
             skip_blank_lines=False,  # so that row and line numbers agree
             **options,
         )
     except FileNotFoundError:
-        raise DataError(f"there is no file {path}") from None
+        raise DataError(f"there is no file {path}: check the path") from None
     except UnicodeError as error:
-        raise DataError(f"{path} is not written in UTF-8: save it as UTF-8") from error
+        raise DataError(f"{path} is not encoded in UTF-8: save it as UTF-8") from error
     except (ValueError, OSError) as error:  # pandas' parser errors are ValueErrors
-        raise DataError(f"{path} is not a readable CSV file ({str(error).strip()})") from error
+        raise DataError(f"{path} cannot be read as CSV ({str(error).strip()})") from error
     return table

@@ -1,4 +1,4 @@
-"""Downloads that are either whole, verified and in place, or leave nothing behind."""
+"""Downloads that either end with complete, verified files or leave nothing behind."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TIMEOUT_SECONDS = 30
 
 
 def download(files: Sequence[File], folder: Path, progress: Progress | None = None) -> None:
-    """Put each file, from its public original, at its path under `folder`; network trouble is an `OSError`."""
+    """Download the public original of each file to its path under `folder`; network errors are `OSError`s."""
     archives: dict[str, list[File]] = {}
     for file in files:
         if file.url is None:
@@ -41,7 +41,7 @@ def download(files: Sequence[File], folder: Path, progress: Progress | None = No
 
 @contextmanager
 def _downloaded(url: str, folder: Path, progress: Progress | None) -> Iterator[Path]:
-    """A temporary file in `folder` with all of `url`; it is gone afterwards, whatever happens, unless moved away."""
+    """Download `url` to a temporary file in `folder`, which is deleted on exit unless it was moved."""
     with urllib.request.urlopen(url, timeout=_TIMEOUT_SECONDS) as response:
         with naming(folder):
             folder.mkdir(parents=True, exist_ok=True)
@@ -56,7 +56,7 @@ def _downloaded(url: str, folder: Path, progress: Progress | None) -> Iterator[P
                     done += len(chunk)
                     if progress is not None:
                         progress(done, total)
-            if total is not None and done != total:  # read() does not say that the other side hung up
+            if total is not None and done != total:  # read() does not report a closed connection
                 raise OSError(f"{url} broke off after {done} of {total} bytes")
             yield part
         finally:
@@ -64,9 +64,9 @@ def _downloaded(url: str, folder: Path, progress: Progress | None) -> Iterator[P
 
 
 def _unpack(archive: Path, url: str, files: Sequence[File], unpacked: Path, folder: Path) -> None:
-    """Move the wanted members into place once all are unpacked and verified.
+    """Unpack and verify the members of an archive, then move all of them into place.
 
-    Members are asked for by the names we know, so nothing the archive calls its files decides where bytes are written.
+    Members are looked up by known names, so the names in the archive never decide where files are written.
     """
     try:
         with zipfile.ZipFile(archive) as contents:
@@ -75,14 +75,14 @@ def _unpack(archive: Path, url: str, files: Sequence[File], unpacked: Path, fold
                     shutil.copyfileobj(member, out)
                 _check(unpacked / str(number), file)
     except (KeyError, zipfile.BadZipFile, zlib.error, EOFError) as error:
-        raise DataError(f"{url} did not give the expected zip archive ({error}): try again later") from error
+        raise DataError(f"{url} did not return the expected zip archive ({error}): try again later") from error
     for number, file in enumerate(files):
         _move(unpacked / str(number), folder / file.path)
 
 
 def _check(part: Path, file: File) -> None:
     if not file.matches(part):
-        raise DataError(f"{file.url} did not give the published {file.path} (its sha256 differs): try again later")
+        raise DataError(f"{file.url} did not return the published {file.path} (its sha256 differs): try again later")
 
 
 def _move(part: Path, target: Path) -> None:

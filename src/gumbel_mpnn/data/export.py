@@ -1,4 +1,4 @@
-"""Writing a graph to a file that other programs, and the readers of this package, read."""
+"""Writing graphs to npz, CSV and GraphML files, which this package and other programs can read."""
 
 from __future__ import annotations
 
@@ -12,48 +12,49 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch_geometric.data import Data
+from torch import Tensor
+from torch_geometric.data import Batch, Data
 from torch_geometric.utils import is_undirected
 
-from gumbel_mpnn._util.errors import DataWarning, UserError, did_you_mean
+from gumbel_mpnn._util.errors import DataError, DataWarning, UserError, did_you_mean
 from gumbel_mpnn._util.files import suffix_of, write_atomically
 from gumbel_mpnn.data.names import check_different
 from gumbel_mpnn.data.networks import LABEL, LABEL_NAMED_BY, METRIC
 from gumbel_mpnn.data.own import GIVEN, PROBABILITY, SPLIT
-from gumbel_mpnn.data.savable import check_edges_to_save, check_nodes_to_save, count_nodes
-from gumbel_mpnn.graph import says_directed
+from gumbel_mpnn.data.validate import check_label_form
+from gumbel_mpnn.graph import check_edges, edge_index_of, says_directed
 
 SUFFIXES = (".npz", ".csv", ".graphml")
 MOST_FEATURES = 100
-"""More features than this are left out of GraphML, where each number of each node is a line of its own."""
+"""Maximum number of features in a GraphML file, which needs a line for each number of each node."""
 PARTS = ("train", "val", "test")
 
 Columns = dict[str, NDArray[Any]]
 
 
 def save_graph(data: Data, path: str | Path) -> None:
-    """Write a graph such as `run.rewire()` gives, to be read by `from_npz`, `from_csv` or `from_graphml` again.
+    """Write a graph, for example the result of `run.rewire()`, to a file.
 
-    Edges are written once each unless their direction matters, with `edge_weight`, `edge_probability` and `edge_origin`
-    where there are any, as `weight`, `probability` and `given`. A CSV file has the edges alone; npz and GraphML have
-    nodes without edges too, and features, labels and splits (of GraphML only a single one). The label is called `label`
-    in GraphML, and the file says so.
+    The file can be read with `from_npz`, `from_csv` or `from_graphml`. An undirected edge is written once. The edge
+    attributes `edge_weight`, `edge_probability` and `edge_origin` are written as `weight`, `probability` and `given`.
+    A CSV file contains only the edges. Npz and GraphML files also contain isolated nodes, features, labels and splits,
+    of which GraphML can hold a single one. The label attribute in GraphML is `label`, and the file records this.
 
     Args:
-        data: Any graph; `node_ids` and `class_names` are used where it has them.
-        path: A file called `.npz`, `.csv` or `.graphml`; written whole or not at all.
+        data: the graph; `node_ids` and `class_names` are used if present.
+        path: path that ends in `.npz`, `.csv` or `.graphml`. The file is written completely or not at all.
     """
     path = Path(path)
     write_atomically(path, graph_file(data, suffix_of(path)))
 
 
 def graph_file(data: Data, suffix: str) -> bytes:
-    """The content of the file that `save_graph` writes."""
+    """Return the content of the file that `save_graph` writes."""
     check_suffix(suffix)
-    check_edges_to_save(data, _EDGE_COLUMNS.values())
+    _check_edges(data)
     if suffix != ".csv":
-        check_nodes_to_save(data)
-    num_nodes, data = count_nodes(data), copy.copy(data).cpu()
+        _check_nodes(data)
+    num_nodes, data = _count_nodes(data), copy.copy(data).cpu()
     data.num_nodes = num_nodes
     names = _names(data)
     edges, columns = _edges(data)
@@ -66,7 +67,7 @@ def graph_file(data: Data, suffix: str) -> bytes:
 
 
 def check_suffix(suffix: str) -> None:
-    """Raise a `UserError` unless a graph can be written to files of this kind."""
+    """Raise a `UserError` if a graph cannot be written to files with this suffix."""
     if suffix not in SUFFIXES:
         raise UserError(
             f"cannot write a graph as {suffix or 'a file without a suffix'!r}: {did_you_mean(suffix, SUFFIXES)}"
@@ -74,15 +75,55 @@ def check_suffix(suffix: str) -> None:
 
 
 def is_directed(data: Data) -> bool:
-    """Whether the graph says so (`undirected`), or some edge has no reverse, or one of another weight or origin."""
+    """Whether `data.undirected` is false, or an edge has no reverse with the same weight, probability and origin."""
     if says_directed(data):
         return True
     attributes = [data[key] for key in _EDGE_COLUMNS.values() if data.get(key) is not None]
     return not is_undirected(data.edge_index, attributes, num_nodes=data.num_nodes)
 
 
+def _check_edges(data: Data) -> None:
+    """Raise a `DataError` if `data` is a batch, or its edges or node ids do not match its nodes."""
+    if isinstance(data, Batch):
+        raise DataError("a file holds one graph, not a batch: save each graph of data.to_data_list()")
+    edge_index = edge_index_of(data)
+    num_nodes = _count_nodes(data)
+    check_edges(edge_index, num_nodes=num_nodes)
+    for name in _EDGE_COLUMNS.values():
+        value: Tensor | None = data.get(name)
+        if value is not None and value.shape != edge_index.shape[1:]:
+            raise DataError(f"{name} must have shape [{edge_index.shape[1]}], not {list(value.shape)}")
+    ids = data.get("node_ids")
+    if ids is not None and len(ids) != num_nodes:
+        raise DataError(f"there are {len(ids)} node_ids for {num_nodes} nodes: give one per node")
+
+
+def _check_nodes(data: Data) -> None:
+    """Raise a `DataError` if features, labels or masks of `data` do not match its nodes."""
+    num_nodes = _count_nodes(data)
+    for name in ("x", "y", "train_mask", "val_mask", "test_mask"):
+        value: Tensor | None = data.get(name)
+        if value is not None and (value.dim() == 0 or value.shape[0] != num_nodes):
+            raise DataError(f"{name} must have {num_nodes} rows, one per node, but has shape {list(value.shape)}")
+    if data.get("x") is not None and data.x.dim() != 2:
+        raise DataError(f"the features x must have shape [N, F], not {list(data.x.shape)}")
+    if data.get("y") is not None:
+        check_label_form(data.y)
+        classes = data.get("class_names")
+        if classes and num_nodes and int(data.y.max()) >= len(classes):
+            raise DataError(f"there are labels up to {int(data.y.max())}, but class_names for {len(classes)} classes")
+
+
+def _count_nodes(data: Data) -> int:
+    """Return the number of nodes; PyG does not look at `y` if a graph has only labels and edges."""
+    if data.get("y") is None or data.get("x") is not None or "num_nodes" in data:
+        return int(data.num_nodes or 0)
+    ends = edge_index_of(data)
+    return max(data.y.shape[0] if data.y.dim() else 0, int(ends.max()) + 1 if ends.numel() else 0)
+
+
 def _edges(data: Data) -> tuple[NDArray[Any], Columns]:
-    """The edges [E, 2], both directions as one where they are the same, and what is known of each."""
+    """Return the edges [E, 2], undirected ones once, and their attributes."""
     index = data.edge_index.numpy()
     once = np.ones(index.shape[1], dtype=bool) if is_directed(data) else index[0] <= index[1]
     found = {name: data.get(key) for name, key in _EDGE_COLUMNS.items()}
@@ -121,7 +162,7 @@ def _graphml(data: Data, names: list[str], edges: NDArray[Any], columns: Columns
     try:
         import networkx as nx
     except ImportError:
-        raise UserError("writing GraphML needs the package networkx: install it, or write .csv or .npz") from None
+        raise UserError("writing GraphML needs networkx: pip install networkx, or write .csv or .npz") from None
     graph = nx.DiGraph() if is_directed(data) else nx.Graph()
     if data.get("y") is not None:
         graph.graph[LABEL_NAMED_BY] = LABEL
@@ -137,7 +178,7 @@ def _graphml(data: Data, names: list[str], edges: NDArray[Any], columns: Columns
 
 
 def _node_attributes(data: Data) -> list[dict[str, Any]]:
-    """Label, split and features of every node, where there are any."""
+    """Return the label, split and features of every node, as far as the graph has them."""
     nodes: list[dict[str, Any]] = [{} for _ in range(int(data.num_nodes or 0))]
     if data.get("y") is not None:
         classes = data.get("class_names")
@@ -147,7 +188,7 @@ def _node_attributes(data: Data) -> list[dict[str, Any]]:
     splits = {part: data[f"{part}_mask"] for part in PARTS if data.get(f"{part}_mask") is not None}
     if any(mask.dim() > 1 and mask.shape[1] > 1 for mask in splits.values()):
         warnings.warn(
-            "the splits are left out of the GraphML file, which holds one at most: write .npz to keep them",
+            "the GraphML file is written without splits, since it can hold only one: write .npz to keep them",
             DataWarning,
             stacklevel=5,
         )
@@ -158,7 +199,7 @@ def _node_attributes(data: Data) -> list[dict[str, Any]]:
     if data.get("x") is not None:
         if data.x.shape[1] > MOST_FEATURES:
             warnings.warn(
-                f"the {data.x.shape[1]} features are left out of the GraphML file, which would be very large: "
+                f"the GraphML file is written without the {data.x.shape[1]} features, which would make it very large: "
                 "write .npz to keep them",
                 DataWarning,
                 stacklevel=5,
@@ -176,7 +217,7 @@ def _dense(data: Data) -> NDArray[Any]:
 
 
 def _names(data: Data) -> list[str]:
-    """What each node is called in a file."""
+    """Return the name of each node in the file."""
     ids = data.get("node_ids")
     names = [str(name) for name in (range(int(data.num_nodes or 0)) if ids is None else ids)]
     check_different(names, "the graph")

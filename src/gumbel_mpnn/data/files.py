@@ -1,4 +1,4 @@
-"""Finding the files of a data set under a data root, and fetching those that are nowhere."""
+"""Finding the files of a data set in the data folders, and downloading missing ones."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from pathlib import Path
 from gumbel_mpnn._util.errors import DataError, MissingDataError
 from gumbel_mpnn._util.files import cache_root
 from gumbel_mpnn.data.download import Progress, download
-from gumbel_mpnn.data.spec import DatasetSpec, File
+from gumbel_mpnn.data.spec import AnySpec, File, GeneratedSpec
 
 ENVIRONMENT_VARIABLE = "GUMBEL_MPNN_DATA"
 
 
 @dataclass(frozen=True)
 class Presence:
-    """What a plain load of a data set finds on this machine.
+    """Which files of a data set are present on this machine.
 
     Attributes:
-        found: path under the root → where the file lies.
-        missing: files that are under no root.
-        folder: where a person would put the missing ones.
-        without_features: whether the files that `features=False` is content with are here.
+        found: maps the path relative to the data root to the path of the file.
+        missing: files that were not found in any folder.
+        folder: folder in which the user can put missing files.
+        without_features: whether the files needed for `load(..., features=False)` are present.
     """
 
     found: dict[str, Path]
@@ -34,7 +34,7 @@ class Presence:
 
     @property
     def complete(self) -> bool:
-        """Whether nothing is missing."""
+        """Whether all files are present."""
         return not self.missing
 
     @property
@@ -44,23 +44,25 @@ class Presence:
 
 
 def search_roots(root: str | Path | None = None) -> list[Path]:
-    """The folders that are searched, in order: `root`, the environment variable's, the cache."""
+    """Return the folders to search, in order: `root`, the one named by GUMBEL_MPNN_DATA, the cache."""
     named = (root, os.environ.get(ENVIRONMENT_VARIABLE))
     return [*(Path(folder).expanduser() for folder in named if folder), cache_root()]
 
 
 def find(file: File, root: str | Path | None = None) -> Path | None:
-    """Where the file lies, or None."""
+    """Return the path of the file, or None if it was not found."""
     return next((folder / file.path for folder in search_roots(root) if (folder / file.path).is_file()), None)
 
 
 def all_found(files: Sequence[File], root: str | Path | None = None) -> bool:
-    """Whether none of the files is missing."""
+    """Whether all of the files are present."""
     return all(find(file, root) for file in files)
 
 
-def locate(spec: DatasetSpec, root: str | Path | None = None) -> Presence:
-    """Which files of the data set are present, which are missing, and where they belong."""
+def locate(spec: AnySpec, root: str | Path | None = None) -> Presence:
+    """Find out which files of a data set are present and which are missing; a generated one needs none."""
+    if isinstance(spec, GeneratedSpec):
+        return Presence({}, (), search_roots(root)[0], without_features=True)
     files = spec.files_for(spec.protocols[0], spec.forms[0])
     paths = {file.path: find(file, root) for file in files}
     return Presence(
@@ -74,13 +76,13 @@ def locate(spec: DatasetSpec, root: str | Path | None = None) -> Presence:
 def obtain(
     name: str, files: Sequence[File], root: str | Path | None = None, progress: Progress | None = None
 ) -> list[Path]:
-    """The paths of the files, in order, after downloading what is missing and verifying what has a checksum.
+    """Return the paths of files, after downloading missing ones and verifying checksums.
 
     Args:
-        name: of the data set, for messages.
-        files: what is wanted.
-        root: the folder to search first.
-        progress: called with the bytes done and the bytes expected, where that is known, during a download.
+        name: name of the data set, for error messages.
+        files: the files to find.
+        root: folder to search first.
+        progress: called during a download with the number of bytes done and the number expected, or None if unknown.
     """
     missing = [file for file in files if find(file, root) is None]
     if missing:
@@ -103,11 +105,11 @@ def obtain(
 def _verified(file: File, root: str | Path | None) -> Path:
     path = find(file, root)
     if path is None:
-        raise MissingDataError(f"{file.path} has gone while it was being read: load again")
+        raise MissingDataError(f"{file.path} disappeared while it was being read: load the data set again")
     try:
         genuine = file.matches(path)
     except OSError as error:
-        raise DataError(f"{path} cannot be read ({error.strerror})") from error
+        raise DataError(f"{path} cannot be read ({error.strerror}): check its permissions") from error
     if not genuine:
         raise DataError(
             f"{path} is not the published file (its sha256 differs), so it is truncated or altered: delete it"

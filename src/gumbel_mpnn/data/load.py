@@ -1,4 +1,4 @@
-"""Benchmarks by name."""
+"""All data sets by name: benchmarks, which are read from files, and graphs that are generated."""
 
 from __future__ import annotations
 
@@ -7,15 +7,28 @@ from pathlib import Path
 import torch
 from torch_geometric.data import Data
 
-from gumbel_mpnn._util.errors import DataError, MissingDataError, UserError
-from gumbel_mpnn.data.benchmarks import get_spec
+from gumbel_mpnn._util.errors import DataError, MissingDataError, UserError, unknown_name
+from gumbel_mpnn.config.registry import normal_name
+from gumbel_mpnn.data.benchmarks import BENCHMARKS
 from gumbel_mpnn.data.download import Progress
 from gumbel_mpnn.data.files import all_found, locate, obtain
+from gumbel_mpnn.data.generated import GENERATED
 from gumbel_mpnn.data.planetoid import read_geom_gcn_splits
-from gumbel_mpnn.data.raw import Masks, RawGraph, count_edges, set_edges, set_masks
-from gumbel_mpnn.data.spec import DatasetSpec, Form
+from gumbel_mpnn.data.raw import RawGraph, count_edges, set_edges, set_masks
+from gumbel_mpnn.data.spec import AnySpec, DatasetSpec, Form, GeneratedSpec
 from gumbel_mpnn.data.splits import RANDOM_PROTOCOLS, random_masks
 from gumbel_mpnn.graph import check_edges
+
+specs: dict[str, AnySpec] = {**BENCHMARKS, **GENERATED}
+"""Every data set under the name that `load` takes."""
+
+
+def get_spec(name: str) -> AnySpec:
+    """Return the data set called `name`, ignoring case and the difference between `_` and `-`."""
+    known = specs.get(normal_name(name))
+    if known is None:
+        raise unknown_name("data set", name, specs)
+    return known
 
 
 def load(
@@ -30,38 +43,42 @@ def load(
     progress: Progress | None = None,
     as_listed: bool = False,
 ) -> Data:
-    """A benchmark as a plain `Data`, from the first folder that has its files, downloaded if none has.
+    """Load a data set by name as a plain `Data`.
 
-    Searched are `root`, the folder in GUMBEL_MPNN_DATA and the user's cache, in this order.
+    Files are searched in `root`, in the folder named by GUMBEL_MPNN_DATA and in the user's cache, in this order, and
+    downloaded if they are in none of them. Generated data sets need no files and always list their edges in the same
+    way: `root`, `progress` and `as_listed` have no effect on them.
 
     Args:
-        name: of the data set; `specs` has them all.
-        split: gives masks [N] of this split; None gives the masks [N, S] of all.
-        root: a folder of data files to search first.
-        protocol: how the nodes are split; None takes the data set's default.
-        features: False leaves `x` out, which some data sets can be loaded without having.
-        directed: True keeps the direction of the edges, for the data sets that have one.
-        seed: of a random protocol.
-        num_splits: how many splits a random protocol makes.
-        progress: called with bytes done and bytes expected during a download.
-        as_listed: True keeps every edge as often and in the direction in which the files list it.
+        name: name of the data set; `specs` lists all of them.
+        split: number of a split, which gives masks [N]; None gives the masks [N, S] of all splits.
+        root: folder of data files to search first.
+        protocol: how the nodes are split; None selects the default of the data set.
+        features: False leaves `x` out. Some data sets can be loaded without the files of their features.
+        directed: True keeps the direction of the edges, for data sets that have one.
+        seed: seed of a random protocol.
+        num_splits: number of splits of a random protocol.
+        progress: called during a download with the number of bytes done and the number expected.
+        as_listed: True keeps every edge as often as the files list it, and in the direction listed.
 
     Returns:
-        `x` float32 [N, F], `edge_index` int64 [2, E] sorted with every edge once per direction, `y` int64 [N] with
-        -1 for unlabelled nodes, the three masks, and the strings `name`, `metric` and `protocol`.
+        A graph with `x` float32 [N, F], `edge_index` int64 [2, E], sorted and with every edge once per direction, `y`
+        int64 [N] with -1 for unlabelled nodes, the three masks, and the strings `name`, `metric` and `protocol`.
     """
     spec = get_spec(name)
     protocol = spec.protocol(protocol)
-    form, paths = _obtain(spec, protocol, root, features, directed, progress)
-    graph = form.read(paths[: len(form.files)])
-    _check_counts(spec, graph, features)
-
-    data = graph.to_data()
+    if directed and not spec.has_directions:
+        raise DataError(f"data set {spec.name!r} has no directed edges: load it with directed=False")
+    if isinstance(spec, GeneratedSpec):
+        data = spec.make()
+    else:
+        data = _read(spec, protocol, root, features, directed, progress)
+        if not as_listed:
+            set_edges(data, undirected=not directed)
     if not features:
-        data.x, data.num_nodes = None, spec.num_nodes
-    if not as_listed:
-        set_edges(data, undirected=not directed)
-    set_masks(data, _masks(graph, protocol, paths[len(form.files) :], seed, num_splits))
+        data.num_nodes, data.x = len(data.y), None
+    if protocol in RANDOM_PROTOCOLS:
+        set_masks(data, random_masks(data.y, protocol, seed, num_splits))
     if split is not None:
         choose_split(data, split)
     data.name, data.metric, data.protocol = spec.name, spec.metric, protocol
@@ -69,12 +86,31 @@ def load(
 
 
 def choose_split(data: Data, split: int) -> None:
-    """Reduce the masks [N, S] of `data` to the masks [N] of one split."""
+    """Replace the masks [N, S] of `data` by the masks [N] of one split."""
     count = data.train_mask.shape[1]
     if not 0 <= split < count:
         raise UserError(f"there is no split {split}: this protocol has splits 0 to {count - 1}")
     for mask in ("train_mask", "val_mask", "test_mask"):
         data[mask] = data[mask][:, split].contiguous()
+
+
+def _read(
+    spec: DatasetSpec, protocol: str, root: str | Path | None, features: bool, directed: bool, progress: Progress | None
+) -> Data:
+    """Read a data set from its files, with the splits of `protocol` unless it is a random one."""
+    form, paths = _obtain(spec, protocol, root, features, directed, progress)
+    graph = form.read(paths[: len(form.files)])
+    _check_counts(spec, graph, features)
+    data = graph.to_data()
+    if protocol not in RANDOM_PROTOCOLS:
+        split_files = paths[len(form.files) :]
+        masks = read_geom_gcn_splits(split_files) if split_files else graph.masks
+        if masks is None or len(masks.train) != len(graph.y):
+            raise DataError(
+                f"the files of protocol {protocol!r} have no masks for {len(graph.y)} nodes: choose another protocol"
+            )
+        set_masks(data, masks)
+    return data
 
 
 def _obtain(
@@ -85,11 +121,9 @@ def _obtain(
     directed: bool,
     progress: Progress | None,
 ) -> tuple[Form, list[Path]]:
-    """The form to read and the paths of its files: one that is here, before one to be downloaded."""
+    """Return the form to read and the paths of its files, preferring files that need no download."""
     forms = [form for form in spec.forms if form.directed == directed and (form.features or not features)]
-    if not forms:
-        raise DataError(f"data set {spec.name!r} has no directed edges: load it with directed=False")
-    forms.sort(key=lambda form: form.features)  # without features the small files come first
+    forms.sort(key=lambda form: form.features)  # prefers the smaller files without features
     wanted = [(form, spec.files_for(protocol, form)) for form in forms]
     here = [pair for pair in wanted if all_found(pair[1], root)]
     downloadable = [pair for pair in wanted if all(file.url for file in pair[1])]
@@ -114,18 +148,9 @@ def _check_counts(spec: DatasetSpec, graph: RawGraph, features: bool) -> None:
         shape = (0, 0) if graph.x is None else graph.x.shape
         counts |= {"rows of features": (shape[0], spec.num_nodes), "features": (shape[1], spec.num_features)}
     wrong = [
-        f"{found} {what} where {published} are published"
-        for what, (found, published) in counts.items()
-        if found != published
+        f"{found} {what} instead of {published}" for what, (found, published) in counts.items() if found != published
     ]
     if wrong:
-        raise DataError(f"the files of data set {spec.name!r} hold {', '.join(wrong)}: they are not the published ones")
-
-
-def _masks(graph: RawGraph, protocol: str, split_files: list[Path], seed: int, num_splits: int) -> Masks:
-    if protocol in RANDOM_PROTOCOLS:
-        return random_masks(graph.y, protocol, seed, num_splits)
-    masks = read_geom_gcn_splits(split_files) if split_files else graph.masks
-    if masks is None or len(masks.train) != len(graph.y):
-        raise DataError(f"the files of protocol {protocol!r} have no masks for {len(graph.y)} nodes")
-    return masks
+        raise DataError(
+            f"the files of data set {spec.name!r} contain {', '.join(wrong)}: replace them by the published files"
+        )

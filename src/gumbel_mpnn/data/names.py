@@ -1,4 +1,4 @@
-"""What nodes and classes are called, of a single graph and of a batch."""
+"""Names of nodes and classes, for a single graph and for a batch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gumbel_mpnn._util.errors import DataError
 
 
 def class_names_of(data: Data) -> Sequence[Any] | None:
-    """The name of each class, where it has any; all graphs of a batch must have the same."""
+    """Return the class names, or None; all graphs of a batch must have the same ones."""
     names: Sequence[Any] | None = data.get("class_names")
     parts = _of_each_graph(data, names)
     if parts is None:
@@ -22,13 +22,13 @@ def class_names_of(data: Data) -> Sequence[Any] | None:
     if other is not None:
         raise DataError(
             f"the graphs of the batch have different class_names, {first} and {other}: number the classes "
-            "alike in all of them"
+            "in the same way in all of them"
         )
     return first
 
 
 def node_ids_of(data: Data) -> Sequence[Any] | None:
-    """The name of each node, if it has any; those of a batch only where no two of its graphs share one."""
+    """Return the node ids, or None; also None for a batch in which two graphs share an id."""
     ids: Sequence[Any] | None = data.get("node_ids")
     parts = _of_each_graph(data, ids)
     if parts is None:
@@ -38,16 +38,16 @@ def node_ids_of(data: Data) -> Sequence[Any] | None:
 
 
 def check_different(names: Iterable[str], where: str) -> None:
-    """Raise a `DataError` if two nodes have the same name, by which files tell them apart."""
+    """Raise a `DataError` if two nodes have the same name, since files identify nodes by name."""
     seen: set[str] = set()
     for node, name in enumerate(names):
         if name in seen:
-            raise DataError(f"node {node} of {where} is called {name!r}, as another one is: give each its own node_ids")
+            raise DataError(f"node {node} of {where} has the same name as another node, {name!r}: make node_ids unique")
         seen.add(name)
 
 
 def _of_each_graph(data: Data, names: Sequence[Any] | None) -> list[list[Any]] | None:
-    """The names in each graph of a batch, as PyG collects them; None if these are those of the whole."""
+    """Return the names of each graph of a batch, as PyG collates them, or None if they are not collated."""
     if names is None or not isinstance(data, Batch) or not all(isinstance(part, list | tuple) for part in names):
         return None
     return list(map(list, names)) if len(names) == data.num_graphs else None

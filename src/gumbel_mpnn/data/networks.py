@@ -1,4 +1,4 @@
-"""A graph from NetworkX, or from a GraphML file by way of it."""
+"""Graphs from NetworkX, and from GraphML files, which NetworkX reads."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from gumbel_mpnn.data.column_names import chosen_name, known_name, same_names
 from gumbel_mpnn.data.own import GIVEN, PROBABILITY, SPLIT, assemble, named_after, warn_of_mixed
 
 LABEL = "label"
-"""The node attribute that `save_graph` writes the label to."""
+"""Node attribute in which `save_graph` writes the label."""
 LABEL_NAMED_BY = "label_attribute"
-"""The attribute of a whole graph that says which of its nodes' is the label."""
+"""Graph attribute with the name of the node attribute that is the label."""
 METRIC = "metric_of_models"
-"""The attribute of a whole graph that says what models are judged by."""
+"""Graph attribute with the metric by which models are evaluated."""
 
 Attributes = Mapping[str, Any]
 
@@ -32,17 +32,18 @@ def from_graphml(
     features: Sequence[str] | Literal[False] | None = None,
     as_listed: bool = False,
 ) -> Data:
-    """A graph from a GraphML file; the other arguments are those of `from_networkx`.
+    """Read a graph from a GraphML file.
 
-    A file of `save_graph` says itself which attribute is the label.
+    The arguments `label`, `features` and `as_listed` are documented in `from_networkx`. Files written by `save_graph`
+    record which attribute is the label.
     """
     networkx = _networkx()
     try:
         graph = networkx.read_graphml(path)
     except FileNotFoundError:
-        raise DataError(f"there is no file {path}") from None
+        raise DataError(f"there is no file {path}: check the path") from None
     except (ParseError, networkx.NetworkXError, ValueError, KeyError, OSError) as error:
-        raise DataError(f"{path} is not a readable GraphML file ({error})") from error
+        raise DataError(f"{path} cannot be read as GraphML ({error})") from error
     return named_after(Path(path), _convert(graph, label, features, as_listed, where=str(path)))
 
 
@@ -52,21 +53,20 @@ def from_networkx(
     features: Sequence[str] | Literal[False] | None = None,
     as_listed: bool = False,
 ) -> Data:
-    """A graph from a NetworkX graph, with both directions of each edge unless it is a directed one.
+    """Convert a NetworkX graph; edges go both ways unless it is a directed graph.
 
-    Nodes and labels may be anything; `data.node_ids` and `data.class_names` map predictions back to them. A node
-    without a label is predicted but never trained on. A node attribute `split` (train, val, test) becomes the masks,
-    and the edge attributes `weight`, `probability` (numbers) and `given` (true or false) become `edge_weight`,
-    `edge_probability` and `edge_origin`. Attributes are found by their names whatever the case and the blanks around
-    them.
+    Nodes and labels can be any objects; `data.node_ids` and `data.class_names` map predictions back to them. Nodes
+    without a label are predicted but never trained on. A node attribute `split` (train, val, test) becomes the masks.
+    The edge attributes `weight`, `probability` (numbers) and `given` (bool) become `edge_weight`, `edge_probability`
+    and `edge_origin`. Names of attributes are matched ignoring case and surrounding blanks.
 
     Args:
         graph: any NetworkX graph.
-        label: the node attribute that is to be predicted; None takes the one that the graph attribute
-            `label_attribute` names, and without that reads a graph to measure, without labels.
-        features: node attributes to learn from, numbers or vectors of them; None takes all such ones other than label
-            and split; False leaves `x` out. Where no label is known, one called `label` is no feature all the same.
-        as_listed: keep every edge as often as the graph has it, in the direction in which it lists it.
+        label: node attribute to predict. None uses the one named by the graph attribute `label_attribute`; if there is
+            none, the graph has no labels and can only be measured.
+        features: node attributes to learn from, numbers or vectors. None uses all of them except label and split, and
+            except an attribute called `label` if no label is known. False leaves `x` out.
+        as_listed: keep every edge as often as the graph lists it, and in the direction listed.
     """
     return _convert(graph, label, features, as_listed, where="the NetworkX graph")
 
@@ -85,7 +85,7 @@ def _convert(
 ) -> Data:
     nodes: dict[Hashable, Attributes] = dict(graph.nodes(data=True))
     if not nodes:
-        raise DataError(f"{where} has no nodes")
+        raise DataError(f"{where} has no nodes: add at least one")
     label = graph.graph.get(LABEL_NAMED_BY) if label is None else label
     known = _names(nodes.values())
     label = None if label is None else _check_name(where, known, label)
@@ -101,7 +101,7 @@ def _convert(
         chosen = [name for name in free if _first_other(nodes, name) is None]
         warn_of_mixed("attribute", where, [found for name in free if (found := _mixed(nodes, name))])
     if not chosen and features is not False:
-        raise DataError(f"{where} has no numeric node attribute to take as feature: add one")
+        raise DataError(f"{where} has no numeric node attribute to use as a feature: add one")
 
     row = {node: k for k, node in enumerate(nodes)}
     links = list(graph.edges(data=True))
@@ -123,12 +123,12 @@ def _convert(
 
 
 def _names(things: Iterable[Attributes]) -> dict[str, str]:
-    """What the attributes of nodes or of edges are called, all that any of them has."""
+    """Return the names of all attributes that any of the nodes or edges has."""
     return {name: name for attributes in things for name in attributes}
 
 
 def _check_name(where: str, known: Mapping[str, str], name: str) -> str:
-    """The node attribute that a person has named."""
+    """Return the node attribute that the user asked for, or raise a `DataError`."""
     found = chosen_name(where, "node attributes", known, name)
     if found is None:
         raise DataError(f"no node of {where} has the attribute {name!r}: {did_you_mean(name, known)}")
@@ -136,16 +136,16 @@ def _check_name(where: str, known: Mapping[str, str], name: str) -> str:
 
 
 def _text(value: Any) -> str:
-    return "" if value is None or value != value else str(value).strip()  # NaN is the number that is not itself
+    return "" if value is None or value != value else str(value).strip()  # NaN is not equal to itself
 
 
 def _first_other(nodes: Mapping[Hashable, Attributes], name: str) -> Hashable | None:
-    """The first node whose attribute is neither a number nor a vector of them."""
+    """Return the first node whose attribute is neither a number nor a vector of numbers, or None."""
     return next((node for node, has in nodes.items() if name in has and not _is_numeric(has[name])), None)
 
 
 def _mixed(nodes: Mapping[Hashable, Attributes], name: str) -> tuple[str, str, object] | None:
-    """For an attribute that is a number at some nodes only: its name, the first other node and what it has."""
+    """Return name, first node without a number and its value, for an attribute that is a number at some nodes only."""
     other = _first_other(nodes, name)
     if other is None or not any(name in has and _is_numeric(has[name]) for has in nodes.values()):
         return None
@@ -157,22 +157,22 @@ def _is_numeric(value: object) -> bool:
 
 
 def _feature(nodes: Mapping[Hashable, Attributes], name: str, where: str) -> NDArray[np.float32]:
-    """The attribute as columns [N, k], k being the length of its vectors."""
+    """Return an attribute as columns [N, k], where k is the length of its vectors."""
     columns: list[NDArray[Any]] = []
     for node, attributes in nodes.items():
         if name not in attributes:
-            raise DataError(f"node {node!r} of {where} has no feature {name!r}")
+            raise DataError(f"node {node!r} of {where} has no feature {name!r}: give every node one")
         value = np.ravel(attributes[name])
         if not _is_numeric(value):
-            raise DataError(f"feature {name!r} of node {node!r} of {where} is not a number but {attributes[name]!r}")
+            raise DataError(f"feature {name!r} of node {node!r} of {where} is {attributes[name]!r}, not a number")
         if columns and len(value) != len(columns[0]):
-            raise DataError(f"feature {name!r} of node {node!r} of {where} is not as long as that of other nodes")
+            raise DataError(f"feature {name!r} of node {node!r} of {where} has another length than at other nodes")
         columns.append(value)
     return np.array(columns, dtype=np.float32)
 
 
 def _about_edges(links: Sequence[tuple[Any, Any, Attributes]], where: str) -> dict[str, Any]:
-    """Weights, probabilities and origins [E], None where none are."""
+    """Return weights, probabilities and origins [E], each None if the edges have none."""
     known = _names(attributes for _, _, attributes in links)
     weight, probability, given = (
         known_name(where, "edge attributes", known, name) for name in ("weight", PROBABILITY, GIVEN)
@@ -185,7 +185,7 @@ def _about_edges(links: Sequence[tuple[Any, Any, Attributes]], where: str) -> di
 
 
 def _weight(links: Sequence[tuple[Any, Any, Attributes]], name: str, where: str) -> NDArray[np.float32]:
-    """The weight of each edge, 1 where only others have one, as in NetworkX."""
+    """Return the weight of each edge; as in NetworkX, the default is 1."""
     found = []
     for source, target, attributes in links:
         weight = attributes.get(name, 1.0)
@@ -193,16 +193,16 @@ def _weight(links: Sequence[tuple[Any, Any, Attributes]], name: str, where: str)
             found.append(float(weight))
         except (TypeError, ValueError, OverflowError):
             raise DataError(
-                f"the edge from {source!r} to {target!r} of {where} has the weight {weight!r}, which is no number"
+                f"the edge from {source!r} to {target!r} of {where} has the weight {weight!r}, which is not a number"
             ) from None
     return np.array(found, dtype=np.float32)
 
 
 def _probability(found: Sequence[Any]) -> NDArray[np.float32] | None:
-    """How likely a rewiring found each edge; None unless every edge says so."""
+    """Return the probability that rewiring gave each edge, or None if it is missing for an edge."""
     return np.array(found, dtype=np.float32) if all(isinstance(p, int | float) for p in found) else None
 
 
 def _given(found: Sequence[Any]) -> NDArray[np.bool_] | None:
-    """Whether each edge was there before a rewiring; None unless every edge says so."""
+    """Return whether each edge existed before rewiring, or None if it is unknown for an edge."""
     return np.array(found) if all(isinstance(value, bool) for value in found) else None

@@ -1,10 +1,11 @@
-"""Reading npz files without ever unpickling, and the layout in which graphs lie in them."""
+"""Reading npz files, which are never unpickled, and the graphs stored in them."""
 
 from __future__ import annotations
 
 import zipfile
 import zlib
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,15 @@ from gumbel_mpnn.data.names import check_different
 from gumbel_mpnn.data.raw import Masks, RawGraph, label_hint, mask_of
 
 MOST_NODES = 2**31 - 1
-"""The pairs of nodes that runs keep are 32-bit numbers."""
+"""Limit set by the 32-bit node numbers in the files of runs."""
+
+_GENDER = 1  # the column of Facebook's local_info that is the label
 
 Arrays = dict[str, NDArray[Any]]
 
 
 def read_npz(path: Path, required: Sequence[str] = ()) -> Arrays:
-    """All arrays of the file by name, after checking that the `required` ones are there."""
+    """Read all arrays of a file by name; raise a `DataError` if one of the `required` arrays is missing."""
     arrays: Arrays = {}
     try:
         with zipfile.ZipFile(path) as archive:
@@ -31,16 +34,18 @@ def read_npz(path: Path, required: Sequence[str] = ()) -> Arrays:
             for name in npz.files:
                 arrays[name] = npz[name]
     except FileNotFoundError:
-        raise DataError(f"there is no file {path}") from None
+        raise DataError(f"there is no file {path}: check the path") from None
     except ValueError as error:
         if "allow_pickle" not in str(error):
-            raise DataError(f"{path} is not a whole npz file ({error})") from error
+            raise DataError(f"{path} is not a complete npz file ({error}): write it again") from error
         culprit = [Path(member).stem for member in members][len(arrays)]
         raise DataError(
-            f"array {culprit!r} of {path} holds Python objects, which are not read: store it as numbers or text"
+            f"array {culprit!r} of {path} holds Python objects, which are never unpickled: store it as numbers or text"
         ) from error
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError) as error:
-        raise DataError(f"{path} is not a whole npz file ({error}): it is truncated or altered") from error
+        raise DataError(
+            f"{path} is not a complete npz file ({error}): it is truncated or altered, so write it again"
+        ) from error
     for name in required:
         if name not in arrays:
             raise DataError(f"{path} has no array {name!r}, only {', '.join(sorted(arrays)) or 'none at all'}")
@@ -48,7 +53,12 @@ def read_npz(path: Path, required: Sequence[str] = ()) -> Arrays:
 
 
 def read_graph(paths: Sequence[Path], need_labels: bool = True) -> RawGraph:
-    """The graph in one npz of the layout that from_npz documents; `y` is -1 where it has and needs none."""
+    """Read a graph from one npz file in the layout documented in `from_npz`.
+
+    Args:
+        paths: path of the file, the only element.
+        need_labels: False fills `y` with -1 if the file has no labels.
+    """
     (path,) = paths
     arrays = read_npz(path, required=("edges", "node_labels") if need_labels else ("edges",))
     x = _features(arrays, path)
@@ -76,11 +86,32 @@ def read_graph(paths: Sequence[Path], need_labels: bool = True) -> RawGraph:
     )
 
 
+def read_binary_features(paths: Sequence[Path]) -> RawGraph:
+    """Read a graph whose features are word counts, and set them to 0 and 1 as PyG does."""
+    graph = read_graph(paths)
+    if graph.x is None:
+        raise DataError(f"{paths[0]} has no features: replace it by the published file")
+    np.minimum(graph.x, 1, out=graph.x)  # in place: these features are large
+    return graph
+
+
+def read_facebook(paths: Sequence[Path]) -> RawGraph:
+    """Read a Facebook100 graph.
+
+    Each column of `local_info` except gender becomes one-hot features; 0 (missing) is a value like any other.
+    """
+    (path,) = paths
+    info = integers(read_npz(path, required=("local_info",)), "local_info", path)
+    columns = [info[:, column] for column in range(info.shape[1]) if column != _GENDER]
+    one_hot = [column[:, None] == np.unique(column) for column in columns]
+    return replace(read_graph(paths), x=np.concatenate(one_hot, axis=1, dtype=np.float32))
+
+
 def _node_ids(arrays: Arrays, num_nodes: int, path: Path) -> list[str] | None:
     if "node_ids" not in arrays:
         return None
     if arrays["node_ids"].shape != (num_nodes,):
-        raise DataError(f"array 'node_ids' of {path} must have a name for each of {num_nodes} nodes")
+        raise DataError(f"array 'node_ids' of {path} must have one name for each of the {num_nodes} nodes")
     names = [str(name) for name in arrays["node_ids"]]
     check_different(names, str(path))
     return names
@@ -95,7 +126,7 @@ def _class_names(arrays: Arrays, path: Path) -> list[str] | None:
 
 
 def _count_nodes(arrays: Arrays, x: NDArray[np.float32] | None, path: Path) -> int:
-    """How many nodes there are, where no labels say so."""
+    """Return the number of nodes of a graph without labels."""
     if "num_nodes" in arrays:
         count = integers(arrays, "num_nodes", path)
         if count.size != 1 or not 0 <= count.item() <= MOST_NODES:
@@ -103,20 +134,20 @@ def _count_nodes(arrays: Arrays, x: NDArray[np.float32] | None, path: Path) -> i
         return int(count.item())
     if x is None:
         raise DataError(
-            f"{path} does not say how many nodes there are: add an array 'node_labels' or a number 'num_nodes'"
+            f"{path} does not say how many nodes the graph has: add an array 'node_labels' or a number 'num_nodes'"
         )
     return len(x)
 
 
 def integers(arrays: Arrays, name: str, path: Path) -> NDArray[np.int64]:
-    """The array `name` as int64; the files hold small unsigned types that overflow in arithmetic."""
+    """Return the array `name` as int64, since the small unsigned types in the files overflow in arithmetic."""
     if not np.issubdtype(arrays[name].dtype, np.integer):
         raise DataError(f"array {name!r} of {path} must hold integers, not {arrays[name].dtype}")
     return arrays[name].astype(np.int64)
 
 
 def read_masks(arrays: Arrays, num_nodes: int, path: Path) -> Masks | None:
-    """The splits of the file as [N, S] masks, from its masks [S, N] or its lists of node numbers."""
+    """Return the splits as masks [N, S], from masks [S, N] or lists of node numbers; None if there are none."""
     found = []
     for mask, index in (("train_masks", "train_idx"), ("val_masks", "valid_idx"), ("test_masks", "test_idx")):
         if mask in arrays:
@@ -135,13 +166,13 @@ def read_masks(arrays: Arrays, num_nodes: int, path: Path) -> Masks | None:
 
 
 def _numbers(arrays: Arrays, name: str, path: Path) -> NDArray[np.float32] | None:
-    """What the file says of every edge, if it does."""
+    """Return the array `name`, which has one number per edge, or None if there is no such array."""
     if name not in arrays:
         return None
     if arrays[name].dtype.kind not in "iuf":
         raise DataError(f"array {name!r} of {path} must hold numbers, not {arrays[name].dtype}")
     if arrays[name].shape != arrays["edges"].shape[:1]:
-        raise DataError(f"array {name!r} of {path} must have a number for each edge, not {list(arrays[name].shape)}")
+        raise DataError(f"array {name!r} of {path} must have one number per edge, not {list(arrays[name].shape)}")
     return arrays[name].astype(np.float32)
 
 
@@ -149,7 +180,7 @@ def _given(arrays: Arrays, path: Path) -> NDArray[np.bool_] | None:
     if "given" not in arrays:
         return None
     if arrays["given"].dtype != bool or arrays["given"].shape != arrays["edges"].shape[:1]:
-        raise DataError(f"array 'given' of {path} must be true or false for each edge, of shape [E]")
+        raise DataError(f"array 'given' of {path} must be bool of shape [E], one value per edge")
     return arrays["given"]
 
 
@@ -158,7 +189,7 @@ def _directed(arrays: Arrays, path: Path) -> bool | None:
     if said is None:
         return None
     if said.dtype != bool or said.size != 1:
-        raise DataError(f"array 'directed' of {path} must be a single true or false")
+        raise DataError(f"array 'directed' of {path} must be a single bool")
     return bool(said.item())
 
 

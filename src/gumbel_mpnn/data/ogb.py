@@ -1,4 +1,4 @@
-"""ogbn-arxiv from OGB's raw folder, without the ogb package, or from the structure alone."""
+"""Reading ogbn-arxiv from OGB's raw files, without the ogb package, or its structure from an npz file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FEATURES = "raw/node-feat.csv.gz"
 
 
 def read_ogb(paths: Sequence[Path]) -> RawGraph:
-    """The graph in the files `STRUCTURE` and, if they are wanted, `FEATURES`; edges point from citing to cited."""
+    """Read the files `STRUCTURE` and, if given, `FEATURES`; edges point from the citing to the cited paper."""
     edge, label, train, valid, test, *features = paths
     y = _table(label, np.int64, columns=1)[:, 0]
     masks = (mask_of(_table(part, np.int64, columns=1)[:, 0], len(y), part)[:, None] for part in (train, valid, test))
@@ -36,7 +36,7 @@ def read_ogb(paths: Sequence[Path]) -> RawGraph:
 
 
 def read_structure(paths: Sequence[Path]) -> RawGraph:
-    """The graph in an npz that holds the citations in CSR form (`indptr`, `indices`), labels and node lists."""
+    """Read an npz file with the citations in CSR form (`indptr`, `indices`), labels and lists of nodes."""
     (path,) = paths
     arrays = read_npz(path, required=("indptr", "indices", "node_labels", "train_idx", "valid_idx", "test_idx"))
     y, indptr = integers(arrays, "node_labels", path), integers(arrays, "indptr", path)
@@ -55,7 +55,9 @@ def _table(path: Path, dtype: type, columns: int | None = None) -> NDArray[Any]:
     try:
         table: NDArray[Any] = pd.read_csv(path, header=None, dtype=dtype, compression="gzip").to_numpy(copy=True)
     except (OSError, EOFError, ValueError, zlib.error) as error:
-        raise DataError(f"{path} is not a whole table of numbers ({error}): it is truncated or altered") from error
+        raise DataError(
+            f"{path} is not a complete table of numbers ({error}): it is truncated or altered, so delete it"
+        ) from error
     if columns is not None and table.shape[1] != columns:
-        raise DataError(f"{path} has {table.shape[1]} columns where {columns} belong")
+        raise DataError(f"{path} has {table.shape[1]} columns instead of {columns}: replace it by the published file")
     return table

@@ -1,4 +1,4 @@
-"""A graph of one's own: what the readers of CSV, npz, GraphML and NetworkX share."""
+"""Graphs from the user's own npz files, and what all readers of own graphs share."""
 
 from __future__ import annotations
 
@@ -15,21 +15,20 @@ from numpy.typing import NDArray
 from torch_geometric.data import Data
 
 from gumbel_mpnn._util.errors import DataError, DataWarning
-from gumbel_mpnn.config.presets import list_presets
 from gumbel_mpnn.config.registry import normal_name
-from gumbel_mpnn.data.benchmarks import specs
+from gumbel_mpnn.data.load import specs
 from gumbel_mpnn.data.npz import read_graph
 from gumbel_mpnn.data.raw import BoolArray, IntArray, Masks, RawGraph, set_edges
-from gumbel_mpnn.data.validate import check
+from gumbel_mpnn.data.validate import validate
 from gumbel_mpnn.graph import check_edges
 
-SPLIT = "split"  # the column or attribute that says train, val or test
-PROBABILITY = "probability"  # the column or attribute that says how likely a rewiring found an edge
-GIVEN = "given"  # the column or attribute that says whether an edge was there before a rewiring
+SPLIT = "split"  # column or attribute with the values train, val and test
+PROBABILITY = "probability"  # column or attribute with the probability that rewiring gave an edge
+GIVEN = "given"  # column or attribute that says whether an edge existed before rewiring
 MOST_CLASSES_OF_DECIMALS = 20
-"""More different decimals than this, and than half of the labelled nodes, are no classes but a quantity."""
+"""Decimal labels are taken as a quantity if they have more values than this and than half of the labelled nodes."""
 MISSING = frozenset({"NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", "None"})
-"""What other programs write for a value that is missing."""
+"""What other programs write for a missing value."""
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
@@ -40,22 +39,31 @@ def from_npz(
     as_listed: bool = False,
     labels: bool = True,
 ) -> Data:
-    """A graph from one npz file, which is never unpickled.
+    """Read a graph from an npz file, which is never unpickled.
 
-    Arrays: `edges` integer [E, 2]; `node_labels` integer [N], -1 for unlabelled; features either as `node_features`
-    [N, F] or in CSR form as `features_shape`, `features_indptr`, `features_indices` and, unless all stored values are
-    1, `features_data`. Optional: `train_masks`, `val_masks`, `test_masks` bool [S, N], or `train_idx`, `valid_idx`,
-    `test_idx`; `class_names`; `node_ids`, a name for each node; `metric`, which models are judged by; `weight` and
-    `probability`, a number for each edge; `given`, whether it was there before a rewiring, which becomes `edge_origin`;
-    `directed`, whether edges have a direction: if not, each goes both ways, however often it is listed.
+    Required arrays:
+
+    - `edges`, integer [E, 2];
+    - `node_labels`, integer [N], -1 for unlabelled nodes;
+    - the features, either as `node_features` [N, F] or in CSR form as `features_shape`, `features_indptr`,
+      `features_indices` and `features_data`, which can be omitted if all stored values are 1.
+
+    Optional arrays:
+
+    - `train_masks`, `val_masks` and `test_masks`, bool [S, N], or `train_idx`, `valid_idx` and `test_idx`;
+    - `class_names` and `node_ids`, one name per class and per node;
+    - `metric`, by which models are evaluated;
+    - `weight` and `probability`, one number per edge;
+    - `given`, whether each edge existed before rewiring, which becomes `edge_origin`;
+    - `directed`, whether edges have a direction. If not, every edge goes both ways, even if it is listed once.
 
     Args:
-        path: of the file.
-        undirected: True lets every edge go both ways; None does unless the file says `directed`, and False only if it
-            says that they have no direction.
-        features: False leaves `x` out, which the file then need not have.
-        as_listed: keep every edge as often as the file lists it, in its direction, whatever `undirected` says.
-        labels: False takes a graph to measure, whose file may have no labels but then a number `num_nodes`.
+        path: path of the file.
+        undirected: whether every edge goes both ways. None makes edges undirected unless the file says `directed`.
+            False keeps directions unless the file says that there are none.
+        features: False leaves `x` out; the file then needs no features.
+        as_listed: keep every edge as often as the file lists it, and in the direction listed, whatever `undirected`.
+        labels: False reads a graph for measures only; a file without labels then needs features or `num_nodes`.
     """
     graph = read_graph([Path(path)], labels)
     if not features:
@@ -69,9 +77,8 @@ def from_npz(
 
 
 def named_after(path: Path, data: Data) -> Data:
-    """The graph of a file with its name: runs on it are listed so, but not as what has presets, which it would get."""
-    taken = normal_name(path.stem) in {*specs, *(dataset for _, dataset, _ in list_presets())}
-    data.name = f"own-{path.stem}" if taken else path.stem
+    """Name a graph after its file, but never like a data set of the package, whose presets it would get."""
+    data.name = f"own-{path.stem}" if normal_name(path.stem) in specs else path.stem
     return data
 
 
@@ -88,7 +95,7 @@ def assemble(
     undirected: bool,
     as_listed: bool,
 ) -> Data:
-    """A checked `Data` that remembers its ids (`node_ids`) and labels (`class_names`), to map predictions back."""
+    """Build a validated `Data` with `node_ids` and `class_names`, which map predictions back to the input."""
     about: dict[str, Any] = {"weight": weight, "probability": probability, "given": given}
     if labels is None:
         data = _without_labels(RawGraph(edges, np.full(len(ids), -1), x, **about))
@@ -101,16 +108,16 @@ def assemble(
 
 
 def finish(data: Data, undirected: bool, as_listed: bool, where: str) -> Data:
-    """Check the graph as it was listed, then merge and mirror its edges unless they stay so.
+    """Validate a graph as listed, then merge and mirror its edges unless `as_listed`.
 
-    Merged, it remembers how many were listed (`edges_listed`), so that a person can be told what was merged, and says
-    that its edges have a direction (`undirected` is false) where they do.
+    A merged graph has the number of listed edges in `edges_listed`, for messages about merged duplicates. If its edges
+    have a direction, `data.undirected` is False.
     """
     try:
         if data.y is None:
             check_edges(data.edge_index, num_nodes=int(data.num_nodes or 0))
         else:
-            check(data)
+            validate(data)
     except DataError as error:
         raise DataError(f"{where}: {error}") from error
     if not as_listed:
@@ -122,14 +129,14 @@ def finish(data: Data, undirected: bool, as_listed: bool, where: str) -> Data:
 
 
 def _without_labels(graph: RawGraph) -> Data:
-    """A graph that can be measured, but not trained on: it has no `y` and no masks."""
+    """Return a graph without `y` and masks, which can be measured but not trained on."""
     data = replace(graph, masks=None, class_names=None).to_data()
     data.num_nodes, data.y = len(graph.y), None
     return data
 
 
 def encode_labels(labels: Sequence[str], ids: Sequence[Hashable], where: str) -> tuple[IntArray, list[str]]:
-    """A class number per label, and the name of each class; empty labels become -1."""
+    """Return the class number of each label and the name of each class; empty labels become -1."""
     names = set(labels) - {""}
     _warn_of_missing(names, labels, where)
     if all(map(_is_number, names)):
@@ -145,24 +152,27 @@ def encode_labels(labels: Sequence[str], ids: Sequence[Hashable], where: str) ->
 
 
 def warn_of_mixed(what: str, where: str, found: Sequence[tuple[str, str, object]]) -> None:
-    """Say that what looks like features was not taken for them: (name, place, value that is no number) of each."""
+    """Warn about columns or attributes that are not used as features because some of their values are not numbers.
+
+    `found` has the name of each, and the place and the value of the first entry that is not a number.
+    """
     if found:
         name, place, value = found[0]
-        more = f", and {len(found) - 1} more likewise" if len(found) > 1 else ""
+        more = f" (and {len(found) - 1} more like it)" if len(found) > 1 else ""
         warnings.warn(
-            f"the {what} {name!r} of {where} is not taken as a feature, since {place} has {value!r}, "
-            f"which is no number{more}",
+            f"the {what} {name!r} of {where}{more} is not used as a feature, since {place} has {value!r}, "
+            "which is not a number",
             DataWarning,
             stacklevel=4,
         )
 
 
 def _warn_of_missing(names: set[str], labels: Sequence[str], where: str) -> None:
-    """Remark on classes that are called as other programs write a value that is missing."""
+    """Warn about class names that mean a missing value in other programs."""
     for name in sorted(names & MISSING):
         count = labels.count(name)
         warnings.warn(
-            f"{count} node{'s have' if count > 1 else ' has'} the label {name!r} in {where}, which is taken as a class:"
+            f"{count} node{'s have' if count > 1 else ' has'} the label {name!r} in {where}, which is used as a class:"
             " if it means unlabelled, leave the label empty",
             DataWarning,
             stacklevel=5,
@@ -172,7 +182,7 @@ def _warn_of_missing(names: set[str], labels: Sequence[str], where: str) -> None
 def _check_sign(labels: Sequence[str], ids: Sequence[Hashable], where: str) -> None:
     negative = next((k for k, label in enumerate(labels) if label.startswith("-")), None)
     if negative is not None:
-        # -1 may mean "unlabelled" or a class of that name: guessing wrong would spoil the training unnoticed.
+        # -1 can mean "unlabelled" or be the name of a class, and a wrong guess would silently spoil training.
         raise DataError(
             f"{where}: node {ids[negative]!r} has the label {labels[negative]}: leave the label of an unlabelled "
             "node empty and number classes from 0"
@@ -180,18 +190,18 @@ def _check_sign(labels: Sequence[str], ids: Sequence[Hashable], where: str) -> N
 
 
 def _check_decimals(names: set[str], labels: Sequence[str], where: str) -> None:
-    """A quantity is refused, decimals that can be classes are remarked on."""
+    """Raise a `DataError` if the labels are a quantity, and warn if they are decimals that could be classes."""
     first, last = min(names, key=float), max(names, key=float)
     labelled = sum(label != "" for label in labels)
     if len(names) > max(MOST_CLASSES_OF_DECIMALS, labelled / 2):
         raise DataError(
-            f"{where}: the labels are {len(names)} different numbers from {first} to {last}, a quantity and no class: "
-            "put them into classes first, such as low, middle and high"
+            f"{where}: the labels are {len(names)} different numbers from {first} to {last}, a quantity: "
+            "bin them into classes first, for example low, middle and high"
         )
     if len(set(map(float, names))) < len(names):
-        raise DataError(f"{where}: some label is written in two ways, as 1 and 1.0: write each class one way")
+        raise DataError(f"{where}: a label is written in two ways, like 1 and 1.0: write each class in one way")
     warnings.warn(
-        f"the labels of {where} are decimals, as {first}: each of them is taken as a class, {len(names)} in all",
+        f"the labels of {where} are decimals like {first}: each value is used as a class, {len(names)} in total",
         DataWarning,
         stacklevel=5,
     )

@@ -1,4 +1,4 @@
-"""Cora, CiteSeer and PubMed from the files of the Planetoid repository, and the geom-gcn splits of them."""
+"""Reading Cora, CiteSeer and PubMed from the files of the Planetoid repository, and their geom-gcn splits."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from gumbel_mpnn.data.npz import read_npz
 from gumbel_mpnn.data.raw import Masks, RawGraph, mask_of
 from gumbel_mpnn.data.safe_pickle import read_pickle
 
-# The part called x is left out: it repeats the first rows of allx.
+# The part x is not needed: it repeats the first rows of allx.
 PARTS = ("tx", "allx", "y", "ty", "ally", "graph", "test.index")
 
 
 def read_planetoid(paths: Sequence[Path]) -> RawGraph:
-    """The graph in the raw files, in the order of `PARTS`, with the public split.
+    """Read a graph with the public split from the raw files, given in the order of `PARTS`.
 
-    As everywhere, the nodes of CiteSeer that the files give neither features nor a label (15 test numbers are
-    skipped) get zeros and class 0, and self-loops are left out.
+    Self-loops are removed. Fifteen nodes of CiteSeer have neither features nor a label in the files; they get zeros
+    and class 0, as in other libraries.
     """
     *pickles, index_path = paths
     try:
@@ -42,7 +42,9 @@ def read_planetoid(paths: Sequence[Path]) -> RawGraph:
     except (AttributeError, IndexError, OSError, TypeError, ValueError) as error:
         if isinstance(error, DataError):
             raise
-        raise DataError(f"the files beside {index_path} do not fit together ({error})") from error
+        raise DataError(
+            f"the files beside {index_path} do not fit together ({error}): replace them by the published files"
+        ) from error
 
     num_train = y.shape[0]
     val = np.arange(num_train, min(num_train + 500, num_known))
@@ -51,7 +53,7 @@ def read_planetoid(paths: Sequence[Path]) -> RawGraph:
 
 
 def read_geom_gcn_splits(paths: Sequence[Path]) -> Masks:
-    """Masks [N, S] from one npz per split."""
+    """Read masks [N, S] from one npz file per split."""
     names = ("train_mask", "val_mask", "test_mask")
     splits = [read_npz(path, required=names) for path in paths]
     return Masks.stack([Masks(*(split[name].astype(bool) for name in names)) for split in splits])

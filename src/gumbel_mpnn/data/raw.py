@@ -1,4 +1,4 @@
-"""What every reader gives: plain arrays, and the one way they become a `Data`."""
+"""Plain arrays, which every reader returns, and their conversion to `Data`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ IntArray = NDArray[np.int64]
 
 
 class Masks(NamedTuple):
-    """Which nodes train, validate and test: bool [N], or [N, S] for S splits."""
+    """Training, validation and test nodes: bool [N], or [N, S] for S splits."""
 
     train: BoolArray
     val: BoolArray
@@ -28,26 +28,26 @@ class Masks(NamedTuple):
 
     @classmethod
     def stack(cls, splits: Sequence[Masks]) -> Masks:
-        """Masks [N, S] from those [N] of each split."""
+        """Stack the masks [N] of each split into masks [N, S]."""
         return cls(*(np.stack(masks, axis=1) for masks in zip(*splits, strict=True)))
 
 
 @dataclass(frozen=True)
 class RawGraph:
-    """A graph as its files list it.
+    """A graph as listed in its files. An attribute is None if the files do not contain it.
 
     Attributes:
-        edges: [E, 2], in the order and multiplicity of the file.
-        y: labels [N], -1 where a node has none.
-        x: float32 features [N, F], or None if the files have none.
-        masks: the splits that come with the files.
-        class_names: a name per class, where known.
-        weight: of every edge, float32 [E], where they have any.
-        given: whether an edge was there before a rewiring, bool [E], where the files say.
-        probability: what a rewiring made of every edge, float32 [E], where the files say.
-        node_ids: a name per node, where the files have any.
-        metric: what models are judged by, where the files say.
-        directed: whether edges have a direction, where the files say.
+        edges: edges [E, 2] in the order of the file, duplicates included.
+        y: labels [N], -1 for unlabelled nodes.
+        x: features, float32 [N, F].
+        masks: splits.
+        class_names: name of each class.
+        weight: weight of each edge, float32 [E].
+        given: whether each edge existed before rewiring, bool [E].
+        probability: probability that rewiring gave each edge, float32 [E].
+        node_ids: name of each node.
+        metric: metric by which models are evaluated.
+        directed: whether edges have a direction.
     """
 
     edges: IntArray
@@ -63,7 +63,7 @@ class RawGraph:
     directed: bool | None = None
 
     def to_data(self) -> Data:
-        """A `Data` with the edges as listed; `set_edges` merges and mirrors them."""
+        """Convert to a `Data` with the edges as listed; use `set_edges` to merge and mirror them."""
         data = Data(
             x=None if self.x is None else torch.from_numpy(self.x),
             edge_index=torch.from_numpy(np.ascontiguousarray(self.edges.T)),
@@ -89,15 +89,15 @@ class RawGraph:
 
 
 def set_masks(data: Data, masks: Masks) -> None:
-    """Give `data` its train, validation and test masks."""
+    """Set the training, validation and test masks of `data`."""
     data.train_mask, data.val_mask, data.test_mask = map(torch.from_numpy, masks)
 
 
 def set_edges(data: Data, undirected: bool) -> None:
-    """List every edge of `data` once, sorted, and in both directions if `undirected`.
+    """Sort the edges of `data` and merge duplicates; add the reverse of each edge if `undirected`.
 
-    An edge that was listed several times gets the mean of its weights, not the sum: a file that lists an undirected
-    edge both ways does not mean an edge of twice the weight. It was given if one of them was.
+    A merged edge gets the mean of the weights, not the sum: a file that lists an undirected edge in both directions
+    does not mean an edge of twice the weight. It counts as given if one of its duplicates does.
     """
     merge = to_undirected if undirected else coalesce
     found = {
@@ -110,7 +110,7 @@ def set_edges(data: Data, undirected: bool) -> None:
 
 
 def mask_of(nodes: IntArray, num_nodes: int, where: object) -> BoolArray:
-    """The bool [N] mask that is true at `nodes`, which come from `where`."""
+    """Return a bool mask [N] that is true at `nodes`; an error message names `where` they come from."""
     if nodes.size and (nodes.min() < 0 or nodes.max() >= num_nodes):
         raise DataError(f"{where} names the nodes {nodes.min()} to {nodes.max()}, but nodes are 0 to {num_nodes - 1}")
     mask = np.zeros(num_nodes, dtype=bool)
@@ -119,15 +119,15 @@ def mask_of(nodes: IntArray, num_nodes: int, where: object) -> BoolArray:
 
 
 def count_edges(edges: NDArray[Any], num_nodes: int) -> int:
-    """Undirected edges of the list `edges` [E, 2], each once, without self-loops."""
+    """Count the undirected edges in `edges` [E, 2], each once, without self-loops."""
     return len(undirected_keys(torch.from_numpy(edges).T, num_nodes))
 
 
 def label_hint(labels: NDArray[Any]) -> str:
-    """What to do about labels that are no integers, to end a message with."""
+    """Return advice on labels that are not integers, for the end of an error message."""
     if labels.dtype.kind != "f":
         return "number the classes from 0"
     known = labels[np.isfinite(labels)]
     if (known == np.round(known)).all():
-        return "these are whole numbers, so make them integers, with -1 where a label is unknown"
-    return "a quantity is no class, so put it into classes first, such as low, middle and high"
+        return "convert these whole numbers to integers, with -1 for unknown labels"
+    return "a quantity is not a class, so bin it first, for example into low, middle and high"

@@ -1,4 +1,4 @@
-"""An unpickler that can build numpy arrays, scipy sparse matrices and plain containers, and nothing else."""
+"""An unpickler restricted to numpy arrays, scipy sparse matrices and plain containers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gumbel_mpnn._util.errors import DataError
 
 
 def read_pickle(path: Path) -> Any:
-    """The object in a pickle of the Planetoid collection (Python 2, hence latin1)."""
+    """Read a pickle of the Planetoid collection, written by Python 2 (hence latin1)."""
     try:
         with path.open("rb") as file:
             return _ArrayUnpickler(file, encoding="latin1").load()
@@ -21,20 +21,22 @@ def read_pickle(path: Path) -> Any:
         raise DataError(f"{path} {error}") from None
     except FileNotFoundError:
         raise DataError(f"there is no file {path}") from None
-    except Exception as error:  # a damaged pickle can raise anything at all
-        raise DataError(f"{path} is not a whole pickle ({error}): it is truncated or altered") from error
+    except Exception as error:  # a damaged pickle can raise any exception
+        raise DataError(
+            f"{path} is not a complete pickle ({error}): it is truncated or altered, so delete it"
+        ) from error
 
 
 class _ArrayUnpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
-        found = _admitted().get((module, name))
+        found = _allowed().get((module, name))
         if found is None:
-            raise DataError(f"asks for {module}.{name}, which is neither a numpy nor a scipy array type: not opened")
+            raise DataError(f"contains {module}.{name}, which is not a numpy or scipy array type: replace the file")
         return found
 
 
-def _admitted() -> dict[tuple[str, str], Any]:
-    """What may be built, under the module paths of today and of the years the files were written in."""
+def _allowed() -> dict[tuple[str, str], Any]:
+    """Return the allowed classes, under current module paths and those of the time the files were written."""
     from numpy._core.multiarray import _reconstruct
     from scipy.sparse import csr_matrix
 

@@ -1,4 +1,4 @@
-"""What is known about a benchmark before a file is opened: its counts, metric, splits, files and reader."""
+"""Specifications of data sets: counts, metric, split protocols, and the files or function they come from."""
 
 from __future__ import annotations
 
@@ -8,10 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from torch_geometric.data import Data
+
 from gumbel_mpnn._util.errors import unknown_name
 from gumbel_mpnn.data.raw import RawGraph
 
 Metric = Literal["accuracy", "roc_auc"]
+Counts = tuple[int, int, int, int]
+"""Number of nodes, edges, features and classes."""
 
 
 @dataclass(frozen=True)
@@ -19,10 +23,10 @@ class File:
     """One file of a data set.
 
     Attributes:
-        path: where it lies under a data root, with forward slashes.
-        url: the public original; None where there is none in this form.
-        sha256: of the public original, where it is known.
-        member: the file's name inside the zip archive that `url` is; None if `url` is the file itself.
+        path: path relative to a data root, with forward slashes.
+        url: address of the public original; None if it is not published in this form.
+        sha256: checksum of the public original, if known.
+        member: name of the file inside the zip archive at `url`; None if `url` is the file itself.
     """
 
     path: str
@@ -31,7 +35,7 @@ class File:
     member: str | None = None
 
     def matches(self, path: Path) -> bool:
-        """Whether the file at `path` is the published one, as far as its checksum is known."""
+        """Whether the file at `path` has the published checksum; true if no checksum is known."""
         if self.sha256 is None:
             return True
         with path.open("rb") as content:
@@ -40,7 +44,7 @@ class File:
 
 @dataclass(frozen=True)
 class Form:
-    """One set of files a data set can be read from, and the function that reads their paths in that order."""
+    """A set of files that a data set can be read from, and the function that takes their paths in this order."""
 
     files: tuple[File, ...]
     read: Callable[[Sequence[Path]], RawGraph]
@@ -49,21 +53,19 @@ class Form:
 
 
 @dataclass(frozen=True)
-class DatasetSpec:
-    """A benchmark by name.
+class Spec:
+    """What is known about a data set before it is loaded.
 
     Attributes:
-        name: the name it is loaded by.
+        name: name in records and presets; the sizes of a generated task share it.
         metric: `accuracy` or `roc_auc`.
-        protocols: names of the split protocols it takes, the default first.
-        num_nodes: published count, checked on load; so are the next three.
-        num_edges: undirected edges, each once, without self-loops.
-        num_features: columns of `x`.
-        num_classes: distinct labels.
-        source: where the files come from.
-        licence: of that source.
-        forms: the files to read it from; the first is the plain one.
-        split_files: the ten geom-gcn splits, where they are not in the graph's own files.
+        protocols: names of the supported split protocols, the default first.
+        num_nodes: number of nodes.
+        num_edges: number of undirected edges, each counted once, without self-loops.
+        num_features: number of columns of `x`.
+        num_classes: number of distinct labels.
+        source: where the data come from.
+        licence: licence of that source.
     """
 
     name: str
@@ -75,6 +77,25 @@ class DatasetSpec:
     num_classes: int
     source: str
     licence: str
+
+    def protocol(self, name: str | None) -> str:
+        """Return the protocol called `name`, or the default protocol if it is None."""
+        if name is None:
+            return self.protocols[0]
+        if name not in self.protocols:
+            raise unknown_name(f"split protocol of {self.name!r}", name, self.protocols)
+        return name
+
+
+@dataclass(frozen=True)
+class DatasetSpec(Spec):
+    """A data set that is read from files; its counts are checked when it is loaded.
+
+    Attributes:
+        forms: sets of files it can be read from, the default first.
+        split_files: the ten geom-gcn splits, if they are not part of the graph's own files.
+    """
+
     forms: tuple[Form, ...]
     split_files: tuple[File, ...] = ()
 
@@ -83,14 +104,22 @@ class DatasetSpec:
         """Whether the direction of the edges is known, so that `load(..., directed=True)` can keep it."""
         return any(form.directed for form in self.forms)
 
-    def protocol(self, name: str | None) -> str:
-        """The protocol called `name`, or the default."""
-        if name is None:
-            return self.protocols[0]
-        if name not in self.protocols:
-            raise unknown_name(f"split protocol of {self.name!r}", name, self.protocols)
-        return name
-
     def files_for(self, protocol: str, form: Form) -> tuple[File, ...]:
-        """All files that reading `form` under `protocol` needs."""
+        """Return all files needed to read `form` under `protocol`."""
         return form.files + (self.split_files if protocol == "geom-gcn" else ())
+
+
+@dataclass(frozen=True)
+class GeneratedSpec(Spec):
+    """A data set that is generated and needs no files.
+
+    Attributes:
+        make: generates the graph with the splits of its default protocol.
+        has_directions: whether its edges have a direction, which `load` always keeps.
+    """
+
+    make: Callable[[], Data]
+    has_directions: bool = False
+
+
+AnySpec = DatasetSpec | GeneratedSpec

@@ -1,4 +1,4 @@
-"""Split protocols: random ones as pure functions of labels and seed, and the checks that any masks must pass."""
+"""Random split protocols, which depend on labels and seed only, and the validation of masks."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ Seed = int | Sequence[int]
 
 
 def random_split(y: ArrayLike, fractions: tuple[float, float], seed: Seed) -> Masks:
-    """Masks [N] with these fractions of every class to train and to validate on, and the rest to test.
+    """Split every class into training and validation nodes by these fractions; the rest is for testing.
 
-    The shares are taken class by class, and each class gives at least one node to training.
+    Every class gets at least one training node. Returns masks [N].
     """
     return _deal(y, lambda size: (max(1, round(fractions[0] * size)), round(fractions[1] * size)), seed)
 
 
 def per_class_split(y: ArrayLike, train: int = 20, val: int = 30, *, seed: Seed) -> Masks:
-    """Masks [N] with `train` and `val` nodes of every class (fewer if it has no more) and the rest to test."""
+    """Select `train` and `val` nodes of every class, or all there are, and test on the rest. Returns masks [N]."""
     return _deal(y, lambda size: (train, val), seed)
 
 
 def _deal(y: ArrayLike, sizes: Callable[[int], tuple[int, int]], seed: Seed) -> Masks:
-    """Shuffle each class and cut it in three; nodes labelled -1 are in no mask."""
+    """Shuffle each class and cut it into three parts; unlabelled nodes (-1) are in no mask."""
     labels = np.asarray(y)
     rng = np.random.default_rng(seed)
     masks = Masks(*(np.zeros(len(labels), dtype=bool) for _ in range(3)))
@@ -51,7 +51,7 @@ RANDOM_PROTOCOLS: dict[str, Callable[[ArrayLike, Seed], Masks]] = {
 
 
 def random_masks(y: ArrayLike, protocol: str, seed: int = 0, num_splits: int = 10) -> Masks:
-    """Masks [N, S] of a random protocol; split k depends on the labels, the seed and k, not on how many are made."""
+    """Return masks [N, S] of a random protocol. Split k depends on labels, seed and k, but not on `num_splits`."""
     if protocol not in RANDOM_PROTOCOLS:
         raise unknown_name("random split protocol", protocol, RANDOM_PROTOCOLS)
     check_at_least(0, seed=seed)
@@ -61,7 +61,7 @@ def random_masks(y: ArrayLike, protocol: str, seed: int = 0, num_splits: int = 1
 
 
 def add_splits(data: Data, protocol: str = "random-60-20-20", seed: int = 0, num_splits: int = 10) -> Data:
-    """A copy of `data` with `num_splits` splits [N, S] of a random protocol, in place of masks it may have."""
+    """Return a copy of `data` whose masks [N, S] are replaced by those of a random protocol."""
     split = data.clone()
     set_masks(split, random_masks(data.y.cpu(), protocol, seed, num_splits))
     split.protocol = protocol
@@ -69,12 +69,12 @@ def add_splits(data: Data, protocol: str = "random-60-20-20", seed: int = 0, num
 
 
 def check_masks(data: Data, require_all_classes: bool = True) -> None:
-    """Raise a `DataError` unless every split of `data` can be trained, chosen and tested on.
+    """Raise a `DataError` if a split of `data` cannot be used for training, validation and testing.
 
     Args:
-        data: has `train_mask`, `val_mask` and `test_mask`, bool [N] or [N, S], and `y`.
-        require_all_classes: whether each class to be predicted must have a training node. The published splits of
-            texas break this, so the loader of benchmarks does not ask for it.
+        data: a graph with `y` and with `train_mask`, `val_mask` and `test_mask`, bool [N] or [N, S].
+        require_all_classes: whether each class to be predicted needs a training node. The published splits of texas
+            have classes without one, so benchmarks are loaded without this check.
     """
     names = ("train_mask", "val_mask", "test_mask")
     masks = [data.get(name) for name in names]
@@ -95,14 +95,16 @@ def _check_split(data: Data, split: str, train: Tensor, val: Tensor, test: Tenso
     y = data.y.cpu()
     overlap = int((train.int() + val.int() + test.int() > 1).sum())
     if overlap:
-        raise DataError(f"{overlap} nodes are in more than one of the training, validation and test masks of {split}")
+        raise DataError(
+            f"{overlap} nodes are in more than one of the training, validation and test masks of {split}: use each once"
+        )
     if not train.any():
-        raise DataError(f"the training mask of {split} is empty")
+        raise DataError(f"the training mask of {split} is empty: add nodes to it")
     unlabelled = ((train | val | test) & (y < 0)).nonzero().flatten()
     if len(unlabelled):
-        raise DataError(f"node {int(unlabelled[0])} is in a mask of {split} but has no label")
+        raise DataError(f"node {int(unlabelled[0])} is in a mask of {split} but has no label: take it out of the mask")
     absent = sorted(set(y[val | test].tolist()) - set(y[train].tolist()))
     if absent and require_all_classes:
         names = class_names_of(data)
         label = f"{absent[0]} ({names[absent[0]]!r})" if names else absent[0]
-        raise DataError(f"class {label} is to be predicted in {split} but has no training node there")
+        raise DataError(f"class {label} is to be predicted in {split} but has no training node there: add one")

@@ -1,4 +1,4 @@
-"""A graph from a CSV file of nodes and one of edges."""
+"""Graphs from a CSV file of nodes and a CSV file of edges."""
 
 from __future__ import annotations
 
@@ -29,26 +29,25 @@ def from_csv(
     undirected: bool = True,
     as_listed: bool = False,
 ) -> Data:
-    """A graph from two CSV files with a header line each.
+    """Read a graph from two CSV files, each with a header line.
 
-    Ids and labels may be any text; `data.node_ids` and `data.class_names` map predictions back to them. A node with
-    an empty label is predicted but never trained on. A column `split` of the nodes (train, val, test or empty) becomes
-    the masks, and the columns `weight`, `probability` (numbers) and `given` (true or false) of the edges become
-    `edge_weight`, `edge_probability` and `edge_origin`. An edge that is listed several times becomes one with the mean
-    of its weights; models leave self-loops out, since convolutions add their own. Columns are found by their names
-    whatever the case and the blanks around them.
+    Ids and labels can be any text; `data.node_ids` and `data.class_names` map predictions back to them. Nodes with an
+    empty label are predicted but never trained on. A column `split` of the nodes (train, val, test or empty) becomes
+    the masks. The columns `weight`, `probability` (numbers) and `given` (true or false) of the edges become
+    `edge_weight`, `edge_probability` and `edge_origin`. Duplicate edges are merged and get the mean of their weights.
+    Models ignore self-loops, since convolutions add their own. Names of columns are matched ignoring case and
+    surrounding blanks.
 
     Args:
-        nodes: the file with a line per node.
-        edges: the file with a line per edge.
-        label: the column of the nodes that is to be predicted; None reads a graph to measure, without labels.
-        features: columns to learn from; None takes all numeric ones other than id, label and split; False leaves
-            `x` out.
-        id: the column that names the node; None takes the one called `id`, or else the first.
-        source: the column of the edges with the id of one end; None takes the one called `source`, or else the first.
-        target: the column with the other end; None takes the one called `target`, or else the second.
+        nodes: path of the file with one line per node.
+        edges: path of the file with one line per edge.
+        label: column of the nodes to predict; None reads a graph without labels, which can only be measured.
+        features: columns to learn from. None uses all numeric columns except id, label and split; False leaves `x` out.
+        id: column with the id of the node; by default the one called `id`, or else the first.
+        source: column with the id of the source of an edge; by default the one called `source`, or else the first.
+        target: column with the id of the target; by default the one called `target`, or else the second.
         undirected: whether every edge goes both ways.
-        as_listed: keep every edge as often as the file lists it, in its direction, whatever `undirected` says.
+        as_listed: keep every edge as often as the file lists it, and in the direction listed, whatever `undirected`.
     """
     header = read_header(nodes)
     id = check_column(nodes, header, id) if id else known_column(nodes, header, "id") or next(iter(header))
@@ -81,12 +80,12 @@ def from_csv(
 
 def _check_ids(path: str | Path, ids: pd.Series[str]) -> None:
     if ids.empty:
-        raise DataError(f"{path} has no nodes")
+        raise DataError(f"{path} has no nodes: add a line for each")
     if (ids == "").any():
-        raise DataError(f"line {line_of(ids.index[ids == ''][0])} of {path} has no node id")
+        raise DataError(f"line {line_of(ids.index[ids == ''][0])} of {path} has no node id: add one")
     repeated = ids[ids.duplicated()]
     if len(repeated):
-        raise DataError(f"line {line_of(repeated.index[0])} of {path} has the node {repeated.iloc[0]!r} a second time")
+        raise DataError(f"line {line_of(repeated.index[0])} of {path} repeats the node {repeated.iloc[0]!r}")
 
 
 def _features(
@@ -95,12 +94,12 @@ def _features(
     numeric = [str(name) for name in table.select_dtypes(include=["number", "bool"]).columns]
     for name in wanted or ():
         if name not in numeric:
-            raise DataError(f"feature column {name!r} of {path} does not hold numbers only")
+            raise DataError(f"feature column {name!r} of {path} has values that are not numbers")
     if wanted is None:
         warn_of_mixed("column", str(path), _mixed(table.drop(columns=numeric)))
     chosen = numeric if wanted is None else list(wanted)
     if not chosen:
-        raise DataError(f"{path} has no numeric column to take as feature: add one")
+        raise DataError(f"{path} has no numeric column to use as a feature: add one")
     x: NDArray[np.float32] = table[chosen].to_numpy(dtype=np.float32, copy=True)
     wrong = np.argwhere(~np.isfinite(x))
     if len(wrong):
@@ -114,7 +113,7 @@ def _features(
 
 
 def _mixed(table: pd.DataFrame) -> list[tuple[str, str, object]]:
-    """Columns that hold numbers as well as other things: their name, and the line and content of the first other."""
+    """Return name, first line without a number and its value, for columns that have numbers and other values."""
     import pandas as pd
 
     found: list[tuple[str, str, object]] = []
@@ -130,12 +129,12 @@ def _mixed(table: pd.DataFrame) -> list[tuple[str, str, object]]:
 def _edges(
     path: str | Path, nodes: str | Path, ids: pd.Series[str], source: str | None, target: str | None
 ) -> tuple[NDArray[np.int64], dict[str, Any]]:
-    """The ends [E, 2] as row numbers of the nodes, and weights, probabilities and origins [E], None where none are."""
+    """Return the edges [E, 2] as row numbers of nodes, and their weights, probabilities and origins [E] or None."""
     import pandas as pd
 
     header = read_header(path)
     if len(header) < 2:
-        raise DataError(f"{path} needs two columns with a comma between them, one for each end of an edge")
+        raise DataError(f"{path} needs two columns separated by commas, one for each end of an edge")
     names = _ends(path, header, source, target, ids)
     columns = [known_column(path, header, name) for name in ("weight", PROBABILITY, GIVEN)]
     table = read_table(path, header, names)
@@ -162,7 +161,7 @@ def _edges(
 def _ends(
     path: str | Path, header: Header, source: str | None, target: str | None, ids: pd.Series[str]
 ) -> tuple[str, str]:
-    """The columns of the two ends of an edge."""
+    """Return the columns with the source and the target of an edge."""
     if source and target:
         return check_column(path, header, source), check_column(path, header, target)
     first, second = (known_column(path, header, name) for name in ("source", "target"))
@@ -177,17 +176,17 @@ def _ends(
 
 
 def _check_header(path: str | Path, written: Sequence[str], ids: pd.Series[str]) -> None:
-    """Refuse columns that are called as nodes are: the first edge would be taken for the header, and be lost."""
+    """Raise a `DataError` if the columns have the names of nodes, so that the header seems to be an edge."""
     ends = [name.strip() for name in written]
     if ids.isin(ends).sum() == len(set(ends)):
         raise DataError(
             f"the first line of {path} names the nodes {' and '.join(map(repr, ends))}, so it seems to be an edge and "
-            "no header: put a line source,target above it"
+            "not a header: add the line source,target above it"
         )
 
 
 def _weights(path: str | Path, weight: pd.Series[Any]) -> NDArray[np.float32]:
-    """The weight of every edge [E]."""
+    """Return the weight of each edge [E]."""
     import pandas as pd
 
     numbers: NDArray[np.float32] = pd.to_numeric(weight, errors="coerce").to_numpy(dtype=np.float32, copy=True)
@@ -196,6 +195,6 @@ def _weights(path: str | Path, weight: pd.Series[Any]) -> NDArray[np.float32]:
         value = weight.iloc[wrong[0]]
         found = "no weight" if pd.isna(value) else f"the weight {value}"
         raise DataError(
-            f"line {line_of(weight.index[wrong[0]])} of {path} has {found}: weights are finite numbers of at least 0"
+            f"line {line_of(weight.index[wrong[0]])} of {path} has {found}: weights must be finite and at least 0"
         )
     return numbers

@@ -1,4 +1,4 @@
-"""The one gate every graph passes before it is trained on: faults are errors, oddities are counted."""
+"""Validation of graphs: errors for what cannot be trained on, and counts of what is merely unusual."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gumbel_mpnn.graph import check_edges, check_weights, edge_index_of, pair_ke
 
 @dataclass(frozen=True)
 class GraphFacts:
-    """Counts of a graph; edges and degrees are undirected, each edge once, without self-loops."""
+    """Counts of a graph. Edges and degrees are undirected: each edge counts once, and self-loops do not count."""
 
     num_nodes: int
     num_edges: int
@@ -33,26 +33,37 @@ class GraphFacts:
 
 
 def check(data: Data, require_all_classes: bool = True) -> GraphFacts:
-    """The counts of `data`, or a `DataError` that says what is wrong with it and where.
+    """Validate a graph and return its counts.
 
-    Self-loops, duplicate edges, isolated and unlabelled nodes are accepted. `require_all_classes` is that of
-    `check_masks`. Features and masks may be absent.
+    Self-loops, duplicate edges, isolated nodes and unlabelled nodes are allowed. Features and masks are optional.
+
+    Args:
+        data: the graph to validate.
+        require_all_classes: passed on to `check_masks`.
+
+    Raises:
+        DataError: if the graph cannot be trained on; the message says why and where.
     """
+    validate(data, require_all_classes)
+    return _facts(data)
+
+
+def validate(data: Data, require_all_classes: bool = True) -> None:
+    """Raise a `DataError` if a graph cannot be trained on; `check` returns its counts as well."""
     _check_labels(data)
     _check_features(data)
     _check_edges(data)
     if any(data.get(name) is not None for name in ("train_mask", "val_mask", "test_mask")):
         check_masks(data, require_all_classes)
-    return _facts(data)
 
 
 def _check_labels(data: Data) -> None:
     y = data.get("y")
     if y is None:
-        raise DataError("the graph has no labels y: give an integer per node, -1 where it is unknown")
+        raise DataError("the graph has no labels y: give one integer per node, -1 if the label is unknown")
     check_label_form(y)
     if len(y) == 0:
-        raise DataError("the graph has no nodes")
+        raise DataError("the graph has no nodes: give at least one")
     class_names = class_names_of(data)
     num_classes = len(class_names) if class_names else len(y)
     wrong = ((y < -1) | (y >= num_classes)).nonzero().flatten()
@@ -62,7 +73,7 @@ def _check_labels(data: Data) -> None:
             f"{_name(data, node)} has the label {int(y[node])}: labels are 0 to {num_classes - 1}, or -1 for unknown"
         )
     if (y < 0).all():
-        raise DataError("no node of the graph has a label")
+        raise DataError("no node of the graph has a label: give at least the training nodes one")
 
 
 def check_label_form(y: Tensor) -> None:
@@ -74,7 +85,7 @@ def check_label_form(y: Tensor) -> None:
 
 def _label_hint(y: Tensor) -> str:
     if y.dim() == 2 and 1 in y.shape and not y.is_floating_point():
-        return "data.y.view(-1) has that shape"
+        return "use data.y.view(-1)"
     return label_hint((y.double() if y.is_floating_point() else y).detach().cpu().numpy())
 
 

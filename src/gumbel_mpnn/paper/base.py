@@ -5,18 +5,15 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from torch_geometric.data import Data
-
 from gumbel_mpnn._util.errors import DivergedError, MissingDataError
-from gumbel_mpnn.paper.generated import GENERATED
 from gumbel_mpnn.paper.request import Request
 from gumbel_mpnn.report import Row
 from gumbel_mpnn.report.table import Fixed
-from gumbel_mpnn.runs import BusyError, DataReader, Monitor, Run, Transform, find, fit
+from gumbel_mpnn.runs import BusyError, DataReader, Monitor, Place, Run, RunSpec, Transform, find_spec, fit_spec
 from gumbel_mpnn.runs.query import Paired, Summary, compare, corrected
 from gumbel_mpnn.training import pick_device
 from gumbel_mpnn.training.free_memory import available_bytes
@@ -107,23 +104,15 @@ def run_jobs(
     Returns:
         The run of each job, or None if the files of its data set are missing.
     """
-    reader = reader or DataReader()
     memory = available_bytes(pick_device(request.device)) // request.workers if request.workers > 1 else None
-    kept = experiment.from_models
+    place = Place(request.runs, device=request.device, memory=memory, monitor=monitor, reader=reader or DataReader())
+    stored = experiment.from_models
 
     def do(job: Job, wait: bool) -> Run | None:
-        which = {**_arguments(job, experiment, request), "reader": reader}
+        spec, here = _spec(job, request), replace(place, experiment=job.experiment or experiment.name, wait=wait)
         try:
-            return fit(
-                _source(job),
-                job.model,
-                **which,
-                device=request.device,
-                memory=memory,
-                monitor=monitor,
-                wait=wait,
-                models=bool(kept) and not _keeps(find(_source(job), job.model, **which), kept),
-            )
+            needs_models = bool(stored) and not _has_stored(find_spec(spec, here), stored)
+            return fit_spec(spec, replace(here, models=needs_models))
         except MissingDataError:
             return None
 
@@ -148,14 +137,14 @@ def find_jobs(experiment: Experiment, jobs: Iterable[Job], request: Request) -> 
     A job counts as finished if its records are stored and, for an experiment that uses trained models, also the models
     or what the experiment takes from them.
     """
-    reader, kept = DataReader(), experiment.from_models
+    place, stored = Place(request.runs, reader=DataReader()), experiment.from_models
     results = dict[Job, Run | None]()
     for job in jobs:
-        which = {**_arguments(job, experiment, request), "reader": reader}
+        spec, here = _spec(job, request), replace(place, experiment=job.experiment or experiment.name)
         try:
-            found = find(_source(job), job.model, **which)
-            if kept and not _keeps(found, kept):
-                found = find(_source(job), job.model, **which, models=True)
+            found = find_spec(spec, here)
+            if stored and not _has_stored(found, stored):
+                found = find_spec(spec, replace(here, models=True))
         except MissingDataError:
             results[job] = None
         else:
@@ -163,26 +152,22 @@ def find_jobs(experiment: Experiment, jobs: Iterable[Job], request: Request) -> 
     return results
 
 
-def _keeps(run: Run | None, name: str) -> bool:
-    return run is not None and run.keeps(name)
+def _has_stored(run: Run | None, name: str) -> bool:
+    return run is not None and run.has_stored(name)
 
 
-def _source(job: Job) -> str | Data:
-    return GENERATED[job.dataset]() if job.dataset in GENERATED else job.dataset
-
-
-def _arguments(job: Job, experiment: Experiment, request: Request) -> dict[str, Any]:
-    """Return the arguments that `fit` and `find` share."""
-    return {
-        "preset": job.preset,
-        "overrides": [*(QUICK_OVERRIDES if request.quick else ()), *job.overrides, *request.overrides],
-        "experiment": job.experiment or experiment.name,
-        "transform": job.transform,
-        "splits": QUICK_SPLITS if request.quick and request.splits is None else request.splits,
-        "seeds": request.seeds,
-        "runs": request.runs,
-        "root": request.root,
-    }
+def _spec(job: Job, request: Request) -> RunSpec:
+    """Return the runs of a job that are requested."""
+    return RunSpec.of(
+        job.dataset,
+        job.model,
+        splits=QUICK_SPLITS if request.quick and request.splits is None else request.splits,
+        seeds=request.seeds,
+        preset=job.preset,
+        overrides=[*(QUICK_OVERRIDES if request.quick else ()), *job.overrides, *request.overrides],
+        transform=job.transform,
+        root=request.root,
+    )
 
 
 def quick_jobs(jobs: Iterable[Job]) -> list[Job]:

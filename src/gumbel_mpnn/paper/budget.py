@@ -14,7 +14,7 @@ from gumbel_mpnn.paper.backbones import DATASETS
 from gumbel_mpnn.paper.base import Columns, Job, override
 from gumbel_mpnn.paper.page import Experiment
 from gumbel_mpnn.report import Row
-from gumbel_mpnn.runs import Run, make_settings
+from gumbel_mpnn.runs import Run, RunSpec
 from gumbel_mpnn.runs.query import Summary, flat
 from gumbel_mpnn.runs.tuning import Tables, draws
 
@@ -70,7 +70,7 @@ def space_of(model: str) -> Tables:
 def _trials(dataset: str, model: str) -> list[Job]:
     count = TRIALS_OF_LARGE if dataset in LARGE else TRIALS
     start = "tuned" if read_preset("start", dataset, model) is None else "start"
-    known = flat(make_settings(dataset, model, preset=start).to_dict())
+    known = flat(RunSpec.of(dataset, model, preset=start).settings.to_dict())
     drawn = (chosen for chosen, _ in draws(space_of(model), seed=DATASETS.index(dataset)))
     others = islice((chosen for chosen in drawn if not chosen.items() <= known.items()), count - 1)
     overrides = [tuple(override(name, value) for name, value in chosen.items()) for chosen in others]

@@ -13,7 +13,7 @@ from gumbel_mpnn.paper.base import PAIRED, Columns, Job, difference, figures, ov
 from gumbel_mpnn.paper.page import Experiment
 from gumbel_mpnn.report import Row
 from gumbel_mpnn.report.chart import Chart
-from gumbel_mpnn.runs import Run, find_preset, make_settings
+from gumbel_mpnn.runs import Run, RunSpec, find_preset
 from gumbel_mpnn.runs.query import flat
 
 COMPONENTS = range(1, 8)
@@ -89,7 +89,7 @@ class Components(Experiment):
 
 def _beneath(dataset: str) -> tuple[str, ...]:
     """Return the settings in which the paper's Gumbel-MPNN differs from the paper's GCN, apart from rewiring."""
-    plain, rewired = (flat(make_settings(dataset, model, preset="paper").to_dict()) for model in MODELS)
+    plain, rewired = (flat(RunSpec.of(dataset, model, preset="paper").settings.to_dict()) for model in MODELS)
     different = (name for name, value in plain.items() if name != "model.name" and rewired[name] != value)
     return tuple(override(name, rewired[name]) for name in different)
 

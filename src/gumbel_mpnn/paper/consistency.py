@@ -70,7 +70,7 @@ def _rows(dataset: str, runs: Mapping[str, Run | None]) -> list[Row]:
     described = {
         GIVEN: None if given is None else _describe(given),
         **{
-            name: None if run is None else run.keep(Consistency.from_models, partial(_learned, run))
+            name: None if run is None else run.stored(Consistency.from_models, partial(_learned, run))
             for name, run in runs.items()
         },
     }

@@ -66,7 +66,7 @@ def _rows(dataset: str, run: Run | None) -> list[Row]:
         rows.append(_row(dataset, "given", before))
         chosen = fmean(record.best_epoch for record in run.records)
         known = {"goal": goal, "best_epoch": chosen, "test": 100 * run.test.mean, "n": run.n}
-        degrees = run.keep(DegreeGoal.from_models, partial(_degrees, run))
+        degrees = run.stored(DegreeGoal.from_models, partial(_degrees, run))
         rows += [_row(dataset, graph, {**values, **known}) for graph, values in degrees.items()]
     return [*rows, _row(dataset, "given, paper", given), _row(dataset, "learned, paper", learned)]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gumbel_mpnn._util.errors import unknown_name
+from gumbel_mpnn.data.generated import LEAF_COUNT_DEPTHS, MATCH_DEPTHS
 from gumbel_mpnn.paper.base import Job, figures, published
-from gumbel_mpnn.paper.generated import LEAF_COUNT_DEPTHS, MATCH_DEPTHS
 from gumbel_mpnn.paper.page import Experiment
 from gumbel_mpnn.paper.paper_numbers import PaperNumber
 from gumbel_mpnn.report import Row

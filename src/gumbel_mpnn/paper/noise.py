@@ -70,7 +70,7 @@ class Noise(Experiment):
                 rows.append(row | dict.fromkeys(names) | {"verdict": "no data"})
                 continue
             clean = [record.test for record in run.records]
-            noisy = run.keep(self.from_models, partial(_noisy_scores, run))
+            noisy = run.stored(self.from_models, partial(_noisy_scores, run))
             for count in COUNTS:
                 scores = noisy[str(count)] if count else clean
                 rows.append(row | {"edges": count, **_figures(scores, clean), "n": run.n, "verdict": ""})

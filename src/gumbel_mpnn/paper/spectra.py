@@ -49,7 +49,7 @@ def _rows(dataset: str, run: Run | None) -> list[Row]:
     if run is None:
         names = ("edges", "components", "nodes", "gap", "joined", "resistance")
         return [{"dataset": dataset, "graph": "no data", **dict.fromkeys(names)}]
-    found = run.keep(Spectra.from_models, partial(_spectra, run))
+    found = run.stored(Spectra.from_models, partial(_spectra, run))
     return [{"dataset": dataset, "graph": graph, **values} for graph, values in found.items()]
 
 

@@ -129,23 +129,24 @@ class Run:
             found.append(float(metrics[task.metric](scores, task.y, test_mask)[0]))
         return found
 
-    def keep(self, name: str, make: Callable[[], Any]) -> Any:
-        """What `make` gives, plain JSON values: made once for these very records, and kept beside them under `name`.
+    def stored(self, name: str, make: Callable[[], Any]) -> Any:
+        """The result of `make`, plain JSON values, computed once for these records and stored beside them as `name`.
 
-        So what trained models say can be told again where they were deleted. Once `make` changes, so must the name.
+        What was computed from trained models is then available after the models were deleted. If `make` changes, the
+        name must change too.
         """
-        if (kept := self._kept(name)) is not None:
-            return kept
+        if (stored := self._read_stored(name)) is not None:
+            return stored
         content = json.dumps(make())
         with suppress(OSError):  # a store that cannot be written to stays as it is
             write_atomically(self.folder.figures(name, self.records), content.encode())
         return json.loads(content)
 
-    def keeps(self, name: str) -> bool:
-        """Whether `keep` has been asked for this, and need not make it again."""
-        return self._kept(name) is not None
+    def has_stored(self, name: str) -> bool:
+        """Whether `stored` has a result under this name and need not compute it again."""
+        return self._read_stored(name) is not None
 
-    def _kept(self, name: str) -> Any:
+    def _read_stored(self, name: str) -> Any:
         try:
             return json.loads(self.folder.figures(name, self.records).read_bytes())
         except (OSError, ValueError):  # never made, or damaged

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from numbers import Integral
 from pathlib import Path
@@ -56,11 +56,12 @@ class RunSpec:
     given: Tables = field(default_factory=dict)
     """What was laid over the preset."""
     asked_preset: str | Path | None = None
+    """The preset as it was asked for: a family, a file, or None."""
 
     @classmethod
     def of(
         cls,
-        dataset: str | Data,
+        dataset: str | Data | Callable[[bool], str | Data],
         model: str,
         *,
         splits: Iterable[int] | None = None,
@@ -71,16 +72,21 @@ class RunSpec:
         transform: Transform | None = None,
         root: str | Path | None = None,
     ) -> RunSpec:
-        """The runs that `fit` with these arguments makes."""
+        """The runs that `fit` with these arguments makes.
+
+        `dataset` may also be a function that reads the graph; it is called with whether edges go both ways.
+        """
         load_plugins()
-        name, model = _dataset_name(dataset), _model_name(model)
         given = merge(settings, parse_overrides(overrides))
         if "rewiring" in given:  # otherwise the preset's tau_end would go with a tau that is laid over it
             given["rewiring"] = dict(constant_temperature(given["rewiring"]))
         found, origin, below = None, f"preset {preset}", dict[str, Any]()
         if is_settings_file(preset):
             origin, below = str(preset), merge(read_settings_file(Path(preset or "")))
-        elif preset is not None:
+        if callable(dataset) and not isinstance(dataset, Data):
+            dataset = dataset(bool(merge(below, given).get("data", {}).get("undirected", True)))
+        name, model = _dataset_name(dataset), _model_name(model)
+        if preset is not None and not is_settings_file(preset):
             found = find_preset(str(preset), name, model, given.get("model", {}).get("backbone"))
             below = merge(None if found is None else found.tables)
         resolved = resolve(name, model, merge(below, given), models.complete, rewires=models[model].rewires)

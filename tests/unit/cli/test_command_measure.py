@@ -11,7 +11,6 @@ from quick_options import QUICK
 
 from gumbel_mpnn import measures
 from gumbel_mpnn.data import demo_graph, from_csv, from_npz, load, specs
-from gumbel_mpnn.paper.generated import GENERATED
 from gumbel_mpnn.runs import fit
 from helpers import small_data
 
@@ -219,7 +218,7 @@ class TestRun:
     @pytest.mark.parametrize("name", ["leaf-count-3", "bottleneck-10", "bottleneck"])
     def test_a_generated_task_is_known_in_every_size(self, command, name):
         options = {"model": {"hidden_channels": 4}, "train": {"epochs": 1}, "rewiring": {"candidates": "none"}}
-        graph = GENERATED[name]()
+        graph = load(name)
         fit(graph, "gumbel-mpnn", splits=[0], settings=options, runs="runs", device="cpu")
         shown = as_json(command("measure", "--run", "runs", "--format", "json"))
         assert shown["before"] == pytest.approx(measures.measure(graph), nan_ok=True)

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -53,7 +54,8 @@ def stand_ins(tmp_path, monkeypatch, user_cache):
         "tree-neighbors-match": lambda: tree_neighbors_match(2, num_splits=2),
         **dict.fromkeys(("bottleneck", "bottleneck-10"), lambda: bottleneck(5, 2, num_graphs=3, num_splits=2)),
     }
-    monkeypatch.setattr(base, "GENERATED", makers)
+    for name, make in makers.items():
+        monkeypatch.setitem(specs, name, replace(specs[name], make=make))
     monkeypatch.setattr(base, "QUICK_OVERRIDES", ("train.epochs=1", "model.hidden_channels=8"))
     monkeypatch.setattr("gumbel_mpnn.paper.noise.COUNTS", (0, 10))
     monkeypatch.setattr("gumbel_mpnn.paper.consistency.SEEDS", 1)

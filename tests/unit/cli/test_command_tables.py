@@ -32,6 +32,7 @@ class TestData:
         assert rows["cora"]["missing"] == "planetoid/cora/raw/ind.cora.tx, planetoid/cora/raw/ind.cora.allx, …"
         assert rows["minesweeper"]["missing"] == "heterophilous/minesweeper.npz"
         assert rows["minesweeper"]["metric"] == "roc_auc"
+        assert (rows["leaf-count-3"]["state"], rows["leaf-count-3"]["nodes"]) == ("generated", 1260)
 
     def test_a_structure_without_features_is_told(self, command, tmp_path):
         path = tmp_path / "elsewhere/incomplete/roman_empire_without_features.npz"

@@ -46,8 +46,8 @@ def test_a_column_that_is_no_feature_is_noted_on_standard_error(command, own, cs
         assert json.loads(result.stdout)["n"] == 1
         told, preface, *_ = result.stderr.splitlines()
         assert told == (
-            f"note: the column 'height' of {own / 'nodes.csv'} is not taken as a feature, "
-            "since line 6 has 'tall', which is no number"
+            f"note: the column 'height' of {own / 'nodes.csv'} is not used as a feature, "
+            "since line 6 has 'tall', which is not a number"
         )
         assert preface.startswith("read 20 nodes (1 without a label), 40 edges, 1 features")
 
@@ -177,7 +177,7 @@ def test_the_graph_of_the_demo_by_name(command):
     result = command("train", "demo", *QUICK, "--splits", "0", "--format", "json")
     shown = json.loads(result.stdout)
     assert (shown["dataset"], len(shown["runs"])) == ("demo", 1)
-    assert result.stderr.startswith("read 1000 nodes (0 without a label)")
+    assert result.stderr.startswith("gcn on demo: 1 runs")
 
 
 def test_only_the_named_features(own, csv, command):

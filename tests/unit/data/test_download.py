@@ -65,7 +65,7 @@ def test_a_real_url_is_opened(tmp_path, monkeypatch):
 
 def test_a_wrong_checksum_leaves_nothing(tmp_path, serve):
     serve(CONTENT)
-    with pytest.raises(DataError, match=r"http://x/b\.npz did not give the published a/b\.npz"):
+    with pytest.raises(DataError, match=r"http://x/b\.npz did not return the published a/b\.npz"):
         download([File("a/b.npz", "http://x/b.npz", "0" * 64)], tmp_path)
     assert left_in(tmp_path) == []
 
@@ -138,10 +138,10 @@ def test_only_the_wanted_members_of_an_archive_are_unpacked(tmp_path, serve):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (zipped(a__raw__edge=b"edge"), "did not give the expected zip archive"),
-        (zipped(a__raw__edge=b"edge", a__raw__feat=b"altered"), "did not give the published arxiv/raw/feat"),
-        (zipped(a__raw__edge=b"edge", a__raw__feat=b"feat")[:-9], "did not give the expected zip archive"),
-        (b"<html>moved</html>", "did not give the expected zip archive"),
+        (zipped(a__raw__edge=b"edge"), "did not return the expected zip archive"),
+        (zipped(a__raw__edge=b"edge", a__raw__feat=b"altered"), "did not return the published arxiv/raw/feat"),
+        (zipped(a__raw__edge=b"edge", a__raw__feat=b"feat")[:-9], "did not return the expected zip archive"),
+        (b"<html>moved</html>", "did not return the expected zip archive"),
     ],
 )
 def test_a_bad_archive_leaves_nothing(tmp_path, serve, content, message):

@@ -87,7 +87,7 @@ def test_the_published_counts_are_checked_and_every_difference_is_named(root, re
     register(num_edges=6, num_features=4)
     with pytest.raises(DataError) as caught:
         load("tiny", root=root)
-    assert "5 edges where 6 are published, 3 features where 4 are published" in str(caught.value)
+    assert "5 edges instead of 6, 3 features instead of 4" in str(caught.value)
     assert "nodes" not in str(caught.value)
 
 

@@ -96,7 +96,7 @@ def test_two_attributes_of_the_same_name_are_refused(graph, nodes, edge, options
 def test_edges_that_write_the_weight_in_two_ways_are_refused(graph):
     graph.add_edge("a", "b", weight=1)
     graph.add_edge("b", "c", Weight=2)
-    with pytest.raises(DataError, match="'weight' and 'Weight', of which only one can be taken: rename or delete the"):
+    with pytest.raises(DataError, match="'weight' and 'Weight', of which only one can be used: rename or delete the"):
         from_networkx(graph, label="kind")
 
 
@@ -129,7 +129,7 @@ def test_graphml_there_and_back(graph, tmp_path):
     [
         ({"label": "knd"}, "no node of the NetworkX graph has the attribute 'knd': did you mean 'kind'"),
         ({"label": "kind", "features": ["sise"]}, "attribute 'sise': did you mean 'size'"),
-        ({"label": "kind", "features": ["name"]}, "feature 'name' of node 'a' .* is not a number but 'first'"),
+        ({"label": "kind", "features": ["name"]}, "feature 'name' of node 'a' .* is 'first', not a number"),
         ({"label": "kind", "features": ["kind"]}, "'kind' of the NetworkX graph is the label"),
         ({"label": "kind", "features": []}, "no numeric node attribute"),
     ],
@@ -145,8 +145,8 @@ def test_an_attribute_that_is_a_number_at_some_nodes_only_is_remarked_on(graph):
         data = from_networkx(graph, label="kind")
     (message,) = (str(warning.message) for warning in told)
     assert message == (
-        "the attribute 'size' of the NetworkX graph is not taken as a feature, "
-        "since node 'b' has 'large', which is no number"
+        "the attribute 'size' of the NetworkX graph is not used as a feature, "
+        "since node 'b' has 'large', which is not a number"
     )
     assert data.x.tolist() == [[1], [0], [0]]
 
@@ -159,15 +159,15 @@ def test_a_feature_that_only_some_nodes_have(graph):
 
 def test_vectors_of_different_length(graph):
     graph.nodes["b"]["size"] = [1, 2]
-    with pytest.raises(DataError, match=r"feature 'size' of node 'b' .* not as long"):
+    with pytest.raises(DataError, match=r"feature 'size' of node 'b' .* has another length"):
         from_networkx(graph, label="kind")
 
 
 @pytest.mark.parametrize(
     ("weight", "message"),
     [
-        ("heavy", "edge from 'b' to 'c' of the NetworkX graph has the weight 'heavy', which is no number"),
-        ([1, 2], r"edge from 'b' to 'c' of the NetworkX graph has the weight \[1, 2\], which is no number"),
+        ("heavy", "edge from 'b' to 'c' of the NetworkX graph has the weight 'heavy', which is not a number"),
+        ([1, 2], r"edge from 'b' to 'c' of the NetworkX graph has the weight \[1, 2\], which is not a number"),
         (-0.25, r"the weight of the edge from 'b' to 'c' is negative \(-0.25\)"),
         (float("nan"), "the weight of the edge from 'b' to 'c' is not finite"),
     ],
@@ -186,7 +186,7 @@ def test_an_empty_graph():
 @pytest.mark.parametrize("content", ["", "<graphml><graph>", "<html></html>", "a,b,c"])
 def test_a_file_that_is_no_graphml(tmp_path, content):
     (tmp_path / "g.graphml").write_text(content)
-    with pytest.raises(DataError, match=r"g\.graphml is not a readable GraphML file"):
+    with pytest.raises(DataError, match=r"g\.graphml cannot be read as GraphML"):
         from_graphml(tmp_path / "g.graphml", label="kind")
 
 

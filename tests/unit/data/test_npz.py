@@ -3,7 +3,7 @@ import pytest
 from graph_files import tiny_arrays, write_npz
 
 from gumbel_mpnn._util.errors import DataError
-from gumbel_mpnn.data.npz import read_graph, read_npz
+from gumbel_mpnn.data.npz import read_binary_features, read_facebook, read_graph, read_npz
 
 
 def test_a_graph_with_masks_is_read_as_stored(tmp_path):
@@ -61,7 +61,7 @@ def test_objects_are_refused_by_name(tmp_path):
 def test_a_truncated_file_is_named(tmp_path):
     path = write_npz(tmp_path / "g.npz")
     path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(DataError, match=r"g\.npz is not a whole npz file .* truncated or altered"):
+    with pytest.raises(DataError, match=r"g\.npz is not a complete npz file .* truncated or altered"):
         read_npz(path)
 
 
@@ -70,14 +70,14 @@ def test_a_flipped_byte_is_noticed(tmp_path):
     content = bytearray(path.read_bytes())
     content[400] ^= 255
     path.write_bytes(content)
-    with pytest.raises(DataError, match=r"g\.npz is not a whole npz file"):
+    with pytest.raises(DataError, match=r"g\.npz is not a complete npz file"):
         read_npz(path)
 
 
 @pytest.mark.parametrize("content", [b"", b"not a zip file", b"\x93NUMPY"])
 def test_something_else_is_not_an_npz(tmp_path, content):
     (tmp_path / "g.npz").write_bytes(content)
-    with pytest.raises(DataError, match="not a whole npz file"):
+    with pytest.raises(DataError, match="not a complete npz file"):
         read_npz(tmp_path / "g.npz")
 
 
@@ -137,7 +137,7 @@ def test_a_number_of_nodes_that_cannot_be(tmp_path, count):
     [
         ({"num_nodes": np.array(2.5)}, "'num_nodes' of .* must hold integers, not float64"),
         ({"node_features": np.array(1.0)}, r"'node_features' of .* numbers in the shape \[N, F\]"),
-        ({}, "does not say how many nodes there are"),
+        ({}, "does not say how many nodes the graph has"),
     ],
 )
 def test_nodes_that_cannot_be_counted(tmp_path, arrays, message):
@@ -150,3 +150,19 @@ def test_nodes_that_cannot_be_counted(tmp_path, arrays, message):
 def test_nodes_without_labels_are_counted(tmp_path, arrays):
     np.savez(tmp_path / "g.npz", edges=[[0, 1]], **arrays)
     assert read_graph([tmp_path / "g.npz"], need_labels=False).y.tolist() == [-1, -1, -1]
+
+
+def test_word_counts_become_zero_and_one(tmp_path):
+    path = write_npz(tmp_path / "g.npz", node_features=np.array([[0, 3]] * 6, dtype=np.uint8))
+    assert read_binary_features([path]).x.tolist() == [[0, 1]] * 6
+
+
+def test_word_counts_must_be_there(tmp_path):
+    with pytest.raises(DataError, match=r"g\.npz has no features"):
+        read_binary_features([write_npz(tmp_path / "g.npz", node_features=None)])
+
+
+def test_each_facebook_column_but_gender_becomes_one_hot(tmp_path):
+    info = np.array([[1, 1, 0], [1, 2, 5], [2, 0, 9], [1, 1, 9], [1, 2, 0], [1, 1, 0]], dtype=np.uint16)
+    path = write_npz(tmp_path / "g.npz", node_features=None, local_info=info)
+    assert read_facebook([path]).x[:3].tolist() == [[1, 0, 1, 0, 0], [1, 0, 0, 1, 0], [0, 1, 0, 0, 1]]

@@ -29,15 +29,15 @@ def test_the_raw_folder_without_features(paths):
 
 def test_a_truncated_table_is_named(paths):
     paths[-1].write_bytes(paths[-1].read_bytes()[:-10])
-    with pytest.raises(DataError, match=r"node-feat\.csv\.gz is not a whole table of numbers"):
+    with pytest.raises(DataError, match=r"node-feat\.csv\.gz is not a complete table of numbers"):
         read_ogb(paths)
 
 
 @pytest.mark.parametrize(
     ("part", "text", "message"),
     [
-        (0, "0,1,2\n", r"edge\.csv\.gz has 3 columns where 2 belong"),
-        (1, "a\nb\n", r"node-label\.csv\.gz is not a whole table of numbers"),
+        (0, "0,1,2\n", r"edge\.csv\.gz has 3 columns instead of 2"),
+        (1, "a\nb\n", r"node-label\.csv\.gz is not a complete table of numbers"),
         (4, "4\n", r"test\.csv\.gz names the nodes 4 to 4, but nodes are 0 to 3"),
     ],
 )

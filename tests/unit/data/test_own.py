@@ -76,9 +76,9 @@ def test_what_is_wrong_with_a_graph_without_labels(tmp_path, changes, message):
         ({"edges": np.array([[0, 6]])}, "edge 0 goes from node 0 to node 6"),
         (
             {"node_labels": np.array([0, 1.0, 0, 1, 0, 1])},
-            "holds decimals: these are whole numbers, so make them integers",
+            "holds decimals: convert these whole numbers to integers",
         ),
-        ({"node_labels": np.array([0, 1.5, 0, 1, 0, 1])}, "holds decimals: a quantity is no class"),
+        ({"node_labels": np.array([0, 1.5, 0, 1, 0, 1])}, "holds decimals: a quantity is not a class"),
         ({"node_labels": np.array([0, 1, 0, -3, 0, 1])}, "node 3 has the label -3"),
         ({"node_labels": np.array([0, 1, 0, 1, 0, 9])}, "node 5 has the label 9"),
         ({"val_masks": np.ones((2, 6), dtype=bool)}, "4 nodes are in more than one of .* split 0"),
@@ -105,13 +105,13 @@ def test_large_whole_numbers_keep_their_order():
 def test_what_looks_like_a_number_but_is_text():
     for labels in (["1_0", "2"], ["inf", "1"], ["1.0.0", "2.0"], ["", "x"]):
         assert encode_labels(labels, "ab", "f")[1] == sorted(set(labels) - {""})
-    with pytest.warns(DataWarning, match="1 node has the label 'nan' in f, which is taken as a class"):
+    with pytest.warns(DataWarning, match="1 node has the label 'nan' in f, which is used as a class"):
         assert encode_labels(["nan", "1"], "ab", "f")[1] == ["1", "nan"]
 
 
 def test_a_few_decimals_are_classes():
     with pytest.warns(
-        DataWarning, match=r"labels of f are decimals, as \.5: each of them is taken as a class, 3 in all"
+        DataWarning, match=r"labels of f are decimals like \.5: each value is used as a class, 3 in total"
     ):
         y, names = encode_labels(["1.5", ".5", "2"], "abc", "f")
     assert (y.tolist(), names) == ([1, 0, 2], [".5", "1.5", "2"])

@@ -46,7 +46,7 @@ def test_a_graph_that_is_no_graph(paths):
 
 def test_the_cause_in_one_file_is_kept(paths):
     paths[0].write_bytes(b"cos\nsystem\n.")
-    with pytest.raises(DataError, match=r"ind\.tiny\.tx asks for os\.system"):
+    with pytest.raises(DataError, match=r"ind\.tiny\.tx contains os\.system"):
         read_planetoid(paths)
 
 

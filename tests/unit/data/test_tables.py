@@ -158,13 +158,13 @@ def test_a_column_that_holds_numbers_and_other_things_is_remarked_on(read):
         data = read(nodes)
     (message,) = (str(warning.message) for warning in told)
     assert message.startswith("the column 'length' of ")
-    assert message.endswith("nodes.csv is not taken as a feature, since line 4 has 'long', which is no number")
+    assert message.endswith("nodes.csv is not used as a feature, since line 4 has 'long', which is not a number")
     assert data.x.tolist() == [[2001], [2002], [2003], [2004]]
 
 
 def test_several_such_columns_are_counted(read):
     nodes = "id,class,f,a,b,c\np,x,1,2,3,?\n\nq,y,2,?,?,?\nr,y,3,4,5,6\n"
-    with pytest.warns(DataWarning, match=r"column 'a' of .* line 4 has '\?', which is no number, and 2 more likewise"):
+    with pytest.warns(DataWarning, match=r"column 'a' of .* 2 more like it.* line 4 has '\?', which is not a number"):
         read(nodes, "s,t\np,q\n")
 
 
@@ -177,7 +177,7 @@ def test_columns_of_text_and_gaps_are_not_remarked_on(read):
 
 def test_decimals_as_labels_are_remarked_on_and_ordered_as_numbers(read):
     nodes = "id,class,f\np,10.0,1\nq,2.0,2\nr,,3\n"
-    with pytest.warns(DataWarning, match=r"labels of .*nodes\.csv are decimals, as 2\.0: each .* a class, 2 in all"):
+    with pytest.warns(DataWarning, match=r"labels of .*nodes\.csv are decimals like 2\.0: each .* a class, 2 in total"):
         data = read(nodes, "s,t\np,q\n")
     assert data.class_names == ["2.0", "10.0"]
     assert data.y.tolist() == [1, 0, -1]
@@ -191,7 +191,7 @@ def test_a_word_for_missing_is_a_class_and_remarked_on(read, word):
     (warning,) = caught
     assert f"2 nodes have the label '{word}' in " in str(warning.message)
     assert str(warning.message).endswith(
-        "nodes.csv, which is taken as a class: if it means unlabelled, leave the label empty"
+        "nodes.csv, which is used as a class: if it means unlabelled, leave the label empty"
     )
     assert sorted(data.class_names) == sorted([word, "yes"])
     assert data.y[2] == -1
@@ -199,7 +199,7 @@ def test_a_word_for_missing_is_a_class_and_remarked_on(read, word):
 
 def test_a_quantity_is_no_label(read):
     rows = [f"n{k},{k / 7:.3f},{k}" for k in range(30)]
-    with pytest.raises(DataError, match=r"labels are 30 different numbers from 0\.000 to 4\.143, a quantity and no"):
+    with pytest.raises(DataError, match=r"labels are 30 different numbers from 0\.000 to 4\.143, a quantity: bin them"):
         read("\n".join(["id,class,f", *rows]), "s,t\nn1,n2\n")
 
 
@@ -211,9 +211,9 @@ def test_a_quantity_is_no_label(read):
         ({"id": "pap"}, r"nodes\.csv has no column 'pap'"),
         ({"source": "form"}, r"edges\.csv has no column 'form': did you mean 'from'"),
         ({"target": "too"}, r"edges\.csv has no column 'too'"),
-        ({"features": ["year", "note"]}, r"feature column 'note' of .*nodes\.csv does not hold numbers only"),
+        ({"features": ["year", "note"]}, r"feature column 'note' of .*nodes\.csv has values that are not numbers"),
         ({"features": ["class"]}, "column 'class' of .* cannot be a feature"),
-        ({"features": []}, "no numeric column to take as feature"),
+        ({"features": []}, "no numeric column to use as a feature"),
     ],
 )
 def test_columns_that_cannot_be_taken(read, options, message):
@@ -224,24 +224,24 @@ def test_columns_that_cannot_be_taken(read, options, message):
 @pytest.mark.parametrize(
     ("nodes", "message"),
     [
-        ("id,class\na,x\n", r"nodes\.csv has no numeric column to take as feature"),
-        ("id,class,f\na,x,1\n\na,y,2\n", r"line 4 of .*nodes\.csv has the node 'a' a second time"),
+        ("id,class\na,x\n", r"nodes\.csv has no numeric column to use as a feature"),
+        ("id,class,f\na,x,1\n\na,y,2\n", r"line 4 of .*nodes\.csv repeats the node 'a'"),
         ("id,class,f\na,x,1\n,y,2\n", r"line 3 of .*nodes\.csv has no node id"),
         ("id,class,f\n", r"nodes\.csv has no nodes"),
         ("id,class,f\na,,1\nb,,2\n", "no node of the graph has a label"),
         ("id,class,f\na,0,1\nb,-1,2\n", "node 'b' has the label -1"),
         ("id,class,f\na,0.0,1\nb,-1.0,2\n", r"node 'b' has the label -1\.0"),
-        ("id,class,f\na,1,1\nb,1.0,2\n", "some label is written in two ways, as 1 and 1.0"),
+        ("id,class,f\na,1,1\nb,1.0,2\n", "a label is written in two ways, like 1 and 1.0"),
         ("id,class,f,split\na,0,1,train\nb,0,2,dev\n", "node 'b' is in the split 'dev': write train, val, test"),
         ("id,class,f,split\na,0,1,val\nb,0,2,test\n", "training mask of the split is empty"),
         ("id,class,f,split\na,0,1,train\nb,1,2,test\n", r"class 1 \('1'\) is to be predicted in the split"),
         ("id,class,f,split\na,0,1,train\nb,,2,test\n", "node 1 is in a mask of the split but has no label"),
         ("id,class,f\na,0,1,9\nb,0,2,9\n", "more cells than its header"),
-        ("id,class,f\na,0,1\nb,0,2,9\n", r"nodes\.csv is not a readable CSV file .*line 3"),
-        ("", r"nodes\.csv is not a readable CSV file"),
-        ("\nid,class,f\na,x,1\n", r"nodes\.csv is not a readable CSV file"),
-        ("id;class;f\na;x;1\n", r"cells of \S*nodes\.csv have semicolons between them: write it with commas"),
-        ("id\tclass\tf\na\tx\t1\n", r"cells of \S*nodes\.csv have tabs between them"),
+        ("id,class,f\na,0,1\nb,0,2,9\n", r"nodes\.csv cannot be read as CSV .*line 3"),
+        ("", r"nodes\.csv cannot be read as CSV"),
+        ("\nid,class,f\na,x,1\n", r"nodes\.csv cannot be read as CSV"),
+        ("id;class;f\na;x;1\n", r"cells of \S*nodes\.csv are separated by semicolons: use commas"),
+        ("id\tclass\tf\na\tx\t1\n", r"cells of \S*nodes\.csv are separated by tabs"),
         ("a,x,0.5\nb,y,1.5\n", r"no column 'class': known are .*; its first line looks like data, but it should be a"),
         ("a,x,1,1\nb,y,2,0\n", r"no column 'class': known are .*; its first line looks like data, but it should be a"),
         ("id,kind,0\na,x,1\n", r"no column 'class': known are 0, id, kind$"),
@@ -257,15 +257,24 @@ def test_faulty_nodes(read, nodes, message):
     ("edges", "message"),
     [
         ("from\np1\n", r"edges\.csv needs two columns"),
-        ("s,t,weight\np1,p2,1\np1,p2,heavy\n", r"^line 3 of \S*edges\.csv has the weight heavy: weights are finite"),
-        ("s,t,weight\np1,p2,\n", r"^line 2 of \S*edges\.csv has no weight: weights are finite numbers of at least 0"),
-        ("s,t,weight\np1,p2,1\n\np2,p1,-0.5\n", r"^line 4 of \S*edges\.csv has the weight -0\.5: weights are finite"),
-        ("s,t,weight\np1,p2,inf\n", r"^line 2 of \S*edges\.csv has the weight inf: weights are finite"),
-        ("p1,p2\np2,007\n", r"first line of \S*edges\.csv names the nodes 'p1' and 'p2', .* no header: put a line"),
+        (
+            "s,t,weight\np1,p2,1\np1,p2,heavy\n",
+            r"^line 3 of \S*edges\.csv has the weight heavy: weights must be finite",
+        ),
+        ("s,t,weight\np1,p2,\n", r"^line 2 of \S*edges\.csv has no weight: weights must be finite and at least 0"),
+        (
+            "s,t,weight\np1,p2,1\n\np2,p1,-0.5\n",
+            r"^line 4 of \S*edges\.csv has the weight -0\.5: weights must be finite",
+        ),
+        ("s,t,weight\np1,p2,inf\n", r"^line 2 of \S*edges\.csv has the weight inf: weights must be"),
+        (
+            "p1,p2\np2,007\n",
+            r"first line of \S*edges\.csv names the nodes 'p1' and 'p2', .* not a header: add the line",
+        ),
         (" p1 , p2 ,weight\np2,007,1\n", "names the nodes 'p1' and 'p2'"),
         ("p1,p1\np2,007\n", "names the nodes 'p1' and 'p1'"),
-        ("s t\np1 p2\n", r"edges\.csv needs two columns with a comma between them"),
-        ("s;t\np1;p2\n", r"cells of \S*edges\.csv have semicolons between them: write it with commas"),
+        ("s t\np1 p2\n", r"edges\.csv needs two columns separated by commas"),
+        ("s;t\np1;p2\n", r"cells of \S*edges\.csv are separated by semicolons: use commas"),
         ("s,t\np1,\n", r"line 2 of .*edges\.csv names the node ''"),
     ],
 )
@@ -296,7 +305,7 @@ def test_another_encoding_is_named_as_such(read, tmp_path, file, encoding):
     read()
     path = tmp_path / file
     path.write_bytes(path.read_text().replace("p2", "pé").encode(encoding))
-    with pytest.raises(DataError, match=rf"{file} is not written in UTF-8: save it as UTF-8$"):
+    with pytest.raises(DataError, match=rf"{file} is not encoded in UTF-8: save it as UTF-8$"):
         from_csv(tmp_path / "nodes.csv", tmp_path / "edges.csv", label="class")
 
 

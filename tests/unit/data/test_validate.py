@@ -81,11 +81,11 @@ def test_a_label_without_a_class_name(data):
 @pytest.mark.parametrize(
     ("y", "hint"),
     [
-        (torch.zeros(4), "these are whole numbers, so make them integers"),
-        (torch.zeros(4, dtype=torch.bfloat16), "these are whole numbers"),
-        (torch.tensor([1.0, torch.nan, 2, 0]), "these are whole numbers, so make them integers, with -1 where"),
-        (torch.tensor([1.0, 0.5, 2, 0]), "a quantity is no class, so put it into classes first"),
-        (torch.zeros(4, 1, dtype=torch.int64), r"data.y.view\(-1\) has that shape"),
+        (torch.zeros(4), "convert these whole numbers to integers"),
+        (torch.zeros(4, dtype=torch.bfloat16), "convert these whole numbers"),
+        (torch.tensor([1.0, torch.nan, 2, 0]), "convert these whole numbers to integers, with -1 for"),
+        (torch.tensor([1.0, 0.5, 2, 0]), "a quantity is not a class, so bin it first"),
+        (torch.zeros(4, 1, dtype=torch.int64), r"use data.y.view\(-1\)"),
         (torch.zeros(4, dtype=torch.bool), "number the classes from 0"),
     ],
 )

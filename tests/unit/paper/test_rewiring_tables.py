@@ -7,11 +7,11 @@ import torch
 
 from gumbel_mpnn._util.errors import UnknownNameError
 from gumbel_mpnn.config.presets import read_preset
-from gumbel_mpnn.data import specs
+from gumbel_mpnn.data import load, specs
+from gumbel_mpnn.data.generated import SIDES
 from gumbel_mpnn.data.tasks import add_noise_edges, bottleneck, leaf_count, tree_neighbors_match
 from gumbel_mpnn.paper import Job, Request, experiments, run_jobs
 from gumbel_mpnn.paper import noise as noise_experiment
-from gumbel_mpnn.paper.base import GENERATED
 from gumbel_mpnn.paper.bottleneck import Bottleneck
 from gumbel_mpnn.paper.long_range import DEPTHS, LongRange
 from gumbel_mpnn.paper.noise import Noise
@@ -36,7 +36,7 @@ def with_tests(run, *values):
 def test_every_job_has_a_data_set_and_a_preset(experiment):
     assert experiments[experiment.name].name == experiment.name
     for job in experiment.plan():
-        assert job.dataset in specs or job.dataset in GENERATED
+        assert job.dataset in specs
         task = "bottleneck" if job.dataset.startswith("bottleneck") else job.dataset
         model = "gcn" if job.model in ("drop-edge", "sdrf") else job.model
         assert read_preset(job.preset, task, model) is not None
@@ -128,8 +128,9 @@ def test_generated_tasks_are_trained_and_shown(experiment, tmp_path, monkeypatch
         "leaf-count": lambda: leaf_count(3, num_trees=256),
         "tree-neighbors-match": lambda: tree_neighbors_match(2),
     }
-    makers |= {name: lambda: bottleneck(5, 2, num_graphs=3, num_splits=1) for name in GENERATED if name not in makers}
-    monkeypatch.setattr("gumbel_mpnn.paper.base.GENERATED", makers)
+    makers |= dict.fromkeys(SIDES, lambda: bottleneck(5, 2, num_graphs=3, num_splits=1))
+    for name, make in makers.items():
+        monkeypatch.setitem(specs, name, replace(specs[name], make=make))
     jobs = experiment.plan()[:6]
     changes = ("train.epochs=1", "model.hidden_channels=4")
     request = Request(splits=(0,), seeds=1, runs=tmp_path, device="cpu", overrides=changes)
@@ -165,7 +166,7 @@ def test_a_task_on_trees_at_another_depth(dataset, depth, layers):
 
 @pytest.mark.parametrize("name", ["leaf-count-3", "tree-neighbors-match-2", "tree-neighbors-match"])
 def test_trees_have_the_depth_that_their_name_says_and_the_presets_of_their_task(name):
-    data = GENERATED[name]()
+    data = load(name)
     assert int(data.batch.bincount()[0]) == 2 ** (DEPTHS[name] + 1) - 1
     assert f"{data.name}-{DEPTHS[name]}" == name or data.name == name
     assert data.train_mask.shape[1] == 10
@@ -184,4 +185,4 @@ def test_the_default_size_of_the_bottleneck_comes_first_and_is_in_both_charts():
     assert [(job.dataset, job.model, job.overrides) for job in plan[:3]] == [
         ("bottleneck", model, ()) for model in ("gcn", "sdrf", "gumbel-mpnn")
     ]
-    assert {GENERATED[name]().num_nodes for name in ("bottleneck", "bottleneck-10")} == {20 * 2 * 20, 20 * 2 * 10}
+    assert {load(name).num_nodes for name in ("bottleneck", "bottleneck-10")} == {20 * 2 * 20, 20 * 2 * 10}

@@ -12,10 +12,11 @@ import torch
 
 from gumbel_mpnn._util import locks
 from gumbel_mpnn._util.errors import UserError
+from gumbel_mpnn.data import specs
 from gumbel_mpnn.paper import Request, reproduce, workers
 from gumbel_mpnn.paper.tables import requested_experiment, requested_jobs
 from gumbel_mpnn.paper.workers import start_workers
-from helpers import changed, small_data
+from helpers import generated, small_data
 
 OVERRIDES = ("train.epochs=1", "model.hidden_channels=4")
 ASKED = {
@@ -91,7 +92,7 @@ def test_the_same_rows_as_alone(in_this_process, monkeypatch):
 
 
 def test_they_take_from_models_what_the_table_needs(in_this_process, monkeypatch):
-    monkeypatch.setattr("gumbel_mpnn.paper.base.GENERATED", {"cora": lambda: changed(small_data(), name="cora")})
+    monkeypatch.setitem(specs, "cora", generated("cora", small_data))
     request = Request(**{**ASKED, "only": ("cora",)}, workers=2)
     in_this_process(["degree"], request, 1)
     for name in ("model.safetensors", "graph.npz"):

@@ -6,9 +6,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from gumbel_mpnn.data import specs
 from gumbel_mpnn.paper import Job, Request, run_jobs
 from gumbel_mpnn.paper.base import find_jobs
-from helpers import small_data
+from helpers import generated, small_data
 from quick_fit import quick
 
 JOB = Job("small", "gcn", preset=None)
@@ -17,7 +18,7 @@ JOB = Job("small", "gcn", preset=None)
 @pytest.fixture
 def jobs(tmp_path, monkeypatch):
     """How to do and to find a job whose experiment takes something from models."""
-    monkeypatch.setattr("gumbel_mpnn.paper.base.GENERATED", {"small": small_data})
+    monkeypatch.setitem(specs, "small", generated("small", small_data))
     experiment = SimpleNamespace(name="try", from_models="taken", searches=False)
     changes = ("train.epochs=2", "model.hidden_channels=4")
     request = Request(seeds=1, splits=(0,), runs=tmp_path, overrides=changes, device="cpu")
@@ -39,13 +40,13 @@ def test_it_is_made_once(tmp_path):
         calls.append(1)
         return {"pairs": (1, 2), "mean": 0.1 + 0.2}
 
-    assert not run.keeps("mine")
-    first = run.keep("mine", make)
-    assert run.keeps("mine")
-    assert run.keep("mine", make) == first == {"pairs": [1, 2], "mean": 0.1 + 0.2}
+    assert not run.has_stored("mine")
+    first = run.stored("mine", make)
+    assert run.has_stored("mine")
+    assert run.stored("mine", make) == first == {"pairs": [1, 2], "mean": 0.1 + 0.2}
     assert quick(splits=[0], runs=tmp_path).keep("mine", make) == first
     assert calls == [1]
-    run.keep("another", make)
+    run.stored("another", make)
     assert calls == [1, 1]
 
 
@@ -60,11 +61,11 @@ def test_it_is_of_these_very_records(tmp_path):
 
 def test_what_is_damaged_is_made_again(tmp_path):
     run = quick(splits=[0], runs=tmp_path)
-    run.keep("mine", lambda: [1])
+    run.stored("mine", lambda: [1])
     next(run.folder.path.glob("figures-mine-*.json")).write_text("[1")
-    assert not run.keeps("mine")
-    assert run.keep("mine", lambda: [2]) == [2]
-    assert run.keep("mine", lambda: [3]) == [2]
+    assert not run.has_stored("mine")
+    assert run.stored("mine", lambda: [2]) == [2]
+    assert run.stored("mine", lambda: [3]) == [2]
 
 
 def test_a_store_that_cannot_be_written_to(tmp_path, monkeypatch):
@@ -74,14 +75,14 @@ def test_a_store_that_cannot_be_written_to(tmp_path, monkeypatch):
         raise PermissionError(13, "Permission denied", str(path))
 
     monkeypatch.setattr("gumbel_mpnn.runs.run.write_atomically", refuse)
-    assert run.keep("mine", lambda: [2]) == [2]
-    assert not run.keeps("mine")
+    assert run.stored("mine", lambda: [2]) == [2]
+    assert not run.has_stored("mine")
 
 
 def test_models_may_go_once_all_was_taken_from_them(jobs):
     do, find = jobs
     run = do()
-    run.keep("taken", lambda: {"test": run.test.mean})
+    run.stored("taken", lambda: {"test": run.test.mean})
     delete_models(run)
     assert find().records == do().records == run.records
     assert not list(run.folder.path.rglob("model.safetensors"))
@@ -90,7 +91,7 @@ def test_models_may_go_once_all_was_taken_from_them(jobs):
 def test_runs_are_done_again_where_nothing_was_taken(jobs):
     do, find = jobs
     run = do()
-    run.keep("something else", lambda: 1)
+    run.stored("something else", lambda: 1)
     assert find() is not None
     delete_models(run)
     assert find() is None

@@ -1,4 +1,4 @@
-"""Bottleneck: a node must tell a label that only its partner beyond a single bridge knows."""
+"""Bottleneck: predict the label of a node, which only its partner on the other side of a bridge carries."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 from gumbel_mpnn._util.errors import UserError, check_at_least, check_between
 from gumbel_mpnn.data.raw import IntArray, Masks, RawGraph, mask_of, set_edges, set_masks
 
-HELD_OUT = 0.2  # of the nodes to be predicted for validation, and as many for testing
+HELD_OUT = 0.2  # fraction of the labelled nodes for validation, and the same for testing
 
 
 def bottleneck(
@@ -23,26 +23,26 @@ def bottleneck(
     edge_probability: float = 1.0,
     shared_ids: bool = False,
 ) -> Data:
-    """Two dense sides A and B with one bridge; node i of B must tell the label that node i of A carries.
+    """Generate two dense sides A and B joined by one bridge; node i of B has the label that node i of A carries.
 
-    A graph has the n nodes of A, then the n of B. The bridge joins the first of A to the last of B, so no partners are
-    neighbors: in cliques the label is 3 hops away, or 2 for the pairs at the bridge.
+    A graph has the n nodes of A, then the n nodes of B. The bridge joins the first node of A to the last node of B, so
+    partners are never neighbors: in cliques the label is 3 hops away, or 2 for the pairs at the bridge.
 
     Args:
-        nodes_per_side: n, at least 2.
-        num_classes: C; the labels are uniform.
-        num_graphs: disjoint graphs. One with a small side makes a poor measure: what is frequent in training is then
-            rare among the few nodes left to test on, and a guess scores well below 1/C.
-        seed: of the labels, the edges and the splits.
-        num_splits: S.
-        edge_probability: 1 makes each side a clique, less a random graph, which may fall into pieces if it is small.
-        shared_ids: whether the graphs use the same n ids. Then each id is met in training, but also looks like the
-            partner of nodes in other graphs; else an id belongs to one pair alone.
+        nodes_per_side: number of nodes n of each side, at least 2.
+        num_classes: number of classes C; the labels are uniform.
+        num_graphs: number of disjoint graphs. A single small graph gives a poor estimate: labels that are frequent
+            among its training nodes are rare among its test nodes, so guessing scores well below 1/C.
+        seed: seed of the labels, the edges and the splits.
+        num_splits: number of splits S.
+        edge_probability: 1 makes each side a clique; smaller values give random graphs, which may be disconnected.
+        shared_ids: whether all graphs use the same n ids. Every id then occurs in training, but nodes of different
+            graphs share it. Otherwise an id belongs to a single pair.
 
     Returns:
-        `x` float32 [N, ids + C], the one-hot id of the pair, then the one-hot label on side A and zeros on B; `y` [N],
-        -1 on side A; `batch` [N], the graph of each node; `partner` [N]; masks [N, S] with 60/20/20 % of side B, and a
-        node of every class that occurs for training.
+        A graph with `x` float32 [N, ids + C], the one-hot id of the pair and the one-hot label (side A) or zeros (side
+        B); `y` [N], -1 on side A; `batch` [N], the graph of each node; `partner` [N]; and masks [N, S] with 60/20/20 %
+        of side B, where every class has a training node.
     """
     check_at_least(2, nodes_per_side=nodes_per_side)
     check_at_least(1, num_classes=num_classes, num_graphs=num_graphs, num_splits=num_splits)
@@ -58,7 +58,7 @@ def bottleneck(
 
     data = RawGraph(edges=_edges(nodes, edge_probability, rng), y=y, x=x).to_data()
     set_edges(data, undirected=True)
-    # The third number keeps the splits off the stream of the labels: the seeds s and (s, 0) are one.
+    # The third number separates the splits from the labels, since the seeds s and (s, 0) give the same numbers.
     splits = [_split(y, np.random.default_rng((seed, k, 1))) for k in range(num_splits)]
     set_masks(data, Masks.stack(splits))
     data.batch = torch.arange(num_graphs).repeat_interleave(2 * nodes_per_side)
@@ -68,7 +68,7 @@ def bottleneck(
 
 
 def _features(ids: IntArray, labels: IntArray, num_classes: int) -> NDArray[np.float32]:
-    """Ids on both sides and labels on the first, from arrays [G, n]."""
+    """Return features with ids on both sides and labels on side A, from arrays [G, n]."""
     one_hot_id = np.eye(ids.max() + 1, dtype=np.float32)[ids]
     one_hot_label = np.eye(num_classes, dtype=np.float32)[labels]
     side_a = np.concatenate([one_hot_id, one_hot_label], axis=-1)
@@ -77,7 +77,7 @@ def _features(ids: IntArray, labels: IntArray, num_classes: int) -> NDArray[np.f
 
 
 def _edges(nodes: IntArray, probability: float, rng: np.random.Generator) -> IntArray:
-    """The edges [E, 2] of the graphs with these `nodes` [G, 2, n], each edge once."""
+    """Return the edges [E, 2] of the graphs with these `nodes` [G, 2, n], each edge once."""
     low, high = np.triu_indices(nodes.shape[2], k=1)
     pairs = np.stack([nodes[:, :, low], nodes[:, :, high]], axis=-1)
     inner = pairs[rng.random(pairs.shape[:-1]) < probability]
@@ -86,7 +86,7 @@ def _edges(nodes: IntArray, probability: float, rng: np.random.Generator) -> Int
 
 
 def _split(y: IntArray, rng: np.random.Generator) -> Masks:
-    """60/20/20 % of the labelled nodes at random, except that the first of every class is for training."""
+    """Split the labelled nodes at random by 60/20/20 %, with at least one training node of every class."""
     nodes = rng.permutation(np.flatnonzero(y >= 0))
     classes, first = np.unique(y[nodes], return_index=True)
     order = np.concatenate([nodes[first], np.delete(nodes, first)])
@@ -94,8 +94,8 @@ def _split(y: IntArray, rng: np.random.Generator) -> Masks:
     num_train = len(nodes) - 2 * held_out
     if num_train < len(classes):
         raise UserError(
-            f"{max(num_train, 0)} training nodes cannot show {len(classes)} classes: "
-            "give more nodes_per_side or num_graphs, or fewer num_classes"
+            f"{max(num_train, 0)} training nodes are too few for {len(classes)} classes: "
+            "increase nodes_per_side or num_graphs, or decrease num_classes"
         )
     parts = np.split(order, [num_train, num_train + held_out])
     return Masks(*(mask_of(part, len(y), "the split") for part in parts))

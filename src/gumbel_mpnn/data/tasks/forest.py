@@ -1,4 +1,4 @@
-"""Full binary trees side by side as one graph, each to be classified at its root."""
+"""Disjoint full binary trees in one graph, each classified at its root."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gumbel_mpnn.data.raw import BoolArray, IntArray, RawGraph
 
 
 def full_tree(num_leaves: int) -> tuple[IntArray, BoolArray]:
-    """Each node's parent, -1 for the root, and whether it is a leaf; nodes are numbered depth first from the left."""
+    """Return the parent of each node (-1 for the root) and whether it is a leaf; nodes are numbered depth first."""
     parent, is_leaf = np.array([-1]), np.array([True])
     while is_leaf.sum() < num_leaves:
         right = np.where(parent < 0, 0, parent + 1 + len(parent))
@@ -21,9 +21,9 @@ def full_tree(num_leaves: int) -> tuple[IntArray, BoolArray]:
 
 
 def forest(parent: IntArray, x: NDArray[np.float32], labels: IntArray) -> Data:
-    """The disjoint union of trees with the same `parent` [M], features `x` [T, M, F] and root `labels` [T].
+    """Build the disjoint union of trees with the same `parent` [M], features `x` [T, M, F] and root `labels` [T].
 
-    Edges go from child to parent; `y` is -1 at all nodes but the roots, and `batch` [N] is the tree of each node.
+    Edges point from child to parent. `y` is -1 except at the roots, and `batch` [N] is the tree of each node.
     """
     shape = x.shape[:2]
     y = np.full(shape, -1, dtype=np.int64)

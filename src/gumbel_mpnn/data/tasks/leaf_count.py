@@ -1,4 +1,4 @@
-"""LeafCount: the root of a binary tree must tell how many of its leaves carry a 1."""
+"""LeafCount: predict at the root of a binary tree how many of its leaves have the bit 1."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from gumbel_mpnn.data.raw import IntArray, Masks, set_edges, set_masks
 from gumbel_mpnn.data.splits import random_split
 from gumbel_mpnn.data.tasks.forest import forest, full_tree
 
-MAX_DEPTH = 5  # 32 leaves: the strings of 64 leaves are more than a range can count
-TRAIN, VAL = 0.7, 0.1  # of the trees of every class; the rest, 20 %, is for testing
+MAX_DEPTH = 5  # 32 leaves; the number of strings of 64 leaves is too large for a range
+TRAIN, VAL = 0.7, 0.1  # fractions of the trees of each class; the rest, 20 %, is for testing
 
 
 def leaf_count(
@@ -25,25 +25,25 @@ def leaf_count(
     directed: bool = True,
     max_trees: int | None = None,
 ) -> Data:
-    """Full binary trees as one graph, each to be classified at its root by the number of leaves that carry a 1.
+    """Generate full binary trees as one graph; the class of a tree is the number of leaves with the bit 1.
 
-    This is the LeafColor task of PR-MPNN, and the trees of a seed are the ones drawn there: `num_trees` distinct leaf
-    strings, of which the counts more frequent than the mean stay, each with as many trees as that mean. The 7 counts
-    that survive at depth 4 are exactly balanced: chance is 1/7. The root is `depth` hops away from what it must know.
+    This is the LeafColor task of PR-MPNN, and a seed gives the same trees as its code: `num_trees` distinct leaf
+    strings are drawn, only counts that are more frequent than the mean are kept, and each gets as many trees as this
+    mean. At depth 4, 7 balanced classes remain, so chance is 1/7. The root is `depth` hops away from the leaves.
 
     Args:
-        depth: hops from the root to a leaf; a tree has 2^depth leaves and M = 2^(depth+1) - 1 nodes.
-        num_trees: drawn before they are balanced.
-        seed: of the trees and of the splits.
-        num_splits: S.
-        directed: edges go from child to parent only, as in the original, but without its self-loops; False adds their
-            reverse. A `PairGraph` is undirected by default and then adds it all the same.
-        max_trees: keep no more than this after balancing, the same number of every class.
+        depth: number of hops from the root to a leaf; a tree has 2^depth leaves and M = 2^(depth+1) - 1 nodes.
+        num_trees: number of trees before balancing.
+        seed: seed of the trees and the splits.
+        num_splits: number of splits S.
+        directed: whether edges point from child to parent only, as in the original, but without its self-loops. False
+            adds the reverse edges, which an undirected `PairGraph` (the default) adds anyway.
+        max_trees: maximum number of trees after balancing; each class keeps the same number.
 
     Returns:
-        `x` float32 [N, M + 2], one-hot node number within the tree (depth first), then the one-hot bit of a leaf; `y`
-        [N], the class at the roots and -1 elsewhere; `batch` [N], the tree of each node; `class_names`, the counts;
-        masks [N, S] with 70/10/20 % of the roots of each class.
+        A graph with `x` float32 [N, M + 2], the one-hot node number within the tree (depth first) and the one-hot bit
+        of a leaf; `y` [N], the class at the roots and -1 elsewhere; `batch` [N], the tree of each node; `class_names`,
+        the counts; and masks [N, S] with 70/10/20 % of the roots of each class.
     """
     check_at_least(0, seed=seed)
     check_at_least(1, num_splits=num_splits)
@@ -60,7 +60,7 @@ def leaf_count(
 
 
 def draw_leaves(depth: int, num_trees: int, seed: int) -> IntArray:
-    """The bits [num_trees, 2^depth] of distinct leaf strings, left to right."""
+    """Draw distinct leaf strings as bits [num_trees, 2^depth], from left to right."""
     if not 1 <= depth <= MAX_DEPTH:
         raise UserError(f"the depth of a tree must be 1 to {MAX_DEPTH}, not {depth}")
     num_leaves = 2**depth
@@ -71,12 +71,12 @@ def draw_leaves(depth: int, num_trees: int, seed: int) -> IntArray:
 
 
 def balanced(counts: IntArray, max_trees: int | None = None) -> tuple[IntArray, IntArray]:
-    """The trees to keep, in their order, and the counts that are classes, from the `counts` [T] of all trees."""
+    """Return the trees to keep, in order, and the counts that become classes, given the `counts` [T] of all trees."""
     sizes = np.bincount(counts)
     mean = len(counts) // int(np.count_nonzero(sizes))
     classes = np.flatnonzero(sizes > mean)
     if not len(classes):
-        raise UserError(f"every count is equally frequent in {len(counts)} trees, so none is left: draw more trees")
+        raise UserError(f"all counts are equally frequent in {len(counts)} trees, so no class is left: draw more trees")
     size = mean if max_trees is None else min(mean, max_trees // len(classes))
     if size < 1:
         raise UserError(f"max_trees must be at least 1 for each of the {len(classes)} classes, not {max_trees}")
@@ -85,7 +85,7 @@ def balanced(counts: IntArray, max_trees: int | None = None) -> tuple[IntArray, 
 
 
 def trees(bits: IntArray, labels: IntArray) -> Data:
-    """The disjoint union of trees with leaf `bits` [T, L] and root `labels` [T], with edges from child to parent."""
+    """Build the trees with leaf `bits` [T, L] and root `labels` [T] as one graph."""
     parent, is_leaf = full_tree(bits.shape[1])
     x = np.zeros((len(bits), len(parent), len(parent) + 2), dtype=np.float32)
     x[:, :, :-2] = np.eye(len(parent), dtype=np.float32)

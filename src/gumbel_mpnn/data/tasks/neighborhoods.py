@@ -1,4 +1,4 @@
-"""Synthetic neighborhoods: the edges of a graph drawn anew, from k neighborhood distributions per class."""
+"""Synthetic neighborhoods: new edges for a graph, drawn from k neighborhood distributions per class."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from gumbel_mpnn.data.raw import IntArray, set_edges
 from gumbel_mpnn.graph import pairs_of, undirected_keys, without_pairs
 
 Support = tuple[int, ...]
-SUPPORT_SIZES = (2, 1, 3)  # in the order in which they are used up: of 5 classes, 6 supports have two others
+SUPPORT_SIZES = (2, 1, 3)  # in order of use; with 5 classes there are 6 supports of size two
 
 
 @dataclass(frozen=True)
 class NodesByClass:
-    """The labelled nodes in the order of their classes.
+    """The labelled nodes, grouped by class.
 
     Attributes:
-        classes: the labels that occur, sorted.
-        nodes: all labelled nodes.
-        first: where in `nodes` each class begins.
-        size: how many nodes it has.
+        classes: labels that occur, sorted.
+        nodes: all labelled nodes, sorted by class.
+        first: index in `nodes` at which each class begins.
+        size: number of nodes of each class.
     """
 
     classes: IntArray
@@ -37,43 +37,43 @@ class NodesByClass:
 
     @classmethod
     def of(cls, y: IntArray) -> NodesByClass:
-        """The groups that the labels `y` [N] make; -1 is no label."""
+        """Group the nodes by their labels `y` [N]; nodes labelled -1 are left out."""
         labelled = np.flatnonzero(y >= 0)
         nodes = labelled[np.argsort(y[labelled], kind="stable")]
         classes, first, size = np.unique(y[nodes], return_index=True, return_counts=True)
         return cls(classes, nodes, first, size)
 
     def pick(self, group: IntArray, uniform: NDArray[np.float64]) -> IntArray:
-        """A node of `classes[group]` for each uniform number between 0 and 1."""
+        """Return a node of `classes[group]` for each uniform number between 0 and 1."""
         return self.nodes[self.first[group] + (uniform * self.size[group]).astype(np.int64)]
 
 
 def mixture_neighborhoods(data: Data, components: int, seed: int = 0, *, directed: bool = False) -> Data:
-    """A copy of `data` with new heterophilic edges: each class has k neighborhood distributions, each node one of them.
+    """Return a copy of `data` with new heterophilous edges, drawn from k neighborhood distributions per class.
 
-    A distribution is uniform over a few other classes (`neighborhood_supports`). A node picks one of the k of its class
-    once, and draws each neighbor by a class of that support, then a node of that class, both uniformly.
+    A distribution is uniform over a few other classes (`neighborhood_supports`). Each node is assigned one of the k
+    distributions of its class. For each neighbor it draws a class from this distribution, then a node of that class.
 
-    Undirected, every edge serves the node that drew it and the one it drew, which did not ask for it. A node of degree
-    d therefore draws d/2 neighbors, rounded up, and is drawn by others about as often as the rest of its class: the
-    mean degree stays (rounding adds the fraction of odd degrees, merged duplicates take some away), high degrees
-    about halve, and only about half of all neighbors follow the node's own distribution. Directed, a node draws d
-    neighbors, the edges point at it alone, and its in-degree is d less the merged duplicates.
+    In an undirected graph a node also gets the edges that other nodes draw to it. A node of degree d therefore draws
+    d/2 neighbors, rounded up. The mean degree stays about the same (rounding increases it, merged duplicates decrease
+    it), high degrees are about halved, and about half of all neighbors follow the node's own distribution. In a
+    directed graph a node draws d neighbors, edges point to the node that drew them, and its in-degree is d minus the
+    merged duplicates.
 
     Args:
-        data: a graph with labels; a node without one loses its edges.
-        components: k.
-        seed: the supports of k are the first k of those of any larger number.
-        directed: whether edges only go from a drawn neighbor to the node that drew it.
+        data: a graph with labels; unlabelled nodes lose their edges.
+        components: number of distributions k per class.
+        seed: seed of the draws; the supports for k are the first k of those for any larger number.
+        directed: whether edges go only from a drawn neighbor to the node that drew it.
 
     Returns:
-        Sorted edges, each once; `component` [N], which of the k a node picked, -1 without a label. Attributes of the
-        old edges and candidates are left out.
+        A graph with sorted edges without duplicates, and `component` [N], the distribution of each node (-1 if it is
+        unlabelled). Attributes of the old edges and candidates are dropped.
     """
     y = data.y.cpu().numpy()
     groups = NodesByClass.of(y)
     supports = neighborhood_supports(len(groups.classes), components, seed)
-    rng = np.random.default_rng((seed, 0, 2))  # a stream that no split is drawn from
+    rng = np.random.default_rng((seed, 0, 2))  # a stream that is not used for splits
     component = np.where(y < 0, -1, (rng.random(len(y)) * components).astype(np.int64))
 
     degree = np.where(y < 0, 0, _degrees(data))
@@ -91,16 +91,18 @@ def mixture_neighborhoods(data: Data, components: int, seed: int = 0, *, directe
 
 
 def neighborhood_supports(num_classes: int, components: int, seed: int = 0) -> list[list[Support]]:
-    """`components` different sets of other classes for each class: pairs, then singles, then triples.
+    """Return `components` different sets of other classes for each class.
 
-    Each size is shuffled on its own and the next one only begins when it is used up.
+    All pairs are used first, then single classes, then triples. The sets of each size are shuffled.
     """
     check_at_least(1, components=components)
     check_at_least(0, seed=seed)
     supports = [list(_shuffled_supports(label, num_classes, seed))[:components] for label in range(num_classes)]
     available = min(map(len, supports), default=0)
     if available < components:
-        raise UserError(f"with {num_classes} classes there are {available} different neighborhoods, not {components}")
+        raise UserError(
+            f"with {num_classes} classes there are {available} different neighborhoods, fewer than {components}"
+        )
     return supports
 
 
@@ -113,7 +115,7 @@ def _shuffled_supports(label: int, num_classes: int, seed: int) -> Iterator[Supp
 
 
 def _pick_classes(supports: list[list[Support]], kind: IntArray, rng: np.random.Generator) -> IntArray:
-    """A class of the support number `kind`, counted over all classes, for each of its entries."""
+    """Draw a class from the support with number `kind`, counted over all classes, for each entry of `kind`."""
     flat = [support for row in supports for support in row]
     size: IntArray = np.array([len(support) for support in flat])
     first: IntArray = np.cumsum(size) - size
@@ -122,7 +124,7 @@ def _pick_classes(supports: list[list[Support]], kind: IntArray, rng: np.random.
 
 
 def _degrees(data: Data) -> IntArray:
-    """How many other nodes each node has an edge with, in either direction."""
+    """Return the number of other nodes to which each node has an edge, in either direction."""
     num_nodes = len(data.y)
     ends = pairs_of(undirected_keys(data.edge_index.cpu(), num_nodes), num_nodes)
     degrees: IntArray = ends.flatten().bincount(minlength=num_nodes).numpy()

@@ -1,4 +1,4 @@
-"""Edge noise: random edges at the test nodes of a graph that a model was trained on without them."""
+"""Edge noise: random edges that are added at the test nodes of a graph after training."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from gumbel_mpnn.graph.content_order import content_order
 
 
 def add_noise_edges(data: Data, count: int, seed: int = 0, nodes: Tensor | Sequence[int] | None = None) -> Data:
-    """A copy of `data` with `count` new edges, from uniform nodes of `nodes` to a uniform node of a uniform class each.
+    """Return a copy of `data` with `count` random edges that end at the nodes `nodes`.
 
-    Labels have a part in it only through that class. Self-loops and pairs that have an edge already are drawn again, so
-    every new edge is one. A smaller count gives the first edges of a larger one. The draw does not depend on how the
-    nodes are numbered.
+    One end is uniform among `nodes`; the other is a uniform node of a uniform class. Self-loops and existing edges are
+    drawn again, so exactly `count` edges are added. A smaller count gives the first edges of a larger one.
+    The draw does not depend on how the nodes are numbered.
 
     Args:
-        data: a graph with labels; nodes without one are never drawn as the far end.
-        count: of edges, not directions: an undirected graph gets both directions of each, side by side. A directed
-            one gets the direction towards the node of `nodes`, whose prediction the noise is to disturb.
-        seed: of the draw.
+        data: a graph with labels; unlabelled nodes are never drawn as the far end.
+        count: number of edges. An undirected graph gets both directions of each. A directed graph gets the direction
+            towards the node in `nodes`, whose prediction the noise disturbs.
+        seed: seed of the draws.
         nodes: numbers or a bool mask [N] of the nodes to disturb; None means the test nodes of the (first) split.
 
     Returns:
-        The edges of `data` as they were, then the noise, and `edge_is_noise` bool [E]. On noise, a weight is 1 and any
-        other attribute of edges 0.
+        A graph with the edges of `data` followed by the noise, and `edge_is_noise` bool [E]. Noise edges have weight 1,
+        and 0 for all other edge attributes.
     """
     check_at_least(0, count=count, seed=seed)
     near, far = _draw(data, _disturbed(data, nodes), count, seed)
@@ -45,11 +45,11 @@ def add_noise_edges(data: Data, count: int, seed: int = 0, nodes: Tensor | Seque
 
 
 def _disturbed(data: Data, nodes: Tensor | Sequence[int] | None) -> BoolArray:
-    """The mask [N] of the nodes that get noise."""
+    """Return the mask [N] of the nodes that get noise."""
     if nodes is None:
         mask = data.get("test_mask")
         if mask is None:
-            raise DataError("the graph has no test_mask: say which nodes get noise edges")
+            raise DataError("the graph has no test_mask: give the nodes that get noise edges")
         nodes = mask if mask.dim() == 1 else mask[:, 0]
     chosen = torch.as_tensor(nodes).cpu().numpy()
     disturbed = chosen if chosen.dtype == bool else mask_of(chosen.astype(np.int64), len(data.y), "nodes")
@@ -59,19 +59,19 @@ def _disturbed(data: Data, nodes: Tensor | Sequence[int] | None) -> BoolArray:
 
 
 def _draw(data: Data, disturbed: BoolArray, count: int, seed: int) -> tuple[IntArray, IntArray]:
-    """The first `count` new pairs of an endless random sequence: the disturbed nodes [count] and the far ones."""
+    """Return the first `count` new pairs of a random sequence, as disturbed nodes [count] and far ends [count]."""
     y = data.y.cpu().numpy()
     existing = undirected_keys(data.edge_index.cpu(), len(y)).numpy()
     free = _count_free(existing, disturbed, y >= 0)
     if count > free:
         raise DataError(
-            f"{count} noise edges do not fit: only {free} pairs of a chosen and a labelled node have no edge"
+            f"there is no room for {count} noise edges: only {free} pairs of a chosen and a labelled node have no edge"
         )
     order = _content_order(data)
     nodes, groups = order[disturbed[order]], NodesByClass.of(y[order])
     num_draws = 2 * count
     while True:
-        # Drawn by rows from the same seed, a longer sequence begins with the shorter one; no split shares the stream.
+        # Rows drawn from one seed: a longer sequence begins with the shorter one. Splits use another stream.
         uniform = np.random.default_rng((seed, 0, 3)).random((num_draws, 3))
         near = nodes[(uniform[:, 0] * len(nodes)).astype(np.int64)]
         far = order[groups.pick((uniform[:, 1] * len(groups.classes)).astype(np.int64), uniform[:, 2])]
@@ -91,7 +91,7 @@ def _content_order(data: Data) -> IntArray:
 
 
 def _count_free(existing: IntArray, disturbed: BoolArray, labelled: BoolArray) -> int:
-    """How many pairs of a disturbed and a labelled node have no edge yet."""
+    """Count the pairs of a disturbed and a labelled node that have no edge yet."""
     low, high = np.divmod(existing, len(labelled))
     taken = disturbed[low] & labelled[high] | disturbed[high] & labelled[low]
     both = int((disturbed & labelled).sum())
@@ -99,11 +99,14 @@ def _count_free(existing: IntArray, disturbed: BoolArray, labelled: BoolArray) -
 
 
 def _with_arcs(data: Data, arcs: Tensor) -> Data:
-    """A copy of `data` with these edges [2, K] after its own."""
+    """Return a copy of `data` with the edges `arcs` [2, K] appended."""
     noisy = copy.copy(data)
     for name in data.edge_attrs():
         old = data[name]
-        if name not in ("edge_index", "candidate_index"):  # as many candidates as edges would pass for an attribute
+        if name not in (
+            "edge_index",
+            "candidate_index",
+        ):  # PyG may take candidates for an edge attribute
             fill = old.new_ones if name == "edge_weight" else old.new_zeros
             noisy[name] = torch.cat([old, fill(arcs.shape[1], *old.shape[1:])])
     noisy.edge_index = torch.cat([data.edge_index, arcs], dim=1)

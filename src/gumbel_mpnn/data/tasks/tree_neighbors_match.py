@@ -1,4 +1,4 @@
-"""Tree-NeighborsMatch: the root of a binary tree must tell the value of the one leaf that has its key."""
+"""Tree-NeighborsMatch: predict at the root of a binary tree the value of the leaf that has the root's key."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from gumbel_mpnn._util.errors import UserError, check_at_least
 from gumbel_mpnn.data.raw import IntArray, Masks, set_edges, set_masks
 from gumbel_mpnn.data.tasks.forest import forest, full_tree
 
-MAX_DEPTH = 5  # 32 leaves: 1,000 orders of their values with every key are 2 million nodes
-VAL, TEST = 0.1, 0.2  # of the orders of values; the rest, 70 %, is for training
+MAX_DEPTH = 5  # 32 leaves; 1,000 orders of their values with every key have 2 million nodes
+VAL, TEST = 0.1, 0.2  # fractions of the orders of values; the rest, 70 %, is for training
 
 
 def tree_neighbors_match(
@@ -23,27 +23,27 @@ def tree_neighbors_match(
     *,
     directed: bool = True,
 ) -> Data:
-    """Full binary trees as one graph, each to be classified at its root by the value of the leaf with the root's key.
+    """Generate full binary trees as one graph; the class of a tree is the value of the leaf with the root's key.
 
-    This is the task of Alon and Yahav (2021) as their code draws it: the L leaves have the keys 0 to L - 1 from left to
-    right and each of the values 0 to L - 1 once, in a random order; every order comes with every key at the root, so
-    each label is equally frequent and chance is 1/L. All leaves have to pass through the root's two children.
+    This is the task of Alon and Yahav (2021), generated as in their code. The L leaves have the keys 0 to L - 1 from
+    left to right and each of the values 0 to L - 1 once, in a random order. Every order comes with every key at the
+    root, so all labels are equally frequent and chance is 1/L. All information passes through the root's two children.
 
-    A GCN takes `depth` layers to tell the root anything of the leaves, and one more to tell it all: with `depth` layers
-    it adds up two sibling leaves before it can join a value to its key, so that 1/2 is the most to be had.
+    A GCN needs `depth` layers to reach the leaves and one more to solve the task: with `depth` layers it adds up two
+    sibling leaves before it can combine a value with its key, which limits the accuracy to 1/2.
 
     Args:
-        depth: hops from the root to a leaf; a tree has L = 2^depth leaves and M = 2 L - 1 nodes.
-        max_orders: of the values, drawn without repetition; all there are if these are fewer, 24 at depth 2.
-        seed: of the orders and of the splits.
-        num_splits: S.
-        directed: edges go from child to parent only, as in the original, but without its self-loops; False adds their
-            reverse. A `PairGraph` is undirected by default and then adds it all the same.
+        depth: number of hops from the root to a leaf; a tree has L = 2^depth leaves and M = 2 L - 1 nodes.
+        max_orders: number of orders of the values, drawn without repetition; fewer if fewer exist (24 at depth 2).
+        seed: seed of the orders and the splits.
+        num_splits: number of splits S.
+        directed: whether edges point from child to parent only, as in the original, but without its self-loops. False
+            adds the reverse edges, which an undirected `PairGraph` (the default) adds anyway.
 
     Returns:
-        `x` float32 [N, 2 L], the one-hot key of roots and leaves, then the one-hot value of leaves; `y` [N], the value
-        asked for at the roots and -1 elsewhere; `batch` [N], the tree of each node; masks [N, S] of the roots of
-        70/10/20 % of the orders. The original shares out single trees, and so tests on orders known from training.
+        A graph with `x` float32 [N, 2 L], the one-hot key of roots and leaves and the one-hot value of leaves; `y` [N],
+        the value to predict at the roots and -1 elsewhere; `batch` [N], the tree of each node; and masks [N, S] of the
+        roots of 70/10/20 % of the orders. The original splits single trees, so it tests on orders seen in training.
     """
     if not 2 <= depth <= MAX_DEPTH:
         raise UserError(f"the depth of a tree must be 2 to {MAX_DEPTH}, not {depth}")
@@ -53,7 +53,7 @@ def tree_neighbors_match(
     orders = draw_orders(2**depth, max_orders, seed)
     data = trees(orders)
     set_edges(data, undirected=not directed)
-    # The third number keeps the splits off the stream of the orders: the seeds s and (s, 0) are one.
+    # The third number separates the splits from the orders, since the seeds s and (s, 0) give the same numbers.
     splits = [_split(orders.shape, np.random.default_rng((seed, k, 1))) for k in range(num_splits)]
     set_masks(data, Masks.stack(splits))
     data.name, data.metric, data.protocol = "tree-neighbors-match", "accuracy", "orders-70-10-20"
@@ -61,7 +61,7 @@ def tree_neighbors_match(
 
 
 def draw_orders(num_leaves: int, count: int, seed: int) -> IntArray:
-    """Up to `count` distinct random orders of the values, [P, L]."""
+    """Draw up to `count` distinct random orders of the values, [P, L]."""
     rng = np.random.default_rng(seed)
     drawn: dict[tuple[int, ...], None] = {}
     while len(drawn) < min(count, math.factorial(num_leaves)):
@@ -70,7 +70,7 @@ def draw_orders(num_leaves: int, count: int, seed: int) -> IntArray:
 
 
 def trees(orders: IntArray) -> Data:
-    """The trees of these leaf values [P, L], each with every key in turn: tree p L + k has the key k at its root."""
+    """Build the trees of these leaf values [P, L] with every key; tree p L + k has the key k at its root."""
     num_orders, num_leaves = orders.shape
     parent, is_leaf = full_tree(num_leaves)
     one_hot = np.eye(num_leaves, dtype=np.float32)
@@ -82,7 +82,7 @@ def trees(orders: IntArray) -> Data:
 
 
 def _split(shape: tuple[int, ...], rng: np.random.Generator) -> Masks:
-    """Masks of all nodes that share out the orders; the roots of the L trees of an order go together."""
+    """Split the orders at random; the roots of all L trees of an order are in the same mask."""
     num_orders, num_leaves = shape
     place = rng.permutation(num_orders)
     num_val, num_test = max(1, round(VAL * num_orders)), max(1, round(TEST * num_orders))

@@ -90,5 +90,5 @@ def test_what_is_no_bottleneck():
         bottleneck(5, edge_probability=1.5)
     with pytest.raises(UserError, match="num_graphs must be at least 1, but is 0"):
         bottleneck(num_graphs=0)
-    with pytest.raises(UserError, match="1 training nodes cannot show 3 classes: give more nodes_per_side"):
+    with pytest.raises(UserError, match="1 training nodes are too few for 3 classes: increase nodes_per_side"):
         bottleneck(3, num_classes=1000)

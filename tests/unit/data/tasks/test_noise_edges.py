@@ -37,7 +37,7 @@ def test_the_only_free_pairs_by_hand():
     assert noisy.edge_weight.tolist() == [0.5] * 4 + [1.0] * 4
     assert noisy.edge_is_core.tolist() == [True] * 4 + [False] * 4
     assert check(noisy).num_edges == 4
-    with pytest.raises(DataError, match="3 noise edges do not fit: only 2 pairs"):
+    with pytest.raises(DataError, match="there is no room for 3 noise edges: only 2 pairs"):
         add_noise_edges(data, 3, nodes=[0])
 
 

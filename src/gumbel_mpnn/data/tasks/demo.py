@@ -1,4 +1,4 @@
-"""The generated graph of the demo: good edges buried under several times as many random ones."""
+"""The demo graph: a few homophilous edges among several times as many random ones."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from gumbel_mpnn.data.splits import random_masks
 NUM_NODES = 1000
 NUM_CLASSES = 4
 NUM_FEATURES = 16
-CORE_DEGREE = 4  # mean number of core edges of a node, of which
-CORE_HOMOPHILY = 0.8  # this fraction joins nodes of one class on purpose, and
-NOISE_DEGREE = 16  # mean number of random edges of a node
-CLASS_DISTANCE = 2.0  # of each class mean from the origin, in standard deviations of a feature
+CORE_DEGREE = 4  # mean number of core edges per node
+CORE_HOMOPHILY = 0.8  # fraction of core edges that are drawn within a class
+NOISE_DEGREE = 16  # mean number of random edges per node
+CLASS_DISTANCE = 2.0  # distance of class means from the origin, in standard deviations of a feature
 
 
 def demo_graph(seed: int = 0) -> Data:
-    """A graph on which a GCN is no better than an MLP, because most of its edges mean nothing.
+    """Generate a graph on which a GCN is no better than an MLP, because most of its edges are random.
 
-    Four classes with overlapping Gaussian features; ten splits with 20 training and 30 validation nodes per class.
-    `edge_is_core` bool [E] tells the homophilous core from the random edges; no model sees it.
+    The graph has four classes with overlapping Gaussian features, and ten splits with 20 training and 30 validation
+    nodes per class. `edge_is_core`, bool [E], marks the homophilous edges; models never see it.
     """
     rng = np.random.default_rng(seed)
     y = np.arange(NUM_NODES) % NUM_CLASSES
@@ -52,7 +52,7 @@ def demo_graph(seed: int = 0) -> Data:
 
 
 def _pairs(rng: np.random.Generator, mean_degree: int, homophily: float) -> IntArray:
-    """Random pairs [E, 2] of nodes, this fraction of them drawn within a class (node numbers are y mod classes)."""
+    """Draw random pairs [E, 2] of nodes, this fraction of them within a class (the class of node i is i mod 4)."""
     size = NUM_NODES * mean_degree // 2
     source, target = rng.integers(NUM_NODES, size=(2, size))
     within = target - target % NUM_CLASSES + source % NUM_CLASSES

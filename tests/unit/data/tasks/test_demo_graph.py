@@ -1,7 +1,7 @@
 import torch
 
 from gumbel_mpnn.data import check, demo_graph
-from gumbel_mpnn.data.synthetic import CORE_DEGREE, NOISE_DEGREE
+from gumbel_mpnn.data.tasks.demo import CORE_DEGREE, NOISE_DEGREE
 
 
 def test_the_demo_graph_is_a_sound_graph_of_its_size():
