@@ -79,5 +79,5 @@ def _parse(path: str | Path, **options: Any) -> pd.DataFrame:
     except UnicodeError as error:
         raise DataError(f"{path} is not encoded in UTF-8: save it as UTF-8") from error
     except (ValueError, OSError) as error:  # pandas' parser errors are ValueErrors
-        raise DataError(f"{path} cannot be read as CSV ({str(error).strip()})") from error
+        raise DataError(f"{path} is not a valid CSV file ({str(error).strip()})") from error
     return table

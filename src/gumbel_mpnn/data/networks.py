@@ -43,7 +43,7 @@ def from_graphml(
     except FileNotFoundError:
         raise DataError(f"there is no file {path}: check the path") from None
     except (ParseError, networkx.NetworkXError, ValueError, KeyError, OSError) as error:
-        raise DataError(f"{path} cannot be read as GraphML ({error})") from error
+        raise DataError(f"{path} is not a valid GraphML file ({error})") from error
     return named_after(Path(path), _convert(graph, label, features, as_listed, where=str(path)))
 
 

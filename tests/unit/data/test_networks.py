@@ -186,7 +186,7 @@ def test_an_empty_graph():
 @pytest.mark.parametrize("content", ["", "<graphml><graph>", "<html></html>", "a,b,c"])
 def test_a_file_that_is_no_graphml(tmp_path, content):
     (tmp_path / "g.graphml").write_text(content)
-    with pytest.raises(DataError, match=r"g\.graphml cannot be read as GraphML"):
+    with pytest.raises(DataError, match=r"g\.graphml is not a valid GraphML file"):
         from_graphml(tmp_path / "g.graphml", label="kind")
 
 
