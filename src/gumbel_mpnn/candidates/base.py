@@ -11,9 +11,16 @@ from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 
 from gumbel_mpnn.candidates.blocks import check_batch
-from gumbel_mpnn.candidates.pairs import clean, largest_count
 from gumbel_mpnn.config.registry import Registry
-from gumbel_mpnn.graph import PairGraph, check_candidates, edge_index_of
+from gumbel_mpnn.graph import (
+    PairGraph,
+    check_candidates,
+    contains,
+    edge_index_of,
+    pair_key,
+    pairs_of,
+    undirected_keys,
+)
 from gumbel_mpnn.graph.batches import can_be_taken_apart, renew_numbers, renew_pairs
 from gumbel_mpnn.graph.content_order import content_order, in_order, renumbered
 
@@ -75,6 +82,18 @@ class CandidateStrategy(BaseTransform):  # type: ignore[misc]
     def __repr__(self) -> str:
         names = inspect.signature(type(self)).parameters
         return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
+
+
+def clean(pairs: Tensor, graph: PairGraph) -> Tensor:
+    """Of `pairs` [2, K] those that are neither edges nor self-pairs: `i < j`, sorted, each once, [2, M]."""
+    keys = undirected_keys(pairs, graph.num_nodes)
+    keys = keys[~contains(pair_key(graph.pair_index, graph.num_nodes), keys)]
+    return pairs_of(keys, graph.num_nodes)
+
+
+def largest_count(pairs: Tensor) -> int:
+    """The number of pairs [2, M] at the node that has most."""
+    return int(torch.bincount(pairs.flatten()).max()) if pairs.numel() else 0
 
 
 def _is_of_nodes(value: object, num_nodes: int) -> bool:

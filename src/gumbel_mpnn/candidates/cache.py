@@ -12,8 +12,7 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn._util import content_cache as array_cache
 from gumbel_mpnn._util.content_cache import add_tensor
-from gumbel_mpnn.candidates.base import CandidateStrategy
-from gumbel_mpnn.candidates.pairs import clean
+from gumbel_mpnn.candidates.base import CandidateStrategy, clean
 from gumbel_mpnn.graph import PairGraph
 
 SCHEMA = 2

@@ -9,8 +9,8 @@ from torch_geometric.data import Data
 from gumbel_mpnn._util.errors import check_at_least
 from gumbel_mpnn.candidates.base import candidates
 from gumbel_mpnn.candidates.blocks import blocks_of
-from gumbel_mpnn.candidates.by_similarity import BySimilarity
 from gumbel_mpnn.candidates.closest_pairs import closest_pairs
+from gumbel_mpnn.candidates.similarity import BySimilarity
 from gumbel_mpnn.graph import PairGraph
 
 

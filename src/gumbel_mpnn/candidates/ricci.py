@@ -51,7 +51,7 @@ class Ricci(CandidateStrategy):
 
 def draw(graph: PairGraph, wanted: int, per_edge: int, mode: str, seed: int) -> NDArray[np.int64]:
     """Up to `wanted` pairs `i < j` as `i · N + j`, those of the least curvature first."""
-    from gumbel_mpnn.candidates.ricci_kernel import draw_around
+    from gumbel_mpnn.candidates.kernels import draw_around
 
     neighbors, pairs = adjacency(graph), graph.pair_index.cpu().numpy()
     order = np.argsort(pair_curvature(graph, mode), kind="stable")

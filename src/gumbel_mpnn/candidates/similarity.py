@@ -12,10 +12,33 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gumbel_mpnn._util.errors import DataError, did_you_mean, unknown_name
+from gumbel_mpnn.candidates.base import CandidateStrategy
 
 SIMILARITIES = ("cosine", "dot")
 MEMORY = {"cpu": 2**26, "cuda": 2**29}
 """Bytes a search may use at a time beside its result; on a CPU few, so that the scores stay near the cache."""
+
+
+class BySimilarity(CandidateStrategy):
+    """A strategy that compares nodes.
+
+    Args:
+        similarity: `cosine`, or `dot` (the paper's).
+        on: The attribute of the graph with the embeddings [N, D].
+    """
+
+    def __init__(self, similarity: str, on: str) -> None:
+        check_similarity(similarity)
+        self.similarity, self.on = similarity, on
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The embeddings."""
+        return (self.on,)
+
+    def embeddings(self, data: Data) -> Tensor:
+        """Float32 [N, D]; their dot products order all pairs by similarity."""
+        return embeddings(data, self.on, self.similarity)
 
 
 def memory(device: torch.device) -> int:

@@ -47,7 +47,7 @@ def draw(graph: PairGraph, per_node: int, seed: int, batch: Tensor | None = None
     Where `batch` [N] says which graph a node is in, nodes are numbered within it: what is drawn does not depend on the
     graphs before.
     """
-    from gumbel_mpnn.candidates.two_hop_kernel import draw_two_hop
+    from gumbel_mpnn.candidates.kernels import draw_two_hop
 
     rowptr, col = (index.cpu().numpy() for index in (graph.arcs.rowptr, graph.arcs.col))
     drawn = np.full((graph.num_nodes, per_node), -1, dtype=np.int64)
