@@ -195,6 +195,10 @@ class PairGraph:
         stays = weight.dtype == dtype or torch.is_autocast_enabled(weight.device.type)
         return weight if stays else weight.to(dtype)
 
+    def times_given(self, values: Tensor) -> Tensor:
+        """Values of every pair [..., P] times the weights that the graph came with."""
+        return values if self.pair_weight is None else values * self.pair_weight.to(values.dtype)
+
     def propagate(self, x: Tensor, weight: Tensor | None = None) -> Tensor:
         """Weighted sum over incoming arcs: x [B, N, D], weight [B, P], [P] or None → [B, N, D]."""
         return self.propagate_arcs(x, self.arc_weight(weight, x.dtype))

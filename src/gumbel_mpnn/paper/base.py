@@ -16,7 +16,7 @@ from gumbel_mpnn.report.table import Fixed
 from gumbel_mpnn.runs import BusyError, DataReader, Monitor, Place, Run, RunSpec, Transform, find_spec, fit_spec
 from gumbel_mpnn.runs.query import Paired, Summary, compare, corrected
 from gumbel_mpnn.training import pick_device
-from gumbel_mpnn.training.free_memory import available_bytes
+from gumbel_mpnn.training.device import available_bytes
 
 if TYPE_CHECKING:
     from gumbel_mpnn.paper.page import Experiment

@@ -28,6 +28,11 @@ class RewiredGraph:
         """Probability of every pair, [R, P]."""
         return self.theta.sigmoid()
 
+    @property
+    def edge_weight(self) -> Tensor:
+        """Weight of every pair in this draw times the weight it was given with, [R, P]."""
+        return self.graph.times_given(self.weight)
+
 
 def as_data(graph: PairGraph, probability: Tensor, data: Data, threshold: float = 0.5) -> Data:
     """A copy of `data` with the pairs of `probability` [P] of at least `threshold` in place of its edges.
@@ -39,7 +44,7 @@ def as_data(graph: PairGraph, probability: Tensor, data: Data, threshold: float 
     not about edges is kept, and a batch can be taken apart.
     """
     check_between(0, 1, threshold=threshold)
-    weight = probability if graph.pair_weight is None else graph.pair_weight.detach().to(probability) * probability
+    weight = graph.times_given(probability).detach()
     chosen = probability >= threshold
     index = graph.pair_index[:, chosen]
     about = {"edge_weight": weight, "edge_probability": probability, "edge_origin": graph.is_original}

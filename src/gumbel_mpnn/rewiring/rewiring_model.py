@@ -17,9 +17,8 @@ from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import ReplicaRNG, SparseFeatures
 from gumbel_mpnn.nn.inputs import check_features, model_input
 from gumbel_mpnn.nn.modules import ReplicaModule, cross_entropy, evaluating
-from gumbel_mpnn.rewiring.beliefs import BeliefHead
 from gumbel_mpnn.rewiring.decoys import Flood
-from gumbel_mpnn.rewiring.edge_models import NodeView
+from gumbel_mpnn.rewiring.edge_models import BeliefHead, NodeView
 from gumbel_mpnn.rewiring.regularizers.base import labels_of
 from gumbel_mpnn.rewiring.rewired_graph import RewiredGraph, as_data
 from gumbel_mpnn.rewiring.rewirer import Rewirer

@@ -22,7 +22,7 @@ from gumbel_mpnn.runs.spec import RunSpec, Workload
 from gumbel_mpnn.runs.store import SettingFolder, record_of
 from gumbel_mpnn.runs.work_queue import BusyError, WorkQueue
 from gumbel_mpnn.training import Task, pick_device, prepare, train
-from gumbel_mpnn.training.free_memory import available_bytes
+from gumbel_mpnn.training.device import available_bytes
 from gumbel_mpnn.training.memory import bytes_per_replica, group_size, group_size_of_a_cpu
 
 

@@ -1,10 +1,16 @@
-"""Which device to train on."""
+"""Devices: which one to train on, and how much memory is free there."""
 
 from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
 
 import torch
 
 from gumbel_mpnn._util.errors import UserError
+
+PROC, CGROUPS = Path("/proc"), Path("/sys/fs/cgroup")
 
 
 def pick_device(name: str) -> torch.device:
@@ -20,3 +26,54 @@ def pick_device(name: str) -> torch.device:
     if device.type == "cuda" and not torch.cuda.is_available():
         raise UserError("there is no CUDA device here: use device 'cpu' or 'auto'")
     return device
+
+
+def available_bytes(device: torch.device) -> int:
+    """Free memory of the device."""
+    if device.type == "cuda":
+        free, _ = torch.cuda.mem_get_info(device)
+        return int(free) + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    return min([_left_on_the_machine(), *_left_in_cgroups()])
+
+
+def _left_on_the_machine() -> int:
+    meminfo = PROC / "meminfo"
+    if meminfo.exists():
+        return _numbers(meminfo.read_text().replace(":", ""))["MemAvailable"] * 1024
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+
+
+def _left_in_cgroups() -> Iterator[int]:
+    """What each limit on this process leaves; of what is in use, pages of files that can be dropped do not count."""
+    for folder, limit, usage, droppable in _cgroups():
+        try:
+            most = int((folder / limit).read_text())  # "max" is no number, and no limit
+            used = int((folder / usage).read_text())
+            files = _numbers((folder / "memory.stat").read_text()).get(droppable, 0)
+        except (OSError, ValueError):
+            continue
+        yield max(0, most - max(0, used - files))
+
+
+def _cgroups() -> Iterator[tuple[Path, str, str, str]]:
+    """The folders of this process's cgroups and of those around them, with the names of their files."""
+    try:
+        lines = (PROC / "self" / "cgroup").read_text().splitlines()
+    except OSError:  # not Linux
+        return
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if not controllers:
+            root, names = CGROUPS, ("memory.max", "memory.current", "inactive_file")
+        elif "memory" in controllers.split(","):  # version 1
+            root, names = CGROUPS / "memory", ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+        else:
+            continue
+        inner = Path(path.lstrip("/"))
+        for folder in (inner, *inner.parents):
+            yield root / folder, *names
+
+
+def _numbers(text: str) -> dict[str, int]:
+    """The first two words of each line: a name and its number."""
+    return {name: int(number) for name, number, *_ in map(str.split, text.splitlines())}

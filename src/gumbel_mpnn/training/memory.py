@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gumbel_mpnn.config import Replica, Settings
 from gumbel_mpnn.nn import SparseFeatures
-from gumbel_mpnn.training.models import build_model
+from gumbel_mpnn.training.build import build_model
 from gumbel_mpnn.training.task import Task
 
 COPIES_OF_A_LAYER = 6

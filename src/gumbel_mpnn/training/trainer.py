@@ -13,11 +13,11 @@ from torch import Tensor
 from gumbel_mpnn._util.errors import DataError, DivergedError
 from gumbel_mpnn.config import Replica, Settings
 from gumbel_mpnn.nn.modules import cross_entropy
+from gumbel_mpnn.training.best_states import BestStates
 from gumbel_mpnn.training.checkpoint import load_tensors, save_tensors
 from gumbel_mpnn.training.metrics import metrics
-from gumbel_mpnn.training.models import build_model
+from gumbel_mpnn.training.build import build_model
 from gumbel_mpnn.training.precision import activation_precision, class_scores, pair_probability
-from gumbel_mpnn.training.progress import Progress
 from gumbel_mpnn.training.replay import Replay
 from gumbel_mpnn.training.task import Task
 
@@ -57,7 +57,7 @@ class Trainer:
         self.epochs_done = torch.zeros((), dtype=torch.int64, device=self.device)
         self._set_up(range(len(replicas)))
         evaluations = -(-settings.train.epochs // settings.train.eval_every)
-        self.progress = Progress.of(self.model.state_dict(), len(replicas), evaluations, self.device)
+        self.progress = BestStates.of(self.model.state_dict(), len(replicas), evaluations, self.device)
         self.current = self.progress
         """The progress of those in training: the same, until some are left out."""
 

@@ -3,8 +3,8 @@ import os
 import pytest
 import torch
 
-from gumbel_mpnn.training import free_memory
-from gumbel_mpnn.training.free_memory import available_bytes
+from gumbel_mpnn.training import device as free_memory
+from gumbel_mpnn.training.device import available_bytes
 
 CPU = torch.device("cpu")
 FREE = 1000 * 1024

@@ -1,9 +1,9 @@
 """Edge models: one module each."""
 
-from gumbel_mpnn.rewiring.edge_models.base import NodeView, Scorer, scorers
+from gumbel_mpnn.rewiring.edge_models.base import BeliefHead, NodeView, Scorer, scorers
 from gumbel_mpnn.rewiring.edge_models.bilinear import Bilinear
 from gumbel_mpnn.rewiring.edge_models.class_space import ClassSpace
 from gumbel_mpnn.rewiring.edge_models.mixed import Mixed
 from gumbel_mpnn.rewiring.edge_models.neighborhood import Neighborhood
 
-__all__ = ["Bilinear", "ClassSpace", "Mixed", "Neighborhood", "NodeView", "Scorer", "scorers"]
+__all__ = ["BeliefHead", "Bilinear", "ClassSpace", "Mixed", "Neighborhood", "NodeView", "Scorer", "scorers"]

@@ -6,12 +6,14 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
+import torch
 from torch import Tensor
 
 from gumbel_mpnn.config.registry import Registry
 from gumbel_mpnn.graph import PairGraph
-from gumbel_mpnn.nn import SparseFeatures
-from gumbel_mpnn.nn.modules import ReplicaModule
+from gumbel_mpnn.nn import ReplicaRNG, SparseFeatures
+from gumbel_mpnn.nn.activation import dropout
+from gumbel_mpnn.nn.modules import Linear, ReplicaModule
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,23 @@ class NodeView:
     def values(self) -> Tensor:
         """The tensor that holds the features: what is computed of them is good while it stays as it is."""
         return self.features.values if isinstance(self.features, SparseFeatures) else self.features
+
+
+WIDTH, DROPOUT = 64, 0.5
+
+
+class BeliefHead(ReplicaModule):
+    """A small perceptron on the features alone: no wrong edge can mislead it."""
+
+    def __init__(self, replicas: int, num_features: int, num_classes: int) -> None:
+        super().__init__()
+        self.hidden = Linear(replicas, num_features, WIDTH)
+        self.out = Linear(replicas, WIDTH, num_classes)
+
+    def forward(self, features: Tensor | SparseFeatures, rng: ReplicaRNG) -> Tensor:
+        """Logits [R, N, C]."""
+        logits: Tensor = self.out(dropout(torch.relu(self.hidden(features)), DROPOUT * self.training, rng))
+        return logits
 
 
 class Scorer(ReplicaModule, ABC):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from gumbel_mpnn.rewiring.regularizers.base import Regularizer, regularizers
-from gumbel_mpnn.rewiring.regularizers.beliefs import weighted_degree
+from gumbel_mpnn.rewiring.regularizers.soft_labels import weighted_degree
 from gumbel_mpnn.rewiring.rewired_graph import RewiredGraph
 
 ABOVE_MEAN = 5.0
@@ -44,7 +44,5 @@ class Degree(Regularizer):
 def given_degree(graph: RewiredGraph) -> Tensor:
     """The mean degree of the graph before it was rewired, a scalar that stays on its device."""
     pairs = graph.graph
-    weight = pairs.is_original.to(graph.weight.dtype)
-    if pairs.pair_weight is not None:
-        weight = weight * pairs.pair_weight.to(weight.dtype)
+    weight = pairs.times_given(pairs.is_original.to(graph.weight.dtype))
     return weight.sum() * (len(pairs.pair_arcs) / pairs.num_nodes)

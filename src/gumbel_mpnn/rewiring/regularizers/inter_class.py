@@ -7,11 +7,11 @@ from torch import Tensor
 
 from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn.rewiring.regularizers.base import regularizers
-from gumbel_mpnn.rewiring.regularizers.beliefs import (
-    BeliefRegularizer,
+from gumbel_mpnn.rewiring.regularizers.soft_labels import (
+    SoftLabelRegularizer,
     confidence,
     is_there,
-    neighborhood_beliefs,
+    neighborhood_labels,
     nonzero,
     weighted_degree,
 )
@@ -19,7 +19,7 @@ from gumbel_mpnn.rewiring.rewired_graph import RewiredGraph
 
 
 @regularizers.register("inter-class")
-class InterClass(BeliefRegularizer):
+class InterClass(SoftLabelRegularizer):
     """L_inter: mean over pairs of classes of ReLU(m − ‖r_c − r_c'‖₂), r_c the mean neighborhood p̃ in class c.
 
     A node counts for class c by its belief ỹ_c, by how certain that belief is (1 − H(ỹ) / log C) and by its degree:
@@ -34,7 +34,7 @@ class InterClass(BeliefRegularizer):
         margin: m, the distance from which on two classes are far enough apart. Two distributions are at most √2 apart;
             at 1 the term rests where neighborhoods, the node itself counted, are for .85 of its own class (two classes)
             or for .75 (seven classes), and acts on classes that are more alike than that.
-        detach: Keep the gradient from the predictions, so that only edges are moved; see `beliefs`.
+        detach: Keep the gradient from the predictions, so that only edges are moved; see `soft_labels`.
     """
 
     def __init__(self, weight: float = 1.0, *, margin: float = 1.0, detach: bool = True) -> None:
@@ -51,9 +51,9 @@ class InterClass(BeliefRegularizer):
         self, logits: Tensor, graph: RewiredGraph, y: Tensor, train_mask: Tensor
     ) -> tuple[Tensor, Tensor]:
         """L_inter of every replica, [R], and the neighborhoods p̃ that it was made from, [R, N, C]."""
-        beliefs = self.beliefs(logits, graph, y, train_mask)
+        beliefs = self.soft_labels(logits, graph, y, train_mask)
         certain = confidence(logits, train_mask, graph.weight.dtype, detach=self.detach)
-        neighborhoods = neighborhood_beliefs(beliefs, graph)
+        neighborhoods = neighborhood_labels(beliefs, graph)
         return closeness(beliefs, certain, neighborhoods, graph, self.margin), neighborhoods
 
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 from torch import Tensor
 
 from gumbel_mpnn.rewiring.regularizers.base import regularizers
-from gumbel_mpnn.rewiring.regularizers.beliefs import BeliefRegularizer, disagreement
+from gumbel_mpnn.rewiring.regularizers.soft_labels import SoftLabelRegularizer, disagreement
 from gumbel_mpnn.rewiring.rewired_graph import RewiredGraph
 
 
 @regularizers.register("label-consistency", "lc")
-class LabelConsistency(BeliefRegularizer):
+class LabelConsistency(SoftLabelRegularizer):
     """L_label = Σ w_ij (1 − ỹ_i · ỹ_j) / Σ w_ij, the paper's label consistency; it raises homophily.
 
     Args:
         weight: λ.
-        detach: Keep the gradient from the predictions, so that only edges are moved; see `beliefs`.
+        detach: Keep the gradient from the predictions, so that only edges are moved; see `soft_labels`.
     """
 
     def penalty(self, logits: Tensor, graph: RewiredGraph, y: Tensor, train_mask: Tensor) -> Tensor:
         """L_label of every replica, [R]."""
-        return disagreement(self.beliefs(logits, graph, y, train_mask), graph)
+        return disagreement(self.soft_labels(logits, graph, y, train_mask), graph)

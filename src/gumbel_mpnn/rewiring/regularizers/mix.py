@@ -5,8 +5,8 @@ from __future__ import annotations
 from torch import Tensor
 
 from gumbel_mpnn.rewiring.regularizers.base import regularizers
-from gumbel_mpnn.rewiring.regularizers.beliefs import disagreement
 from gumbel_mpnn.rewiring.regularizers.inter_class import InterClass
+from gumbel_mpnn.rewiring.regularizers.soft_labels import disagreement
 from gumbel_mpnn.rewiring.rewired_graph import RewiredGraph
 
 
@@ -17,7 +17,7 @@ class Mix(InterClass):
     Args:
         weight: λ of the sum.
         margin: m of L_inter.
-        detach: Keep the gradient from the predictions, so that only edges are moved; see `beliefs`.
+        detach: Keep the gradient from the predictions, so that only edges are moved; see `soft_labels`.
     """
 
     def penalty(self, logits: Tensor, graph: RewiredGraph, y: Tensor, train_mask: Tensor) -> Tensor:

@@ -3,7 +3,7 @@ from math import log
 import pytest
 import torch
 
-from gumbel_mpnn.rewiring.regularizers.beliefs import class_beliefs, confidence, nonzero
+from gumbel_mpnn.rewiring.regularizers.soft_labels import confidence, nonzero, soft_labels
 
 LOGITS = torch.tensor([[[0.0, log(3)], [0.0, 0.0], [log(3), 0.0]]], dtype=torch.float64)
 Y = torch.tensor([1, 0, -1])  # the last is not labelled
@@ -11,14 +11,14 @@ TRAIN = torch.tensor([[True, False, False]])
 
 
 def test_labels_where_trained_predictions_elsewhere():
-    beliefs = class_beliefs(LOGITS, Y, TRAIN, torch.float64)
+    beliefs = soft_labels(LOGITS, Y, TRAIN, torch.float64)
     expected = torch.tensor([[[0.0, 1.0], [0.5, 0.5], [0.75, 0.25]]], dtype=torch.float64)
     torch.testing.assert_close(beliefs, expected)
 
 
 def test_each_replica_has_its_own_training_nodes():
     logits, train = LOGITS.repeat(2, 1, 1), torch.tensor([[True, False, False], [False, True, False]])
-    beliefs = class_beliefs(logits, Y, train, torch.float64)
+    beliefs = soft_labels(logits, Y, train, torch.float64)
     assert beliefs[0, 0].tolist() == [0, 1]
     assert beliefs[1, 1].tolist() == [1, 0]
     torch.testing.assert_close(beliefs[1, 0], torch.tensor([0.25, 0.75], dtype=torch.float64))
@@ -27,7 +27,7 @@ def test_each_replica_has_its_own_training_nodes():
 @pytest.mark.parametrize("detach", [True, False])
 def test_gradient_of_predictions_is_a_choice_and_training_nodes_have_none(detach):
     logits = LOGITS.clone().requires_grad_()
-    beliefs = class_beliefs(logits, Y, TRAIN, torch.float64, detach=detach)
+    beliefs = soft_labels(logits, Y, TRAIN, torch.float64, detach=detach)
     certain = confidence(logits, TRAIN, torch.float64, detach=detach)
     assert beliefs.requires_grad == certain.requires_grad == (not detach)
     if not detach:

@@ -19,7 +19,7 @@ from gumbel_mpnn.rewiring.regularizers.base import Regularizer
 from gumbel_mpnn.rewiring.rewired_graph import RewiredGraph
 
 
-class BeliefRegularizer(Regularizer):
+class SoftLabelRegularizer(Regularizer):
     """A regularizer that looks at beliefs, and lets its gradient through them or not.
 
     Args:
@@ -33,12 +33,12 @@ class BeliefRegularizer(Regularizer):
         super().__init__(weight)
         self.detach = detach
 
-    def beliefs(self, logits: Tensor, graph: RewiredGraph, y: Tensor, train_mask: Tensor) -> Tensor:
+    def soft_labels(self, logits: Tensor, graph: RewiredGraph, y: Tensor, train_mask: Tensor) -> Tensor:
         """ỹ of every node, [R, N, C]."""
-        return class_beliefs(logits, y, train_mask, graph.weight.dtype, detach=self.detach)
+        return soft_labels(logits, y, train_mask, graph.weight.dtype, detach=self.detach)
 
 
-def class_beliefs(logits: Tensor, y: Tensor, train_mask: Tensor, dtype: torch.dtype, *, detach: bool = True) -> Tensor:
+def soft_labels(logits: Tensor, y: Tensor, train_mask: Tensor, dtype: torch.dtype, *, detach: bool = True) -> Tensor:
     """ỹ, [R, N, C]: the label at training nodes, the prediction elsewhere."""
     logits = logits.detach() if detach else logits
     predicted = logits.softmax(-1, dtype=dtype)
@@ -55,7 +55,7 @@ def confidence(logits: Tensor, train_mask: Tensor, dtype: torch.dtype, *, detach
     return (1 - share).masked_fill(train_mask, 1.0)
 
 
-def neighborhood_beliefs(beliefs: Tensor, graph: RewiredGraph) -> Tensor:
+def neighborhood_labels(beliefs: Tensor, graph: RewiredGraph) -> Tensor:
     """p̃, [R, N, C]: the weighted mean of the beliefs over a node's neighbors and itself."""
     neighbors = graph.graph.propagate(beliefs, graph.weight)
     return (beliefs + neighbors) / (1 + weighted_degree(graph))[..., None]
@@ -69,9 +69,8 @@ def weighted_degree(graph: RewiredGraph) -> Tensor:
 
 def disagreement(beliefs: Tensor, graph: RewiredGraph) -> Tensor:
     """Mean of 1 − b_i · b_j over the weighted edges, [R]: beliefs [R, N, C]; 0 where there are none."""
-    pairs = graph.graph
-    weight = graph.weight if pairs.pair_weight is None else graph.weight * pairs.pair_weight.to(graph.weight.dtype)
-    apart = 1 - pairs.pair_scores(beliefs, beliefs)
+    weight = graph.edge_weight
+    apart = 1 - graph.graph.pair_scores(beliefs, beliefs)
     return (weight * apart).sum(-1) / nonzero(weight.sum(-1))
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 
 @dataclass(frozen=True)
-class Progress:
+class BestStates:
     """Tensors with a row for each replica, written in place: work on a GPU is replayed on the same memory."""
 
     best_val: Tensor
@@ -24,7 +24,7 @@ class Progress:
     best_state: dict[str, Tensor]
 
     @classmethod
-    def of(cls, state: Mapping[str, Tensor], replicas: int, evaluations: int, device: torch.device) -> Progress:
+    def of(cls, state: Mapping[str, Tensor], replicas: int, evaluations: int, device: torch.device) -> BestStates:
         """The progress of replicas that are in `state`, before their first step; room for so many evaluations."""
         epoch = torch.zeros(replicas, dtype=torch.int64, device=device)
         return cls(
@@ -52,11 +52,11 @@ class Progress:
         if patience:
             self.running.logical_and_(epoch - self.best_epoch < patience)
 
-    def rows(self, places: list[int]) -> Progress:
+    def rows(self, places: list[int]) -> BestStates:
         """A copy of the replicas at these places."""
-        return Progress.from_tensors({name: value[places] for name, value in self.tensors().items()})
+        return BestStates.from_tensors({name: value[places] for name, value in self.tensors().items()})
 
-    def put(self, places: list[int], rows: Progress) -> None:
+    def put(self, places: list[int], rows: BestStates) -> None:
         """Write what `rows` gave, and what became of it, back to the same places."""
         ours = self.tensors()
         for name, value in rows.tensors().items():
@@ -68,7 +68,7 @@ class Progress:
         return plain | {f"best/{name}": value for name, value in self.best_state.items()}
 
     @classmethod
-    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Progress:
+    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> BestStates:
         """What `tensors` gave."""
         state = {name.removeprefix("best/"): value for name, value in tensors.items() if name.startswith("best/")}
         plain = {name: value for name, value in tensors.items() if not name.startswith("best/")}

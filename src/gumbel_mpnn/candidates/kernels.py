@@ -1,0 +1,158 @@
+"""Draws of candidates, compiled."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gumbel_mpnn._util.jit import compiled
+from gumbel_mpnn.measures.curvature_kernels import Adjacency
+
+TRIES = 16
+"""Draws for each pair wanted, where there are too many pairs to look at all."""
+FEW = 64
+"""Pairs for each pair wanted up to which all are looked at."""
+
+
+@compiled
+def scrambled(value: np.uint64) -> np.uint64:
+    """A permutation of the 64-bit numbers that looks random (the last step of SplitMix64).
+
+    Kernels of other files have it built in, in what numba keeps of them too: it must never change.
+    """
+    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return value ^ (value >> np.uint64(31))
+
+
+@compiled
+def draw_two_hop(
+    rowptr: NDArray[np.int32],
+    col: NDArray[np.int32],
+    first: NDArray[np.uint64],
+    stream: np.uint64,
+    drawn: NDArray[np.int64],
+) -> None:
+    """Fill each row of `drawn` [N, per_node] with the nodes at distance two whose hashes for this node are smallest.
+
+    However many paths lead to a node, its hash is the same on each: all are equally likely, and the two-hop
+    neighborhood is walked through but never stored. Nodes are numbered from the first one of their graph, `first` [N].
+    """
+    per_node = drawn.shape[1]
+    hashes = np.empty(per_node, dtype=np.uint64)  # of the nodes drawn so far, ascending
+    for node in range(drawn.shape[0]):
+        own = scrambled(np.uint64(node) - first[node] + stream)
+        neighbors = col[rowptr[node] : rowptr[node + 1]]
+        count = 0
+        for middle in neighbors:
+            for other in col[rowptr[middle] : rowptr[middle + 1]]:
+                value = scrambled(own ^ (np.uint64(other) - first[node]))
+                if count == per_node and value >= hashes[count - 1]:
+                    continue
+                beside = np.searchsorted(neighbors, other)
+                if other == node or (beside < neighbors.size and neighbors[beside] == other):
+                    continue
+                place = np.searchsorted(hashes[:count], value)
+                if place < count and hashes[place] == value:  # no two nodes have the same hash
+                    continue
+                count = min(count + 1, per_node)
+                for after in range(count - 1, place, -1):
+                    hashes[after], drawn[node, after] = hashes[after - 1], drawn[node, after - 1]
+                hashes[place], drawn[node, place] = value, other
+
+
+@compiled
+def draw_around(
+    graph: Adjacency,
+    pairs: NDArray[np.int64],
+    edges: NDArray[np.int64],
+    stream: np.uint64,
+    drawn: NDArray[np.int64],
+) -> None:
+    """Fill each row of `drawn` [E, per_edge] with pairs `i · N + j` around an edge; −1 stays where none is left.
+
+    Where there are few pairs those of the smallest hashes are taken; where there are many, random ones until enough are
+    no edges.
+    """
+    num_nodes, per_edge = graph.start.size, drawn.shape[1]
+    mark = np.zeros(num_nodes, np.uint8)
+    first, second = np.empty(num_nodes, np.int64), np.empty(num_nodes, np.int64)
+    hashes = np.empty(per_edge, np.uint64)
+    for row in range(edges.size):
+        x, y = pairs[0, edges[row]], pairs[1, edges[row]]
+        for place in range(graph.start[x], graph.start[x] + graph.degree[x]):
+            mark[graph.neighbor[place]] = 1
+        for place in range(graph.start[y], graph.start[y] + graph.degree[y]):
+            mark[graph.neighbor[place]] += 2
+        mark[x], mark[y] = 1, 2
+        num_first = _list_alone(graph, mark, x, 1, first)
+        num_second = _list_alone(graph, mark, y, 2, second)
+        own = scrambled(stream ^ np.uint64(x * num_nodes + y))
+        if num_first * num_second <= FEW * per_edge:
+            count = 0
+            for a in range(num_first):
+                for b in range(num_second):
+                    key = _key(first[a], second[b], num_nodes)
+                    value = scrambled(own ^ np.uint64(key))
+                    if count == per_edge and value >= hashes[count - 1]:
+                        continue
+                    if _joined(graph, first[a], second[b]):
+                        continue
+                    count = min(count + 1, per_edge)
+                    place = count - 1
+                    while place > 0 and hashes[place - 1] > value:
+                        hashes[place], drawn[row, place] = hashes[place - 1], drawn[row, place - 1]
+                        place -= 1
+                    hashes[place], drawn[row, place] = value, key
+        else:
+            count = 0
+            for attempt in range(TRIES * per_edge):
+                value = scrambled(own + np.uint64(attempt))
+                a = first[value % np.uint64(num_first)]
+                b = second[(value >> np.uint64(32)) % np.uint64(num_second)]
+                key = _key(a, b, num_nodes)
+                known = False
+                for place in range(count):
+                    known = known or drawn[row, place] == key
+                if known or _joined(graph, a, b):
+                    continue
+                drawn[row, count] = key
+                count += 1
+                if count == per_edge:
+                    break
+        for end in (x, y):
+            mark[end] = 0
+            for place in range(graph.start[end], graph.start[end] + graph.degree[end]):
+                mark[graph.neighbor[place]] = 0
+
+
+@compiled
+def _list_alone(graph: Adjacency, mark: NDArray[np.uint8], end: int, own: int, out: NDArray[np.int64]) -> int:
+    """Write `end` and those of its neighbors that are marked with `own` alone to `out`; how many."""
+    out[0] = end
+    count = 1
+    for place in range(graph.start[end], graph.start[end] + graph.degree[end]):
+        if mark[graph.neighbor[place]] == own:
+            out[count] = graph.neighbor[place]
+            count += 1
+    return count
+
+
+@compiled
+def _key(i: int, j: int, num_nodes: int) -> int:
+    return min(i, j) * num_nodes + max(i, j)
+
+
+@compiled
+def _joined(graph: Adjacency, i: int, j: int) -> bool:
+    """Whether two nodes are neighbors; neighbors are sorted."""
+    node, other = (i, j) if graph.degree[i] <= graph.degree[j] else (j, i)
+    low, high = graph.start[node], graph.start[node] + graph.degree[node]
+    while low < high:
+        middle = (low + high) // 2
+        if graph.neighbor[middle] < other:
+            low = middle + 1
+        else:
+            high = middle
+    found: bool = low < graph.start[node] + graph.degree[node] and graph.neighbor[low] == other
+    return found
