@@ -3,6 +3,7 @@
 import csv as csv_format
 import gzip
 import json
+import math
 import subprocess
 import sys
 from pathlib import Path
@@ -24,9 +25,15 @@ def read_predictions(path):
 
 def check_object(shown, runs):
     assert list(shown) == KEYS
-    assert list(shown["test"]) == list(shown["val"]) == ["mean", "std", "stderr"]
-    assert 0 <= shown["test"]["mean"] <= 1
     assert shown["n"] == runs == len(shown["runs"])
+    records = [json.loads((Path(folder) / "record.json").read_text()) for folder in shown["runs"]]
+    for name in ("test", "val"):
+        values = np.array([record[name] for record in records])
+        std = values.std(ddof=1)
+        expected = {"mean": values.mean(), "std": std, "stderr": std / math.sqrt(runs)}
+        assert list(shown[name]) == list(expected)
+        assert shown[name] == pytest.approx(expected)
+    assert shown["seconds"] == pytest.approx(sum(record["seconds"] for record in records))
     for folder in shown["runs"]:
         assert sorted(file.name for file in Path(folder).iterdir()) == [
             "history.jsonl",

@@ -234,13 +234,16 @@ class TestDamage:
 
     def test_a_figure_that_is_no_number_hides_no_other(self, store):
         """As the ROC AUC of test nodes of one class; the fault: `gumbel-mpnn runs` ended in a TypeError."""
+        index = RunIndex(store)
+        others = [row for row in index.settings() if row.model == "gcn"]
         record = next((store / "other").rglob("record.json"))
         record.write_text(json.dumps({**json.loads(record.read_text()), "test": float("nan")}))
-        index = RunIndex(store)
         index.rebuild()
-        tests = {row.model: row.test for row in index.settings()}
-        assert math.isnan(tests["mlp"])
-        assert 0 <= tests["gcn"] <= 1
+        (damaged,) = (row for row in index.settings() if row.model == "mlp")
+        assert math.isnan(damaged.test)
+        assert damaged.n == 1
+        assert [row for row in index.settings() if row.model == "gcn"] == others
+        assert len(others) == 2
         index.close()
 
 
