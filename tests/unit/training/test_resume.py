@@ -150,7 +150,7 @@ def test_an_interruption_while_a_checkpoint_is_written(path, monkeypatch, call):
 )
 def test_a_checkpoint_of_something_else_is_refused(path, group, options):
     train(make_task(), make_settings(), replicas((0, 0)), checkpoint=path)
-    with pytest.raises(DataError):
+    with pytest.raises(DataError, match="is of other runs"):
         train(make_task(), make_settings("gcn", options), replicas(*group), checkpoint=path)
 
 
