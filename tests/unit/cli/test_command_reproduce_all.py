@@ -11,7 +11,7 @@ from gumbel_mpnn.data.npz import read_graph
 from gumbel_mpnn.data.raw import count_edges
 from gumbel_mpnn.data.spec import DatasetSpec, File, Form
 from gumbel_mpnn.data.tasks import bottleneck, leaf_count, tree_neighbors_match
-from gumbel_mpnn.paper import Experiment, analyses, base, experiments, mixtures
+from gumbel_mpnn.paper import GENERATED, Experiment, analyses, base, experiments, mixtures
 from gumbel_mpnn.paper.accuracy import MODELS
 from gumbel_mpnn.paper.base import QUICK_DATASETS
 from gumbel_mpnn.paper.budget import START
@@ -53,7 +53,10 @@ def stand_ins(tmp_path, monkeypatch, user_cache):
         "tree-neighbors-match": lambda: tree_neighbors_match(2, num_splits=2),
         **dict.fromkeys(("bottleneck", "bottleneck-10"), lambda: bottleneck(5, 2, num_graphs=3, num_splits=2)),
     }
-    monkeypatch.setattr(base, "GENERATED", makers)
+    for name in list(GENERATED):
+        monkeypatch.delitem(GENERATED, name)
+    for name, maker in makers.items():
+        monkeypatch.setitem(GENERATED, name, maker)
     monkeypatch.setattr(base, "QUICK_OVERRIDES", ("train.epochs=1", "model.hidden_channels=8"))
     monkeypatch.setattr("gumbel_mpnn.paper.noise.COUNTS", (0, 10))
     monkeypatch.setattr("gumbel_mpnn.paper.consistency.SEEDS", 1)

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from gumbel_mpnn._util.errors import DataError, MissingDataError
+from gumbel_mpnn._util.errors import DataError
 from gumbel_mpnn.config.presets import read_preset
 from gumbel_mpnn.data import specs
-from gumbel_mpnn.paper import Backbones, Job, base, experiments, published, run_demo, run_jobs
+from gumbel_mpnn.paper import GENERATED, Backbones, Job, base, experiments, published, run_demo, run_jobs
 from gumbel_mpnn.paper import demo as demo_experiment
 from gumbel_mpnn.paper.backbones import DATASETS, MODELS
 from gumbel_mpnn.runs import fit
@@ -157,23 +157,20 @@ class TestRunJobs:
         assert base.quick_jobs([small, large]) == [small]
         assert base.quick_jobs([large]) == [large]
 
-    def test_missing_files_give_none_and_the_rest_goes_on(self, monkeypatch, run, tmp_path):
-        def one_is_missing(dataset, model, **keywords):
-            if model == "mlp":
-                raise MissingDataError("not here")
-            return run
+    def test_missing_files_give_none_and_the_rest_goes_on(self, monkeypatch, tmp_path):
+        monkeypatch.setitem(GENERATED, "small", small_data)
+        jobs = (Job("cora", "mlp"), Job("small", "mlp", preset=None, overrides=("train.epochs=2",)))
+        results = run_jobs(jobs, seeds=1, runs=tmp_path, root=tmp_path / "data", experiment="try", device="cpu")
+        assert list(results) == list(jobs)
+        assert results[jobs[0]] is None
+        assert results[jobs[1]].n == 2
 
-        monkeypatch.setattr(base, "fit", one_is_missing)
-        results = run_jobs(self.JOBS, seeds=1, runs=tmp_path, experiment="try")
-        assert list(results.values()) == [None, run]
-
-    def test_damaged_files_are_not_passed_over(self, monkeypatch, tmp_path):
-        def damaged(*_, **__):
-            raise DataError("altered")
-
-        monkeypatch.setattr(base, "fit", damaged)
-        with pytest.raises(DataError, match="altered"):
-            run_jobs(self.JOBS, seeds=1, runs=tmp_path, experiment="try")
+    def test_damaged_files_are_not_passed_over(self, tmp_path):
+        file = tmp_path / specs["questions"].forms[0].files[0].path
+        file.parent.mkdir(parents=True)
+        file.write_bytes(b"altered")
+        with pytest.raises(DataError, match="is not the published file"):
+            run_jobs([Job("questions", "mlp", preset=None)], seeds=1, runs=tmp_path, root=tmp_path, experiment="try")
 
 
 def test_the_demo_trains_its_models_with_their_presets(monkeypatch, run, tmp_path):

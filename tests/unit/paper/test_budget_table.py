@@ -8,12 +8,13 @@ from functools import cache
 import pytest
 
 from gumbel_mpnn._util.errors import DivergedError
-from gumbel_mpnn.paper import Budget, Job, base, run_jobs
+from gumbel_mpnn.paper import GENERATED, Budget, Job, run_jobs
 from gumbel_mpnn.paper.accuracy import MODELS
 from gumbel_mpnn.paper.backbones import DATASETS
 from gumbel_mpnn.paper.budget import LARGE, START, space_of
 from gumbel_mpnn.runs import make_settings
 from gumbel_mpnn.runs.tuning import choices
+from helpers import small_data
 from quick_fit import quick
 
 
@@ -118,21 +119,19 @@ class TestRows:
 
 
 class TestDivergence:
-    JOBS = (Job("cora", "gcn"), Job("cora", "gcn", overrides=("train.lr=1e9",)), Job("cora", "mlp"))
+    TOO_FAST = Job("small", "gcn", preset=None, overrides=("train.lr=1e30",))
+    JOBS = (Job("small", "gcn", preset=None), TOO_FAST, Job("small", "mlp", preset=None))
 
     @pytest.fixture
-    def one_diverges(self, monkeypatch, run):
-        def fit(dataset, model, *, overrides, **_):
-            if overrides:
-                raise DivergedError("out of all bounds")
-            return run
+    def terms(self, monkeypatch, tmp_path):
+        monkeypatch.setitem(GENERATED, "small", small_data)
+        changes = ["train.epochs=2", "model.hidden_channels=4"]
+        return {"seeds": 1, "runs": tmp_path, "experiment": "try", "device": "cpu", "overrides": changes}
 
-        monkeypatch.setattr(base, "fit", fit)
-
-    def test_a_search_goes_on_without_it(self, one_diverges, tmp_path):
-        results = run_jobs(self.JOBS, seeds=1, runs=tmp_path, experiment="try", may_diverge=True)
+    def test_a_search_goes_on_without_it(self, terms):
+        results = run_jobs(self.JOBS, **terms, may_diverge=True)
         assert list(results) == [self.JOBS[0], self.JOBS[2]]
 
-    def test_elsewhere_it_is_an_error(self, one_diverges, tmp_path):
-        with pytest.raises(DivergedError):
-            run_jobs(self.JOBS, seeds=1, runs=tmp_path, experiment="try")
+    def test_elsewhere_it_is_an_error(self, terms):
+        with pytest.raises(DivergedError, match="training diverged"):
+            run_jobs(self.JOBS, **terms)

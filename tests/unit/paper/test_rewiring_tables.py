@@ -9,9 +9,8 @@ from gumbel_mpnn._util.errors import UnknownNameError
 from gumbel_mpnn.config.presets import read_preset
 from gumbel_mpnn.data import specs
 from gumbel_mpnn.data.tasks import add_noise_edges, bottleneck, leaf_count, tree_neighbors_match
-from gumbel_mpnn.paper import Bottleneck, Job, LongRange, Noise, Rewiring, experiments, run_jobs
+from gumbel_mpnn.paper import GENERATED, Bottleneck, Job, LongRange, Noise, Rewiring, experiments, run_jobs
 from gumbel_mpnn.paper import noise as noise_experiment
-from gumbel_mpnn.paper.base import GENERATED
 from gumbel_mpnn.paper.long_range import DEPTHS
 from gumbel_mpnn.runs import fit
 from helpers import small_data
@@ -126,7 +125,8 @@ def test_generated_tasks_are_trained_and_shown(experiment, tmp_path, monkeypatch
         "tree-neighbors-match": lambda: tree_neighbors_match(2),
     }
     makers |= {name: lambda: bottleneck(5, 2, num_graphs=3, num_splits=1) for name in GENERATED if name not in makers}
-    monkeypatch.setattr("gumbel_mpnn.paper.base.GENERATED", makers)
+    for name, maker in makers.items():
+        monkeypatch.setitem(GENERATED, name, maker)
     jobs = experiment.plan()[:6]
     changes = ["train.epochs=1", "model.hidden_channels=4"]
     results = run_jobs(

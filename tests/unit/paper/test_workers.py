@@ -12,9 +12,10 @@ import torch
 
 from gumbel_mpnn._util import locks
 from gumbel_mpnn._util.errors import UserError
-from gumbel_mpnn.paper import workers
+from gumbel_mpnn.paper import GENERATED, workers
 from gumbel_mpnn.paper.reproduction import Request, reproduction
 from gumbel_mpnn.paper.workers import workers_beside
+from gumbel_mpnn.training.trainer import Trainer
 from helpers import changed, small_data
 
 OVERRIDES = ("train.epochs=1", "model.hidden_channels=4")
@@ -84,20 +85,20 @@ def test_the_same_rows_as_alone(in_this_process, monkeypatch):
     request = Request(**ASKED, workers=3)
     in_this_process(["bottleneck"], request, 2)
     with monkeypatch.context() as patch:
-        patch.setattr("gumbel_mpnn.training.trainer.Trainer.step", lambda _: pytest.fail("trained again"))
+        patch.setattr(Trainer, "step", lambda _: pytest.fail("trained again"))
         helped = reproduction("bottleneck", request)
     alone = reproduction("bottleneck", Request(**{**ASKED, "runs": Path("alone")}))
     assert helped.rows == alone.rows
 
 
-def test_they_take_from_models_what_the_table_needs(in_this_process, monkeypatch):
-    monkeypatch.setattr("gumbel_mpnn.paper.base.GENERATED", {"cora": lambda: changed(small_data(), name="cora")})
+def test_they_take_from_models_what_the_table_needs(in_this_process, monkeypatch, no_training):
+    monkeypatch.setitem(GENERATED, "cora", lambda: changed(small_data(), name="cora"))
     request = Request(**{**ASKED, "only": "cora"}, workers=2)
     in_this_process(["degree"], request, 1)
     for name in ("model.safetensors", "graph.npz"):
         for file in Path("runs").rglob(name):
             file.unlink()
-    monkeypatch.setattr("gumbel_mpnn.training.trainer.Trainer.step", lambda _: pytest.fail("trained again"))
+    no_training()
     rows = {row["graph"]: row for row in reproduction("degree", request).rows}
     assert rows["learned"]["n"] == 1
     assert rows["learned"]["degree_mean"] >= 0

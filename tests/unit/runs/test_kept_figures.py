@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gumbel_mpnn.paper import Job, run_jobs
+from gumbel_mpnn.paper import GENERATED, Job, run_jobs
 from gumbel_mpnn.paper.base import find_jobs
 from helpers import small_data
 from quick_fit import quick
@@ -16,7 +16,7 @@ JOB = Job("small", "gcn", preset=None)
 @pytest.fixture
 def jobs(tmp_path, monkeypatch):
     """How to do and to find a job whose experiment takes something from models."""
-    monkeypatch.setattr("gumbel_mpnn.paper.base.GENERATED", {"small": small_data})
+    monkeypatch.setitem(GENERATED, "small", small_data)
     terms = {"seeds": 1, "splits": [0], "runs": tmp_path, "experiment": "try", "from_models": "taken"}
     changes = ["train.epochs=2", "model.hidden_channels=4"]
     return (

@@ -15,11 +15,7 @@ EPOCHS = 9
 GROUP = replicas((0, 0), (1, 3), (0, 5))
 
 
-@pytest.fixture(autouse=True)
-def checkpoint_every_epoch(monkeypatch):
-    monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0)
-    monkeypatch.setattr(loop, "CHECKPOINT_SHARE", float("inf"))
-    monkeypatch.setattr(loop, "REPORT_SECONDS", 0)
+pytestmark = pytest.mark.usefixtures("every_epoch")
 
 
 @pytest.fixture
