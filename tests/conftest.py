@@ -1,10 +1,14 @@
 """Fixtures that every test may use."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
+
+from gumbel_mpnn.training import loop
+from gumbel_mpnn.training.trainer import Trainer
 
 # The graphs of the tests are so small that a second thread only makes the first one wait.
 torch.set_num_threads(1)
@@ -18,6 +22,34 @@ def user_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("GUMBEL_MPNN_CACHE", "on")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     return tmp_path / "gumbel-mpnn"
+
+
+@pytest.fixture
+def every_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Training reports and writes a checkpoint after every epoch, however short a time that took."""
+    monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0)
+    monkeypatch.setattr(loop, "CHECKPOINT_SHARE", float("inf"))
+    monkeypatch.setattr(loop, "REPORT_SECONDS", 0)
+
+
+@pytest.fixture
+def no_training(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """A function after whose call every step of training is an error."""
+    return lambda: monkeypatch.setattr(Trainer, "step", lambda _: pytest.fail("trained"))
+
+
+@pytest.fixture
+def trained(monkeypatch: pytest.MonkeyPatch) -> list[list[tuple[int, int]]]:
+    """The groups that are trained from now on, each by the (split, seed) of its replicas."""
+    groups: list[list[tuple[int, int]]] = []
+    begin = Trainer.__init__
+
+    def note(self: Trainer, task: object, settings: object, replicas: list, **options: object) -> None:
+        groups.append([(replica.split, replica.seed) for replica in replicas])
+        begin(self, task, settings, replicas, **options)
+
+    monkeypatch.setattr(Trainer, "__init__", note)
+    return groups
 
 
 @pytest.fixture(scope="session")

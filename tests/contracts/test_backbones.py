@@ -145,7 +145,9 @@ def test_a_graph_without_pairs(name, options, weighted):
     out = model(normal(4, FEATURES), PairGraph.build(EDGES[:, :0], 4), weight)
     out.sum().backward()
     assert torch.isfinite(out).all()
-    assert all(torch.isfinite(value.grad).all() for value in model.parameters() if value.grad is not None)
+    without_gradient = {name for name, value in model.named_parameters() if value.grad is None}
+    assert not without_gradient
+    assert all(torch.isfinite(value.grad).all() for value in model.parameters())
 
 
 @each_kind

@@ -5,7 +5,7 @@ import torch
 
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import ReplicaRNG, SparseFeatures, backbones
-from gumbel_mpnn.training import loop, train
+from gumbel_mpnn.training import train
 from helpers import (
     assert_close_curves,
     make_settings,
@@ -132,10 +132,7 @@ def test_streams_on_the_device_go_on_from_their_state():
 
 
 @each_kind
-def test_an_interrupted_run_ends_like_a_whole_one(name, options, tmp_path, monkeypatch):
-    monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0)
-    monkeypatch.setattr(loop, "CHECKPOINT_SHARE", float("inf"))
-    monkeypatch.setattr(loop, "REPORT_SECONDS", 0)
+def test_an_interrupted_run_ends_like_a_whole_one(name, options, tmp_path, every_epoch):
     task, settings = task_on("cuda"), make_settings(name, {**BUSY, **options}, epochs=8, eval_every=3)
     path = tmp_path / "checkpoint.safetensors"
 

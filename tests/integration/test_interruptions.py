@@ -14,7 +14,6 @@ import pytest
 
 from gumbel_mpnn.data import from_npz
 from gumbel_mpnn.runs import fit
-from gumbel_mpnn.training import loop
 from gumbel_mpnn.training.trainer import Trainer
 from helpers import small_data
 
@@ -146,9 +145,8 @@ def test_interrupted_by_a_person(begun, graph, whole, monkeypatch):
     check_same_runs(runs, whole)
 
 
-def test_killed_between_the_records_of_a_group(graph, whole, tmp_path, monkeypatch):
+def test_killed_between_the_records_of_a_group(graph, whole, tmp_path, monkeypatch, every_epoch):
     """As it was on disk when the process died after the first record: the checkpoint still there."""
-    monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0)
     with monkeypatch.context() as patch:
         patch.setattr(Path, "unlink", lambda self, missing_ok=False: None)
         fit(from_npz(graph), "gcn", seeds=SEEDS, overrides=OVERRIDES, runs=tmp_path, device="cpu")

@@ -168,8 +168,11 @@ def test_a_strategy_that_does_not_say_what_it_reads_is_asked_each_time(folder):
 
 def test_mistakes_are_answered_as_without_a_cache(folder):
     for data in (changed(graph(), x=None, num_nodes=24), changed(graph(), x=graph().x * torch.nan)):
-        with pytest.raises(gm.UserError):
+        with pytest.raises(gm.UserError) as without:
+            Local(2)(data)
+        with pytest.raises(gm.UserError) as cached:
             Cached(Local(2))(data)
+        assert str(cached.value) == str(without.value)
     assert files(folder) == []
 
 

@@ -52,7 +52,9 @@ def test_more_edges_are_served_where_each_draws_fewer():
 
 def test_joining_a_candidate_relieves_an_edge():
     data = Data(edge_index=edges(*nx.barbell_graph(5, 0).edges))
-    for pair in Ricci(pairs=5)(data).candidate_index.T:
+    candidates = Ricci(pairs=5)(data).candidate_index.T
+    assert len(candidates) == 5
+    for pair in candidates:
         joined = Data(edge_index=torch.cat([data.edge_index, pair[:, None]], dim=1))
         bridge = int((data.edge_index == torch.tensor([[4], [5]])).all(0).nonzero())
         assert balanced_forman(joined)[bridge] > balanced_forman(data)[bridge]

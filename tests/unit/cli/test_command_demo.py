@@ -45,9 +45,9 @@ def test_json_is_a_list_with_an_object_for_each_model(command, here):
         assert one["runs"][0].startswith(f"shown/runs/demo/demo/{one['model']}/")
 
 
-def test_a_second_call_trains_nothing(command, monkeypatch):
+def test_a_second_call_trains_nothing(command, no_training):
     first = command("demo", "--device", "cpu", "--format", "json")
-    monkeypatch.setattr("gumbel_mpnn.training.trainer.Trainer.step", lambda _: pytest.fail("trained again"))
+    no_training()
     again = command("demo", "--device", "cpu", "--format", "json")
     assert again.stdout == first.stdout
     assert "mlp on demo: all 2 runs were already finished" in again.stderr

@@ -48,10 +48,10 @@ def test_only_what_is_named(command, here):
     assert (here / "runs/backbones/tiny").is_dir()
 
 
-def test_a_second_call_trains_nothing(command, monkeypatch):
+def test_a_second_call_trains_nothing(command, no_training):
     call = ("reproduce", "backbones", "--only", "tiny,mlp", "--seeds", "1", *QUICK, "--format", "json")
     first = command(*call)
-    monkeypatch.setattr("gumbel_mpnn.training.trainer.Trainer.step", lambda _: pytest.fail("trained again"))
+    no_training()
     assert command(*call).stdout == first.stdout
 
 

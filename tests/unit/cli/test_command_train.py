@@ -3,6 +3,7 @@
 import csv as csv_format
 import gzip
 import json
+import math
 import subprocess
 import sys
 from pathlib import Path
@@ -24,9 +25,15 @@ def read_predictions(path):
 
 def check_object(shown, runs):
     assert list(shown) == KEYS
-    assert list(shown["test"]) == list(shown["val"]) == ["mean", "std", "stderr"]
-    assert 0 <= shown["test"]["mean"] <= 1
     assert shown["n"] == runs == len(shown["runs"])
+    records = [json.loads((Path(folder) / "record.json").read_text()) for folder in shown["runs"]]
+    for name in ("test", "val"):
+        values = np.array([record[name] for record in records])
+        std = values.std(ddof=1)
+        expected = {"mean": values.mean(), "std": std, "stderr": std / math.sqrt(runs)}
+        assert list(shown[name]) == list(expected)
+        assert shown[name] == pytest.approx(expected)
+    assert shown["seconds"] == pytest.approx(sum(record["seconds"] for record in records))
     for folder in shown["runs"]:
         assert sorted(file.name for file in Path(folder).iterdir()) == [
             "history.jsonl",
@@ -272,9 +279,8 @@ class TestDataSet:
         assert "runs are in" in result.stderr
         assert "runs are in" not in result.stdout
 
-    def test_long_work_prints_plain_lines_where_there_is_no_terminal(self, command, monkeypatch):
+    def test_long_work_prints_plain_lines_where_there_is_no_terminal(self, command, monkeypatch, every_epoch):
         monkeypatch.setattr("gumbel_mpnn.cli.live_line.PLAIN_LINE_SECONDS", -1)
-        monkeypatch.setattr("gumbel_mpnn.training.loop.REPORT_SECONDS", 0)
         preface, *lines = command("train", "tiny", *QUICK, "--splits", "0").stderr.splitlines()
         assert preface == "there is no tuned preset for gcn on tiny: the default settings are used"
         assert lines[1].startswith("gcn on tiny: 1/3 epochs, best val ")

@@ -117,7 +117,7 @@ def test_no_network_makes_no_folder(tmp_path):
 def test_an_earlier_file_survives_a_failed_download(tmp_path, serve):
     (tmp_path / "b.npz").write_bytes(b"earlier")
     serve(CONTENT)
-    with pytest.raises(DataError):
+    with pytest.raises(DataError, match="its sha256 differs"):
         download([File("b.npz", "http://x/b.npz", "0" * 64)], tmp_path)
     assert (tmp_path / "b.npz").read_bytes() == b"earlier"
 

@@ -5,7 +5,7 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn.graph import PairGraph
-from gumbel_mpnn.nn import GAT, GCN, MLP, Backbone, GraphSAGE, as_features, backbones
+from gumbel_mpnn.nn import GAT, GCN, MLP, Backbone, GraphSAGE, backbones
 from gumbel_mpnn.rewiring import GumbelMPNN
 from helpers import both_ways, edges, normal, randomized, small_data
 
@@ -184,15 +184,19 @@ def test_the_norm_comes_before_relu():
 
 
 def test_streams_of_training_follow_the_seeds():
-    model = GCN(6, out_channels=3, hidden_channels=8, replicas=2, seeds=[1, 2])
-    assert model.rng is model.rng
-    assert len(model.rng) == 2
-    assert model.train()(as_features(DATA.x), PairGraph.of(DATA)).shape == (2, 24, 3)
+    def drawn(*seeds):
+        model = GCN(6, out_channels=3, hidden_channels=8, replicas=len(seeds), seeds=seeds)
+        return torch.stack([model.rng.noise(20), model.rng.noise(20)], dim=1)
+
+    one_two, two_three = drawn(1, 2), drawn(2, 3)
+    assert torch.equal(one_two, drawn(1, 2))
+    assert torch.equal(one_two[1], two_three[0])
+    assert len({tuple(row.tolist()) for noise in (one_two, two_three) for row in noise.flatten(0, 1)}) == 6
 
 
 def test_a_new_kind_of_layer_needs_make_conv():
-    with pytest.raises(TypeError):
-        Backbone(6, 3)
+    with pytest.raises(TypeError, match="make_conv"):
+        Backbone(6, out_channels=3)
 
 
 @pytest.mark.parametrize("model", [*map(backbones.__getitem__, backbones), GumbelMPNN], ids=str)

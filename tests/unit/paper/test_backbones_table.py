@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from gumbel_mpnn._util.errors import DataError, MissingDataError
+from gumbel_mpnn._util.errors import DataError
 from gumbel_mpnn.config.presets import read_preset
 from gumbel_mpnn.data import specs
 from gumbel_mpnn.paper import Job, Request, base, experiments, published, run_jobs
@@ -156,11 +156,13 @@ class TestRunJobs:
         assert base.quick_jobs([small, large]) == [small]
         assert base.quick_jobs([large]) == [large]
 
-    def test_missing_files_give_none_and_the_rest_goes_on(self, monkeypatch, run, tmp_path):
-        def one_is_missing(dataset, model, **keywords):
-            if model == "mlp":
-                raise MissingDataError("not here")
-            return run
+    def test_missing_files_give_none_and_the_rest_goes_on(self, monkeypatch, tmp_path):
+        monkeypatch.setitem(GENERATED, "small", small_data)
+        jobs = (Job("cora", "mlp"), Job("small", "mlp", preset=None, overrides=("train.epochs=2",)))
+        results = run_jobs(jobs, seeds=1, runs=tmp_path, root=tmp_path / "data", experiment="try", device="cpu")
+        assert list(results) == list(jobs)
+        assert results[jobs[0]] is None
+        assert results[jobs[1]].n == 2
 
         monkeypatch.setattr(base, "fit", one_is_missing)
         results = run_jobs(Backbones(), self.JOBS, Request(runs=tmp_path))

@@ -14,6 +14,7 @@ from gumbel_mpnn.paper.backbones import DATASETS
 from gumbel_mpnn.paper.budget import LARGE, START, Budget, space_of
 from gumbel_mpnn.runs import make_settings
 from gumbel_mpnn.runs.tuning import choices
+from helpers import small_data
 from quick_fit import quick
 
 
@@ -118,14 +119,14 @@ class TestRows:
 
 
 class TestDivergence:
-    JOBS = (Job("cora", "gcn"), Job("cora", "gcn", overrides=("train.lr=1e9",)), Job("cora", "mlp"))
+    TOO_FAST = Job("small", "gcn", preset=None, overrides=("train.lr=1e30",))
+    JOBS = (Job("small", "gcn", preset=None), TOO_FAST, Job("small", "mlp", preset=None))
 
     @pytest.fixture
-    def one_diverges(self, monkeypatch, run):
-        def fit(dataset, model, *, overrides, **_):
-            if overrides:
-                raise DivergedError("out of all bounds")
-            return run
+    def terms(self, monkeypatch, tmp_path):
+        monkeypatch.setitem(GENERATED, "small", small_data)
+        changes = ["train.epochs=2", "model.hidden_channels=4"]
+        return {"seeds": 1, "runs": tmp_path, "experiment": "try", "device": "cpu", "overrides": changes}
 
         monkeypatch.setattr(base, "fit", fit)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gumbel_mpnn._util.errors import DataError, MissingDataError
+from gumbel_mpnn._util.errors import DataError
 from gumbel_mpnn.data import specs
 from gumbel_mpnn.paper import analyses, measures, published
 from gumbel_mpnn.paper.measures import MeasuresTable
@@ -90,19 +90,14 @@ def test_the_difference_is_of_the_edges_as_listed_where_there_are_such(monkeypat
     assert difference["degree_mean"] == ours["degree_mean"]
 
 
-def test_missing_files_leave_the_papers_row(monkeypatch):
-    def missing(*_, **__):
-        raise MissingDataError("not here")
-
-    monkeypatch.setattr(measures, "load", missing)
-    (row,) = MeasuresTable().rows("questions")
+def test_missing_files_leave_the_papers_row(tmp_path):
+    (row,) = MeasuresTable().rows("questions", tmp_path)
     assert (row["source"], row["std_per_class"], row["apart"]) == ("paper", 0.1691, "no data")
 
 
-def test_damaged_files_are_not_passed_over(monkeypatch):
-    def damaged(*_, **__):
-        raise DataError("altered")
-
-    monkeypatch.setattr(measures, "load", damaged)
-    with pytest.raises(DataError, match="altered"):
-        MeasuresTable().rows("cora")
+def test_damaged_files_are_not_passed_over(tmp_path):
+    file = tmp_path / specs["questions"].forms[0].files[0].path
+    file.parent.mkdir(parents=True)
+    file.write_bytes(b"altered")
+    with pytest.raises(DataError, match="is not the published file"):
+        MeasuresTable().rows("questions", tmp_path)

@@ -1,7 +1,5 @@
 """`find`: what `fit` would give, if nothing of it is left to train."""
 
-from importlib import import_module
-
 import pytest
 
 from gumbel_mpnn._util.errors import MissingDataError
@@ -57,10 +55,10 @@ def test_other_data_are_other_runs(store):
 
 def test_records_without_models(tmp_path):
     run = fit(small_data(), "gcn", runs=tmp_path, device="cpu", **QUICK)
-    assert find(small_data(), "gcn", runs=tmp_path, models=True, **QUICK) is not None
+    assert find(small_data(), "gcn", runs=tmp_path, models=True, **QUICK).records == run.records
     next(run.folder.path.rglob("model.safetensors")).unlink()
     assert find(small_data(), "gcn", runs=tmp_path, models=True, **QUICK) is None
-    assert find(small_data(), "gcn", runs=tmp_path, **QUICK) is not None
+    assert find(small_data(), "gcn", runs=tmp_path, **QUICK).records == run.records
 
 
 def test_nothing_is_written(tmp_path):
@@ -68,10 +66,6 @@ def test_nothing_is_written(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_missing_data(tmp_path, monkeypatch):
-    def missing(*_, **__):
-        raise MissingDataError("not here")
-
-    monkeypatch.setattr(import_module("gumbel_mpnn.runs.reader"), "load", missing)
-    with pytest.raises(MissingDataError):
-        find("cora", "gcn", runs=tmp_path)
+def test_missing_data(tmp_path):
+    with pytest.raises(MissingDataError, match="cora"):
+        find("cora", "gcn", runs=tmp_path / "runs", root=tmp_path / "data")

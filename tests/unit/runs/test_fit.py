@@ -2,7 +2,6 @@
 
 import gc
 import json
-from importlib import import_module
 
 import numpy as np
 import pytest
@@ -11,30 +10,20 @@ from torch_geometric.data import Batch
 
 import gumbel_mpnn as gm
 from gumbel_mpnn._util.errors import DataError, DataWarning, DivergedError, UnknownNameError, UserError
+from gumbel_mpnn.baselines.sdrf import SDRF
+from gumbel_mpnn.candidates import Local
+from gumbel_mpnn.config import Replica
 from gumbel_mpnn.data import add_splits
 from gumbel_mpnn.runs import fit
 from gumbel_mpnn.runs.query import RunIndex, find_records
-from gumbel_mpnn.training import loop, memory
+from gumbel_mpnn.runs.store import SettingFolder
+from gumbel_mpnn.training import Task, memory
+from gumbel_mpnn.training.trainer import Trainer
 from helpers import changed, make_settings, make_task, small_data
 from quick_fit import TABLES, figures, kept, names, quick
 
-fit_module = import_module("gumbel_mpnn.runs.fitting")
-
 SIX = {"splits": [0, 1], "seeds": 3}
 TOO_FAST = {"overrides": ["train.lr=1e30"]}
-
-
-@pytest.fixture
-def trained(monkeypatch):
-    """The groups that `fit` trains from now on."""
-    groups, train = [], fit_module.train
-
-    def note(task, settings, group, **keywords):
-        groups.append([(replica.split, replica.seed) for replica in group])
-        return train(task, settings, group, **keywords)
-
-    monkeypatch.setattr(fit_module, "train", note)
-    return groups
 
 
 class Notes:
@@ -90,9 +79,9 @@ class TestFolders:
         gc.collect()
         assert not path.exists()
 
-    def test_nothing_is_trained_twice(self, tmp_path, monkeypatch):
+    def test_nothing_is_trained_twice(self, tmp_path, no_training):
         first = quick(**SIX, runs=tmp_path)
-        monkeypatch.setattr(fit_module, "train", lambda *_, **__: pytest.fail("trained again"))
+        no_training()
         again = quick(**SIX, runs=tmp_path)
         assert again.records == first.records
         assert again.to_dict() == first.to_dict()
@@ -101,8 +90,8 @@ class TestFolders:
     def test_nothing_is_prepared_for_what_is_finished(self, tmp_path, monkeypatch, model):
         first, notes = quick(model=model, runs=tmp_path), Notes()
         with monkeypatch.context() as patch:
-            for name in ("prepare", "Task", "bytes_per_replica"):
-                patch.setattr(fit_module, name, lambda *_, name=name, **__: pytest.fail(f"{name} was called"))
+            for kind, name in ((SDRF, "forward"), (Local, "propose"), (Task, "of")):
+                patch.setattr(kind, name, lambda *_, **__: pytest.fail("prepared"))
             again = quick(model=model, runs=tmp_path, monitor=notes)
         assert again.records == first.records
         assert (notes.began, notes.ended) == ([(2, 2, 0)], [again])
@@ -173,9 +162,9 @@ class TestFolders:
         run = quick(changed(small_data(), name=name), runs=tmp_path / "runs")
         assert run.folder.path.resolve().parent.parent.parent == tmp_path / "runs" / "train"
 
-    def test_a_folder_that_cannot_be_made_is_told_before_training(self, tmp_path, monkeypatch):
+    def test_a_folder_that_cannot_be_made_is_told_before_training(self, tmp_path, no_training):
         (tmp_path / "runs").write_text("a file")
-        monkeypatch.setattr(fit_module, "train", lambda *_, **__: pytest.fail("trained for nothing"))
+        no_training()
         with pytest.raises(UserError, match=f"cannot write the runs in {tmp_path / 'runs'}"):
             quick(runs=tmp_path / "runs")
 
@@ -187,8 +176,7 @@ class TestFolders:
             quick(splits=[0], runs=tmp_path)
         assert path.read_text() == "{"
 
-    def test_no_checkpoint_is_left(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0)
+    def test_no_checkpoint_is_left(self, tmp_path, every_epoch):
         quick(runs=tmp_path)
         assert not list(tmp_path.rglob("checkpoint-*"))
 
@@ -219,7 +207,7 @@ class TestDivergence:
     def test_nothing_is_prepared_for_what_is_known_to_diverge(self, tmp_path, monkeypatch):
         with pytest.raises(DivergedError):
             quick(runs=tmp_path, **TOO_FAST)
-        monkeypatch.setattr(fit_module, "_make_task", lambda *_: pytest.fail("made what to train on"))
+        monkeypatch.setattr(Task, "of", lambda *_, **__: pytest.fail("made what to train on"))
         with pytest.raises(DivergedError):
             quick(runs=tmp_path, wait=False, **TOO_FAST)
 
@@ -231,11 +219,11 @@ class TestDivergence:
         assert names(quick(runs=tmp_path, splits=[1])) == [(1, 0)]
 
     def test_only_those_that_diverged_are_remembered(self, tmp_path, monkeypatch):
-        def one_diverges(task, settings, group, **_):
-            raise DivergedError("out of all bounds", runs=[str(group[1])])
+        def one_diverges(trainer, seconds):
+            raise DivergedError("out of all bounds", runs=[str(trainer.replicas[1])])
 
         with monkeypatch.context() as patch:
-            patch.setattr(fit_module, "train", one_diverges)
+            patch.setattr(Trainer, "outcomes", one_diverges)
             with pytest.raises(DivergedError):
                 quick(runs=tmp_path)
         assert names(quick(runs=tmp_path, splits=[0])) == [(0, 0)]
@@ -263,7 +251,7 @@ class TestGroups:
         assert len(trained[-1]) == 6
         torch.testing.assert_close(torch.tensor(figures(grouped)), torch.tensor(figures(whole)), rtol=1e-4, atol=1e-4)
         for split, seed in names(whole):
-            replica = fit_module.Replica(split, seed)
+            replica = Replica(split, seed)
             torch.testing.assert_close(grouped.folder.state(replica), whole.folder.state(replica), rtol=1e-4, atol=1e-4)
 
     def test_on_a_cpu_no_hidden_layer_of_a_group_is_large(self, trained, monkeypatch):
@@ -272,46 +260,45 @@ class TestGroups:
         quick(**SIX)
         assert [len(group) for group in trained] == [2, 2, 2]
 
-    def test_a_group_that_turns_out_too_large_is_halved(self, monkeypatch):
-        train, sizes = fit_module.train, []
+    def test_a_group_that_turns_out_too_large_is_halved(self, monkeypatch, trained):
+        step = Trainer.step
 
-        def short_of_memory(task, settings, group, **keywords):
-            sizes.append(len(group))
-            if len(group) > 2:
+        def short_of_memory(trainer):
+            if len(trainer.replicas) > 2:
                 raise torch.OutOfMemoryError
-            return train(task, settings, group, **keywords)
+            step(trainer)
 
-        monkeypatch.setattr(fit_module, "train", short_of_memory)
+        monkeypatch.setattr(Trainer, "step", short_of_memory)
         assert names(quick(**SIX)) == [(split, seed) for split in (0, 1) for seed in range(3)]
+        sizes = list(map(len, trained))
         assert sizes[0] == 6
         assert sum(size for size in sizes if size <= 2) == 6
 
-    def test_no_checkpoint_stays_of_a_group_that_was_halved(self, tmp_path, monkeypatch):
-        train = fit_module.train
+    def test_no_checkpoint_stays_of_a_group_that_was_halved(self, tmp_path, monkeypatch, every_epoch):
+        outcomes, halved = Trainer.outcomes, []
 
-        def short_of_memory(task, settings, group, **keywords):
-            outcomes = train(task, settings, group, **keywords)
-            if len(group) > 1:
+        def short_of_memory(trainer, seconds):
+            if len(trainer.replicas) > 1:
+                halved.extend(tmp_path.rglob("checkpoint-*"))
                 raise torch.OutOfMemoryError
-            return outcomes
+            return outcomes(trainer, seconds)
 
-        monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0)
-        monkeypatch.setattr(fit_module, "train", short_of_memory)
+        monkeypatch.setattr(Trainer, "outcomes", short_of_memory)
         quick(runs=tmp_path)
+        assert len(halved) == 1
         assert not list(tmp_path.rglob("checkpoint-*"))
 
     def test_a_single_run_that_does_not_fit_is_told(self, monkeypatch):
         def no_memory(*_, **__):
             raise torch.OutOfMemoryError
 
-        monkeypatch.setattr(fit_module, "train", no_memory)
+        monkeypatch.setattr(Trainer, "step", no_memory)
         with pytest.raises(UserError, match="one run of gcn on own does not fit into the memory of cpu"):
             quick(**SIX)
 
-    def test_a_group_dies_between_its_records(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0)
+    def test_a_group_dies_between_its_records(self, tmp_path, monkeypatch, every_epoch, no_training):
         whole = quick(**SIX)
-        write, written = fit_module.SettingFolder.write, []
+        write, written = SettingFolder.write, []
 
         def power_cut(folder, outcome, *rest):
             if len(written) == 2:
@@ -320,31 +307,28 @@ class TestGroups:
             write(folder, outcome, *rest)
 
         with monkeypatch.context() as patch:
-            patch.setattr(fit_module.SettingFolder, "write", power_cut)
+            patch.setattr(SettingFolder, "write", power_cut)
             with pytest.raises(KeyboardInterrupt):
                 quick(**SIX, runs=tmp_path)
         assert len(list(find_records(tmp_path))) == 2
-        monkeypatch.setattr("gumbel_mpnn.training.trainer.Trainer.step", lambda _: pytest.fail("trained again"))
+        no_training()
         ended = quick(**SIX, runs=tmp_path)
         assert figures(ended) == figures(whole)
         assert kept(ended) == kept(whole)
         assert not list(tmp_path.rglob("checkpoint-*"))
 
-    def test_a_record_that_was_deleted_is_made_again_from_the_checkpoint(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0)
+    def test_a_record_that_was_deleted_is_made_again_from_the_checkpoint(
+        self, tmp_path, monkeypatch, every_epoch, no_training
+    ):
         with monkeypatch.context() as patch:
             patch.setattr("pathlib.Path.unlink", lambda *_, **__: None)
             first = quick(**SIX, runs=tmp_path)
         (first.folder.path / "split1-seed1/record.json").unlink()
-        monkeypatch.setattr("gumbel_mpnn.training.trainer.Trainer.step", lambda _: pytest.fail("trained again"))
+        no_training()
         assert figures(quick(**SIX, runs=tmp_path)) == figures(first)
         assert not list(tmp_path.rglob("checkpoint-*"))
 
-    def test_an_interrupted_group_goes_on_beside_new_ones(self, tmp_path, monkeypatch, trained):
-        monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0)
-        monkeypatch.setattr(loop, "CHECKPOINT_SHARE", float("inf"))
-        monkeypatch.setattr(loop, "REPORT_SECONDS", 0)
-
+    def test_an_interrupted_group_goes_on_beside_new_ones(self, tmp_path, every_epoch, trained):
         class Impatient(Notes):
             def progress(self, epoch, best):
                 if epoch == 4:
@@ -361,17 +345,16 @@ class TestGroups:
 
 
 class TestMonitor:
-    def test_what_it_is_told(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(loop, "REPORT_SECONDS", 0)
+    def test_what_it_is_told(self, tmp_path, every_epoch):
         notes = Notes()
         quick(splits=[0], runs=tmp_path)
         run = quick(**SIX, runs=tmp_path, memory=1, monitor=notes)
         assert notes.began == [(6, 1, 5)]
         assert notes.settings == run.settings
-        assert notes.bytes_needed > 0
+        assert notes.bytes_needed == memory.bytes_per_replica(run.settings, make_task())  # of one replica at a time
         assert notes.groups == [(1, 6)] * 5
         assert notes.epochs == [1, 2, 3, 4, 5, 6] * 5
-        assert 0 <= notes.best <= 1
+        assert notes.best == run.records[-1].val
         assert notes.ended == [run]
 
     def test_when_nothing_is_missing(self, tmp_path):

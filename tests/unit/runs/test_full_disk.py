@@ -9,7 +9,6 @@ import pytest
 
 from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn.runs.query import find_records
-from gumbel_mpnn.training import loop
 from quick_fit import figures, kept, quick
 
 FOUR = {"splits": [0, 1], "seeds": 2}
@@ -60,9 +59,7 @@ def test_a_full_disk_whenever_it_happens(tmp_path, full_after, files):
     assert sorted(path.name for path in setting.iterdir()) == sorted(Path(folder).name for folder in ended.folders)
 
 
-def test_no_room_for_a_checkpoint(tmp_path, monkeypatch, full_after):
-    monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0)
-    monkeypatch.setattr(loop, "CHECKPOINT_SHARE", float("inf"))
+def test_no_room_for_a_checkpoint(tmp_path, every_epoch, full_after):
     with full_after(4), pytest.raises(UserError, match="No space left on device"):
         quick(**FOUR, runs=tmp_path)
     assert len(list(tmp_path.rglob("checkpoint-*.safetensors"))) == 1

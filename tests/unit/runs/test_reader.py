@@ -92,6 +92,6 @@ class TestReads:
 def test_fit_and_find_read_through_it(loads, tmp_path):
     once = DataReader()
     for model in ("gcn", "mlp"):
-        fit("cora", model, runs=tmp_path, device="cpu", reader=once, **QUICK)
-        assert find("cora", model, runs=tmp_path, reader=once, **QUICK) is not None
+        run = fit("cora", model, runs=tmp_path, device="cpu", reader=once, **QUICK)
+        assert find("cora", model, runs=tmp_path, reader=once, **QUICK).records == run.records
     assert loads == ["cora"]

@@ -1,7 +1,5 @@
 """Random search: every setting once, judged on validation, nothing done twice."""
 
-from importlib import import_module
-
 import pytest
 
 from gumbel_mpnn._util.errors import UserError
@@ -37,13 +35,13 @@ def test_a_huge_space_is_drawn_without_listing_it():
     assert len(set(drawn)) == 50
 
 
-def test_trials_come_best_validation_first_and_are_not_done_again(tmp_path, monkeypatch):
+def test_trials_come_best_validation_first_and_are_not_done_again(tmp_path, no_training):
     options = {"trials": 4, "splits": [0], "runs": tmp_path, "device": "cpu"}
     found = search(small_data(), "mlp", SPACE, **options)
     values = [trial.run.val.mean for trial in found]
     assert len(found) == 4
     assert values == sorted(values, reverse=True)
-    monkeypatch.setattr(import_module("gumbel_mpnn.runs.fitting"), "train", pytest.fail)
+    no_training()
     again = search(small_data(), "mlp", SPACE, **options)
     assert [trial.chosen for trial in again] == [trial.chosen for trial in found]
 
@@ -61,8 +59,8 @@ def test_more_trials_than_settings_try_all():
     ],
     ids=["empty", "no-table", "last-choice"],
 )
-def test_a_mistake_is_told_before_anything_is_tried(monkeypatch, space, sentence):
-    monkeypatch.setattr(import_module("gumbel_mpnn.runs.tuning"), "fit", pytest.fail)
+def test_a_mistake_is_told_before_anything_is_tried(no_training, space, sentence):
+    no_training()
     with pytest.raises(UserError, match=sentence):
         search(small_data(), "mlp", space, trials=2)
 
@@ -72,9 +70,9 @@ def test_a_choice_counts_once():
     assert choices({"model": {"residual": [True, 1]}}) == {"model.residual": [True, 1]}
 
 
-def test_a_setting_that_diverges_comes_last_and_is_not_tried_again(tmp_path, monkeypatch):
+def test_a_setting_that_diverges_comes_last_and_is_not_tried_again(tmp_path, no_training):
     space = {"train": {"lr": [1e30, 0.01], "epochs": 3}}
     for _ in range(2):
         found = search(small_data(), "mlp", space, trials=2, splits=[0], runs=tmp_path, device="cpu")
         assert [(trial.chosen["train.lr"], trial.run is None) for trial in found] == [(0.01, False), (1e30, True)]
-        monkeypatch.setattr(import_module("gumbel_mpnn.runs.fitting"), "train", pytest.fail)
+        no_training()

@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import threading
-from importlib import import_module
 from itertools import product
 
 import pytest
@@ -18,7 +17,7 @@ from gumbel_mpnn.config import Replica
 from gumbel_mpnn.runs import BusyError, SettingFolder
 from gumbel_mpnn.runs.outcome_record import record_of
 from gumbel_mpnn.runs.work_queue import Claims, even_groups
-from gumbel_mpnn.training import loop, train
+from gumbel_mpnn.training import Task, train
 from helpers import make_settings, make_task, replicas
 from quick_fit import figures, kept, names, quick
 
@@ -262,9 +261,7 @@ class TestFit:
     """Two calls of `fit` on one setting, the second while the first is at work."""
 
     @pytest.fixture
-    def during(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(loop, "REPORT_SECONDS", 0)
-
+    def during(self, tmp_path, every_epoch):
         def run(second, **options):
             class Meanwhile:
                 def prepare(self, *_): ...
@@ -290,10 +287,8 @@ class TestFit:
         assert names(during(second)) == [(0, 0), (1, 0)]
 
     def test_and_has_made_nothing_in_vain(self, during, tmp_path, monkeypatch):
-        module = import_module("gumbel_mpnn.runs.fitting")
-
         def other():
-            monkeypatch.setattr(module, "_make_task", lambda *_: pytest.fail("made what to train on"))
+            monkeypatch.setattr(Task, "of", lambda *_, **__: pytest.fail("made what to train on"))
             with pytest.raises(BusyError):
                 quick(runs=tmp_path, wait=False)
 
@@ -312,10 +307,8 @@ class TestFit:
         waiting.join()
         assert found[0].records == first.records
 
-    def test_who_waits_for_what_diverges_does_not_train_it_again(self, during, tmp_path, monkeypatch):
-        module, trained, told = import_module("gumbel_mpnn.runs.fitting"), [], []
-        train = module.train
-        monkeypatch.setattr(module, "train", lambda *args, **options: trained.append(1) or train(*args, **options))
+    def test_who_waits_for_what_diverges_does_not_train_it_again(self, during, tmp_path, trained):
+        told = []
         diverging = {"overrides": ["train.lr=1e30"]}
 
         def second():

@@ -6,7 +6,7 @@ import pytest
 
 from gumbel_mpnn._util.errors import DivergedError
 from gumbel_mpnn.config import resolve
-from gumbel_mpnn.training import Task, loop, models, prepare, train, trainer
+from gumbel_mpnn.training import Task, models, prepare, train, trainer
 from helpers import assert_close_outcomes, make_settings, make_task, numbers, replicas, small_data
 
 GROUP = replicas((0, 0), (1, 0), (0, 1), (1, 1), (0, 2), (1, 2))
@@ -51,10 +51,7 @@ def test_the_fewer_run_the_fewer_are_trained(sizes, monkeypatch, share):
 
 
 @pytest.mark.parametrize("eval_every", [1, 3])
-def test_an_interrupted_group_goes_on_with_those_that_are_left(sizes, monkeypatch, tmp_path, eval_every):
-    monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0)
-    monkeypatch.setattr(loop, "CHECKPOINT_SHARE", float("inf"))
-    monkeypatch.setattr(loop, "REPORT_SECONDS", 0)
+def test_an_interrupted_group_goes_on_with_those_that_are_left(sizes, every_epoch, tmp_path, eval_every):
     settings = make_settings("gcn", BUSY, **PATIENT, eval_every=eval_every)
     task, path = make_task(), tmp_path / "checkpoint.safetensors"
     whole, trained = train(task, settings, GROUP), list(sizes)
@@ -77,8 +74,7 @@ def interrupt_in(last):
     return watch
 
 
-def test_the_mean_best_is_of_all(sizes, scripted, monkeypatch):
-    monkeypatch.setattr(loop, "REPORT_SECONDS", 0)
+def test_the_mean_best_is_of_all(sizes, scripted, every_epoch):
     scripted([0.5], [0.5], [step / 60 for step in range(60)])
     settings, means = make_settings("gcn", BUSY, **PATIENT), []
     outcomes = train(make_task(), settings, GROUP[:3], watch=lambda epoch, best: means.append(best))

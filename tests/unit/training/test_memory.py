@@ -1,3 +1,5 @@
+"""How many replicas train at once: what one of them costs, measured, and what fits."""
+
 import pytest
 import torch
 
@@ -9,6 +11,20 @@ from gumbel_mpnn.training.memory import (
     group_size_of_a_cpu,
 )
 from helpers import make_settings, make_task, small_data
+from measured_memory import (
+    EACH_MODEL,
+    EACH_OPTION,
+    EACH_SHAPE,
+    FEW_ARCS,
+    MANY_FEATURES,
+    SPECIAL,
+    bytes_of_one_more,
+    peak_bytes_on_cpu,
+    settings_for,
+    task_for,
+)
+
+MOST_ABOVE = 2.5
 
 
 @pytest.mark.parametrize(("each", "budget", "expected"), [(100, 1000, 8), (100, 100, 1), (100, 0, 1), (0, 50, 40)])
@@ -50,10 +66,35 @@ def test_heads_and_larger_graphs_need_more():
     assert needed(task=make_task(small_data(nodes=48))) > needed()
 
 
-@pytest.mark.parametrize("model", list(backbones))
-def test_the_estimate_covers_parameters_and_activations(model):
-    wide = needed(model, hidden_channels=256, num_layers=3)
-    assert wide > 4 * (24 * 256 * 3 + 4 * (6 * 256 + 2 * 256 * 256))
+def assert_estimate_holds(settings, shape, folder):
+    """The estimate is never below what one more replica takes, and not so far above that memory lies idle."""
+    make_task_anew = task_for(settings, shape)
+    measured = bytes_of_one_more(lambda count: peak_bytes_on_cpu(make_task_anew(), settings, count, folder))
+    assert measured > 0
+    assert measured <= bytes_per_replica(settings, make_task_anew()) <= MOST_ABOVE * measured
+
+
+@pytest.mark.parametrize(("shape", "width"), EACH_SHAPE, ids=str)
+@pytest.mark.parametrize("model", EACH_MODEL)
+def test_the_estimate_is_what_a_replica_takes_on_any_graph(model, shape, width, tmp_path):
+    assert_estimate_holds(settings_for(model, width), shape, tmp_path)
+
+
+@pytest.mark.parametrize("options", EACH_OPTION, ids=str)
+@pytest.mark.parametrize("model", EACH_MODEL)
+def test_the_estimate_is_what_a_replica_takes_with_any_option(model, options, tmp_path):
+    assert_estimate_holds(settings_for(model, options), FEW_ARCS, tmp_path)
+
+
+@pytest.mark.parametrize(("model", "options", "rewiring", "shape"), SPECIAL, ids=str)
+def test_the_estimate_is_what_a_replica_takes_with_options_of_one_model(model, options, rewiring, shape, tmp_path):
+    assert_estimate_holds(settings_for(model, options, rewiring), shape, tmp_path)
+
+
+@pytest.mark.parametrize("model", EACH_MODEL)
+def test_the_estimate_is_what_a_replica_takes_in_16_bits(model, tmp_path):
+    """The features are then made short for every replica."""
+    assert_estimate_holds(settings_for(model, {"hidden_channels": 8}, bfloat16=True), MANY_FEATURES, tmp_path)
 
 
 def test_the_estimate_draws_nothing_from_torchs_generator():

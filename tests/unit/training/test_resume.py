@@ -15,11 +15,7 @@ EPOCHS = 9
 GROUP = replicas((0, 0), (1, 3), (0, 5))
 
 
-@pytest.fixture(autouse=True)
-def checkpoint_every_epoch(monkeypatch):
-    monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0)
-    monkeypatch.setattr(loop, "CHECKPOINT_SHARE", float("inf"))
-    monkeypatch.setattr(loop, "REPORT_SECONDS", 0)
+pytestmark = pytest.mark.usefixtures("every_epoch")
 
 
 @pytest.fixture
@@ -150,7 +146,7 @@ def test_an_interruption_while_a_checkpoint_is_written(path, monkeypatch, call):
 )
 def test_a_checkpoint_of_something_else_is_refused(path, group, options):
     train(make_task(), make_settings(), replicas((0, 0)), checkpoint=path)
-    with pytest.raises(DataError):
+    with pytest.raises(DataError, match="is of other runs"):
         train(make_task(), make_settings("gcn", options), replicas(*group), checkpoint=path)
 
 

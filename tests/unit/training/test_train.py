@@ -217,9 +217,8 @@ def test_patience_stops_each_replica_at_its_own_epoch(scripted, monkeypatch, loo
 
 
 @pytest.mark.parametrize(("scripts", "last"), [([EARLY], 5), ([EARLY, LATE], 8), ([EARLY, NEVER], 12)])
-def test_training_ends_when_all_have_stopped(scripted, monkeypatch, scripts, last):
+def test_training_ends_when_all_have_stopped(scripted, monkeypatch, every_epoch, scripts, last):
     monkeypatch.setattr(trainer, "STOP_CHECK_EVERY", 1)
-    monkeypatch.setattr(loop, "REPORT_SECONDS", 0)
     scripted(*scripts)
     seen = []
     train(
@@ -262,8 +261,7 @@ def test_outcomes_come_in_the_order_of_the_replicas():
     assert outcomes[0].seconds > 0
 
 
-def test_watchers_are_told_epoch_and_mean_best(scripted, monkeypatch):
-    monkeypatch.setattr(loop, "REPORT_SECONDS", 0)
+def test_watchers_are_told_epoch_and_mean_best(scripted, every_epoch):
     scripted([0.2, 0.1, 0.4], [0.4, 0.5, 0.3])
     seen = []
     train(make_task(), make_settings(epochs=3), PAIR, watch=lambda epoch, best: seen.append((epoch, best)))
@@ -273,7 +271,7 @@ def test_watchers_are_told_epoch_and_mean_best(scripted, monkeypatch):
 
 def test_watchers_are_not_told_every_epoch(monkeypatch):
     monkeypatch.setattr(loop, "REPORT_SECONDS", float("inf"))
-    train(make_task(), make_settings(), PAIR, watch=pytest.fail)
+    train(make_task(), make_settings(), PAIR, watch=lambda epoch, best: pytest.fail("told of an epoch"))
 
 
 @pytest.fixture
@@ -285,8 +283,7 @@ def precision():
 
 
 @pytest.mark.parametrize("tf32", [True, False])
-def test_tf32_is_allowed_as_set_and_afterwards_as_before(precision, monkeypatch, tf32):
-    monkeypatch.setattr(loop, "REPORT_SECONDS", 0)
+def test_tf32_is_allowed_as_set_and_afterwards_as_before(precision, every_epoch, tf32):
     precision.allow_tf32 = not tf32
     seen = []
 

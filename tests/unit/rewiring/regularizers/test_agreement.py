@@ -109,5 +109,5 @@ def test_a_temperature_is_above_0():
 
 
 def test_it_is_no_term_of_a_sum():
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="unsupported operand"):
         LabelConsistency() + agreement

@@ -234,13 +234,16 @@ class TestDamage:
 
     def test_a_figure_that_is_no_number_hides_no_other(self, store):
         """As the ROC AUC of test nodes of one class; the fault: `gumbel-mpnn runs` ended in a TypeError."""
+        index = RunIndex(store)
+        others = [row for row in index.settings() if row.model == "gcn"]
         record = next((store / "other").rglob("record.json"))
         record.write_text(json.dumps({**json.loads(record.read_text()), "test": float("nan")}))
-        index = RunIndex(store)
         index.rebuild()
-        tests = {row.model: row.test for row in index.settings()}
-        assert math.isnan(tests["mlp"])
-        assert 0 <= tests["gcn"] <= 1
+        (damaged,) = (row for row in index.settings() if row.model == "mlp")
+        assert math.isnan(damaged.test)
+        assert damaged.n == 1
+        assert [row for row in index.settings() if row.model == "gcn"] == others
+        assert len(others) == 2
         index.close()
 
 
@@ -266,10 +269,17 @@ class TestFilters:
         assert sorted(row.model for row in RunIndex(store).settings(filters)) == sorted(models)
 
     def test_figures_are_in_per_cent(self, store):
+        for share, record in enumerate(sorted(store.rglob("split1-seed0/record.json"))):
+            record.write_text(json.dumps({**json.loads(record.read_text()), "val": 0.0, "test": 0.2 * share}))
+            shutil.rmtree(record.parents[1] / "split0-seed0", ignore_errors=True)
         index = RunIndex(store)
-        least = min(row.test for row in index.settings())
-        assert all(row.test > least for row in index.settings([Filter.parse(f"test>{100 * least + 1e-6}")]))
-        assert len(index.settings([Filter.parse(f"test>={100 * least - 1e-6}")])) == 3
+        index.rebuild()
+        tests = sorted(row.test for row in index.settings())
+        assert len(set(tests)) == 3
+        for k, test in enumerate(tests):
+            above = index.settings([Filter.parse(f"test>{100 * test + 1e-6}")])
+            assert sorted(row.test for row in above) == tests[k + 1 :]
+            assert len(index.settings([Filter.parse(f"test>={100 * test - 1e-6}")])) == 3 - k
 
     @pytest.mark.parametrize(
         ("filters", "message"),
