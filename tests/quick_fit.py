@@ -1,9 +1,32 @@
 """`fit` on a small graph in a moment, and what must be equal between two runs of it."""
 
-from gumbel_mpnn.runs import fit
+from gumbel_mpnn.runs import Place, RunSpec, find_spec, fit_spec
 from helpers import small_data
 
 TABLES = {"model": {"hidden_channels": 8, "dropout": 0.3}, "train": {"lr": 0.01, "epochs": 6}}
+HOW = ("runs", "experiment", "device", "memory", "monitor", "wait", "models", "reader")
+"""Arguments of `Place`; all others are those of `RunSpec.of`."""
+
+
+def spec_and_place(dataset, model, **arguments):
+    """What is wanted, and where and how it is made."""
+    how = {name: arguments.pop(name) for name in HOW if name in arguments}
+    return RunSpec.of(dataset, model, **arguments), Place(**how)
+
+
+def fit(dataset, model, **arguments):
+    """`gm.fit` with every argument of `Place`."""
+    return fit_spec(*spec_and_place(dataset, model, **arguments))
+
+
+def find(dataset, model, **arguments):
+    """What `fit` with the same arguments would give, if it is finished."""
+    return find_spec(*spec_and_place(dataset, model, **arguments))
+
+
+def resolved(dataset, model, **arguments):
+    """The settings that `fit` with these arguments has."""
+    return RunSpec.of(dataset, model, **arguments).settings
 
 
 def quick(data=None, model="gcn", **changes):
@@ -21,7 +44,7 @@ def figures(run):
     return [(r.split, r.seed, r.val, r.test, r.best_epoch, r.epochs) for r in run.records]
 
 
-def kept(run):
+def stored(run):
     """What the run folders hold besides the records, byte for byte."""
     return [
         [(folder / name).read_bytes() for name in ("history.jsonl", "model.safetensors")]
