@@ -12,7 +12,7 @@ from torch.profiler import ProfilerActivity, profile
 
 from gumbel_mpnn.config import Replica, Settings, resolve
 from gumbel_mpnn.training import Task, models
-from gumbel_mpnn.training.models import prepare
+from gumbel_mpnn.training.build import prepare
 from gumbel_mpnn.training.trainer import Trainer
 from helpers import changed, small_data
 

@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import ReplicaRNG, SparseFeatures, make_backbone
-from gumbel_mpnn.nn.model import TrainableModel
+from gumbel_mpnn.nn.model import Sizes, TrainableModel
 
 
 class BackboneModel(TrainableModel):
@@ -69,6 +69,15 @@ class BackboneModel(TrainableModel):
     ) -> Tensor:
         """What training makes small, for each replica, [R]."""
         return self.backbone.training_loss(x, graph, y, train_mask, progress)
+
+    @property
+    def width(self) -> int:
+        """That of the backbone."""
+        return self.backbone.width
+
+    def step_numbers(self, sizes: Sizes) -> int:
+        """What the backbone holds."""
+        return self.backbone.step_numbers(sizes)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.backbone})"

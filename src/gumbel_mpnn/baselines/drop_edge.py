@@ -12,6 +12,7 @@ from gumbel_mpnn.baselines.backbone_model import BackboneModel
 from gumbel_mpnn.graph import PairGraph, WeightedGraph
 from gumbel_mpnn.nn import SparseFeatures, backbones, models
 from gumbel_mpnn.nn.inputs import model_input
+from gumbel_mpnn.nn.model import Sizes
 from gumbel_mpnn.nn.modules import cross_entropy
 
 
@@ -55,6 +56,11 @@ class DropEdge(BackboneModel):
         if self.edge_dropout == 0:
             return super().training_loss(x, graph, y, train_mask, progress)
         return cross_entropy(self.backbone.compute(x, self._dropped(x, graph)), y, train_mask)
+
+    def step_numbers(self, sizes: Sizes) -> int:
+        """What the backbone holds, and the weights that a draw gives every arc, plain and normalized."""
+        draws = len(self.backbone.convs) if self.per_layer else 1
+        return super().step_numbers(sizes) + 3 * draws * sizes.arcs
 
     def _dropped(
         self, x: Tensor | SparseFeatures, graph: PairGraph, weight: Tensor | None = None

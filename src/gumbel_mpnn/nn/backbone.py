@@ -6,7 +6,7 @@ import inspect
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 from torch import Tensor, nn
 from torch_geometric.data import Data
@@ -18,8 +18,8 @@ from gumbel_mpnn.nn.activation import activate, dropout, dropout_features
 from gumbel_mpnn.nn.convs import Conv, DenseConv, GATConv, GCNConv, SAGEConv
 from gumbel_mpnn.nn.features import SparseFeatures
 from gumbel_mpnn.nn.inputs import model_input
-from gumbel_mpnn.nn.model import TrainableModel, models
-from gumbel_mpnn.nn.modules import Linear, cross_entropy, make_norm
+from gumbel_mpnn.nn.model import COPIES_OF_A_LAYER, Sizes, TrainableModel, models
+from gumbel_mpnn.nn.modules import LayerNorm, Linear, cross_entropy, make_norm
 from gumbel_mpnn.nn.replica_rng import ReplicaRNG, replica_seeds
 
 
@@ -41,6 +41,11 @@ class Backbone(TrainableModel):
         replicas: Train R models at once: the output is [R, N, out]; None is one model with output [N, out].
         seeds: One for each replica; drawn from torch's global generator when not given.
     """
+
+    arc_copies: ClassVar[int] = 6
+    """Arrays with a number for every arc that a step makes, however many layers there are."""
+    more_copies: ClassVar[int] = 0
+    """Arrays of a layer's size that a layer of this kind keeps beside those of all kinds."""
 
     def __init__(
         self,
@@ -134,6 +139,28 @@ class Backbone(TrainableModel):
         logits: Tensor = self.head(hidden)
         return logits
 
+    @property
+    def width(self) -> int:
+        """Channels of every layer."""
+        return int(self.head.weight.shape[1])
+
+    def step_numbers(self, sizes: Sizes, samples: int = 1, weighs_arcs: bool = False) -> int:
+        """How many numbers one replica holds at the peak of a training step on `samples` graphs.
+
+        `weighs_arcs` says that weights of arcs have a gradient: then every layer keeps some of them.
+        """
+        width, classes, layers = self.width, int(self.head.weight.shape[2]), len(self.convs)
+        copies = COPIES_OF_A_LAYER + bool(self.shortcuts) + self.more_copies + isinstance(self.norms[0], LayerNorm)
+        numbers = sizes.nodes * (width * (layers + (self.input is not None)) * copies + 8 * classes)
+        # What is dropped of the features, and in 16 bits the features themselves, are every replica's own.
+        numbers += sizes.inputs * (4 * bool(self.input_dropout) + sizes.in_16_bits)
+        per_arc = self.arc_copies + (4 * layers * samples if weighs_arcs and self.arc_copies else 0)
+        return samples * numbers + sizes.arcs * (per_arc + self.numbers_per_arc(samples))
+
+    def numbers_per_arc(self, samples: int) -> int:
+        """Numbers that the layers keep of every arc, beside its weight."""
+        return 0
+
     def __repr__(self) -> str:
         width, classes = self.head.weight.shape[1:]
         many = "" if self.replicas is None else f", replicas={self.replicas}"
@@ -177,6 +204,8 @@ def _keywords(model: type[nn.Module]) -> set[str]:
 class MLP(Backbone):
     """A multi-layer perceptron: features only, the graph is not looked at."""
 
+    arc_copies: ClassVar[int] = 0
+
     def make_conv(self, replicas: int, in_channels: int, out_channels: int) -> Conv:
         """A linear layer."""
         return DenseConv(replicas, in_channels, out_channels)
@@ -204,10 +233,16 @@ class GraphSAGE(Backbone):
 class GAT(Backbone):
     """The graph attention network; `hidden_channels` is shared out among `heads`."""
 
+    more_copies: ClassVar[int] = 1
+
     def __init__(self, in_channels: int, *, heads: int = 1, **options: Any) -> None:
         check_whole(heads=heads)
         self.heads = heads
         super().__init__(in_channels, **options)
+
+    def numbers_per_arc(self, samples: int) -> int:
+        """Scores and shares of every arc in every layer for each head, and their own tiled indices."""
+        return self.heads * (8 * len(self.convs) * samples + 8)
 
     def make_conv(self, replicas: int, in_channels: int, out_channels: int) -> Conv:
         """A graph attention layer."""

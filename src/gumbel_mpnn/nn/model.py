@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from torch import Tensor
@@ -17,6 +18,25 @@ from gumbel_mpnn.nn.replica_rng import ReplicaRNG
 
 Report = Callable[[int, int], None]
 """Called with the steps done and the number of all steps."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The size of what a model trains on."""
+
+    nodes: int
+    arcs: int
+    pairs: int
+    given_pairs: int
+    """Pairs that are edges of the given graph."""
+    inputs: int
+    """Numbers in the features."""
+    in_16_bits: bool = False
+    """Whether activations, and so the features of every replica, are in 16 bits."""
+
+
+COPIES_OF_A_LAYER = 6
+"""Arrays of a layer's size alive at the peak: what autograd keeps and what the step makes in passing."""
 
 
 class TrainableModel(ReplicaModule, ABC):
@@ -63,6 +83,19 @@ class TrainableModel(ReplicaModule, ABC):
     def pair_probability(self, x: Tensor | SparseFeatures, graph: PairGraph) -> Tensor | None:
         """How likely every pair is to be an edge, [R, P]; None for a model that learns no graph."""
         return None
+
+    @property
+    def width(self) -> int:
+        """Channels of the widest layer."""
+        return max((parameter.shape[-1] for parameter in self.parameters() if parameter.dim() == 3), default=1)
+
+    def step_numbers(self, sizes: Sizes) -> int:
+        """How many numbers one replica holds at the peak of a training step, beside its parameters: a bound from above.
+
+        By default every matrix counts as a layer that keeps `COPIES_OF_A_LAYER` arrays of its output.
+        """
+        outputs = sum(parameter.shape[-1] for parameter in self.parameters() if parameter.dim() == 3)
+        return COPIES_OF_A_LAYER * sizes.nodes * outputs + 6 * sizes.arcs
 
 
 models: Registry[TrainableModel] = Registry("model", reserved=("replicas", "seeds", "rewiring"))

@@ -24,7 +24,7 @@ from gumbel_mpnn.candidates.chosen import with_candidates
 from gumbel_mpnn.config import RewiringSettings, Settings
 from gumbel_mpnn.graph import PairGraph, WeightedGraph
 from gumbel_mpnn.nn import ReplicaRNG, SparseFeatures, backbones, make_backbone
-from gumbel_mpnn.nn.model import Report, TrainableModel, models
+from gumbel_mpnn.nn.model import Report, Sizes, TrainableModel, models
 from gumbel_mpnn.nn.modules import evaluating
 from gumbel_mpnn.rewiring.decoys import Decoys
 from gumbel_mpnn.rewiring.regularizers import Prior, regularizers
@@ -147,6 +147,19 @@ class GumbelMPNN(RewiringModel, TrainableModel):
         groups = [(others, settings.train.lr, settings.train.weight_decay)]
         groups += [(rewirer, settings.rewiring.lr, settings.rewiring.weight_decay)]
         return [{"params": params, "lr": lr, "weight_decay": decay} for params, lr, decay in groups if params]
+
+    @property
+    def width(self) -> int:
+        """That of the backbone."""
+        return self.backbone.width
+
+    def step_numbers(self, sizes: Sizes) -> int:
+        """What the backbone holds on all drawn graphs, and what is kept of every pair and for the edge model."""
+        samples, decoys = self.settings.samples, round(self.settings.decoys * sizes.given_pairs)
+        sizes = replace(sizes, arcs=sizes.arcs + 2 * decoys, pairs=sizes.pairs + decoys)
+        per_pair = 12 + 8 * samples + self.rewirer.scorer.numbers_per_pair
+        scored = sizes.pairs * per_pair + sizes.nodes * self.settings.channels * 6
+        return scored + self.backbone.step_numbers(sizes, samples, weighs_arcs=True)
 
     def reset_parameters(self) -> None:
         """Draw all parameters anew from the replicas' seeds."""

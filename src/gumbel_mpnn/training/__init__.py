@@ -1,10 +1,10 @@
 """Training: tasks, metrics, the loop, checkpoints."""
 
 from gumbel_mpnn.nn import models
+from gumbel_mpnn.training.build import build_model, prepare
 from gumbel_mpnn.training.device import pick_device
 from gumbel_mpnn.training.loop import Watcher, train
 from gumbel_mpnn.training.metrics import accuracy, metrics, roc_auc
-from gumbel_mpnn.training.build import build_model, prepare
 from gumbel_mpnn.training.task import Task, data_hash
 from gumbel_mpnn.training.trainer import Outcome
 

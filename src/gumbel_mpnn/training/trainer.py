@@ -14,9 +14,9 @@ from gumbel_mpnn._util.errors import DataError, DivergedError
 from gumbel_mpnn.config import Replica, Settings
 from gumbel_mpnn.nn.modules import cross_entropy
 from gumbel_mpnn.training.best_states import BestStates
+from gumbel_mpnn.training.build import build_model
 from gumbel_mpnn.training.checkpoint import load_tensors, save_tensors
 from gumbel_mpnn.training.metrics import metrics
-from gumbel_mpnn.training.build import build_model
 from gumbel_mpnn.training.precision import activation_precision, class_scores, pair_probability
 from gumbel_mpnn.training.replay import Replay
 from gumbel_mpnn.training.task import Task

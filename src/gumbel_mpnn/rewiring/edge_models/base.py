@@ -58,6 +58,8 @@ class Scorer(ReplicaModule, ABC):
     """
 
     uses_beliefs: ClassVar[bool] = True
+    numbers_per_pair: ClassVar[int] = 0
+    """Numbers that a step keeps of every pair, beside the score."""
 
     def __init__(self, replicas: int, num_features: int, num_classes: int, channels: int) -> None:
         super().__init__()

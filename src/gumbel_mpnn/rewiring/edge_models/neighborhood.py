@@ -22,6 +22,8 @@ class Neighborhood(Scorer):
     unless it agrees itself. The paper names the look at single pairs as a limitation (its section Limitations).
     """
 
+    numbers_per_pair = 3 * WIDTH
+
     def __init__(self, replicas: int, num_features: int, num_classes: int, channels: int) -> None:
         super().__init__(replicas, num_features, num_classes, channels)
         self.hidden = Linear(replicas, 6, WIDTH)
