@@ -23,7 +23,7 @@ from gumbel_mpnn.runs.store import SettingFolder, record_of
 from gumbel_mpnn.runs.work_queue import BusyError, WorkQueue
 from gumbel_mpnn.training import Task, pick_device, prepare, train
 from gumbel_mpnn.training.device import available_bytes
-from gumbel_mpnn.training.memory import bytes_per_replica, group_size, group_size_of_a_cpu
+from gumbel_mpnn.training.memory import plan_groups
 
 
 class Monitor(Protocol):
@@ -193,10 +193,7 @@ def _train_missing(
     task: Task, workload: Workload, missing: Sequence[Replica], folder: SettingFolder, place: Place
 ) -> None:
     settings, device, monitor = workload.settings, task.y.device, place.monitor
-    each = bytes_per_replica(settings, task)
-    size = group_size(each, available_bytes(device) if place.memory is None else place.memory)
-    if device.type == "cpu":
-        size = min(size, group_size_of_a_cpu(settings, task))
+    size, each = plan_groups(settings, task, available_bytes(device) if place.memory is None else place.memory)
     queue = WorkQueue(folder)
     groups = queue.plan(missing, size).free
     if monitor is not None:

@@ -15,9 +15,21 @@ LARGE_ARRAY = 32 * 2**20
 """Bytes from which glibc maps every array anew and unmaps it when it is freed, which takes as long as the step."""
 
 
-def bytes_per_replica(settings: Settings, task: Task) -> int:
-    """An estimate from above of what one more replica costs; the shared graph and features are not counted."""
-    model, graph = _one_replica(settings, task), task.graph
+def plan_groups(settings: Settings, task: Task, budget: int) -> tuple[int, int]:
+    """How many replicas to train at once within `budget` bytes, at least one, and how many bytes each takes."""
+    model = build_model(settings, task, [Replica(0, 0)])
+    each = bytes_per_replica(model, settings, task)
+    size = group_size(each, budget)
+    on_cpu = task.y.device.type == "cpu"
+    return min(size, group_size_of_a_cpu(model.width, task.graph.num_nodes)) if on_cpu else size, each
+
+
+def bytes_per_replica(model: TrainableModel, settings: Settings, task: Task) -> int:
+    """An estimate from above of what one more replica costs; the shared graph and features are not counted.
+
+    `model` is a model of one replica.
+    """
+    graph = task.graph
     inputs = task.features.values if isinstance(task.features, SparseFeatures) else task.features
     sizes = Sizes(
         nodes=graph.num_nodes,
@@ -36,13 +48,9 @@ def group_size(each: int, budget: int) -> int:
     return max(1, int(SHARE_OF_FREE * budget) // max(each, 1))
 
 
-def group_size_of_a_cpu(settings: Settings, task: Task) -> int:
+def group_size_of_a_cpu(width: int, nodes: int) -> int:
     """How many replicas have hidden layers that together are no large array; at least one.
 
     On a CPU more at once are slower: benchmarks/replicas_cpu.py.
     """
-    return max(1, LARGE_ARRAY // (4 * task.graph.num_nodes * _one_replica(settings, task).width))
-
-
-def _one_replica(settings: Settings, task: Task) -> TrainableModel:
-    return build_model(settings, task, [Replica(0, 0)])
+    return max(1, LARGE_ARRAY // (4 * nodes * width))

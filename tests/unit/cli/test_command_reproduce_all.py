@@ -12,7 +12,7 @@ from gumbel_mpnn.data.npz import read_graph
 from gumbel_mpnn.data.raw import count_edges
 from gumbel_mpnn.data.spec import DatasetSpec, File, Form
 from gumbel_mpnn.data.tasks import bottleneck, leaf_count, tree_neighbors_match
-from gumbel_mpnn.paper import GENERATED, Experiment, analyses, base, experiments, mixtures
+from gumbel_mpnn.paper import Experiment, analyses, base, experiments, mixtures
 from gumbel_mpnn.paper.accuracy import MODELS
 from gumbel_mpnn.paper.base import QUICK_DATASETS
 from gumbel_mpnn.paper.budget import START

@@ -244,7 +244,7 @@ class TestDivergence:
 class TestGroups:
     @pytest.mark.parametrize("at_once", [1, 2, 4])
     def test_the_same_figures_in_groups(self, trained, at_once):
-        each = memory.bytes_per_replica(make_settings(options=TABLES["model"]), make_task())
+        each = memory.plan_groups(make_settings(options=TABLES["model"]), make_task(), 0)[1]
         grouped = quick(**SIX, memory=int((at_once + 0.5) * each / memory.SHARE_OF_FREE))
         assert [len(group) for group in trained] == {1: [1] * 6, 2: [2] * 3, 4: [3] * 2}[at_once]
         whole = quick(**SIX)
@@ -351,7 +351,7 @@ class TestMonitor:
         run = quick(**SIX, runs=tmp_path, memory=1, monitor=notes)
         assert notes.began == [(6, 1, 5)]
         assert notes.settings == run.settings
-        assert notes.bytes_needed == memory.bytes_per_replica(run.settings, make_task())  # of one replica at a time
+        assert notes.bytes_needed == memory.plan_groups(run.settings, make_task(), 0)[1]  # of one replica at a time
         assert notes.groups == [(1, 6)] * 5
         assert notes.epochs == [1, 2, 3, 4, 5, 6] * 5
         assert notes.best == run.records[-1].val

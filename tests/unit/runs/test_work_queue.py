@@ -8,6 +8,7 @@ from itertools import product
 
 import pytest
 import torch
+from gumbel_mpnn.runs.outcome_record import record_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,7 +16,6 @@ from gumbel_mpnn._util.errors import DivergedError
 from gumbel_mpnn._util.locks import FileLock, alone
 from gumbel_mpnn.config import Replica
 from gumbel_mpnn.runs import BusyError, SettingFolder
-from gumbel_mpnn.runs.outcome_record import record_of
 from gumbel_mpnn.runs.work_queue import Claims, even_groups
 from gumbel_mpnn.training import Task, train
 from helpers import make_settings, make_task, replicas

@@ -6,9 +6,9 @@ import torch
 from gumbel_mpnn.nn import backbones
 from gumbel_mpnn.training.memory import (
     SHARE_OF_FREE,
-    bytes_per_replica,
     group_size,
     group_size_of_a_cpu,
+    plan_groups,
 )
 from helpers import make_settings, make_task, small_data
 from measured_memory import (
@@ -37,12 +37,11 @@ def test_group_size_is_what_fits_and_at_least_one(each, budget, expected):
     ("nodes", "width", "expected"), [(24, 64, 5461), (48, 64, 2730), (24, 128, 2730), (24, 2**20, 1)]
 )
 def test_a_cpus_groups_have_no_large_hidden_layer(nodes, width, expected):
-    settings = make_settings("gcn", {"hidden_channels": width})
-    assert group_size_of_a_cpu(settings, make_task(small_data(nodes=nodes))) == expected
+    assert group_size_of_a_cpu(width, nodes) == expected
 
 
 def needed(model="gcn", task=None, **options):
-    return bytes_per_replica(make_settings(model, options), make_task() if task is None else task)
+    return plan_groups(make_settings(model, options), make_task() if task is None else task, 0)[1]
 
 
 @pytest.mark.parametrize(
@@ -71,7 +70,7 @@ def assert_estimate_holds(settings, shape, folder):
     make_task_anew = task_for(settings, shape)
     measured = bytes_of_one_more(lambda count: peak_bytes_on_cpu(make_task_anew(), settings, count, folder))
     assert measured > 0
-    assert measured <= bytes_per_replica(settings, make_task_anew()) <= MOST_ABOVE * measured
+    assert measured <= plan_groups(settings, make_task_anew(), 0)[1] <= MOST_ABOVE * measured
 
 
 @pytest.mark.parametrize(("shape", "width"), EACH_SHAPE, ids=str)
