@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -77,8 +78,7 @@ def train(
     source = Source(dataset, nodes, edges, graph, label, features).to_train_on(undirected)
     family = None if preset == "none" else preset
     backbone = changes.get("model", {}).get("backbone")
-    monitor = ProgressMonitor(preface=_what_was_read(source, undirected, model, family, backbone))
-    try:
+    with closing(ProgressMonitor(preface=_what_was_read(source, undirected, model, family, backbone))) as monitor:
         run = fit(
             source,
             model,
@@ -93,8 +93,6 @@ def train(
             monitor=monitor,
             models=predictions is not None,
         )
-    finally:
-        monitor.close()
     if predictions is not None:
         _write_predictions(run, predictions)
         note(f"predictions of {run.data.num_nodes} nodes are in {predictions}")

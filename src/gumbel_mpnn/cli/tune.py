@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -62,8 +63,7 @@ def tune(
     # Directions are read if any trial needs them; trials on undirected graphs ignore them.
     in_every_trial = all(undirected) if isinstance(undirected, list) else bool(undirected)
     source = Source(dataset, nodes, edges, graph, label, features).to_train_on(in_every_trial)
-    monitor = ProgressMonitor(show_test=False)
-    try:
+    with closing(ProgressMonitor(show_test=False)) as monitor:
         found = search(
             source,
             model,
@@ -78,8 +78,6 @@ def tune(
             device=device,
             monitor=monitor,
         )
-    finally:
-        monitor.close()
     rows = [[*_figures(trial), *map(_cell, trial.chosen.values())] for trial in found]
     chosen, headings = list(choices(tables)), {"val": "val %", "n": "runs"}
     emit(Table(["val", "std", "n", *chosen], rows, headings=headings, exact=chosen), format)
