@@ -134,7 +134,7 @@ def test_interrupted_by_a_person(begun, graph, whole, monkeypatch):
     preface, first, last = stderr.splitlines()
     assert preface.startswith("read ")
     assert first.startswith("gcn on graph: 4 runs, 1 group, about ")
-    assert last == "interrupted: what was finished is kept, and the same command goes on from there"
+    assert last == "interrupted: finished runs are stored; repeat the command to continue"
     assert run_folders(runs) == []
 
     epochs, step = [], Trainer.step

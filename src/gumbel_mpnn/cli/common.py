@@ -105,10 +105,12 @@ def emit(table: Table, format: OutputFormat, payload: Any = None) -> None:
         typer.echo(table.render(format.value))
 
 
-def reject_early_format(format: OutputFormat, subcommand: str) -> None:
-    """Raise a `UserError` if `--format` stands before the subcommand, where it would have no effect."""
-    if format is not OutputFormat.text:
-        raise UserError(f"write --format after {subcommand!r}")
+def reject_early_options(context: typer.Context) -> None:
+    """Raise a `UserError` for an option before the subcommand, where it would have no effect."""
+    for name in context.params:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            raise UserError(f"write --{name.replace('_', '-')} after {context.invoked_subcommand!r}")
 
 
 def note(message: str) -> None:

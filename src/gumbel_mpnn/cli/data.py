@@ -13,7 +13,7 @@ from gumbel_mpnn.cli.common import (
     emit,
     in_one_sentence,
     note,
-    reject_early_format,
+    reject_early_options,
 )
 
 app = typer.Typer(help="List the data sets and which of their files are present.", invoke_without_command=True)
@@ -24,7 +24,7 @@ app = typer.Typer(help="List the data sets and which of their files are present.
 def data(context: typer.Context, data_root: DataRootOption = None, format: FormatOption = OutputFormat.text) -> None:
     """List all data sets with the state of their files."""
     if context.invoked_subcommand is not None:
-        reject_early_format(format, context.invoked_subcommand)
+        reject_early_options(context)
         return
     from gumbel_mpnn.data import GeneratedSpec, locate, specs
     from gumbel_mpnn.data.files import search_roots

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
@@ -22,11 +23,8 @@ def demo(
     from gumbel_mpnn.report import run_table
     from gumbel_mpnn.report.demo import demo_figure, run_demo
 
-    monitor = ProgressMonitor()
-    try:
+    with closing(ProgressMonitor()) as monitor:
         runs = run_demo(out / "runs", device=device, monitor=monitor)
-    finally:
-        monitor.close()
     table = run_table(runs)
     write_atomically(out / "demo.md", (table.render("markdown") + "\n").encode())
     demo_figure(runs[0].data, runs, out / "demo.png")

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 NodesOption = Annotated[Path | None, typer.Option("--nodes", help="Own data: CSV file of nodes.")]
 EdgesOption = Annotated[Path | None, typer.Option("--edges", help="Own data: CSV file of edges.")]
-GraphOption = Annotated[Path | None, typer.Option("--graph", help="Own data: .npz or .graphml file, not CSV.")]
+GraphOption = Annotated[Path | None, typer.Option("--graph", help="Own data: .npz or .graphml file instead of CSV.")]
 LabelOption = Annotated[
     str | None,
-    typer.Option("--label", help="Own data: name of the label column; not for graphs saved by rewire."),
+    typer.Option("--label", help="Own data: name of the label column; not needed for saved graphs."),
 ]
 FeaturesOption = Annotated[
     str | None, typer.Option("--features", help="Own data: names of the feature columns, separated by commas.")

@@ -14,7 +14,7 @@ from gumbel_mpnn.cli.common import (
     in_one_sentence,
     note,
     preset_in_place,
-    reject_early_format,
+    reject_early_options,
 )
 
 app = typer.Typer(help="List the presets of the package.", invoke_without_command=True)
@@ -25,7 +25,7 @@ app = typer.Typer(help="List the presets of the package.", invoke_without_comman
 def presets(context: typer.Context, format: FormatOption = OutputFormat.text) -> None:
     """List all presets."""
     if context.invoked_subcommand is not None:
-        reject_early_format(format, context.invoked_subcommand)
+        reject_early_options(context)
         return
     from gumbel_mpnn.config.presets import list_presets
     from gumbel_mpnn.report import Table

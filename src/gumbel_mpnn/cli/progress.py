@@ -22,7 +22,7 @@ class ProgressMonitor:
 
     def __init__(self, show_test: bool = True, preface: str = "") -> None:
         self.show_test, self.preface = show_test, preface
-        self.console = Console(stderr=True, highlight=False)
+        self.console = Console(stderr=True, highlight=False, markup=False, emoji=False)
         self.line: LiveLine | StepLine | None = None
         self.done_epochs = self.total_epochs = self.group_epochs = 0
         self.title, self.waited = "", False
@@ -38,18 +38,18 @@ class ProgressMonitor:
         self.close()
         self.title, self.waited = f"{settings.model} on {settings.dataset}", False
         if self.preface:
-            self._say(self.preface)
+            self.say(self.preface)
             self.preface = ""
         missing = replicas - finished
         if not missing:
-            self._say(f"{self.title}: all {replicas} runs were already finished")
+            self.say(f"{self.title}: all {replicas} runs were already finished")
             return
         parts = [f"{self.title}: {missing} runs"]
         if finished:
             parts.append(f"{finished} more already finished")
         if groups:
             parts.append(f"{groups} group{'s' if groups > 1 else ''}, about {_size(bytes_needed)} of memory")
-        self._say(", ".join(parts))
+        self.say(", ".join(parts))
         self.done_epochs = self.group_epochs = 0
         self.total_epochs = groups * settings.train.epochs
         self.started = time.monotonic()
@@ -82,14 +82,14 @@ class ProgressMonitor:
     def wait(self) -> None:
         """Report, once, that another process trains the remaining runs."""
         if not self.waited:
-            self._say(f"{self.title}: waiting for another process that trains the remaining runs")
+            self.say(f"{self.title}: waiting for another process that trains the remaining runs")
             self.waited = True
 
     def end(self, run: Run) -> None:
         """Show the results of a setting."""
         self.close()
         test = f"test {run.test}, " if self.show_test else ""
-        self._say(f"{self.title}: {test}val {100 * run.val.mean:.2f}, {run.seconds:.1f} s of training")
+        self.say(f"{self.title}: {test}val {100 * run.val.mean:.2f}, {run.seconds:.1f} s of training")
 
     def close(self) -> None:
         """Remove the live line."""
@@ -97,7 +97,8 @@ class ProgressMonitor:
             self.line.close()
             self.line = None
 
-    def _say(self, message: str) -> None:
+    def say(self, message: str) -> None:
+        """Print a message, above the live line if there is one."""
         self.console.print(message, soft_wrap=True)
 
 

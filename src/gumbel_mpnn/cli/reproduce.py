@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
@@ -17,7 +18,6 @@ from gumbel_mpnn.cli.common import (
     RunsOption,
     emit,
     in_one_sentence,
-    note,
     parse_range,
 )
 
@@ -64,13 +64,7 @@ def reproduce(
     if name == "all" and format is not OutputFormat.text:
         raise UserError("all writes each table to a page: leave out --format")
     searches = name in paper.experiments and paper.experiments[name].searches
-    monitor = ProgressMonitor(show_test=not searches)
-
-    def show(message: str) -> None:
-        monitor.close()
-        note(message)
-
-    try:
+    with closing(ProgressMonitor(show_test=not searches)) as monitor:
         done = paper.reproduce(
             name,
             only=only,
@@ -85,10 +79,8 @@ def reproduce(
             workers=workers,
             out=out,
             monitor=monitor,
-            note=show,
+            note=monitor.say,
         )
-    finally:
-        monitor.close()
     if name == "all":
         typer.echo(f"{len(done.pages)} tables are in {done.pages[0].parent}")
     else:

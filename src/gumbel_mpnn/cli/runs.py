@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gumbel_mpnn._util.errors import UserError
-from gumbel_mpnn.cli.common import FormatOption, OutputFormat, RunsOption, emit, in_one_sentence, note
+from gumbel_mpnn.cli.common import (
+    FormatOption,
+    OutputFormat,
+    RunsOption,
+    emit,
+    in_one_sentence,
+    note,
+    reject_early_options,
+)
 from gumbel_mpnn.cli.finished_runs import open_index
 
 if TYPE_CHECKING:
@@ -41,7 +49,7 @@ def runs(
 ) -> None:
     """List finished runs, with one row for each setting."""
     if context.invoked_subcommand is not None:
-        _reject_early_options(context, context.invoked_subcommand)
+        reject_early_options(context)
         return
     from gumbel_mpnn.report import Table
 
@@ -174,11 +182,3 @@ def _filters(dataset: str | None, model: str | None, experiment: str | None, whe
     named = {"dataset": dataset, "model": model, "experiment": experiment}
     chosen = [one for column, names in named.items() for one in Filter.named(column, names)]
     return chosen + [Filter.parse(condition) for condition in where or ()]
-
-
-def _reject_early_options(context: typer.Context, subcommand: str) -> None:
-    """Raise a `UserError` for options before the subcommand, where they would have no effect."""
-    for name in context.params:
-        source = context.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
-            raise UserError(f"write --{name} after {subcommand!r}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -79,11 +80,8 @@ def train(
         overrides=overrides or (),
         root=data_root,
     )
-    monitor = ProgressMonitor(preface=_what_was_read(spec))
-    try:
+    with closing(ProgressMonitor(preface=_what_was_read(spec))) as monitor:
         run = fit_spec(spec, Place(runs, experiment, device, monitor=monitor, models=predictions is not None))
-    finally:
-        monitor.close()
     if predictions is not None:
         _write_predictions(run, predictions)
         note(f"predictions of {run.data.num_nodes} nodes are in {predictions}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -70,11 +71,8 @@ def tune(
         preset=None if preset == "none" else preset,
         root=data_root,
     )
-    monitor = ProgressMonitor(show_test=False)
-    try:
+    with closing(ProgressMonitor(show_test=False)) as monitor:
         found = search(spec, tables, trials=trials, seed=seed, place=Place(runs, device=device, monitor=monitor))
-    finally:
-        monitor.close()
     rows = [[*_figures(trial), *map(_cell, trial.chosen.values())] for trial in found]
     chosen, headings = list(choices(tables)), {"val": "val %", "n": "runs"}
     emit(Table(["val", "std", "n", *chosen], rows, headings=headings, exact=chosen), format)

@@ -28,16 +28,11 @@ class Ablation(Experiment):
     name = "ablation"
     title = "Gumbel-MPNN with and without its regularizer"
     headings: Mapping[str, str] = {
-        "dataset": "data set",
         "weight": "its weight",
         "without": "without %",
         "without_stderr": "std error",
         "test": "with %",
-        "stderr": "std error",
-        "n": "runs",
         "difference": "with − without",
-        "low": "95 % from",
-        "high": "to",
         "p": "corrected p",
         "paper_without": "paper without %",
         "paper_with": "paper with %",

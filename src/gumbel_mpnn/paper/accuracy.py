@@ -39,18 +39,11 @@ class Accuracy(Experiment):
     name = "accuracy"
     title = "Test accuracy of seven models on twelve data sets"
     headings: Mapping[str, str] = {
-        "dataset": "data set",
-        "test": "test %",
-        "stderr": "std error",
-        "n": "runs",
-        "val": "val %",
         "tried": "settings tried",
         "paper": "paper %",
         "paper_pm": "paper ±",
         "to_paper": "ours − paper",
         "difference": "ours − GCN",
-        "low": "95 % from",
-        "high": "to",
         "p": "corrected p",
         "top": "against the best",
         "baseline": "best baseline",

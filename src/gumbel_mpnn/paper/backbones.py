@@ -30,11 +30,6 @@ class Backbones(Experiment):
     name = "backbones"
     title = "Plain models"
     headings: Mapping[str, str] = {
-        "dataset": "data set",
-        "test": "test %",
-        "stderr": "std error",
-        "n": "runs",
-        "val": "val %",
         "paper": "paper %",
         "paper_pm": "paper ±",
         "difference": "ours − paper",

@@ -23,13 +23,8 @@ class Bottleneck(Experiment):
     name = "bottleneck"
     title = "Labels beyond a bottleneck"
     headings: Mapping[str, str] = {
-        "varied": "varied",
         "nodes": "nodes a side",
-        "layers": "layers",
         "hidden": "width",
-        "test": "test %",
-        "stderr": "std error",
-        "n": "runs",
     }
     charts = tuple(
         Chart(

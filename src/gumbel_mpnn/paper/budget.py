@@ -36,7 +36,6 @@ class Budget(Experiment):
     name = "budget"
     title = "One budget for every model: settings tried, and what validation chose"
     headings: Mapping[str, str] = {
-        "dataset": "data set",
         "tried": "settings tried",
         "diverged": "of these diverged",
         "start": "start's val %",
@@ -45,7 +44,6 @@ class Budget(Experiment):
         "gain": "best draw − start",
         "gain_stderr": "std error",
         "n": "runs of each",
-        "chosen": "chosen",
     }
     searches = True
 

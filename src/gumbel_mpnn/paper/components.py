@@ -40,14 +40,8 @@ class Components(Experiment):
 
     name = "components"
     headings: Mapping[str, str] = {
-        "dataset": "data set",
         "components": "neighborhoods per class",
-        "test": "test %",
-        "stderr": "std error",
-        "n": "runs",
         "difference": "Gumbel-MPNN − this GCN",
-        "low": "95 % from",
-        "high": "to",
         "verdict": "Gumbel-MPNN is",
     }
 

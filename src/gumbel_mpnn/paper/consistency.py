@@ -26,7 +26,6 @@ class Consistency(Experiment):
     name = "consistency"
     title = "Neighborhoods within a class before and after rewiring"
     headings: Mapping[str, str] = {
-        "dataset": "data set",
         "std": "std per class",
         "fewest": "fewest by a seed",
         "most": "most by a seed",

@@ -38,16 +38,10 @@ class DecompositionTable(Experiment):
     name = "decomposition"
     title = "Models trained on the components of classes"
     headings: Mapping[str, str] = {
-        "dataset": "data set",
         "labels": "trained on",
         "outputs": "labels",
-        "test": "test %",
-        "val": "val %",
         "difference": "difference to classes",
-        "low": "95 % from",
-        "high": "to",
         "p": "corrected p",
-        "n": "runs",
     }
 
     def plan(self) -> list[Job]:

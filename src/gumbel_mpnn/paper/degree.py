@@ -29,14 +29,11 @@ class DegreeGoal(Experiment):
     name = "degree"
     title = "Learning a mean degree that is higher by five"
     headings: Mapping[str, str] = {
-        "dataset": "data set",
         "degree_min": "min degree",
         "degree_mean": "mean degree",
         "degree_max": "max degree",
         "goal": "goal for the mean",
         "best_epoch": "epoch that validation chose",
-        "test": "test %",
-        "n": "runs",
     }
     from_models = "degree"
 

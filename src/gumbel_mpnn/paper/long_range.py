@@ -23,10 +23,6 @@ class LongRange(Experiment):
     name = "long-range"
     headings: Mapping[str, str] = {
         "dataset": "task",
-        "layers": "layers",
-        "test": "test %",
-        "stderr": "std error",
-        "n": "runs",
         "chance": "chance %",
         "paper": "paper %",
         "to_paper": "ours − paper",

@@ -55,7 +55,6 @@ class MeasuresTable(Analysis):
     name = "measures"
     title = "Measures of the data sets"
     headings: Mapping[str, str] = {
-        "dataset": "data set",
         **{name: MEASURES[name].heading for name in TOLERANCE},
         "apart": "apart in",
     }

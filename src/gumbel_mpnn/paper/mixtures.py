@@ -32,7 +32,6 @@ class MixturesTable(Analysis):
     name = "mixtures"
     title = "Classes as mixtures of neighborhoods"
     headings: Mapping[str, str] = {
-        "dataset": "data set",
         "fewest": "fewest by a seed",
         "most": "most by a seed",
         "per_class": "components per class",

@@ -23,13 +23,9 @@ class Noise(Experiment):
     name = "noise"
     title = "Edge noise at test time"
     headings: Mapping[str, str] = {
-        "dataset": "data set",
         "edges": "noise edges",
-        "test": "test %",
-        "stderr": "std error",
         "kept": "% kept",
         "kept_stderr": "std error",
-        "n": "runs",
     }
     from_models = f"noise-{'-'.join(map(str, COUNTS))}"
     charts = tuple(

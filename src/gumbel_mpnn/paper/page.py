@@ -14,6 +14,17 @@ from gumbel_mpnn.report.chart import Chart
 from gumbel_mpnn.report.grid import Grid
 from gumbel_mpnn.runs import Run
 
+COMMON_HEADINGS: Mapping[str, str] = {
+    "dataset": "data set",
+    "test": "test %",
+    "stderr": "std error",
+    "n": "runs",
+    "val": "val %",
+    "low": "95 % from",
+    "high": "to",
+}
+"""Headings of columns that many tables have."""
+
 
 class Page:
     """A table of rows with a title."""
@@ -21,12 +32,16 @@ class Page:
     name: str
     title: str
     headings: Mapping[str, str]
-    """Headings of the columns."""
+    """Headings of its own columns, which extend `COMMON_HEADINGS`."""
     charts: tuple[Chart, ...] = ()
     """Panels of the figure."""
     grid: Grid | None = None
     digits: int = 2
     """Number of decimals."""
+
+    def all_headings(self) -> dict[str, str]:
+        """Return the headings of all columns."""
+        return {**COMMON_HEADINGS, **self.headings}
 
     def numbers(self) -> list[PaperNumber]:
         """Return the published numbers to which the rows correspond."""

@@ -166,7 +166,7 @@ def _reproduce_all(request: Request, folder: Path, monitor: Monitor | None, note
 
 def _write(done: Reproduction, path: Path, note: Note) -> Path:
     page, *others = done.write(path)
-    note(f"the page is in {page}, beside it {', '.join(other.name for other in others)}")
+    note(f"the page is in {page}; next to it: {', '.join(other.name for other in others)}")
     return page
 
 

@@ -60,7 +60,7 @@ class Reproduction:
         return Table(
             list(self.rows[0]) if self.rows else [],
             [list(row.values()) for row in self.rows],
-            self.page.headings,
+            self.page.all_headings(),
             digits=self.page.digits,
             words={MODEL_COLUMN: MODEL_NAMES},
         )
@@ -91,7 +91,7 @@ class Reproduction:
         if figure:
             parts.append(f"![{self.page.title}]({figure})")
         if self.page.grid is not None and self.rows:
-            grid = grid_table(self.page.grid, self.rows, self.page.headings)
+            grid = grid_table(self.page.grid, self.rows, self.page.all_headings())
             parts += [self.page.grid.caption, grid.render("markdown")]
         parts += [self.table().render("markdown"), self.remarks]
         notes = resources.files(__package__) / "notes" / f"{self.page.name}.md"

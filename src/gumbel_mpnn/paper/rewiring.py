@@ -19,14 +19,8 @@ class Rewiring(Experiment):
     name = "rewiring"
     title = "Gumbel-MPNN against its backbone"
     headings: Mapping[str, str] = {
-        "dataset": "data set",
         "backbone": "GCN %",
         "test": "Gumbel-MPNN %",
-        "stderr": "std error",
-        "n": "runs",
-        "difference": "difference",
-        "low": "95 % from",
-        "high": "to",
         "p": "corrected p",
         "paper": "paper's Gumbel-MPNN %",
     }

@@ -25,9 +25,6 @@ class Spectra(Experiment):
     name = "spectra"
     title = "Spectral gap and effective resistance before and after rewiring"
     headings: Mapping[str, str] = {
-        "dataset": "data set",
-        "edges": "edges",
-        "components": "components",
         "nodes": "nodes of the largest",
         "gap": "its spectral gap",
         "joined": f"of {PAIRS} pairs joined",

@@ -33,7 +33,6 @@ class SummaryTable(Page):
         "dataset": "data set or task",
         "paper_pm": "paper ±",
         "pm": "ours ±",
-        "n": "runs",
         "difference": "ours − paper",
     }
 

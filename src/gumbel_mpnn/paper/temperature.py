@@ -23,12 +23,7 @@ class Temperature(Experiment):
     name = "temperature"
     title = "The temperature of the sampled graph"
     headings: Mapping[str, str] = {
-        "dataset": "data set",
         "constant": "τ",
-        "test": "test %",
-        "stderr": "std error",
-        "n": "runs",
-        "val": "val %",
         "paper": "paper %",
     }
     charts = tuple(

@@ -74,6 +74,7 @@ def refused(command, tmp_path):
         ("presets show cora gcn --preset tund", "there is no family of presets called 'tund': did you mean 'tuned'?"),
         ("presets show texas gcn", "there is no data set with a preset 'tuned' for 'gcn' called 'texas'"),
         ("presets --format json show cora gcn", "write --format after 'show'"),
+        ("data --data-root elsewhere show cora", "write --data-root after 'show'"),
         ("train cora --splits 0-99999999999", "the range '0-99999999999' has more than 10000 numbers"),
         ("train cora --label x --features y", "--label and --features apply to own data only, not to a named data set"),
         ("reproduce backbons", "there is no table called 'backbons': did you mean 'backbones'?"),

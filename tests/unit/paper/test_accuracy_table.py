@@ -134,7 +134,7 @@ class TestRows:
 class TestPage:
     def test_the_best_is_bold_in_the_grid(self, run):
         rows = TestRows().collect(run, gcn=0.0, sage=0.02)
-        table = grid_table(Accuracy().grid, list(rows.values()), Accuracy().headings)
+        table = grid_table(Accuracy().grid, list(rows.values()), Accuracy().all_headings())
         assert (table.columns, table.headings["dataset"]) == (["dataset", "gcn", "sage"], "data set")
         assert table.rows == [["cora", "53.50 ± 0.87", "**55.50** ± 0.87"]]
 

@@ -34,7 +34,7 @@ def test_ids_for_programs(form):
 
 
 def test_the_columns_of_a_grid():
-    table = grid_table(Accuracy().grid, ROWS, Accuracy().headings)
+    table = grid_table(Accuracy().grid, ROWS, Accuracy().all_headings())
     assert table.render("markdown").splitlines()[0] == "| data set | Gumbel-MPNN | GraphSAGE |"
 
 

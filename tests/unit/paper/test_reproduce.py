@@ -73,7 +73,7 @@ def test_rows_runs_and_page(capfd):
     assert (row["model"], row["nodes"], row["n"]) == ("gcn", 10, 1)
     assert [run.n for run in done.runs] == [1]
     assert done.pages == (Path("pages/b.md"),)
-    assert messages == ["the page is in pages/b.md, beside it b.csv, b.png, b.pdf"]
+    assert messages == ["the page is in pages/b.md; next to it: b.csv, b.png, b.pdf"]
     assert "gumbel-mpnn reproduce bottleneck --only bottleneck-10,gcn --splits 0" in Path("pages/b.md").read_text()
     assert capfd.readouterr() == ("", "")
 

@@ -48,10 +48,10 @@ class TestNumbers:
 
     @pytest.mark.parametrize("page", [page for page in PAGES if hasattr(page, "numbers")], ids=lambda page: page.name)
     def test_the_columns_are_those_of_the_page(self, page):
-        columns = {*page.headings, "model", "graph", "source", "labels", "clusters", "components"}
+        columns = {*page.all_headings(), "model", "layers", "graph", "source", "labels", "clusters", "components"}
         for number in page.numbers():
             assert {*number.row, number.column} <= columns
-            assert not number.error_column or number.error_column in page.headings
+            assert not number.error_column or number.error_column in page.all_headings()
 
     def test_values_and_errors_as_printed(self):
         (number,) = [
