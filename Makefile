@@ -29,7 +29,7 @@ bench: $(VENV)/.dev-installed
 		$(BIN)/python benchmarks/$$name.py || exit 1; done
 
 bench-gpu: $(VENV)/.dev-installed
-	for name in step_gpu scale_gpu replicas_gpu workers_gpu page; do \
+	for name in step_gpu scale_gpu replicas_gpu workers_gpu fused_gpu page; do \
 		$(BIN)/python benchmarks/$$name.py || exit 1; done
 
 clean:

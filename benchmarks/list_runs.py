@@ -21,7 +21,7 @@ from pathlib import Path
 import harness  # before torch: it sets how threads wait
 
 # isort: split
-from gumbel_mpnn.runs import make_settings
+from gumbel_mpnn.runs import RunSpec
 from gumbel_mpnn.runs.query import Record, find_records
 from gumbel_mpnn.runs.query.filters import Filter
 from gumbel_mpnn.runs.query.index import RunIndex
@@ -36,7 +36,7 @@ def make_store(root: Path, runs: int) -> None:
     blank = Record("", "0" * 64, {}, 0, 0, "accuracy", 0.0, 0.0, 1, 500, 1.0, {"device": "cpu"})
     for setting in range(runs // (SPLITS * SEEDS)):
         dataset, model = DATASETS[setting % len(DATASETS)], MODELS[setting // len(DATASETS) % len(MODELS)]
-        settings = make_settings(dataset, model, overrides=[f"train.lr={0.001 + setting * 1e-6}"])
+        settings = RunSpec.of(dataset, model, overrides=[f"train.lr={0.001 + setting * 1e-6}"]).settings
         fingerprint = settings.fingerprint("")
         folder = root / "benchmark" / dataset / model / fingerprint
         values = {**blank.to_dict(), "fingerprint": fingerprint, "settings": settings.to_dict()}

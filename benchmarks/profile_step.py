@@ -17,7 +17,7 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 from gumbel_mpnn.config import Replica
-from gumbel_mpnn.runs import DataReader, make_settings
+from gumbel_mpnn.runs import DataReader, RunSpec
 from gumbel_mpnn.training import Task, prepare
 from gumbel_mpnn.training.precision import matmul_precision
 from gumbel_mpnn.training.trainer import Trainer
@@ -30,7 +30,7 @@ SHOWN = 20
 def trainer_of(dataset: str, model: str, runs: int, device: torch.device, toy: bool) -> Trainer:
     """The first runs of a tuned model."""
     source = generated(60, 120, 30, 4, 2) if toy else dataset
-    settings = make_settings(source, model)
+    settings = RunSpec.of(source, model).settings
     data, _ = DataReader().read(source, settings.data, None, None)
     task = Task.of(prepare(data, settings), settings.data, device, candidates=settings.rewiring is not None)
     splits = data.train_mask.shape[1]

@@ -25,7 +25,7 @@ from torch_geometric.data import Data
 import gumbel_mpnn as gm
 import peers
 from gumbel_mpnn.config import Replica
-from gumbel_mpnn.runs import make_settings
+from gumbel_mpnn.runs import RunSpec
 from gumbel_mpnn.training import Task, roc_auc
 from gumbel_mpnn.training.replay import Replay
 from gumbel_mpnn.training.trainer import Trainer
@@ -74,7 +74,7 @@ def ours(data: Data, model: str, width: int, replicas: list[Replica]) -> Epoch:
     chosen = [f"model.hidden_channels={width}", f"model.num_layers={LAYERS}", f"model.dropout={peers.DROPOUT}"]
     if model == "gumbel-mpnn":
         chosen += [f"rewiring.channels={CHANNELS}", "rewiring.scorer=bilinear"]
-    settings = make_settings(data, model, preset=None, overrides=chosen)
+    settings = RunSpec.of(data, model, preset=None, overrides=chosen).settings
     task = Task.of(data, settings.data, data.x.device, candidates=settings.rewiring is not None)
     trainer = Trainer(task, settings, replicas)
 

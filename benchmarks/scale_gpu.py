@@ -19,7 +19,7 @@ import torch
 
 import power_law
 from gumbel_mpnn.config import Replica
-from gumbel_mpnn.runs import make_settings
+from gumbel_mpnn.runs import RunSpec
 from gumbel_mpnn.training import Task
 from gumbel_mpnn.training.trainer import Trainer
 
@@ -37,7 +37,7 @@ def measure(arcs: int, width: int, rounds: int, device: torch.device) -> dict[st
     largest = power_law.largest_degree(data.edge_index)
     generated = harness.now(device)
     stack = [f"model.hidden_channels={width}", f"model.num_layers={LAYERS}", f"rewiring.channels={width}"]
-    settings = make_settings(data, "gumbel-mpnn", preset=None, overrides=[*stack, "train.tf32=false"])
+    settings = RunSpec.of(data, "gumbel-mpnn", preset=None, overrides=[*stack, "train.tf32=false"]).settings
     task = Task.of(data, settings.data, device)
     num_arcs = task.graph.num_arcs
     laid_out = harness.now(device)

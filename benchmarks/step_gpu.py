@@ -24,7 +24,7 @@ import cost
 import peers
 import power_law
 from gumbel_mpnn.config import Replica
-from gumbel_mpnn.runs import make_settings
+from gumbel_mpnn.runs import RunSpec
 from gumbel_mpnn.training import Task
 from gumbel_mpnn.training.trainer import Trainer
 
@@ -56,7 +56,7 @@ def ours(data: Data, size: cost.Sizes, model: str, *overrides: str, tf32: bool =
     chosen += [f"model.dropout={peers.DROPOUT}", f"train.tf32={str(tf32).lower()}"]
     if model == "gumbel-mpnn":
         chosen += [f"rewiring.channels={size.channels}", "rewiring.scorer=bilinear"]
-    settings = make_settings(data, model, preset=None, overrides=[*chosen, *overrides])
+    settings = RunSpec.of(data, model, preset=None, overrides=[*chosen, *overrides]).settings
     if settings.rewiring is None:
         data = data.clone()
         data.edge_index = peers.all_pairs(data)[0]

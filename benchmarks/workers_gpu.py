@@ -25,7 +25,7 @@ import harness  # before torch: it says how torch's threads wait
 import torch
 
 from gumbel_mpnn.config import Replica
-from gumbel_mpnn.runs import make_settings
+from gumbel_mpnn.runs import RunSpec
 from gumbel_mpnn.training import Task
 from gumbel_mpnn.training.trainer import Trainer
 from replicas_gpu import SPLITS, WARM_UP, generated
@@ -65,7 +65,7 @@ def work(kind: Kind, device: torch.device, pipe: Connection) -> None:
     torch.set_num_threads(1)
     data = generated(kind.nodes, kind.edges, kind.features, kind.words, 5).to(device)
     chosen = [f"model.hidden_channels={kind.width}", f"model.num_layers={kind.layers}", f"model.norm={kind.norm}"]
-    settings = make_settings(data, kind.model, preset=None, overrides=[*chosen, "model.residual=true"])
+    settings = RunSpec.of(data, kind.model, preset=None, overrides=[*chosen, "model.residual=true"]).settings
     task = Task.of(data, settings.data, device, candidates=settings.rewiring is not None)
     trainer = Trainer(task, settings, [Replica(k % SPLITS, k // SPLITS) for k in range(kind.runs)])
 

@@ -112,6 +112,12 @@ def test_candidates_against_scikit_learn(run_toy):
     assert names(rows) == ["scikit-learn, brute force", "Local", "Global, 2 |E| pairs", "TwoHop"]
 
 
+def test_fused_layers(run_toy):
+    _, *rows = run_toy("fused_gpu.py")
+    parts = [f"{part}, toy, {who}" for part in ("activate", "linear_sum") for who in ("ours", "torch", "torch.compile")]
+    assert names(rows) == parts
+
+
 def test_starting_the_command(run_toy):
     title, *rows = run_toy("start_up.py")
     assert title == "start_up: graph generated"
