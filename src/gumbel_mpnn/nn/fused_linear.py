@@ -36,12 +36,9 @@ def linear_sum(terms: Sequence[tuple[Inputs, Tensor]], start: Tensor | None = No
         assert start is not None
         return start
     weights = [weight for _, weight in dense]
+    if torch.is_autocast_enabled(weights[0].device.type):
+        return _low_precision_sum([x for x, _ in dense], weights, start)
     xs = [x.expand(len(weight), -1, -1) for x, weight in dense]
-    if torch.is_autocast_enabled(xs[0].device.type):
-        out = xs[0] @ weights[0]
-        for x, weight in zip(xs[1:], weights[1:], strict=True):
-            out = torch.baddbmm(out, x, weight)
-        return out if start is None else start + out
     kernels = gpu_kernels(xs[0].device, "linear")
     plain = all(tensor.dtype == torch.float32 for tensor in (*xs, *weights))
     narrow = kernels if kernels is not None and plain and kernels.is_narrow(weights) else None
@@ -49,6 +46,17 @@ def linear_sum(terms: Sequence[tuple[Inputs, Tensor]], start: Tensor | None = No
         return torch.bmm(xs[0], weights[0])
     total: Tensor = _LinearSum.apply(narrow, start, *xs, *weights)  # type: ignore[no-untyped-call]
     return total
+
+
+def _low_precision_sum(xs: list[Tensor], weights: list[Tensor], start: Tensor | None) -> Tensor:
+    """Σ x W + start under autocast, as one product: sums are accumulated in 32 bits and rounded to 16 bits once."""
+    dtype = torch.get_autocast_dtype(weights[0].device.type)
+    xs = [x.to(dtype) if x.dtype == torch.float32 else x for x in xs]  # before they are copied side by side
+    xs = [x.expand(len(weight), -1, -1) for x, weight in zip(xs, weights, strict=True)]
+    x, weight = (xs[0], weights[0]) if len(xs) == 1 else (torch.cat(xs, -1), torch.cat(weights, 1))
+    if start is not None and start.dtype == dtype:
+        return torch.baddbmm(start, x, weight)
+    return x @ weight if start is None else start + x @ weight
 
 
 def _times_sparse(x: SparseFeatures, weight: Tensor) -> Tensor:
