@@ -91,6 +91,6 @@ def _learned(run: Run) -> Row:
 
 def _describe(graph: Data) -> Row:
     """All labels are looked at, those of test nodes too: this measures a graph and trains nothing."""
-    found = decompose(graph, seeds=SEEDS, keep=True)
+    found = decompose(graph, seeds=SEEDS, cache=True)
     fewest, most = found.spread
     return {"std": std_per_class(graph), "clusters": found.total, "fewest": fewest, "most": most}
