@@ -120,15 +120,15 @@ def test_memory_stays_below_arcs_times_width():
 
 def test_streams_on_the_device_go_on_from_their_state():
     rng = ReplicaRNG([3, 5], "train", "cuda")
-    rng.keep((100,), 0.5)
+    rng.bernoulli((100,), 0.5)
     state = rng.get_state()
-    first, _ = rng.keep((100,), 0.5)
+    first, _ = rng.bernoulli((100,), 0.5)
     rng.set_state(state)
-    again, _ = rng.keep((100,), 0.5)
+    again, _ = rng.bernoulli((100,), 0.5)
     assert first.device.type == "cuda"
     assert torch.equal(first, again)
-    alone, _ = ReplicaRNG([5], "train", "cuda").keep((100,), 0.5)
-    assert torch.equal(ReplicaRNG([3, 5], "train", "cuda").keep((100,), 0.5)[0][1:], alone)
+    alone, _ = ReplicaRNG([5], "train", "cuda").bernoulli((100,), 0.5)
+    assert torch.equal(ReplicaRNG([3, 5], "train", "cuda").bernoulli((100,), 0.5)[0][1:], alone)
 
 
 @each_kind

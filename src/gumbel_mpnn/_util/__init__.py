@@ -1,1 +1,1 @@
-"""What has no word of graphs in it: errors, files, locks, caches, compiled functions."""
+"""Helpers that know nothing of graphs: errors, files, locks, caches, compiled functions."""

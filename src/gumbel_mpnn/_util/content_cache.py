@@ -1,4 +1,4 @@
-"""Arrays kept on disk under the content they were made from, so that nothing slow is done twice."""
+"""An on-disk cache of arrays, keyed by a digest of the inputs they were computed from."""
 
 from __future__ import annotations
 
@@ -21,34 +21,34 @@ if TYPE_CHECKING:
 Arrays = Mapping[str, NDArray[Any]]
 
 SWITCH = "GUMBEL_MPNN_CACHE"
-"""Environment variable that switches the cache off: `off`, `no`, `false` or `0`."""
+"""Environment variable that disables the cache: `off`, `no`, `false` or `0`."""
 MOST_BYTES = 2**30
-"""What a folder may hold; the files that were not used for longest go first."""
+"""Maximum size of a cache folder; the least recently used files are deleted first."""
 
 
 def place(kind: str, digest: str) -> Path | None:
-    """The file in the user's cache folder for arrays of this kind and content; None where nothing is kept."""
+    """Path in the user's cache folder for arrays of this kind and digest; None if the cache is disabled."""
     if os.environ.get(SWITCH, "").lower() in ("off", "no", "false", "0"):
         return None
     try:
         return cache_root() / kind / f"{digest[:32]}.npz"
-    except RuntimeError:  # nobody has told the user's home
+    except RuntimeError:  # the home folder of the user is unknown
         return None
 
 
 def read(path: Path) -> Arrays | None:
-    """The arrays as `write` wrote them, or None where there are none or the file is damaged."""
+    """Read arrays stored by `write`; None if the file is missing or damaged."""
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = dict(file)
         os.utime(path)
-    except Exception:  # there are as many kinds as places where a damaged file can fail
+    except Exception:  # a damaged file can fail in many ways
         return None
     return arrays
 
 
 def write(path: Path, arrays: Arrays) -> None:
-    """Keep the arrays, and the folder within its bounds; a cache that cannot be written to is no error."""
+    """Store arrays and trim the folder to `MOST_BYTES`; a cache that cannot be written is not an error."""
     content = io.BytesIO()
     np.savez(content, **arrays)  # type: ignore[arg-type]
     try:
@@ -69,8 +69,8 @@ def _trim(folder: Path) -> None:
 
 
 def add_tensor(digest: _Hash, name: str, value: Tensor) -> None:
-    """Let `digest` depend on the name, type, shape and content of a tensor, not on how it lies in memory."""
+    """Update `digest` with the name, dtype, shape and content of a tensor, independent of its memory layout."""
     digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
     plain = value.detach().cpu()
     plain = plain if plain.layout is torch.strided else plain.to_dense()
-    digest.update(plain.contiguous().flatten().view(torch.uint8).numpy().data)  # numpy knows no bfloat16
+    digest.update(plain.contiguous().flatten().view(torch.uint8).numpy().data)  # numpy has no bfloat16

@@ -1,4 +1,4 @@
-"""Errors a person can cause, each one sentence that says what was wrong, where, and what to do."""
+"""Errors caused by the user; each message is one sentence that says what is wrong, where, and what to do."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Any
 
 
 class UserError(ValueError):
-    """A mistake in what the user gave; the message is complete on its own, no traceback is needed."""
+    """Invalid input by the user; the message is complete without a traceback."""
 
 
 class UnknownNameError(UserError):
-    """A name that nothing answers to."""
+    """An unknown name, for example of a model or an option."""
 
 
 class DivergedError(UserError):
-    """Training whose numbers went out of all bounds, mostly by its learning rate; `runs` names those that did."""
+    """Training diverged, usually because of the learning rate; `runs` names the runs that did."""
 
     def __init__(self, message: str, runs: Iterable[str] = ()) -> None:
         super().__init__(message)
@@ -26,19 +26,19 @@ class DivergedError(UserError):
 
 
 class DataError(UserError):
-    """A graph, file or split that cannot be used as it is."""
+    """An invalid graph, file or split."""
 
 
 class MissingDataError(DataError):
-    """Files of a data set that lie nowhere we looked and could not be downloaded."""
+    """Files of a data set that were not found and could not be downloaded."""
 
 
 class DataWarning(UserWarning):
-    """Something of a person's data that was taken otherwise than they may think; one sentence."""
+    """The user's data is interpreted in a way that the user may not expect."""
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A closing half-sentence with the nearest known names, or all of them when none is near."""
+    """End of an error message: the closest known names, or all of them if none is close."""
     known = sorted(known)
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
     if near:
@@ -47,19 +47,19 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UnknownNameError:
-    """The error for a `kind` called `name` that does not exist."""
+    """Error for a `kind` called `name` that does not exist."""
     return UnknownNameError(f"there is no {kind} called {name!r}: {did_you_mean(name, known)}")
 
 
 def check_whole(**arguments: object) -> None:
-    """Raise a `UserError` that names the first argument that is no whole number."""
+    """Raise a `UserError` that names the first argument that is not an integer."""
     for name, value in arguments.items():
         if not isinstance(value, Integral) or isinstance(value, bool):
             raise UserError(f"{name} must be a whole number, but is {value!r}")
 
 
 def whole_numbers(name: str, values: Any) -> list[int]:
-    """The `values` as a list, or a `UserError` unless they are several whole numbers."""
+    """Convert `values` to a list of integers; raise a `UserError` if they are anything else."""
     try:
         return [index(value) for value in values]
     except TypeError:
@@ -67,7 +67,7 @@ def whole_numbers(name: str, values: Any) -> list[int]:
 
 
 def check_at_least(least: int, **arguments: int) -> None:
-    """Raise a `UserError` that names the first argument that is no whole number or below `least`."""
+    """Raise a `UserError` that names the first argument that is not an integer or is below `least`."""
     check_whole(**arguments)
     for name, value in arguments.items():
         if value < least:
@@ -75,7 +75,7 @@ def check_at_least(least: int, **arguments: int) -> None:
 
 
 def check_between(low: float, high: float, **arguments: float) -> None:
-    """Raise a `UserError` that names the first argument that is no number from `low` to `high`."""
+    """Raise a `UserError` that names the first argument that is not a number from `low` to `high`."""
     for name, value in arguments.items():
         if not isinstance(value, Real) or isinstance(value, bool) or not low <= value <= high:
             raise UserError(f"{name} must lie between {low} and {high}, but is {value!r}")

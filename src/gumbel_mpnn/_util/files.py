@@ -1,4 +1,4 @@
-"""Files that are there with all their content or not at all."""
+"""Atomic writes, and the paths of files and folders."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file so that it is there with all its content or not at all, even after a power cut."""
+    """Write a file atomically: it exists with all of its content or not at all, even after a power failure."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, "this is a folder, not a file", str(path))
@@ -31,7 +31,7 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """An `OSError` within names the file or folder that a person knows of, and no temporary one."""
+    """Make every `OSError` raised inside name `path`, which the user knows, and not a temporary file."""
     try:
         yield
     except OSError as error:
@@ -39,11 +39,11 @@ def naming(path: Path) -> Iterator[None]:
 
 
 def suffix_of(path: str | Path) -> str:
-    """The suffix in lower case: `.npz` of `graph.NPZ`."""
+    """Suffix of a path in lower case: `.npz` for `graph.NPZ`."""
     return Path(path).suffix.lower()
 
 
 def cache_root() -> Path:
-    """The user's cache folder, where downloads go."""
+    """Cache folder of the user, which also holds downloads."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "gumbel-mpnn"

@@ -1,8 +1,8 @@
-"""Functions compiled to machine code by numba, kept on disk between runs where there is a folder to write to.
+"""Functions compiled by numba and cached on disk between runs, if there is a writable folder.
 
-A module of compiled functions is imported where it is first used: numba alone takes half a second. What numba keeps
-goes by a function's name and its own file, though the code of the functions that it calls, and the constants that it
-reads, are part of the machine code. So the name tells of every file that they can come from.
+Import modules with compiled functions where they are first used: importing numba takes half a second. Numba's cache
+key is the name of a function and its own file, but the machine code also contains the functions it calls and the
+constants it reads. The name therefore includes a digest of every file that these can come from.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ F = TypeVar("F", bound=Callable[..., object])
 
 
 def compiled(function: F) -> F:
-    """`function` as machine code that lets other threads run meanwhile."""
+    """Compile `function` so that it releases the GIL while it runs."""
     import numba
 
     plain = cast(FunctionType, function)
     try:
         plain.__qualname__ = f"{plain.__name__}_{_digest(plain.__module__)}"
         return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
-    except (OSError, RuntimeError):  # there is no source, or numba found no folder that it may write to
+    except (OSError, RuntimeError):  # no source file, or no folder that numba can write to
         return cast(F, numba.njit(nogil=True, error_model="numpy")(function))
 
 
 @cache
 def _digest(module: str) -> str:
-    """8 hex digits of the source of a module and of those of its package that it imports from, however far."""
+    """Digest (8 hex digits) of a module's source and of all modules of its package that it imports, recursively."""
     imports = re.compile(rf"^from ({module.partition('.')[0]}[\w.]*) import", re.MULTILINE)
     sources, waiting = dict[str, str](), [module]
     while waiting:

@@ -1,7 +1,10 @@
-"""Locks on files that the operating system keeps: they end with the process that holds them, however it ends.
+"""File locks of the operating system, which are released when the process that holds them ends for any reason.
 
-Where there is no `fcntl` (Windows) nothing is locked, and a warning says so: one process at a time may write there.
+Without `fcntl` (Windows) nothing is locked and a warning is issued: only one process at a time may write there.
 """
+
+# Not the package filelock: it creates missing files, some versions truncate the locked file, which holds JSON here, or
+# delete it, and it waits by polling.
 
 from __future__ import annotations
 
@@ -18,20 +21,20 @@ except ImportError:  # pragma: no cover
 
 
 def can_lock() -> bool:
-    """Whether locks hold anybody off here."""
+    """Whether locks work on this platform."""
     return fcntl is not None
 
 
 class FileLock:
-    """An exclusive lock on a file that is there."""
+    """An exclusive lock on an existing file, whose content it does not touch."""
 
     def __init__(self, path: Path) -> None:
         self.handle = os.open(path, os.O_RDWR | getattr(os, "O_CLOEXEC", 0))
 
     def take(self, wait: bool) -> bool:
-        """Whether the lock is ours now; with `wait`, it is when the call returns."""
+        """Try to take the lock and return whether it succeeded; with `wait`, block until it does."""
         if fcntl is None:
-            warnings.warn("files cannot be locked here: let one process at a time work on the runs", stacklevel=2)
+            warnings.warn("files cannot be locked on this platform: run one process at a time", stacklevel=2)
             return True
         try:
             fcntl.flock(self.handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
@@ -40,13 +43,13 @@ class FileLock:
         return True
 
     def release(self) -> None:
-        """Give the lock back; nothing happens the second time."""
+        """Release the lock; a second call has no effect."""
         if self.handle >= 0:
             os.close(self.handle)
             self.handle = -1
 
     def is_of(self, path: Path) -> bool:
-        """Whether the file that was opened still has this name."""
+        """Whether `path` is still the file that was opened."""
         try:
             return os.path.samestat(os.fstat(self.handle), path.stat())
         except FileNotFoundError:
@@ -55,12 +58,12 @@ class FileLock:
 
 @contextmanager
 def alone(path: Path) -> Iterator[None]:
-    """Only one process at a time is within; `path` is a file that is there meanwhile."""
+    """Admit one process at a time; the lock file `path` is created on entry and deleted on exit."""
     while True:
         path.touch()
         try:
             lock = FileLock(path)
-        except FileNotFoundError:  # the one before us took it away just now
+        except FileNotFoundError:  # the previous holder deleted it just now
             continue
         lock.take(wait=True)
         if lock.is_of(path):

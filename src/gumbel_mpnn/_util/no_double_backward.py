@@ -1,4 +1,4 @@
-"""Gradients that are written by hand and have no gradient themselves."""
+"""A guard for hand-written gradients, which cannot be differentiated again."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ R = TypeVar("R")
 
 
 def first_order(backward: Callable[P, R]) -> Callable[P, R]:
-    """The `backward` of an autograd function, which refuses to be differentiated in its turn.
+    """Decorate the `backward` of an autograd function so that second derivatives raise a `UserError`.
 
-    Under torch's own `once_differentiable` some second derivatives come out as zero without a word, because the way to
-    the inputs is cut (`torch.autograd.grad`, `torch.autograd.functional.hessian`).
+    With torch's `once_differentiable`, some second derivatives are silently zero, because the path to the inputs is cut
+    (`torch.autograd.grad`, `torch.autograd.functional.hessian`).
     """
 
     @functools.wraps(backward)

@@ -1,4 +1,4 @@
-"""What is computed once and kept: for tensors that do not change, and of use in training wherever it was made."""
+"""Caches of results computed from tensors, valid in training even if they were computed in inference mode."""
 
 from __future__ import annotations
 
@@ -12,46 +12,51 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 T = TypeVar("T")
 
-
-KEPT = 3
-"""Results that an owner has at a time: models that take turns on a graph look at it in as many ways."""
+MAX_RESULTS = 3
+"""Number of results cached per owner: enough for models that take turns on one graph."""
 
 
 class TensorCache(Generic[T]):
-    """A few results for each owner, kept while it lives and the tensors they were made of stay as they were."""
+    """Cache of a few results per owner, valid while the owner lives and the source tensors are unchanged."""
 
     def __init__(self) -> None:
-        self._kept: WeakIdKeyDictionary = WeakIdKeyDictionary()
+        self._results: WeakIdKeyDictionary = WeakIdKeyDictionary()
 
     def get(self, owner: object, sources: Sequence[Tensor | None], make: Callable[[], T], *facts: Hashable) -> T:
-        """The result of `make` for these sources and facts, made anew where a source was changed in place.
+        """Return the cached result of `make`, recomputed if a source was changed in place.
 
-        Nothing is kept of tensors that need a gradient (each pass has an autograd graph of its own), nor of tensors
-        made in inference mode (they do not tell of changes).
+        Results are not cached if a source requires a gradient (each pass has its own autograd graph) or was created in
+        inference mode (such tensors do not record changes).
+
+        Args:
+            owner: The result is dropped together with this object.
+            sources: Tensors that the result is computed from.
+            make: Computes the result.
+            facts: Other values that the result depends on.
         """
         given = [tensor for tensor in sources if tensor is not None]
         if any(tensor.requires_grad or tensor.is_inference() for tensor in given):
             return make()
         key = (*facts, *(id(tensor) for tensor in sources))
         versions = [tensor._version for tensor in given]
-        kept: dict[Hashable, tuple[list[int], T, list[Tensor]]] = self._kept.setdefault(owner, {})
-        found = kept.pop(key, None)  # the one asked for last is the last to go
+        results: dict[Hashable, tuple[list[int], T, list[Tensor]]] = self._results.setdefault(owner, {})
+        found = results.pop(key, None)  # reinserted below: the least recently used result is first
         if found is None or found[0] != versions:
-            with torch.inference_mode(False):  # what is made in inference mode could not be trained with
-                # The sources are held, so that no other tensor gets their ids; not the owner, which may go.
+            with torch.inference_mode(False):  # else the result could not be used in training
+                # Hold the sources, so that no other tensor gets their ids, but not the owner, which may be deleted.
                 found = (versions, make(), [tensor for tensor in given if tensor is not owner])
-            if len(kept) == KEPT:
-                kept.pop(next(iter(kept)))
-        kept[key] = found
+            if len(results) == MAX_RESULTS:
+                results.pop(next(iter(results)))
+        results[key] = found
         return found[1]
 
     def __reduce__(self) -> tuple[type[TensorCache[T]], tuple[()]]:
-        """Copies and pickles are empty: what is kept can be made again."""
+        """Copies and pickles are empty: results can be recomputed."""
         return type(self), ()
 
 
 def lasting_property(make: Callable[[Any], T]) -> cached_property[T]:
-    """A `cached_property` that can be trained with even where it was first asked for in inference mode."""
+    """A `cached_property` that can be used in training even if it was first computed in inference mode."""
 
     @wraps(make)
     def outside_inference_mode(instance: Any) -> T:

@@ -1,4 +1,4 @@
-"""The pair graph and its differentiable operations."""
+"""The pair graph and its differentiable products."""
 
 from gumbel_mpnn.graph.edge_list import check_candidates, check_edges, check_weights, distinct_pairs, edge_index_of
 from gumbel_mpnn.graph.layout import SparseLayout

@@ -1,4 +1,4 @@
-"""GAT's attention: what share of a node's new state each incoming arc has, and what share the node itself."""
+"""GAT's attention: normalized coefficients of the incoming arcs and of the node itself, and the weighted averages."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from gumbel_mpnn.graph.layout import SparseLayout
 from gumbel_mpnn.graph.sparse import matmul, multiply_transposed, sampled_product
 
 SAFE_EXPONENT = 60.0
-"""Scores above the largest of the arcs that are there are cut here: without it an arc of weight 0 could give 0 · ∞."""
+"""Upper bound for exponents: an arc of weight 0 may exceed the largest score by far, and 0 · ∞ would give NaN."""
 
 
 def attention(
     layout: SparseLayout, weight: Tensor, target: Tensor, source: Tensor, negative_slope: float
 ) -> tuple[Tensor, Tensor]:
-    """Shares of all arcs [B, A] and of the nodes themselves [B, N]; those of a node sum to 1.
+    """Attention coefficients of all arcs [B, A] and of the nodes themselves [B, N]; those of one target sum to 1.
 
     Args:
-        layout: The arcs, rows are targets.
-        weight: A weight for every arc, [B', A], which multiplies its share before the shares are made to sum to 1;
-            every B / B' rows of scores have the same.
-        target: Part of the score by the node an arc points at, [B, N].
-        source: Part by the node it comes from, [B, N]. The score is the leaky ReLU of the sum of both.
-        negative_slope: Of the leaky ReLU.
+        layout: The arcs; rows are targets.
+        weight: Weights of the arcs, [B', A], by which the coefficients are multiplied before normalization; each row is
+            used for B / B' consecutive rows of scores.
+        target: Contribution of the target of an arc to its score, [B, N].
+        source: Contribution of the source, [B, N]. The score is the leaky ReLU of the sum of both.
+        negative_slope: Slope of the leaky ReLU for negative values.
     """
     if kernels := backend.attention_kernels(target):
         shares: tuple[Tensor, Tensor] = _Attention.apply(  # type: ignore[no-untyped-call]
@@ -48,13 +48,13 @@ def attention(
 
 
 def averages(layout: SparseLayout, share: Tensor, own_share: Tensor, x: Tensor) -> Tensor:
-    """Σ_j share_ij · x_j + own_share_i · x_i for every node i, each head in its part of the channels.
+    """Σ_j share_ij · x_j + own_share_i · x_i for every node i and every head, [B, N, D].
 
     Args:
-        layout: The arcs, rows are targets.
-        share: [B, H, A].
-        own_share: [B, H, N].
-        x: [B, N, D]; H parts of the channels lie side by side.
+        layout: The arcs; rows are targets.
+        share: Coefficients of the arcs, [B, H, A].
+        own_share: Coefficients of the nodes themselves, [B, H, N].
+        x: Features [B, N, D], the concatenation of H heads.
     """
     batch, heads, nodes = own_share.shape
     kernels = backend.gpu_kernels(x)
@@ -69,7 +69,7 @@ def averages(layout: SparseLayout, share: Tensor, own_share: Tensor, x: Tensor) 
 
 @torch.no_grad()
 def _largest(layout: SparseLayout, scores: Tensor, own: Tensor, weight: Tensor) -> Tensor:
-    """Largest score among self and the neighbors that are there, [B, N]."""
+    """Largest score among the node itself and its neighbors with a non-zero weight, [B, N]."""
     present = scores.masked_fill(weight == 0, -torch.inf)
     return own.scatter_reduce(1, layout.row.long().expand_as(present), present, "amax")
 
@@ -105,7 +105,7 @@ class _Attention(torch.autograd.Function):
 
 
 class _Averages(torch.autograd.Function):
-    """One pass forward, and one backward for all three gradients."""
+    """`averages` in one pass, with one backward pass for all three gradients."""
 
     @staticmethod
     def forward(

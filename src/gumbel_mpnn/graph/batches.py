@@ -1,4 +1,4 @@
-"""What PyG has to know of a batch to take it apart again, kept right where a transform changes its pairs of nodes."""
+"""Update the slices that PyG needs to split a `Batch` again after a transform has changed its pairs of nodes."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ from torch_geometric.data import Batch, Data
 
 
 def can_be_taken_apart(data: Data) -> bool:
-    """Whether `data` was put together from several graphs and knows where each begins."""
+    """Whether `data` is a batch of several graphs that PyG can split again."""
     return isinstance(data, Batch) and hasattr(data, "_slice_dict")
 
 
 def renew_pairs(batch: Batch, index: str, about: Iterable[str] = ()) -> None:
-    """Say where the pairs `index` [2, K] of each graph begin; they are sorted by their first node.
+    """Update the slices of the pairs `batch[index]` [2, K], which are sorted by their first node.
 
-    `about` names what goes with them, a value for each pair.
+    Args:
+        batch: The batch to update.
+        index: Name of the pairs.
+        about: Names of attributes with one value per pair, whose slices are updated too.
     """
     first = batch[index][0].contiguous()
     starts = torch.searchsorted(first, batch.ptr.to(first.device)).cpu()
@@ -28,12 +31,12 @@ def renew_pairs(batch: Batch, index: str, about: Iterable[str] = ()) -> None:
 
 
 def renew_numbers(batch: Batch, name: str) -> None:
-    """Say that `name` [B] holds a number for each graph."""
+    """Update the slices of the attribute `name` [B], which has one value per graph."""
     count = batch.ptr.numel() - 1
     _renew(batch, name, torch.arange(count + 1), torch.zeros(count, dtype=torch.int64))
 
 
 def _renew(batch: Batch, name: str, starts: Tensor, increments: Tensor) -> None:
-    # New dictionaries: a transform works on a shallow copy, and the original keeps its own.
+    # New dictionaries: a transform works on a shallow copy and must not change the original.
     batch._slice_dict = {**batch._slice_dict, name: starts}
     batch._inc_dict = {**batch._inc_dict, name: increments}

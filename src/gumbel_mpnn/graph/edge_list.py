@@ -1,4 +1,4 @@
-"""From listed edges to pairs: what may be wrong with a list, which pairs it has, and what its weights mean for them."""
+"""Convert an `edge_index` to distinct pairs of nodes, and check edges, weights and candidates."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from gumbel_mpnn.graph.pairs import ordered, pair_key
 
 @dataclass(frozen=True, eq=False)
 class ListedEdges:
-    """Which pair of a graph each edge of a list [2, E] became."""
+    """Mapping from the edges of an `edge_index` [2, E] to the pairs of a graph."""
 
     proper: Tensor | None
-    """int64, the edges that are no self-loops, since those are no pairs; None where all are."""
+    """int64 [E'], the edges that are not self-loops; None if there are no self-loops."""
     pair: Tensor
-    """int64, the pair of every proper edge."""
+    """int64 [E'], the pair of each of these edges."""
 
     def pair_weight(self, edge_weight: Tensor, is_original: Tensor) -> Tensor:
-        """Weight of every pair [P]: the mean over its listed edges, differentiable, and 1 for a candidate."""
+        """Weight of every pair [P]: the differentiable mean over its edges, or 1 for a candidate."""
         values = edge_weight if self.proper is None else edge_weight.index_select(0, self.proper)
         total = values.new_zeros(len(is_original)).index_add(0, self.pair, values)
         mean = total / torch.bincount(self.pair, minlength=len(is_original)).clamp(min=1)
@@ -32,7 +32,7 @@ class ListedEdges:
 
 
 def distinct_pairs(index: Tensor, num_nodes: int, undirected: bool) -> tuple[Tensor, ListedEdges]:
-    """Sorted distinct keys `i * N + j` of the edges [2, E], self-loops left out, and which of them each edge has."""
+    """Sorted distinct keys `i * N + j` of the edges [2, E] without self-loops, and the mapping from edges to pairs."""
     ends = ordered(index) if undirected else index.long()
     proper = ends[0] != ends[1]
     key, pair = torch.unique(pair_key(ends[:, proper], num_nodes), return_inverse=True)
@@ -40,9 +40,9 @@ def distinct_pairs(index: Tensor, num_nodes: int, undirected: bool) -> tuple[Ten
 
 
 def edge_index_of(data: Data, *, or_empty: bool = False) -> Tensor:
-    """The list of edges [2, E] of a graph; with `or_empty`, a graph without a list is one without edges."""
+    """The `edge_index` [2, E] of a graph; with `or_empty`, a graph without one has no edges."""
     if not isinstance(data, Data):
-        raise DataError(f"a graph is a Data, with nodes of one kind, not a {type(data).__name__}")
+        raise DataError(f"a graph must be a homogeneous Data object, not a {type(data).__name__}")
     edge_index: Tensor | None = data.get("edge_index")
     if edge_index is not None:
         check_edges(edge_index)
@@ -55,9 +55,9 @@ def edge_index_of(data: Data, *, or_empty: bool = False) -> Tensor:
 
 
 def check_edges(edge_index: Tensor, edge_weight: Tensor | None = None, num_nodes: int | None = None) -> None:
-    """Raise a `DataError` unless `edge_index` [2, E] has whole numbers, of nodes where it is known how many there are.
+    """Raise a `DataError` unless `edge_index` has integers of shape [2, E], from 0 to `num_nodes` - 1 if it is given.
 
-    Where there is `edge_weight`, it must have a number for each edge; which ones it may be, `check_weights` says.
+    `edge_weight` must have the shape [E]; its values are checked by `check_weights`.
     """
     if edge_index.dim() != 2 or len(edge_index) != 2 or not (_is_whole(edge_index) or edge_index.numel() == 0):
         raise DataError(f"edge_index must be integers of shape [2, E], not {edge_index.dtype} {list(edge_index.shape)}")
@@ -73,7 +73,7 @@ def check_edges(edge_index: Tensor, edge_weight: Tensor | None = None, num_nodes
 
 
 def check_weights(edge_weight: Tensor, name: Callable[[int], str] = "edge {}".format) -> None:
-    """Raise a `DataError` if a weight is negative or not finite; `name` says which edge the first such one is of."""
+    """Raise a `DataError` if a weight is negative or not finite; `name` describes an edge in the message."""
     wrong = ~(torch.isfinite(edge_weight) & (edge_weight >= 0))
     if bool(wrong.any()):
         edge = int(wrong.nonzero()[0])
@@ -83,7 +83,7 @@ def check_weights(edge_weight: Tensor, name: Callable[[int], str] = "edge {}".fo
 
 
 def check_candidates(candidate_index: Tensor, num_nodes: int) -> None:
-    """Raise a `DataError` unless `candidate_index` [2, M] has whole numbers of nodes that the graph has."""
+    """Raise a `DataError` unless `candidate_index` has integers of shape [2, M] from 0 to `num_nodes` - 1."""
     if candidate_index.dim() != 2 or len(candidate_index) != 2 or not _is_whole(candidate_index):
         form = f"{candidate_index.dtype} {list(candidate_index.shape)}"
         raise DataError(f"candidate_index must be integers of shape [2, M], not {form}")
@@ -92,12 +92,12 @@ def check_candidates(candidate_index: Tensor, num_nodes: int) -> None:
         first, second = candidate_index[:, outside].tolist()
         raise DataError(
             f"candidate_index joins nodes {first} and {second}, but the nodes are 0 to {num_nodes - 1}: "
-            "data.subgraph does not renumber candidates, so delete them and make them anew"
+            "data.subgraph does not renumber candidates, so delete them and compute them again"
         )
 
 
 def _first_outside(index: Tensor, num_nodes: int) -> int | None:
-    """The first column of `index` [2, E] with a number that is no node's."""
+    """First column of `index` [2, E] with a number outside 0 to `num_nodes` - 1; None if there is none."""
     ends = index.as_subclass(Tensor).long()
     if not ends.numel() or (int(ends.min()) >= 0 and int(ends.max()) < num_nodes):
         return None

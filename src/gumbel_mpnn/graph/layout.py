@@ -1,4 +1,4 @@
-"""The positions of a sparse matrix's non-zeros: sorted once, both ways."""
+"""Sparsity pattern of a matrix, sorted once by row and by column."""
 
 from __future__ import annotations
 
@@ -14,28 +14,29 @@ INT32_MAX = 2**31 - 1
 LONGEST = 256
 """Largest number of positions in a chunk, so that no GPU program has to process a hub alone."""
 TILINGS = 3
-"""Numbers of copies that are kept laid out: a step with replicas, heads and shared parts uses as many."""
+"""Number of tiled layouts cached: a training step with replicas, heads and shared parts needs as many."""
 
 
 @dataclass(frozen=True, eq=False)
 class Chunks:
-    """Every row in one chunk or, where it is longer than `LONGEST`, in several that follow each other."""
+    """Rows cut into chunks for GPU programs; a row longer than `LONGEST` has several consecutive chunks."""
 
     row: Tensor
     """int32 [C], the row of each chunk."""
     begin: Tensor
-    """int32 [C + 1], where each chunk begins among the positions."""
+    """int32 [C + 1], offset of each chunk among the positions."""
     slot: Tensor
-    """int32 [C], where the sum of a chunk waits to be added to those of the same row; -1 for a row in one chunk."""
+    """int32 [C], index of the partial sum of a chunk; -1 if its row has only one chunk."""
     long_row: Tensor
-    """int32 [L], the rows in several chunks."""
+    """int32 [L], the rows with several chunks."""
     long_begin: Tensor
-    """int32 [L + 1], the first slot of each."""
+    """int32 [L + 1], offset of the partial sums of each such row."""
     slots: int
+    """Number of partial sums."""
 
     @classmethod
     def of(cls, offsets: Tensor) -> Chunks:
-        """Chunks of the rows that begin at `offsets`, int32 [rows + 1]."""
+        """Chunks of the rows with the given `offsets`, int32 [rows + 1]."""
         rows = torch.arange(offsets.numel() - 1, device=offsets.device)
         pieces = (offsets.diff().long() + LONGEST - 1).div(LONGEST, rounding_mode="floor").clamp(min=1)
         row = torch.repeat_interleave(rows, pieces)
@@ -56,40 +57,40 @@ class Chunks:
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """A pattern as a GPU walks along it: row by row, or column by column."""
+    """A pattern sorted by row, or by column, in the form that GPU kernels traverse."""
 
     offsets: Tensor
-    """int32 [rows + 1], where each row begins in `index`."""
+    """int32 [rows + 1], offset of each row in `index`."""
     index: Tensor
-    """int32 [nnz], the other end of each position."""
+    """int32 [nnz], the column of each position (the row if sorted by column)."""
     order: Tensor | None
-    """int64 [nnz], where the values of the positions lie; None for one after the other."""
+    """int64 [nnz], index of the value of each position; None if values are in this order."""
 
     @cached_property
     def chunks(self) -> Chunks:
-        """The rows, long ones cut up."""
+        """The rows cut into chunks of bounded length."""
         return Chunks.of(self.offsets)
 
 
 @dataclass(frozen=True, eq=False)
 class SparseLayout:
-    """Positions of the non-zeros of a `num_rows` × `num_cols` matrix, row by row and column by column."""
+    """Positions of the non-zeros of a `num_rows` × `num_cols` matrix, sorted by row (CSR) and by column (CSC)."""
 
     rowptr: Tensor
-    """int32 [num_rows + 1], where each row begins in `col`."""
+    """int32 [num_rows + 1], offset of each row in `col`."""
     col: Tensor
-    """int32 [nnz]."""
+    """int32 [nnz], the column of each position."""
     colptr: Tensor
-    """int32 [num_cols + 1], the same for the transposed matrix."""
+    """int32 [num_cols + 1], offset of each column in `row_by_col`."""
     row_by_col: Tensor
-    """int32 [nnz], rows in the order of the transposed matrix."""
+    """int32 [nnz], the row of each position, sorted by column."""
     to_transposed: Tensor
-    """int64 [nnz]: `values[to_transposed]` are the values in the order of the transposed matrix."""
+    """int64 [nnz], permutation: `values[to_transposed]` are the values sorted by column."""
     _tiles: dict[int, SparseLayout] = field(default_factory=dict, repr=False)
 
     @classmethod
     def build(cls, row: Tensor, col: Tensor, num_rows: int, num_cols: int) -> SparseLayout:
-        """Layout of positions that are sorted by `(row, col)` and occur once each."""
+        """Build the layout from distinct positions sorted by `(row, col)`."""
         if max(len(row), num_rows, num_cols) > INT32_MAX:
             raise UserError(f"{len(row)} positions of {num_rows} rows and {num_cols} columns exceed 32-bit indices")
         to_transposed = torch.argsort(col * num_rows + row)
@@ -119,16 +120,16 @@ class SparseLayout:
 
     @cached_property
     def by_row(self) -> Side:
-        """The pattern row by row."""
+        """The pattern sorted by row."""
         return Side(self.rowptr, self.col, None)
 
     @cached_property
     def by_col(self) -> Side:
-        """The pattern column by column."""
+        """The pattern sorted by column."""
         return Side(self.colptr, self.row_by_col, self.to_transposed)
 
     def tiled(self, batch: int) -> SparseLayout:
-        """`batch` copies along the diagonal, so that one product serves all of them."""
+        """Block-diagonal layout of `batch` copies, so that one product computes all of them."""
         if batch == 1:
             return self
         if batch not in self._tiles:
@@ -150,7 +151,7 @@ class SparseLayout:
         )
 
     def to(self, device: torch.device | str) -> SparseLayout:
-        """The same layout on another device."""
+        """Copy the layout to another device."""
         if self.rowptr.device == torch.device(device):
             return self
         return SparseLayout(

@@ -1,4 +1,4 @@
-"""The fixed pair set of a graph: laid out once, only its weights ever change."""
+"""The fixed set of node pairs of a graph, laid out once; only the weights change during training."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from gumbel_mpnn.graph.sparse import matmul, sampled_product
 
 @dataclass(frozen=True, eq=False)
 class PairGraph:
-    """P node pairs, each once, and the arcs (one or two per pair) along which messages flow.
+    """P distinct pairs of nodes and the arcs (one or two per pair) along which messages are sent.
 
-    On an undirected graph a pair is `i < j` and has two arcs with one weight; on a directed graph a pair is the arc
-    source → target. Pairs are sorted. Self-loops are no pairs: layers that need them add their own.
+    In an undirected graph a pair has `i < j` and two arcs with the same weight; in a directed graph a pair is the arc
+    source → target. Pairs are sorted and contain no self-loops: layers that need self-loops add them.
     """
 
     num_nodes: int
@@ -37,17 +37,17 @@ class PairGraph:
     pair_index: Tensor
     """int64 [2, P], source and target."""
     is_original: Tensor
-    """bool [P], false for candidates that the given graph does not have."""
+    """bool [P], false for candidates that are not edges of the given graph."""
     pair_weight: Tensor | None
-    """float [P], the weights the graph came with; None when all are 1."""
+    """float [P], the given edge weights; None if all are 1."""
     arcs: SparseLayout
-    """Rows are targets, columns sources."""
+    """The arcs as a matrix: rows are targets, columns are sources."""
     arc_pair: Tensor
     """int64 [A], the pair each arc belongs to."""
     pair_arcs: Tensor
     """int64 [2, P] or [1, P], the arcs of each pair."""
     batch: Tensor | None = None
-    """int64 [N], the graph of a batch that each node belongs to; None where all belong to one."""
+    """int64 [N], the graph that each node of a batch belongs to; None for a single graph."""
 
     @classmethod
     def build(
@@ -59,7 +59,7 @@ class PairGraph:
         edge_weight: Tensor | None = None,
         candidate_index: Tensor | None = None,
     ) -> PairGraph:
-        """Lay out edges and candidates; duplicates become one pair (weights averaged), self-loops are left out."""
+        """Build a graph from edges and candidates; duplicates are merged (weights averaged), self-loops are removed."""
         edge_index = torch.as_tensor(edge_index).as_subclass(Tensor)
         check_edges(edge_index, edge_weight)
         graph, listed = cls._join(edge_index, num_nodes, undirected, candidate_index)
@@ -70,15 +70,15 @@ class PairGraph:
 
     @classmethod
     def of(cls, data: Data, *, undirected: bool = True, candidates: bool = True) -> PairGraph:
-        """The pair graph of `data` (`edge_index`, `edge_weight`, `candidate_index`), kept while `edge_index` lives.
+        """Build the graph of `data` (`edge_index`, `edge_weight`, `candidate_index`), cached while `edge_index` lives.
 
-        On a directed graph every candidate stands for both arcs, i → j and j → i, as two pairs: strategies join nodes
-        and know no direction. `build` takes candidates as arcs, as they are listed.
+        In a directed graph every candidate becomes two pairs, i → j and j → i, because candidate strategies ignore
+        directions. `build`, in contrast, takes candidates as directed arcs.
 
         Args:
-            data: Any graph; the weights may change from call to call, and may require a gradient, at little cost.
-            undirected: Whether every edge goes both ways.
-            candidates: Without them the graph has the given edges only.
+            data: Any graph; the weights may change between calls, and may require a gradient, at little cost.
+            undirected: Whether every edge connects both directions.
+            candidates: Whether to include candidates besides the given edges.
         """
         edge_index, edge_weight, batch = edge_index_of(data), data.get("edge_weight"), data.get("batch")
         check_edges(edge_index, edge_weight)
@@ -98,7 +98,7 @@ class PairGraph:
             return graph
 
         def weigh() -> PairGraph:
-            if not edge_weight.requires_grad:  # learned ones change in every step: only the first are looked at
+            if not edge_weight.requires_grad:  # learned weights change in every step: only the first are checked
                 check_weights(edge_weight)
             return graph._weighing(listed, edge_weight)
 
@@ -108,7 +108,7 @@ class PairGraph:
     def _join(
         cls, edge_index: Tensor, num_nodes: int, undirected: bool, candidate_index: Tensor | None
     ) -> tuple[PairGraph, ListedEdges]:
-        """Edges and candidates laid out without weights, and which pair each edge became."""
+        """Graph of edges and candidates without weights, and the mapping from edges to pairs."""
         check_edges(edge_index, num_nodes=num_nodes)
         key, listed = distinct_pairs(edge_index, num_nodes, undirected)
         original = torch.ones_like(key, dtype=torch.bool)
@@ -122,7 +122,7 @@ class PairGraph:
         return cls._lay_out(key, num_nodes, undirected, original), listed
 
     def _weighing(self, listed: ListedEdges, edge_weight: Tensor) -> PairGraph:
-        """The same pairs, all that is laid out shared, with the weights of the listed edges [E]."""
+        """Copy of this graph with the given edge weights [E]; the layout is shared."""
         return replace(self, pair_weight=listed.pair_weight(edge_weight, self.is_original))
 
     @classmethod
@@ -150,31 +150,31 @@ class PairGraph:
 
     @property
     def num_pairs(self) -> int:
-        """P."""
+        """Number of pairs, P."""
         return self.pair_index.shape[1]
 
     @property
     def num_arcs(self) -> int:
-        """A: twice P on an undirected graph, else P."""
+        """Number of arcs, A: twice P in an undirected graph, else P."""
         return self.arc_pair.numel()
 
     @lasting_property
     def edge_index(self) -> Tensor:
-        """int64 [2, A], source and target of every arc, as PyG's layers want it."""
+        """int64 [2, A], source and target of every arc, in PyG's format."""
         return torch.stack([self.arcs.col.long(), self.arc_target])
 
     @lasting_property
     def arc_target(self) -> Tensor:
-        """int64 [A], the node each arc points at."""
+        """int64 [A], the target of every arc."""
         return self.arcs.row.long()
 
     @lasting_property
     def pairs(self) -> SparseLayout:
-        """The pairs as positions of a matrix: rows are sources, columns targets."""
+        """The pairs as a matrix: rows are sources, columns are targets."""
         return SparseLayout.build(self.pair_index[0], self.pair_index[1], self.num_nodes, self.num_nodes)
 
     def arc_weight(self, weight: Tensor | None, dtype: torch.dtype) -> Tensor:
-        """Weight of every arc, [B, A] or [A]: the pair's `weight` ([B, P], [P] or None for 1) times the given one."""
+        """Weight of every arc, [B, A] or [A]: `weight` of its pair ([B, P], [P] or None for 1) times `pair_weight`."""
         if weight is not None:
             weight = self._fitting(weight, dtype)
         if self.pair_weight is not None:
@@ -186,11 +186,11 @@ class PairGraph:
         return out
 
     def _fitting(self, weight: Tensor, dtype: torch.dtype) -> Tensor:
-        """Pair weights in the number format that is asked for; what autocast made of them stays so."""
+        """Check the shape of pair weights and convert them to `dtype`, except under autocast."""
         if weight.dim() not in (1, 2) or weight.shape[-1] != self.num_pairs:
             raise UserError(
-                f"a weight for every pair of this graph has the shape [{self.num_pairs}] or [R, {self.num_pairs}], "
-                f"not {list(weight.shape)}: weights of listed edges go with their edge_index"
+                f"pair weights of this graph must have the shape [{self.num_pairs}] or [R, {self.num_pairs}], "
+                f"not {list(weight.shape)}: pass edge weights together with their edge_index"
             )
         stays = weight.dtype == dtype or torch.is_autocast_enabled(weight.device.type)
         return weight if stays else weight.to(dtype)
@@ -200,24 +200,24 @@ class PairGraph:
         return values if self.pair_weight is None else values * self.pair_weight.to(values.dtype)
 
     def propagate(self, x: Tensor, weight: Tensor | None = None) -> Tensor:
-        """Weighted sum over incoming arcs: x [B, N, D], weight [B, P], [P] or None → [B, N, D]."""
+        """Weighted sum over incoming arcs: x [B, N, D], pair weights [B, P], [P] or None → [B, N, D]."""
         return self.propagate_arcs(x, self.arc_weight(weight, x.dtype))
 
     def propagate_arcs(self, x: Tensor, arc_weight: Tensor) -> Tensor:
-        """The same with a weight for every arc, [B, A] or [A]."""
+        """Weighted sum over incoming arcs: x [B, N, D], arc weights [B, A] or [A] → [B, N, D]."""
         return matmul(self.arcs, arc_weight, x)
 
     def degree(self, weight: Tensor | None = None, dtype: torch.dtype | None = None) -> Tensor:
-        """Sum of the weights of incoming arcs, [B, N] ([1, N] for shared weights)."""
+        """Weighted in-degree, [B, N] ([1, N] for shared weights)."""
         return self.sum_arcs(self.arc_weight(weight, dtype or torch.get_default_dtype()))
 
     def sum_arcs(self, values: Tensor) -> Tensor:
-        """Sum of arc values ([B, A] or [A]) at each target, [B, N]."""
+        """Sum of arc values ([B, A] or [A]) over the arcs into each node, [B, N]."""
         values = values.view(-1, self.num_arcs) if values.numel() else values.new_zeros(1, 0)
         return matmul(self.arcs, values, values.new_ones(values.shape[0], self.num_nodes, 1)).squeeze(-1)
 
     def arc_scores(self, target: Tensor, source: Tensor) -> Tensor:
-        """Dot product target · source along every arc: two [B, N, D] → [B, A]."""
+        """Dot product target · source for every arc: two [B, N, D] → [B, A]."""
         return sampled_product(self.arcs, target, source)
 
     def pair_scores(self, source: Tensor, target: Tensor) -> Tensor:
@@ -225,8 +225,10 @@ class PairGraph:
         return sampled_product(self.pairs, source, target)
 
     def to(self, device: torch.device | str) -> PairGraph:
-        """The same graph on another device."""
-        if self.pair_index.device == torch.empty(0, device=device).device:  # "cuda" is "cuda:0" where that is current
+        """Copy the graph to another device."""
+        if (
+            self.pair_index.device == torch.empty(0, device=device).device
+        ):  # "cuda" is "cuda:0" if that is the current device
             return self
         return PairGraph(
             num_nodes=self.num_nodes,
@@ -247,7 +249,7 @@ class PairGraph:
 
 
 class _PairsToArcs(torch.autograd.Function):
-    """Gather whose gradient is a gather too: no atomic addition, so it is deterministic everywhere."""
+    """Gather whose gradient is a gather too: without atomic additions, it is deterministic on every device."""
 
     @staticmethod
     def forward(ctx: Any, weight: Tensor, arc_pair: Tensor, pair_arcs: Tensor) -> Tensor:
@@ -264,7 +266,7 @@ class _PairsToArcs(torch.autograd.Function):
 
 
 def _both_ways(index: Tensor) -> Tensor:
-    """Every pair [2, M] and its reverse; what is wrong with it is told later."""
+    """Every pair [2, M] and its reverse; an invalid index is reported later."""
     return torch.cat([index, index.flip(0)], dim=1) if index.dim() == 2 else index
 
 

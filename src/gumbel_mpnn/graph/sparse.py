@@ -1,12 +1,12 @@
-"""Two differentiable products over one fixed sparsity pattern, each the other's gradient.
+"""Two differentiable products over one fixed sparsity pattern; each is the gradient of the other.
 
-With S the pattern (a set of positions `(row, col)`), both work on a leading batch axis B:
+Let S be the pattern, a set of positions `(row, col)`. Both products have a leading batch axis B:
 
     matmul(layout, values, x)[b, i]      = Σ_{(i, j) in S} values[b, ij] · x[b, j]
     sampled_product(layout, a, c)[b, ij] = a[b, i] · c[b, j]            for (i, j) in S
 
-The gradient of the first for `values` is the second, and the gradients of the second are the first. Neither
-direction builds an array of size |S| × width: the patterns are held as CSR both ways, sorted once.
+The gradient of the first with respect to `values` is the second, and the gradients of the second are of the form of the
+first. No array of size |S| × width is built: the pattern is stored as CSR and CSC, sorted once.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ def sampled_product(layout: SparseLayout, a: Tensor, b: Tensor) -> Tensor:
 
 
 def _computable(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor, torch.dtype]:
-    """Both as one type that can be computed with, and the type of the result.
+    """Convert both to a common dtype that the products support, and return the dtype of the result.
 
-    Torch's sparse products on a CPU know no 16-bit floats: those are computed in 32 bits, which is more exact besides.
+    Torch's sparse products on a CPU do not support 16-bit floats: these are computed in 32 bits.
     """
     dtype = torch.promote_types(a.dtype, b.dtype)
     wide = dtype if a.is_cuda else torch.promote_types(dtype, torch.float32)
@@ -84,7 +84,7 @@ class _SampledProduct(torch.autograd.Function):
 
 
 def multiply(layout: SparseLayout, values: Tensor, x: Tensor) -> Tensor:
-    """`matmul` without a gradient, of values [B, nnz] and x of one type."""
+    """`matmul` without a gradient, for values [B, nnz] and x of the same dtype."""
     if kernels := backend.gpu_kernels(x):
         return kernels.walk(layout.by_row, x, values=values).sums  # type: ignore[no-any-return]
     tiles, (rows, cols) = layout.tiled(x.shape[0]), layout.shape
@@ -92,7 +92,7 @@ def multiply(layout: SparseLayout, values: Tensor, x: Tensor) -> Tensor:
 
 
 def multiply_transposed(layout: SparseLayout, values: Tensor, x: Tensor) -> Tensor:
-    """The same with the transposed matrix: x [B, rows, D] → [B, cols, D]."""
+    """Transposed version of `multiply`: values [B, nnz], x [B, rows, D] → [B, cols, D]."""
     if kernels := backend.gpu_kernels(x):
         return kernels.walk(layout.by_col, x, values=values).sums  # type: ignore[no-any-return]
     tiles, (rows, cols) = layout.tiled(x.shape[0]), layout.shape
@@ -106,13 +106,13 @@ def _csr_product(rowptr: Tensor, col: Tensor, values: Tensor, x: Tensor, rows: i
     matrix = _csr(rowptr, col, values.reshape(-1), batch * rows, batch * cols)
     out = x.new_empty(batch * rows, width)
     with torch.autocast(x.device.type, enabled=False):
-        # Not `matrix @ x`, which makes zeros, copies them and adds the product to the copy: 2.7 times the time.
+        # Not `matrix @ x`, which takes 2.7 times as long: it allocates zeros, copies them and adds the product.
         torch.addmm(out, matrix, x.reshape(batch * cols, width), beta=0, out=out)
     return out.view(batch, rows, width)
 
 
 def sample(layout: SparseLayout, a: Tensor, b: Tensor) -> Tensor:
-    """`sampled_product` without a gradient, of a and b of one type."""
+    """`sampled_product` without a gradient, for a and b of the same dtype."""
     batch, width = a.shape[0], a.shape[2]
     if layout.nnz == 0 or width == 0:
         return a.new_zeros(batch, layout.nnz)
@@ -123,7 +123,7 @@ def sample(layout: SparseLayout, a: Tensor, b: Tensor) -> Tensor:
     matrix = _csr(tiles.rowptr, tiles.col, values, batch * rows, batch * cols)
     left, right = a.reshape(batch * rows, width), b.reshape(batch * cols, width)
     torch.sparse.sampled_addmm(matrix, left, right.t(), beta=0.0, out=matrix)
-    return values.view(batch, layout.nnz)  # and not of the matrix, on which torch.compile fails
+    return values.view(batch, layout.nnz)  # not `matrix.values()`, on which torch.compile fails
 
 
 def _csr(rowptr: Tensor, col: Tensor, values: Tensor, rows: int, cols: int) -> Tensor:
@@ -131,7 +131,7 @@ def _csr(rowptr: Tensor, col: Tensor, values: Tensor, rows: int, cols: int) -> T
 
 
 def _swallow_beta_warning() -> None:
-    """Torch says once per process that CSR tensors are in beta; our users need not read it."""
+    """Suppress the warning, issued once per process, that torch's CSR tensors are in beta."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         _csr(torch.tensor([0, 1]), torch.tensor([0]), torch.ones(1), 1, 1)

@@ -1,4 +1,4 @@
-"""The product of a graph convolution: self-loops added, every arc scaled by a factor of each of its ends."""
+"""The product of a graph convolution: the adjacency matrix with self-loops, scaled by node factors on both sides."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def symmetric_product(layout: SparseLayout, values: Tensor, root: Tensor, x: Ten
 
     Args:
         layout: A square pattern of N nodes, without its diagonal.
-        values: Weights [B, nnz], or [1, nnz] for all the same.
-        root: A factor above 0 for every node, [B, N] or [1, N].
-        x: [B, N, D]; may be kept in 16 bits on a GPU, with weights and factors of 32.
+        values: Weights [B, nnz], or [1, nnz] if shared.
+        root: A positive factor for every node, [B, N] or [1, N].
+        x: Features [B, N, D]; on a GPU they may have 16 bits while weights and factors have 32.
     """
     batch, kernels, dtype = x.shape[0], backend.gpu_kernels(x), x.dtype
     if kernels is None:
@@ -34,10 +34,10 @@ def symmetric_product(layout: SparseLayout, values: Tensor, root: Tensor, x: Ten
 
 
 class _Symmetric(torch.autograd.Function):
-    """One pass forward, and one backward for all three gradients.
+    """One forward pass, and one backward pass for all three gradients.
 
-    With y the output, g its gradient and h the gradient for x: root_i is a factor of all of y_i and of all of h_i, and
-    the loss is Σ g·y = Σ x·h to first order, so the gradient for root_i is (g_i · y_i + x_i · h_i) / root_i.
+    Let y be the output, g its gradient and h the gradient for x. Then root_i is a factor of all of y_i and of all of
+    h_i, and to first order the loss is Σ g·y = Σ x·h, so the gradient for root_i is (g_i · y_i + x_i · h_i) / root_i.
     """
 
     @staticmethod
@@ -71,11 +71,11 @@ class _Symmetric(torch.autograd.Function):
 
 
 def _scaled(layout: SparseLayout, product: Any, values: Tensor, root: Tensor, x: Tensor) -> Tensor:
-    """The product by way of scaled values: there are fewer of them than of x's entries."""
+    """The product with scaled values, of which there are fewer than entries of x."""
     sums: Tensor = product(layout, values * _factor(layout, root), x)
     return sums.addcmul_(x, root.square()[..., None])
 
 
 def _factor(layout: SparseLayout, root: Tensor) -> Tensor:
-    """The factors of both ends of every position, [B, nnz]."""
+    """Product of the factors of both nodes of every position, [B, nnz]."""
     return root.index_select(1, layout.row) * root.index_select(1, layout.col)

@@ -1,4 +1,4 @@
-"""A pair graph under given weights: what the layers of one forward pass share, computed once."""
+"""A pair graph with weights: quantities that the layers of a forward pass share, computed once."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from gumbel_mpnn.graph.pair_graph import PairGraph
 from gumbel_mpnn.graph.symmetric import symmetric_product
 
 NO_WEIGHT = 1e-12
-"""A sum of weights up to this is none: its inverse and the square of that must stay finite."""
+"""Degrees up to this count as 0, so that the inverse and its square stay finite."""
 
 
 class WeightedGraph:
-    """Aggregations over `graph` with pair weights [B, P], [P] or None (all 1); weight 0 is no edge at all."""
+    """Aggregations over `graph` with pair weights [B, P], [P] or None (all 1); weight 0 means that there is no edge."""
 
     def __init__(self, graph: PairGraph, weight: Tensor | None, dtype: torch.dtype) -> None:
         self.graph = graph
@@ -26,15 +26,15 @@ class WeightedGraph:
 
     @classmethod
     def of(cls, graph: PairGraph, weight: Tensor | None, dtype: torch.dtype) -> WeightedGraph:
-        """The graph under `weight`; without weights always the same object, its degrees computed once and for all."""
-        if weight is not None or torch.is_inference_mode_enabled():  # what is made there is of no use in training
+        """The graph with `weight`; without weights the object is cached, so that its degrees are computed once."""
+        if weight is not None or torch.is_inference_mode_enabled():  # tensors created there cannot be used in training
             return cls(graph, weight, dtype)
-        # Of a copy, so that what is kept for the graph does not hold it.
+        # A copy, so that the cached object does not keep its owner alive.
         return _plain.get(graph, [graph.pair_weight], lambda: cls(replace(graph), None, dtype), dtype)
 
     @property
     def batch(self) -> int:
-        """B; 1 where all share the weights."""
+        """Batch size B of the weights; 1 if they are shared."""
         return 1 if self.arc_weight.dim() == 1 else self.arc_weight.shape[0]
 
     @cached_property
@@ -44,23 +44,23 @@ class WeightedGraph:
 
     @cached_property
     def inverse_root_degree(self) -> Tensor:
-        """(1 + degree)^-½, the self-loop counted, [B, N, 1]; finite for every weight ≥ 0."""
+        """(1 + degree)^-½, including a self-loop, [B, N, 1]; finite for all weights ≥ 0."""
         return (1 + self.degree).rsqrt()
 
     @cached_property
     def mean_arc_weight(self) -> Tensor:
-        """The share of every arc in the mean over a node's neighbors, [B, A]; 0 for a node that has none."""
+        """Weight of every arc in the mean over the neighbors of its target, [B, A]."""
         inverse = 1 / torch.where(self.degree > NO_WEIGHT, self.degree, 1.0)
-        # The target's factor as a product: the gradient of a gather would be added up in no fixed order on a GPU.
+        # A product, not a gather, whose gradient would be summed in no fixed order on a GPU.
         return self.arc_weight * self.graph.arc_scores(inverse, torch.ones_like(inverse))
 
     def mean(self, x: Tensor) -> Tensor:
-        """Weighted mean over neighbors; 0 for a node that has none."""
+        """Weighted mean over neighbors, [B, N, D] → [B, N, D]; 0 for a node without neighbors."""
         return self.graph.propagate_arcs(x, self.mean_arc_weight)
 
     @cached_property
     def symmetric_arc_weight(self) -> Tensor:
-        """GCN's weight of every arc, [B, A]: divided by the roots of both its ends' degrees."""
+        """GCN's normalized weight of every arc, [B, A]: divided by the square roots of the degrees of both nodes."""
         root = self.inverse_root_degree.squeeze(-1)
         return self.arc_weight * root[:, self.graph.arc_target] * root[:, self.graph.arcs.col]
 
@@ -72,10 +72,14 @@ class WeightedGraph:
         return torch.addcmul(neighbors, x, self.inverse_root_degree.square())
 
     def attend(self, x: Tensor, target: Tensor, source: Tensor, negative_slope: float) -> Tensor:
-        """GAT's softmax average over neighbors and self, head by head.
+        """GAT's attention-weighted average over neighbors and the node itself, [B, N, D] → [B, N, D].
 
-        x [B, N, D], in which the heads' channels lie side by side; the score of an arc is the leaky ReLU of target +
-        source, each [B, heads, N]. An arc's weight multiplies its share before the shares are made to sum to 1.
+        Args:
+            x: Features [B, N, D], the concatenation of all heads.
+            target: Contribution of the target of an arc to its score, [B, heads, N].
+            source: Contribution of the source, [B, heads, N]. The score is the leaky ReLU of the sum of both; the
+                weight of an arc multiplies its attention coefficient before normalization.
+            negative_slope: Slope of the leaky ReLU for negative values.
         """
         weight = self.arc_weight.view(self.batch, self.graph.num_arcs)
         scores = target.flatten(0, 1), source.flatten(0, 1)

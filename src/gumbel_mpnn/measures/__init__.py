@@ -1,8 +1,8 @@
-"""What can be said of a graph and its labels: homophily, neighborhoods, mixtures, curvature, spectra, degrees.
+"""Measures of a graph and its labels: homophily, neighborhoods, mixtures, curvature, spectra, degrees.
 
-Every measure takes a `Data` and reads it as undirected, each edge once, without self-loops, unless its edge convention
-says otherwise. Edge weights are not looked at. A node with the label -1 has none: it counts as a node and neighbor, but
-not where labels are compared. Everything is computed on the CPU.
+Every measure takes a `Data` and treats it as a simple undirected graph (each edge once, no self-loops) unless an edge
+convention says otherwise. Edge weights are ignored. A node with the label -1 is unlabelled: it counts as a node and as
+a neighbor, but not where labels are compared. Everything is computed on the CPU.
 """
 
 from gumbel_mpnn.measures.component_labels import label_by_components

@@ -1,4 +1,4 @@
-"""Components of classes as labels to train on: known to an oracle, or found from training labels alone."""
+"""Training labels from the components of classes, found by an oracle or from training labels only."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ Known = Literal["training", "all"]
 
 
 def label_by_components(data: Data, known: Known = "training", **options: Any) -> Data:
-    """A copy of `data` to train on the components of its classes; predictions are still judged by the classes `y`.
+    """Copy of `data` for training on the components of its classes; predictions are still evaluated on the classes `y`.
 
     Args:
         data: A graph with labels and `train_mask` [N] or [N, S].
-        known: Which labels the decomposition may see. `training` decomposes anew for each split, from the labels of its
-            training nodes alone. `all` is what the paper does: an oracle's analysis, no method, because the component
-            of a training node then tells the labels of the test nodes around it.
-        options: Those of `decompose`.
+        known: Which labels the decomposition may use. `training` decomposes each split separately, using only the
+            labels of its training nodes. `all` is what the paper does; it is an oracle and not a method, because the
+            component of a training node then reveals the labels of the test nodes around it.
+        options: Options of `decompose`.
 
     Returns:
-        With `train_y` [N, S], the component of each training node, -1 where it has none, and `class_of` [Q], the class
-        of every component. All splits have the same numbering: a class has as many labels as its richest split needs.
+        A copy with `train_y` [N, S], the component of each training node (-1 if it has none), and `class_of` [Q], the
+        class of each component. All splits share one numbering: a class has as many components as it has in the split
+        with the most.
     """
     if known not in get_args(Known):
         raise unknown_name("set of known labels", known, get_args(Known))
@@ -48,20 +49,18 @@ def label_by_components(data: Data, known: Known = "training", **options: Any) -
 
 
 def _train_masks(data: Data, num_nodes: int) -> Tensor:
-    """The training nodes of each split, bool [S, N] on the CPU."""
+    """Training nodes of each split, bool [S, N] on the CPU."""
     mask: Tensor | None = data.get("train_mask")
     if mask is None:
-        raise DataError("this graph has no train_mask: components are labels to train on")
+        raise DataError("this graph has no train_mask, which is needed to train on components")
     if mask.dtype != torch.bool or mask.dim() not in (1, 2) or len(mask) != num_nodes:
         form = f"{mask.dtype} {list(mask.shape)}"
-        raise DataError(
-            f"train_mask must be true or false for each node, [{num_nodes}] or [{num_nodes}, S], not {form}"
-        )
+        raise DataError(f"train_mask must be bool of shape [{num_nodes}] or [{num_nodes}, S], not {form}")
     return mask.cpu().reshape(num_nodes, -1).T
 
 
 def _check_labelled(y: Tensor, masks: Tensor) -> None:
-    """Raise a `DataError` that names the first split without a label to see."""
+    """Raise a `DataError` that names the first split without labelled training nodes."""
     empty = ~(masks & (y >= 0)).any(1)
     if empty.any():
         raise DataError(
@@ -77,7 +76,7 @@ def _with_labels(data: Data, y: Tensor) -> Data:
 
 
 def _largest_sizes(found: list[Decomposition], num_classes: int) -> Tensor:
-    """Labels that each class needs, [C]; one for a class that no decomposition has seen."""
+    """Maximum number of components of each class, [C]; 1 for a class without components."""
     sizes = torch.ones(num_classes, dtype=torch.int64)
     for one in found:
         counts = torch.tensor(one.num_components)
@@ -86,7 +85,7 @@ def _largest_sizes(found: list[Decomposition], num_classes: int) -> Tensor:
 
 
 def _renumbered(found: Decomposition, y: Tensor, sizes: Tensor) -> Tensor:
-    """Pseudo labels [N] in the numbering where class c has `sizes[c]` labels."""
+    """Pseudo labels [N] in the common numbering, where class c has `sizes[c]` labels."""
     own = torch.tensor(found.num_components)
     gap = (sizes.cumsum(0) - sizes)[: len(own)] - (own.cumsum(0) - own)
     known = found.pseudo_labels >= 0

@@ -1,4 +1,4 @@
-"""Balanced Forman curvature of every edge, exact, in memory proportional to the number of edges."""
+"""Exact balanced Forman curvature of every edge, in memory linear in the number of edges."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
 Mode = Literal["paper", "reference"]
 MODES = ("paper", "reference")
 EDGES_AT_ONCE = 2048
-"""Edges that a thread counts before it asks for more: hubs make some cost thousands of times what others do."""
+"""Edges per task of a thread: because of hubs, some edges take thousands of times longer than others."""
 
 
 def balanced_forman(data: Data, mode: Mode = "paper") -> Tensor:
     """Balanced Forman curvature of every edge of `data`, float64 [E], in the order of its `edge_index`.
 
-    Edges are taken as undirected and duplicates as one edge; a self-loop gets 0 and counts for no other edge.
+    Edges are treated as undirected and duplicates as one edge. A self-loop has curvature 0 and is ignored otherwise.
 
     Args:
         data: Any graph.
         mode: `paper` is the definition of Topping et al. (2022): 1 on a four-cycle, 0 on a five-cycle, n/(n − 1) on a
-            clique, 0 at a node of degree 1. `reference` is the formula of the code they published, which differs: it
-            counts the ends of the edge among the nodes on four-cycles, and four-cycles with diagonals.
+            clique, 0 at a node of degree 1. `reference` is the formula of their published code, which differs: it
+            includes the nodes of the edge among the nodes on four-cycles, and four-cycles with diagonals.
     """
     mode_number(mode)
     edge_index = edge_index_of(data, or_empty=True).as_subclass(Tensor)
@@ -58,14 +58,14 @@ def pair_curvature(graph: PairGraph, mode: str = "paper") -> NDArray[np.float64]
 
 
 def mode_number(mode: str) -> int:
-    """The number of a mode in the compiled functions; a `UserError` where there is no such mode."""
+    """Number of a mode in the compiled functions; raises a `UserError` for an unknown mode."""
     if mode not in MODES:
         raise unknown_name("mode of curvature", mode, MODES)
     return MODES.index(mode)
 
 
 def adjacency(graph: PairGraph) -> Adjacency:
-    """The neighbors of every node of an undirected graph, with the numbers of its pairs."""
+    """Adjacency lists of an undirected graph, with the index of the pair of each entry."""
     from gumbel_mpnn.measures.curvature_kernels import Adjacency
 
     start = graph.arcs.rowptr.cpu().numpy().astype(np.int64)
@@ -78,7 +78,7 @@ def adjacency(graph: PairGraph) -> Adjacency:
 
 
 def count_terms(graph: Adjacency, pairs: NDArray[np.int64], mode: str) -> Terms:
-    """What curvature counts for every pair of `pairs` [2, P], on all of torch's threads."""
+    """Count triangles and four-cycles for every pair of `pairs` [2, P], with as many threads as torch uses."""
     from gumbel_mpnn.measures import curvature_kernels as kernels
 
     terms = kernels.Terms(*(np.zeros(pairs.shape[1], np.int32) for _ in kernels.Terms._fields))
@@ -89,6 +89,6 @@ def count_terms(graph: Adjacency, pairs: NDArray[np.int64], mode: str) -> Terms:
         for work in passes:
             for done in [threads.submit(work, graph, pairs, first, last, terms) for first, last in spans]:
                 done.result()
-    finally:  # Ctrl-C does not wait for spans that nobody has begun
+    finally:  # on Ctrl-C, do not wait for tasks that have not started
         threads.shutdown(cancel_futures=True)
     return terms

@@ -1,8 +1,8 @@
-"""What balanced Forman curvature counts around an edge, compiled.
+"""Compiled functions that count triangles and four-cycles for balanced Forman curvature.
 
-For an edge `i ~ j` let `only_i` be the neighbors of `i` that are neither `j` nor neighbors of `j`, and `only_j` the
-other way round. The four-cycles through the edge that have no diagonal are the edges between `only_i` and `only_j`,
-a bipartite graph: the paper's #□ are its nodes of degree 1 or more, and γ is its largest degree.
+For an edge `i ~ j` let `only_i` be the neighbors of `i` that are neither `j` nor neighbors of `j`, and `only_j` vice
+versa. The four-cycles through the edge without a diagonal are the edges between `only_i` and `only_j`, a bipartite
+graph: the paper's #□ are its nodes of degree at least 1, and γ is its maximum degree.
 """
 
 from __future__ import annotations
@@ -18,58 +18,59 @@ PAPER, REFERENCE = 0, 1
 
 
 class Adjacency(NamedTuple):
-    """Neighbors of every node in one array, both directions of an edge with the same number."""
+    """Adjacency lists in one array; both directions of an edge have the same edge index."""
 
     start: NDArray[np.int64]
-    """[N], where the neighbors of each node begin."""
+    """[N], offset of the neighbors of each node."""
     degree: NDArray[np.int64]
-    """[N]."""
+    """[N], number of neighbors of each node."""
     neighbor: NDArray[np.int32]
-    """[A]."""
+    """[A], the neighbors."""
     edge: NDArray[np.int32]
-    """[A], number of the edge that leads there."""
+    """[A], index of the edge to each neighbor."""
 
 
 class Terms(NamedTuple):
-    """What is counted for every edge, int32 [E] each; `largest` and `ties` are of the mode `paper` alone."""
+    """Counts for every edge, int32 [E] each; `largest` and `ties` are used in the mode `paper` only."""
 
     triangles: NDArray[np.int32]
+    """Number of triangles of the edge."""
     cycles: NDArray[np.int32]
-    """`paper`: nodes on four-cycles without diagonal, of both sides. `reference`: for each triangle of the edge, how
-    many of its two other edges lie in two triangles or more."""
+    """`paper`: number of nodes on four-cycles without a diagonal, on both sides. `reference`: sum over the triangles of
+    the edge of how many of the two other edges are in at least two triangles."""
     largest: NDArray[np.int32]
-    """The largest number of such four-cycles through one of those nodes."""
+    """Maximum number of such four-cycles through one of these nodes."""
     ties: NDArray[np.int32]
-    """How many nodes have that number."""
+    """Number of nodes that attain the maximum."""
 
 
 class Scratch(NamedTuple):
-    """Work space of one thread, all 0 between calls."""
+    """Work space of one thread; all entries are 0 between calls."""
 
     mark: NDArray[np.uint8]
-    """[N]."""
+    """[N], 1 for neighbors of i, 2 for neighbors of j, 3 for both."""
     number: NDArray[np.int32]
-    """[N]."""
+    """[N], number of four-cycles through each node."""
 
 
 @compiled
 def value(mode: int, first: int, second: int, triangles: int, cycles: int, largest: int) -> float:
-    """Curvature of an edge whose ends have the degrees `first` and `second`."""
+    """Curvature of an edge whose nodes have the degrees `first` and `second`."""
     small, big = min(first, second), max(first, second)
     if mode == PAPER:
         if small == 1:
             return 0.0
         out = 2 / big + 2 / small - 2 + 2 * triangles / big + triangles / small
         return out + cycles / (largest * big) if cycles > 0 else out
-    # The reference counts each end among its own neighbors' neighbors, so that its largest number is always the larger
-    # degree, and a neighbor of one end counts unless the edge's triangle there is the only one.
+    # The reference counts each node of the edge among its neighbors' neighbors. Its maximum is therefore always the
+    # larger degree, and a neighbor of one node counts unless its triangle with the edge is its only one.
     nodes = small + big - 2 * triangles + cycles
     return 2 / big + 2 / small - 2 + (2 / big + 1 / small) * triangles + nodes / (big * big)
 
 
 @compiled
 def clear(graph: Adjacency, node: int, mark: NDArray[np.uint8 | np.int32]) -> None:
-    """Set `mark` [N] to 0 at the neighbors of `node`; of no node if it is -1."""
+    """Set `mark` [N] to 0 at the neighbors of `node`; -1 stands for no node."""
     if node >= 0:
         for place in range(graph.start[node], graph.start[node] + graph.degree[node]):
             mark[graph.neighbor[place]] = 0
@@ -77,7 +78,7 @@ def clear(graph: Adjacency, node: int, mark: NDArray[np.uint8 | np.int32]) -> No
 
 @compiled
 def cycle_terms(graph: Adjacency, i: int, j: int, scratch: Scratch) -> tuple[int, int, int, int]:
-    """Triangles, nodes on four-cycles, largest number of four-cycles at one, and ties of that, for `i ~ j`."""
+    """Triangles, nodes on four-cycles, maximum number of four-cycles through a node, and ties, for the edge `i ~ j`."""
     mark, number = scratch
     triangles = cost_i = cost_j = 0
     for place in range(graph.start[i], graph.start[i] + graph.degree[i]):
@@ -88,7 +89,7 @@ def cycle_terms(graph: Adjacency, i: int, j: int, scratch: Scratch) -> tuple[int
         cost_j += graph.degree[graph.neighbor[place]]
         triangles += mark[graph.neighbor[place]] == 3
     mark[i] = mark[j] = 0
-    # Walk the edges from the side that has fewer.
+    # Start from the side with fewer edges.
     near, far, near_mark, far_mark = (i, j, 1, 2) if cost_i <= cost_j else (j, i, 2, 1)
     nodes = largest = ties = 0
     for place in range(graph.start[near], graph.start[near] + graph.degree[near]):
@@ -119,7 +120,7 @@ def cycle_terms(graph: Adjacency, i: int, j: int, scratch: Scratch) -> tuple[int
 
 @compiled
 def count_cycles(graph: Adjacency, pairs: NDArray[np.int64], first: int, last: int, terms: Terms) -> None:
-    """Fill `terms` for the mode `paper`, for the edges `first` to `last - 1` of `pairs` [2, E]."""
+    """Fill `terms` in the mode `paper` for the edges `first` to `last - 1` of `pairs` [2, E]."""
     num_nodes = graph.start.size
     scratch = Scratch(np.zeros(num_nodes, np.uint8), np.zeros(num_nodes, np.int32))
     for edge in range(first, last):
@@ -130,7 +131,7 @@ def count_cycles(graph: Adjacency, pairs: NDArray[np.int64], first: int, last: i
 
 @compiled
 def count_triangles(graph: Adjacency, pairs: NDArray[np.int64], first: int, last: int, terms: Terms) -> None:
-    """Fill the triangles of the edges `first` to `last - 1` of `pairs` [2, E], sorted by their first nodes."""
+    """Fill `terms.triangles` for the edges `first` to `last - 1` of `pairs` [2, E], which is sorted by first node."""
     mark = np.zeros(graph.start.size, np.uint8)
     marked = -1
     for edge in range(first, last):
@@ -148,9 +149,9 @@ def count_triangles(graph: Adjacency, pairs: NDArray[np.int64], first: int, last
 
 @compiled
 def count_shared(graph: Adjacency, pairs: NDArray[np.int64], first: int, last: int, terms: Terms) -> None:
-    """Fill the cycles of the mode `reference`, for the edges `first` to `last - 1`; all triangles are counted."""
+    """Fill `terms.cycles` in the mode `reference` for the edges `first` to `last - 1`, given `terms.triangles`."""
     way = np.zeros(graph.start.size, np.int32)
-    """1 + number of the edge to `marked`, of each of its neighbors."""
+    """1 + index of the edge to `marked`, for each of its neighbors."""
     marked = -1
     for edge in range(first, last):
         i, j = pairs[0, edge], pairs[1, edge]
@@ -169,7 +170,7 @@ def count_shared(graph: Adjacency, pairs: NDArray[np.int64], first: int, last: i
 
 @compiled
 def fill_values(mode: int, graph: Adjacency, pairs: NDArray[np.int64], terms: Terms, out: NDArray[np.float64]) -> None:
-    """The curvature of every edge, from its terms."""
+    """Compute the curvature `out` [E] of every edge from its counts."""
     for edge in range(out.size):
         out[edge] = value(
             mode,

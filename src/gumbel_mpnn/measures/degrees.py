@@ -1,4 +1,4 @@
-"""Counts of a graph: nodes, edges, degrees, components."""
+"""Numbers of nodes, edges and components, and degrees."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from gumbel_mpnn.measures.matrices import adjacency, component_of
 
 
 def num_nodes(data: Data) -> int:
-    """Number of nodes, labelled or not."""
+    """Number of nodes, including unlabelled ones."""
     return node_count(data)
 
 
 def num_edges(data: Data, convention: Convention = "coalesced") -> int:
-    """Number of undirected edges; `as_listed`, the number of columns of `edge_index`."""
+    """Number of undirected edges; with `as_listed`, the number of columns of `edge_index`."""
     return undirected_edges(data, convention).shape[1]
 
 
 def node_degrees(data: Data, convention: Convention = "coalesced") -> Tensor:
-    """Number of different neighbors of every node, int64 [N]; a self-loop makes no neighbor.
+    """Number of distinct neighbors of every node other than itself, int64 [N].
 
-    `as_listed`, the number of ends of listed edges at every node, of which a self-loop has two.
+    With `as_listed`, the number of listed edges at every node, where a self-loop counts twice.
     """
     return undirected_edges(data, convention).flatten().bincount(minlength=node_count(data))
 
@@ -45,19 +45,19 @@ def degree_max(data: Data, convention: Convention = "coalesced") -> int:
 
 
 def num_components(data: Data) -> int:
-    """Number of connected components; an isolated node is one."""
+    """Number of connected components, including isolated nodes."""
     return int(component_of(adjacency(data)).max()) + 1
 
 
 def largest_component(data: Data) -> Data:
-    """The part of `data` on its largest connected component, the first of several equally large ones.
+    """Subgraph of `data` on its largest connected component, the first of several equally large ones.
 
-    Node attributes and masks are cut to its nodes, edge attributes to its edges; candidates are left out.
+    Node attributes, masks and edge attributes are restricted to it; candidates are removed.
     """
     component = torch.from_numpy(component_of(adjacency(data)))
     nodes = component == component.bincount().argmax()
     bare = without_candidates(data)
-    bare.num_nodes = node_count(data)  # PyG would guess it from the edges where there are only labels
+    bare.num_nodes = node_count(data)  # without features, PyG would infer it from the edges
     bare.edge_index = data.edge_index.long()
     part: Data = bare.subgraph(nodes.to(data.edge_index.device))
     return part

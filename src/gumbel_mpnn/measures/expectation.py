@@ -1,4 +1,4 @@
-"""Full-covariance Gaussian mixtures fitted to weighted points by expectation maximization, many starts at once."""
+"""Expectation maximization (EM) for full-covariance Gaussian mixtures on weighted points, for many starts at once."""
 
 from __future__ import annotations
 
@@ -14,38 +14,38 @@ IntArray = NDArray[np.int64]
 
 LOG_2PI = math.log(2 * math.pi)
 RANK_TOLERANCE = 1e-10
-"""A direction this much narrower than the widest is rounding, not data."""
+"""Directions narrower than this, relative to the widest, are rounding errors."""
 NOBODY = 1e-15
-"""Added to the number of points of a component, so that an empty one divides nothing by 0."""
+"""Added to the size of a component to avoid division by 0."""
 
 
 @dataclass(frozen=True)
 class Points:
-    """The different rows of a set, in coordinates of the flat that they span, with what EM needs of them.
+    """Distinct rows of a matrix, in coordinates of the affine subspace that they span.
 
     Rows of shares sum to 1, so their covariance is singular; other directions may be empty too. In such a direction all
-    points agree with all means and every covariance is the regularization alone: it adds the same constant to each log
-    density and can be left out, exactly. U different rows of D columns span d dimensions.
+    points agree with all means, and every covariance is the regularization alone. It adds the same constant to each log
+    density and can be omitted exactly. U distinct rows with D columns span d dimensions.
     """
 
     x: FloatArray
-    """Coordinates in the flat, centered, [U, d]."""
+    """Centered coordinates in the subspace, [U, d]."""
     count: FloatArray
-    """How many rows are at each point, [U]."""
+    """Number of rows at each point, [U]."""
     point_of_row: IntArray
-    """Where each row went, [n]."""
+    """Point of each row, [n]."""
     center: FloatArray
-    """The mean of all rows, [D]."""
+    """Mean of all rows, [D]."""
     basis: FloatArray
-    """Orthonormal directions of the flat, [d, D]."""
+    """Orthonormal basis of the subspace, [d, D]."""
     reg_covar: float
     """Added to every diagonal entry of a covariance."""
     features: FloatArray
-    """1, x and the products of its coordinates: a Gaussian's log density is linear in them, [U, 1 + d + d(d+1)/2]."""
+    """1, x and the products of its coordinates, [U, 1 + d + d(d+1)/2]: a Gaussian's log density is linear in them."""
 
     @classmethod
     def of(cls, rows: FloatArray, reg_covar: float) -> Points:
-        """The points of `rows` [n, D]."""
+        """Distinct points of `rows` [n, D]."""
         different, point_of_row, count = np.unique(rows, axis=0, return_inverse=True, return_counts=True)
         weight = count.astype(np.float64)
         center = weight @ different / weight.sum()
@@ -64,18 +64,18 @@ class Points:
 
     @property
     def num_columns(self) -> int:
-        """Columns of a row, D."""
+        """Number of columns, D."""
         return len(self.center)
 
     @property
     def dimension(self) -> int:
-        """Dimensions of the flat, d."""
+        """Dimension of the subspace, d."""
         return int(self.x.shape[1])
 
     def bic(self, log_likelihood: float, components: int) -> float:
-        """Bayesian information criterion of a mixture with this mean log likelihood in all D columns; lower is better.
+        """Bayesian information criterion of a mixture with this mean log likelihood; lower is better.
 
-        Parameters are counted as scikit-learn does, in D columns.
+        Likelihood and number of parameters refer to all D columns, as in scikit-learn.
         """
         columns = self.num_columns
         parameters = components * (columns * (columns + 1) / 2 + columns + 1) - 1
@@ -84,16 +84,16 @@ class Points:
 
 @dataclass(frozen=True)
 class Fit:
-    """A mixture on some points: who belongs to which component, and how well that fits."""
+    """A mixture fitted to points."""
 
     log_likelihood: float
-    """Mean over the rows, in all D columns."""
+    """Mean log likelihood of the rows, in all D columns."""
     membership: FloatArray
-    """Rows at each point that belong to each component, [k, U]; sums to `count` over the components."""
+    """Expected number of rows of each point in each component, [k, U]; the sum over components is `count`."""
 
 
 def expectation_maximization(points: Points, starts: FloatArray, tol: float, max_iter: int) -> list[Fit]:
-    """EM from every start [B, k, U], all in one program; each ends when its mean log likelihood gains less than `tol`.
+    """Run EM from all starts [B, k, U] at once; each stops when its mean log likelihood increases by less than `tol`.
 
     Steps, tolerance and regularization are those of scikit-learn's `GaussianMixture`.
     """
@@ -118,7 +118,7 @@ def expectation_maximization(points: Points, starts: FloatArray, tol: float, max
 
 
 def moments(points: Points, membership: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Rows [...], means [..., d] and covariances [..., d, d] of the components with this membership [..., U]."""
+    """Sizes [...], means [..., d] and covariances [..., d, d] of components with the given membership [..., U]."""
     d = points.dimension
     sums = membership @ points.features
     rows = sums[..., 0] + NOBODY
@@ -130,7 +130,7 @@ def moments(points: Points, membership: FloatArray) -> tuple[FloatArray, FloatAr
 
 
 def _maximize(points: Points, membership: FloatArray) -> FloatArray:
-    """The M step: log density of every component, with its weight, as coefficients of `features`, [B, k, F]."""
+    """M step: coefficients [B, k, F] of `features` in the weighted log density of every component."""
     d = points.dimension
     rows, mean, covariance = moments(points, membership)
     precision = np.linalg.inv(covariance)
@@ -145,7 +145,7 @@ def _maximize(points: Points, membership: FloatArray) -> FloatArray:
 
 
 def _expect(points: Points, parameters: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The E step: mean log likelihood [B] in the flat, and membership [B, k, U]."""
+    """E step: mean log likelihood [B] in the subspace, and membership [B, k, U]."""
     batch, components, width = parameters.shape
     membership = (parameters.reshape(-1, width) @ points.features.T).reshape(batch, components, -1)
     highest = membership.max(axis=1, keepdims=True)
@@ -159,7 +159,7 @@ def _expect(points: Points, parameters: FloatArray) -> tuple[FloatArray, FloatAr
 
 @cache
 def _triangle(d: int) -> tuple[IntArray, IntArray, IntArray]:
-    """Rows and columns of the upper triangle of a symmetric d × d matrix, and where in it each entry stands."""
+    """Rows and columns of the upper triangle of a d × d matrix, and the index [d, d] of each entry in it."""
     first, second = np.triu_indices(d)
     square = np.zeros((d, d), dtype=np.int64)
     square[first, second] = square[second, first] = np.arange(len(first))

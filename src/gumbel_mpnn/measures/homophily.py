@@ -1,4 +1,4 @@
-"""How much the labels at the two ends of an edge have to do with each other."""
+"""Homophily and label informativeness: how the labels of adjacent nodes depend on each other."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ from gumbel_mpnn.measures.neighborhoods import neighbor_label_counts
 
 
 def edge_homophily(data: Data, convention: Convention = "coalesced") -> float:
-    """Share of edges whose ends have the same label; NaN if there are none.
+    """Share of edges between nodes with the same label; NaN without edges.
 
-    Edges with an unlabelled end (y = -1) are not counted, here and in the next two measures.
+    Edges of unlabelled nodes (y = -1) are ignored.
 
     Args:
         data: A graph with labels `y` [N].
-        convention: Which edges there are; see `undirected_edges`.
+        convention: Which edges are counted; see `undirected_edges`.
     """
     return float(edge_label_shares(data, convention).trace())
 
 
 def adjusted_homophily(data: Data, convention: Convention = "coalesced") -> float:
-    """Edge homophily beyond that of random edges between the same degrees: 1 at the most, 0 for random ones.
+    """Edge homophily adjusted for chance: at most 1, and 0 for random edges with the same degrees.
 
-    (h - Σ p̄(c)²) / (1 - Σ p̄(c)²), where p̄(c) is the share of edge ends in class c; NaN if one class has them all.
+    (h - Σ p̄(c)²) / (1 - Σ p̄(c)²), where p̄(c) is the share of edge endpoints in class c; NaN if all are in one class.
+    Edges of unlabelled nodes (y = -1) are ignored.
     """
     shares = edge_label_shares(data, convention)
     by_chance = shares.sum(0).square().sum()
@@ -33,23 +34,24 @@ def adjusted_homophily(data: Data, convention: Convention = "coalesced") -> floa
 
 
 def label_informativeness(data: Data, convention: Convention = "coalesced") -> float:
-    """Share of a label's entropy that the label at the other end of an edge takes away, 0 to 1: the paper's LI_edge.
+    """Share of a label's entropy that is explained by the label of a neighbor, from 0 to 1: the paper's LI_edge.
 
-    I(y_v, y_w) / H(y_v) over the two ends of a random edge; NaN if one class has all ends.
+    I(y_v, y_w) / H(y_v) for the endpoints of a random edge; NaN if all endpoints are in one class. Edges of unlabelled
+    nodes (y = -1) are ignored.
     """
     shares = edge_label_shares(data, convention)
     ends = shares.sum(0)
     entropy = -torch.xlogy(ends, ends).sum()
-    # The ends of a random edge together have entropy 2 H(y_v) - I(y_v, y_w).
+    # The joint entropy of both labels is 2 H(y_v) - I(y_v, y_w).
     information = 2 * entropy + torch.xlogy(shares, shares).sum()
     return float(information / entropy) if entropy > 0 else float("nan")
 
 
 def edge_label_shares(data: Data, convention: Convention = "coalesced") -> Tensor:
-    """How the labels (y_v, y_w) at the ends of a random edge are distributed, float64 [C, C], symmetric.
+    """Joint distribution of the labels (y_v, y_w) of a random edge, float64 [C, C].
 
-    Each edge counts in both orientations, so that both marginals are the share p̄ of edge ends in a class. NaN where no
-    edge has two labelled ends.
+    Each edge counts in both orientations, so that the matrix is symmetric and both marginals are p̄, the share of edge
+    endpoints in each class. NaN if no edge connects two labelled nodes.
     """
     y, edges = labels_of(data), undirected_edges(data, convention)
     labels = y[edges][:, (y[edges] >= 0).all(0)]

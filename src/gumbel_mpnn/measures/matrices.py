@@ -1,4 +1,4 @@
-"""A graph as sparse matrices of scipy."""
+"""Graphs as scipy sparse matrices."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Sparse = Any  # a scipy.sparse.csr_array: scipy has no types
 
 
 def adjacency(data: Data) -> Sparse:
-    """The 0/1 adjacency matrix [N, N] of the undirected graph without self-loops, float64 in CSR form."""
+    """0/1 adjacency matrix [N, N] of the undirected graph without self-loops, float64 in CSR format."""
     from scipy.sparse import coo_array
 
     low, high = undirected_edges(data).numpy()
@@ -23,7 +23,7 @@ def adjacency(data: Data) -> Sparse:
 
 
 def component_of(matrix: Sparse) -> NDArray[np.int64]:
-    """The connected component of every node, [N], numbered from 0 in the order of their first nodes."""
+    """Connected component of every node, [N], numbered from 0 by their first nodes."""
     from scipy.sparse.csgraph import connected_components
 
     _, component = connected_components(matrix, directed=False)
@@ -32,7 +32,7 @@ def component_of(matrix: Sparse) -> NDArray[np.int64]:
 
 
 def connected_blocks(matrix: Sparse) -> list[tuple[NDArray[np.int64], Sparse]]:
-    """The nodes and the adjacency matrix of every connected component that has an edge."""
+    """Nodes and adjacency matrix of every connected component with at least one edge."""
     component = component_of(matrix)
     order = np.argsort(component, kind="stable")
     sorted_matrix = matrix[order][:, order]
@@ -54,9 +54,9 @@ def normalized(block: Sparse) -> tuple[Sparse, NDArray[np.float64]]:
 
 
 def factorize(matrix: Sparse) -> Any:
-    """Sparse factors of a symmetric positive definite matrix: an object with `solve`."""
+    """Sparse factorization of a symmetric positive definite matrix: an object with the method `solve`."""
     from scipy.sparse import csc_array
     from scipy.sparse.linalg import splu
 
-    # An order that suits a symmetric pattern, and no pivoting: it would spoil that order and is not needed.
+    # A permutation for symmetric patterns, without pivoting, which would spoil it and is not needed.
     return splu(csc_array(matrix), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})

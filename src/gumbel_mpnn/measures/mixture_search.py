@@ -1,4 +1,4 @@
-"""The Gaussian mixture with the lowest BIC: grown component by component, then shrunk again."""
+"""Search for the Gaussian mixture with the lowest BIC, by adding and then removing components."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from gumbel_mpnn._util.errors import UserError, check_at_least
 from gumbel_mpnn.measures.expectation import Fit, FloatArray, IntArray, Points, expectation_maximization, moments
 
 SMALLEST_REGULARIZATION = 1e-8
-"""Below this, products of float64 no longer resolve a log density."""
+"""With less regularization, float64 is too imprecise for log densities."""
 SKETCHES_PER_START = 8
 SKETCH_ITERATIONS = 3
 MAX_ITERATIONS = 100
 LAST_TOLERANCE = 1e-6
 LAST_ITERATIONS = 1000
 LARGEST_BATCH = 4_000_000
-"""Entries of a membership array at once: 32 MB."""
+"""Maximum number of entries of a membership array: 32 MB."""
 RESOLUTION = 1e-9
-"""A point this near to the mean of its component is at it."""
+"""Points closer to the mean of their component than this coincide with it."""
 TRACE = 1e-12
-"""What every component has of every point when another one is dropped."""
+"""Minimum share of every point in every component when another component is removed."""
 
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """How the number of components is searched.
+    """Options of the search for the number of components.
 
     Args:
-        max_components: The largest number of components that is tried.
-        starts: EM runs that are followed to their end for each number of components.
-        reg_covar: Added to the diagonal of every covariance: a component is never narrower than its root.
-        tol: EM ends when the mean log likelihood gains less than this.
-        patience: Growing ends when this many further components have not lowered BIC.
+        max_components: Maximum number of components.
+        starts: Number of EM runs until convergence for each number of components.
+        reg_covar: Added to the diagonal of every covariance; its square root is the minimum width of a component.
+        tol: EM stops when the mean log likelihood increases by less than this.
+        patience: The search stops when this many additional components have not lowered BIC.
     """
 
     max_components: int = 25
@@ -53,28 +53,29 @@ class SearchOptions:
 
 @dataclass(frozen=True)
 class Mixture:
-    """A Gaussian mixture over rows [n, D]; components are ordered by their weight, the heaviest first."""
+    """A Gaussian mixture for rows [n, D], with components sorted by decreasing weight."""
 
     weights: FloatArray
-    """Share of each component, [k]."""
+    """Weight of each component, [k]."""
     means: FloatArray
-    """[k, D]."""
+    """Mean of each component, [k, D]."""
     covariances: FloatArray
-    """With `reg_covar` on their diagonals, [k, D, D]."""
+    """Covariance of each component, including `reg_covar`, [k, D, D]."""
     component: IntArray
-    """The likeliest component of each row, [n]."""
+    """Most likely component of each row, [n]."""
     bic: float
     """Bayesian information criterion, lower is better."""
     bic_by_components: dict[int, float]
-    """The lowest BIC found for each number of components that was tried."""
+    """Lowest BIC found for each number of components."""
 
 
 def best_mixture(rows: FloatArray, seed: int, options: SearchOptions) -> Mixture:
-    """The mixture of 1 to `max_components` Gaussians over `rows` [n, D] that has the lowest BIC.
+    """Fit 1 to `max_components` Gaussians to `rows` [n, D] and return the mixture with the lowest BIC.
 
-    k + 1 components start from the best k with one of them split in two around a point; of many such sketches the
-    best few are followed. When BIC keeps rising, the way is walked back: k components start from k + 1 without one of
-    them. Splits find what k-means starts miss, and dropping repairs splits made too early.
+    The start for k + 1 components is the best mixture of k components with one component split in two around a point;
+    of many such sketches the best few are optimized until convergence. When BIC keeps rising, the search goes back: the
+    start for k components is the best mixture of k + 1 without one component. Splits find optima that k-means misses,
+    and removing components repairs splits that were made too early.
     """
     points = Points.of(rows, options.reg_covar)
     best = _grow(points, np.random.default_rng(seed), options)
@@ -88,7 +89,7 @@ def best_mixture(rows: FloatArray, seed: int, options: SearchOptions) -> Mixture
 
 
 def _grow(points: Points, rng: np.random.Generator, options: SearchOptions) -> dict[int, Fit]:
-    """The best fit found for 1, 2, ... components, until BIC keeps rising."""
+    """Best fits for 1, 2, ... components, until BIC keeps rising."""
     fit = _follow(points, points.count[None, None], options)
     best = {1: fit}
     lowest, lowest_at = points.bic(fit.log_likelihood, 1), 1
@@ -106,7 +107,7 @@ def _grow(points: Points, rng: np.random.Generator, options: SearchOptions) -> d
 
 
 def _shrink(points: Points, best: dict[int, Fit], options: SearchOptions) -> None:
-    """Replace fits that are worse than the next larger one with a component left out."""
+    """Replace fits that are worse than the next larger fit without one of its components."""
     for k in range(max(best) - 1, 1, -1):
         fit = _follow(points, _drop(points, best[k + 1].membership), options)
         if fit.log_likelihood > best[k].log_likelihood:
@@ -114,7 +115,7 @@ def _shrink(points: Points, best: dict[int, Fit], options: SearchOptions) -> Non
 
 
 def _follow(points: Points, sketches: FloatArray, options: SearchOptions) -> Fit:
-    """The best end of EM from the most promising of these memberships [B, k, U]."""
+    """Run EM from the most promising of these memberships [B, k, U] and return the best fit."""
     if len(sketches) > options.starts:
         tried = [
             fit
@@ -134,9 +135,10 @@ def _parts(sketches: FloatArray) -> Iterator[FloatArray]:
 
 
 def _split(points: Points, membership: FloatArray, count: int, rng: np.random.Generator) -> FloatArray:
-    """Up to `count` memberships [B, k + 1, U] with a component of [k, U] split in two.
+    """Up to `count` memberships [B, k + 1, U], each with one component of `membership` [k, U] split in two.
 
-    A row is drawn; of its component, all that is nearer to it than to the component's mean goes to the new one.
+    A random point is chosen; all points of its component that are closer to it than to the mean of the component are
+    moved to the new component.
     """
     owner = membership.argmax(axis=0)
     mean = moments(points, membership)[1][owner]
@@ -153,18 +155,18 @@ def _split(points: Points, membership: FloatArray, count: int, rng: np.random.Ge
 
 
 def _drop(points: Points, membership: FloatArray) -> FloatArray:
-    """All memberships [k, k - 1, U] with one component of [k, U] left out and its rows given to the others."""
+    """Memberships [k, k - 1, U] with each component of `membership` [k, U] removed and its rows given to the others."""
     k = len(membership)
     rows = membership.sum(axis=1, keepdims=True)
     others = np.array([[j for j in range(k) if j != left_out] for left_out in range(k)])
-    # A point that belonged to the dropped component alone needs somewhere to go.
+    # A point that belonged only to the removed component must get another one.
     traced = (membership + TRACE * rows * points.count / points.num_rows)[others]
     shares: FloatArray = traced * (points.count / traced.sum(axis=1, keepdims=True))
     return shares
 
 
 def _distance(a: FloatArray, b: FloatArray) -> FloatArray:
-    """Squared distances of all pairs, [len(a), len(b)]."""
+    """Squared distances between all rows of a and b, [len(a), len(b)]."""
     distance: FloatArray = ((a[:, None] - b[None]) ** 2).sum(axis=-1)
     return distance
 

@@ -1,4 +1,4 @@
-"""Classes taken apart by what surrounds their nodes: a Gaussian mixture per class, its components as pseudo labels."""
+"""Decomposition of classes by their neighborhood distributions: a Gaussian mixture per class gives pseudo labels."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gumbel_mpnn._util.errors import DataError, UserError, check_whole
+from gumbel_mpnn.measures.cached_mixtures import cached_mixture
 from gumbel_mpnn.measures.edges import class_count, labels_of
-from gumbel_mpnn.measures.kept_mixtures import kept_mixture
 from gumbel_mpnn.measures.mixture_search import Mixture, SearchOptions, best_mixture
 from gumbel_mpnn.measures.neighborhoods import neighborhood_distributions
 
 
 @dataclass(frozen=True)
 class Decomposition:
-    """The components of every class, and which of them each node belongs to.
+    """Components of every class, and the component of each node.
 
-    C classes have Q components in all, numbered class by class. A class without nodes has none.
+    The C classes have Q components in total, numbered class by class. A class without nodes has none.
     """
 
     pseudo_labels: Tensor
-    """The component of each node, [N]; -1 where it has no label."""
+    """Component of each node, [N]; -1 for unlabelled nodes."""
     class_of: Tensor
-    """The class of each component, [Q], in ascending order: the map back from pseudo labels to labels."""
+    """Class of each component, [Q], in ascending order; maps pseudo labels back to labels."""
     mixtures: tuple[Mixture | None, ...]
-    """The mixture of each class."""
+    """Mixture of each class; None for a class without nodes."""
     seeds: tuple[int, ...]
-    """The seeds that were tried; each class keeps the mixture with the lowest BIC of all."""
+    """Seeds of the search; the mixture of each class is the one with the lowest BIC."""
     components_by_seed: Tensor = field(repr=False)
-    """Number of components that each seed found for each class, [S, C]."""
+    """Number of components of each class found with each seed, [S, C]."""
     bic_by_seed: Tensor = field(repr=False)
-    """The BIC that each seed found for each class, [S, C]; 0 for a class without nodes."""
+    """BIC of each class found with each seed, [S, C]; 0 for a class without nodes."""
 
     @property
     def num_components(self) -> list[int]:
@@ -49,19 +49,21 @@ class Decomposition:
 
     @property
     def total(self) -> int:
-        """Number of components of all classes, Q: the paper's "number of clusters"."""
+        """Total number of components, Q: the paper's "number of clusters"."""
         return len(self.class_of)
 
     @property
     def spread(self) -> tuple[int, int]:
-        """The smallest and the largest total that a single seed gave."""
+        """Minimum and maximum total over the seeds."""
         totals = self.components_by_seed.sum(1)
         return int(totals.min()), int(totals.max())
 
     def relabel(self, data: Data) -> Data:
-        """A copy of `data` whose labels `y` are the pseudo labels, for any measure of labels."""
+        """Copy of `data` with the pseudo labels as `y`, for use with other measures."""
         if data.num_nodes != len(self.pseudo_labels):
-            raise DataError(f"this graph has {data.num_nodes} nodes, the decomposed one had {len(self.pseudo_labels)}")
+            raise DataError(
+                f"this graph has {data.num_nodes} nodes, but the decomposed graph has {len(self.pseudo_labels)}"
+            )
         relabelled = copy.copy(data)
         relabelled.y = self.pseudo_labels.to(data.y.device)
         return relabelled
@@ -77,29 +79,29 @@ def decompose(
     reg_covar: float = 1e-4,
     tol: float = 1e-3,
     patience: int = 8,
-    keep: bool = False,
+    cache: bool = False,
 ) -> Decomposition:
     """Split every class into the components of its neighborhood distributions (the paper's appendix on clustering).
 
-    A Gaussian mixture with full covariances is fitted to the distributions of each class; the number of components is
-    the one with the lowest BIC, and each node goes to its likeliest component. All labels are used. To keep those of
-    validation and test nodes out, set them to -1 first: such nodes are neither counted nor given a component.
+    A Gaussian mixture with full covariances is fitted to the distributions of each class. The number of components is
+    the one with the lowest BIC, and each node is assigned to its most likely component. All labels are used. To exclude
+    the labels of validation and test nodes, set them to -1 first: such nodes are not counted and get no component.
 
-    Many nodes of sparse graphs have the very same distribution. A component can then shrink onto one point, where its
-    likelihood is bounded by `reg_covar` alone: the smaller that is, the more components BIC finds. The default is a
-    standard deviation of one per cent; scikit-learn's 1e-6 gives the paper's numbers more nearly and less stably.
+    In sparse graphs many nodes have exactly the same distribution. A component can then collapse to one point, where
+    its likelihood is bounded by `reg_covar` only: the smaller it is, the more components BIC finds. The default is a
+    standard deviation of one per cent. scikit-learn's 1e-6 gives numbers closer to the paper's, but less stable ones.
 
     Args:
         data: A graph with labels `y` [N], -1 for unknown.
-        seeds: How many seeds, or which. Each class keeps the best mixture; `spread` says how far the seeds differ.
-        own_label: Count a node itself among its neighbors, as the paper's figures do. Without it, a node with nothing
-            around it has a row of zeros, which is a point like any other.
-        max_components: The largest number of components for a class.
-        starts: EM runs followed to their end for each number of components.
+        seeds: Number of seeds, or the seeds. The best mixture of each class is used; `spread` is the range over seeds.
+        own_label: Count a node itself among its neighbors, as the paper's figures do. Otherwise a node without
+            neighbors has a row of zeros.
+        max_components: Maximum number of components of a class.
+        starts: Number of EM runs until convergence for each number of components.
         reg_covar: Added to the diagonal of every covariance.
-        tol: EM ends when the mean log likelihood gains less than this.
-        patience: The search ends when this many further components have not lowered BIC.
-        keep: Keep the mixtures in the user's cache folder, and take those that were found there before.
+        tol: EM stops when the mean log likelihood increases by less than this.
+        patience: The search stops when this many additional components have not lowered BIC.
+        cache: Cache the mixtures on disk, in the user's cache folder.
     """
     from threadpoolctl import threadpool_limits
 
@@ -109,8 +111,8 @@ def decompose(
     if not class_count(y):
         raise DataError("the graph has no labelled nodes: there is no class to decompose")
     groups = [(y == label).nonzero().squeeze(1) for label in range(class_count(y))]
-    with threadpool_limits(1, user_api="blas"):  # for products this small, threads only wait for each other
-        found = [[_mixture(rows[group], seed, options, keep) for group in groups] for seed in chosen]
+    with threadpool_limits(1, user_api="blas"):  # threads do not pay off for products this small
+        found = [[_mixture(rows[group], seed, options, cache) for group in groups] for seed in chosen]
     mixtures = tuple(min(tried, key=_bic) for tried in zip(*found, strict=True))
     return Decomposition(
         pseudo_labels=_pseudo_labels(y, groups, mixtures),
@@ -123,7 +125,7 @@ def decompose(
 
 
 def _seeds(seeds: int | Iterable[int]) -> tuple[int, ...]:
-    """The seeds that `decompose` was asked for by number or by name."""
+    """The seeds of `decompose`, given as a number of seeds or as a list."""
     if isinstance(seeds, Iterable):
         chosen = tuple(seeds)
         for seed in chosen:
@@ -136,8 +138,8 @@ def _seeds(seeds: int | Iterable[int]) -> tuple[int, ...]:
     return tuple(int(seed) for seed in chosen)
 
 
-def _mixture(rows: Tensor, seed: int, options: SearchOptions, keep: bool) -> Mixture | None:
-    search = kept_mixture if keep else best_mixture
+def _mixture(rows: Tensor, seed: int, options: SearchOptions, cache: bool) -> Mixture | None:
+    search = cached_mixture if cache else best_mixture
     return search(rows.numpy(), seed, options) if len(rows) else None
 
 

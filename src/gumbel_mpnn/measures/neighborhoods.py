@@ -1,4 +1,4 @@
-"""The labels around each node, and how much they differ within a class."""
+"""Label distributions of neighborhoods, and how much they differ within a class."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from gumbel_mpnn.measures.edges import class_count, labels_of, node_count, undir
 def neighborhood_distributions(data: Data, own_label: bool = True) -> Tensor:
     """Share of each class among the neighbors of each node, float64 [N, C]: the paper's p̂ of N(v).
 
-    The graph is taken as undirected, each neighbor once. Neighbors without a label (y = -1) are not counted; a node
-    with nothing to count has a row of zeros, every other row sums to 1.
+    The graph is treated as undirected and each neighbor counts once. Unlabelled neighbors (y = -1) are ignored. A node
+    without labelled neighbors has a row of zeros; every other row sums to 1.
 
     Args:
         data: A graph with labels `y` [N].
-        own_label: Count the node itself as one of its neighbors; a node without a label is not counted there either.
+        own_label: Count the node itself among its neighbors, if it is labelled.
     """
     y, num_nodes = labels_of(data), node_count(data)
     counts = neighbor_label_counts(undirected_edges(data), y, num_nodes).double()
@@ -28,7 +28,7 @@ def neighborhood_distributions(data: Data, own_label: bool = True) -> Tensor:
 
 
 def neighbor_label_counts(edges: Tensor, y: Tensor, num_nodes: int) -> Tensor:
-    """How many neighbors of each class a node has over the undirected `edges` [2, E]: int64 [N, C]."""
+    """Number of neighbors in each class for every node of a graph with undirected `edges` [2, E]: int64 [N, C]."""
     num_classes = class_count(y)
     node, neighbor = torch.cat([edges, edges.flip(0)], dim=1)
     known = y[neighbor] >= 0
@@ -37,14 +37,14 @@ def neighbor_label_counts(edges: Tensor, y: Tensor, num_nodes: int) -> Tensor:
 
 
 def std_per_class(data: Data, own_label: bool = True) -> float:
-    """Spread of the neighborhood distributions within a class, averaged over all classes: the paper's "std per class".
+    """Spread of the neighborhood distributions within a class, averaged over classes: the paper's "std per class".
 
-    The sample standard deviation of every class and dimension, then the mean of these. Left out are nodes without a
-    label, nodes with nothing around them to count, and classes with fewer than two nodes; NaN where nothing is left.
+    It is the mean of the sample standard deviations over all classes and dimensions. Unlabelled nodes, nodes without
+    labelled neighbors and classes with fewer than two nodes are ignored; NaN if nothing is left.
 
     Args:
         data: A graph with labels `y` [N], -1 for unknown.
-        own_label: That of `neighborhood_distributions`; the paper's figures count it.
+        own_label: Count a node itself among its neighbors, as the paper's figures do.
     """
     y, rows = labels_of(data), neighborhood_distributions(data, own_label)
     usable = (y >= 0) & (rows.sum(1) > 0)

@@ -1,4 +1,4 @@
-"""Effective resistances between nodes, by sparse solvers."""
+"""Effective resistances between nodes, computed by sparse solvers."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from gumbel_mpnn.measures.edges import node_count
 from gumbel_mpnn.measures.matrices import Sparse, adjacency, connected_blocks, factorize, normalized
 
 BATCH = 16
-"""Pairs solved together: one pass over the graph serves them all."""
+"""Number of pairs solved together, in one pass over the graph."""
 ITERATIONS = 1000
-"""Of the conjugate gradients, before the matrix is factorized instead."""
+"""Maximum number of iterations of conjugate gradients, before the matrix is factorized instead."""
 TOLERANCE = 1e-6
-"""Of the residual; the resistance's own error is of the order of its square."""
+"""Tolerance of the residual; the error of the resistance is of the order of its square."""
 
 IntArray = NDArray[np.int64]
 
 
 def effective_resistance(data: Data, pairs: Tensor | None = None, samples: int = 100, seed: int = 0) -> Tensor:
-    """Effective resistance between the two nodes of some pairs, float64 [K], every edge a resistor of 1.
+    """Effective resistance between pairs of nodes, float64 [K], where every edge has resistance 1.
 
-    It is infinite between nodes that no path connects. The graph is taken as undirected, each edge once.
+    It is infinite between nodes in different components. The graph is treated as undirected, each edge once.
 
     Args:
         data: A graph.
-        pairs: int64 [2, K]; None takes `random_pairs(data, samples, seed)`.
-        samples: How many pairs to draw.
-        seed: Of the drawing.
+        pairs: Pairs of nodes, int64 [2, K]; `random_pairs(data, samples, seed)` by default.
+        samples: Number of random pairs.
+        seed: Seed of the random pairs.
     """
     chosen = random_pairs(data, samples, seed) if pairs is None else _checked(pairs, node_count(data))
     source, target = chosen.numpy()
@@ -50,10 +50,10 @@ def effective_resistance(data: Data, pairs: Tensor | None = None, samples: int =
 
 
 def random_pairs(data: Data, samples: int = 100, seed: int = 0) -> Tensor:
-    """`samples` pairs of different nodes drawn uniformly, int64 [2, samples]."""
+    """Draw `samples` random pairs of distinct nodes, int64 [2, samples]."""
     count = node_count(data)
     if count < 2 or samples < 1:
-        raise UserError(f"{samples} pairs of different nodes cannot be drawn from {count} nodes")
+        raise UserError(f"cannot draw {samples} pairs of distinct nodes from {count} nodes")
     rng = np.random.default_rng(seed)
     source = rng.integers(count, size=samples)
     target = (source + rng.integers(1, count, size=samples)) % count
@@ -65,12 +65,14 @@ def _checked(pairs: Tensor, num_nodes: int) -> Tensor:
     if pairs.dim() != 2 or len(pairs) != 2 or pairs.is_floating_point():
         raise UserError(f"pairs must be integers of shape [2, K], not {pairs.dtype} {list(pairs.shape)}")
     if pairs.numel() and not 0 <= int(pairs.min()) <= int(pairs.max()) < num_nodes:
-        raise UserError(f"pairs name the nodes {int(pairs.min())} to {int(pairs.max())} of {num_nodes}")
+        raise UserError(
+            f"pairs contain nodes {int(pairs.min())} to {int(pairs.max())}, but there are {num_nodes} nodes"
+        )
     return pairs.long()
 
 
 def _within(block: Sparse, source: IntArray, target: IntArray) -> NDArray[np.float64]:
-    """The resistances of some pairs in a connected graph: b · x with (I - D^-½ A D^-½) x = b = D^-½ (e_u - e_v)."""
+    """Resistances of pairs in a connected graph: b · x with (I - D^-½ A D^-½) x = b = D^-½ (e_u - e_v)."""
     matrix, degree = normalized(block)
     solve: Callable[[Tensor], Tensor] | None = None
     parts = []
@@ -85,7 +87,7 @@ def _within(block: Sparse, source: IntArray, target: IntArray) -> NDArray[np.flo
 
 
 def _differences(degree: NDArray[np.float64], source: IntArray, target: IntArray) -> Tensor:
-    """D^-½ (e_u - e_v) for some pairs, [N, K]."""
+    """D^-½ (e_u - e_v) for K pairs, [N, K]."""
     column = np.arange(len(source))
     b = np.zeros((len(degree), len(column)))
     b[source, column] = 1 / np.sqrt(degree[source])
@@ -94,8 +96,8 @@ def _differences(degree: NDArray[np.float64], source: IntArray, target: IntArray
 
 
 def _conjugate_gradients(matrix: Sparse, b: Tensor) -> Tensor | None:
-    """The x [N, K] with x - matrix @ x = b [N, K]; None if that takes too long."""
-    with warnings.catch_warnings():  # torch announces with every first use that its CSR support is in beta
+    """Solve x - matrix @ x = b [N, K] for x [N, K]; None if it does not converge."""
+    with warnings.catch_warnings():  # torch warns once that its CSR tensors are in beta
         warnings.simplefilter("ignore")
         begin, column, value = map(torch.from_numpy, (matrix.indptr, matrix.indices, matrix.data))
         product = torch.sparse_csr_tensor(begin, column, value, size=matrix.shape)
@@ -104,20 +106,23 @@ def _conjugate_gradients(matrix: Sparse, b: Tensor) -> Tensor | None:
     goal = TOLERANCE**2 * squares
     for _ in range(ITERATIONS):
         image = direction - product @ direction
-        # A column that is done stays as it is: its step is 0 from then on.
+        # The step of a column that has converged is 0.
         step = torch.where(squares > goal, squares / (direction * image).sum(0), 0.0)
         x.addcmul_(direction, step)
         residual.addcmul_(image, step, value=-1)
         before, squares = squares, residual.square().sum(0)
         if bool((squares <= goal).all()):
             return x
-        # One whose residual is exactly 0, as between two leaves of a node, has no ratio either.
+        # This also avoids 0 / 0 where a residual is exactly 0, as between two leaves of one node.
         direction.mul_(torch.where(squares > goal, squares / before, 0.0)).add_(residual)
     return None
 
 
 def _factorized(matrix: Sparse) -> Callable[[Tensor], Tensor]:
-    """The same by sparse factors, with x = 0 at the last node; graphs on which iterating is slow are long and thin."""
+    """Solver of x - matrix @ x = b by sparse factorization, with x = 0 at the last node.
+
+    Conjugate gradients converge slowly on long and thin graphs, whose factors are sparse.
+    """
     from scipy.sparse import csc_array, eye_array
 
     factors = factorize(csc_array(eye_array(matrix.shape[0]) - matrix)[:-1, :-1])

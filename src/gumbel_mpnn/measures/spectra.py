@@ -1,8 +1,8 @@
-"""Ends of the normalized Laplacian's spectrum, by sparse solvers.
+"""Smallest and largest eigenvalues of the normalized Laplacian, computed by sparse solvers.
 
 The normalized Laplacian is I - D^-½ A D^-½ of the undirected graph without self-loops, with a row of zeros for an
-isolated node. Its eigenvalues lie between 0 (once for every component) and 2 (once for every bipartite one). Everything
-is done component by component: no iteration has to tell equal eigenvalues of different components apart.
+isolated node. Its eigenvalues lie between 0 (once for every component) and 2 (once for every bipartite component).
+Components are solved separately, so that no iteration has to separate equal eigenvalues of different components.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from gumbel_mpnn.measures.edges import node_count
 from gumbel_mpnn.measures.matrices import Sparse, adjacency, component_of, connected_blocks, factorize, normalized
 
 DENSE_NODES = 300
-"""Components up to this size are solved densely: exact, and quicker than iterating."""
+"""Components up to this size are solved densely, which is exact and faster than iterating."""
 RESTARTS = 100
-"""Of the Lanczos iteration, before the matrix is factorized instead."""
+"""Maximum number of restarts of the Lanczos iteration, before the matrix is factorized instead."""
 SHIFT = 1e-6
 
 Vector = NDArray[np.float64]
@@ -32,18 +32,18 @@ Multiply = Callable[[Vector], Vector]
 
 
 class SpectrumEnds(NamedTuple):
-    """The outermost eigenvalues of the normalized Laplacian, as often as they occur."""
+    """Smallest and largest eigenvalues of the normalized Laplacian, with multiplicity."""
 
     smallest: Tensor
-    """float64 [k], rising."""
+    """float64 [k], in ascending order."""
     largest: Tensor
-    """float64 [k], falling."""
+    """float64 [k], in descending order."""
 
 
 def spectral_gap(data: Data) -> float:
-    """The second smallest eigenvalue of the normalized Laplacian: 0 unless the graph is connected.
+    """Second smallest eigenvalue of the normalized Laplacian: 0 unless the graph is connected.
 
-    NaN for a single node. To look at the main part of a graph in pieces, give `largest_component(data)`.
+    NaN for a single node. For the main part of a disconnected graph, pass `largest_component(data)`.
     """
     if node_count(data) == 1:
         return float("nan")
@@ -54,7 +54,7 @@ def spectral_gap(data: Data) -> float:
 
 
 def spectrum_ends(data: Data, k: int = 2) -> SpectrumEnds:
-    """The k smallest and the k largest eigenvalues of the normalized Laplacian, all of them if there are fewer."""
+    """The k smallest and k largest eigenvalues of the normalized Laplacian; all of them if there are fewer than k."""
     check_at_least(1, k=k)
     k = int(k)
     blocks = connected_blocks(adjacency(data))
@@ -65,7 +65,7 @@ def spectrum_ends(data: Data, k: int = 2) -> SpectrumEnds:
 
 
 def _smallest(block: Sparse, k: int) -> Vector:
-    """The k smallest eigenvalues of a connected graph, rising: 0, and those below 2 of I + D^-½ A D^-½ without it."""
+    """The k smallest eigenvalues of a connected graph, in ascending order: 0 and those of I + D^-½ A D^-½ below 2."""
     from scipy.sparse import eye_array
 
     if block.shape[0] <= max(DENSE_NODES, 2 * k):
@@ -76,7 +76,7 @@ def _smallest(block: Sparse, k: int) -> Vector:
 
 
 def _largest(block: Sparse, k: int) -> Vector:
-    """The k largest eigenvalues of a connected graph, falling."""
+    """The k largest eigenvalues of a connected graph, in descending order."""
     from scipy.sparse import eye_array
 
     if block.shape[0] <= max(DENSE_NODES, 2 * k):
@@ -92,11 +92,11 @@ def _dense_eigenvalues(block: Sparse) -> Vector:
 
 
 def _below_two(matrix: Sparse, k: int, null: Matrix) -> Vector:
-    """By how much the k largest eigenvalues of `matrix` are below 2, rising; eigenvectors `null` [N, M] are left out.
+    """2 minus the k largest eigenvalues of `matrix`, in ascending order, without the eigenvectors `null` [N, M].
 
-    `matrix` is symmetric with eigenvalues from 0 to 2. The Lanczos iteration does not end where the eigenvalues crowd
-    at 2, that is on long and thin graphs. These are the ones whose factors stay sparse, so there it goes on with the
-    inverse of 2 - `matrix`, which spreads them out.
+    `matrix` is symmetric with eigenvalues from 0 to 2. The Lanczos iteration does not converge if many eigenvalues are
+    close to 2, as on long and thin graphs. Their factors are sparse, so it is then applied to the inverse of
+    2 - `matrix`, whose eigenvalues are well separated.
     """
     from scipy.sparse import eye_array
     from scipy.sparse.linalg import ArpackNoConvergence
@@ -112,11 +112,11 @@ def _below_two(matrix: Sparse, k: int, null: Matrix) -> Vector:
 
 
 def _top_eigenvalues(multiply: Multiply, k: int, null: Matrix, restarts: int) -> Vector:
-    """The k largest eigenvalues, falling, of a symmetric operator on the vectors orthogonal to `null` [N, M].
+    """The k largest eigenvalues, descending, of a symmetric operator on the vectors orthogonal to `null` [N, M].
 
-    A Lanczos iteration sees one direction of the eigenspace of a repeated eigenvalue, that of its start vector. So what
-    was found is set aside, and from a new start, which has the other directions too, it is asked for the largest of the
-    rest until that one is no larger than the k-th.
+    A Lanczos iteration finds only one direction of the eigenspace of a repeated eigenvalue, the one in its start
+    vector. It is therefore repeated from new start vectors, orthogonal to the eigenvectors found so far, for the
+    largest remaining eigenvalue, until that is not larger than the k-th.
     """
     rng = np.random.default_rng(0)
     values, found = _lanczos(multiply, k, null, rng, restarts)
@@ -132,7 +132,7 @@ def _top_eigenvalues(multiply: Multiply, k: int, null: Matrix, restarts: int) ->
 def _lanczos(
     multiply: Multiply, k: int, null: Matrix, rng: np.random.Generator, restarts: int
 ) -> tuple[Vector, Matrix]:
-    """The k largest eigenvalues and their eigenvectors [N, k] on the vectors orthogonal to `null` [N, M]."""
+    """The k largest eigenvalues and eigenvectors [N, k] on the vectors orthogonal to `null` [N, M]."""
     from scipy.sparse.linalg import LinearOperator, eigsh
     from threadpoolctl import threadpool_limits
 
@@ -146,7 +146,7 @@ def _lanczos(
     size = len(null)
     start = without_null(rng.normal(size=size))
     operator = LinearOperator((size, size), matvec=projected, dtype=np.float64)
-    # Threads only wait for each other on vectors, and stand still where another program has a core.
+    # Threads do not pay off for vectors, and stall when another program uses a core.
     with threadpool_limits(1, user_api="blas"):
         values, vectors = eigsh(
             operator, k=k, which="LA", v0=start, ncv=min(max(2 * k + 1, 20), size), maxiter=restarts, tol=1e-10

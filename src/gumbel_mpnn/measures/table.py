@@ -1,4 +1,4 @@
-"""The measures by name, as the command and the experiments print them."""
+"""Registry of measures by name."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from gumbel_mpnn.measures.spectra import spectral_gap
 
 @dataclass(frozen=True)
 class Measure:
-    """One number of a graph.
+    """A function that maps a graph to a number.
 
     Attributes:
-        function: From a `Data` to the number.
-        heading: What people read above it.
-        needs_labels: Whether it looks at `y`.
+        function: Takes a `Data` and returns the number.
+        heading: Column heading in tables.
+        needs_labels: Whether it uses `y`.
         by_convention: Whether the function takes an edge convention as its second argument.
-        each_edge_once: Whether it takes every edge once where a convention counts repeats.
+        each_edge_once: Whether it counts every edge once under every convention.
     """
 
     function: Callable[..., int | float]
@@ -56,21 +56,21 @@ MEASURES: dict[str, Measure] = {
 def measure(
     data: Data, names: str | Iterable[str] | None = None, convention: Convention = "coalesced"
 ) -> dict[str, int | float | None]:
-    """The measures of a graph by name, all of `MEASURES` unless `names` are given.
+    """Compute measures of a graph by name.
 
-    None stands where a measure is not defined: without labels, or without an edge between labelled nodes.
+    The value is None if a measure is not defined: without labels, or without an edge between labelled nodes.
 
     Args:
-        data: A graph; `y` [N] has -1 for nodes without a label.
-        names: Which measures, or which one.
-        convention: Which edges are counted, see `undirected_edges`; `std_per_class` and `spectral_gap` always take each
-            edge once.
+        data: A graph; `y` [N] is -1 for unlabelled nodes.
+        names: Names of measures, or one name; all of `MEASURES` by default.
+        convention: Which edges are counted, see `undirected_edges`; `std_per_class` and `spectral_gap` always count
+            each edge once.
     """
     chosen = [names] if isinstance(names, str) else list(MEASURES if names is None else names)
     for name in chosen:
         if name not in MEASURES:
             raise unknown_name("measure", name, MEASURES)
-    # Merged once here, the edges need not be merged again from scratch in every measure.
+    # Merge the edges once, not in every measure.
     simple = Data(edge_index=undirected_edges(data), y=data.get("y"), num_nodes=node_count(data))
     return {name: _value(MEASURES[name], data, simple, convention) for name in chosen}
 

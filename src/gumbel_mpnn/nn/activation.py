@@ -1,4 +1,4 @@
-"""What follows a layer: bias, norm, ReLU and dropout, each replica dropping by its own random stream."""
+"""Bias, norm, ReLU and dropout after a layer; each replica draws its dropout mask from its own random stream."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from gumbel_mpnn.nn.replica_rng import ReplicaRNG
 
 
 def activate(x: Tensor, bias: Tensor, norm: nn.Module, probability: float, rng: ReplicaRNG) -> Tensor:
-    """dropout(relu(norm(x + bias))) for x [R, N, D], in one pass on a GPU; nothing is dropped outside training."""
+    """dropout(relu(norm(x + bias))) for x [R, N, D], in one pass on a GPU; no dropout in evaluation."""
     probability = probability if norm.training else 0.0
     kernels = gpu_kernels(x.device, "norm")
-    # The fused gradient of batch norm is that of training; the rare gradient in evaluation goes the plain way.
+    # The fused gradient of batch norm is that of training; in evaluation, where it is rare, autograd computes it.
     wanted = torch.is_grad_enabled() and (x.requires_grad or bias.requires_grad)
     if kernels is None or (isinstance(norm, BatchNorm) and not norm.training and wanted):
         return dropout(torch.relu(norm(x + bias.to(x.dtype))), probability, rng)
@@ -37,18 +37,18 @@ def activate(x: Tensor, bias: Tensor, norm: nn.Module, probability: float, rng: 
 
 
 def dropout(x: Tensor, probability: float, rng: ReplicaRNG) -> Tensor:
-    """Zero entries of [R, ...] with `probability`, each replica from its own stream, and scale up the rest."""
+    """Zero entries of x [R, ...] with `probability`, each replica from its own stream, and scale the others."""
     if probability == 0:
         return x
     if kernels := gpu_kernels(x.device, "random"):
         out: Tensor = kernels.fused_dropout(x, probability, rng.seeds, rng.next_call())
         return out
-    mask, kept = rng.keep(x.shape[1:], 1 - probability)
+    mask, kept = rng.bernoulli(x.shape[1:], 1 - probability)
     return x * mask.to(x.dtype).mul_(1 / kept) if kept else torch.zeros_like(x)
 
 
 def dropout_features(x: Tensor | SparseFeatures, probability: float, rng: ReplicaRNG) -> Tensor | SparseFeatures:
-    """The same on features that the replicas share until here."""
+    """Dropout of features [N, F] that all replicas share, dense or sparse; each replica drops its own entries."""
     if probability == 0:
         return x
     if isinstance(x, SparseFeatures):

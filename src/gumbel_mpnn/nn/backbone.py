@@ -1,4 +1,4 @@
-"""The plain models: one stack of layers, four kinds of layer."""
+"""The plain models: MLP, GCN, GraphSAGE and GAT, which differ only in their layers."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ from gumbel_mpnn.nn.replica_rng import ReplicaRNG, replica_seeds
 
 
 class Backbone(TrainableModel):
-    """`num_layers` times layer → norm → ReLU → dropout, then a linear head.
+    """`num_layers` blocks of layer → norm → ReLU → dropout, followed by a linear head.
 
-    All arguments but the first go by name: PyG's models, with which the names are shared, have them in another order.
+    All arguments but the first are keyword-only: PyG's models have arguments of the same names in a different order.
 
     Args:
-        in_channels: Number of features of a node.
+        in_channels: Number of features per node.
         out_channels: Number of classes.
         hidden_channels: Width of every layer.
         num_layers: Number of layers before the head.
-        dropout: Share of activations dropped after every layer.
+        dropout: Dropout probability after every layer.
         norm: `layer`, `batch` or `none`.
         residual: Add a linear map of a layer's input to its output.
-        input_layer: Begin with a linear map to `hidden_channels` and dropout.
-        input_dropout: Share of the features dropped.
-        replicas: Train R models at once: the output is [R, N, out]; None is one model with output [N, out].
-        seeds: One for each replica; drawn from torch's global generator when not given.
+        input_layer: Start with a linear map to `hidden_channels` and dropout.
+        input_dropout: Dropout probability of the features.
+        replicas: Number of models R trained together, with output [R, N, out]; None for one model with output [N, out].
+        seeds: One seed per replica; drawn from torch's global generator by default.
     """
 
     arc_copies: ClassVar[int] = 6
@@ -85,10 +85,10 @@ class Backbone(TrainableModel):
 
     @abstractmethod
     def make_conv(self, replicas: int, in_channels: int, out_channels: int) -> Conv:
-        """One layer of this kind of model."""
+        """Create one layer of this model."""
 
     def reset_parameters(self) -> None:
-        """Draw all parameters anew from the replicas' seeds."""
+        """Initialize all parameters from the seeds of the replicas."""
         self.init_parameters(ReplicaRNG(self.seeds, "init"))
 
     @property
@@ -104,14 +104,14 @@ class Backbone(TrainableModel):
         edge_index: PairGraph | Tensor | None = None,
         edge_weight: Tensor | None = None,
     ) -> Tensor:
-        """Logits for every node.
+        """Logits of every node, [N, out] or [R, N, out].
 
         Args:
-            x: Features [N, in] (dense or sparse), or a whole `Data`.
-            edge_index: The graph: edges [2, E], which are taken as undirected, or a `PairGraph`; that of the `Data` by
+            x: Features [N, in] (dense or sparse), or a `Data`.
+            edge_index: Edges [2, E], which are treated as undirected, or a `PairGraph`; taken from the `Data` by
                 default.
-            edge_weight: With edges a weight for each of them, [E]: duplicates and both directions of an edge weigh
-                their mean. With a `PairGraph`, or a `Data` alone, pair weights [R, P] or [P]. None for 1.
+            edge_weight: With edges, a weight for each edge, [E]; duplicates and opposite directions are averaged. With
+                a `PairGraph` or a `Data`, pair weights [R, P] or [P]. None for 1.
         """
         x, graph, weight = model_input(
             x, edge_index, edge_weight, in_channels=self.in_channels, dtype=self.head.weight.dtype
@@ -122,11 +122,11 @@ class Backbone(TrainableModel):
     def training_loss(
         self, x: Tensor | SparseFeatures, graph: PairGraph, y: Tensor, train_mask: Tensor, progress: Tensor
     ) -> Tensor:
-        """What training makes small, for each replica, [R]; `progress` is the share of the epochs done."""
+        """Training loss of each replica, [R]; `progress` is the share of training done."""
         return cross_entropy(self.compute(x, WeightedGraph.of(graph, None, x.dtype)), y, train_mask)
 
     def compute(self, x: Tensor | SparseFeatures, graph: WeightedGraph | Sequence[WeightedGraph]) -> Tensor:
-        """Logits [R, N, out] of the stack, on one graph or on one for each layer."""
+        """Logits [R, N, out], on one graph or on a graph per layer."""
         graphs = [graph] * len(self.convs) if isinstance(graph, WeightedGraph) else graph
         if self.training:
             x = dropout_features(x, self.input_dropout, self.rng)
@@ -181,9 +181,10 @@ def make_backbone(
     seeds: Sequence[int] | None,
     also: Iterable[str] = (),
 ) -> Backbone:
-    """The backbone called `name` of a model that hands on its options; those that other backbones have are passed over.
+    """Create the backbone called `name` for a model that forwards its options.
 
-    What no backbone has is a `UserError` that looks among all names that the `owner` takes, those of `also` included.
+    Options of other backbones are ignored. An option of no backbone raises a `UserError` that suggests the closest name
+    among the options of the backbones, the keywords of `owner` and `also`.
     """
     known, of_all = backbones.defaults(name), backbones.all_defaults()
     for option in options:
@@ -195,19 +196,19 @@ def make_backbone(
 
 
 def _keywords(model: type[nn.Module]) -> set[str]:
-    """The arguments that a model and its base classes take by name."""
+    """Keyword-only arguments of a model and its base classes."""
     signatures = (inspect.signature(cls) for cls in model.__mro__[:-1])
     return {p.name for signature in signatures for p in signature.parameters.values() if p.kind is p.KEYWORD_ONLY}
 
 
 @backbones.register("mlp")
 class MLP(Backbone):
-    """A multi-layer perceptron: features only, the graph is not looked at."""
+    """A multi-layer perceptron, which ignores the graph."""
 
     arc_copies: ClassVar[int] = 0
 
     def make_conv(self, replicas: int, in_channels: int, out_channels: int) -> Conv:
-        """A linear layer."""
+        """Create a linear layer."""
         return DenseConv(replicas, in_channels, out_channels)
 
 
@@ -216,7 +217,7 @@ class GCN(Backbone):
     """The graph convolutional network of Kipf and Welling."""
 
     def make_conv(self, replicas: int, in_channels: int, out_channels: int) -> Conv:
-        """A graph convolution."""
+        """Create a graph convolution."""
         return GCNConv(replicas, in_channels, out_channels)
 
 
@@ -225,13 +226,13 @@ class GraphSAGE(Backbone):
     """GraphSAGE with mean aggregation."""
 
     def make_conv(self, replicas: int, in_channels: int, out_channels: int) -> Conv:
-        """A GraphSAGE layer."""
+        """Create a GraphSAGE layer."""
         return SAGEConv(replicas, in_channels, out_channels)
 
 
 @backbones.register("gat")
 class GAT(Backbone):
-    """The graph attention network; `hidden_channels` is shared out among `heads`."""
+    """The graph attention network; `hidden_channels` is the total width of all `heads`."""
 
     more_copies: ClassVar[int] = 1
 
@@ -245,5 +246,5 @@ class GAT(Backbone):
         return self.heads * (8 * len(self.convs) * samples + 8)
 
     def make_conv(self, replicas: int, in_channels: int, out_channels: int) -> Conv:
-        """A graph attention layer."""
+        """Create a graph attention layer."""
         return GATConv(replicas, in_channels, out_channels, self.heads)

@@ -1,7 +1,6 @@
-"""The message-passing layers of the paper's plain models, with pair weights and a replica axis.
+"""Message-passing layers with pair weights and a replica axis.
 
-Each equals the PyG layer of the same name where all weights are 1, and the layer on the graph without an edge where
-that edge's weight is 0.
+With all weights 1, each layer equals the PyG layer of the same name. An edge of weight 0 has no effect.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ from gumbel_mpnn.nn.replica_rng import ReplicaRNG
 
 
 class Conv(ReplicaModule, ABC):
-    """One layer: a sum of linear maps, some of them of what neighbors send, plus a bias."""
+    """One layer: a sum of linear maps of a node's features and of messages from its neighbors, plus a bias."""
 
     @abstractmethod
     def sums(self, x: Inputs, graph: WeightedGraph, shortcut: Tensor | None = None) -> Tensor:
-        """All but the bias, [R, N, in] → [R, N, out], x times `shortcut` [R, in, out] added in the same passes."""
+        """Output without the bias, [R, N, in] → [R, N, out], plus x times `shortcut` [R, in, out] if given."""
 
     @property
     @abstractmethod
@@ -39,19 +38,19 @@ class Conv(ReplicaModule, ABC):
 
 
 class DenseConv(Conv):
-    """No messages at all: the linear layer of an MLP."""
+    """The linear layer of an MLP, without messages."""
 
     def __init__(self, replicas: int, in_channels: int, out_channels: int) -> None:
         super().__init__()
         self.linear = Linear(replicas, in_channels, out_channels)
 
     def sums(self, x: Inputs, graph: WeightedGraph, shortcut: Tensor | None = None) -> Tensor:
-        """The product alone."""
+        """The product x W."""
         return linear_sum([(x, _added(self.linear.weight, shortcut))])
 
     @property
     def offset(self) -> Tensor:
-        """That of the linear layer."""
+        """The bias of the linear layer."""
         return _bias(self.linear)
 
 
@@ -64,11 +63,11 @@ class GCNConv(Conv):
         self.bias = nn.Parameter(torch.zeros(replicas, 1, out_channels))
 
     def init_own_parameters(self, rng: ReplicaRNG) -> None:
-        """Bias 0."""
+        """Set the bias to 0."""
         nn.init.zeros_(self.bias)
 
     def sums(self, x: Inputs, graph: WeightedGraph, shortcut: Tensor | None = None) -> Tensor:
-        """D^-½ (A + I) D^-½ x W; the narrower side goes along the arcs."""
+        """D^-½ (A + I) D^-½ x W; the narrower of x and x W is sent along the arcs."""
         others = [] if shortcut is None else [(x, shortcut)]
         if _sends_output(x, self.linear):
             sent = graph.symmetric(self.linear(x))
@@ -77,12 +76,12 @@ class GCNConv(Conv):
 
     @property
     def offset(self) -> Tensor:
-        """The bias of the sum."""
+        """The bias."""
         return self.bias
 
 
 class SAGEConv(Conv):
-    """The mean over neighbors times one matrix plus the node itself times another."""
+    """mean over neighbors(x) W₁ + x W₂ + b."""
 
     def __init__(self, replicas: int, in_channels: int, out_channels: int) -> None:
         super().__init__()
@@ -90,7 +89,7 @@ class SAGEConv(Conv):
         self.self_loop = Linear(replicas, in_channels, out_channels)
 
     def sums(self, x: Inputs, graph: WeightedGraph, shortcut: Tensor | None = None) -> Tensor:
-        """Both products; the narrower side goes along the arcs."""
+        """The layer without its bias; the narrower of x and x W₁ is sent along the arcs."""
         own = x, _added(self.self_loop.weight, shortcut)
         if _sends_output(x, self.neighbors):
             return linear_sum([own], graph.mean(self.neighbors(x)))
@@ -98,19 +97,19 @@ class SAGEConv(Conv):
 
     @property
     def offset(self) -> Tensor:
-        """That of the node itself."""
+        """The bias of the linear map of the node itself."""
         return _bias(self.self_loop)
 
 
 class GATConv(Conv):
-    """Attention over neighbors and self in `heads` parts of the channels."""
+    """Attention over neighbors and the node itself; the output is the concatenation of `heads`."""
 
     def __init__(
         self, replicas: int, in_channels: int, out_channels: int, heads: int = 1, negative_slope: float = 0.2
     ) -> None:
         super().__init__()
         if heads < 1 or out_channels % heads:
-            raise UserError(f"hidden_channels={out_channels} cannot be shared out among heads={heads}")
+            raise UserError(f"heads={heads} must be at least 1 and divide hidden_channels={out_channels}")
         self.heads, self.negative_slope = heads, negative_slope
         width = out_channels // heads
         self.linear = Linear(replicas, in_channels, out_channels, bias=False, glorot=True)
@@ -119,7 +118,7 @@ class GATConv(Conv):
         self.bias = nn.Parameter(torch.zeros(replicas, 1, out_channels))
 
     def init_own_parameters(self, rng: ReplicaRNG) -> None:
-        """Glorot attention vectors, bias 0."""
+        """Draw the attention vectors with Glorot's initialization and set the bias to 0."""
         _, heads, width = self.source.shape
         bound = math.sqrt(6 / (heads + width))
         with torch.no_grad():
@@ -128,14 +127,14 @@ class GATConv(Conv):
         nn.init.zeros_(self.bias)
 
     def sums(self, x: Inputs, graph: WeightedGraph, shortcut: Tensor | None = None) -> Tensor:
-        """The average of x W under the shares of attention."""
+        """The attention-weighted average of x W."""
         hidden: Tensor = self.linear(x)
         target, source = self._scores(hidden)
         sent = graph.attend(hidden, target, source, self.negative_slope)
         return sent if shortcut is None else linear_sum([(x, shortcut)], sent)
 
     def _scores(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
-        """Both parts of the score of an arc, by its target and by its source, [R, heads, N]: one product for all."""
+        """Contributions of target and source to the score of an arc, [R, heads, N] each, in one product."""
         by_head = torch.stack([self.target, self.source], dim=-1)  # [R, heads, width, 2]
         replicas, heads, width, _ = by_head.shape
         own_head = torch.eye(heads, dtype=by_head.dtype, device=by_head.device)
@@ -145,14 +144,14 @@ class GATConv(Conv):
 
     @property
     def offset(self) -> Tensor:
-        """The bias of the sum."""
+        """The bias."""
         return self.bias
 
 
 def _sends_output(x: Inputs, linear: Linear) -> bool:
-    """Whether x W goes along the arcs and not x, which gives the same: the narrower does, and never sparse features.
+    """Whether to send x W along the arcs instead of x: if it is narrower, or if x is sparse.
 
-    `linear` has no bias: a bias would be aggregated in one order and not in the other.
+    Both give the same result because `linear` has no bias.
     """
     _, fan_in, fan_out = linear.weight.shape
     return isinstance(x, SparseFeatures) or fan_in > fan_out
@@ -165,7 +164,7 @@ def _of_each(x: Inputs, graph: WeightedGraph) -> Tensor:
 
 
 def _added(weight: Tensor, shortcut: Tensor | None) -> Tensor:
-    """Two linear maps of the same are one."""
+    """Sum of the matrices of two linear maps of the same input."""
     return weight if shortcut is None else weight + shortcut
 
 

@@ -1,4 +1,4 @@
-"""Node features as the first layer sees them: dense, or sparse where most entries are zero."""
+"""Node features as the first layer takes them: dense, or sparse if most entries are zero."""
 
 from __future__ import annotations
 
@@ -10,39 +10,41 @@ from torch import Tensor
 from gumbel_mpnn.graph import SparseLayout
 
 SPARSE_BELOW = {"cpu": 0.25, "cuda": 0.04}
-"""Share of non-zeros under which the sparse form is used. CPU: 8 ms against 35 for a random matrix of PubMed's size at
-10 %, timed once; CUDA: an estimate from bytes and operations, not measured."""
+"""Share of non-zeros below which the sparse format is used. On a CPU a random matrix of PubMed's size with 10 %
+non-zeros takes 8 ms instead of 35 ms, timed once. The value for CUDA is an estimate, not measured."""
 
 
 @dataclass(frozen=True, eq=False)
 class SparseFeatures:
-    """A feature matrix [N, F] by its non-zeros."""
+    """A sparse feature matrix [N, F]."""
 
     layout: SparseLayout
+    """Positions of the non-zeros."""
     values: Tensor
+    """Values of the non-zeros, [nnz] or [R, nnz]."""
 
     @property
     def shape(self) -> tuple[int, int]:
-        """N and F."""
+        """Number of nodes and features, N and F."""
         return self.layout.shape
 
     @property
     def dtype(self) -> torch.dtype:
-        """Number format of the features."""
+        """Dtype of the features."""
         return self.values.dtype
 
     @property
     def device(self) -> torch.device:
-        """Where the features lie."""
+        """Device of the features."""
         return self.values.device
 
     def to(self, device: torch.device | str) -> SparseFeatures:
-        """The same features on another device."""
+        """Copy the features to another device."""
         return SparseFeatures(self.layout.to(device), self.values.to(device))
 
 
 def as_features(x: Tensor, device: torch.device | str = "cpu") -> Tensor | SparseFeatures:
-    """`x` on `device`, in its sparse form where that makes the first layer faster there."""
+    """Move `x` to `device`, in sparse format if that makes the first layer faster."""
     if int(torch.count_nonzero(x)) >= SPARSE_BELOW.get(torch.device(device).type, 0) * x.numel():
         return x.to(device)
     row, col = x.nonzero().T

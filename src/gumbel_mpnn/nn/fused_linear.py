@@ -1,4 +1,4 @@
-"""Several linear maps added up: what a layer sends, what it keeps of a node itself, and its shortcut."""
+"""Sums of linear maps, for example of messages, of the node itself and of a shortcut, in few passes over memory."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ Inputs = Tensor | SparseFeatures
 
 
 def linear_sum(terms: Sequence[tuple[Inputs, Tensor]], start: Tensor | None = None) -> Tensor:
-    """Σ x W + start for every replica, [R, N, out], with as few passes over memory as can be.
+    """Σ x W + start for every replica, [R, N, out].
 
     Args:
-        terms: Inputs [R, N, in], or [N, in] where all replicas share them, or sparse features, each with its matrices
-            [R, in, out].
-        start: [R, N, out].
+        terms: Pairs of inputs and matrices [R, in, out]. Inputs are [R, N, in], [N, in] if all replicas share them, or
+            sparse features.
+        start: Added to the sum, [R, N, out].
     """
     dense = []
     for x, weight in terms:
@@ -36,19 +36,27 @@ def linear_sum(terms: Sequence[tuple[Inputs, Tensor]], start: Tensor | None = No
         assert start is not None
         return start
     weights = [weight for _, weight in dense]
+    if torch.is_autocast_enabled(weights[0].device.type):
+        return _low_precision_sum([x for x, _ in dense], weights, start)
     xs = [x.expand(len(weight), -1, -1) for x, weight in dense]
-    if torch.is_autocast_enabled(xs[0].device.type):
-        out = xs[0] @ weights[0]
-        for x, weight in zip(xs[1:], weights[1:], strict=True):
-            out = torch.baddbmm(out, x, weight)
-        return out if start is None else start + out
     kernels = gpu_kernels(xs[0].device, "linear")
     plain = all(tensor.dtype == torch.float32 for tensor in (*xs, *weights))
     narrow = kernels if kernels is not None and plain and kernels.is_narrow(weights) else None
-    if narrow is None and len(xs) == 1 and start is None:  # torch's own, which has second derivatives too
+    if narrow is None and len(xs) == 1 and start is None:  # torch's own product, which also has second derivatives
         return torch.bmm(xs[0], weights[0])
     total: Tensor = _LinearSum.apply(narrow, start, *xs, *weights)  # type: ignore[no-untyped-call]
     return total
+
+
+def _low_precision_sum(xs: list[Tensor], weights: list[Tensor], start: Tensor | None) -> Tensor:
+    """Σ x W + start under autocast, as one product: sums are accumulated in 32 bits and rounded to 16 bits once."""
+    dtype = torch.get_autocast_dtype(weights[0].device.type)
+    xs = [x.to(dtype) if x.dtype == torch.float32 else x for x in xs]  # before they are concatenated
+    xs = [x.expand(len(weight), -1, -1) for x, weight in zip(xs, weights, strict=True)]
+    x, weight = (xs[0], weights[0]) if len(xs) == 1 else (torch.cat(xs, -1), torch.cat(weights, 1))
+    if start is not None and start.dtype == dtype:
+        return torch.baddbmm(start, x, weight)
+    return x @ weight if start is None else start + x @ weight
 
 
 def _times_sparse(x: SparseFeatures, weight: Tensor) -> Tensor:
@@ -60,7 +68,7 @@ def _times_sparse(x: SparseFeatures, weight: Tensor) -> Tensor:
 
 
 class _LinearSum(torch.autograd.Function):
-    """The sum of products into one array, and one pass over its gradient for the matrices of narrow ones."""
+    """Σ x W + start accumulated in one array; the gradients of narrow matrices take one pass."""
 
     @staticmethod
     def forward(ctx: Any, narrow: ModuleType | None, start: Tensor | None, *tensors: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""What a model is called with, in any of PyG's ways, made into what it computes on."""
+"""Convert the arguments of a model, in any form that PyG allows, to features, graph and pair weights."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ def model_input(
     dtype: torch.dtype,
     candidates: bool = False,
 ) -> tuple[Tensor | SparseFeatures, PairGraph, Tensor | None]:
-    """Features, graph and pair weights of one call, or a `UserError` that says which of them do not fit.
+    """Features, graph and pair weights of one call; raises a `UserError` if they do not fit together.
 
     Args:
-        x: Features [N, in] (dense or sparse), or a whole `Data`.
-        graph: A `PairGraph`, or an `edge_index` [2, E], which is taken as undirected; that of the `Data` if None.
-        weight: [E] beside an `edge_index`, pair weights [R, P] or [P] beside a `PairGraph`.
+        x: Features [N, in] (dense or sparse), or a `Data`.
+        graph: A `PairGraph`, or an `edge_index` [2, E], which is treated as undirected; taken from the `Data` if None.
+        weight: Edge weights [E] with an `edge_index`, pair weights [R, P] or [P] with a `PairGraph`.
         in_channels: Number of features that the model takes.
-        dtype: Number format of the model's parameters.
-        candidates: Whether the candidates of a `Data` are among the pairs.
+        dtype: Dtype of the model's parameters.
+        candidates: Whether to include the candidates of a `Data`.
     """
     if isinstance(x, Data):
         graph = PairGraph.of(x, candidates=candidates) if graph is None else graph
@@ -45,7 +45,7 @@ def model_input(
 
 
 def check_features(x: object, in_channels: int, dtype: torch.dtype) -> Tensor | SparseFeatures:
-    """`x` dense, or in our own sparse form; a `UserError` unless a model of this width and format can take it."""
+    """Check that features fit a model of this width and dtype, and make torch's sparse tensors dense."""
     if x is None:
         raise DataError("this graph has no features: give it data.x, floats of shape [N, F]")
     if not isinstance(x, Tensor | SparseFeatures):

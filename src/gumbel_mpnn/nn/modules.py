@@ -18,20 +18,20 @@ from gumbel_mpnn.nn.replica_rng import ReplicaRNG
 
 
 class ReplicaModule(nn.Module):
-    """A module whose parameters hold R replicas and are drawn from R streams."""
+    """A module whose parameters have a leading replica axis; each replica is initialized from its own random stream."""
 
     def init_own_parameters(self, rng: ReplicaRNG) -> None:
-        """Draw the parameters that are this module's own, not those of modules within it."""
+        """Initialize the parameters of this module, without those of its submodules."""
 
     def init_parameters(self, rng: ReplicaRNG) -> None:
-        """Draw the parameters of this module and of all modules within it, in their order."""
+        """Initialize the parameters of this module and of all submodules, in order."""
         for module in self.modules():
             if isinstance(module, ReplicaModule):
                 module.init_own_parameters(rng)
 
 
 class Linear(ReplicaModule):
-    """x W + b for every replica, on [R, N, in] or on features [N, in] that all replicas share."""
+    """x W + b for every replica; the input is [R, N, in], or [N, in] if all replicas share it."""
 
     def __init__(
         self, replicas: int, in_channels: int, out_channels: int, *, bias: bool = True, glorot: bool = False
@@ -42,7 +42,7 @@ class Linear(ReplicaModule):
         self.bias = nn.Parameter(torch.empty(replicas, 1, out_channels)) if bias else None
 
     def init_own_parameters(self, rng: ReplicaRNG) -> None:
-        """Glorot's uniform range with bias 0 (as PyG's layers), or that of `torch.nn.Linear`."""
+        """Glorot's initialization with bias 0, as in PyG's layers, or that of `torch.nn.Linear`."""
         _, fan_in, fan_out = self.weight.shape
         bound = math.sqrt(6 / (fan_in + fan_out)) if self.glorot else 1 / math.sqrt(max(fan_in, 1))
         with torch.no_grad():
@@ -59,7 +59,7 @@ class Linear(ReplicaModule):
 
 
 class LayerNorm(ReplicaModule):
-    """Normalisation over the channels of each node."""
+    """Normalization over the channels of each node."""
 
     def __init__(self, replicas: int, channels: int, *, eps: float = 1e-5) -> None:
         super().__init__()
@@ -68,7 +68,7 @@ class LayerNorm(ReplicaModule):
         self.bias = nn.Parameter(torch.empty(replicas, 1, channels))
 
     def init_own_parameters(self, rng: ReplicaRNG) -> None:
-        """Start at the identity."""
+        """Set scale to 1 and shift to 0."""
         nn.init.ones_(self.weight)
         nn.init.zeros_(self.bias)
 
@@ -78,7 +78,7 @@ class LayerNorm(ReplicaModule):
 
 
 class BatchNorm(ReplicaModule):
-    """Normalisation over the nodes for each channel, with running statistics for evaluation."""
+    """Normalization over the nodes for each channel, with running statistics for evaluation."""
 
     running_mean: Tensor
     running_var: Tensor
@@ -92,7 +92,7 @@ class BatchNorm(ReplicaModule):
         self.register_buffer("running_var", torch.empty(replicas, 1, channels))
 
     def init_own_parameters(self, rng: ReplicaRNG) -> None:
-        """Start at the identity."""
+        """Set scale to 1 and shift to 0."""
         nn.init.ones_(self.weight)
         nn.init.zeros_(self.bias)
         self.running_mean.zero_()
@@ -100,7 +100,7 @@ class BatchNorm(ReplicaModule):
 
     def forward(self, x: Tensor) -> Tensor:
         """[R, N, D] → [R, N, D]."""
-        x = x.to(self.weight.dtype)  # under autocast a layer gives 16 bits, too few for sums over all nodes
+        x = x.to(self.weight.dtype)  # under autocast x has 16 bits, too few for sums over all nodes
         if not self.training:
             scale = self.weight * (self.running_var + self.eps).rsqrt()
             return torch.addcmul(self.bias - self.running_mean * scale, x, scale)
@@ -111,13 +111,13 @@ class BatchNorm(ReplicaModule):
 
     @torch.no_grad()
     def track(self, mean: Tensor, var: Tensor, nodes: int) -> None:
-        """Move the running statistics towards those of one pass; the variance is made unbiased."""
+        """Update the running statistics with the mean and the biased variance of one pass."""
         self.running_mean.lerp_(mean, self.momentum)
         self.running_var.lerp_(var * (nodes / max(nodes - 1, 1)), self.momentum)
 
 
 class _Standardize(torch.autograd.Function):
-    """(x − mean) · rstd with the gradient of batch norm, written out: half the passes over memory."""
+    """(x − mean) · rstd with the gradient of batch norm in half the passes that autograd needs."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, mean: Tensor, rstd: Tensor) -> Tensor:
@@ -135,15 +135,15 @@ class _Standardize(torch.autograd.Function):
 
 
 class Identity(ReplicaModule):
-    """No normalisation."""
+    """No normalization."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """Its input."""
+        """Return x."""
         return x
 
 
 def make_norm(name: str, replicas: int, channels: int) -> ReplicaModule:
-    """The norm called `layer`, `batch` or `none`."""
+    """Create the norm called `layer`, `batch` or `none`."""
     match name:
         case "layer":
             return LayerNorm(replicas, channels)

@@ -1,4 +1,4 @@
-"""One random stream per replica, so that a replica's result does not depend on its neighbors."""
+"""One random stream per replica, so that the result of a replica does not depend on the others."""
 
 from __future__ import annotations
 
@@ -13,19 +13,25 @@ from gumbel_mpnn.nn.kernels import gpu_kernels
 
 
 class ReplicaRNG:
-    """Random numbers for R replicas, each drawn from a generator of its own."""
+    """Random numbers for R replicas, each with its own generator.
+
+    Args:
+        seeds: One seed per replica.
+        purpose: Streams of different purposes are independent, for example `init` and `train`.
+        device: Device of the random numbers.
+    """
 
     def __init__(self, seeds: Sequence[int], purpose: str, device: torch.device | str = "cpu") -> None:
         self.device = torch.device(device)
-        with torch.inference_mode(False):  # else they could not be counted on in training
+        with torch.inference_mode(False):  # else they could not be changed in training
             self.seeds = torch.tensor([derive_seed(seed, purpose) for seed in seeds], device=device)
             self._calls = torch.zeros((), dtype=torch.int64, device=device)
         self._generators = [torch.Generator(self.device).manual_seed(derive_seed(seed, purpose)) for seed in seeds]
 
     def rewind(self) -> None:
-        """Start all streams anew."""
+        """Reset all streams to their start."""
         self._calls.zero_()
-        if gpu_kernels(self.device, "random") is None:  # else nothing is drawn from the generators
+        if gpu_kernels(self.device, "random") is None:  # else the generators are not used
             for generator in self._generators:
                 generator.manual_seed(generator.initial_seed())
 
@@ -33,23 +39,23 @@ class ReplicaRNG:
         return len(self._generators)
 
     def uniform(self, shape: Sequence[int], low: float, high: float) -> Tensor:
-        """Uniform numbers in [low, high), [R, *shape]."""
+        """Uniform random numbers in [low, high), [R, *shape]."""
         out = torch.empty(len(self), *shape, device=self.device)
         for row, generator in zip(out, self._generators, strict=True):
             row.uniform_(low, high, generator=generator)
         return out
 
     def noise(self, count: int) -> Tensor:
-        """`count` uniform numbers in [0, 1) for each replica, [R, count]; one kernel for all of them on a GPU."""
+        """Uniform random numbers in [0, 1), [R, count]; on a GPU one kernel draws them for all replicas."""
         if kernels := gpu_kernels(self.device, "random"):
             out: Tensor = kernels.fused_uniform(self.seeds, self.next_call(), count)
             return out
         return self.uniform((count,), 0.0, 1.0)
 
-    def keep(self, shape: Sequence[int], probability: float) -> tuple[Tensor, float]:
-        """A mask [R, *shape] that is true with about `probability`, and the exact probability it was drawn with.
+    def bernoulli(self, shape: Sequence[int], probability: float) -> tuple[Tensor, float]:
+        """Mask [R, *shape] that is true with about `probability`, and the exact probability that was used.
 
-        Four 16-bit numbers are cut from each 64-bit draw: several times faster than one draw for each entry.
+        Each 64-bit draw gives four 16-bit numbers, which is several times faster than one draw per entry.
         """
         count = int(torch.Size(shape).numel())
         words = torch.empty(len(self), (count + 3) // 4, dtype=torch.int64, device=self.device)
@@ -58,40 +64,40 @@ class ReplicaRNG:
         threshold = round(probability * _LEVELS)
         if threshold == 0:
             return torch.zeros(len(self), *shape, dtype=torch.bool, device=self.device), 0.0
-        # The numbers run from -2^15 to 2^15 - 1; `<=` so that the bound is one of them even when all are kept.
+        # The numbers are -2^15 to 2^15 - 1; with `<=` the bound is in this range even for probability 1.
         mask = words.view(torch.int16)[:, :count] <= threshold - 1 - _LEVELS // 2
         return mask.view(len(self), *shape), threshold / _LEVELS
 
     def next_call(self) -> Tensor:
-        """The number of the next draw of a kernel that makes its random numbers itself, int64 scalar."""
+        """Number of the next draw, for kernels that generate their own random numbers, int64 scalar."""
         self._calls += 1
         return self._calls.clone()
 
     def get_state(self) -> dict[str, Tensor]:
-        """Where all streams stand."""
+        """State of all streams, for `set_state`."""
         generators = torch.stack([generator.get_state() for generator in self._generators])
         return {"generators": generators, "calls": self._calls.clone()}
 
     def set_state(self, state: Mapping[str, Tensor]) -> None:
-        """Go on where `get_state` was called."""
+        """Restore a state returned by `get_state`."""
         self._calls.copy_(state["calls"])
         for generator, row in zip(self._generators, state["generators"], strict=True):
-            generator.set_state(row.cpu().clone())  # a row of its own: torch reads from its storage's start
+            generator.set_state(row.cpu().clone())  # a copy, because torch reads from the start of the storage
 
 
 def replica_seeds(seeds: Sequence[int] | None, count: int) -> list[int]:
-    """A seed for each of `count` replicas: the given ones, or new ones from torch's global generator."""
+    """One seed for each of `count` replicas: the given seeds, or new ones from torch's global generator."""
     if seeds is None:
         drawn: list[int] = torch.randint(2**62, (count,)).tolist()
         return drawn
     given = whole_numbers("seeds", seeds)
     if len(given) != count:
-        raise UserError(f"{count} replicas need as many seeds, not {len(given)}")
+        raise UserError(f"seeds must have one entry per replica, {count}, not {len(given)}")
     return given
 
 
 def derive_seed(seed: int, purpose: str) -> int:
-    """A seed for one purpose, unrelated to those of other purposes and of neighboring seeds."""
+    """Seed for one purpose, unrelated to those of other purposes and of adjacent seeds."""
     digest = hashlib.sha256(f"{purpose}/{seed}".encode()).digest()
     return int.from_bytes(digest[:8], "little") >> 1
 

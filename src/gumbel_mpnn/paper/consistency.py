@@ -91,6 +91,6 @@ def _learned(run: Run) -> Row:
 
 def _describe(graph: Data) -> Row:
     """Measure a graph with the labels of all nodes, including test nodes; nothing is trained."""
-    found = decompose(graph, seeds=SEEDS, keep=True)
+    found = decompose(graph, seeds=SEEDS, cache=True)
     fewest, most = found.spread
     return {"std": std_per_class(graph), "clusters": found.total, "fewest": fewest, "most": most}

@@ -28,7 +28,7 @@ class ByComponents:
     def __call__(self, data: Data) -> Data:
         """Return the data with `train_y` and `class_of`."""
         if data.name not in self._found:
-            self._found[data.name] = label_by_components(data, self.known, seeds=1, keep=True)
+            self._found[data.name] = label_by_components(data, self.known, seeds=1, cache=True)
         return self._found[data.name]
 
 

@@ -58,7 +58,7 @@ class MixturesTable(Analysis):
         else:
             rows.append(_row(dataset, "classes", {"components": int(data.y.max()) + 1, **_measures(dataset, edges)}))
             for reg_covar in REGULARIZATIONS:
-                found = decompose(data, seeds=1 if dataset == LARGE else SEEDS, reg_covar=reg_covar, keep=True)
+                found = decompose(data, seeds=1 if dataset == LARGE else SEEDS, reg_covar=reg_covar, cache=True)
                 values = {**_describe(found), **_measures(dataset, found.relabel(edges))}
                 rows.append(_row(dataset, _labels(reg_covar), values))
         return [*rows, *([_row(dataset, "components, paper", paper)] if paper else [])]

@@ -7,7 +7,7 @@ import weakref
 import pytest
 import torch
 
-from gumbel_mpnn._util.tensor_cache import KEPT, TensorCache
+from gumbel_mpnn._util.tensor_cache import MAX_RESULTS, TensorCache
 
 
 class Owner:
@@ -47,7 +47,7 @@ def test_looks_that_take_turns_are_each_made_once(owner):
 
 
 def test_the_look_that_was_asked_for_longest_ago_goes_first(owner):
-    memo, results = TensorCache(), [Owner() for _ in range(KEPT + 1)]
+    memo, results = TensorCache(), [Owner() for _ in range(MAX_RESULTS + 1)]
     gone = [weakref.ref(result) for result in results]
     for number in [0, 1, 2, 0, 3]:
         memo.get(owner, [], lambda number=number: results[number], number)
@@ -62,7 +62,7 @@ def test_a_source_lives_as_long_as_what_was_made_of_it(owner):
     memo.get(owner, [source], lambda: None)
     del source
     assert gone() is not None  # else a new tensor might have its id
-    for number in range(KEPT):
+    for number in range(MAX_RESULTS):
         memo.get(owner, [], lambda: None, number)
     gc.collect()
     assert gone() is None

@@ -306,7 +306,7 @@ def test_a_batch_made_by_hand():
 
 @pytest.mark.parametrize("data", [HeteroData(), "cora", None])
 def test_what_is_no_graph_of_one_kind(data):
-    with pytest.raises(UserError, match=f"with nodes of one kind, not a {type(data).__name__}"):
+    with pytest.raises(UserError, match=f"must be a homogeneous Data object, not a {type(data).__name__}"):
         Local(3)(data)
 
 

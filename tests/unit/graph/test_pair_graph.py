@@ -368,7 +368,7 @@ def test_candidates_are_no_mask():
 
 
 def test_a_weight_for_every_pair_and_no_other(star):
-    with pytest.raises(UserError, match=r"has the shape \[3\] or \[R, 3\], not \[6\]"):
+    with pytest.raises(UserError, match=r"must have the shape \[3\] or \[R, 3\], not \[6\]"):
         star.propagate(X, torch.ones(6))
 
 

@@ -155,7 +155,7 @@ class TestLabelByComponents:
 
     @pytest.mark.parametrize("mask", [torch.arange(10), torch.ones(48).long(), torch.ones(40).bool()])
     def test_a_mask_is_true_or_false_for_each_node(self, pairs, mask):
-        with pytest.raises(DataError, match=r"train_mask must be true or false for each node, \[48\] or \[48, S\]"):
+        with pytest.raises(DataError, match=r"train_mask must be bool of shape \[48\] or \[48, S\]"):
             label_by_components(changed(pairs, train_mask=mask))
 
     def test_a_split_without_labels_is_named(self, split_pairs):

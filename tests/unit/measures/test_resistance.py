@@ -73,5 +73,5 @@ def test_pairs_that_are_none(pairs):
 
 
 def test_no_pairs_from_a_single_node():
-    with pytest.raises(UserError, match="cannot be drawn from 1 nodes"):
+    with pytest.raises(UserError, match="cannot draw 100 pairs of distinct nodes from 1 nodes"):
         effective_resistance(Data(edge_index=edges(), num_nodes=1))

@@ -171,7 +171,7 @@ def test_pair_weights_of_another_number_format_are_taken(dtype):
         ({"out_channels": 0}, "out_channels must be at least 1, but is 0"),
         ({"replicas": 0}, "replicas must lie between 1 and"),
         ({"num_layers": 1.0}, "num_layers must be a whole number"),
-        ({"seeds": [1, 2]}, "1 replicas need as many seeds, not 2"),
+        ({"seeds": [1, 2]}, "seeds must have one entry per replica, 1, not 2"),
         ({"kind": gm.GAT, "heads": "a"}, "heads must be a whole number"),
     ],
 )

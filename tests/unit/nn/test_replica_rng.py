@@ -15,7 +15,7 @@ def test_uniform_numbers_fill_their_range():
 
 
 @pytest.mark.parametrize(
-    "draw", [lambda s: s.uniform((7,), 0, 1), lambda s: s.keep((7,), 0.5)[0]], ids=["uniform", "keep"]
+    "draw", [lambda s: s.uniform((7,), 0, 1), lambda s: s.bernoulli((7,), 0.5)[0]], ids=["uniform", "bernoulli"]
 )
 def test_a_replica_draws_the_same_alone_and_among_others(draw):
     together = ReplicaRNG(SEEDS, "train")
@@ -35,7 +35,7 @@ def test_seeds_and_purposes_make_unrelated_streams():
 
 @pytest.mark.parametrize("probability", [0.1, 0.5, 0.9])
 def test_keep_keeps_about_the_share_asked_for(probability):
-    mask, exact = ReplicaRNG(SEEDS, "train").keep((100, 201), probability)
+    mask, exact = ReplicaRNG(SEEDS, "train").bernoulli((100, 201), probability)
     assert (mask.shape, mask.dtype) == ((3, 100, 201), torch.bool)
     assert exact == pytest.approx(probability, abs=2**-17)
     assert mask.double().mean(dim=(1, 2)).tolist() == pytest.approx([exact] * 3, abs=0.015)
@@ -43,27 +43,27 @@ def test_keep_keeps_about_the_share_asked_for(probability):
 
 @pytest.mark.parametrize(("probability", "answer"), [(0.0, False), (1.0, True), (1 - 1e-6, True)])
 def test_keep_is_exact_at_the_ends(probability, answer):
-    mask, exact = ReplicaRNG(SEEDS, "train").keep((1000,), probability)
+    mask, exact = ReplicaRNG(SEEDS, "train").bernoulli((1000,), probability)
     assert exact == answer
     assert mask.unique().tolist() == [answer]
 
 
 def test_entries_cut_from_one_draw_are_independent():
-    mask, _ = ReplicaRNG([0], "train").keep((4000, 4), 0.5)
+    mask, _ = ReplicaRNG([0], "train").bernoulli((4000, 4), 0.5)
     patterns = (mask[0].long() * torch.tensor([1, 2, 4, 8])).sum(-1)
     assert (patterns.bincount(minlength=16) / 4000).tolist() == pytest.approx([1 / 16] * 16, abs=0.02)
 
 
 @pytest.mark.parametrize("shape", [(0,), (1,), (3,), (5, 1), (2, 3, 7)])
 def test_keep_takes_every_shape(shape):
-    mask, _ = ReplicaRNG(SEEDS, "train").keep(shape, 0.5)
+    mask, _ = ReplicaRNG(SEEDS, "train").bernoulli(shape, 0.5)
     assert mask.shape == (3, *shape)
 
 
 @pytest.mark.parametrize("seeds", [[3], SEEDS], ids=["one", "several"])
 def test_state_takes_a_stream_back(seeds):
     rng = ReplicaRNG(seeds, "train")
-    rng.keep((5,), 0.5)
+    rng.bernoulli((5,), 0.5)
     state = rng.get_state()
     first = rng.uniform((5,), 0, 1)
     later = rng.uniform((5,), 0, 1)

@@ -69,7 +69,7 @@ def test_its_seed_settles_the_draws_as_that_of_a_gumbel_mpnn(data):
 
 
 def test_one_model_has_one_seed(data):
-    with pytest.raises(gm.UserError, match="1 replicas need as many seeds, not 2"):
+    with pytest.raises(gm.UserError, match="seeds must have one entry per replica, 1, not 2"):
         wrapped(data, seeds=[1, 2])
     with pytest.raises(gm.UserError, match=r"seeds are a list of whole numbers, as \[0\] or range\(3\), not 7"):
         wrapped(data, seeds=7)

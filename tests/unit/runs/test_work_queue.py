@@ -253,7 +253,7 @@ class TestAlone:
     def test_without_locks_a_warning(self, tmp_path, monkeypatch):
         monkeypatch.setattr("gumbel_mpnn._util.locks.fcntl", None)
         (tmp_path / "file").touch()
-        with pytest.warns(UserWarning, match="let one process at a time"):
+        with pytest.warns(UserWarning, match="run one process at a time"):
             assert FileLock(tmp_path / "file").take(wait=False)
 
 

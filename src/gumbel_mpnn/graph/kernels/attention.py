@@ -1,7 +1,8 @@
-"""Attention over the arcs of every node on a GPU: two kernels on numbers of arcs, no array of arcs times channels.
+"""Attention coefficients on a GPU: two kernels over arcs, without an array of arcs times channels.
 
-A node's program walks over its arcs for the largest score, then for the shares, of several replicas and heads at once.
-Its gradient likewise: for the mean of the gradients under the shares, then for the gradients of the scores.
+Each program handles one node, for several replicas and heads at once: the first pass over its arcs finds the largest
+score, the second computes the coefficients. Backward, the first pass computes the mean of the gradients weighted by the
+coefficients, the second the gradients of the scores.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from torch import Tensor
 from gumbel_mpnn.graph.layout import SparseLayout
 
 TILE = 64
-"""Arcs times lanes (replicas and heads) that a program looks at together."""
+"""Arcs times lanes (replicas and heads) that a program handles at once."""
 FEWEST, MOST = 8, 32
-"""Arcs of them, about as many as a node has."""
+"""Minimum and maximum number of arcs in a tile, about the mean degree."""
 COUNTS = ["nodes", "positions", "lanes", "weight_batch", "repeat"]
-"""Numbers that Triton need not compile the kernels anew for."""
+"""Arguments that Triton should not specialize for."""
 
 
 @triton.jit
@@ -28,7 +29,7 @@ def _leaky(x, slope):
 
 @triton.jit
 def _exp(exponent, safe):
-    """The power of e, the exponent cut at `safe`; NaN stays NaN."""
+    """Exponential with the exponent clamped at `safe`; NaN is propagated."""
     return tl.exp(tl.minimum(exponent, safe, propagate_nan=tl.PropagateNan.ALL))
 
 
@@ -116,7 +117,7 @@ def _share_grads(
         pull = tl.load(grad + arcs + arc[None, :], mask=there, other=0) - mean[:, None]
         unit = _exp(_leaky(sum_, slope) - top[:, None], safe) * inverse[:, None] * pull
         tl.store(weight_grad + arcs + arc[None, :], unit, mask=there)
-        # Beyond the clamp an arc of weight 0 has no gradient for its score; its weight takes care of that.
+        # Beyond the clamp, where the weight is 0, the score has no gradient: the factor of the weight ensures that.
         each = unit * tl.load(weights + arc[None, :], mask=there, other=0) * tl.where(sum_ > 0, 1.0, slope)
         tl.store(score_grad + arcs + arc[None, :], each, mask=there)
         total += tl.sum(tl.where(there, each, 0), axis=1)
@@ -128,7 +129,7 @@ def _share_grads(
 def shares(
     layout: SparseLayout, weight: Tensor, target: Tensor, source: Tensor, slope: float, safe: float
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Shares of the arcs [B, A] and of self [B, N]; the largest score and the inverse of the sum, [B, N], for later."""
+    """Coefficients of arcs [B, A] and nodes [B, N]; for the gradient, the largest score and 1 / sum, [B, N]."""
     batch, nodes = target.shape
     share = target.new_empty(batch, layout.nnz)
     own_share, largest, scale = (torch.empty_like(target) for _ in range(3))
@@ -160,12 +161,12 @@ def share_grads(
 
 
 def _batches(weight: Tensor, batch: int) -> tuple[int, int]:
-    """The stride of the weights' rows, and how many rows of the scores share one."""
+    """Stride of the rows of the weights, and the number of rows of scores that share one."""
     return weight.stride(0), batch // weight.shape[0]
 
 
 def _sizes(layout: SparseLayout, batch: int) -> dict[str, int]:
-    """How many arcs and lanes a program has."""
+    """Numbers of arcs and lanes of a program."""
     degree = layout.nnz // max(1, layout.shape[0])
     block = min(MOST, max(FEWEST, triton.next_power_of_2(max(1, degree))))
     return {"BLOCK": block, "LANES": min(TILE // block, triton.next_power_of_2(batch)), "num_warps": 1}

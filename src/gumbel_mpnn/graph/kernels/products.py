@@ -1,14 +1,13 @@
-"""The sparse products on a GPU: one kernel that walks along the rows of a pattern, chunk by chunk.
+"""The sparse products on a GPU: one kernel that traverses the rows of a pattern, chunk by chunk.
 
-For a row i with its positions e = (i, j) it can do three things in one pass over the rows x_j that it gathers:
+For a row i with the positions e = (i, j), one pass over the gathered rows x_j computes any of:
 
-    sum     Σ_e values_e · x_j, and loop_i · x_i where self-loops have values of their own
-    sample  own_i · x_j for every e, which is the gradient for the values when x is the gradient of the output
-    scale   both with factors scale_i · scale_j, and with a self-loop: what a graph convolution needs
+    sum     Σ_e values_e · x_j, plus loop_i · x_i if self-loops have their own values
+    sample  own_i · x_j for every e: the gradient for the values if x is the gradient of the output
+    scale   both with factors scale_i · scale_j and a self-loop, as in a graph convolution
 
-Every sum is made by one program in a fixed order, so results are equal to the last bit from run to run, which the
-sparse products that come with torch do not promise. Batches share one pattern: no tiled copies of the indices. Sums are
-made in 32 bits where the numbers are kept in 16.
+Every sum is computed in a fixed order, so results are bitwise reproducible, which torch's sparse products do not
+guarantee. All batches share one pattern without tiled indices. Sums of 16-bit numbers are accumulated in 32 bits.
 """
 
 from __future__ import annotations
@@ -23,17 +22,17 @@ from torch import Tensor
 from gumbel_mpnn.graph.layout import Side
 
 TILE = 1024
-"""Numbers that one warp has under way at once; with more warps to a row the same kernel was up to 7 times slower."""
+"""Numbers that one warp handles at once; with more warps per row the kernel was up to 7 times slower."""
 TOGETHER = 256
-"""Channels that one program sums up, where replicas or heads have fewer: a row of few positions keeps a program waiting
-more than working. With 30 replicas of 64 channels on 10,000 nodes of degree 8, a sum took .09 ms where each replica's
-own programs took .19, timed once on an H200."""
+"""Channels per program, so that narrow replicas or heads share one: a program with a short row mostly waits. With 30
+replicas of 64 channels on 10,000 nodes of degree 8, a sum took .09 ms, and .19 ms with separate programs for each
+replica, timed once on an H200."""
 MOST_TOGETHER = 32
-"""Replicas or heads of one program, at the most."""
+"""Maximum number of replicas or heads per program."""
 WIDEST = 1024
-"""Channels that a program holds of its own row; wider ones are worked off in slices."""
+"""Maximum number of channels of its own row that a program holds; wider rows are processed in slices."""
 COUNTS = ["nodes", "positions", "slots", "batches", "values_lane", "scale_lane"]
-"""Numbers that Triton would compile a kernel anew for, by whether 16 divides them, and that gain nothing by it."""
+"""Arguments that Triton should not specialize for: recompiling for multiples of 16 gains nothing."""
 
 
 @triton.jit
@@ -41,7 +40,7 @@ def _finish(
     total, here, mine, row, lane, valid, lies, inside, x, loop, image, out, loop_grad, scale_grad, nodes,
     SAMPLE: tl.constexpr, LOOP: tl.constexpr, SCALED: tl.constexpr, SCALE_GRAD: tl.constexpr,
 ):  # fmt: skip
-    """Add the self-loop to the sum of a row, scale it, and write it; x, image and out are those of the row."""
+    """Add the self-loop to the sum of a row, scale it and store it; x, image and out point to the row."""
     if SCALED or LOOP:
         itself = tl.load(x + lies, mask=inside, other=0).to(total.dtype)
     if LOOP:
@@ -68,11 +67,11 @@ def _walk(
 ):  # fmt: skip
     chunk, batch, part = tl.program_id(0), tl.program_id(1).to(tl.int64), tl.program_id(2)
     member, channel = tl.arange(0, LANES).to(tl.int64), tl.arange(0, BLOCK_D)
-    if HEADS > 1:  # the lanes are heads of one replica
+    if HEADS > 1:  # lanes are heads of one replica
         first = part * LANES * step
         lane = batch * HEADS + part * LANES + member
         valid = part * LANES + member < HEADS
-    else:  # they are replicas
+    else:  # lanes are replicas
         first = part * step
         batch *= LANES
         lane = batch + member
@@ -136,7 +135,7 @@ def _join(
     HEADS: tl.constexpr, SAMPLE: tl.constexpr, LOOP: tl.constexpr, SCALED: tl.constexpr, SCALE_GRAD: tl.constexpr,
     EXACT: tl.constexpr, BLOCK_E: tl.constexpr, BLOCK_D: tl.constexpr,
 ):  # fmt: skip
-    """Add up the chunks of every long row, one lane in a program."""
+    """Sum the chunks of every long row; each program handles one lane."""
     number, batch, part = tl.program_id(0), tl.program_id(1).to(tl.int64), tl.program_id(2)
     channel = part * step + tl.arange(0, BLOCK_D)[None, :]
     inside = channel < tl.minimum(part * step + step, width)
@@ -164,16 +163,16 @@ def _join(
 
 @dataclass(frozen=True)
 class Walked:
-    """What one pass gave; None for what was not asked for."""
+    """Results of one pass; None for those that were not requested."""
 
     sums: Tensor | None = None
-    """[B, rows, D]."""
+    """Weighted sums, [B, rows, D]."""
     samples: Tensor | None = None
-    """[B · H, nnz]."""
+    """Dot products, [B · H, nnz]."""
     scale_grad: Tensor | None = None
-    """[B, rows]."""
+    """Gradient for `scale`, [B, rows]."""
     loop_grad: Tensor | None = None
-    """[B · H, rows]."""
+    """Gradient for `loop`, [B · H, rows]."""
 
 
 def walk(
@@ -187,18 +186,18 @@ def walk(
     image: Tensor | None = None,
     heads: int = 1,
 ) -> Walked:
-    """One pass along the rows of a pattern.
+    """Traverse the rows of a pattern once and compute what the arguments request.
 
     Args:
-        side: The pattern, by row or by column.
-        x: What is gathered, [B, cols, D].
-        values: Weights [B · H, nnz] for sums; none are made without them.
-        own: Rows [B, rows, D] for samples; none are made without them.
+        side: The pattern, sorted by row or by column.
+        x: Rows to gather, [B, cols, D].
+        values: Weights [B · H, nnz]; requests weighted sums.
+        own: Rows [B, rows, D]; requests dot products with the gathered rows.
         loop: Weights [B · H, rows] of self-loops, for a square pattern.
-        scale: Factors [B, nodes] of a square pattern, which gives every row a self-loop as well.
-        image: The scaled sums of `own`, where x is the gradient for them: asks for the gradient for `scale`.
-        heads: H, among which the channels are shared out, each with values of its own. With `loop`, a head has
-            `WIDEST` channels at the most.
+        scale: Factors [B, nodes], for a square pattern; they also add a self-loop to every row.
+        image: The scaled sums of `own`, if x is their gradient; requests the gradient for `scale`.
+        heads: Number of heads H into which the channels are split, each with its own values. With `loop`, a head has at
+            most `WIDEST` channels.
     """
     width = x.shape[2]
     if own is not None and loop is None and width > WIDEST:
@@ -267,7 +266,7 @@ def _in_slices(
     scale: Tensor | None,
     image: Tensor | None,
 ) -> Walked:
-    """The same for many channels: sums lie side by side, dot products add up."""
+    """`walk` for more than `WIDEST` channels: sums are concatenated, dot products added."""
     parts = [
         walk(
             side,

@@ -1,9 +1,9 @@
-"""Products of narrow layers, for all replicas at once, on a GPU.
+"""Linear maps of narrow layers on a GPU, for all replicas at once.
 
-A layer of 64 channels is a matter of bytes: [R, N, 64] once in and once out is all it needs. `sum_of_products` gives
-x W + x' W' + start in one pass, where a library's products and additions make five. `outer_sums`, the gradient for the
-matrices, is a product with few results and a very long sum: libraries give each tile of the result to one program,
-which for 30 replicas of 64 × 64 leaves most of an H200 idle (.36 ms where the bytes need .04). Here the nodes are cut
+A layer of 64 channels is bound by memory: [R, N, 64] must be read and written once. `sum_of_products` computes
+x W + x' W' + start in one pass, where products and additions of torch take five. `outer_sums`, the gradient for the
+matrices, has few results and very long sums. Libraries assign each tile of the result to one program, which for 30
+replicas of 64 × 64 leaves most of an H200 idle (.36 ms, while the memory traffic needs .04 ms). Here the nodes are cut
 into chunks, whose sums are added in a fixed order.
 """
 
@@ -17,26 +17,26 @@ import triton.language as tl
 from torch import Tensor
 
 WIDEST = 64
-"""Channels in and out, at the most. A program that holds 128 x 128 sums spills: a step of one million arcs then took
-2.8 ms, with a library's products 2.0."""
+"""Maximum number of input and output channels. A program with 128 x 128 sums spills registers: a step with one million
+arcs then took 2.8 ms, and 2.0 ms with torch's products."""
 CHUNK = 512
-"""Nodes that one program adds up."""
+"""Number of nodes that one program sums over."""
 LONGEST, SHORTEST = 1200, 251
-"""Nodes in chunks of equal length, at the most and at the least."""
+"""Maximum and minimum size of chunks of equal length."""
 ROWS = 128
-"""Nodes of which one program makes the products."""
+"""Number of nodes for which one program computes the products."""
 
 
 @triton.jit
 def _tile(x, row, there, channel, width, stride):
-    """Rows of x, 0 beyond its nodes and channels."""
+    """Load rows of x, padded with 0."""
     inside = there[:, None] & (channel < width)[None, :]
     return tl.load(x + row.to(tl.int64)[:, None] * stride + channel[None, :], mask=inside, other=0.0)
 
 
 @triton.jit
 def _columns(x, row, there, channel, width, stride):
-    """The same turned over."""
+    """Transposed version of `_tile`."""
     inside = (channel < width)[:, None] & there[None, :]
     return tl.load(x + row.to(tl.int64)[None, :] * stride + channel[:, None], mask=inside, other=0.0)
 
@@ -94,7 +94,7 @@ def _outer_sums(
 
 
 def is_narrow(weights: Sequence[Tensor]) -> bool:
-    """Whether the matrices [R, in, out] of a layer are of those that these kernels are for."""
+    """Whether these kernels support the matrices [R, in, out] of a layer."""
     return len(weights) <= 2 and all(max(weight.shape[1:]) <= WIDEST for weight in weights)
 
 
@@ -124,7 +124,7 @@ def outer_sums(xs: Sequence[Tensor], grad: Tensor) -> list[Tensor]:
 
 
 def _in_equal_chunks(x: Tensor, grad: Tensor, size: int) -> Tensor:
-    """By a library's products, where the nodes can be parted without a rest: .05 ms, by the kernel .12 (timed once)."""
+    """`outer_sums` by torch's products over chunks of equal length: .05 ms, and .12 ms by the kernel (timed once)."""
     (replicas, nodes, width), height = x.shape, grad.shape[2]
     chunks = nodes // size
     left, right = x.view(replicas * chunks, size, width), grad.view(replicas * chunks, size, height)
@@ -132,6 +132,7 @@ def _in_equal_chunks(x: Tensor, grad: Tensor, size: int) -> Tensor:
 
 
 def _in_chunks(xs: Sequence[Tensor], grad: Tensor) -> list[Tensor]:
+    """`outer_sums` by the kernel, for any number of nodes."""
     *xs, grad = _rows_in_line([*xs, grad])
     replicas, nodes, height = grad.shape
     chunks = max(1, triton.cdiv(nodes, CHUNK))
@@ -150,7 +151,7 @@ def _rows_in_line(tensors: Sequence[Tensor]) -> list[Tensor]:
 
 
 def _sizes(x: Tensor, x2: Tensor, height: int, count: int) -> dict[str, object]:
-    """What the kernels are compiled for; products of tensor cores are of 16 channels at least."""
+    """Compile-time arguments of the kernels; products on tensor cores need at least 16 channels."""
     widths = (max(16, triton.next_power_of_2(width)) for width in (x.shape[2], x2.shape[2], height))
     precision = "tf32" if torch.backends.cuda.matmul.fp32_precision == "tf32" else "ieee"
     return {**dict(zip(("WIDTH", "WIDTH2", "HEIGHT"), widths, strict=True)), "PRECISION": precision, "TWO": count == 2}

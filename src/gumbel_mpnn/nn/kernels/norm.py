@@ -1,8 +1,8 @@
 """Bias, norm, ReLU and dropout of all replicas in one pass over memory, on a GPU.
 
-y = dropout(relu(n · weight + bias)), where n is x + offset standardised over nodes (batch norm), over channels (layer
-norm) or x + offset itself; the offset is the bias of the layer before. The gradient needs no mask: an entry of y is
-above 0 exactly where ReLU and dropout let it through.
+y = dropout(relu(n · weight + bias)), where n is x + offset, standardized over nodes (batch norm), over channels (layer
+norm) or not at all; the offset is the bias of the previous layer. The gradient needs no mask: an entry of y is positive
+exactly where ReLU and dropout pass it.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from gumbel_mpnn._util.no_double_backward import first_order
 from gumbel_mpnn.nn.kernels.random import four_uniforms
 
 TILE = 2048
-"""Numbers in a tile of nodes times channels, where a row is no longer and 16 rows are as many: what the threads of a
-program hold without spilling, three sums for each beside them."""
+"""Maximum size of a tile of nodes times channels, unless one row is longer; a tile has at most 16 rows. The threads of
+a program can hold as many numbers, and three sums for each, without spilling registers."""
 CHUNK = 256
-"""Nodes whose sums one program makes; the sums of the programs are then added in order."""
+"""Number of nodes that one program sums over; the sums of the programs are then added in a fixed order."""
 
 
 @triton.jit
 def _place(base, row, channel, width):
-    """Where a tile of nodes times channels lies; there may be more numbers than 32 bits can count."""
+    """Offsets of a tile of nodes times channels, in 64 bits."""
     return base + row[:, None].to(tl.int64) * width + channel[None, :]
 
 
@@ -40,7 +40,7 @@ def _kept(y, seeds, calls, replica, row, width, probability, ROWS: tl.constexpr,
 
 @triton.jit
 def _tile(x, base, row, channel, width, inside):
-    """A tile of nodes times channels; numbers kept in 16 bits are computed with in 32."""
+    """Load a tile of nodes times channels; 16-bit numbers are converted to 32 bits."""
     value = tl.load(x + _place(base, row, channel, width), mask=inside, other=0.0)
     return value.to(tl.float32) if value.dtype.primitive_bitwidth == 16 else value
 
@@ -73,7 +73,7 @@ def _forward(
         gain = tl.load(weight + replica * width + channel, mask=there, other=0.0)
         shift = tl.load(bias + replica * width + channel, mask=there, other=0.0)
         value = value * gain[None, :] + shift[None, :]
-    value = tl.where(value <= 0, 0.0, value) * scale  # and not maximum, which would hide a NaN
+    value = tl.where(value <= 0, 0.0, value) * scale  # not maximum, which would hide a NaN
     if DROP:
         value = _kept(value, seeds, calls, replica, row, width, probability, ROWS, WIDTH)
     tl.store(y + _place(base, row, channel, width), value, mask=inside)
@@ -86,8 +86,8 @@ def _chunk_moments(
 ):  # fmt: skip
     """Mean and sum of squared deviations of a chunk of nodes.
 
-    Sums are of what the mean of its first nodes is taken from, so that few digits are lost: if that mean is far from
-    the chunk's, then the nodes that make it so are a part of the chunk's spread, of NEAR in CHUNK.
+    The mean of the first NEAR nodes is subtracted from all values before they are summed, so that few digits are lost.
+    If it is far from the mean of the chunk, these nodes contribute to the variance in the ratio NEAR to CHUNK.
     """
     chunk, replica, channel = tl.program_id(0), tl.program_id(1).to(tl.int64), tl.arange(0, WIDTH)
     there = channel < width
@@ -114,7 +114,7 @@ def _chunk_grads(
     x, y, grad, out, offset, mean, rstd, weight, sum_one, sum_normal, sum_out, nodes, width, chunks, scale,
     NORM: tl.constexpr, CHUNK: tl.constexpr, ROWS: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
-    """Sums over a chunk of nodes of g and g · n; but for batch norm also the gradient for x, and its sum."""
+    """Sums of g and g · n over a chunk of nodes; except for batch norm, also the gradient for x and its sum."""
     chunk, replica, channel = tl.program_id(0), tl.program_id(1).to(tl.int64), tl.arange(0, WIDTH)
     there = channel < width
     base, own = replica * nodes * width, replica * width + channel
@@ -162,7 +162,7 @@ def _batch_grad(
     x, y, grad, out, mean, rstd, weight, along_one, along_normal, nodes, width, scale,
     ROWS: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
-    """The gradient for x of batch norm."""
+    """Gradient of batch norm for x."""
     replica = tl.program_id(1).to(tl.int64)
     row, channel = tl.program_id(0) * ROWS + tl.arange(0, ROWS), tl.arange(0, WIDTH)
     there = channel < width
@@ -247,16 +247,17 @@ def norm_relu_dropout(
     x: Tensor, offset: Tensor, weight: Tensor | None, bias: Tensor | None, mean: Tensor | None, rstd: Tensor | None,
     *, norm: str, eps: float, probability: float, seeds: Tensor, call: Tensor,
 ) -> Tensor:  # fmt: skip
-    """The fused layer; `offset`, `mean` and `rstd` are [R, 1, D].
+    """dropout(relu(norm(x + offset))) for x [R, N, D]; `offset`, `weight`, `bias`, `mean` and `rstd` are [R, 1, D].
 
-    `mean` and `rstd` are given for batch norm only, and are those of x without the offset, which then is of no effect.
+    `mean` and `rstd` are given for batch norm only. They are statistics of x without the offset, which has no effect
+    then.
     """
     out: Tensor = _NormReluDropout.apply(x, offset, weight, bias, mean, rstd, norm, eps, probability, seeds, call)
     return out
 
 
 def _sums_for(x: Tensor, *shape: int) -> Tensor:
-    """Room for sums of entries of x, in 32 bits at least."""
+    """Empty tensor for sums of entries of x, with at least 32 bits."""
     return x.new_empty(shape, dtype=torch.promote_types(x.dtype, torch.float32))
 
 

@@ -1,4 +1,4 @@
-"""Random numbers of all replicas in one GPU kernel; dropout draws its mask again for the gradient."""
+"""Random numbers of all replicas in one GPU kernel; dropout recomputes its mask for the gradient."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ BLOCK = 1024
 
 @triton.jit
 def four_uniforms(seeds, calls, replica, place, SHAPE: tl.constexpr):
-    """Uniform numbers in [0, 1), four neighbors for each of these places (int64: there may be more than 2³²).
+    """Uniform random numbers in [0, 1), four adjacent ones for each `place` (int64, because it may exceed 2³²).
 
-    Philox makes four numbers at a time. `SHAPE` is that of `place` with four times as many at its end.
+    Philox generates four numbers at a time. `SHAPE` is the shape of `place` with the last dimension times four.
     """
     low = place.to(tl.int32)
     one, two, three, four = tl.philox(
@@ -30,7 +30,7 @@ def four_uniforms(seeds, calls, replica, place, SHAPE: tl.constexpr):
 
 @triton.jit
 def _flat_uniforms(seeds, calls, replica, block, BLOCK: tl.constexpr):
-    """Those of one block of a row of numbers."""
+    """Uniform random numbers of one block of a row."""
     quarter: tl.constexpr = BLOCK // 4
     return four_uniforms(seeds, calls, replica, block * quarter + tl.arange(0, quarter), [BLOCK])
 
@@ -65,17 +65,17 @@ class _Dropout(torch.autograd.Function):
 
 
 def fused_dropout(x: Tensor, probability: float, seeds: Tensor, call: Tensor) -> Tensor:
-    """Zero entries of x [R, ...] with `probability`.
+    """Zero entries of x [R, ...] with `probability` and scale the others.
 
-    What a replica draws depends on its seed (`seeds`, int64 [R]) and on `call` (int64 scalar), the number of the draw.
-    Both lie on the device, so that a captured CUDA graph draws anew each time it is replayed.
+    The mask depends on the seed of the replica (`seeds`, int64 [R]) and on the number of the draw (`call`, int64
+    scalar). Both are on the device, so that a captured CUDA graph draws a new mask each time it is replayed.
     """
     out: Tensor = _Dropout.apply(x, probability, seeds, call)
     return out
 
 
 def fused_uniform(seeds: Tensor, call: Tensor, count: int) -> Tensor:
-    """Uniform numbers in [0, 1), float32 [R, count]."""
+    """Uniform random numbers in [0, 1), float32 [R, count]."""
     out = torch.empty(len(seeds), count, device=seeds.device)
     if count:
         _uniform[(triton.cdiv(count, BLOCK), len(seeds))](out, seeds, call, count, BLOCK=BLOCK)

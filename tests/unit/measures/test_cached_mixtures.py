@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from gumbel_mpnn._util import content_cache as array_cache
-from gumbel_mpnn.measures import decompose, kept_mixtures
-from gumbel_mpnn.measures.kept_mixtures import kept_mixture
+from gumbel_mpnn.measures import cached_mixtures, decompose
+from gumbel_mpnn.measures.cached_mixtures import cached_mixture
 from gumbel_mpnn.measures.mixture_search import SearchOptions, best_mixture
 from helpers import small_data
 
@@ -27,7 +27,7 @@ def searches(monkeypatch):
         done.append(seed)
         return best_mixture(rows, seed, options)
 
-    monkeypatch.setattr(kept_mixtures, "best_mixture", search)
+    monkeypatch.setattr(cached_mixtures, "best_mixture", search)
     return done
 
 
@@ -43,7 +43,7 @@ def same(one, other):
 
 
 def test_the_same_rows_are_searched_once(folder, searches):
-    first, second = (kept_mixture(two_clouds(), 0, OPTIONS) for _ in range(2))
+    first, second = (cached_mixture(two_clouds(), 0, OPTIONS) for _ in range(2))
     assert (searches, len(list(folder.iterdir()))) == ([0], 1)
     assert same(first, second)
     assert same(first, best_mixture(two_clouds(), 0, OPTIONS))
@@ -51,23 +51,23 @@ def test_the_same_rows_are_searched_once(folder, searches):
 
 
 def test_other_rows_seeds_and_options_are_others(folder, searches):
-    kept_mixture(two_clouds(), 0, OPTIONS)
-    kept_mixture(two_clouds() + 1, 0, OPTIONS)
-    kept_mixture(two_clouds(), 1, OPTIONS)
-    kept_mixture(two_clouds(), 0, SearchOptions(max_components=5))
+    cached_mixture(two_clouds(), 0, OPTIONS)
+    cached_mixture(two_clouds() + 1, 0, OPTIONS)
+    cached_mixture(two_clouds(), 1, OPTIONS)
+    cached_mixture(two_clouds(), 0, SearchOptions(max_components=5))
     assert len(searches) == 4
 
 
 @pytest.mark.parametrize("content", [b"", b"no npz", None], ids=["empty", "text", "other arrays"])
 def test_a_damaged_file_is_made_again(folder, searches, content):
-    right = kept_mixture(two_clouds(), 0, OPTIONS)
+    right = cached_mixture(two_clouds(), 0, OPTIONS)
     (file,) = folder.iterdir()
     if content is None:
         np.savez(file, weights=np.ones(2))
     else:
         file.write_bytes(content)
-    assert same(kept_mixture(two_clouds(), 0, OPTIONS), right)
-    assert same(kept_mixture(two_clouds(), 0, OPTIONS), right)
+    assert same(cached_mixture(two_clouds(), 0, OPTIONS), right)
+    assert same(cached_mixture(two_clouds(), 0, OPTIONS), right)
     assert len(searches) == 2
 
 
@@ -75,7 +75,7 @@ def test_only_who_asks_for_it_keeps_anything(folder, searches):
     data = small_data(nodes=60)
     plain = decompose(data, seeds=1)
     assert not folder.exists()
-    first, second = (decompose(data, seeds=1, keep=True) for _ in range(2))
+    first, second = (decompose(data, seeds=1, cache=True) for _ in range(2))
     assert len(searches) == len(list(folder.iterdir())) == int(data.y.max()) + 1
     for found in (first, second):
         assert torch.equal(found.pseudo_labels, plain.pseudo_labels)
@@ -85,6 +85,6 @@ def test_only_who_asks_for_it_keeps_anything(folder, searches):
 def test_it_can_be_switched_off(folder, searches, monkeypatch):
     monkeypatch.setenv(array_cache.SWITCH, "off")
     for _ in range(2):
-        kept_mixture(two_clouds(), 0, OPTIONS)
+        cached_mixture(two_clouds(), 0, OPTIONS)
     assert len(searches) == 2
     assert not folder.exists()

@@ -1,4 +1,4 @@
-"""Mixtures kept on disk under the rows they were fitted to: the search takes up to minutes, and repeats exactly."""
+"""An on-disk cache of mixtures: the search is deterministic and takes up to minutes."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from gumbel_mpnn.measures.expectation import FloatArray
 from gumbel_mpnn.measures.mixture_search import Mixture, SearchOptions, best_mixture
 
 SCHEMA = 1
-"""Raised when the search finds other mixtures than before, so that old files are not taken for new ones."""
+"""Increase this number when the search changes its results, so that old files are not used."""
 NAMES = {"weights", "means", "covariances", "component", "tried", "bic"}
 
 
-def kept_mixture(rows: FloatArray, seed: int, options: SearchOptions) -> Mixture:
-    """`best_mixture`, read from the user's cache folder where it was found for the same rows before."""
+def cached_mixture(rows: FloatArray, seed: int, options: SearchOptions) -> Mixture:
+    """`best_mixture`, cached on disk by its arguments."""
     digest = hashlib.sha256(f"{SCHEMA} {seed} {options}".encode())
     add_tensor(digest, "rows", torch.from_numpy(rows))
     path = array_cache.place("mixtures", digest.hexdigest())
@@ -42,7 +42,7 @@ def _pack(mixture: Mixture) -> array_cache.Arrays:
 
 
 def _unpack(arrays: array_cache.Arrays | None, num_rows: int) -> Mixture | None:
-    """The mixture, or None where there is none of so many rows."""
+    """The cached mixture; None if there is none for this number of rows."""
     if arrays is None or not arrays.keys() >= NAMES or arrays["component"].shape != (num_rows,):
         return None
     scores = dict(zip(arrays["tried"].tolist(), arrays["bic"].tolist(), strict=True))
