@@ -1,5 +1,6 @@
 """No test of this room sees the network, the user's cache or a data root of this machine."""
 
+import io
 import urllib.error
 import urllib.request
 
@@ -15,3 +16,21 @@ def cache(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home-cache"))
     monkeypatch.delenv("GUMBEL_MPNN_DATA", raising=False)
     return tmp_path / "home-cache" / "gumbel-mpnn"
+
+
+class Response(io.BytesIO):
+    """What urlopen gives, for a server that promises `length` bytes."""
+
+    def __init__(self, content, length):
+        super().__init__(content)
+        self.headers = {} if length is None else {"Content-Length": str(length)}
+
+
+@pytest.fixture
+def serve(monkeypatch):
+    """A function that makes every address answer with these bytes."""
+
+    def serving(content, length=None):
+        monkeypatch.setattr(urllib.request, "urlopen", lambda url, timeout: Response(content, length))
+
+    return serving
