@@ -156,7 +156,7 @@ class TestRunJobs:
         assert base.quick_jobs([small, large]) == [small]
         assert base.quick_jobs([large]) == [large]
 
-    def test_missing_files_give_none_and_the_rest_goes_on(self, monkeypatch, tmp_path):
+    def test_missing_files_give_none_and_the_rest_goes_on(self, monkeypatch, tmp_path, no_data_sets):
         monkeypatch.setitem(GENERATED, "small", small_data)
         jobs = (Job("cora", "mlp"), Job("small", "mlp", preset=None, overrides=("train.epochs=2",)))
         results = run_jobs(jobs, seeds=1, runs=tmp_path, root=tmp_path / "data", experiment="try", device="cpu")

@@ -1,5 +1,6 @@
 """What is made from trained models, kept so that the models may go."""
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -71,8 +72,8 @@ def test_what_is_damaged_is_made_again(tmp_path):
 def test_a_store_that_cannot_be_written_to(tmp_path, monkeypatch):
     run = quick(splits=[0], runs=tmp_path)
 
-    def refuse(path, content):
-        raise PermissionError(13, "Permission denied", str(path))
+    def refuse(handle):
+        raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr("gumbel_mpnn.runs.run.write_atomically", refuse)
     assert run.stored("mine", lambda: [2]) == [2]
