@@ -72,7 +72,7 @@ def test_activations_in_16_bits_give_about_the_same_loss(name, norm):
     for short in (False, True):
         tables = {
             "model": {"hidden_channels": 16, "dropout": 0.0, "norm": norm},
-            "train": {"epochs": 12, "lr": 0.01, "tf32": False, "bfloat16": short},
+            "train": {"epochs": 5, "lr": 0.01, "tf32": False, "bfloat16": short},
         }
         settings = resolve("own", name, tables, models.complete, rewires=name == "gumbel-mpnn")
         losses.append([outcome.history[-1]["train_loss"] for outcome in train(task_on_gpu(), settings, GROUP)])
