@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gumbel_mpnn.config import Replica, Settings
 from gumbel_mpnn.nn import SparseFeatures
+from gumbel_mpnn.rewiring.beliefs import WIDTH as BELIEF_WIDTH
 from gumbel_mpnn.rewiring.edge_models.neighborhood import WIDTH as NEIGHBORHOOD_WIDTH
 from gumbel_mpnn.training.models import build_model
 from gumbel_mpnn.training.task import Task
@@ -29,7 +30,8 @@ def bytes_per_replica(settings: Settings, task: Task) -> int:
         decoys = round(rewiring.decoys * int(task.graph.is_original.sum()))
         pairs, arcs, samples = task.graph.num_pairs + decoys, arcs + 2 * decoys, rewiring.samples
         per_pair = 12 + 8 * samples + (3 * NEIGHBORHOOD_WIDTH if rewiring.scorer == "neighborhood" else 0)
-        numbers += pairs * per_pair + nodes * rewiring.channels * 6
+        head = 0 if getattr(model, "belief_head", None) is None else BELIEF_WIDTH
+        numbers += pairs * per_pair + nodes * (rewiring.channels + head) * 6
     copies = COPIES_OF_A_LAYER + int(bool(options["residual"])) + int(options["norm"] == "layer")
     backbone = options.get("backbone", settings.model)
     per_arc = 0
