@@ -42,6 +42,7 @@ SPECIAL: list[tuple[str, dict[str, Any], dict[str, Any], dict[str, int]]] = [
     ("gumbel-mpnn", {"input_dropout": 0.5}, {"samples": 2}, MANY_FEATURES),
     ("gumbel-mpnn", {"hidden_channels": 8}, {"samples": 3, "agreement": 1.0}, MANY_CLASSES),
     ("gumbel-mpnn", {}, {"scorer": "class-space"}, FEW_ARCS),
+    ("gumbel-mpnn", {"hidden_channels": 4, "num_layers": 1}, {"scorer": "class-space", "channels": 1}, FEW_ARCS),
     ("gumbel-mpnn", {"hidden_channels": 8}, {"scorer": "neighborhood"}, MANY_ARCS),
     ("gumbel-mpnn", {"hidden_channels": 8}, {"channels": 256}, FEW_ARCS),
     ("gumbel-mpnn", {"hidden_channels": 8}, {"regularizer": "mix", "regularizer_weight": 1.0}, MANY_CLASSES),

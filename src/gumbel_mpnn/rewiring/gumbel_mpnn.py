@@ -158,7 +158,8 @@ class GumbelMPNN(RewiringModel, TrainableModel):
         samples, decoys = self.settings.samples, round(self.settings.decoys * sizes.given_pairs)
         sizes = replace(sizes, arcs=sizes.arcs + 2 * decoys, pairs=sizes.pairs + decoys)
         per_pair = 12 + 8 * samples + self.rewirer.scorer.numbers_per_pair
-        scored = sizes.pairs * per_pair + sizes.nodes * self.settings.channels * 6
+        head = 0 if self.belief_head is None else self.belief_head.hidden.weight.shape[-1]
+        scored = sizes.pairs * per_pair + sizes.nodes * (self.settings.channels + head) * 6
         return scored + self.backbone.step_numbers(sizes, samples, weighs_arcs=True)
 
     def reset_parameters(self) -> None:
