@@ -12,10 +12,9 @@ from gumbel_mpnn.paper import Job, Request, base, run_jobs
 from gumbel_mpnn.paper.accuracy import MODELS, Accuracy
 from gumbel_mpnn.paper.backbones import DATASETS
 from gumbel_mpnn.paper.budget import LARGE, START, Budget, space_of
-from gumbel_mpnn.runs import make_settings
 from gumbel_mpnn.runs.tuning import choices
 from helpers import small_data
-from quick_fit import quick
+from quick_fit import quick, resolved
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +42,7 @@ class TestPlan:
     def test_every_model_tries_as_many_settings_each_once(self, dataset):
         for model in MODELS:
             tried = {
-                make_settings(dataset, model, preset=job.preset, overrides=job.overrides).fingerprint("")
+                resolved(dataset, model, preset=job.preset, overrides=job.overrides).fingerprint("")
                 for job in trials(dataset, model)
             }
             assert len(tried) == (8 if dataset in LARGE else 16)
@@ -63,7 +62,7 @@ class TestPlan:
 
     @pytest.mark.parametrize("model", MODELS)
     def test_all_draws_are_settings_of_the_model(self, model):
-        settings = [make_settings("cora", model, overrides=job.overrides) for job in trials("cora", model)[1:]]
+        settings = [resolved("cora", model, overrides=job.overrides) for job in trials("cora", model)[1:]]
         assert len({each.fingerprint("") for each in settings}) == 15
 
     @pytest.mark.parametrize("model", ["drop-edge", "sdrf", "gumbel-mpnn"])
