@@ -1,6 +1,8 @@
 """Fixtures that every test may use."""
 
 import os
+import urllib.error
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,6 +24,19 @@ def user_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("GUMBEL_MPNN_CACHE", "on")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     return tmp_path / "gumbel-mpnn"
+
+
+@pytest.fixture
+def no_data_sets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """No network, no data root of this machine, and an empty cache, which is given: only own files are found."""
+
+    def no_network(url: object, timeout: float | None = None) -> None:
+        raise urllib.error.URLError("no network in tests")
+
+    monkeypatch.setattr(urllib.request, "urlopen", no_network)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home-cache"))
+    monkeypatch.delenv("GUMBEL_MPNN_DATA", raising=False)
+    return tmp_path / "home-cache" / "gumbel-mpnn"
 
 
 @pytest.fixture

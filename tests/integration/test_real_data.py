@@ -152,11 +152,9 @@ def test_roman_empire_without_features(data_root):
     assert same.float().mean().item() == pytest.approx(0.047, abs=5e-4)
 
 
-def test_missing_features_are_told_with_the_way_out(data_root, tmp_path, monkeypatch):
+def test_missing_features_are_told_with_the_way_out(data_root, no_data_sets):
     require_structure("roman-empire", data_root)
     if locate(get_spec("roman-empire"), data_root).complete:
         pytest.skip("roman-empire is complete here")
-    monkeypatch.setattr("gumbel_mpnn.data.files.download", lambda *_: None)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with pytest.raises(MissingDataError, match=r"heterophilous/roman_empire\.npz.*features=False"):
         load("roman-empire", root=data_root)

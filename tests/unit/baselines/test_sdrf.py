@@ -13,7 +13,6 @@ from gumbel_mpnn import UserError, load
 from gumbel_mpnn._util.errors import DataError
 from gumbel_mpnn.baselines import SDRF
 from gumbel_mpnn.baselines.sdrf import Flow, steps
-from gumbel_mpnn.baselines.sdrf import transform as sdrf
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.measures import balanced_forman
 from helpers import both_ways, edges
@@ -346,7 +345,7 @@ def test_control_c_before_the_first_step_gives_the_graph_as_it_was(monkeypatch):
     def stop(*arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(sdrf, "Flow", stop)
+    monkeypatch.setattr(Flow, "__init__", stop)
     data = graph(BARBELL)
     with pytest.warns(UserWarning, match="stopped after 0 of 5 steps"):
         assert torch.equal(SDRF(iterations=5)(data).edge_index, PairGraph.of(data).edge_index.flip(0))

@@ -1,17 +1,29 @@
 """No test of this room sees the network, the user's cache or a data root of this machine."""
 
-import urllib.error
+import io
 import urllib.request
 
 import pytest
 
 
 @pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
-    def no_network(url, timeout=None):
-        raise urllib.error.URLError("no network in tests")
+def cache(no_data_sets):
+    return no_data_sets
 
-    monkeypatch.setattr(urllib.request, "urlopen", no_network)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home-cache"))
-    monkeypatch.delenv("GUMBEL_MPNN_DATA", raising=False)
-    return tmp_path / "home-cache" / "gumbel-mpnn"
+
+class Response(io.BytesIO):
+    """What urlopen gives, for a server that promises `length` bytes."""
+
+    def __init__(self, content, length):
+        super().__init__(content)
+        self.headers = {} if length is None else {"Content-Length": str(length)}
+
+
+@pytest.fixture
+def serve(monkeypatch):
+    """A function that makes every address answer with these bytes."""
+
+    def serving(content, length=None):
+        monkeypatch.setattr(urllib.request, "urlopen", lambda url, timeout: Response(content, length))
+
+    return serving

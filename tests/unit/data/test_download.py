@@ -15,22 +15,6 @@ CONTENT = b"0123456789" * 300_000
 URLOPEN = urllib.request.urlopen  # before any test takes it away
 
 
-class Response(io.BytesIO):
-    """What urlopen gives, for a server that promises `length` bytes."""
-
-    def __init__(self, content, length):
-        super().__init__(content)
-        self.headers = {} if length is None else {"Content-Length": str(length)}
-
-
-@pytest.fixture
-def serve(monkeypatch):
-    def serving(content, length=None):
-        monkeypatch.setattr(urllib.request, "urlopen", lambda url, timeout: Response(content, length))
-
-    return serving
-
-
 def zipped(**members):
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:

@@ -38,13 +38,10 @@ def test_the_cache_without_xdg_is_in_the_home_folder(monkeypatch):
     assert cache_root() == Path("/home/someone/.cache/gumbel-mpnn")
 
 
-def test_a_missing_file_is_downloaded_into_the_cache(tmp_path, monkeypatch, cache):
-    def download(files, folder, progress):
-        assert files == [FILE]
-        put(folder)
-
-    monkeypatch.setattr("gumbel_mpnn.data.files.download", download)
+def test_a_missing_file_is_downloaded_into_the_cache(tmp_path, serve, cache):
+    serve(b"content")
     assert obtain("tiny", [FILE], tmp_path / "given") == [cache / "a/b.npz"]
+    assert (cache / "a/b.npz").read_bytes() == b"content"
 
 
 def test_offline_one_sentence_names_the_files_and_the_folder(tmp_path, cache):
@@ -65,10 +62,11 @@ def test_without_a_root_the_cache_is_the_folder(cache):
         obtain("tiny", [FILE])
 
 
-def test_a_file_without_public_original_starts_no_download(monkeypatch):
-    monkeypatch.setattr("gumbel_mpnn.data.files.download", lambda *_: pytest.fail("downloaded"))
+def test_a_file_without_public_original_starts_no_download(serve, cache):
+    serve(b"content")
     with pytest.raises(MissingDataError, match=r"lacks a/b\.npz, own\.npz, found under none of .*: put them in"):
         obtain("tiny", [FILE, File("own.npz")])
+    assert not cache.exists()
 
 
 @pytest.mark.parametrize("content", [b"conten", b"c0ntent"])

@@ -90,12 +90,12 @@ def test_the_difference_is_of_the_edges_as_listed_where_there_are_such(monkeypat
     assert difference["degree_mean"] == ours["degree_mean"]
 
 
-def test_missing_files_leave_the_papers_row(tmp_path):
+def test_missing_files_leave_the_papers_row(tmp_path, no_data_sets):
     (row,) = MeasuresTable().rows("questions", tmp_path)
     assert (row["source"], row["std_per_class"], row["apart"]) == ("paper", 0.1691, "no data")
 
 
-def test_damaged_files_are_not_passed_over(tmp_path):
+def test_damaged_files_are_not_passed_over(tmp_path, no_data_sets):
     file = tmp_path / specs["questions"].forms[0].files[0].path
     file.parent.mkdir(parents=True)
     file.write_bytes(b"altered")

@@ -84,7 +84,7 @@ class TestMixturesTable:
         MixturesTable().rows("chameleon")
         assert loaded == [("chameleon", False, False), ("chameleon", False, True)]
 
-    def test_missing_files(self, tmp_path):
+    def test_missing_files(self, tmp_path, no_data_sets):
         assert [row["labels"] for row in MixturesTable().rows("cora", tmp_path)] == ["no data", "components, paper"]
 
     def test_every_heading_belongs_to_a_column(self, loaded):

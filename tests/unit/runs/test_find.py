@@ -65,6 +65,6 @@ def test_nothing_is_written(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_missing_data(tmp_path):
+def test_missing_data(tmp_path, no_data_sets):
     with pytest.raises(MissingDataError, match="cora"):
         find("cora", "gcn", runs=tmp_path / "runs", root=tmp_path / "data")

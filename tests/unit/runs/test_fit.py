@@ -271,7 +271,7 @@ class TestGroups:
         monkeypatch.setattr(Trainer, "step", short_of_memory)
         assert names(quick(**SIX)) == [(split, seed) for split in (0, 1) for seed in range(3)]
         sizes = list(map(len, trained))
-        assert sizes[0] == 6
+        assert [size for size in sizes if size > 2] == [6, 3, 3]
         assert sum(size for size in sizes if size <= 2) == 6
 
     def test_no_checkpoint_stays_of_a_group_that_was_halved(self, tmp_path, monkeypatch, every_epoch):
