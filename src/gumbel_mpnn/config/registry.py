@@ -42,11 +42,11 @@ class Registry(Generic[T]):
             for key in (name, *aliases):
                 if normal_name(key) in self._aliases:
                     raise ValueError(f"a {self.kind} called {key!r} is registered already")
+            if self.parent is not None:  # first, since it may refuse the name
+                self.parent.register(name, *aliases, passes_on=passes_on)(component)
             self._aliases |= {normal_name(key): name for key in (name, *aliases)}
             self._components[name] = component
             self._passed_on[name] = passes_on
-            if self.parent is not None:
-                self.parent.register(name, *aliases, passes_on=passes_on)(component)
             return component
 
         return add

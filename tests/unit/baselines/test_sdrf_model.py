@@ -8,9 +8,9 @@ from gumbel_mpnn import UserError
 from gumbel_mpnn.baselines import SDRF
 from gumbel_mpnn.baselines.sdrf.model import SDRFModel
 from gumbel_mpnn.config.presets import read_preset
-from gumbel_mpnn.runs import make_settings
 from gumbel_mpnn.training import prepare
 from helpers import small_data
+from quick_fit import resolved
 from unit.runs.test_fit import Notes
 
 QUICK = {"model": {"hidden_channels": 8, "iterations": 12}, "train": {"epochs": 5, "lr": 0.01}}
@@ -50,9 +50,7 @@ def test_its_options_reach_the_transform(monkeypatch):
 
     monkeypatch.setattr(SDRF, "rewire", note)
     changes = {"iterations": 7, "tau": 3, "remove": False, "curvature": "reference", "sdrf_seed": 5}
-    settings = make_settings(
-        small_data(), "sdrf", preset=None, settings={"model": changes, "data": {"undirected": False}}
-    )
+    settings = resolved(small_data(), "sdrf", preset=None, settings={"model": changes, "data": {"undirected": False}})
     prepare(small_data(), settings)
     assert seen == ["SDRF(iterations=7, tau=3.0, removal_bound=None, undirected=False, mode='reference', seed=5)"]
 
@@ -67,7 +65,7 @@ def test_fit_tells_its_monitor_how_far_it_is():
 
 def test_other_models_take_the_graph_as_it_is():
     data = small_data()
-    assert prepare(data, make_settings(data, "gcn", preset=None)) is data
+    assert prepare(data, resolved(data, "gcn", preset=None)) is data
 
 
 def test_mistakes_in_its_options_are_found_before_training():
@@ -94,8 +92,8 @@ def test_control_c_stops_training_too(monkeypatch):
 def test_without_a_preset_of_its_own_a_model_takes_its_backbones(model, family, dataset):
     assert read_preset(family, dataset, model) is None
     for overrides, backbone in (((), "gcn"), (["model.backbone=sage"], "sage")):
-        settings = make_settings(dataset, model, preset=family, overrides=overrides)
-        expected = make_settings(dataset, backbone, preset=family)
+        settings = resolved(dataset, model, preset=family, overrides=overrides)
+        expected = resolved(dataset, backbone, preset=family)
         assert settings.train == expected.train
         assert {name: settings.options[name] for name in expected.options} == dict(expected.options)
 

@@ -10,7 +10,7 @@ from quick_options import QUICK
 from gumbel_mpnn import __version__
 from gumbel_mpnn.config.presets import list_presets
 from gumbel_mpnn.data import specs
-from gumbel_mpnn.runs import make_settings
+from quick_fit import resolved
 
 
 class TestData:
@@ -90,12 +90,12 @@ class TestPresets:
     @pytest.mark.parametrize("family", ["tuned", "paper"])
     def test_one_as_json(self, command, family):
         shown = json.loads(command("presets", "show", "cora", "gat", "--preset", family, "--format", "json").stdout)
-        assert shown == make_settings("cora", "gat", preset=family).to_dict()
+        assert shown == resolved("cora", "gat", preset=family).to_dict()
 
     @pytest.mark.parametrize("model", ["sdrf", "drop-edge"])
     def test_one_that_is_borrowed_from_the_backbone(self, command, model):
         result = command("presets", "show", "roman-empire", model, "--format", "json")
-        assert json.loads(result.stdout) == make_settings("roman-empire", model).to_dict()
+        assert json.loads(result.stdout) == resolved("roman-empire", model).to_dict()
         assert (
             result.stderr
             == f"there is no tuned preset for {model} on roman-empire: the preset of its backbone is used\n"
@@ -105,7 +105,7 @@ class TestPresets:
         assert command("presets", "show", "demo", "gcn").exit_code == 0
 
     def test_one_as_text(self, command):
-        settings = make_settings("cora", "gcn")
+        settings = resolved("cora", "gcn")
         lines = command("presets", "show", "cora", "gcn").stdout.splitlines()
         shown = dict((*line.split(maxsplit=1), "")[:2] for line in lines[2:])
         assert shown["model.name"] == "gcn"

@@ -9,15 +9,15 @@ import pytest
 
 from gumbel_mpnn._util.errors import UnknownNameError
 from gumbel_mpnn.config import presets
-from gumbel_mpnn.config.presets import list_presets, preset_families, read_preset
+from gumbel_mpnn.config.presets import Preset, list_presets, preset_families, read_preset
 from gumbel_mpnn.data import specs
 from gumbel_mpnn.nn import backbones
 from gumbel_mpnn.paper.accuracy import MODELS
 from gumbel_mpnn.paper.backbones import DATASETS
 from gumbel_mpnn.paper.budget import START
-from gumbel_mpnn.runs import make_settings
 from gumbel_mpnn.training import build_model
 from helpers import changed, make_task, replicas, small_data
+from quick_fit import resolved
 
 PRESETS = list_presets()
 each_preset = pytest.mark.parametrize(("family", "dataset", "model"), PRESETS, ids=list(map("-".join, PRESETS)))
@@ -33,11 +33,11 @@ def test_it_resolves_against_its_model_which_can_be_built(family, dataset, model
     tables = raw(family, dataset, model)
     for of_the_file in ("source", "tried", "like"):
         tables.pop(of_the_file, None)
-    settings = make_settings(changed(small_data(), name=dataset), model, preset=family)
+    settings = resolved(changed(small_data(), name=dataset), model, preset=family)
     assert (settings.dataset, settings.model) == (dataset, model)
-    resolved = settings.to_dict()
+    complete = settings.to_dict()
     for section, values in tables.items():
-        assert {name: resolved[section][name] for name in values} == values
+        assert {name: complete[section][name] for name in values} == values
     assert sum(p.numel() for p in build_model(settings, make_task(), replicas((0, 0))).parameters()) > 0
 
 
@@ -68,16 +68,16 @@ def test_it_names_a_known_data_set_and_model(family, dataset, model):
 
 @pytest.mark.parametrize("dataset", DATASETS)
 def test_all_models_have_the_same_epochs(dataset):
-    assert len({make_settings(dataset, model).train.epochs for model in MODELS}) == 1
+    assert len({resolved(dataset, model).train.epochs for model in MODELS}) == 1
 
 
 @pytest.mark.parametrize(("dataset", "model"), [(d, m) for family, d, m in PRESETS if family == "start"])
 def test_a_start_is_kept_where_something_else_was_chosen(dataset, model):
-    start, tuned = (make_settings(dataset, model, preset=family) for family in ("start", "tuned"))
+    start, tuned = (resolved(dataset, model, preset=family) for family in ("start", "tuned"))
     assert start != tuned
 
 
-CHOSEN = Path(__file__).parents[2] / "docs" / "results" / "budget.csv"
+CHOSEN = Path(__file__).parents[3] / "docs" / "results" / "budget.csv"
 
 
 @pytest.mark.skipif(not CHOSEN.is_file(), reason="the pages of results are not here")
@@ -93,12 +93,12 @@ def test_presets_are_what_the_page_of_the_budget_says():
         if chosen == START:
             assert ("start", dataset, model) not in PRESETS
         else:
-            start = make_settings(dataset, model, preset="start", overrides=chosen.split(", "))
-            assert make_settings(dataset, model) == start
+            start = resolved(dataset, model, preset="start", overrides=chosen.split(", "))
+            assert resolved(dataset, model) == start
 
 
 def test_a_preset_like_another_has_all_that_it_does_not_change():
-    backbone, rewired = (make_settings("cora", model) for model in ("gcn", "gumbel-mpnn"))
+    backbone, rewired = (resolved("cora", model) for model in ("gcn", "gumbel-mpnn"))
     assert rewired.train == backbone.train
     assert rewired.data == backbone.data
     assert backbone.options.items() <= rewired.options.items()
@@ -124,10 +124,10 @@ def test_every_model_of_the_demo_has_a_preset():
 def test_presets_are_found_by_family_data_set_and_model(tmp_path, monkeypatch):
     folder = tmp_path / "tuned" / "cora"
     folder.mkdir(parents=True)
-    (folder / "gcn.toml").write_text("[train]\nlr = 0.5\n", encoding="utf-8")
+    (folder / "gcn.toml").write_text('source = "this test"\ntried = 7\n[train]\nlr = 0.5\n', encoding="utf-8")
     (tmp_path / "paper").mkdir()
     monkeypatch.setattr(presets.resources, "files", lambda package: tmp_path)
-    assert read_preset("tuned", "cora", "gcn") == {"train": {"lr": 0.5}}
+    assert read_preset("tuned", "cora", "gcn") == Preset("gcn", {"train": {"lr": 0.5}}, "this test", 7)
     assert read_preset("tuned", "cora", "gat") is None
     assert read_preset("paper", "cora", "gcn") is None
     assert preset_families() == ["paper", "tuned"]

@@ -34,18 +34,86 @@ def test_register_returns_the_class_and_keeps_the_order(registry):
     assert list(registry) == ["plain", "special-one", "a-third"]
 
 
-def test_options_that_a_component_hands_on(registry):
-    class Whole:
-        def __init__(self, channels, part="plain", **options):
-            pass
+class Whole:
+    def __init__(self, channels, part="plain", **options):
+        pass
 
-    registry.register("whole", "all", hands_on=registry.all_defaults())(Whole)
-    of_parts = {"width": 8, "rate": 0.25, "norm": "none", "residual": False, "heads": 2}
-    assert registry.defaults("all") == {"part": "plain", **of_parts}
-    assert registry.complete("whole", {"heads": 3})["heads"] == 3
-    other = Registry("layer")
-    other.include(registry)
-    assert other.defaults("whole") == registry.defaults("whole")
+
+def test_options_that_are_passed_on_are_looked_up_when_they_are_asked_for():
+    """A part that a plugin registers later has its options passed on too."""
+    parts, wholes = Registry("part", reserved=("seeds",)), Registry("whole")
+    parts.register("plain")(Plain)
+    wholes.register("whole", "all", passes_on=parts.all_defaults)(Whole)
+    of_plain = {"width": 8, "rate": 0.5, "norm": "none", "residual": False}
+    assert wholes.defaults("all") == {"part": "plain", **of_plain}
+    with pytest.raises(UserError, match="has no option 'heads'"):
+        wholes.complete("whole", {"heads": 3})
+    parts.register("special")(Special)
+    assert wholes.complete("whole", {"heads": 3}) == {"part": "plain", **of_plain, "rate": 0.25, "heads": 3}
+    with pytest.raises(UserError, match="option 'heads' of whole 'whole' must be of type int"):
+        wholes.complete("whole", {"heads": "3"})
+
+
+class TestParent:
+    @pytest.fixture
+    def parent(self):
+        return Registry("module", reserved=("residual", "seeds"))
+
+    def test_it_knows_every_component_by_all_its_names(self, parent):
+        child = Registry("layer", reserved=("seeds",), parent=parent)
+        child.register("special-one", "special")(Special)
+        assert list(parent) == list(child) == ["special-one"]
+        assert parent["Special"] is Special
+        assert parent.canonical("special") == "special-one"
+
+    def test_what_is_registered_with_it_alone_is_unknown_below(self, parent):
+        child = Registry("layer", parent=parent)
+        parent.register("plain")(Plain)
+        assert "plain" not in child
+
+    def test_each_leaves_out_its_own_reserved_keywords(self, parent):
+        child = Registry("layer", reserved=("seeds",), parent=parent)
+        child.register("plain")(Plain)
+        assert child.defaults("plain") == {"width": 8, "rate": 0.5, "norm": "none", "residual": False}
+        assert parent.defaults("plain") == {"width": 8, "rate": 0.5, "norm": "none"}
+
+    def test_options_are_passed_on_there_too(self, parent):
+        child = Registry("layer", parent=parent)
+        child.register("whole", passes_on=lambda: {"depth": 3})(Whole)
+        assert parent.defaults("whole") == child.defaults("whole") == {"part": "plain", "depth": 3}
+
+    def test_a_name_that_it_has_already(self, parent):
+        """Nothing is half registered: a later attempt under another name succeeds."""
+        parent.register("plain")(Plain)
+        child = Registry("layer", parent=parent)
+        with pytest.raises(ValueError, match="a module called 'plain' is registered already"):
+            child.register("plain")(Special)
+        assert "plain" not in child
+        assert parent["plain"] is Plain
+
+
+class TestChanged:
+    def test_what_has_its_default_value_is_left_out(self, registry):
+        assert registry.changed("special", {"heads": 4, "norm": "none", "rate": 0.25}) == {"heads": 4}
+        assert registry.changed("special", {"rate": 0.5}) == {"rate": 0.5}
+        assert registry.changed("plain", {"rate": 0.5}) == registry.changed("plain", {}) == {}
+
+    def test_values_have_the_type_of_the_default(self, registry):
+        (rate,) = registry.changed("plain", {"rate": 1}).values()
+        assert (type(rate), rate) == (float, 1.0)
+
+    @pytest.mark.parametrize(
+        ("options", "sentence"),
+        [
+            ({"widht": 8}, "^layer 'plain' has no option 'widht': did you mean 'width'"),
+            ({"heads": 2}, "has no option 'heads'"),
+            ({"seeds": None}, "has no option 'seeds'"),
+            ({"width": "8"}, "option 'width' of layer 'plain' must be of type int, like 8"),
+        ],
+    )
+    def test_what_is_unknown_or_of_a_wrong_type_is_refused(self, registry, options, sentence):
+        with pytest.raises(UserError, match=sentence):
+            registry.changed("plain", options)
 
 
 @pytest.mark.parametrize("name", ["special-one", "special_one", "Special_One", "SPECIAL", "other"])

@@ -10,7 +10,8 @@ from gumbel_mpnn.data import specs
 from gumbel_mpnn.paper import Job, Request, base, experiments, published, run_jobs
 from gumbel_mpnn.paper.backbones import DATASETS, MODELS, Backbones
 from gumbel_mpnn.runs import fit
-from helpers import small_data
+from helpers import generated, small_data
+from quick_fit import names, resolved
 
 PAPER = published("accuracy")
 
@@ -116,40 +117,38 @@ class TestCollect:
 
 class TestRunJobs:
     JOBS = (Job("cora", "mlp"), Job("cora", "gcn", preset="paper"))
+    FAST = ("train.epochs=1", "model.hidden_channels=4")
 
     @pytest.fixture
-    def calls(self, monkeypatch, run):
-        made = []
+    def cora(self, monkeypatch):
+        """A small graph of four splits in the place of cora."""
+        monkeypatch.setitem(specs, "cora", generated("cora", lambda: small_data(splits=4)))
 
-        def note(dataset, model, **keywords):
-            made.append((dataset, model, keywords))
-            return run
+    @pytest.mark.usefixtures("cora")
+    def test_every_job_is_done_with_its_preset_and_the_overrides(self, tmp_path):
+        request = Request(seeds=2, runs=tmp_path, splits=(0, 3), overrides=self.FAST, device="cpu")
+        results = run_jobs(Backbones(), self.JOBS, request)
+        assert list(results) == list(self.JOBS)
+        for job, run in results.items():
+            assert run.settings == resolved(job.dataset, job.model, preset=job.preset, overrides=self.FAST)
+            assert names(run) == [(0, 0), (0, 1), (3, 0), (3, 1)]
+            assert run.folder.path.parent == tmp_path / "backbones" / "cora" / job.model
+        tuned, paper = (read_preset(family, "cora", "gcn").tables["train"] for family in ("tuned", "paper"))
+        assert tuned["lr"] != paper["lr"] == results[self.JOBS[1]].settings.train.lr
 
-        monkeypatch.setattr(base, "fit", note)
-        return made
-
-    def test_every_job_is_done_with_its_preset(self, calls, run, tmp_path):
-        results = run_jobs(Backbones(), self.JOBS, Request(seeds=2, runs=tmp_path, splits=(0, 3), device="cpu"))
-        assert results == dict.fromkeys(self.JOBS, run)
-        assert [(dataset, model, keywords["preset"]) for dataset, model, keywords in calls] == [
-            ("cora", "mlp", "tuned"),
-            ("cora", "gcn", "paper"),
-        ]
-        for _, _, keywords in calls:
-            assert (keywords["seeds"], keywords["splits"], keywords["runs"]) == (2, (0, 3), tmp_path)
-            assert (keywords["experiment"], keywords["device"]) == ("backbones", "cpu")
-
-    def test_overrides_reach_every_job(self, calls, tmp_path):
-        run_jobs(Backbones(), self.JOBS, Request(runs=tmp_path, overrides=("train.epochs=1",)))
-        assert [keywords["overrides"] for _, _, keywords in calls] == [["train.epochs=1"]] * 2
-
-    def test_a_quick_job_keeps_its_own_settings_and_overrides_come_last(self, calls, tmp_path):
-        jobs = [Job("cora", "gcn", overrides=("model.hidden_channels=32",))]
-        run_jobs(Backbones(), jobs, Request(runs=tmp_path, overrides=("train.epochs=7",), quick=True))
-        run_jobs(Backbones(), jobs, Request(runs=tmp_path, splits=(3,), quick=True))
-        overrides = [*base.QUICK_OVERRIDES, "model.hidden_channels=32"]
-        assert [keywords["overrides"] for _, _, keywords in calls] == [[*overrides, "train.epochs=7"], overrides]
-        assert [keywords["splits"] for _, _, keywords in calls] == [(0, 1), (3,)]
+    @pytest.mark.usefixtures("cora")
+    def test_a_quick_job_keeps_its_own_settings_and_overrides_come_last(self, tmp_path):
+        job = Job("cora", "gcn", overrides=("model.hidden_channels=32",))
+        with_overrides = Request(runs=tmp_path, seeds=1, overrides=("train.epochs=7",), quick=True, device="cpu")
+        run = run_jobs(Backbones(), [job], with_overrides)[job]
+        quick = [*base.QUICK_OVERRIDES, "model.hidden_channels=32"]
+        assert run.settings == resolved("cora", "gcn", overrides=[*quick, "train.epochs=7"])
+        assert (run.settings.options["hidden_channels"], run.settings.train.epochs) == (32, 7)
+        assert names(run) == [(0, 0), (1, 0)]
+        with_splits = Request(runs=tmp_path, seeds=1, splits=(3,), quick=True, device="cpu")
+        run = run_jobs(Backbones(), [job], with_splits)[job]
+        assert run.settings == resolved("cora", "gcn", overrides=quick)
+        assert names(run) == [(3, 0)]
 
     def test_quick_leaves_out_large_data_sets_unless_there_are_no_others(self):
         small, large = Job("cora", "gcn"), Job("pubmed", "gcn")
@@ -157,21 +156,17 @@ class TestRunJobs:
         assert base.quick_jobs([large]) == [large]
 
     def test_missing_files_give_none_and_the_rest_goes_on(self, monkeypatch, tmp_path, no_data_sets):
-        monkeypatch.setitem(GENERATED, "small", small_data)
-        jobs = (Job("cora", "mlp"), Job("small", "mlp", preset=None, overrides=("train.epochs=2",)))
-        results = run_jobs(jobs, seeds=1, runs=tmp_path, root=tmp_path / "data", experiment="try", device="cpu")
+        monkeypatch.setitem(specs, "small", generated("small", small_data))
+        jobs = (Job("cora", "mlp"), Job("small", "mlp", preset=None))
+        request = Request(seeds=1, runs=tmp_path, root=tmp_path / "data", overrides=self.FAST, device="cpu")
+        results = run_jobs(Backbones(), jobs, request)
         assert list(results) == list(jobs)
         assert results[jobs[0]] is None
         assert results[jobs[1]].n == 2
 
-        monkeypatch.setattr(base, "fit", one_is_missing)
-        results = run_jobs(Backbones(), self.JOBS, Request(runs=tmp_path))
-        assert list(results.values()) == [None, run]
-
-    def test_damaged_files_are_not_passed_over(self, monkeypatch, tmp_path):
-        def damaged(*_, **__):
-            raise DataError("altered")
-
-        monkeypatch.setattr(base, "fit", damaged)
-        with pytest.raises(DataError, match="altered"):
-            run_jobs(Backbones(), self.JOBS, Request(runs=tmp_path))
+    def test_damaged_files_are_not_passed_over(self, tmp_path, no_data_sets):
+        file = tmp_path / specs["questions"].forms[0].files[0].path
+        file.parent.mkdir(parents=True)
+        file.write_bytes(b"altered")
+        with pytest.raises(DataError, match="is not the published file"):
+            run_jobs(Backbones(), [Job("questions", "mlp", preset=None)], Request(runs=tmp_path, root=tmp_path))

@@ -8,14 +8,14 @@ from functools import cache
 import pytest
 
 from gumbel_mpnn._util.errors import DivergedError
-from gumbel_mpnn.paper import Job, Request, base, run_jobs
+from gumbel_mpnn.data import specs
+from gumbel_mpnn.paper import Job, Request, run_jobs
 from gumbel_mpnn.paper.accuracy import MODELS, Accuracy
 from gumbel_mpnn.paper.backbones import DATASETS
 from gumbel_mpnn.paper.budget import LARGE, START, Budget, space_of
-from gumbel_mpnn.runs import make_settings
 from gumbel_mpnn.runs.tuning import choices
-from helpers import small_data
-from quick_fit import quick
+from helpers import generated, small_data
+from quick_fit import quick, resolved
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ class TestPlan:
     def test_every_model_tries_as_many_settings_each_once(self, dataset):
         for model in MODELS:
             tried = {
-                make_settings(dataset, model, preset=job.preset, overrides=job.overrides).fingerprint("")
+                resolved(dataset, model, preset=job.preset, overrides=job.overrides).fingerprint("")
                 for job in trials(dataset, model)
             }
             assert len(tried) == (8 if dataset in LARGE else 16)
@@ -63,7 +63,7 @@ class TestPlan:
 
     @pytest.mark.parametrize("model", MODELS)
     def test_all_draws_are_settings_of_the_model(self, model):
-        settings = [make_settings("cora", model, overrides=job.overrides) for job in trials("cora", model)[1:]]
+        settings = [resolved("cora", model, overrides=job.overrides) for job in trials("cora", model)[1:]]
         assert len({each.fingerprint("") for each in settings}) == 15
 
     @pytest.mark.parametrize("model", ["drop-edge", "sdrf", "gumbel-mpnn"])
@@ -123,17 +123,16 @@ class TestDivergence:
     JOBS = (Job("small", "gcn", preset=None), TOO_FAST, Job("small", "mlp", preset=None))
 
     @pytest.fixture
-    def terms(self, monkeypatch, tmp_path):
-        monkeypatch.setitem(GENERATED, "small", small_data)
-        changes = ["train.epochs=2", "model.hidden_channels=4"]
-        return {"seeds": 1, "runs": tmp_path, "experiment": "try", "device": "cpu", "overrides": changes}
+    def asked(self, monkeypatch, tmp_path):
+        monkeypatch.setitem(specs, "small", generated("small", small_data))
+        changes = ("train.epochs=2", "model.hidden_channels=4")
+        return Request(seeds=1, runs=tmp_path, overrides=changes, device="cpu")
 
-        monkeypatch.setattr(base, "fit", fit)
-
-    def test_a_search_goes_on_without_it(self, one_diverges, tmp_path):
-        results = run_jobs(Budget(), self.JOBS, Request(runs=tmp_path))
+    def test_a_search_goes_on_without_it(self, asked):
+        results = run_jobs(Budget(), self.JOBS, asked)
         assert list(results) == [self.JOBS[0], self.JOBS[2]]
+        assert [run.n for run in results.values()] == [2, 2]
 
-    def test_elsewhere_it_is_an_error(self, one_diverges, tmp_path):
-        with pytest.raises(DivergedError):
-            run_jobs(Accuracy(), self.JOBS, Request(runs=tmp_path))
+    def test_elsewhere_it_is_an_error(self, asked):
+        with pytest.raises(DivergedError, match="training diverged"):
+            run_jobs(Accuracy(), self.JOBS, asked)

@@ -77,7 +77,10 @@ class Toy(Page):
 def test_a_page_has_its_figure_and_its_data_beside_it(tmp_path):
     written = Reproduction(Toy(), ROWS, remarks="A remark.").write(tmp_path / "deep" / "toy.md")
     assert sorted(path.name for path in written) == ["toy.csv", "toy.md", "toy.pdf", "toy.png"]
-    assert all(path.stat().st_size > 50 for path in written)
+    beginnings = {path.suffix: path.read_bytes()[:8] for path in written}
+    assert beginnings[".png"] == b"\x89PNG\r\n\x1a\n"
+    assert beginnings[".pdf"].startswith(b"%PDF-")
+    assert beginnings[".csv"] == b"model,k,"
     page = (tmp_path / "deep" / "toy.md").read_text()
     assert "![A toy](toy.png)" in page
     assert "A remark." in page

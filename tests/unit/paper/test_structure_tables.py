@@ -18,8 +18,9 @@ from gumbel_mpnn.paper.consistency import Consistency
 from gumbel_mpnn.paper.degree import GOAL, DegreeGoal
 from gumbel_mpnn.paper.spectra import Spectra
 from gumbel_mpnn.paper.temperature import Temperature
-from gumbel_mpnn.runs import fit, make_settings
+from gumbel_mpnn.runs import fit
 from helpers import changed, small_data
+from quick_fit import resolved
 
 SPLITS = 8
 QUICK = {"model": {"hidden_channels": 4}, "train": {"epochs": 1}}
@@ -48,7 +49,7 @@ def test_every_job_is_known_and_can_be_resolved(experiment):
         assert job.dataset in specs
         if job.preset == "paper":
             assert read_preset("paper", job.dataset, job.model) is not None
-        make_settings(job.dataset, job.model, preset=job.preset, overrides=job.overrides)
+        resolved(job.dataset, job.model, preset=job.preset, overrides=job.overrides)
 
 
 @pytest.mark.parametrize("experiment", ALL, ids=lambda e: e.name)
@@ -73,7 +74,7 @@ class TestAblation:
 
     def test_the_weight_is_all_that_differs(self):
         with_, without = (
-            make_settings(job.dataset, job.model, preset=job.preset, overrides=job.overrides).to_dict()
+            resolved(job.dataset, job.model, preset=job.preset, overrides=job.overrides).to_dict()
             for job in Ablation().plan()[:2]
         )
         assert with_["rewiring"].pop("regularizer_weight") == 0.05
@@ -92,7 +93,7 @@ class TestAblation:
 
 class TestDegree:
     def test_the_goal_is_five_more_than_the_mean(self):
-        settings = make_settings("cora", "gumbel-mpnn", preset="paper", overrides=GOAL).rewiring
+        settings = resolved("cora", "gumbel-mpnn", preset="paper", overrides=GOAL).rewiring
         assert (settings.regularizer, settings.target_degree, settings.regularizer_weight) == ("degree", 0, 1)
 
     def test_given_learned_and_expected(self):
@@ -143,7 +144,7 @@ class TestTemperature:
         assert [row["constant"] for row in rows] == [0.05, 0.1, 0.2, 0.5, 1.0, 2.0, None, None]
         assert [row["schedule"] for row in rows[-3:]] == ["constant", "from 1 to 0.5", "from 2 to 0.1"]
         assert [row["paper"] for row in rows] == [None, 87.95] + [None] * 6
-        settings = make_settings("cora", "gumbel-mpnn", overrides=plan[7].overrides).rewiring
+        settings = resolved("cora", "gumbel-mpnn", overrides=plan[7].overrides).rewiring
         assert (settings.tau, settings.tau_end) == (2.0, 0.1)
 
 
@@ -165,7 +166,7 @@ class TestComponents:
     def test_one_gcn_has_the_settings_of_the_papers_gumbel_mpnn(self):
         """The fault it is there for: the paper's GCN on actor has one layer, its Gumbel-MPNN two."""
         _, _, plain, beneath, rewired = (
-            make_settings(job.dataset, job.model, preset=job.preset, overrides=job.overrides)
+            resolved(job.dataset, job.model, preset=job.preset, overrides=job.overrides)
             for job in Components().plan()[:5]
         )
         assert (plain.options["num_layers"], rewired.options["num_layers"]) == (1, 2)

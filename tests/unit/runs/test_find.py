@@ -3,9 +3,8 @@
 import pytest
 
 from gumbel_mpnn._util.errors import MissingDataError
-from gumbel_mpnn.runs import find, fit
 from helpers import changed, small_data
-from quick_fit import figures
+from quick_fit import figures, find, fit
 
 QUICK = {"preset": None, "overrides": ["model.hidden_channels=4", "train.epochs=1"], "experiment": "here"}
 

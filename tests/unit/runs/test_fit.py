@@ -20,7 +20,7 @@ from gumbel_mpnn.runs.store import SettingFolder
 from gumbel_mpnn.training import Task, memory
 from gumbel_mpnn.training.trainer import Trainer
 from helpers import changed, make_settings, make_task, small_data
-from quick_fit import TABLES, figures, kept, names, quick
+from quick_fit import TABLES, figures, names, quick, stored
 
 SIX = {"splits": [0, 1], "seeds": 3}
 TOO_FAST = {"overrides": ["train.lr=1e30"]}
@@ -58,7 +58,7 @@ class TestFolders:
     def test_the_same_in_memory_and_in_a_folder(self, tmp_path):
         here, there = quick(**SIX), quick(**SIX, runs=tmp_path)
         assert figures(here) == figures(there)
-        assert kept(here) == kept(there)
+        assert stored(here) == stored(there)
 
     def test_the_layout_under_the_folder(self, tmp_path):
         run = quick(splits=[1], runs=tmp_path, experiment="mine")
@@ -110,7 +110,7 @@ class TestFolders:
     def test_runs_without_models_are_done_again_where_models_are_wanted(self, tmp_path, trained):
         four = {"splits": [0, 1], "seeds": 2, "runs": tmp_path}
         first = quick(**four)
-        models = kept(first)
+        models = stored(first)
         for file in first.folder.path.rglob("record.json"):
             file.write_text(json.dumps({**json.loads(file.read_text()), "seconds": 1e6}))
         for name in ("split0-seed1", "split1-seed0"):
@@ -124,7 +124,7 @@ class TestFolders:
         assert notes.began == [(4, 2, 1)]
         assert [record.seconds == 1e6 for record in again.records] == [True, False, False, True]
         torch.testing.assert_close(torch.tensor(figures(again)), torch.tensor(figures(first)), rtol=1e-4, atol=1e-4)
-        assert [kept(again)[place] for place in (0, 3)] == [models[place] for place in (0, 3)]
+        assert [stored(again)[place] for place in (0, 3)] == [models[place] for place in (0, 3)]
         assert [file for file in again.folder.path.iterdir() if file.is_file()] == []
 
     def test_what_came_later_has_the_same_figures(self, tmp_path):
@@ -314,7 +314,7 @@ class TestGroups:
         no_training()
         ended = quick(**SIX, runs=tmp_path)
         assert figures(ended) == figures(whole)
-        assert kept(ended) == kept(whole)
+        assert stored(ended) == stored(whole)
         assert not list(tmp_path.rglob("checkpoint-*"))
 
     def test_a_record_that_was_deleted_is_made_again_from_the_checkpoint(

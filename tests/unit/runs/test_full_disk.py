@@ -9,7 +9,7 @@ import pytest
 
 from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn.runs.query import find_records
-from quick_fit import figures, kept, quick
+from quick_fit import figures, quick, stored
 
 FOUR = {"splits": [0, 1], "seeds": 2}
 
@@ -17,7 +17,7 @@ FOUR = {"splits": [0, 1], "seeds": 2}
 def sentence(error):
     text = str(error.value)
     assert "\n" not in text
-    assert "what is finished is kept, and the same command goes on from there" in text
+    assert "what is finished is kept, and the same command continues from there" in text
     return text
 
 
@@ -53,7 +53,7 @@ def test_a_full_disk_whenever_it_happens(tmp_path, full_after, files):
     finished = list(find_records(tmp_path))
     assert len(finished) == max(0, files - 1) // 3
     ended = quick(**FOUR, runs=tmp_path)
-    assert (figures(ended), kept(ended)) == (figures(whole), kept(whole))
+    assert (figures(ended), stored(ended)) == (figures(whole), stored(whole))
     assert ended.records[: len(finished)] == tuple(finished)
     setting = ended.folder.path
     assert sorted(path.name for path in setting.iterdir()) == sorted(Path(folder).name for folder in ended.folders)

@@ -45,7 +45,7 @@ def test_it_is_made_once(tmp_path):
     first = run.stored("mine", make)
     assert run.has_stored("mine")
     assert run.stored("mine", make) == first == {"pairs": [1, 2], "mean": 0.1 + 0.2}
-    assert quick(splits=[0], runs=tmp_path).keep("mine", make) == first
+    assert quick(splits=[0], runs=tmp_path).stored("mine", make) == first
     assert calls == [1]
     run.stored("another", make)
     assert calls == [1, 1]
@@ -53,11 +53,11 @@ def test_it_is_made_once(tmp_path):
 
 def test_it_is_of_these_very_records(tmp_path):
     both = quick(splits=[0, 1], runs=tmp_path)
-    both.keep("mine", lambda: "both")
-    assert quick(splits=[0], runs=tmp_path).keep("mine", lambda: "one") == "one"
+    both.stored("mine", lambda: "both")
+    assert quick(splits=[0], runs=tmp_path).stored("mine", lambda: "one") == "one"
     done_again = replace(both.records[0], seconds=both.records[0].seconds + 1)
-    assert not replace(both, records=(done_again, *both.records[1:])).keeps("mine")
-    assert both.keeps("mine")
+    assert not replace(both, records=(done_again, *both.records[1:])).has_stored("mine")
+    assert both.has_stored("mine")
 
 
 def test_what_is_damaged_is_made_again(tmp_path):
@@ -75,7 +75,7 @@ def test_a_store_that_cannot_be_written_to(tmp_path, monkeypatch):
     def refuse(handle):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("gumbel_mpnn.runs.run.write_atomically", refuse)
+    monkeypatch.setattr(os, "fsync", refuse)
     assert run.stored("mine", lambda: [2]) == [2]
     assert not run.has_stored("mine")
 

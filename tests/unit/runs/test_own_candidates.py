@@ -5,9 +5,8 @@ import torch
 
 from gumbel_mpnn._util.errors import DataError
 from gumbel_mpnn.candidates import Global, Local, TwoHop
-from gumbel_mpnn.runs import find
 from helpers import changed, edges, small_data
-from quick_fit import quick
+from quick_fit import find, quick
 
 PLAIN = small_data()
 OWN = changed(PLAIN, candidate_index=edges((0, 1), (0, 2), (1, 2)), max_candidates_per_node=2)

@@ -3,9 +3,10 @@
 import pytest
 
 from gumbel_mpnn.config import DataSettings
-from gumbel_mpnn.runs import DataReader, find, fit, reader
+from gumbel_mpnn.runs import DataReader, reader
 from gumbel_mpnn.training import data_hash
 from helpers import changed, small_data
+from quick_fit import find, fit
 
 QUICK = {"preset": None, "overrides": ["train.epochs=2", "model.hidden_channels=4"], "splits": [0]}
 

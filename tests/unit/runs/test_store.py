@@ -9,8 +9,8 @@ import torch
 
 from gumbel_mpnn._util.errors import DataError
 from gumbel_mpnn.runs import SettingFolder
-from gumbel_mpnn.runs.outcome_record import record_of
 from gumbel_mpnn.runs.query import find_records, read_record
+from gumbel_mpnn.runs.store import record_of
 from gumbel_mpnn.training import train
 from helpers import make_settings, make_task, replicas
 

@@ -3,6 +3,7 @@
 import pytest
 
 from gumbel_mpnn._util.errors import UserError
+from gumbel_mpnn.runs import Place, RunSpec
 from gumbel_mpnn.runs.tuning import choices, draws, search
 from helpers import small_data
 
@@ -10,6 +11,8 @@ SPACE = {
     "model": {"hidden_channels": [4, 8], "norm": "none"},
     "train": {"lr": [0.001, 0.01, 0.1], "epochs": 3},
 }
+SPEC = RunSpec.of(small_data(), "mlp", splits=[0])
+HERE = Place(device="cpu")
 
 
 def test_what_a_space_leaves_open():
@@ -36,18 +39,18 @@ def test_a_huge_space_is_drawn_without_listing_it():
 
 
 def test_trials_come_best_validation_first_and_are_not_done_again(tmp_path, no_training):
-    options = {"trials": 4, "splits": [0], "runs": tmp_path, "device": "cpu"}
-    found = search(small_data(), "mlp", SPACE, **options)
+    options = {"trials": 4, "place": Place(tmp_path, device="cpu")}
+    found = search(SPEC, SPACE, **options)
     values = [trial.run.val.mean for trial in found]
     assert len(found) == 4
     assert values == sorted(values, reverse=True)
     no_training()
-    again = search(small_data(), "mlp", SPACE, **options)
+    again = search(SPEC, SPACE, **options)
     assert [trial.chosen for trial in again] == [trial.chosen for trial in found]
 
 
 def test_more_trials_than_settings_try_all():
-    assert len(search(small_data(), "mlp", SPACE, trials=99, splits=[0], device="cpu")) == 6
+    assert len(search(SPEC, SPACE, trials=99, place=HERE)) == 6
 
 
 @pytest.mark.parametrize(
@@ -62,7 +65,7 @@ def test_more_trials_than_settings_try_all():
 def test_a_mistake_is_told_before_anything_is_tried(no_training, space, sentence):
     no_training()
     with pytest.raises(UserError, match=sentence):
-        search(small_data(), "mlp", space, trials=2)
+        search(SPEC, space, trials=2, place=HERE)
 
 
 def test_a_choice_counts_once():
@@ -73,6 +76,6 @@ def test_a_choice_counts_once():
 def test_a_setting_that_diverges_comes_last_and_is_not_tried_again(tmp_path, no_training):
     space = {"train": {"lr": [1e30, 0.01], "epochs": 3}}
     for _ in range(2):
-        found = search(small_data(), "mlp", space, trials=2, splits=[0], runs=tmp_path, device="cpu")
+        found = search(SPEC, space, trials=2, place=Place(tmp_path, device="cpu"))
         assert [(trial.chosen["train.lr"], trial.run is None) for trial in found] == [(0.01, False), (1e30, True)]
         no_training()

@@ -8,7 +8,6 @@ from itertools import product
 
 import pytest
 import torch
-from gumbel_mpnn.runs.outcome_record import record_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,10 +15,11 @@ from gumbel_mpnn._util.errors import DivergedError
 from gumbel_mpnn._util.locks import FileLock, alone
 from gumbel_mpnn.config import Replica
 from gumbel_mpnn.runs import BusyError, SettingFolder
-from gumbel_mpnn.runs.work_queue import Claims, even_groups
+from gumbel_mpnn.runs.store import record_of
+from gumbel_mpnn.runs.work_queue import WorkQueue, even_groups
 from gumbel_mpnn.training import Task, train
 from helpers import make_settings, make_task, replicas
-from quick_fit import figures, kept, names, quick
+from quick_fit import figures, names, quick, stored
 
 SETTINGS = make_settings(epochs=2)
 A, B, C, D = ALL = replicas((0, 0), (0, 1), (1, 0), (1, 1))
@@ -36,8 +36,8 @@ def folder(tmp_path):
 
 
 @pytest.fixture
-def claims(folder):
-    return Claims(folder)
+def queue(folder):
+    return WorkQueue(folder)
 
 
 @pytest.fixture
@@ -86,120 +86,120 @@ class TestEvenGroups:
 
 
 class TestPlans:
-    def test_what_is_missing_in_groups(self, claims, folder, finish):
+    def test_what_is_missing_in_groups(self, queue, folder, finish):
         finish(B)
-        assert claims.plan(ALL, 2).free == [[A], [C, D]]
+        assert queue.plan(ALL, 2).free == [[A], [C, D]]
         assert files(folder) == sorted(folder.group_file(group).name for group in ([A], [C, D]))
 
-    def test_a_plan_stays_whoever_asks_and_however_much_memory_there_is(self, claims, folder):
-        assert claims.plan(ALL, 2).free == [[A, B], [C, D]]
-        assert Claims(folder).plan([D, C, B, A], 1).free == [[A, B], [C, D]]
+    def test_a_plan_stays_whoever_asks_and_however_much_memory_there_is(self, queue, folder):
+        assert queue.plan(ALL, 2).free == [[A, B], [C, D]]
+        assert WorkQueue(folder).plan([D, C, B, A], 1).free == [[A, B], [C, D]]
 
-    def test_a_group_keeps_its_finished_replicas(self, claims, finish):
-        claims.plan(ALL, 4)
+    def test_a_group_keeps_its_finished_replicas(self, queue, finish):
+        queue.plan(ALL, 4)
         finish(B, D)
-        assert claims.plan(ALL, 4).free == [ALL]
+        assert queue.plan(ALL, 4).free == [ALL]
 
-    def test_a_group_that_is_finished_is_forgotten_with_its_checkpoint(self, claims, folder, finish):
-        claims.plan([A, B], 2)
+    def test_a_group_that_is_finished_is_forgotten_with_its_checkpoint(self, queue, folder, finish):
+        queue.plan([A, B], 2)
         checkpoint(folder, A, B)
         (folder.path / f".{folder.checkpoint([A, B]).name}.99-abc").write_bytes(b"half")
         finish(A, B)
-        assert claims.plan(ALL, 2).free == [[C, D]]
+        assert queue.plan(ALL, 2).free == [[C, D]]
         assert files(folder) == [folder.group_file([C, D]).name]
 
-    def test_a_mere_plan_with_replicas_that_nobody_wants_now_is_dropped(self, claims, folder):
-        claims.plan(ALL, 4)
-        assert claims.plan([A, B], 4).free == [[A, B]]
+    def test_a_mere_plan_with_replicas_that_nobody_wants_now_is_dropped(self, queue, folder):
+        queue.plan(ALL, 4)
+        assert queue.plan([A, B], 4).free == [[A, B]]
         assert files(folder) == [folder.group_file([A, B]).name]
 
-    def test_work_on_replicas_that_nobody_wants_now_is_kept(self, claims, folder):
-        claims.plan(ALL, 4)
+    def test_work_on_replicas_that_nobody_wants_now_is_kept(self, queue, folder):
+        queue.plan(ALL, 4)
         checkpoint(folder, *ALL)
-        assert claims.plan([A, B], 4).free == [[A, B]]
+        assert queue.plan([A, B], 4).free == [[A, B]]
         assert folder.checkpoint(ALL).exists()
-        assert claims.plan(ALL, 4).free == [ALL]
+        assert queue.plan(ALL, 4).free == [ALL]
 
     @pytest.mark.parametrize("text", ["", "{", "[]", "null", "[1]", '["split0"]', '["split0-seed0"]'])
-    def test_a_group_file_that_is_none_is_swept(self, claims, folder, text):
+    def test_a_group_file_that_is_none_is_swept(self, queue, folder, text):
         folder.path.mkdir(parents=True)
         (folder.path / "group-0123.json").write_text(text)
-        assert claims.plan(ALL, 4).free == [ALL]
+        assert queue.plan(ALL, 4).free == [ALL]
         assert files(folder) == [folder.group_file(ALL).name]
         assert json.loads(folder.group_file(ALL).read_text()) == [str(replica) for replica in ALL]
 
 
 class TestHolding:
-    def test_a_group_is_held_by_one(self, claims, folder):
-        other = Claims(folder)
-        with claims.next(ALL, 2) as first, other.next(ALL, 2) as second:
+    def test_a_group_is_held_by_one(self, queue, folder):
+        other = WorkQueue(folder)
+        with queue.next(ALL, 2) as first, other.next(ALL, 2) as second:
             assert (first.group, second.group) == ([A, B], [C, D])
-            assert claims.next(ALL, 2) is None
-            assert claims.plan(ALL, 2).held == [folder.group_file([A, B]), folder.group_file([C, D])]
-        assert claims.plan(ALL, 2).free == [[A, B], [C, D]]
+            assert queue.next(ALL, 2) is None
+            assert queue.plan(ALL, 2).held == [folder.group_file([A, B]), folder.group_file([C, D])]
+        assert queue.plan(ALL, 2).free == [[A, B], [C, D]]
 
-    def test_all_is_held_once_what_is_free_is_finished_or_held_too(self, claims, folder, finish):
-        assert not claims.all_held(ALL)
-        with claims.next([A, B], 2):
-            assert claims.all_held([A, B])
-            assert not claims.all_held([A, B, C])
+    def test_all_is_held_once_what_is_free_is_finished_or_held_too(self, queue, folder, finish):
+        assert not queue.all_held(ALL)
+        with queue.next([A, B], 2):
+            assert queue.all_held([A, B])
+            assert not queue.all_held([A, B, C])
             finish(C)
-            assert claims.all_held([A, B, C])
-        assert not claims.all_held([A, B])
+            assert queue.all_held([A, B, C])
+        assert not queue.all_held([A, B])
         finish(A, B)
-        assert not claims.all_held([A, B, C])  # nothing is missing
+        assert not queue.all_held([A, B, C])  # nothing is missing
 
-    def test_what_is_held_is_not_grouped_anew(self, claims, folder):
-        with claims.next([A, B], 2):
-            assert Claims(folder).next([B, C], 4).group == [C]
-            assert Claims(folder).next([A], 4) is None
+    def test_what_is_held_is_not_grouped_anew(self, queue, folder):
+        with queue.next([A, B], 2):
+            assert WorkQueue(folder).next([B, C], 4).group == [C]
+            assert WorkQueue(folder).next([A], 4) is None
 
-    def test_work_that_overlaps_what_is_held_waits(self, claims, folder):
-        claims.plan(ALL, 4)
+    def test_work_that_overlaps_what_is_held_waits(self, queue, folder):
+        queue.plan(ALL, 4)
         checkpoint(folder, *ALL)
-        with claims.next([A, B], 2):
-            assert Claims(folder).next(ALL, 4).group == [C, D]
+        with queue.next([A, B], 2):
+            assert WorkQueue(folder).next(ALL, 4).group == [C, D]
 
-    def test_closing_takes_everything_away(self, claims, folder, finish):
-        with claims.next(ALL, 4) as claim:
+    def test_closing_takes_everything_away(self, queue, folder, finish):
+        with queue.next(ALL, 4) as claim:
             checkpoint(folder, *ALL)
             finish(*ALL)
             claim.close()
         assert files(folder) == []
-        assert claims.next(ALL, 4) is None
+        assert queue.next(ALL, 4) is None
 
-    def test_what_diverged_is_claimed_by_nobody_again(self, claims, folder):
-        with claims.next(ALL, 2) as first, Claims(folder).next(ALL, 2) as second:
+    def test_what_diverged_is_claimed_by_nobody_again(self, queue, folder):
+        with queue.next(ALL, 2) as first, WorkQueue(folder).next(ALL, 2) as second:
             checkpoint(folder, A, B)
             first.give_up([str(B)])
             second.give_up([str(C), str(D)])
         assert files(folder) == ["diverged.json"]
-        for wanted, ask in product((ALL, [A, B], [D]), (claims.plan, claims.next, claims.wait)):
+        for wanted, ask in product((ALL, [A, B], [D]), (queue.plan, queue.next, queue.wait)):
             with pytest.raises(DivergedError):
                 ask(wanted, 4)
         assert files(folder) == ["diverged.json"]
-        assert claims.next([A], 4).group == [A]
+        assert queue.next([A], 4).group == [A]
 
-    def test_what_diverged_once_and_is_recorded_keeps_nobody_off(self, claims, folder, finish):
+    def test_what_diverged_once_and_is_recorded_keeps_nobody_off(self, queue, folder, finish):
         folder.path.mkdir(parents=True, exist_ok=True)
         folder.remember_diverged([str(A)])
         finish(A)
-        assert claims.next([A, B], 4).group == [B]
+        assert queue.next([A, B], 4).group == [B]
 
-    def test_tidying_leaves_what_is_not_finished_or_held(self, claims, folder, finish):
-        claims.plan(ALL, 2)
+    def test_tidying_leaves_what_is_not_finished_or_held(self, queue, folder, finish):
+        queue.plan(ALL, 2)
         finish(A, B, C)
         held = FileLock(folder.group_file([A, B]))
         held.take(wait=False)
-        claims.tidy()
+        queue.tidy()
         held.release()
         assert files(folder) == sorted(folder.group_file(group).name for group in ([A, B], [C, D]))
-        claims.tidy()
+        queue.tidy()
         assert files(folder) == [folder.group_file([C, D]).name]
 
-    def test_waiting_ends_with_the_work(self, claims, folder, finish):
-        waiting = threading.Thread(target=Claims(folder).wait, args=(ALL, 4))
-        with claims.next(ALL, 4) as claim:
+    def test_waiting_ends_with_the_work(self, queue, folder, finish):
+        waiting = threading.Thread(target=WorkQueue(folder).wait, args=(ALL, 4))
+        with queue.next(ALL, 4) as claim:
             waiting.start()
             waiting.join(0.05)
             assert waiting.is_alive()
@@ -208,21 +208,21 @@ class TestHolding:
         waiting.join(60)
         assert not waiting.is_alive()
 
-    def test_a_killed_process_holds_nothing(self, claims, folder):
+    def test_a_killed_process_holds_nothing(self, queue, folder):
         read, write = os.pipe()
         child = os.fork()
         if child == 0:
-            claim = Claims(folder).next(ALL, 4)
+            claim = WorkQueue(folder).next(ALL, 4)
             os.write(write, b"1" if claim else b"0")
             signal.pause()
         try:
             assert os.read(read, 1) == b"1"
-            assert claims.next(ALL, 4) is None
+            assert queue.next(ALL, 4) is None
         finally:
             os.kill(child, signal.SIGKILL)
-        claims.wait(ALL, 4)
+        queue.wait(ALL, 4)
         os.waitpid(child, 0)
-        assert claims.next(ALL, 4).group == ALL
+        assert queue.next(ALL, 4).group == ALL
 
 
 class TestAlone:
@@ -342,7 +342,7 @@ class TestFit:
         (record,) = tmp_path.rglob("record.json")
         before = record.stat().st_mtime_ns
         ended = quick(seeds=2, runs=tmp_path)
-        assert (figures(ended), kept(ended)) == (figures(whole), kept(whole))
+        assert (figures(ended), stored(ended)) == (figures(whole), stored(whole))
         assert record.stat().st_mtime_ns == before
 
     def test_a_group_that_died_after_its_records_leaves_nothing(self, tmp_path, monkeypatch):
@@ -352,7 +352,7 @@ class TestFit:
             raise KeyboardInterrupt
 
         with monkeypatch.context() as patch:
-            patch.setattr(Claims, "forget", power_cut)
+            patch.setattr(WorkQueue, "forget", power_cut)
             with pytest.raises(KeyboardInterrupt):
                 quick(seeds=2, runs=tmp_path)
         (left,) = tmp_path.rglob("group-*.json")
