@@ -11,8 +11,9 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from gumbel_mpnn.runs import BusyError, SettingFolder, fit
+from gumbel_mpnn.runs import BusyError, SettingFolder
 from helpers import small_data
+from quick_fit import fit
 
 WORKERS, KILLS = 4, 20
 RATES = [0.001 * (k + 1) for k in range(20)]

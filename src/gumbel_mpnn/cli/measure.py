@@ -92,13 +92,17 @@ def measure(
     if every:
         _measure_all(data_root, convention, largest_component, format)
         return
+    folder = None if run is None else folder_of(run, runs)
+    sdrf = None if folder is None else _settings_of_sdrf(folder)
     data: str | Data | None = None
-    if dataset is not None or source.is_own or run is None:
+    if sdrf is not None and source.is_own:  # SDRF sees features
+        data = source.to_train_on(sdrf.data.undirected)
+    elif dataset is not None or source.is_own or run is None:
         data = source.to_measure(as_listed=convention is EdgeConvention.as_listed)
     if isinstance(data, str):
-        data = _load(data, data_root, convention)
-    if run is not None:
-        _compare(folder_of(run, runs), data, threshold, data_root, largest_component, format)
+        data = _load(data, data_root, convention, features=sdrf is not None)
+    if folder is not None:
+        _compare(folder, sdrf, data, threshold, data_root, largest_component, format)
     elif data is not None:
         values = _measured(data, convention, largest_component)
         _emit_columns({"value": values}, format, values, convention)
@@ -129,6 +133,7 @@ def _measure_all(root: Path | None, convention: EdgeConvention, largest: bool, f
 
 def _compare(
     run: Path,
+    sdrf: Settings | None,
     given: Data | None,
     threshold: float | None,
     root: Path | None,
@@ -136,8 +141,7 @@ def _compare(
     format: OutputFormat,
 ) -> None:
     """Compare the graph that runs were trained on with the graph that they learned, or that SDRF made."""
-    settings = _settings_of_sdrf(run)
-    if settings is None:
+    if sdrf is None:
         before, after = _learned(run, given, 0.5 if threshold is None else threshold, root)
     elif threshold is not None:
         raise UserError("--threshold applies to a learned graph, and the graph of sdrf is not learned: leave it out")
@@ -145,9 +149,9 @@ def _compare(
         from gumbel_mpnn.cli.live_line import StepLine
         from gumbel_mpnn.training import prepare
 
-        before = _training_graph(run, given, root)
+        before = _training_graph(run, given, root, features=True)
         with closing(StepLine("SDRF")) as line:
-            after = prepare(before, settings, line)
+            after = prepare(before, sdrf, line)
     graphs = {"before": before, "after": after}
     compared = {name: _measured(graph, EdgeConvention.coalesced, largest) for name, graph in graphs.items()}
     _emit_columns(compared, format, compared)
@@ -185,7 +189,7 @@ def _learned(run: Path, given: Data | None, threshold: float, root: Path | None)
     return before, after
 
 
-def _training_graph(run: Path, given: Data | None, root: Path | None) -> Data:
+def _training_graph(run: Path, given: Data | None, root: Path | None, features: bool = False) -> Data:
     """Return the graph that the runs in `run` were trained on: `given`, or the data set read by its name."""
     from gumbel_mpnn.runs.query import find_records
 
@@ -197,17 +201,17 @@ def _training_graph(run: Path, given: Data | None, root: Path | None) -> Data:
     ((name, digest),) = hashes.items()
     dataset = dataset_of(name, digest)
     if dataset is not None:
-        return _load(dataset, root, EdgeConvention.coalesced)
+        return _load(dataset, root, EdgeConvention.coalesced, features)
     raise UserError(f"the runs in {run} use own data: give its files too (--nodes, --edges, --label)")
 
 
-def _load(name: str, root: Path | None, convention: EdgeConvention) -> Data:
-    """Load a data set without features; edges have directions if they are counted as listed and the files have them."""
+def _load(name: str, root: Path | None, convention: EdgeConvention, features: bool = False) -> Data:
+    """Load a data set; edges have directions if they are counted as listed and the files have them."""
     from gumbel_mpnn.data import get_spec, load
 
     as_listed = convention is EdgeConvention.as_listed
     directed = as_listed and get_spec(name).has_directions
-    return load(name, root=root, features=False, directed=directed, as_listed=as_listed)
+    return load(name, root=root, features=features, directed=directed, as_listed=as_listed)
 
 
 def _measured(data: Data, convention: EdgeConvention, largest: bool) -> Values:

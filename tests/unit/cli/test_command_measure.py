@@ -283,9 +283,13 @@ class TestRun:
             assert "SDRF: 5/5 steps" in result.stderr
         assert "after" in as_json(measured)
 
-    def test_sdrf_on_own_data(self, command, csv):
+    def test_sdrf_on_own_data(self, command, csv, own):
         command("train", *csv, "--splits", "0", "--model", "sdrf", "--set", "model.iterations=5", *QUICK)
         assert "own data: give its files too" in command("measure", "--run", "runs").stderr
         shown = as_json(command("measure", "--run", "runs", *csv, "--format", "json"))
         assert shown["before"] == pytest.approx(as_json(command("measure", *csv, "--format", "json")))
         assert shown["after"] != shown["before"]
+        data = from_csv(own / "nodes.csv", own / "edges.csv", "kind")
+        settings = {"model": {"iterations": 5, "hidden_channels": 8}, "train": {"epochs": 1}}
+        run = fit(data, "sdrf", splits=[0], settings=settings, device="cpu")
+        assert shown["after"] == pytest.approx(measures.measure(run.rewire()))

@@ -50,7 +50,7 @@ class TestRewiring:
         for job in rewired:
             (backbone,) = [b for b in plan if (b.dataset, b.preset, b.model) == (job.dataset, job.preset, "gcn")]
             ours, theirs = (
-                read_preset(job.preset, job.dataset, model)["train"] for model in (job.model, backbone.model)
+                read_preset(job.preset, job.dataset, model).tables["train"] for model in (job.model, backbone.model)
             )
             assert (ours["epochs"], ours["lr"]) == (theirs["epochs"], theirs["lr"])
 

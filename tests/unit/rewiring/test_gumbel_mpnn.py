@@ -13,7 +13,9 @@ from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import backbones
 from gumbel_mpnn.rewiring import GumbelMPNN
 from gumbel_mpnn.rewiring.edge_models import scorers
+from gumbel_mpnn.rewiring.regularizers import Degree
 from gumbel_mpnn.rewiring.rewired_graph import as_data
+from gumbel_mpnn.rewiring.terms import Regularization
 from gumbel_mpnn.training import Task, models, train
 from helpers import edges, normal, numbers, random_edges, replicas, small_data
 
@@ -274,8 +276,9 @@ def test_penalties_with_a_weight_of_their_own_are_not_named_as_the_regularizer(n
 def test_the_degree_that_is_asked_for(settings, target):
     rewiring = RewiringSettings(regularizer="dc", regularizer_weight=2.0, **settings)
     model = GumbelMPNN(3, out_channels=2, rewiring=rewiring)
-    (degree,) = model.regularizers
-    assert (degree.weight, degree.target) == (2.0, target)
+    (term,) = (term for term in model.terms if isinstance(term, Regularization))
+    assert isinstance(term.regularizer, Degree)
+    assert (term.regularizer.weight, term.regularizer.target) == (2.0, target)
 
 
 def test_the_state_has_the_seeds_of_evaluation():

@@ -86,6 +86,6 @@ def test_a_temperature_must_be_above_0(tau):
 )
 def test_evaluation_graphs_by_hand(evaluation, weight):
     graph, theta = PairGraph.build(edges((0, 1), (1, 2), (2, 3)), 4), torch.tensor([[-1.0, 0.0, 1.0]])
-    rewired = Rewirer(3, 2, 1, RewiringSettings(evaluation=evaluation)).without_noise(theta, graph)
+    rewired = Rewirer(3, 2, 1, RewiringSettings(evaluation=evaluation)).evaluate(theta, graph)
     assert rewired.weight[0].tolist() == pytest.approx(weight, abs=1e-5)
     assert rewired.theta is theta
