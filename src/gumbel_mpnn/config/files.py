@@ -10,6 +10,7 @@ from typing import Any
 
 from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn._util.files import suffix_of
+from gumbel_mpnn.config.settings import SHARED_OPTIONS
 
 ABOUT_THE_FILE = ("source", "tried", "like")
 """What a settings file says of itself: the source of its values, how many settings were tried, what it is based on."""
@@ -68,12 +69,18 @@ def merge(*layers: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
-    """A table whose sub-table `options` is written as dotted names."""
+    """A table whose sub-table `options` is written as dotted names; options with a setting of their own are that one."""
     options = values.get("options")
-    if not isinstance(options, Mapping):
-        return dict(values)
-    plain = {name: value for name, value in values.items() if name != "options"}
-    return plain | {f"{component}.{name}": v for component, of in options.items() for name, v in dict(of).items()}
+    flat = dict(values)
+    if isinstance(options, Mapping):
+        del flat["options"]
+        for component, of in options.items():
+            if not isinstance(of, Mapping):
+                raise UserError(
+                    f"options of {component!r} must be a table, but are {of!r}: write {component}.name = value"
+                )
+            flat |= {f"{component}.{name}": value for name, value in of.items()}
+    return {SHARED_OPTIONS.get(name, name): value for name, value in flat.items()}
 
 
 def _value(text: str) -> Any:

@@ -77,9 +77,7 @@ class RunSpec:
         `dataset` may also be a function that reads the graph; it is called with whether edges go both ways.
         """
         load_plugins()
-        given = merge(settings, parse_overrides(overrides))
-        if "rewiring" in given:  # otherwise the preset's tau_end would go with a tau that is laid over it
-            given["rewiring"] = dict(constant_temperature(given["rewiring"]))
+        given = _with_constant_temperature(merge(settings, parse_overrides(overrides)))
         found, origin, below = None, f"preset {preset}", dict[str, Any]()
         if is_settings_file(preset):
             origin, below = str(preset), merge(read_settings_file(Path(preset or "")))
@@ -113,7 +111,7 @@ class RunSpec:
             splits=self.splits,
             seeds=self.seeds,
             preset=self.asked_preset,
-            settings=merge(self.given, tables),
+            settings=merge(self.given, _with_constant_temperature(merge(tables))),
             transform=self.transform,
             root=self.root,
         )
@@ -198,6 +196,13 @@ def _model_name(model: object) -> str:
     if not isinstance(model, str):
         raise UserError(f"a model to fit is a name, as 'gcn', not {model!r}: {did_you_mean('', models)}")
     return models.canonical(model)
+
+
+def _with_constant_temperature(tables: Tables) -> Tables:
+    """Tables to be laid over others, so that a `tau` without `tau_end` does not go with the `tau_end` of those."""
+    if "rewiring" not in tables:
+        return tables
+    return {**tables, "rewiring": constant_temperature(tables["rewiring"])}
 
 
 def _with_checked_options(rewiring: RewiringSettings) -> RewiringSettings:

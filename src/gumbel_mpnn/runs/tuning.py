@@ -61,7 +61,7 @@ def choices(space: Tables) -> dict[str, list[Any]]:
 
 def draws(space: Tables, seed: int) -> Iterator[tuple[dict[str, Any], Tables]]:
     """Settings of the space in random order, each once: what was chosen, and the complete tables."""
-    open_ = choices(space)
+    space, open_ = merge(space), choices(space)
     total = math.prod(map(len, open_.values()))
     for number in random.Random(seed).sample(range(total), total) if total <= 10**6 else _endless(total, seed):
         chosen: dict[str, Any] = {}
