@@ -69,16 +69,14 @@ def merge(*layers: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
-    """A table whose sub-table `options` is written as dotted names; options with a setting of their own are that one."""
+    """A table whose sub-table `options` is written as dotted names, and options as the setting that they have."""
     options = values.get("options")
     flat = dict(values)
     if isinstance(options, Mapping):
         del flat["options"]
         for component, of in options.items():
             if not isinstance(of, Mapping):
-                raise UserError(
-                    f"options of {component!r} must be a table, but are {of!r}: write {component}.name = value"
-                )
+                raise UserError(f"options of {component!r} must be a table, but are {of!r}")
             flat |= {f"{component}.{name}": value for name, value in of.items()}
     return {SHARED_OPTIONS.get(name, name): value for name, value in flat.items()}
 

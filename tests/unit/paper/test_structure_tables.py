@@ -33,7 +33,7 @@ def run():
 
 
 def make_anew(name, make):
-    """What stands in for `Run.keep`, and keeps nothing; what it gives has been plain JSON all the same."""
+    """What stands in for `Run.stored`, and stores nothing; what it gives has been plain JSON all the same."""
     return json.loads(json.dumps(make()))
 
 
@@ -107,7 +107,7 @@ class TestDegree:
         run = SimpleNamespace(
             data=data,
             rewire=lambda threshold: learned,
-            keep=make_anew,
+            stored=make_anew,
             test=SimpleNamespace(mean=0.6),
             n=3,
             records=records,
@@ -209,7 +209,7 @@ def lined_up(run, edges):
     """A run whose learned graph has these undirected edges."""
     index = torch.tensor(edges).T
     learned = changed(run.data, edge_index=torch.cat([index, index.flip(0)], dim=1))
-    return SimpleNamespace(data=run.data, rewire=lambda: learned, keep=make_anew)
+    return SimpleNamespace(data=run.data, rewire=lambda: learned, stored=make_anew)
 
 
 class TestConsistency:
@@ -256,7 +256,7 @@ class TestSpectra:
         nothing = SimpleNamespace(
             data=run.data,
             rewire=lambda: changed(run.data, edge_index=torch.empty(2, 0, dtype=torch.int64)),
-            keep=make_anew,
+            stored=make_anew,
         )
         _, learned = Spectra().collect({Job("cora", "gumbel-mpnn"): nothing})
         assert (learned["edges"], learned["joined"], learned["resistance"]) == (0, 0, None)

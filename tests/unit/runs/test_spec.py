@@ -283,7 +283,7 @@ class TestOptionsOfComponents:
         assert over.origins["rewiring.regularizer.margin"] == "given"
 
     def test_an_option_of_no_component_in_a_file_is_told(self, file):
-        with pytest.raises(UserError, match="options of 'margin' must be a table, but are 0.5"):
+        with pytest.raises(UserError, match=r"options of 'margin' must be a table, but are 0\.5"):
             rewired(preset=file("[rewiring.options]\nmargin = 0.5\n"))
 
     def test_a_search_chooses_among_their_values(self):

@@ -1,0 +1,218 @@
+"""The terms of the loss, each against its value worked out by hand, and the loss as their sum."""
+
+import math
+
+import pytest
+import torch
+
+from gumbel_mpnn.config import RewiringSettings
+from gumbel_mpnn.graph import PairGraph
+from gumbel_mpnn.rewiring import GumbelMPNN
+from gumbel_mpnn.rewiring.decoys import Decoys, Flood
+from gumbel_mpnn.rewiring.gumbel_mpnn import make_terms
+from gumbel_mpnn.rewiring.regularizers import Degree, Prior
+from gumbel_mpnn.rewiring.rewired_graph import RewiredGraph
+from gumbel_mpnn.rewiring.terms import (
+    Agreement,
+    BeliefLoss,
+    Classification,
+    DecoyLoss,
+    Draw,
+    Regularization,
+    Step,
+    Term,
+)
+from helpers import edges, small_data
+
+GRAPH = PairGraph.build(edges((0, 1)), 3, candidate_index=edges((1, 2)))
+"""Three nodes; the edge 0 – 1 is given, 1 – 2 is a candidate."""
+THETA = torch.tensor([[0.0, math.log(3)], [math.log(4), 0.0]])
+"""Probabilities ½ and ¾ in the first replica, ⅘ and ½ in the second."""
+Y = torch.tensor([0, 1, 1])
+TRAIN = torch.tensor([[True, True, False], [False, True, False]])
+
+
+def logits(*rows):
+    """[R, N, C] for two classes, from the probability of class 0 at every node."""
+    share = torch.tensor(rows)
+    return torch.stack([share.log(), (1 - share).log()], -1)
+
+
+FIRST = logits([0.5, 0.5, 0.9], [0.5, 0.75, 0.1])
+SECOND = logits([0.25, 0.75, 0.9], [0.5, 0.5, 0.1])
+
+
+def step(outputs=(FIRST, SECOND), progress=0.5, **others):
+    """A step that drew one pair in its first graph and both in its second."""
+    weights = torch.tensor([[[1.0, 0.0]] * 2, [[1.0, 1.0]] * 2])
+    draws = [Draw(RewiredGraph(GRAPH, THETA, weight), given) for weight, given in zip(weights, outputs, strict=False)]
+    return Step(THETA, draws, Y, TRAIN, torch.tensor(progress), **others)
+
+
+def value(term, step):
+    found = term(step)
+    assert found.shape == (2,)
+    return found.tolist()
+
+
+def test_classification_is_the_mean_over_training_nodes_and_graphs():
+    # −log of the probability of the right class: node 0 has class 0, node 1 class 1.
+    first = [(math.log(2) + math.log(2)) / 2, math.log(4)]
+    second = [(math.log(4) + math.log(4)) / 2, math.log(2)]
+    assert value(Classification(), step([FIRST])) == pytest.approx(first)
+    expected = [(one + other) / 2 for one, other in zip(first, second, strict=True)]
+    assert value(Classification(), step()) == pytest.approx(expected)
+
+
+def test_beliefs_are_judged_on_training_nodes():
+    assert value(BeliefLoss(), step(belief_logits=SECOND)) == pytest.approx([math.log(4), math.log(2)])
+
+
+def test_without_a_head_of_beliefs_their_loss_is_0():
+    assert value(BeliefLoss(), step()) == [0, 0]
+
+
+def test_decoys_are_told_from_edges():
+    """The given edge counts, and the pair 1 – 2 as a decoy where it is shown: in the second replica alone."""
+    flood = Flood(Decoys(GRAPH, torch.tensor([False, True])), torch.tensor([[False, False], [False, True]]))
+    edge_alone, both = -math.log(1 / 2), (-math.log(4 / 5) - math.log(1 - 1 / 2)) / 2
+    assert value(DecoyLoss(1.0), step(flood=flood)) == pytest.approx([edge_alone, both])
+    assert value(DecoyLoss(0.25), step(flood=flood)) == pytest.approx([edge_alone / 4, both / 4])
+
+
+def test_a_regularizer_is_the_mean_over_the_graphs():
+    # Degrees are 1, 1, 0 on the first graph and 1, 2, 1 on the second; 2 are asked for.
+    first, second = (1 + 1 + 4) / 3, (1 + 0 + 1) / 3
+    term = Regularization(Degree(0.5, target=2.0))
+    assert value(term, step([FIRST])) == pytest.approx([first / 2] * 2)
+    assert value(term, step()) == pytest.approx([(first + second) / 4] * 2)
+
+
+def test_the_prior_is_a_regularizer_of_probabilities():
+    def divergence(p, prior):
+        return p * math.log(p / prior) + (1 - p) * math.log((1 - p) / (1 - prior))
+
+    expected = [
+        (divergence(1 / 2, 0.9) + divergence(3 / 4, 0.2)) / 2,
+        (divergence(4 / 5, 0.9) + divergence(1 / 2, 0.2)) / 2,
+    ]
+    assert value(Regularization(Prior(keep=0.9, add=0.2)), step()) == pytest.approx(expected)
+
+
+def test_agreement_is_the_distance_from_the_sharpened_mean():
+    def distance(one, other):
+        """Of the two predictions of a node from their mean, squared and so sharpened, over both classes."""
+        mean = (one + other) / 2
+        target = mean**2 / (mean**2 + (1 - mean) ** 2)
+        return sum(2 * (share - target) ** 2 for share in (one, other)) / 2
+
+    expected = [
+        (distance(0.5, 0.25) + distance(0.5, 0.75) + distance(0.9, 0.9)) / 3,
+        (distance(0.5, 0.5) + distance(0.75, 0.5) + distance(0.1, 0.1)) / 3,
+    ]
+    assert value(Agreement(1.0), step()) == pytest.approx(expected)
+    assert value(Agreement(3.0), step()) == pytest.approx([3 * each for each in expected])
+
+
+@pytest.mark.parametrize(("progress", "share"), [(0.0, 0.0), (0.1, 0.25), (0.2, 0.5), (0.4, 1.0), (1.0, 1.0)])
+def test_agreement_grows_over_its_share_of_the_epochs(progress, share):
+    whole = value(Agreement(2.0), step())
+    assert value(Agreement(2.0, ramp=0.4), step(progress=progress)) == pytest.approx([share * each for each in whole])
+
+
+class TestWhichTermsThereAre:
+    def kinds(self, **settings):
+        return [type(term) for term in make_terms(RewiringSettings(**settings))]
+
+    def test_beliefs_and_classification_always(self):
+        assert self.kinds() == [BeliefLoss, Classification]
+
+    @pytest.mark.parametrize(
+        ("settings", "kind"),
+        [
+            ({"decoys": 1.0}, DecoyLoss),
+            ({"regularizer": "mix", "regularizer_weight": 0.5}, Regularization),
+            ({"prior": 0.1}, Regularization),
+            ({"agreement": 0.1, "samples": 2}, Agreement),
+        ],
+    )
+    def test_others_where_they_have_a_weight(self, settings, kind):
+        assert sorted(self.kinds(**settings), key=str) == sorted([BeliefLoss, Classification, kind], key=str)
+
+    def test_none_where_their_weight_is_0(self):
+        settings = {"regularizer": "mix", "regularizer_weight": 0.0, "agreement": 0.1, "samples": 1}
+        assert self.kinds(**settings) == [BeliefLoss, Classification]
+
+    def test_their_settings_reach_them(self):
+        decoys, regularizer, prior, agreement = (
+            term
+            for term in make_terms(
+                RewiringSettings(
+                    decoys=1.0,
+                    decoy_weight=0.7,
+                    regularizer="degree",
+                    regularizer_weight=2.0,
+                    target_degree=8.0,
+                    prior=0.3,
+                    keep=0.8,
+                    add=0.1,
+                    agreement=0.4,
+                    agreement_ramp=0.2,
+                    samples=2,
+                    options={"regularizer.tolerance": 1.5},
+                )
+            )
+            if not isinstance(term, BeliefLoss | Classification)
+        )
+        assert decoys.weight == 0.7
+        of_degree = regularizer.regularizer
+        assert (of_degree.weight, of_degree.target, of_degree.tolerance) == (2.0, 8.0, 1.5)
+        assert (prior.regularizer.weight, prior.regularizer.keep, prior.regularizer.add) == (0.3, 0.8, 0.1)
+        assert (agreement.weight, agreement.ramp) == (0.4, 0.2)
+
+
+class Noted(Term):
+    """A term that writes down the step that it saw and its value."""
+
+    def __init__(self, term):
+        self.term, self.steps, self.values = term, [], []
+
+    def __call__(self, step):
+        self.steps.append(step)
+        self.values.append(self.term(step))
+        return self.values[-1]
+
+
+def test_the_loss_of_training_is_their_sum():
+    data = small_data()
+    graph = PairGraph.of(data, candidates=True) if data.get("candidate_index") is not None else PairGraph.of(data)
+    rewiring = RewiringSettings(
+        scorer="class-space",
+        samples=2,
+        decoys=1.0,
+        regularizer="mix",
+        regularizer_weight=0.5,
+        prior=0.1,
+        agreement=0.3,
+        agreement_ramp=0.8,
+    )
+    model = GumbelMPNN(
+        6, out_channels=3, hidden_channels=8, dropout=0.0, replicas=2, seeds=[1, 2], rewiring=rewiring
+    ).train()
+    model.terms = [Noted(term) for term in model.terms]
+    progress = torch.tensor(0.5)
+    loss = model.training_loss(data.x, graph, data.y, data.train_mask.T, progress)
+    assert [type(term.term) for term in model.terms] == [
+        BeliefLoss,
+        DecoyLoss,
+        Classification,
+        Regularization,
+        Regularization,
+        Agreement,
+    ]
+    assert all(float(term.values[0].detach().abs().min()) > 0 for term in model.terms)
+    torch.testing.assert_close(loss, torch.stack([term.values[0] for term in model.terms]).sum(0))
+    (seen,) = {id(term.steps[0]): term.steps[0] for term in model.terms}.values()
+    assert len(seen.draws) == 2
+    assert seen.progress is progress
+    assert not torch.equal(seen.draws[0].graph.weight, seen.draws[1].graph.weight)
