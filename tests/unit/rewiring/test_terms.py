@@ -22,7 +22,7 @@ from gumbel_mpnn.rewiring.terms import (
     Step,
     Term,
 )
-from helpers import edges, small_data
+from helpers import edges, random_edges, small_data
 
 GRAPH = PairGraph.build(edges((0, 1)), 3, candidate_index=edges((1, 2)))
 """Three nodes; the edge 0 – 1 is given, 1 – 2 is a candidate."""
@@ -185,7 +185,7 @@ class Noted(Term):
 
 def test_the_loss_of_training_is_their_sum():
     data = small_data()
-    graph = PairGraph.of(data, candidates=True) if data.get("candidate_index") is not None else PairGraph.of(data)
+    graph = PairGraph.build(data.edge_index, 24, candidate_index=random_edges(24, 20, seed=1))
     rewiring = RewiringSettings(
         scorer="class-space",
         samples=2,
