@@ -16,6 +16,7 @@ from gumbel_mpnn.data import specs
 from gumbel_mpnn.paper import Request, reproduce, workers
 from gumbel_mpnn.paper.tables import requested_experiment, requested_jobs
 from gumbel_mpnn.paper.workers import start_workers
+from gumbel_mpnn.training.trainer import Trainer
 from helpers import generated, small_data
 
 OVERRIDES = ("train.epochs=1", "model.hidden_channels=4")
@@ -85,20 +86,20 @@ def test_the_same_rows_as_alone(in_this_process, monkeypatch):
     request = Request(**ASKED, workers=3)
     in_this_process(["bottleneck"], request, 2)
     with monkeypatch.context() as patch:
-        patch.setattr("gumbel_mpnn.training.trainer.Trainer.step", lambda _: pytest.fail("trained again"))
+        patch.setattr(Trainer, "step", lambda _: pytest.fail("trained again"))
         helped = reproduce("bottleneck", **ASKED)
     alone = reproduce("bottleneck", **ASKED, runs="alone")
     assert helped.rows == alone.rows
 
 
-def test_they_take_from_models_what_the_table_needs(in_this_process, monkeypatch):
+def test_they_take_from_models_what_the_table_needs(in_this_process, monkeypatch, no_training):
     monkeypatch.setitem(specs, "cora", generated("cora", small_data))
     request = Request(**{**ASKED, "only": ("cora",)}, workers=2)
     in_this_process(["degree"], request, 1)
     for name in ("model.safetensors", "graph.npz"):
         for file in Path("runs").rglob(name):
             file.unlink()
-    monkeypatch.setattr("gumbel_mpnn.training.trainer.Trainer.step", lambda _: pytest.fail("trained again"))
+    no_training()
     rows = {row["graph"]: row for row in reproduce("degree", **{**ASKED, "only": ["cora"]}).rows}
     assert rows["learned"]["n"] == 1
     assert rows["learned"]["degree_mean"] >= 0
