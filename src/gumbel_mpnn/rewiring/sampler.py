@@ -24,7 +24,7 @@ def sample(theta: Tensor, tau: Tensor | float, rng: ReplicaRNG, *, hard: bool = 
         theta: Logits.
         tau: Temperature, above 0; a tensor if it changes during training.
         rng: One random stream per replica.
-        hard: Return weights 0 and 1 with the gradient of the relaxed weights (straight-through); otherwise relaxed ones.
+        hard: Return weights 0 and 1 with the gradient of the relaxed weights (straight-through), or relaxed weights.
     """
     if not isinstance(tau, Tensor):
         check_temperature(tau)

@@ -132,7 +132,7 @@ def labels_of(data: Data, logits: Tensor, *, needed: bool = False) -> tuple[Tens
     replicas, nodes, classes = logits.shape
     for name in ("y", "train_mask"):
         if data.get(name) is None:
-            raise DataError(f"this loss uses the labels of training nodes, but data.{name} is missing: set it")
+            raise DataError(f"this loss uses the labels of training nodes, which this graph lacks: give it data.{name}")
         if data[name].shape[0] != nodes:
             raise DataError(f"data.{name} has {data[name].shape[0]} nodes, but the output has {nodes}: they must match")
     y, train_mask = data.y, data.train_mask
