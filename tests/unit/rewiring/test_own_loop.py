@@ -175,7 +175,7 @@ def test_a_temperature_alone_is_constant(given, first, last):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"regularizer": "lc"}, "'lc' needs its weight: set rewiring.regularizer_weight"),
+        ({"regularizer": "lc"}, "'lc' needs a weight: set rewiring.regularizer_weight"),
         ({"regularizer_weight": 0.5}, "set rewiring.regularizer"),
         ({"agreement": 1.0}, "set rewiring.samples to 2 or more"),
     ],
