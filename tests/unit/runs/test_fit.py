@@ -118,7 +118,7 @@ class TestFolders:
         assert [record.seconds for record in quick(**four).records] == [1e6] * 4
         assert len(trained) == 1
         notes = Notes()
-        with pytest.warns(DataWarning, match="model of 2 finished runs of gcn on own is gone .* done again"):
+        with pytest.warns(DataWarning, match="model of 2 finished runs of gcn on own is missing .* trained again"):
             again = quick(**four, models=True, monitor=notes)
         assert trained[1:] == [[(0, 1), (1, 0)]]
         assert notes.began == [(4, 2, 1)]
@@ -237,7 +237,7 @@ class TestDivergence:
             quick(runs=tmp_path, **TOO_FAST)
         (file,) = tmp_path.rglob("diverged.json")
         file.write_text(text)
-        with pytest.raises(DataError, match=rf"^{file} is no list of runs that diverged .*: delete it$"):
+        with pytest.raises(DataError, match=rf"^{file} is not a list of diverged runs .*: delete it$"):
             quick(runs=tmp_path, **TOO_FAST)
 
 
