@@ -19,8 +19,8 @@ def with_candidates(data: Data, settings: RewiringSettings) -> Data:
     if settings.candidates == DATA:
         if data.get("candidate_index") is None:
             raise DataError(
-                "rewiring.candidates is 'data', but this graph brings none: give it data.candidate_index, which may be"
-                " empty, or, to train, name a strategy"
+                "rewiring.candidates is 'data', but this graph has none: give it data.candidate_index, which may be"
+                " empty, or choose a strategy before training"
             )
         return data
     data = without_candidates(data)

@@ -28,7 +28,8 @@ class BySimilarity(CandidateStrategy):
     """
 
     def __init__(self, similarity: str, on: str) -> None:
-        check_similarity(similarity)
+        if similarity not in SIMILARITIES:
+            raise unknown_name("similarity", similarity, SIMILARITIES)
         self.similarity, self.on = similarity, on
 
     @property
@@ -44,12 +45,6 @@ class BySimilarity(CandidateStrategy):
 def memory(device: torch.device) -> int:
     """Bytes that a search on `device` may use."""
     return MEMORY.get(device.type, MEMORY["cpu"])
-
-
-def check_similarity(name: str) -> None:
-    """Raise a `UserError` if there is no similarity called `name`."""
-    if name not in SIMILARITIES:
-        raise unknown_name("similarity", name, SIMILARITIES)
 
 
 def embeddings(data: Data, on: str, similarity: str) -> Tensor:

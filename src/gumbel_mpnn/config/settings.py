@@ -62,7 +62,7 @@ class DataSettings:
         "`raw`, or `row-normalized`: each node's features divided by the sum of their absolute values.",
         one_of("raw", "row-normalized"),
     )
-    undirected: bool = setting(True, "Whether every edge goes both ways.")
+    undirected: bool = setting(True, "Whether edges are undirected.")
 
 
 @dataclass(frozen=True)
@@ -81,8 +81,8 @@ class TrainSettings:
     )
     bfloat16: bool = setting(
         False,
-        "Whether layers that can store their activations in 16 bits, with sums and parameters in 32, which saves memory"
-        " and time on a GPU, most of all for a GCN.",
+        "Whether to store activations in 16 bits if a layer supports it, with sums and parameters in 32; this saves"
+        " memory and time on a GPU, most of all for a GCN.",
         assumed=False,
     )
 
@@ -93,27 +93,27 @@ class RewiringSettings:
 
     candidates: str = setting(
         "local",
-        "Which pairs may become edges: those of a candidate strategy, `none` for the given edges alone, or `data` for"
-        " those of the data, which is the default where the data bring candidates and no strategy is named.",
+        "Pairs that may become edges: the name of a candidate strategy, `none` for the given edges only, or `data` for"
+        " the candidates of the data, which is the default if the data has candidates and no strategy is set.",
         assumed="local",
     )
     per_node: int = setting(
         5,
-        "Candidates for each node, for strategies that count by node.",
+        "Number of candidates per node, for strategies that count by node.",
         AT_LEAST_0,
         assumed=5,
         option="candidates.per_node",
     )
     pairs: int = setting(
         0,
-        "Candidates in all, for strategies that count pairs; 0 for twice the number of edges.",
+        "Total number of candidates, for strategies that count pairs; 0 for twice the number of edges.",
         AT_LEAST_0,
         assumed=0,
         option="candidates.pairs",
     )
     similarity: str = setting(
         "cosine",
-        "`cosine` or `dot` (the paper's), for strategies that compare features.",
+        "`cosine` or `dot` (as in the paper), for strategies that compare features.",
         one_of("cosine", "dot"),
         assumed="cosine",
         option="candidates.similarity",
@@ -124,7 +124,7 @@ class RewiringSettings:
     )
     beliefs: str = setting(
         "features",
-        "Where a scorer takes class probabilities from: `features` (a head that sees no edges) or `graph` (the model"
+        "Source of the class probabilities of a scorer: `features` (a head that sees no edges) or `graph` (the model"
         " itself).",
         one_of("features", "graph"),
         assumed="features",
@@ -135,11 +135,11 @@ class RewiringSettings:
         one_of("fixed", "learned", "none"),
         assumed="fixed",
     )
-    keep: float = setting(0.95, "Probability of a given edge at the start.", PROBABILITY, assumed=0.95)
-    add: float = setting(0.05, "Probability of a candidate at the start.", PROBABILITY, assumed=0.05)
+    keep: float = setting(0.95, "Initial probability of a given edge.", PROBABILITY, assumed=0.95)
+    add: float = setting(0.05, "Initial probability of a candidate.", PROBABILITY, assumed=0.05)
     tau: float = setting(
         1.0,
-        "Temperature at the first epoch, and throughout where `tau_end` is not given with it; the paper has 0.1.",
+        "Temperature at the first epoch, and at all epochs if it is set without `tau_end`; the paper uses 0.1.",
         ABOVE_0,
         assumed=1.0,
     )
@@ -147,26 +147,31 @@ class RewiringSettings:
     hard: bool = setting(
         True, "Weights 0 and 1 with a straight-through gradient; otherwise relaxed weights.", assumed=True
     )
-    samples: int = setting(1, "Graphs drawn in each step.", AT_LEAST_1, assumed=1)
+    samples: int = setting(1, "Number of graphs drawn in each step.", AT_LEAST_1, assumed=1)
     evaluation: str = setting(
         "expected",
         "The graph of evaluation: `threshold` (pairs of probability ½ or more), `expected` or `mean_of_samples`.",
         one_of("threshold", "expected", "mean_of_samples"),
         assumed="expected",
     )
-    evaluation_samples: int = setting(8, "Graphs of a `mean_of_samples`.", AT_LEAST_1, assumed=8)
+    evaluation_samples: int = setting(8, "Number of graphs of `mean_of_samples`.", AT_LEAST_1, assumed=8)
     regularizer: str = setting("none", "Name of the regularizer, or `none`.", assumed="none")
     regularizer_weight: float = setting(
         0.0, "Weight of the regularizer in the loss.", AT_LEAST_0, assumed=0.0, option="regularizer.weight"
     )
     target_degree: float = setting(
         5.0,
-        "Degree that the regularizer `degree` (`dc`) asks of every node; 0 for 5 above the given graph's mean.",
+        "Target degree of the regularizer `degree` (`dc`); 0 for 5 above the mean degree of the given graph.",
         AT_LEAST_0,
         assumed=5.0,
         option="regularizer.target",
     )
-    prior: float = setting(0.0, "Weight of the pull towards the starting graph.", AT_LEAST_0, assumed=0.0)
+    prior: float = setting(
+        0.0,
+        "Weight of the prior, which pulls the probabilities of pairs towards their initial values.",
+        AT_LEAST_0,
+        assumed=0.0,
+    )
     agreement: float = setting(
         0.0,
         "Weight of the agreement between predictions on several drawn graphs; needs `samples` of 2 or more.",

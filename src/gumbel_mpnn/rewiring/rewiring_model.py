@@ -143,7 +143,7 @@ class RewiringModel(ReplicaModule, ABC):
         return self.rewirer(NodeView(x, beliefs, given), graph), logits
 
     def _beliefs(self, x: Tensor | SparseFeatures, graph: PairGraph, given: Tensor) -> Tensor:
-        """Beliefs if there is no belief head: none, [R, N, 0]."""
+        """Beliefs of a model without a belief head, which has none by default, [R, N, 0]."""
         return torch.empty(self.replicas or 1, x.shape[0], 0, dtype=x.dtype, device=x.device)
 
     def _squeeze(self, values: Tensor) -> Tensor:

@@ -144,7 +144,7 @@ def fit_spec(spec: RunSpec, place: Place) -> Run:
         missing = [replica for replica in workload.replicas if not folder.is_finished(replica)]
         folder.check_diverged(missing)
         if missing and not place.wait and WorkQueue(folder).all_held(missing):
-            raise _busy(workload.settings)  # before the data is prepared in vain
+            raise _busy(workload.settings)  # before the data is prepared
     _warn_of_runs_without_models(workload, missing, folder)
     task = _make_task(workload, device, monitor) if missing else None
     with disk_errors_as_sentences(folder.path):

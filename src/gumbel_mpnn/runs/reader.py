@@ -77,9 +77,8 @@ def read_data(dataset: str | Data, settings: DataSettings, root: str | Path | No
     if protocol or dataset.get("train_mask") is None:
         dataset = add_splits(dataset, protocol or OWN_PROTOCOL)
     _check_classes(check(dataset))
-    for name in ("validation", "test"):
-        empty = ~dataset["val_mask" if name == "validation" else "test_mask"].any(0)
-        if empty.any():
+    for name, mask in (("validation", dataset.val_mask), ("test", dataset.test_mask)):
+        if not mask.any(0).all():
             raise DataError(f"the {name} mask is empty: every split needs validation and test nodes")
     return dataset
 

@@ -71,7 +71,7 @@ class Run:
     def predict_proba(self, data: Data | None = None) -> Tensor:
         """Class probabilities averaged over all runs, [N, C], on the training graph by default."""
         task = self._task(data)
-        return self._mean(class_scores(model, task, self.settings)[0].softmax(-1) for model in self._models(task))
+        return _mean(class_scores(model, task, self.settings)[0].softmax(-1) for model in self._models(task))
 
     def rewire(self, data: Data | None = None, threshold: float = 0.5) -> Data:
         """Learned graph, averaged over all runs.
@@ -102,7 +102,7 @@ class Run:
         """Probabilities of the pairs of a graph, averaged over the trained models."""
         task = self._task(data)
         learned = (pair_probability(model, task, self.settings) for model in self._models(task))
-        return Learned(task.graph, self._mean(each[0] for each in learned if each is not None))
+        return Learned(task.graph, _mean(each[0] for each in learned if each is not None))
 
     @torch.no_grad()
     def scores(self, data: Data, records: Iterable[Record] | None = None, device: str = "auto") -> list[float]:
@@ -170,9 +170,6 @@ class Run:
             model.load_state_dict(self.folder.state(record.replica))
             yield model.eval()
 
-    def _mean(self, values: Iterable[Tensor]) -> Tensor:
-        return torch.stack(list(values)).mean(0)
-
     def predict(self, data: Data | None = None) -> list[Any]:
         """Predicted class of every node, as a name if the data has class names."""
         classes = self.predict_proba(data).argmax(-1).tolist()
@@ -191,6 +188,10 @@ class Run:
             "seconds": self.seconds,
             "runs": self.folders,
         }
+
+
+def _mean(values: Iterable[Tensor]) -> Tensor:
+    return torch.stack(list(values)).mean(0)
 
 
 def _check_data(data: object) -> None:

@@ -190,13 +190,13 @@ def folder_name(name: object) -> str:
 
 def _dataset_name(dataset: object) -> str:
     if not isinstance(dataset, str | Data):
-        raise UserError(f"a data set is a name or a Data, not {dataset!r}")
+        raise UserError(f"dataset must be a name or a Data, not {dataset!r}")
     return get_spec(dataset).name if isinstance(dataset, str) else folder_name(dataset.get("name"))
 
 
 def _model_name(model: object) -> str:
     if not isinstance(model, str):
-        raise UserError(f"a model to fit is a name, as 'gcn', not {model!r}: {did_you_mean('', models)}")
+        raise UserError(f"model must be a name, such as 'gcn', not {model!r}: {did_you_mean('', models)}")
     return models.canonical(model)
 
 

@@ -37,12 +37,12 @@ class Prior(Regularizer):
         """Mean divergence of every replica, [R]."""
         theta, original = graph.theta, graph.graph.is_original
         # Each probability is multiplied by its own logarithm, which avoids 0 · ∞ and the cancellation of large numbers.
-        there = logsigmoid(theta) - _choose(original, math.log(self.keep), math.log(self.add), theta)
-        gone = logsigmoid(-theta) - _choose(original, math.log1p(-self.keep), math.log1p(-self.add), theta)
-        divergence = torch.sigmoid(theta) * there + torch.sigmoid(-theta) * gone
+        edge = logsigmoid(theta) - _choose(original, math.log(self.keep), math.log(self.add), theta)
+        no_edge = logsigmoid(-theta) - _choose(original, math.log1p(-self.keep), math.log1p(-self.add), theta)
+        divergence = torch.sigmoid(theta) * edge + torch.sigmoid(-theta) * no_edge
         return divergence.sum(-1) / max(graph.graph.num_pairs, 1)
 
 
-def _choose(original: Tensor, kept: float, added: float, like: Tensor) -> Tensor:
+def _choose(original: Tensor, given: float, candidate: float, like: Tensor) -> Tensor:
     # Filled on the device: copying a number from the host cannot be captured in a CUDA graph.
-    return like.new_full(original.shape, added).masked_fill(original, kept)
+    return like.new_full(original.shape, candidate).masked_fill(original, given)

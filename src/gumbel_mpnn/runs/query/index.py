@@ -110,7 +110,9 @@ class RunIndex:
             found = [row for row in rows if row.fingerprint.startswith(name)]
         if len(found) > 1:
             places = " or ".join(str(row.path) for row in found[:2])
-            raise UserError(f"{name!r} may be {places}{' or another' * (len(found) > 2)}: give a folder")
+            raise UserError(
+                f"{name!r} is ambiguous and may be {places}{' or another' * (len(found) > 2)}: give a folder"
+            )
         if not found:
             raise UserError(
                 f"there is no finished run {name!r} in {self.root}: give its folder or the beginning of its"
