@@ -26,8 +26,8 @@ def sample(theta: Tensor, tau: Tensor | float, rng: ReplicaRNG, *, hard: bool = 
         rng: One random stream per replica.
         hard: Return weights 0 and 1 with the gradient of the relaxed weights (straight-through), or relaxed weights.
     """
-    if not isinstance(tau, Tensor):
-        check_temperature(tau)
+    if not isinstance(tau, Tensor) and not tau > 0:
+        raise UserError(f"the temperature tau must be above 0, but is {tau}")
     uniform = rng.noise(theta.shape[1]).clamp_(SMALLEST, 1 - SMALLEST)
     noisy = theta + (torch.log(uniform) - torch.log1p(-uniform))
     soft = torch.sigmoid(noisy / tau).to(theta.dtype)  # the noise has 32 bits, logits may have 16
@@ -35,9 +35,3 @@ def sample(theta: Tensor, tau: Tensor | float, rng: ReplicaRNG, *, hard: bool = 
         return soft
     drawn = (noisy > 0).to(theta.dtype)
     return drawn + (soft - soft.detach())
-
-
-def check_temperature(tau: float) -> None:
-    """Raise a `UserError` unless the temperature is above 0."""
-    if not tau > 0:
-        raise UserError(f"the temperature tau must be above 0, but is {tau}")
