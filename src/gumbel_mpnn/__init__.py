@@ -44,7 +44,7 @@ __all__ = [
     "rewiring",
 ]
 
-_ROOM_OF = {
+_MODULE_OF = {
     **dict.fromkeys(["from_csv", "from_graphml", "from_networkx", "from_npz", "load"], "data"),
     **dict.fromkeys(["GAT", "GCN", "MLP", "GraphSAGE"], "nn"),
     **dict.fromkeys(["GumbelMPNN", "Rewired", "RewiredGraph", "regularizers"], "rewiring"),
@@ -56,9 +56,9 @@ _ROOM_OF = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import a room when one of its names is first asked for: the command starts without waiting for torch."""
-    if name in _ROOM_OF:
-        return getattr(import_module(f"gumbel_mpnn.{_ROOM_OF[name]}"), name)
+    """Import a subpackage when one of its names is first used, so that the command line starts without torch."""
+    if name in _MODULE_OF:
+        return getattr(import_module(f"gumbel_mpnn.{_MODULE_OF[name]}"), name)
     if name in __all__:
         return import_module(f"gumbel_mpnn.{name}")
     raise AttributeError(f"module 'gumbel_mpnn' has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""What Gumbel-MPNN is compared with: a backbone on a graph that is rewired without learning."""
+"""Baselines: backbones on a graph that is rewired without learning."""
 
 from gumbel_mpnn.baselines.backbone_model import BackboneModel
 from gumbel_mpnn.baselines.drop_edge import DropEdge

@@ -1,4 +1,4 @@
-"""What models share that are a plain backbone on a graph of their own making."""
+"""Base class of models that train a plain backbone on a changed graph."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from gumbel_mpnn.nn.model import Sizes, TrainableModel
 
 
 class BackboneModel(TrainableModel):
-    """A backbone, trained and evaluated as it is; subclasses change the graph.
+    """A plain backbone; subclasses change the graph.
 
-    All arguments but the first go by name.
+    All arguments but the first are keyword-only.
 
     Args:
-        in_channels: Number of features of a node.
+        in_channels: Number of features per node.
         out_channels: Number of classes.
         backbone: `gcn`, `sage`, `gat` or `mlp`.
-        replicas: Train R models at once: the output is [R, N, out]; None is one model with output [N, out].
-        seeds: One for each replica; drawn from torch's global generator when not given.
-        **options: Options of the backbone, as `hidden_channels=64` (see `gm.GCN` and `gm.GAT`); those that other
-            backbones have are passed over.
+        replicas: Number of models R trained together, with output [R, N, out]; None for one model with output [N, out].
+        seeds: One seed per replica; drawn from torch's global generator by default.
+        **options: Options of the backbone, such as `hidden_channels=64` (see `gm.GCN` and `gm.GAT`); options of other
+            backbones are ignored.
     """
 
     default_backbone: ClassVar[str | None] = "gcn"
@@ -46,7 +46,7 @@ class BackboneModel(TrainableModel):
         )
 
     def reset_parameters(self) -> None:
-        """Draw all parameters anew from the replicas' seeds."""
+        """Initialize all parameters from the seeds of the replicas."""
         self.backbone.reset_parameters()
 
     @property
@@ -60,23 +60,23 @@ class BackboneModel(TrainableModel):
         edge_index: PairGraph | Tensor | None = None,
         edge_weight: Tensor | None = None,
     ) -> Tensor:
-        """Logits of every node; the arguments are those of the backbone."""
+        """Logits of every node, [N, out] or [R, N, out]; takes the arguments of the backbone."""
         logits: Tensor = self.backbone(x, edge_index, edge_weight)
         return logits
 
     def training_loss(
         self, x: Tensor | SparseFeatures, graph: PairGraph, y: Tensor, train_mask: Tensor, progress: Tensor
     ) -> Tensor:
-        """What training makes small, for each replica, [R]."""
+        """Loss of every replica, [R]."""
         return self.backbone.training_loss(x, graph, y, train_mask, progress)
 
     @property
     def width(self) -> int:
-        """That of the backbone."""
+        """Width of the backbone."""
         return self.backbone.width
 
     def step_numbers(self, sizes: Sizes) -> int:
-        """What the backbone holds."""
+        """Numbers that the backbone stores in a training step."""
         return self.backbone.step_numbers(sizes)
 
     def __repr__(self) -> str:

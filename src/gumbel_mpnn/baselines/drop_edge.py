@@ -1,4 +1,4 @@
-"""DropEdge: in every training step some edges, chosen at random, are not there."""
+"""DropEdge: random edges are dropped in every training step."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from gumbel_mpnn.nn.modules import cross_entropy
 
 @models.register("drop-edge", "dropedge", passes_on=backbones.all_defaults)
 class DropEdge(BackboneModel):
-    """A backbone that loses random edges in training (Rong et al., 2020); evaluation has them all.
+    """A backbone that drops random edges in training, but not in evaluation (Rong et al., 2020).
 
-    Degrees are those of the edges that are left. On an undirected graph an edge goes in both directions at once, and
-    every replica loses edges of its own.
+    Degrees are computed from the remaining edges. On an undirected graph, both directions of an edge are dropped
+    together. Every replica drops different edges.
 
     Args:
-        in_channels: Number of features of a node.
+        in_channels: Number of features per node.
         edge_dropout: Probability that an edge is dropped.
-        per_layer: Every layer drops other edges; else all layers of a step have the same.
-        **options: As of `OnBackbone`: `out_channels`, `backbone` and its options.
+        per_layer: Whether every layer drops different edges; otherwise, all layers of a step drop the same.
+        **options: Arguments of `BackboneModel`: `out_channels`, `backbone` and its options.
     """
 
     def __init__(self, in_channels: int, *, edge_dropout: float = 0.3, per_layer: bool = False, **options: Any) -> None:
@@ -41,7 +41,7 @@ class DropEdge(BackboneModel):
         edge_index: PairGraph | Tensor | None = None,
         edge_weight: Tensor | None = None,
     ) -> Tensor:
-        """Logits of every node; in training on a graph that has lost some edges."""
+        """Logits of every node, [N, out] or [R, N, out]; in training, random edges are dropped."""
         if not self.training or self.edge_dropout == 0:
             return super().forward(x, edge_index, edge_weight)
         model, dtype = self.backbone, self.backbone.head.weight.dtype
@@ -52,27 +52,27 @@ class DropEdge(BackboneModel):
     def training_loss(
         self, x: Tensor | SparseFeatures, graph: PairGraph, y: Tensor, train_mask: Tensor, progress: Tensor
     ) -> Tensor:
-        """Cross-entropy on graphs that have lost some edges, for each replica, [R]."""
+        """Cross-entropy of every replica with random edges dropped, [R]."""
         if self.edge_dropout == 0:
             return super().training_loss(x, graph, y, train_mask, progress)
         return cross_entropy(self.backbone.compute(x, self._dropped(x, graph)), y, train_mask)
 
     def step_numbers(self, sizes: Sizes) -> int:
-        """What the backbone holds, and the weights that a draw gives every arc, plain and normalized."""
+        """Numbers that the backbone stores, plus the plain and normalized weights of every arc."""
         draws = len(self.backbone.convs) if self.per_layer else 1
         return super().step_numbers(sizes) + 3 * draws * sizes.arcs
 
     def _dropped(
         self, x: Tensor | SparseFeatures, graph: PairGraph, weight: Tensor | None = None
     ) -> list[WeightedGraph]:
-        """The graph of each layer, pairs weighing 0 where they are dropped, elsewhere their `weight` or 1."""
+        """Graph of each layer; dropped pairs have weight 0, others their `weight` or 1."""
         layers = len(self.backbone.convs)
         graphs = [self._draw(x, graph, weight) for _ in range(layers if self.per_layer else 1)]
         return graphs if self.per_layer else graphs * layers
 
     def _draw(self, x: Tensor | SparseFeatures, graph: PairGraph, weight: Tensor | None = None) -> WeightedGraph:
-        kept = (self.rng.noise(graph.num_pairs) >= self.edge_dropout).to(x.dtype)
-        return WeightedGraph(graph, kept if weight is None else kept * weight, x.dtype)
+        remains = (self.rng.noise(graph.num_pairs) >= self.edge_dropout).to(x.dtype)
+        return WeightedGraph(graph, remains if weight is None else remains * weight, x.dtype)
 
     def __repr__(self) -> str:
         return f"DropEdge({self.backbone}, edge_dropout={self.edge_dropout}, per_layer={self.per_layer})"

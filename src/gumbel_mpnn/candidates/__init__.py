@@ -1,4 +1,4 @@
-"""Candidate strategies: which pairs of nodes a rewiring may join, each a PyG transform."""
+"""Candidate strategies: PyG transforms that add pairs of nodes that may become edges."""
 
 from gumbel_mpnn.candidates.base import CandidateStrategy, candidates
 from gumbel_mpnn.candidates.cache import Cached

@@ -1,4 +1,4 @@
-"""What every candidate strategy shares: a `Data` in, the same graph with clean candidate pairs out."""
+"""Base class of candidate strategies."""
 
 from __future__ import annotations
 
@@ -26,34 +26,37 @@ from gumbel_mpnn.graph.content_order import content_order, in_order, renumbered
 
 
 class CandidateStrategy(BaseTransform):  # type: ignore[misc]
-    """Adds `candidate_index` int64 [2, M] to a graph: pairs that are no edges and that a rewiring may make edges.
+    """Adds `candidate_index` int64 [2, M] to a graph: pairs of nodes that are not edges but may become edges.
 
-    Pairs are `i < j`, sorted, each once; none is an edge in either direction, and none joins two graphs of a batch.
-    Strategies in a row add up: `TwoHop()(Local()(data))` has the pairs of both.
-    `max_candidates_per_node` is the largest number of candidates at one node, in a `Batch` that of each graph [B]; it
-    is large where the strategy makes hubs. Candidates are numbers of nodes, which `data.subgraph` and permutations of
-    the nodes do not follow: make them afterwards.
-    A subclass says in `propose` which pairs it would have, and keeps its arguments under their names. It is shown the
-    nodes in an order that their features and edges decide, so that it may break ties by number: candidates do not
-    depend on how the nodes of a graph are numbered.
+    Pairs are unique and sorted, with `i < j`. None is an edge in either direction, and none joins two graphs of a
+    batch. Strategies can be combined: `TwoHop()(Local()(data))` has the pairs of both.
+
+    `max_candidates_per_node` is the largest number of candidates of one node; of a `Batch`, one number per graph [B].
+    It is large if the strategy creates hubs.
+
+    `data.subgraph` and permutations of the nodes do not update `candidate_index`, so apply them before the strategy.
+
+    A subclass implements `propose` and stores its arguments as attributes of the same names. `propose` receives the
+    nodes in an order that depends on features and edges only. Ties may be broken by node number: candidates do not
+    depend on the numbering of the nodes in `data`.
     """
 
     @abstractmethod
     def propose(self, data: Data, graph: PairGraph) -> Tensor:
-        """Pairs of nodes, int64 [2, K], in any order and direction; edges, self-pairs and duplicates do no harm.
+        """Pairs of nodes, int64 [2, K], in any order and direction; edges, self-pairs and duplicates are allowed.
 
         Args:
-            data: The graph with all its attributes, nodes in content order; it has two nodes at least.
-            graph: Its edges, undirected, each once, without self-loops.
+            data: Graph with all its attributes and at least two nodes, which are in content order.
+            graph: Undirected edges of `data`, without duplicates and self-loops.
         """
 
     @property
     def reads(self) -> tuple[str, ...] | None:
-        """Attributes that the pairs depend on, beside `x`, edges, batch and arguments; None, not cached, if unknown."""
+        """Attributes that the pairs depend on, besides edges and batch; None if unknown, which disables caching."""
         return None
 
     def forward(self, data: Data) -> Data:
-        """The same graph with `candidate_index` and `max_candidates_per_node`; candidates it had stay unless edges."""
+        """Add `candidate_index` and `max_candidates_per_node` to `data`, which may already have candidates."""
         graph = PairGraph.build(edge_index_of(data, or_empty=True), int(data.num_nodes or 0))
         earlier = data.get("candidate_index")
         check_batch(data, graph.pair_index, "an edge")
@@ -72,7 +75,7 @@ class CandidateStrategy(BaseTransform):  # type: ignore[misc]
         return data
 
     def _propose_in_content_order(self, data: Data, graph: PairGraph) -> Tensor:
-        """What `propose` gives for the graph in content order, as pairs of nodes of `data`, int64 [2, K]."""
+        """Call `propose` on the graph in content order; returns pairs of nodes of `data`, int64 [2, K]."""
         names = dict.fromkeys(["x", *(self.reads or ())])
         features = [data[name] for name in names if _is_of_nodes(data.get(name), graph.num_nodes)]
         order = content_order(graph, features, data.get("batch"))
@@ -85,14 +88,14 @@ class CandidateStrategy(BaseTransform):  # type: ignore[misc]
 
 
 def clean(pairs: Tensor, graph: PairGraph) -> Tensor:
-    """Of `pairs` [2, K] those that are neither edges nor self-pairs: `i < j`, sorted, each once, [2, M]."""
+    """Remove edges, self-pairs and duplicates from `pairs` [2, K]; returns sorted pairs `i < j`, [2, M]."""
     keys = undirected_keys(pairs, graph.num_nodes)
     keys = keys[~contains(pair_key(graph.pair_index, graph.num_nodes), keys)]
     return pairs_of(keys, graph.num_nodes)
 
 
 def largest_count(pairs: Tensor) -> int:
-    """The number of pairs [2, M] at the node that has most."""
+    """Largest number of pairs [2, M] of one node."""
     return int(torch.bincount(pairs.flatten()).max()) if pairs.numel() else 0
 
 
@@ -101,7 +104,7 @@ def _is_of_nodes(value: object, num_nodes: int) -> bool:
 
 
 def _largest_counts(pairs: Tensor, batch: Tensor, graphs: int) -> Tensor:
-    """The number of pairs [2, M] at the node that has most, of each graph of a batch [N], int64 [B]."""
+    """Largest number of pairs [2, M] of one node, for each graph of a batch [N], int64 [B]."""
     counts = torch.bincount(pairs.flatten(), minlength=len(batch))
     return counts.new_zeros(graphs).scatter_reduce(0, batch, counts, "amax")
 

@@ -1,4 +1,4 @@
-"""The graphs of a batch as contiguous blocks of nodes, small graphs put together."""
+"""Blocks of consecutive nodes: the graphs of a batch, with small graphs combined."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from torch_geometric.data import Data
 from gumbel_mpnn._util.errors import DataError
 
 SMALL = 512
-"""Graphs are put together up to this number of nodes: what is computed between them is thrown away."""
+"""Graphs are combined up to this number of nodes; similarities between different graphs are discarded."""
 
 Span = tuple[int, int]
-"""Nodes from the first number up to, not including, the second."""
+"""Range of nodes: the first one and the one after the last."""
 
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """The nodes `start` to `stop - 1`: those of one graph, or of several whole graphs."""
+    """Nodes `start` to `stop - 1`, which are those of one or several graphs."""
 
     start: int
     stop: int
     graph: int = 0
-    """Number of the graph, or of the first one."""
+    """Index of the (first) graph."""
     graph_of: Tensor | None = None
-    """Where there are several: the graph of each node, int64 [stop - start]."""
+    """Graph of each node if there are several, int64 [stop - start]."""
 
     @property
     def size(self) -> int:
@@ -35,13 +35,13 @@ class Block:
         return self.stop - self.start
 
     def chunks(self, limit: int) -> list[Span]:
-        """The nodes cut into as few spans of at most `limit` nodes as can be, all about as long."""
+        """Split the nodes into the fewest spans of at most `limit` nodes, of about equal length."""
         count = -(-self.size // max(limit, 1))
         return list(pairwise(self.start + self.size * cut // count for cut in range(count + 1)))
 
 
 def blocks_of(data: Data) -> list[Block]:
-    """Blocks that cover all nodes of `data` in their order; where it has no `batch`, one."""
+    """Blocks that cover all nodes of `data` in order; a single one without `batch`."""
     batch = data.get("batch")
     if batch is None:
         return [Block(0, int(data.num_nodes))]
@@ -60,12 +60,12 @@ def blocks_of(data: Data) -> list[Block]:
 
 
 def check_batch(data: Data, pairs: Tensor, what: str) -> None:
-    """Raise a `DataError` unless `data.batch`, if it is there, numbers whole graphs one after the other.
+    """Raise a `DataError` if `data.batch` is not sorted or if a pair joins two graphs.
 
     Args:
-        data: The batch.
-        pairs: Pairs of its nodes, int64 [2, K], none of which may join two graphs.
-        what: What one of them is called in the message.
+        data: Graph, with or without `batch`.
+        pairs: Pairs of its nodes, int64 [2, K].
+        what: Name of such a pair in the message.
     """
     batch, nodes = data.get("batch"), int(data.num_nodes or 0)
     if batch is None:
@@ -73,7 +73,7 @@ def check_batch(data: Data, pairs: Tensor, what: str) -> None:
     if batch.shape != (nodes,):
         raise DataError(f"batch must have the shape [{nodes}], a number for each node, not {[*batch.shape]}")
     if bool((batch[1:] < batch[:-1]).any()):
-        raise DataError("batch must be sorted: the nodes of a graph stand together")
+        raise DataError("batch must be sorted: put the nodes of each graph next to each other")
     crossing = (batch[pairs[0]] != batch[pairs[1]]).nonzero()
     if crossing.numel():
         first, second = pairs[:, int(crossing[0])].tolist()

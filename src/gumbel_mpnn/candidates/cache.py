@@ -1,4 +1,4 @@
-"""Candidates kept on disk under the content they were made from, so that no search is done twice."""
+"""Caches candidates on disk by the content of the graph, so that no search is repeated."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from gumbel_mpnn.candidates.base import CandidateStrategy, clean
 from gumbel_mpnn.graph import PairGraph
 
 SCHEMA = 2
-"""Raised when a strategy finds other pairs than before, so that old files are not taken for new ones."""
+"""Increased when a strategy finds other pairs than before, so that old files are not used."""
 
 
 class Cached(CandidateStrategy):
-    """The candidates of `strategy`, read from the user's cache folder where they were made from the same content.
+    """Caches the candidates of a strategy in the user's cache folder.
 
-    The content is what the strategy says that it `reads`, the edges and the batch; labels play no part. A strategy that
-    does not say is asked anew each time. What cannot be read is made again, and what cannot be written is let go.
+    Candidates are identified by the edges, the batch and the attributes that the strategy `reads`, not by labels. If
+    `reads` is None, nothing is cached. Damaged files are replaced, and files that cannot be written are skipped.
 
     Args:
         strategy: Any candidate strategy.
@@ -34,11 +34,11 @@ class Cached(CandidateStrategy):
 
     @property
     def reads(self) -> tuple[str, ...] | None:
-        """What the strategy reads."""
+        """Attributes that the strategy reads."""
         return self.strategy.reads
 
     def propose(self, data: Data, graph: PairGraph) -> Tensor:
-        """The pairs of the strategy, clean, int64 [2, M]."""
+        """Pairs of the strategy without edges, self-pairs and duplicates, int64 [2, M]."""
         path = self._path(data, graph)
         pairs = None if path is None else _read(path, graph.num_nodes)
         if pairs is None:
@@ -48,14 +48,14 @@ class Cached(CandidateStrategy):
         return pairs.to(graph.pair_index.device)
 
     def _path(self, data: Data, graph: PairGraph) -> Path | None:
-        """Where the pairs are kept; None if they are not."""
+        """File of the pairs; None if they are not cached."""
         names = self.strategy.reads
         if names is None:
             return None
         values = {name: data.get(name) for name in names}
         if data.get("batch") is not None:
             values["batch"] = data.batch
-        device = graph.pair_index.device.type  # devices round differently, and so may choose differently
+        device = graph.pair_index.device.type  # devices round differently, which may change the choice
         strategy = f"{type(self.strategy).__module__}.{self.strategy!r}"
         digest = hashlib.sha256(f"{SCHEMA} {strategy} {device} {graph.num_nodes}".encode())
         add_tensor(digest, "pairs", graph.pair_index)
@@ -67,7 +67,7 @@ class Cached(CandidateStrategy):
 
 
 def _read(path: Path, num_nodes: int) -> Tensor | None:
-    """Pairs int64 [2, M] that can be those of a graph, or None where there are none."""
+    """Read pairs int64 [2, M]; returns None if the file is missing or not valid for this number of nodes."""
     arrays = array_cache.read(path)
     if arrays is None or "pairs" not in arrays:
         return None

@@ -1,4 +1,4 @@
-"""The candidates that settings ask for."""
+"""Applies the candidate strategy of the settings."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from gumbel_mpnn.config import RewiringSettings
 from gumbel_mpnn.graph import without_candidates
 
 DATA = "data"
-"""The value of `rewiring.candidates` for candidates that the data bring."""
+"""Value of `rewiring.candidates` for the candidates of the data."""
 
 
 def with_candidates(data: Data, settings: RewiringSettings) -> Data:
-    """The data with the candidates that `settings` name, and no others."""
+    """Graph with the candidates that `settings` ask for, and no others."""
     if settings.candidates == DATA:
         if data.get("candidate_index") is None:
             raise DataError(
-                "rewiring.candidates is 'data', but this graph brings none: give it data.candidate_index, which may be"
-                " empty, or, to train, name a strategy"
+                "rewiring.candidates is 'data', but this graph has none: give it data.candidate_index, which may be"
+                " empty, or choose a strategy before training"
             )
         return data
     data = without_candidates(data)

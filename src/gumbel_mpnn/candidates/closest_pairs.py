@@ -1,4 +1,4 @@
-"""Exact search for the most similar pairs of a graph, tile by tile of the similarity matrix."""
+"""Exact search for the most similar pairs of a graph, one tile of the similarity matrix at a time."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from gumbel_mpnn.graph import PairGraph, contains, pair_key
 
 
 def closest_pairs(x: Tensor, graph: PairGraph, blocks: Sequence[Block], quota: Tensor) -> Tensor:
-    """The most similar pairs of each graph that are no edges, int64 [2, K].
+    """Most similar pairs of each graph that are not edges, int64 [2, K].
 
-    Pairs whose similarity is not above 0 are left out. Of equally similar pairs those come first whose numbers are
-    nearest: no node gets many only because of its number.
+    Only pairs of similarity above 0 are returned. Ties are broken in favor of pairs with close node numbers, so that no
+    node is preferred because of its number.
 
     Args:
         x: Embeddings float32 [N, D]; similarity is their dot product.
-        graph: The edges.
-        blocks: Nodes to search among; a block of several graphs is one tile.
-        quota: Number of pairs for each graph of the batch, int64 [graphs]; fewer where there are not so many.
+        graph: Edges.
+        blocks: Blocks to search in; a block of several graphs is one tile.
+        quota: Largest number of pairs of each graph of the batch, int64 [graphs].
     """
     search = _Search(x, graph)
     quotas = quota.tolist()
@@ -55,7 +55,7 @@ class Scored:
         return self.score.numel()
 
     def in_order(self) -> Scored:
-        """Best first; of equals the nearest numbers, then the lowest."""
+        """Sort by similarity, best first; ties by the distance of the node numbers, then by the first node."""
         first, second = self.pairs
         by_number = first.argsort()
         key = sortable(self.score, second - first)[by_number]
@@ -63,38 +63,38 @@ class Scored:
 
     @staticmethod
     def join(parts: Sequence[Scored]) -> Scored:
-        """One list after the other."""
+        """Concatenate several lists of pairs."""
         return Scored(torch.cat([part.score for part in parts]), torch.cat([part.pairs for part in parts], dim=1))
 
 
 class _Search:
-    """The embeddings and the edges of one search."""
+    """Embeddings and edges of one search."""
 
     def __init__(self, x: Tensor, graph: PairGraph) -> None:
         self.x, self.num_nodes = x, graph.num_nodes
         self.edges = pair_key(graph.pair_index, graph.num_nodes)
 
     def best_of_one(self, block: Block, quota: int) -> Scored:
-        """The `quota` best pairs of the one graph of `block`.
+        """Best `quota` pairs of a block with one graph.
 
-        Once as many are found, only pairs that are better than the worst of them are kept: at no time much more than
-        twice the quota, and less and less of each tile.
+        Once `quota` pairs are found, only pairs that are better than the worst of them are collected. So there are
+        never many more than twice the quota.
         """
-        kept: list[Scored] = []
+        found: list[Scored] = []
         total, floor, floor_gap = 0, 0.0, 0
         for rows, cols in _tiles(block.chunks(_tile_side(self.x.device))):
-            # A pair as good as the worst one comes after it if its numbers are farther apart.
+            # Among equally similar pairs, the one whose node numbers are closer comes first.
             never_nearer = cols[0] - (rows[1] - 1) > floor_gap
-            kept.append(self._above(rows, cols, floor, strictly=floor == 0 or never_nearer))
-            total += len(kept[-1])
+            found.append(self._above(rows, cols, floor, strictly=floor == 0 or never_nearer))
+            total += len(found[-1])
             if total > quota and (total > 2 * quota or floor == 0):
-                kept, total = [Scored.join(kept).in_order()[:quota]], quota
-                worst = kept[0].pairs[:, -1].tolist()
-                floor, floor_gap = float(kept[0].score[-1]), worst[1] - worst[0]
-        return Scored.join(kept).in_order()[:quota]
+                found, total = [Scored.join(found).in_order()[:quota]], quota
+                worst = found[0].pairs[:, -1].tolist()
+                floor, floor_gap = float(found[0].score[-1]), worst[1] - worst[0]
+        return Scored.join(found).in_order()[:quota]
 
     def best_of_several(self, block: Block, quota: Tensor) -> Scored:
-        """The best pairs of each graph of `block`, up to its `quota` [graphs]."""
+        """Best pairs of each graph of a block, up to its `quota` [graphs]."""
         assert block.graph_of is not None
         span = (block.start, block.stop)
         found = self._above(span, span, 0.0, strictly=True)
@@ -107,13 +107,13 @@ class _Search:
         return found[order[place < quota[graph]]]
 
     def _above(self, rows: Span, cols: Span, floor: float, *, strictly: bool) -> Scored:
-        """Pairs of a row and a column that are no edges and whose similarity is above `floor`, or at least equal."""
+        """Pairs of a tile that are not edges and have a similarity above `floor`, or equal to it unless `strictly`."""
         height, width = rows[1] - rows[0], cols[1] - cols[0]
         tile = self.x.new_full((-(-height * width // _LANE), _LANE), -torch.inf)
         scores = tile.view(-1)[: height * width].view(height, width)
         torch.mm(self.x[slice(*rows)], self.x[slice(*cols)].T, out=scores)
         good = torch.gt if strictly else torch.ge
-        # Most lanes have nothing good: their maxima say so in a third of the time that looking at each entry takes.
+        # Most lanes have no good entry: checking their maxima takes a third of the time of checking every entry.
         lanes = good(tile.amax(dim=1), floor).nonzero().squeeze(1)
         lane, place = good(tile[lanes], floor).nonzero().T
         entry = lanes[lane] * _LANE + place
@@ -123,13 +123,13 @@ class _Search:
 
 
 def _tiles(chunks: Sequence[Span]) -> Iterator[tuple[Span, Span]]:
-    """The tiles on and above the diagonal, those nearest to it first."""
+    """Tiles on and above the diagonal, those closest to it first."""
     for distance in range(len(chunks)):
         yield from zip(chunks, chunks[distance:], strict=False)
 
 
 def _tile_side(device: torch.device) -> int:
-    """Rows and columns of a tile; of each entry 64 bytes are needed while all its pairs are still good enough."""
+    """Rows and columns of a tile; an entry needs up to 64 bytes, if all pairs of the tile are collected."""
     return max(math.isqrt(memory(device) // 64), 1)
 
 

@@ -1,4 +1,4 @@
-"""Candidates by similarity, the best of the whole graph."""
+"""Global candidates: the most similar pairs of the whole graph."""
 
 from __future__ import annotations
 
@@ -16,15 +16,14 @@ from gumbel_mpnn.graph import PairGraph
 
 @candidates.register("global")
 class Global(BySimilarity):
-    """The most similar pairs of the whole graph; of a batch, those of each graph.
+    """Most similar pairs of the graph, or of each graph of a batch.
 
-    Pairs whose similarity is not above 0 are never chosen. Equally similar pairs are chosen at random, always in the
-    same way.
+    Only pairs of similarity above 0 are chosen. Ties are broken at random, but always in the same way.
 
     Args:
-        pairs: How many, in each graph; 0 for twice the number of its undirected edges.
-        similarity: `cosine`, or `dot` (the paper's).
-        on: The attribute of the graph with the embeddings [N, D].
+        pairs: Number of pairs per graph; 0 for twice the number of undirected edges.
+        similarity: `cosine`, or `dot` as in the paper.
+        on: Attribute of the graph with the embeddings [N, D].
     """
 
     def __init__(self, pairs: int = 0, similarity: str = "cosine", on: str = "x") -> None:
@@ -33,7 +32,7 @@ class Global(BySimilarity):
         self.pairs = pairs
 
     def propose(self, data: Data, graph: PairGraph) -> Tensor:
-        """The chosen pairs, int64 [2, K]."""
+        """Most similar pairs, int64 [2, K]."""
         batch = data.get("batch")
         first = graph.pair_index[0]
         if batch is None:

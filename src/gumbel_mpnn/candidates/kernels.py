@@ -1,4 +1,4 @@
-"""Draws of candidates, compiled."""
+"""Compiled functions that draw candidates at random."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from gumbel_mpnn._util.jit import compiled
 from gumbel_mpnn.measures.curvature_kernels import Adjacency
 
 TRIES = 16
-"""Draws for each pair wanted, where there are too many pairs to look at all."""
+"""Random draws per pair wanted, if there are too many pairs to go through all."""
 FEW = 64
-"""Pairs for each pair wanted up to which all are looked at."""
+"""All pairs are gone through if there are at most this many per pair wanted."""
 
 
 @compiled
 def scrambled(value: np.uint64) -> np.uint64:
-    """A permutation of the 64-bit numbers that looks random (the last step of SplitMix64).
+    """Pseudorandom permutation of the 64-bit numbers (the last step of SplitMix64).
 
-    Kernels of other files have it built in, in what numba keeps of them too: it must never change.
+    It must never change: numba inlines it in functions of other files and caches them without noticing the change.
     """
     value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -33,10 +33,10 @@ def draw_two_hop(
     stream: np.uint64,
     drawn: NDArray[np.int64],
 ) -> None:
-    """Fill each row of `drawn` [N, per_node] with the nodes at distance two whose hashes for this node are smallest.
+    """Fill each row of `drawn` [N, per_node] with the nodes at distance two that have the smallest hashes.
 
-    However many paths lead to a node, its hash is the same on each: all are equally likely, and the two-hop
-    neighborhood is walked through but never stored. Nodes are numbered from the first one of their graph, `first` [N].
+    The hash of a node does not depend on the path to it, so all nodes are equally likely, and the two-hop neighborhood
+    need not be stored. Nodes are numbered from the first node of their graph, `first` [N].
     """
     per_node = drawn.shape[1]
     hashes = np.empty(per_node, dtype=np.uint64)  # of the nodes drawn so far, ascending
@@ -69,10 +69,10 @@ def draw_around(
     stream: np.uint64,
     drawn: NDArray[np.int64],
 ) -> None:
-    """Fill each row of `drawn` [E, per_edge] with pairs `i · N + j` around an edge; −1 stays where none is left.
+    """Fill each row of `drawn` [E, per_edge] with pairs `i · N + j` around an edge; missing pairs are −1.
 
-    Where there are few pairs those of the smallest hashes are taken; where there are many, random ones until enough are
-    no edges.
+    If there are few pairs, those with the smallest hashes are chosen. Otherwise, pairs are drawn at random until enough
+    are found that are not edges.
     """
     num_nodes, per_edge = graph.start.size, drawn.shape[1]
     mark = np.zeros(num_nodes, np.uint8)
@@ -128,7 +128,7 @@ def draw_around(
 
 @compiled
 def _list_alone(graph: Adjacency, mark: NDArray[np.uint8], end: int, own: int, out: NDArray[np.int64]) -> int:
-    """Write `end` and those of its neighbors that are marked with `own` alone to `out`; how many."""
+    """Write `end` and its neighbors with the mark `own` to `out`; returns their number."""
     out[0] = end
     count = 1
     for place in range(graph.start[end], graph.start[end] + graph.degree[end]):
@@ -145,7 +145,7 @@ def _key(i: int, j: int, num_nodes: int) -> int:
 
 @compiled
 def _joined(graph: Adjacency, i: int, j: int) -> bool:
-    """Whether two nodes are neighbors; neighbors are sorted."""
+    """Whether two nodes are neighbors, by binary search."""
     node, other = (i, j) if graph.degree[i] <= graph.degree[j] else (j, i)
     low, high = graph.start[node], graph.start[node] + graph.degree[node]
     while low < high:

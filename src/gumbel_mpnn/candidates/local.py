@@ -1,4 +1,4 @@
-"""Candidates by similarity, the best of each node."""
+"""Local candidates: the most similar nodes of each node."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from gumbel_mpnn.graph import PairGraph
 
 @candidates.register("local")
 class Local(BySimilarity):
-    """For each node the `per_node` most similar nodes that are not its neighbors.
+    """For each node, the `per_node` most similar nodes that are not its neighbors.
 
-    A node can be among the most similar ones of many others, far more often by dot product than by cosine. Nodes whose
-    similarity is not above 0 are never chosen. Equally similar nodes are chosen at random, always in the same way.
+    A node can be chosen by many others, far more often by dot product than by cosine. Only nodes of similarity above 0
+    are chosen. Ties are broken at random, but always in the same way.
 
     Args:
-        per_node: How many nodes each node chooses; a pair that both ends choose counts once.
-        similarity: `cosine`, or `dot` (the paper's).
-        on: The attribute of the graph with the embeddings [N, D].
+        per_node: Number of nodes that each node chooses; a pair that both nodes choose counts once.
+        similarity: `cosine`, or `dot` as in the paper.
+        on: Attribute of the graph with the embeddings [N, D].
     """
 
     def __init__(self, per_node: int = 5, similarity: str = "cosine", on: str = "x") -> None:
@@ -33,7 +33,7 @@ class Local(BySimilarity):
         self.per_node = per_node
 
     def propose(self, data: Data, graph: PairGraph) -> Tensor:
-        """Each node with the nodes it chose, int64 [2, K]."""
+        """Pairs of each node and the nodes it chose, int64 [2, K]."""
         chosen = nearest(self.embeddings(data), graph, blocks_of(data), self.per_node)
         node, place = (chosen >= 0).nonzero().T
         return torch.stack([node, chosen[node, place]])

@@ -1,4 +1,4 @@
-"""Exact search for each node's most similar nodes, some rows of the similarity matrix at a time."""
+"""Exact search for the most similar nodes of each node, some rows of the similarity matrix at a time."""
 
 from __future__ import annotations
 
@@ -21,18 +21,17 @@ from gumbel_mpnn.graph import PairGraph
 
 
 def nearest(x: Tensor, graph: PairGraph, blocks: Sequence[Block], per_node: int) -> Tensor:
-    """The `per_node` most similar nodes of each node, int64 [N, K], best first, −1 where there are no more.
+    """Most similar nodes of each node, best first, int64 [N, K]; −1 if there are no more.
 
-    Neighbors, the node itself, nodes of other graphs and nodes whose similarity is not above 0 are left out. Of equally
-    similar nodes those come first whose numbers follow the node's own, the last node being followed by the first. (The
-    lowest numbers would be everybody's choice: where many nodes have the same features, a few would be candidates of
-    all others.)
+    Neighbors, the node itself, nodes of other graphs and nodes of similarity 0 or less are left out. Among equally
+    similar nodes, those come first whose numbers follow that of the node; the first node follows the last one. If the
+    lowest numbers came first, a few nodes would be chosen by all nodes with the same features.
 
     Args:
         x: Embeddings float32 [N, D]; similarity is their dot product.
-        graph: The edges.
-        blocks: Nodes to search among, covering all N.
-        per_node: More than there are is no error: K is at most the size of the largest block less one.
+        graph: Edges.
+        blocks: Blocks to search in, which cover all nodes.
+        per_node: Number of nodes; K is at most the size of the largest block minus one.
     """
     width = min(per_node, max(block.size for block in blocks) - 1)
     found = torch.full((x.shape[0], width), -1, dtype=torch.int64, device=x.device)
@@ -50,7 +49,7 @@ def _search(x: Tensor, graph: PairGraph, block: Block, found: Tensor) -> None:
     stride = -(-block.size // lane) * lane
     chunks = rows.split(max(memory(x.device) // _bytes_per_row(stride, lane, found.shape[1]), 1))
     others = x[block.start : block.stop].T
-    # Made once; the columns beyond the block keep their −∞.
+    # Allocated once; columns beyond the block remain −∞.
     scores = x.new_full((chunks[0].numel(), stride), -torch.inf)
     for chunk in chunks:
         part, own = scores[: chunk.numel()], chunk - block.start
@@ -64,7 +63,7 @@ def _search(x: Tensor, graph: PairGraph, block: Block, found: Tensor) -> None:
 
 
 def _neighbors(graph: PairGraph, nodes: Tensor) -> tuple[Tensor, Tensor]:
-    """The arcs of some nodes [R]: places in `nodes` and neighbors, int64 [A]."""
+    """Arcs of some nodes: positions in `nodes`, and neighbors, int64 [A]."""
     begin, end = graph.arcs.rowptr[nodes].long(), graph.arcs.rowptr[nodes + 1].long()
     degree = end - begin
     place = torch.repeat_interleave(degree)
@@ -73,18 +72,18 @@ def _neighbors(graph: PairGraph, nodes: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _top(scores: Tensor, own: Tensor, count: int, lane: int, first_node: int) -> Tensor:
-    """Nodes of the `count` best columns of each row, [rows, columns] → int64 [rows, count], −1 for scores not above 0.
+    """Nodes of the `count` best columns of each row, [rows, columns] → int64 [rows, count]; −1 for scores of 0 or less.
 
-    Row r stands for column `own[r]`. Columns are taken together in lanes. The best lie in the `count` lanes with
-    the largest maxima or in the row's own lane, so only those are looked into: on a CPU twice as fast as `topk` of
-    whole rows.
+    Row r belongs to the node of column `own[r]`. Columns are grouped into lanes. The best columns are in the `count`
+    lanes with the largest maxima or in the row's own lane, so only these are searched, which on a CPU is twice as fast
+    as `topk` of whole rows.
     """
     rows, stride = scores.shape
     lanes = scores.view(rows, stride // lane, lane)
     own = own[:, None]
     chosen = torch.arange(lanes.shape[1], device=scores.device).expand(rows, -1)
     if lanes.shape[1] > count + 1:
-        # Going up from the row, all other lanes are met one after the other; its own is met first and last.
+        # Counting up from the row's own column, its own lane comes both first and last, so it is always chosen.
         own_lane = own // lane
         key = sortable(lanes.amax(dim=2), circle_steps(own_lane, chosen, lanes.shape[1]))
         key.scatter_(1, own_lane, torch.iinfo(torch.int64).max)
@@ -98,7 +97,7 @@ def _top(scores: Tensor, own: Tensor, count: int, lane: int, first_node: int) ->
 
 
 def _lane_width(columns: int, count: int) -> int:
-    """A power of two with which there are about as many lanes as columns in the lanes that are looked into."""
+    """Power of two for which there are about as many lanes as columns in the lanes that are searched."""
     return 1 << min(max(round(math.log2(columns / (count + 1)) / 2), 4), 8)
 
 

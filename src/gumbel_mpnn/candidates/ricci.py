@@ -1,4 +1,4 @@
-"""Candidates around the most negatively curved edges, the graph's bottlenecks."""
+"""Ricci candidates: pairs around the most negatively curved edges, which are bottlenecks of the graph."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from gumbel_mpnn.nn.replica_rng import derive_seed
 
 @candidates.register("ricci")
 class Ricci(CandidateStrategy):
-    """Pairs that would relieve the edges of least balanced Forman curvature.
+    """Pairs around the edges of lowest balanced Forman curvature.
 
-    The edges `x ~ y` are taken from the least curvature upwards. Each draws up to `per_edge` pairs of a node that is at
-    `x` alone (or `x`) with a node that is at `y` alone (or `y`), the pairs whose joining closes a triangle or a
-    four-cycle with `x ~ y`, until `pairs` are found. These are the pairs that SDRF chooses from.
+    Edges `x ~ y` are visited in ascending order of curvature until enough pairs are found. Each edge draws up to
+    `per_edge` pairs of `x` or a neighbor of `x` alone with `y` or a neighbor of `y` alone. Such a pair would close a
+    triangle or a four-cycle with `x ~ y`. SDRF chooses from the same pairs.
 
     Args:
-        pairs: How many, in all; 0 for twice the number of undirected edges.
-        per_edge: How many each edge draws, all with the same probability; the fewer, the more edges are served.
-        mode: How curvature is counted, `paper` or `reference` (see `gm.measures.balanced_forman`).
-        seed: The same seed draws the same pairs of the same graph, on every machine.
+        pairs: Total number of pairs; 0 for twice the number of undirected edges.
+        per_edge: Number of pairs that each edge draws with equal probability; a smaller number reaches more edges.
+        mode: Definition of curvature, `paper` or `reference` (see `gm.measures.balanced_forman`).
+        seed: Seed of the draws, which are the same on every machine.
     """
 
     def __init__(self, pairs: int = 0, per_edge: int = 10, mode: str = "paper", seed: int = 0) -> None:
@@ -39,18 +39,18 @@ class Ricci(CandidateStrategy):
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """Nothing but the edges."""
+        """No attributes, only the edges."""
         return ()
 
     def propose(self, data: Data, graph: PairGraph) -> Tensor:
-        """The chosen pairs, int64 [2, K]."""
+        """Pairs around the most negatively curved edges, int64 [2, K]."""
         key = draw(graph, self.pairs or 2 * graph.num_pairs, self.per_edge, self.mode, self.seed)
         pairs = torch.from_numpy(np.stack([key // graph.num_nodes, key % graph.num_nodes]))
         return pairs.to(graph.pair_index.device)
 
 
 def draw(graph: PairGraph, wanted: int, per_edge: int, mode: str, seed: int) -> NDArray[np.int64]:
-    """Up to `wanted` pairs `i < j` as `i · N + j`, those of the least curvature first."""
+    """Draw up to `wanted` pairs `i < j`, as `i · N + j`, in ascending order of curvature."""
     from gumbel_mpnn.candidates.kernels import draw_around
 
     neighbors, pairs = adjacency(graph), graph.pair_index.cpu().numpy()

@@ -1,4 +1,4 @@
-"""Similarity of nodes as a dot product of prepared embeddings, and the order of best matches."""
+"""Similarity of nodes as a dot product of normalized embeddings, and sort keys for it."""
 
 from __future__ import annotations
 
@@ -16,46 +16,41 @@ from gumbel_mpnn.candidates.base import CandidateStrategy
 
 SIMILARITIES = ("cosine", "dot")
 MEMORY = {"cpu": 2**26, "cuda": 2**29}
-"""Bytes a search may use at a time beside its result; on a CPU few, so that the scores stay near the cache."""
+"""Bytes that a search may use besides its result; few on a CPU, so that scores stay in the cache."""
 
 
 class BySimilarity(CandidateStrategy):
-    """A strategy that compares nodes.
+    """A strategy that compares nodes by their embeddings.
 
     Args:
-        similarity: `cosine`, or `dot` (the paper's).
-        on: The attribute of the graph with the embeddings [N, D].
+        similarity: `cosine`, or `dot` as in the paper.
+        on: Attribute of the graph with the embeddings [N, D].
     """
 
     def __init__(self, similarity: str, on: str) -> None:
-        check_similarity(similarity)
+        if similarity not in SIMILARITIES:
+            raise unknown_name("similarity", similarity, SIMILARITIES)
         self.similarity, self.on = similarity, on
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """The embeddings."""
+        """Attribute with the embeddings."""
         return (self.on,)
 
     def embeddings(self, data: Data) -> Tensor:
-        """Float32 [N, D]; their dot products order all pairs by similarity."""
+        """Embeddings float32 [N, D] whose dot products sort all pairs by similarity."""
         return embeddings(data, self.on, self.similarity)
 
 
 def memory(device: torch.device) -> int:
-    """Bytes a search on `device` may use at a time."""
+    """Bytes that a search on `device` may use."""
     return MEMORY.get(device.type, MEMORY["cpu"])
 
 
-def check_similarity(name: str) -> None:
-    """Raise a `UserError` unless there is a similarity called `name`."""
-    if name not in SIMILARITIES:
-        raise unknown_name("similarity", name, SIMILARITIES)
-
-
 def embeddings(data: Data, on: str, similarity: str) -> Tensor:
-    """Embeddings float32 [N, D] whose dot products order all pairs as `similarity` of the attribute `on` does.
+    """Embeddings float32 [N, D] whose dot products sort all pairs by the similarity of the attribute `on`.
 
-    No dot product overflows, however large the given numbers; the cosine of a zero vector with anything is 0.
+    They are scaled such that no dot product overflows. The cosine of a zero vector with any other is 0.
     """
     x = _attribute(data, on)
     if x.shape[1] == 0:
@@ -66,38 +61,38 @@ def embeddings(data: Data, on: str, similarity: str) -> Tensor:
         x = (x / torch.where(peak > 0, peak, 1)).float()
         norm = torch.linalg.vector_norm(x, dim=1, keepdim=True)
         return x / torch.where(norm > 0, norm, 1)
-    # A power of two, so that equal products stay equal; bounded, so that it and its inverse are finite numbers.
+    # A power of two does not round, so equal products stay equal; it is bounded to be finite, as is its inverse.
     bound = 100 if x.dtype == torch.float32 else 1000
     exponent = math.frexp(float(size.max()))[1]
     return (x * math.ldexp(1.0, -min(max(exponent, -bound), bound))).float()
 
 
 def sortable(score: Tensor, rank: Tensor | int) -> Tensor:
-    """Numbers int64 in the order of `score` (float32), equal scores in descending order of `rank` (below 2³¹)."""
-    bits = (score + 0.0).view(torch.int32)  # −0 + 0 = 0
+    """Sort keys int64: ascending by `score` (float32), equal scores descending by `rank` (below 2³¹)."""
+    bits = (score + 0.0).view(torch.int32)  # turns −0 into 0
     ordered = bits ^ ((bits >> 31) & 0x7FFFFFFF)  # the bits of negative floats grow with their absolute value
     return (ordered.long() << 32) - rank
 
 
 def circle_steps(start: Tensor, end: Tensor, size: int) -> Tensor:
-    """How many steps forward lead from `start` to `end` on a circle of `size` places."""
+    """Number of steps forward from `start` to `end` on a circle of `size` places."""
     steps = end - start
     return torch.where(steps < 0, steps + size, steps)
 
 
 def rank_of(key: Tensor) -> Tensor:
-    """The rank that went into `sortable`."""
+    """Rank of a key of `sortable`."""
     return -key & 0xFFFFFFFF
 
 
 def is_possible(key: Tensor) -> Tensor:
-    """Whether the score that went into `sortable` was above 0: a similarity of 0 says nothing of two nodes."""
+    """Whether the score of a key of `sortable` is above 0; a similarity of 0 has no meaning."""
     return key > 0
 
 
 @contextmanager
 def full_precision() -> Iterator[None]:
-    """Products of float32 matrices without shortcuts (TF32, bfloat16), even where training allows them."""
+    """Multiply float32 matrices in full precision, even if training allows TF32 or bfloat16."""
     switches: list[Any] = [torch.backends.cuda.matmul, torch.backends.mkldnn.matmul]  # type: ignore[attr-defined]
     before = [switch.fp32_precision for switch in switches]
     if set(before) <= {"none", "ieee"}:
@@ -105,7 +100,7 @@ def full_precision() -> Iterator[None]:
         return
     try:
         older = torch.get_float32_matmul_precision()
-    except RuntimeError:  # torch refuses to say once its newer switches have been used
+    except RuntimeError:  # torch raises this once its newer switches have been used
         older = None
     torch.set_float32_matmul_precision("highest")
     try:
@@ -118,7 +113,7 @@ def full_precision() -> Iterator[None]:
 
 
 def _attribute(data: Data, name: str) -> Tensor:
-    """The attribute as floats [N, D], or a `DataError` that says why it cannot be."""
+    """Check the attribute and convert it to floats [N, D]."""
     value = data.get(name)
     if not isinstance(value, Tensor):
         raise DataError(f"the graph has no tensor {name!r} to measure similarity on: {did_you_mean(name, data.keys())}")

@@ -1,4 +1,4 @@
-"""Candidates from each node's two-hop neighborhood, drawn at random."""
+"""Two-hop candidates: random nodes of the two-hop neighborhood of each node."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from gumbel_mpnn.nn.replica_rng import derive_seed
 
 @candidates.register("two_hop", "2-hop")
 class TwoHop(CandidateStrategy):
-    """For each node up to `per_node` random nodes at distance two, each as likely as the others.
+    """For each node, up to `per_node` random nodes at distance two, drawn with equal probability.
 
     Args:
-        per_node: How many nodes each node draws, without replacement; a pair that both ends draw counts once.
-        seed: The same seed draws the same nodes of the same graph, on every machine and in every batch.
+        per_node: Number of nodes that each node draws without replacement; a pair that both nodes draw counts once.
+        seed: Seed of the draws, which are the same on every machine and in every batch.
     """
 
     def __init__(self, per_node: int = 3, seed: int = 0) -> None:
@@ -30,11 +30,11 @@ class TwoHop(CandidateStrategy):
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """Nothing but the edges."""
+        """No attributes, only the edges."""
         return ()
 
     def propose(self, data: Data, graph: PairGraph) -> Tensor:
-        """Each node with the nodes it drew, int64 [2, K]."""
+        """Pairs of each node and the nodes it drew, int64 [2, K]."""
         batch = data.get("batch")
         drawn = torch.from_numpy(draw(graph, self.per_node, self.seed, batch)).to(graph.pair_index.device)
         node, place = (drawn >= 0).nonzero().T
@@ -42,10 +42,9 @@ class TwoHop(CandidateStrategy):
 
 
 def draw(graph: PairGraph, per_node: int, seed: int, batch: Tensor | None = None) -> NDArray[np.int64]:
-    """Random nodes at distance two of each node, [N, per_node], −1 where there are no more.
+    """Draw nodes at distance two of each node, [N, per_node]; −1 if there are no more.
 
-    Where `batch` [N] says which graph a node is in, nodes are numbered within it: what is drawn does not depend on the
-    graphs before.
+    With a `batch` [N], nodes are numbered within their graph, so that draws do not depend on the other graphs.
     """
     from gumbel_mpnn.candidates.kernels import draw_two_hop
 
@@ -57,7 +56,7 @@ def draw(graph: PairGraph, per_node: int, seed: int, batch: Tensor | None = None
 
 
 def _first_of_graph(num_nodes: int, batch: Tensor | None) -> NDArray[np.uint64]:
-    """The first node of the graph that each node is in, [N]."""
+    """First node of the graph of each node, [N]."""
     if batch is None:
         return np.zeros(num_nodes, dtype=np.uint64)
     numbers = batch.cpu().numpy()

@@ -1,4 +1,4 @@
-"""Settings: what they are, where they come from, and the registries of components that they name."""
+"""Settings of a run, settings files, and registries of components."""
 
 from gumbel_mpnn.config.registry import Registry
 from gumbel_mpnn.config.replica import Replica

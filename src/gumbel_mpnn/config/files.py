@@ -1,4 +1,4 @@
-"""Tables of settings as a user writes them: TOML files and `table.name=value`, one laid over the other."""
+"""Settings of the user: TOML files and overrides such as `table.name=value`."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from gumbel_mpnn._util.files import suffix_of
 from gumbel_mpnn.config.settings import SHARED_OPTIONS
 
 ABOUT_THE_FILE = ("source", "tried", "like")
-"""What a settings file says of itself: the source of its values, how many settings were tried, what it is based on."""
+"""Entries about the file itself: source of its values, number of settings that were tried, preset it is based on."""
 
 
 def is_settings_file(preset: str | Path | None) -> bool:
-    """Whether a preset is a TOML file of the user's, and not the name of a family."""
+    """Whether `preset` is a TOML file of the user and not the name of a family of presets."""
     return isinstance(preset, Path) or (preset is not None and suffix_of(preset) == ".toml")
 
 
 def read_settings_file(path: Path) -> dict[str, Any]:
-    """Tables of a TOML file of the user's."""
+    """Read the tables of a settings file of the user."""
     if not path.is_file():
         raise UserError(f"there is no settings file {path}")
     return {name: table for name, table in parse_toml(path).items() if name not in ABOUT_THE_FILE}
 
 
 def parse_toml(file: Traversable) -> dict[str, Any]:
-    """Content of a TOML file."""
+    """Read a TOML file."""
     try:
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -37,9 +37,9 @@ def parse_toml(file: Traversable) -> dict[str, Any]:
 
 
 def parse_overrides(overrides: Iterable[str]) -> dict[str, Any]:
-    """`["model.dropout=0.7", ...]` as nested tables; a value is read as TOML, otherwise as a bare string.
+    """Convert `["model.dropout=0.7", ...]` to nested tables; a value that is not valid TOML is a string.
 
-    What follows the first point is the name: `rewiring.regularizer.margin=0.5` sets `regularizer.margin`.
+    The table ends at the first dot: `rewiring.regularizer.margin=0.5` sets `regularizer.margin` of `rewiring`.
     """
     tables: dict[str, Any] = {}
     for override in overrides:
@@ -52,10 +52,11 @@ def parse_overrides(overrides: Iterable[str]) -> dict[str, Any]:
 
 
 def merge(*layers: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Nested tables, each laid over those before it.
+    """Merge nested tables; later layers override earlier ones.
 
-    Options of a component (`regularizer.margin`) go where a later layer names another component (`regularizer`). In a
-    file they may stand in a table `options`: `[rewiring.options]` with `regularizer.margin = 0.5`.
+    If a later layer chooses another component (`regularizer`), the options of the earlier one (`regularizer.margin`)
+    are dropped. In a file, options may also be in a table `options`: `[rewiring.options]` with
+    `regularizer.margin = 0.5`.
     """
     merged: dict[str, Any] = {}
     for layer in layers:
@@ -69,7 +70,7 @@ def merge(*layers: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
-    """A table whose sub-table `options` is written as dotted names, and options as the setting that they have."""
+    """Write the sub-table `options` of a table as dotted names, and an option that has a setting as that setting."""
     options = values.get("options")
     flat = dict(values)
     if isinstance(options, Mapping):

@@ -1,4 +1,4 @@
-"""Components of the user's own, registered by files or modules that an environment variable names."""
+"""Plugins: components of the user, registered by files or modules listed in an environment variable."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pathlib import Path
 from gumbel_mpnn._util.errors import UserError
 
 VARIABLE = "GUMBEL_MPNN_PLUGINS"
-"""Environment variable: Python files or module names, separated by commas."""
+"""Environment variable with a comma-separated list of Python files or module names."""
 
 
 def load_plugins() -> None:
-    """Import what the environment variable names, once, so that its components are registered."""
+    """Import the plugins once, which registers their components."""
     for name in os.environ.get(VARIABLE, "").split(","):
         if name.strip():
             _load(name.strip())
@@ -35,4 +35,4 @@ def _load(name: str) -> None:
         sys.modules[spec.name] = module
         spec.loader.exec_module(module)
     except Exception as error:
-        raise UserError(f"cannot load {name!r}, which {VARIABLE} names: {type(error).__name__}: {error}") from error
+        raise UserError(f"cannot load the plugin {name!r} of {VARIABLE}: {type(error).__name__}: {error}") from error

@@ -1,4 +1,4 @@
-"""Components by name: one line registers a class, and its signature says which options it takes."""
+"""Registries of components: a class is registered by name, and its signature defines its options."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ T = TypeVar("T")
 
 
 class Registry(Generic[T]):
-    """Components of one kind by name; names are matched without regard to case, `_` and `-`.
+    """Components of one kind by name; case is ignored in names, and `_` and `-` are the same.
 
     Args:
-        kind: What a component is called in messages.
-        reserved: Keywords of the constructors that the program sets, not the user.
-        parent: Registry that knows these components too.
+        kind: Name of this kind of component in messages.
+        reserved: Keyword arguments of the constructors that are not options of the user.
+        parent: Registry that the components are also added to.
     """
 
     def __init__(self, kind: str, reserved: Iterable[str] = (), parent: Registry[Any] | None = None) -> None:
@@ -32,10 +32,13 @@ class Registry(Generic[T]):
     def register(
         self, name: str, *aliases: str, passes_on: Callable[[], Mapping[str, Any]] = dict
     ) -> Callable[[type[T]], type[T]]:
-        """Class decorator that registers the class as `name` and under each alias.
+        """Class decorator that registers a class under a name and its aliases.
 
-        `passes_on` gives options, with their defaults, that the constructor accepts without naming them and passes on
-        to a part of the component.
+        Args:
+            name: Name of the component.
+            *aliases: Other names for it.
+            passes_on: Returns further options with their defaults, which the constructor takes as `**options` and
+                passes on to a part of the component.
         """
 
         def add(component: type[T]) -> type[T]:
@@ -52,7 +55,7 @@ class Registry(Generic[T]):
         return add
 
     def canonical(self, name: str) -> str:
-        """The registered spelling of `name`."""
+        """Registered name of the component that is called `name` or has this alias."""
         if normal_name(name) not in self._aliases:
             raise unknown_name(self.kind, name, self._components)
         return self._aliases[normal_name(name)]
@@ -67,7 +70,7 @@ class Registry(Generic[T]):
         return normal_name(name) in self._aliases
 
     def defaults(self, name: str) -> dict[str, Any]:
-        """The options of a component with their defaults: keywords of its constructor and of its base classes'."""
+        """Options of a component with their defaults: keyword arguments of its constructor and of its base classes."""
         options: dict[str, Any] = {}
         for cls in reversed(self[name].__mro__[:-1]):
             if "__init__" in cls.__dict__:
@@ -77,11 +80,11 @@ class Registry(Generic[T]):
         return {key: default for key, default in options.items() if key not in self.reserved}
 
     def all_defaults(self) -> dict[str, Any]:
-        """The options of all components together, with their defaults."""
+        """Options of all components with their defaults."""
         return {key: default for name in self for key, default in self.defaults(name).items()}
 
     def complete(self, name: str, options: Mapping[str, Any]) -> dict[str, Any]:
-        """`options`, checked against the component's signature, with the defaults of all others."""
+        """Check `options` of a component, and add the defaults of all others."""
         known = self.defaults(name)
         for key, value in options.items():
             if key not in known:
@@ -90,13 +93,13 @@ class Registry(Generic[T]):
         return known
 
     def changed(self, name: str, options: Mapping[str, Any]) -> dict[str, Any]:
-        """`options`, checked against the component's signature, without those that have their default value."""
+        """Check `options` of a component, and drop those with their default value."""
         defaults, given = self.defaults(name), self.complete(name, options)
         return {key: given[key] for key in options if given[key] != defaults[key]}
 
 
 def checked_like(default: Any, value: Any, what: str) -> Any:
-    """`value` if it has the type of the default (an int may stand for a float), else a `UserError` naming `what`."""
+    """Return `value` if it has the type of `default` (an int is converted to a float), else raise a `UserError`."""
     wanted = type(default)
     if wanted is float and type(value) in (int, float):
         try:
@@ -111,5 +114,5 @@ def checked_like(default: Any, value: Any, what: str) -> Any:
 
 
 def normal_name(name: str) -> str:
-    """The spelling under which names are compared: without regard to case, `_` and `-`."""
+    """Normalize a name for comparison: lower case, with `-` instead of `_`."""
     return name.lower().replace("_", "-")

@@ -1,4 +1,4 @@
-"""One run of a setting, by its split and seed."""
+"""Replicas: runs of one setting with different splits and seeds."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import re
 from dataclasses import dataclass
 
 REPLICA_NAME = re.compile(r"split(\d+)-seed(-?\d+)")
-"""What `str` gives a replica, and what its folder is called."""
+"""Name of a replica, as returned by `str`; also the name of its folder."""
 
 
 @dataclass(frozen=True, order=True)
 class Replica:
-    """One training run of a setting: the split it trains on and the seed it starts from."""
+    """One run of a setting: a split and a seed."""
 
     split: int
     seed: int
@@ -21,7 +21,7 @@ class Replica:
 
     @classmethod
     def parse(cls, name: str) -> Replica:
-        """The replica that `str` gave this name."""
+        """Replica with a name that was returned by `str`."""
         match = REPLICA_NAME.fullmatch(name)
         if match is None:
             raise ValueError(f"{name!r} is not the name of a replica")
@@ -29,5 +29,5 @@ class Replica:
 
     @property
     def stream_seed(self) -> int:
-        """The seed of its random stream, different for every split too."""
+        """Seed of the random stream, which differs between splits as well."""
         return self.seed * 1_000_003 + self.split

@@ -1,4 +1,4 @@
-"""A run's settings: each declared once, with its default, its rule, its help and what runs made before it assume."""
+"""Settings of a run: each is declared once, with its default, allowed values, help and value in older runs."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from gumbel_mpnn._util.errors import UserError, did_you_mean
 from gumbel_mpnn.config.registry import checked_like
 
 SCHEMA = 2
-"""Raised when the same settings no longer mean the same numbers, so that old runs are not taken for new ones."""
+"""Increased when the same settings give other numbers than before, so that older runs are not reused."""
 
 T = TypeVar("T")
 
 
 class Rule(NamedTuple):
-    """What a value must be."""
+    """Condition on a value, and how a message describes allowed values."""
 
     holds: Callable[[Any], bool]
     wanted: str
 
 
 def one_of(*names: str) -> Rule:
-    """The value is one of these names."""
+    """Rule that a value is one of these names."""
     return Rule(lambda value: value in names, " or ".join(map(repr, names)))
 
 
@@ -39,23 +39,22 @@ NOTHING = object()
 
 
 def setting(default: T, help: str, rule: Rule | None = None, *, assumed: Any = NOTHING, option: str = "") -> T:
-    """Declare a setting; its type is that of the default.
+    """Declare a setting of the type of its default.
 
     Args:
-        default: Value where none is given.
+        default: Default value.
         help: One sentence for the user.
-        rule: What a value must be, beside its type.
-        assumed: What a fingerprint or record that does not name this setting stands for. A new setting needs it, so
-            that runs made without it are still found: it is what those runs did. It stays even if the default changes.
-        option: `component.name` where the value is an option of the component that another setting names, as
-            `candidates.per_node`.
+        rule: Condition on values, besides their type.
+        assumed: Value of the setting in runs that were made before the setting existed. It is left out of fingerprints,
+            so that these runs are still found. Every new setting needs it, and it stays if the default changes.
+        option: Name of the component option that the setting stands for, such as `candidates.per_node`.
     """
     return field(default=default, metadata={"help": help, "rule": rule, "assumed": assumed, "option": option})
 
 
 @dataclass(frozen=True)
 class DataSettings:
-    """How the data set is read and split."""
+    """Settings of the data: how it is read and split."""
 
     protocol: str = setting("", "Name of the split protocol; empty for the data set's own.")
     features: str = setting(
@@ -63,12 +62,12 @@ class DataSettings:
         "`raw`, or `row-normalized`: each node's features divided by the sum of their absolute values.",
         one_of("raw", "row-normalized"),
     )
-    undirected: bool = setting(True, "Whether every edge goes both ways.")
+    undirected: bool = setting(True, "Whether edges are undirected.")
 
 
 @dataclass(frozen=True)
 class TrainSettings:
-    """How a model is trained."""
+    """Settings of training."""
 
     lr: float = setting(1e-3, "Learning rate of Adam.", ABOVE_0)
     weight_decay: float = setting(0.0, "Weight decay of Adam.", AT_LEAST_0)
@@ -82,39 +81,39 @@ class TrainSettings:
     )
     bfloat16: bool = setting(
         False,
-        "Whether activations are kept in 16 bits where a layer can, with sums and parameters in 32: less memory and"
-        " time on a GPU, above all for a GCN.",
+        "Whether to store activations in 16 bits if a layer supports it, with sums and parameters in 32; this saves"
+        " memory and time on a GPU, most of all for a GCN.",
         assumed=False,
     )
 
 
 @dataclass(frozen=True)
 class RewiringSettings:
-    """How a graph is rewired while a model trains on it."""
+    """Settings of rewiring."""
 
     candidates: str = setting(
         "local",
-        "Which pairs may become edges: those of a candidate strategy, `none` for the given edges alone, or `data` for"
-        " those of the data, which is the default where the data bring candidates and no strategy is named.",
+        "Pairs that may become edges: the name of a candidate strategy, `none` for the given edges only, or `data` for"
+        " the candidates of the data, which is the default if the data has candidates and no strategy is set.",
         assumed="local",
     )
     per_node: int = setting(
         5,
-        "Candidates for each node, for strategies that count by node.",
+        "Number of candidates per node, for strategies that count by node.",
         AT_LEAST_0,
         assumed=5,
         option="candidates.per_node",
     )
     pairs: int = setting(
         0,
-        "Candidates in all, for strategies that count pairs; 0 for twice the number of edges.",
+        "Total number of candidates, for strategies that count pairs; 0 for twice the number of edges.",
         AT_LEAST_0,
         assumed=0,
         option="candidates.pairs",
     )
     similarity: str = setting(
         "cosine",
-        "`cosine` or `dot` (the paper's), for strategies that compare features.",
+        "`cosine` or `dot` (as in the paper), for strategies that compare features.",
         one_of("cosine", "dot"),
         assumed="cosine",
         option="candidates.similarity",
@@ -125,7 +124,7 @@ class RewiringSettings:
     )
     beliefs: str = setting(
         "features",
-        "Where a scorer takes class probabilities from: `features` (a head that sees no edges) or `graph` (the model"
+        "Source of the class probabilities of a scorer: `features` (a head that sees no edges) or `graph` (the model"
         " itself).",
         one_of("features", "graph"),
         assumed="features",
@@ -136,11 +135,11 @@ class RewiringSettings:
         one_of("fixed", "learned", "none"),
         assumed="fixed",
     )
-    keep: float = setting(0.95, "Probability of a given edge at the start.", PROBABILITY, assumed=0.95)
-    add: float = setting(0.05, "Probability of a candidate at the start.", PROBABILITY, assumed=0.05)
+    keep: float = setting(0.95, "Initial probability of a given edge.", PROBABILITY, assumed=0.95)
+    add: float = setting(0.05, "Initial probability of a candidate.", PROBABILITY, assumed=0.05)
     tau: float = setting(
         1.0,
-        "Temperature at the first epoch, and throughout where `tau_end` is not given with it; the paper has 0.1.",
+        "Temperature at the first epoch, and at all epochs if it is set without `tau_end`; the paper uses 0.1.",
         ABOVE_0,
         assumed=1.0,
     )
@@ -148,26 +147,31 @@ class RewiringSettings:
     hard: bool = setting(
         True, "Weights 0 and 1 with a straight-through gradient; otherwise relaxed weights.", assumed=True
     )
-    samples: int = setting(1, "Graphs drawn in each step.", AT_LEAST_1, assumed=1)
+    samples: int = setting(1, "Number of graphs drawn in each step.", AT_LEAST_1, assumed=1)
     evaluation: str = setting(
         "expected",
         "The graph of evaluation: `threshold` (pairs of probability ½ or more), `expected` or `mean_of_samples`.",
         one_of("threshold", "expected", "mean_of_samples"),
         assumed="expected",
     )
-    evaluation_samples: int = setting(8, "Graphs of a `mean_of_samples`.", AT_LEAST_1, assumed=8)
+    evaluation_samples: int = setting(8, "Number of graphs of `mean_of_samples`.", AT_LEAST_1, assumed=8)
     regularizer: str = setting("none", "Name of the regularizer, or `none`.", assumed="none")
     regularizer_weight: float = setting(
         0.0, "Weight of the regularizer in the loss.", AT_LEAST_0, assumed=0.0, option="regularizer.weight"
     )
     target_degree: float = setting(
         5.0,
-        "Degree that the regularizer `degree` (`dc`) asks of every node; 0 for 5 above the given graph's mean.",
+        "Target degree of the regularizer `degree` (`dc`); 0 for 5 above the mean degree of the given graph.",
         AT_LEAST_0,
         assumed=5.0,
         option="regularizer.target",
     )
-    prior: float = setting(0.0, "Weight of the pull towards the starting graph.", AT_LEAST_0, assumed=0.0)
+    prior: float = setting(
+        0.0,
+        "Weight of the prior, which pulls the probabilities of pairs towards their initial values.",
+        AT_LEAST_0,
+        assumed=0.0,
+    )
     agreement: float = setting(
         0.0,
         "Weight of the agreement between predictions on several drawn graphs; needs `samples` of 2 or more.",
@@ -187,52 +191,52 @@ class RewiringSettings:
     )
     decoy_weight: float = setting(1.0, "Weight of the decoy loss.", AT_LEAST_0, assumed=1.0)
     options: Mapping[str, Any] = field(default_factory=dict)
-    """Options of the candidate strategy, scorer and regularizer that are not the default, as `regularizer.margin`."""
+    """Options of components that differ from their default, such as `regularizer.margin`."""
 
     def options_of(self, component: str, known: Collection[str]) -> dict[str, Any]:
-        """Options of the `component` (`candidates`, `scorer` or `regularizer`), as far as it has them among `known`.
+        """Options of a component.
 
         Args:
-            component: Name of the setting that names the component.
-            known: Names of the options that the component takes.
+            component: Setting that chooses the component: `candidates`, `scorer` or `regularizer`.
+            known: Names of the options that the component takes; others are left out.
         """
         shared = {option: getattr(self, name) for option, name in SHARED_OPTIONS.items()}
         every = _of(component, shared) | self.own_options(component)
         return {name: value for name, value in every.items() if name in known}
 
     def own_options(self, component: str) -> dict[str, Any]:
-        """Options of the `component` that have no setting of their own."""
+        """Options of a component that are not settings themselves."""
         return _of(component, self.options)
 
 
 def _of(component: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of one component, without its name."""
+    """Options of one component, without its name as a prefix."""
     return {key.partition(".")[2]: value for key, value in options.items() if key.startswith(f"{component}.")}
 
 
 COMPONENTS = ("candidates", "scorer", "regularizer")
-"""Rewiring settings that name a component with options of its own."""
+"""Rewiring settings that choose a component, which may have options."""
 SHARED_OPTIONS = {
     item.metadata["option"]: item.name for item in dataclasses.fields(RewiringSettings) if item.metadata.get("option")
 }
-"""Options of components that have a setting of their own: `candidates.per_node` → `per_node`."""
+"""Options of components that are settings themselves: `candidates.per_node` → `per_node`."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Everything that decides the numbers of a run, apart from the data's content, the split and the seed."""
+    """All settings that the results of a run depend on, apart from the data, the split and the seed."""
 
     dataset: str
     model: str
     options: Mapping[str, Any]
-    """Options of the model, complete."""
+    """All options of the model."""
     data: DataSettings = field(default_factory=DataSettings)
     train: TrainSettings = field(default_factory=TrainSettings)
     rewiring: RewiringSettings | None = None
     """None for models that do not rewire the graph."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values; `from_dict` reads them back."""
+        """Convert to plain JSON values."""
         values = {
             "dataset": self.dataset,
             "model": {"name": self.model, **self.options},
@@ -247,7 +251,7 @@ class Settings:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Settings:
-        """Settings as `to_dict` wrote them, perhaps before some of them existed."""
+        """Read settings that `to_dict` wrote, possibly before some of them existed."""
         values = {table: {**ASSUMED[table], **of} if table in ASSUMED else of for table, of in values.items()}
         options = dict(values["model"])
         rewiring = None
@@ -265,7 +269,7 @@ class Settings:
         )
 
     def fingerprint(self, data_hash: str) -> str:
-        """16 hex digits that identify these settings on this data; values that are `ASSUMED` are left out."""
+        """Identify these settings on this data by 16 hex digits; values in `ASSUMED` are left out."""
         values = self.to_dict()
         for table in ASSUMED.keys() & values.keys():
             assumed = ASSUMED[table]
@@ -285,7 +289,7 @@ TABLES: Mapping[str, Any] = {"data": DataSettings, "train": TrainSettings, "rewi
 ASSUMED: Mapping[str, Mapping[str, Any]] = {
     name: assumed for name, table in TABLES.items() if (assumed := _assumed(table))
 }
-"""What a fingerprint or record that does not name a setting stands for, by table."""
+"""Values of settings that are missing in fingerprints and older records, by table."""
 
 
 def resolve(
@@ -295,14 +299,21 @@ def resolve(
     complete: Callable[[str, Mapping[str, Any]], Mapping[str, Any]],
     rewires: bool = False,
 ) -> Settings:
-    """Settings from the tables `data`, `model`, `train` and, for a model that `rewires`, `rewiring`.
+    """Make settings from tables.
 
-    `complete` checks the model's options and adds those that are not given.
+    Args:
+        dataset: Name of the data set.
+        model: Name of the model.
+        tables: Tables `data`, `model` and `train`, and `rewiring` for a model that rewires the graph.
+        complete: Checks the options of the model and adds the defaults of the others.
+        rewires: Whether the model rewires the graph.
     """
     known = ("data", "model", "train", *(["rewiring"] if rewires else []))
     for name in tables:
         if name == "rewiring" and not rewires:
-            raise UserError(f"model {model!r} does not rewire the graph: it has no settings in the table 'rewiring'")
+            raise UserError(
+                f"model {model!r} does not rewire the graph: leave out the settings of the table 'rewiring'"
+            )
         if name not in known:
             raise UserError(f"there is no setting {name!r}: {did_you_mean(name, known)}")
     return Settings(
@@ -316,31 +327,31 @@ def resolve(
 
 
 def rewiring_settings(values: Mapping[str, Any]) -> RewiringSettings:
-    """Rewiring settings with some values changed.
+    """Make rewiring settings from the values that differ from the defaults.
 
-    Settings without effect are refused: a regularizer needs a weight (0 switches it off), a weight needs a regularizer,
-    and an agreement needs several samples.
+    Raises a `UserError` for settings without effect: a regularizer needs a weight (which may be 0), a weight needs a
+    regularizer, and agreement needs several samples.
     """
     values = {SHARED_OPTIONS.get(name, name): value for name, value in constant_temperature(values).items()}
     options = {name: value for name, value in values.items() if name.startswith(tuple(f"{c}." for c in COMPONENTS))}
     plain = {name: value for name, value in values.items() if name not in options}
     settings: RewiringSettings = dataclasses.replace(_fill(RewiringSettings(), "rewiring", plain), options=options)
     if settings.regularizer != "none" and "regularizer_weight" not in values:
-        raise UserError(f"the regularizer {settings.regularizer!r} needs its weight: set rewiring.regularizer_weight")
+        raise UserError(f"the regularizer {settings.regularizer!r} needs a weight: set rewiring.regularizer_weight")
     if settings.regularizer_weight and "regularizer" not in values:
-        raise UserError("rewiring.regularizer_weight is the weight of no regularizer: set rewiring.regularizer")
+        raise UserError("rewiring.regularizer_weight is set without a regularizer: set rewiring.regularizer")
     if settings.agreement and settings.samples < 2:
         raise UserError("rewiring.agreement compares several drawn graphs: set rewiring.samples to 2 or more")
     return settings
 
 
 def constant_temperature(values: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Rewiring settings in which `tau` without `tau_end` stands for both."""
+    """Set `tau_end` to `tau` if only `tau` is given."""
     return {"tau_end": values["tau"], **values} if "tau" in values else values
 
 
 def _fill(defaults: Any, table: str, values: Mapping[str, Any]) -> Any:
-    """`defaults` with these values, each checked against its declaration."""
+    """Replace values of `defaults`, each checked against its declaration."""
     declared = {item.name: item for item in dataclasses.fields(defaults) if "help" in item.metadata}
     changes = {}
     for name, value in values.items():

@@ -1,7 +1,7 @@
-"""An order of the nodes that their content decides, so that the numbering of a file decides nothing.
+"""An order of the nodes that depends on their content, not on their numbering in a file.
 
-Searches and random draws break ties by node number. Where a file is sorted by class, that number gives the class away.
-Whatever breaks ties therefore works on the graph in content order and maps its result back.
+Searches and random draws break ties by node number. If a file is sorted by class, the number reveals the class.
+Therefore, whatever breaks ties works on the graph in content order and maps its result back.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from torch_geometric.data import Data
 from gumbel_mpnn.graph.pair_graph import PairGraph
 
 ROUNDS = 3
-"""Rounds of hashing over neighbors: nodes with equal features are told apart by what lies up to three hops away."""
+"""Rounds of hashing over neighbors: nodes with equal features are distinguished by nodes up to three hops away."""
 ENTRIES_AT_ONCE = 2**23
-"""Feature entries that are hashed at a time."""
+"""Feature entries that are hashed at a time, which limits memory."""
 
 
 def content_order(graph: PairGraph, features: Iterable[Tensor] = (), batch: Tensor | None = None) -> Tensor:
-    """Nodes in the order of a hash of their features and surroundings, int64 [N].
+    """Nodes sorted by a hash of their features and surroundings, int64 [N].
 
-    Renumbering the nodes of a graph leaves the order the same, as far as features and edges tell nodes apart. Nodes
-    that they do not tell apart come in a fixed random order.
+    The order does not depend on the numbering of the nodes, except for nodes that have the same features and
+    surroundings; these are in a fixed random order.
 
     Args:
-        graph: The edges; weights and directions are not looked at.
+        graph: Edges; weights and directions are ignored.
         features: Tensors [N, ...] that belong to the content of a node.
-        batch: Graph of each node [N], sorted; nodes of one graph stay together. The order within a graph does not
+        batch: Graph of each node [N], sorted. Nodes of one graph stay together, and the order within a graph does not
             depend on the other graphs.
     """
     device = graph.pair_index.device
@@ -51,12 +51,12 @@ def content_order(graph: PairGraph, features: Iterable[Tensor] = (), batch: Tens
 
 
 def renumbered(graph: PairGraph, order: Tensor) -> PairGraph:
-    """The undirected pairs of `graph`, without weights, in a graph whose node k is node `order[k]` of it."""
+    """Renumber the undirected pairs of `graph`, without weights: node k of the result is node `order[k]` of `graph`."""
     return PairGraph.build(_places(order)[graph.pair_index], graph.num_nodes)
 
 
 def in_order(data: Data, order: Tensor) -> Data:
-    """A copy of `data` in which node k is node `order[k]` of `data`; order is int64 [N]."""
+    """Copy `data` with its nodes renumbered: node k of the copy is node `order[k]` of `data`."""
     place = _places(order)
     out = copy.copy(data)
     for name in data.node_attrs():
@@ -75,14 +75,14 @@ def in_order(data: Data, order: Tensor) -> Data:
 
 
 def _places(order: Tensor) -> Tensor:
-    """Where each node stands in `order`, int64 [N]."""
+    """Position of each node in `order`, int64 [N]."""
     place = torch.empty_like(order)
     place[order] = torch.arange(len(order), device=order.device)
     return place
 
 
 def _row_hash(values: Tensor) -> Tensor:
-    """A hash of every row of `values` [N, ...], int64 [N]; equal rows have equal hashes on every device."""
+    """Hash of every row of `values` [N, ...], int64 [N]; equal rows have equal hashes on every device."""
     values = (values if values.layout is torch.strided else values.to_dense()).detach()
     values = torch.view_as_real(values.resolve_conj()) if values.is_complex() else values
     values = values.reshape(len(values), -1) if len(values) else values.new_zeros(0, 1)
@@ -93,16 +93,16 @@ def _row_hash(values: Tensor) -> Tensor:
 
 
 def _bits(values: Tensor) -> Tensor:
-    """Values as integers, int64: whole numbers as they are, floats by their bits."""
+    """Convert values to int64: integers by value, floats by their bits."""
     if not values.is_floating_point():
         return values.long()
     values = values if values.dtype == torch.float64 else values.float()
-    bits = (values + 0.0).contiguous()  # −0 + 0 = 0
+    bits = (values + 0.0).contiguous()  # turns −0 into 0
     return bits.view(torch.int64) if bits.dtype == torch.float64 else bits.view(torch.int32).long()
 
 
 def _mixed(value: Tensor) -> Tensor:
-    """A permutation of the 64-bit integers that looks random (the last step of SplitMix64)."""
+    """Pseudorandom permutation of the 64-bit integers (the last step of SplitMix64)."""
     value = (value ^ ((value >> 30) & (2**34 - 1))) * -0x40A7B892E31B1A47
     value = (value ^ ((value >> 27) & (2**37 - 1))) * -0x6B2FB644ECCEEE15
     return value ^ ((value >> 31) & (2**33 - 1))

@@ -1,4 +1,4 @@
-"""What `fit` asks of a model: how it is prepared and trained, and what it learned about the graph."""
+"""Base class of the models that `fit` can train."""
 
 from __future__ import annotations
 
@@ -17,54 +17,56 @@ from gumbel_mpnn.nn.modules import ReplicaModule
 from gumbel_mpnn.nn.replica_rng import ReplicaRNG
 
 Report = Callable[[int, int], None]
-"""Called with the steps done and the number of all steps."""
+"""Called with the number of steps done and the total number of steps."""
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """The size of what a model trains on."""
+    """Sizes of a graph, to estimate the memory of a training step."""
 
     nodes: int
     arcs: int
     pairs: int
     given_pairs: int
-    """Pairs that are edges of the given graph."""
+    """Number of pairs that are edges of the given graph."""
     inputs: int
-    """Numbers in the features."""
+    """Number of feature entries."""
+    on_gpu: bool = False
+    """Whether kernels of our own walk along the arcs: they hold next to nothing of them."""
     in_16_bits: bool = False
-    """Whether activations, and so the features of every replica, are in 16 bits."""
+    """Whether activations, and therefore the features of every replica, have 16 bits."""
 
 
 COPIES_OF_A_LAYER = 6
-"""Arrays of a layer's size alive at the peak: what autograd keeps and what the step makes in passing."""
+"""Arrays of the size of a layer in use at the peak: those that autograd stores, and temporary ones."""
 
 
 class TrainableModel(ReplicaModule, ABC):
-    """A model that `fit` can train by name: a module that holds R replicas, with the hooks below.
+    """A model with R replicas that `fit` can train by name.
 
-    Register a subclass in one line, `@models.register("my-model")`. Its constructor takes `in_channels`,
-    `out_channels`, `replicas` and `seeds`; its other keywords with a default are the options of the model.
+    Register a subclass with `@models.register("my-model")`. Its constructor takes `in_channels`, `out_channels`,
+    `replicas` and `seeds`; its other keyword arguments with a default are the options of the model.
     """
 
     rewires: ClassVar[bool] = False
-    """Whether the model has the settings of the table `rewiring` and takes them as `rewiring=`."""
+    """Whether the constructor takes the settings of the table `rewiring` as the argument `rewiring`."""
     default_backbone: ClassVar[str | None] = None
-    """The backbone whose preset the model borrows where it has none of its own."""
+    """Backbone whose preset is used if the model has none of its own."""
 
     @property
     @abstractmethod
     def rng(self) -> ReplicaRNG:
-        """The random numbers of training."""
+        """Random streams of training, one per replica."""
 
     @abstractmethod
     def training_loss(
         self, x: Tensor | SparseFeatures, graph: PairGraph, y: Tensor, train_mask: Tensor, progress: Tensor
     ) -> Tensor:
-        """The loss of every replica, [R].
+        """Loss of every replica, [R].
 
         Args:
             x: Features [N, in].
-            graph: The graph.
+            graph: Graph to train on.
             y: Labels [N] or [R, N].
             train_mask: Training nodes of every replica, [R, N].
             progress: Share of the epochs done, a scalar.
@@ -72,27 +74,27 @@ class TrainableModel(ReplicaModule, ABC):
 
     @classmethod
     def prepare(cls, data: Data, settings: Settings, report: Report | None = None) -> Data:
-        """The graph that a model of these settings trains on, made once before training; by default `data` itself."""
+        """Prepare the graph once before training; returns `data` by default."""
         return data
 
     def parameter_groups(self, settings: Settings) -> list[dict[str, Any]]:
-        """Groups of parameters with their learning rates and weight decays, as torch's optimizers take them."""
+        """Groups of parameters with learning rates and weight decays, in the format of torch's optimizers."""
         train = settings.train
         return [{"params": list(self.parameters()), "lr": train.lr, "weight_decay": train.weight_decay}]
 
     def pair_probability(self, x: Tensor | SparseFeatures, graph: PairGraph) -> Tensor | None:
-        """How likely every pair is to be an edge, [R, P]; None for a model that learns no graph."""
+        """Probability of every pair to be an edge, [R, P]; None for a model that does not learn a graph."""
         return None
 
     @property
     def width(self) -> int:
-        """Channels of the widest layer."""
+        """Number of channels of the widest layer."""
         return max((parameter.shape[-1] for parameter in self.parameters() if parameter.dim() == 3), default=1)
 
     def step_numbers(self, sizes: Sizes) -> int:
-        """How many numbers one replica holds at the peak of a training step, beside its parameters: a bound from above.
+        """Upper bound on the numbers that one replica stores at the peak of a training step, besides its parameters.
 
-        By default every matrix counts as a layer that keeps `COPIES_OF_A_LAYER` arrays of its output.
+        By default, every matrix counts as a layer that stores `COPIES_OF_A_LAYER` arrays of the size of its output.
         """
         outputs = sum(parameter.shape[-1] for parameter in self.parameters() if parameter.dim() == 3)
         return COPIES_OF_A_LAYER * sizes.nodes * outputs + 6 * sizes.arcs

@@ -1,4 +1,4 @@
-"""The paper's model: edges are scored, drawn, classified on and penalised."""
+"""The paper's model: score all pairs, draw a graph, classify its nodes and penalise the rewiring."""
 
 from gumbel_mpnn.rewiring import regularizers
 from gumbel_mpnn.rewiring.gumbel_mpnn import GumbelMPNN

@@ -1,8 +1,8 @@
-"""Decoys: random pairs shown to a scorer in training as if they were given edges, so that it learns to tell them.
+"""Decoys: random pairs that are shown to a scorer as if they were given edges, so that it learns to recognize them.
 
-Some nodes are flooded with wrong edges while the rest of the graph is as it was, to a degree that changes from step to
-step. What is learned is how strictly to judge an edge by what surrounds it: a clean neighborhood can be trusted, a
-flooded one cannot. No label has a part in it.
+Some nodes are flooded with decoys while the rest of the graph stays unchanged; how many decoys are shown changes from
+step to step. The scorer learns how far to trust an edge from its surroundings: edges of a clean neighborhood can be
+trusted, those of a flooded one cannot. No labels are used.
 """
 
 from __future__ import annotations
@@ -17,22 +17,25 @@ from gumbel_mpnn.graph import PairGraph, contains, pair_key
 from gumbel_mpnn.nn import ReplicaRNG
 
 FLOODED = 0.2
-"""Share of the nodes that decoys are drawn for."""
+"""Share of the nodes that are flooded with decoys."""
 CLEAN = 0.5
 """Share of the steps without decoys."""
 
 
 @dataclass(frozen=True, eq=False)
 class Decoys:
-    """A graph with decoys among its pairs."""
+    """A graph whose pairs include decoys."""
 
     graph: PairGraph
     is_decoy: Tensor
-    """bool [P]"""
+    """Which pairs are decoys, bool [P]."""
 
     @classmethod
     def among(cls, graph: PairGraph, ratio: float) -> Decoys:
-        """`graph` and about `ratio` decoys for each of its given edges, always the same; none joins two of a batch."""
+        """Add about `ratio` decoys per given edge to `graph`.
+
+        The same graph always gets the same decoys. No decoy joins two graphs of a batch.
+        """
         generator = torch.Generator().manual_seed(0)
         nodes, count = graph.num_nodes, round(ratio * int(graph.is_original.sum()))
         flooded = torch.randperm(nodes, generator=generator)[: max(1, round(FLOODED * nodes))]
@@ -55,31 +58,31 @@ class Decoys:
         return cls(joined, ~contains(*keys))
 
     def draw(self, rng: ReplicaRNG) -> Flood:
-        """The decoys of one step, for each replica: none in half of the steps, else any share of them."""
+        """Draw the decoys of one step for every replica: none in half of the steps, otherwise a random share of all."""
         level = ((rng.noise(1) - CLEAN) / (1 - CLEAN)).clamp(min=0)
         return Flood(self, self.is_decoy & (rng.noise(self.graph.num_pairs) < level.square()))
 
 
 @dataclass(frozen=True, eq=False)
 class Flood:
-    """The decoys that are shown in one step."""
+    """Decoys that are shown in one step."""
 
     decoys: Decoys
     shown: Tensor
-    """bool [R, P]"""
+    """Which decoys are shown, bool [R, P]."""
 
     @property
     def given(self) -> Tensor:
-        """Which pairs look like edges of the given graph, bool [R, P]."""
+        """Pairs that look like given edges in this step, bool [R, P]."""
         return self.decoys.graph.is_original | self.shown
 
     @property
     def present(self) -> Tensor:
-        """Which pairs may become edges in this step: all but the decoys that are not shown, bool [R, P]."""
+        """Pairs that may become edges in this step: all but the decoys that are not shown, bool [R, P]."""
         return self.shown | ~self.decoys.is_decoy
 
     def loss(self, theta: Tensor) -> Tensor:
-        """How badly edges and the decoys shown are told apart, [R]: cross-entropy, the mean over both."""
+        """Mean cross-entropy of telling given edges from the decoys shown, [R]."""
         target = self.decoys.graph.is_original.to(theta.dtype).expand_as(theta)
         counted = self.given.to(theta.dtype)
         each = binary_cross_entropy_with_logits(theta, target, reduction="none")
@@ -87,10 +90,10 @@ class Flood:
 
 
 def _in_graph_of(nodes: Tensor, drawn: Tensor, graph: PairGraph) -> Tensor:
-    """Numbers `drawn` from 0 to N − 1 as nodes of the same graphs of a batch as `nodes`; where it is one, as drawn."""
+    """Map numbers `drawn` from 0 to N − 1 to nodes of the same graph of a batch as `nodes`."""
     if graph.batch is None:
         return drawn
     batch = graph.batch.cpu()
     size, order = torch.bincount(batch), torch.argsort(batch, stable=True)
-    of = batch[nodes]
-    return order[(size.cumsum(0) - size)[of] + drawn * size[of] // graph.num_nodes]
+    own = batch[nodes]
+    return order[(size.cumsum(0) - size)[own] + drawn * size[own] // graph.num_nodes]

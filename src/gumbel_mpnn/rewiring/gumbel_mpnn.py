@@ -1,11 +1,11 @@
 """Gumbel-MPNN: a message-passing network on a graph that it rewires while it trains.
 
-One training step, as in `GumbelMPNN.training_loss`:
+One training step (`GumbelMPNN.training_loss`) has four parts:
 
-    score      θ = edge model(features, class beliefs) + bias by origin, a logit for every pair    edge_models, rewirer
-    draw       w = binary concrete sample of θ at temperature τ, 0 or 1 forward, soft backward     sampler
+    score      θ = edge model(features, class beliefs) + bias by origin: a logit for every pair    edge_models, rewirer
+    draw       w = binary concrete sample of θ at temperature τ: 0 or 1 forward, soft backward     sampler
     classify   logits = backbone(features, graph with weights w)                                   nn
-    penalise   cross-entropy + Σ λ_k · term_k, regularizers of the graph among the terms           terms, regularizers
+    penalise   cross-entropy + Σ λ_k · term_k, such as the paper's regularizers of the graph       terms, regularizers
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from gumbel_mpnn.graph import PairGraph, WeightedGraph
 from gumbel_mpnn.nn import ReplicaRNG, SparseFeatures, backbones, make_backbone
 from gumbel_mpnn.nn.model import Report, Sizes, TrainableModel, models
 from gumbel_mpnn.nn.modules import evaluating
-from gumbel_mpnn.rewiring.decoys import Decoys
+from gumbel_mpnn.rewiring.decoys import Decoys, Flood
 from gumbel_mpnn.rewiring.regularizers import Prior, regularizers
 from gumbel_mpnn.rewiring.rewired_graph import RewiredGraph
 from gumbel_mpnn.rewiring.rewiring_model import OF_THE_REWIRER, RewiringModel, own_settings
@@ -42,37 +42,39 @@ from gumbel_mpnn.rewiring.terms import (
 )
 
 OF_SAMPLING = ("beliefs", "evaluation_samples")
-"""Settings that act in a training loop of the user's, beside those of the rewirer."""
+"""Settings that also have an effect in the user's own training loop, besides those of the rewirer."""
 SETTINGS = frozenset(field.name for field in fields(RewiringSettings)) - {"options"}
 
 
 @models.register("gumbel-mpnn", passes_on=backbones.all_defaults)
 class GumbelMPNN(RewiringModel, TrainableModel):
-    """A backbone and the rewirer that chooses its edges, trained together; all arguments but the first go by name.
+    """A backbone and a rewirer that chooses its edges, trained together.
 
-    In a training loop of your own, add `auxiliary_loss` to your loss, and set `progress` if the temperature should
-    fall. Graphs and dropout are drawn from the model's own `rng`; its `get_state` and `set_state` save and restore it.
-    Do not wrap the model in `torch.utils.checkpoint`: the second pass would draw another graph than the first.
+    In your own training loop, add `auxiliary_loss` to the loss, and set `progress` if the temperature should fall.
+    Graphs and dropout are drawn from the model's own `rng`; save and restore it with `get_state` and `set_state`.
+    Do not use `torch.utils.checkpoint` around the model: the second pass would draw a different graph.
+
+    All arguments but the first are keyword-only.
 
     Args:
-        in_channels: Number of features of a node.
+        in_channels: Number of features per node.
         out_channels: Number of classes.
         backbone: `gcn`, `sage`, `gat` or `mlp`.
         hidden_channels: Width of every layer of the backbone.
-        num_layers: Number of its layers before the head.
-        dropout: Share of its activations dropped after every layer.
+        num_layers: Number of layers of the backbone before its head.
+        dropout: Dropout probability after every layer.
         norm: `layer`, `batch` or `none`.
         residual: Add a linear map of a layer's input to its output.
-        input_layer: Begin with a linear map to `hidden_channels` and dropout.
-        input_dropout: Share of the features dropped.
-        heads: Number of attention heads of `gat`, which divides `hidden_channels` among them; others ignore it.
-        replicas: Train R models at once: the output is [R, N, out]; None is one model with output [N, out].
-        seeds: One for each replica; drawn from torch's global generator if not given. With the evaluation
-            `mean_of_samples` they decide the graphs of evaluation and are part of the model's state.
-        rewiring: All rewiring settings at once, as `fit` has them; those about training (penalties, samples, decoys)
-            act through `training_loss`, not through `forward`.
-        **settings: Single settings of `RewiringSettings` that act in a training loop of your own, as `tau=0.5`, and
-            options of backbones that are not named above; not together with `rewiring`.
+        input_layer: Start with a linear map to `hidden_channels` and dropout.
+        input_dropout: Dropout probability of the features.
+        heads: Number of attention heads of `gat`, which share `hidden_channels`; ignored by other backbones.
+        replicas: Number of models R trained together, with output [R, N, out]; None for one model with output [N, out].
+        seeds: One seed per replica; drawn from torch's global generator by default. If `evaluation` is
+            `mean_of_samples`, the seeds also decide which graphs are drawn for evaluation and are part of the state.
+        rewiring: All rewiring settings at once. Those about training (regularizers, samples, decoys) have an effect in
+            `training_loss`, not in `forward`.
+        **settings: Single rewiring settings that have an effect in your own training loop, such as `tau=0.5`, and
+            options of backbones that are not listed above. Rewiring settings cannot be combined with `rewiring`.
     """
 
     rewires: ClassVar[bool] = True
@@ -111,7 +113,8 @@ class GumbelMPNN(RewiringModel, TrainableModel):
         changes = {name: value for name, value in settings.items() if name in of_rewiring}
         options |= {name: value for name, value in settings.items() if name not in of_rewiring}
         if rewiring is not None and changes:
-            raise UserError(f"give {', '.join(changes)} within rewiring, or no rewiring but single settings")
+            names = ", ".join(changes)
+            raise UserError(f"{names} cannot be combined with rewiring: set it in rewiring, or leave out rewiring")
         super().__init__(own_settings(changes, *OF_SAMPLING) if rewiring is None else rewiring, replicas)
         self.backbone = make_backbone(
             self,
@@ -126,70 +129,57 @@ class GumbelMPNN(RewiringModel, TrainableModel):
         self._add_rewirer(in_channels, out_channels)
         self.terms = make_terms(self.settings)
         drawn_in_evaluation = self.settings.evaluation == "mean_of_samples"
-        # Predictions then depend on the seeds: they are part of the state.
+        # Predictions then depend on the seeds, so these are part of the state.
         self.register_buffer("evaluation_seeds", torch.tensor(self.backbone.seeds) if drawn_in_evaluation else None)
         self._evaluation_rng: ReplicaRNG | None = None
-        self._decoyed: TensorCache[Decoys] = TensorCache()
+        self._decoy_cache: TensorCache[Decoys] = TensorCache()
         self.reset_parameters()
-
-    @classmethod
-    def prepare(cls, data: Data, settings: Settings, report: Report | None = None) -> Data:
-        """The graph with the candidates that the settings name."""
-        assert settings.rewiring is not None
-        return with_candidates(data, settings.rewiring)
-
-    def parameter_groups(self, settings: Settings) -> list[dict[str, Any]]:
-        """The rewirer has a learning rate and a weight decay of its own."""
-        assert settings.rewiring is not None
-        rewirer = list(self.rewirer.parameters())
-        apart = set(map(id, rewirer))
-        others = [parameter for parameter in self.parameters() if id(parameter) not in apart]
-        groups = [(others, settings.train.lr, settings.train.weight_decay)]
-        groups += [(rewirer, settings.rewiring.lr, settings.rewiring.weight_decay)]
-        return [{"params": params, "lr": lr, "weight_decay": decay} for params, lr, decay in groups if params]
-
-    @property
-    def width(self) -> int:
-        """That of the backbone."""
-        return self.backbone.width
-
-    def step_numbers(self, sizes: Sizes) -> int:
-        """What the backbone holds on all drawn graphs, and what is kept of every pair and for the edge model."""
-        samples, decoys = self.settings.samples, round(self.settings.decoys * sizes.given_pairs)
-        sizes = replace(sizes, arcs=sizes.arcs + 2 * decoys, pairs=sizes.pairs + decoys)
-        per_pair = 12 + 8 * samples + self.rewirer.scorer.numbers_per_pair
-        head = 0 if self.belief_head is None else self.belief_head.hidden.weight.shape[-1]
-        scored = sizes.pairs * per_pair + sizes.nodes * (self.settings.channels + head) * 6
-        return scored + self.backbone.step_numbers(sizes, samples, weighs_arcs=True)
-
-    def reset_parameters(self) -> None:
-        """Draw all parameters anew from the replicas' seeds."""
-        self.backbone.reset_parameters()
-        self._init_rewirer(self.backbone.seeds)
-
-    @property
-    def rng(self) -> ReplicaRNG:
-        """The random numbers of training."""
-        return self.backbone.rng
 
     def training_loss(
         self, x: Tensor | SparseFeatures, graph: PairGraph, y: Tensor, train_mask: Tensor, progress: Tensor
     ) -> Tensor:
-        """Score all pairs, draw graphs, classify on each, and penalise: the loss of every replica, [R]."""
-        flood = self._decoys(graph).draw(self.rng) if self.settings.decoys else None
+        """Score all pairs, draw graphs, classify on each of them and penalise.
+
+        Returns:
+            The loss of every replica, [R].
+        """
+        flood = self._draw_decoys(graph)
         graph = graph if flood is None else flood.decoys.graph
-        nodes, belief_logits = self._view(x, graph, flood)
-        theta = self.rewirer(nodes, graph)
+        theta, belief_logits = self._score(x, graph, flood)
         draws = []
         for _ in range(self.settings.samples):
-            drawn = self.rewirer.draw(theta, graph, self.rng, progress)
-            drawn = drawn if flood is None else replace(drawn, weight=drawn.weight * flood.present)
-            draws.append(Draw(drawn, self._classify(x, drawn)))
+            rewired = self._draw(theta, graph, progress, flood)
+            draws.append(Draw(rewired, self._classify(x, rewired)))
         step = Step(theta, draws, y, train_mask, progress, belief_logits, flood)
         loss: Tensor = theta.new_zeros(len(theta))
         for term in self.terms:
             loss = loss + term(step)
         return loss
+
+    def _draw_decoys(self, graph: PairGraph) -> Flood | None:
+        """Decoys of one step, or None if the settings ask for none."""
+        if not self.settings.decoys:
+            return None
+        # The pairs with all decoys are laid out once per graph.
+        decoys = self._decoy_cache.get(graph, [graph.pair_weight], lambda: Decoys.among(graph, self.settings.decoys))
+        return decoys.draw(self.rng)
+
+    @torch.no_grad()
+    def _beliefs(self, x: Tensor | SparseFeatures, graph: PairGraph, given: Tensor) -> Tensor:
+        """Class probabilities of the backbone on the given edges, [R, N, C], if the edge model uses them."""
+        if not self.rewirer.scorer.uses_beliefs:
+            return super()._beliefs(x, graph, given)
+        with evaluating(self.backbone):
+            return self.backbone.compute(x, WeightedGraph(graph, given, x.dtype)).softmax(-1)
+
+    def _draw(self, theta: Tensor, graph: PairGraph, progress: Tensor, flood: Flood | None) -> RewiredGraph:
+        """One graph per replica; decoys that are not shown in this step are not drawn."""
+        drawn = self.rewirer.draw(theta, graph, self.rng, progress)
+        return drawn if flood is None else replace(drawn, weight=drawn.weight * flood.present)
+
+    def _classify(self, x: Tensor | SparseFeatures, rewired: RewiredGraph) -> Tensor:
+        """Logits of the backbone on a rewired graph, [R, N, C]."""
+        return self.backbone.compute(x, WeightedGraph(rewired.graph, rewired.weight, x.dtype))
 
     @overload
     def forward(
@@ -217,45 +207,30 @@ class GumbelMPNN(RewiringModel, TrainableModel):
         *,
         return_graph: bool = False,
     ) -> Tensor | tuple[Tensor, RewiredGraph]:
-        """Logits of every node, and the graph they were made on if asked for.
+        """Logits of every node, [N, out] or [R, N, out], and optionally the rewired graph.
 
-        In training one graph is drawn; in evaluation the setting `evaluation` names the graph. For `mean_of_samples`
-        the logits are the logarithm of the mean prediction over several graphs, and the graph is their mean.
+        In training, one graph is drawn. In evaluation, the setting `evaluation` decides which graph is used. With
+        `mean_of_samples`, the logits are the logarithm of the mean prediction over several graphs, and the returned
+        graph is their mean.
 
         Args:
-            x: Features [N, in] (dense or sparse), or a whole `Data` with candidates.
-            edge_index: Edges [2, E] or a `PairGraph`; by default those of the `Data`, as undirected. For a directed
-                graph give `PairGraph.of(data, undirected=False)`.
-            edge_weight: Weights [E] of an `edge_index`; a `Data` and a `PairGraph` have their own.
-            return_graph: Whether to return the rewired graph too.
+            x: Features [N, in] (dense or sparse), or a `Data`, with candidates if edges may be added.
+            edge_index: Edges [2, E], which are treated as undirected, or a `PairGraph`; taken from the `Data` by
+                default. For a directed graph, pass `PairGraph.of(data, undirected=False)`.
+            edge_weight: Weights [E] of an `edge_index` [2, E]; a `Data` and a `PairGraph` have their own.
+            return_graph: Whether to return the rewired graph as well.
         """
         x, graph = self._read(x, edge_index, edge_weight)
-        rewired = self._rewired(x, graph)
+        rewired = self._rewired_graph(x, graph)
         if not self.training and self.settings.evaluation == "mean_of_samples":
             logits, rewired = self._mean_of_samples(x, rewired)
         else:
             logits = self._classify(x, rewired)
-        logits = self._without_axis(logits)
+        logits = self._squeeze(logits)
         return (logits, rewired) if return_graph else logits
 
-    def _classify(self, x: Tensor | SparseFeatures, rewired: RewiredGraph) -> Tensor:
-        """Logits [R, N, C] of the backbone on a rewired graph."""
-        return self.backbone.compute(x, WeightedGraph(rewired.graph, rewired.weight, x.dtype))
-
-    def _decoys(self, graph: PairGraph) -> Decoys:
-        """The graph with decoys, laid out once."""
-        return self._decoyed.get(graph, [graph.pair_weight], lambda: Decoys.among(graph, self.settings.decoys))
-
-    @torch.no_grad()
-    def _beliefs(self, x: Tensor | SparseFeatures, graph: PairGraph, given: Tensor) -> Tensor:
-        """Class probabilities of the backbone on the given edges, if the edge model uses them."""
-        if not self.rewirer.scorer.uses_beliefs:
-            return super()._beliefs(x, graph, given)
-        with evaluating(self.backbone):
-            return self.backbone.compute(x, WeightedGraph(graph, given, x.dtype)).softmax(-1)
-
     def _mean_of_samples(self, x: Tensor | SparseFeatures, rewired: RewiredGraph) -> tuple[Tensor, RewiredGraph]:
-        """Logarithm of the mean prediction over several graphs, the same at every evaluation, and their mean."""
+        """Logarithm of the mean prediction over several graphs, the same in every evaluation, and their mean."""
         theta, count = rewired.theta, self.settings.evaluation_samples
         rng = self._evaluation_rng
         if rng is None or rng.device != theta.device:
@@ -269,8 +244,48 @@ class GumbelMPNN(RewiringModel, TrainableModel):
             weight = weight + drawn.weight
         return (total / count).clamp(min=1e-12).log(), replace(rewired, weight=weight / count)
 
+    @classmethod
+    def prepare(cls, data: Data, settings: Settings, report: Report | None = None) -> Data:
+        """The graph with the candidates that the settings ask for."""
+        assert settings.rewiring is not None
+        return with_candidates(data, settings.rewiring)
+
+    def parameter_groups(self, settings: Settings) -> list[dict[str, Any]]:
+        """Groups of parameters for the optimizer; the rewirer has its own learning rate and weight decay."""
+        assert settings.rewiring is not None
+        rewirer = list(self.rewirer.parameters())
+        in_rewirer = set(map(id, rewirer))
+        others = [parameter for parameter in self.parameters() if id(parameter) not in in_rewirer]
+        groups = [(others, settings.train.lr, settings.train.weight_decay)]
+        groups += [(rewirer, settings.rewiring.lr, settings.rewiring.weight_decay)]
+        return [{"params": params, "lr": lr, "weight_decay": decay} for params, lr, decay in groups if params]
+
+    @property
+    def width(self) -> int:
+        """Width of the backbone."""
+        return self.backbone.width
+
+    def step_numbers(self, sizes: Sizes) -> int:
+        """Numbers that the backbone holds for all drawn graphs, plus those of every pair and of the edge model."""
+        samples, decoys = self.settings.samples, round(self.settings.decoys * sizes.given_pairs)
+        sizes = replace(sizes, arcs=sizes.arcs + 2 * decoys, pairs=sizes.pairs + decoys)
+        per_pair = 12 + 8 * samples + self.rewirer.scorer.numbers_per_pair
+        head = 0 if self.belief_head is None else self.belief_head.hidden.weight.shape[-1]
+        scored = sizes.pairs * per_pair + sizes.nodes * (self.settings.channels + head) * 6
+        return scored + self.backbone.step_numbers(sizes, samples, weighs_arcs=True)
+
+    def reset_parameters(self) -> None:
+        """Initialize all parameters from the seeds of the replicas."""
+        self.backbone.reset_parameters()
+        self._init_rewirer(self.backbone.seeds)
+
+    @property
+    def rng(self) -> ReplicaRNG:
+        """Random streams of training, one per replica."""
+        return self.backbone.rng
+
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
-        """Read the seeds of evaluation from a state that has them; older states and other evaluations have none."""
+        """Read the seeds of evaluation if the state has them; older states and other evaluations do not."""
         name = f"{prefix}evaluation_seeds"
         if self.evaluation_seeds is None:
             state_dict.pop(name, None)
@@ -284,13 +299,14 @@ class GumbelMPNN(RewiringModel, TrainableModel):
 
 
 def make_terms(settings: RewiringSettings) -> list[Term]:
-    """The terms of the loss that the settings ask for."""
+    """Create the terms of the loss that the settings ask for."""
     terms: list[Term] = [BeliefLoss()]
     if settings.decoys:
         terms.append(DecoyLoss(settings.decoy_weight))
     terms.append(Classification())
     if settings.regularizer.lower() in ("prior", "agreement"):
-        raise UserError(f"set rewiring.{settings.regularizer} to its weight rather than naming it as regularizer")
+        name = settings.regularizer.lower()
+        raise UserError(f"rewiring.regularizer cannot be {name!r}: set rewiring.{name} to its weight instead")
     if settings.regularizer != "none" and settings.regularizer_weight:
         options = settings.options_of("regularizer", regularizers.defaults(settings.regularizer))
         terms.append(Regularization(regularizers[settings.regularizer](**options)))

@@ -1,4 +1,4 @@
-"""A rewirer around any model that takes `(x, edge_index, edge_weight)`, such as a stack of PyG's GCNConv."""
+"""Rewiring for any model that takes `(x, edge_index, edge_weight)`, such as a stack of PyG's GCNConv."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from gumbel_mpnn.rewiring.rewiring_model import RewiringModel, own_settings
 
 
 class Rewired(RewiringModel):
-    """`model` on a graph that is rewired while it trains: `Rewired(my_gcn, in_channels, out_channels)(data)`.
+    """Wraps a model and rewires the graph while the model trains: `Rewired(my_gcn, in_channels, out_channels)(data)`.
 
-    The model must make good use of `edge_weight`: PyG's GCNConv does, its SAGEConv and GATConv do not take one, and
-    our own backbones are wrapped already as `GumbelMPNN`. Add `auxiliary_loss` to your loss, and set `progress` if the
-    temperature is to fall.
+    The model must use `edge_weight`: PyG's GCNConv does, whereas its SAGEConv and GATConv do not accept one. For the
+    backbones of this package, use `GumbelMPNN`. Add `auxiliary_loss` to your loss, and set `progress` if the
+    temperature should fall.
 
     Args:
         model: Called as `model(x, edge_index, edge_weight)`.
-        in_channels: Number of features of a node.
+        in_channels: Number of features per node.
         out_channels: Number of classes.
-        seeds: One, of which the rewirer's parameters and the graphs of training are drawn, as `seeds=[7]`; drawn from
-            torch's global generator when not given.
-        **changes: Rewiring settings, as `scorer="mixed"`, laid over the defaults: `scorer`, `channels`, `origin`,
-            `keep`, `add`, `tau` (constant without a `tau_end`), `tau_end`, `hard` and `evaluation`. Candidates are the
-            data's, regularizers are added to your loss.
+        seeds: A single seed, such as `seeds=[7]`, for the rewirer's parameters and the graphs drawn in training; drawn
+            from torch's global generator by default.
+        **changes: Rewiring settings that differ from their defaults, such as `scorer="mixed"`: `scorer`, `channels`,
+            `origin`, `keep`, `add`, `tau` (constant unless `tau_end` is given), `tau_end`, `hard` and `evaluation`.
+            Candidates are those of the data; add regularizers to your loss.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Rewired(RewiringModel):
     ) -> None:
         super().__init__(own_settings(changes), replicas=None)
         if self.settings.evaluation == "mean_of_samples":
-            raise UserError("Rewired evaluates on the 'threshold' or the 'expected' graph, not on a 'mean_of_samples'")
+            raise UserError("Rewired has no evaluation 'mean_of_samples': use 'threshold' or 'expected'")
         self.model = model
         self._add_rewirer(in_channels, out_channels)
         self.seeds = replica_seeds(seeds, 1)
@@ -53,7 +53,7 @@ class Rewired(RewiringModel):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the rewirer's parameters anew; those of the model are its own."""
+        """Initialize the parameters of the rewirer; those of the model are left unchanged."""
         self._init_rewirer(self.seeds)
 
     @property
@@ -67,16 +67,18 @@ class Rewired(RewiringModel):
     def forward(
         self, x: Tensor | Data, edge_index: PairGraph | Tensor | None = None, edge_weight: Tensor | None = None
     ) -> tuple[Tensor, RewiredGraph]:
-        """The model's output, and the graph it was made on, for regularizers: one draw in training.
+        """Output of the model, and the rewired graph for regularizers.
+
+        In training, one graph is drawn. In evaluation, the setting `evaluation` decides which graph is used.
 
         Args:
-            x: Features [N, in], or a whole `Data`, with candidates if edges may be added.
-            edge_index: The graph: edges [2, E], to drop some of, or a `PairGraph`; that of the `Data` by default, as
-                undirected: for a directed graph give `PairGraph.of(data, undirected=False)`.
-            edge_weight: With edges a weight for each of them, [E]; a `Data` and a `PairGraph` bring their own.
+            x: Features [N, in], or a `Data`, with candidates if edges may be added.
+            edge_index: Edges [2, E], which are treated as undirected, or a `PairGraph`; taken from the `Data` by
+                default. For a directed graph, pass `PairGraph.of(data, undirected=False)`.
+            edge_weight: Weights [E] of an `edge_index` [2, E]; a `Data` and a `PairGraph` have their own.
         """
         features, graph = self._read(x, edge_index, edge_weight)
-        rewired = self._rewired(features, graph)
+        rewired = self._rewired_graph(features, graph)
         weight = WeightedGraph(graph, rewired.weight[0], features.dtype).arc_weight
         out: Tensor = self.model(features, graph.edge_index, weight)
         return out, rewired

@@ -1,4 +1,4 @@
-"""A graph as a rewiring left it: the fixed pairs, how likely each is, and the weights of one draw."""
+"""A rewired graph: the fixed pairs, the probability of each, and the weights of one draw."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gumbel_mpnn.graph.batches import can_be_taken_apart, renew_numbers, renew_p
 
 @dataclass(frozen=True, eq=False)
 class RewiredGraph:
-    """The pairs of `graph` with what a scorer and a sampler made of them."""
+    """Pairs of a graph with their scores and with the weights of one draw."""
 
     graph: PairGraph
     theta: Tensor
@@ -30,18 +30,23 @@ class RewiredGraph:
 
     @property
     def edge_weight(self) -> Tensor:
-        """Weight of every pair in this draw times the weight it was given with, [R, P]."""
+        """Weight of every pair in this draw times its weight in the given graph, [R, P]."""
         return self.graph.times_given(self.weight)
 
 
 def as_data(graph: PairGraph, probability: Tensor, data: Data, threshold: float = 0.5) -> Data:
-    """A copy of `data` with the pairs of `probability` [P] of at least `threshold` in place of its edges.
+    """Copy `data` with its edges replaced by the pairs whose `probability` [P] is at least `threshold`.
 
-    `edge_index` has both directions of every undirected pair. `edge_probability` is the probability, `edge_weight` that
-    times the weight that the edge was given with (1 for new edges and where there were no weights): all pairs together
-    are what a model is evaluated on by `evaluation="expected"`. `edge_origin` is true for edges that `data` had, and
-    `undirected` says that pairs are arcs, or that they are none where `data` said so. Everything else of `data` that is
-    not about edges is kept, and a batch can be taken apart.
+    The copy has these attributes:
+
+    - `edge_index` [2, E], with both directions of every undirected pair.
+    - `edge_probability` [E].
+    - `edge_weight` [E], the probability times the weight in the given graph (1 for new edges and unweighted graphs).
+      With `threshold=0` this is the graph that a model with `evaluation="expected"` is evaluated on.
+    - `edge_origin` [E], true for edges of `data`.
+    - `undirected`, false for a directed graph; true only if `data` has this attribute.
+
+    Attributes of `data` that do not belong to edges are copied. A `Batch` can still be separated into its graphs.
     """
     check_between(0, 1, threshold=threshold)
     weight = graph.times_given(probability).detach()
@@ -65,7 +70,7 @@ def as_data(graph: PairGraph, probability: Tensor, data: Data, threshold: float 
 
 
 def _set_undirected(data: Data, undirected: bool) -> None:
-    """Say it of the graph, or of each graph of a batch."""
+    """Set the attribute `undirected` of a graph, or of each graph of a batch."""
     if can_be_taken_apart(data):
         data.undirected = torch.full((data.num_graphs,), undirected)
         renew_numbers(data, "undirected")

@@ -1,4 +1,4 @@
-"""The rewirer: pairs are scored, biased by their origin, and drawn."""
+"""The rewirer: scores pairs, adds a bias by their origin, and draws graphs."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from gumbel_mpnn.rewiring.sampler import sample
 
 
 class Rewirer(ReplicaModule):
-    """Logits for the pairs of a graph, and graphs drawn from them.
+    """Computes logits for the pairs of a graph and draws graphs from them.
 
-    It is a part of `GumbelMPNN` and `Rewired`, which draw its parameters and show it the nodes; around a model of one's
-    own goes `Rewired`.
+    It is a part of `GumbelMPNN` and `Rewired`, which initialize it and pass it the nodes. To rewire the graph of your
+    own model, use `Rewired`.
 
     Args:
-        num_features: Number of features of a node.
+        num_features: Number of features per node.
         num_classes: Number of classes.
-        replicas: R.
-        settings: Scorer, bias by origin, temperature.
+        replicas: Number of replicas R.
+        settings: Settings of the scorer, the bias by origin and the temperature.
     """
 
     def __init__(self, num_features: int, num_classes: int, replicas: int, settings: RewiringSettings) -> None:
@@ -43,7 +43,7 @@ class Rewirer(ReplicaModule):
             self.register_buffer("origin", bias)
 
     def init_own_parameters(self, rng: ReplicaRNG) -> None:
-        """Given edges start at probability `keep` and candidates at `add`, or all at ½."""
+        """Set the initial probability of given edges to `keep` and that of candidates to `add`, or all to ½."""
         with torch.no_grad():
             for column, probability in enumerate((self.settings.add, self.settings.keep)):
                 start = math.log(probability / (1 - probability)) if self.settings.origin != "none" else 0.0
@@ -56,17 +56,17 @@ class Rewirer(ReplicaModule):
         return theta
 
     def temperature(self, progress: Tensor | float) -> Tensor | float:
-        """τ when this share of the epochs is done."""
+        """Temperature τ when a share `progress` of the epochs is done."""
         first, last = self.settings.tau, self.settings.tau_end
         return first * (last / first) ** progress if first != last else first
 
     def draw(self, theta: Tensor, graph: PairGraph, rng: ReplicaRNG, progress: Tensor | float) -> RewiredGraph:
-        """One graph drawn for each replica."""
+        """Draw one graph per replica."""
         return RewiredGraph(graph, theta, sample(theta, self.temperature(progress), rng, hard=self.settings.hard))
 
     def evaluate(self, theta: Tensor, graph: PairGraph) -> RewiredGraph:
-        """The graph of evaluation: by `threshold` pairs of probability ½ or more, else all weighed by it."""
+        """Graph of evaluation: pairs of probability ½ or more (`threshold`), or all weighted by their probability."""
         weight = theta.sigmoid()
         if self.settings.evaluation == "threshold":
-            weight = (weight >= 0.5).to(theta.dtype)  # as `rewire` keeps them
+            weight = (weight >= 0.5).to(theta.dtype)  # the same pairs as in `rewire`
         return RewiredGraph(graph, theta, weight)

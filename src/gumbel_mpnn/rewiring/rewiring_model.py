@@ -1,4 +1,4 @@
-"""What models with a rewirer share: pairs are scored, a graph is drawn or weighed, and the learned one given out."""
+"""Base class of models with a rewirer: it scores the pairs, chooses the graph, and returns the learned graph."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from gumbel_mpnn.rewiring.rewired_graph import RewiredGraph, as_data
 from gumbel_mpnn.rewiring.rewirer import Rewirer
 
 OF_THE_REWIRER = ("scorer", "channels", "origin", "keep", "add", "tau", "tau_end", "hard", "evaluation")
-"""Settings that act in a loop of one's own; the others are those of `fit`, and of what is added to a loss."""
+"""Settings that have an effect in the user's own training loop; the others belong to `fit` or to the loss."""
 
 
 class RewiringModel(ReplicaModule, ABC):
-    """A model whose graph a rewirer makes; `GumbelMPNN` and `Rewired` differ in what they do on that graph."""
+    """A model on a graph that a rewirer chooses."""
 
     in_channels: int
     rewirer: Rewirer
@@ -41,7 +41,7 @@ class RewiringModel(ReplicaModule, ABC):
 
     @property
     def progress(self) -> float:
-        """Share of the epochs done, 0 to 1: set it in your loop and the temperature falls from `tau` to `tau_end`."""
+        """Share of the epochs done, 0 to 1; set it in your loop to let the temperature fall from `tau` to `tau_end`."""
         return self._progress
 
     @progress.setter
@@ -56,40 +56,45 @@ class RewiringModel(ReplicaModule, ABC):
         """Random streams of training, one per replica."""
 
     def auxiliary_loss(self, data: Data) -> Tensor:
-        """To be added to the loss of a loop of one's own: it trains the head whose class beliefs some scorers look at.
+        """Loss of the belief head, to be added to the loss in your own training loop.
 
-        Only `data.y` [N] of training nodes (`data.train_mask` [N] or [N, R]) is used; nodes without a label (below 0)
-        are left out. A scorer that looks at no
-        beliefs (`bilinear`), or at those of the backbone (`beliefs="graph"`), needs none: 0.
+        The belief head provides the class beliefs that some scorers use. The loss is 0 if there is no belief head: for
+        scorers without beliefs (`bilinear`), and for the beliefs of the backbone (`beliefs="graph"`).
+
+        Args:
+            data: Provides `x`, `y` [N] and `train_mask` [N] or [N, R]. Only labels of training nodes are used; nodes
+                without a label (y below 0) are ignored.
 
         Returns:
-            One value for each replica, [R]; a scalar where the model has no replicas.
+            One value per replica, [R]; a scalar if the model has no replicas.
         """
         if self.belief_head is None:
-            return self._without_axis(self.rewirer.origin.new_zeros(len(self.rewirer.origin)))
+            return self._squeeze(self.rewirer.origin.new_zeros(len(self.rewirer.origin)))
         x = check_features(data.x, self.in_channels, self.rewirer.origin.dtype)
         logits = self.belief_head(x, self.rng)
-        return self._without_axis(cross_entropy(logits, *labels_of(data, logits, needed=True)))
+        return self._squeeze(cross_entropy(logits, *labels_of(data, logits, needed=True)))
 
     @torch.no_grad()
     def pair_probability(self, x: Tensor | SparseFeatures, graph: PairGraph) -> Tensor:
-        """How likely every pair is to be an edge, as in evaluation, [R, P]."""
+        """Probability of every pair to be an edge, computed in evaluation mode, [R, P]."""
         x, graph = self._read(x, graph)
         with evaluating(self):
-            theta: Tensor = self.rewirer(self._view(x, graph)[0], graph)
+            theta, _ = self._score(x, graph)
         return theta.sigmoid()
 
     def rewire(self, data: Data, threshold: float = 0.5, graph: PairGraph | None = None) -> Data:
-        """The learned graph, also of unseen graphs: `edge_index`, `edge_probability`, `edge_weight` and `edge_origin`.
+        """The learned graph of `data`, which need not be the training graph.
 
-        `edge_weight` is the probability times the weight that an edge was given with (1 for new edges, and where there
-        were none): on that graph, with `threshold=0`, the model is evaluated if its `evaluation` is `expected`.
-        Of a `Batch` it is a `Batch`, whose `to_data_list()` has the learned graph of each.
+        It has the attributes `edge_index`, `edge_probability`, `edge_weight` and `edge_origin`. `edge_weight` is the
+        probability times the weight in the given graph (1 for new edges and unweighted graphs). With `threshold=0`
+        this is the graph that a model with `evaluation="expected"` is evaluated on. The learned graph of a `Batch` is a
+        `Batch`, which `to_data_list()` separates into the learned graphs.
 
         Args:
             data: A graph, with candidates if edges may be added.
-            threshold: Pairs less likely than this are left out; 0 keeps all.
-            graph: Its pairs, where they are not the undirected ones: `PairGraph.of(data, undirected=False)`.
+            threshold: Pairs with a smaller probability are left out; with 0 there are all pairs.
+            graph: Pairs of `data`, undirected by default. For a directed graph, pass
+                `PairGraph.of(data, undirected=False)`.
         """
         x, graph = self._read(data, graph)
         return as_data(graph, self.pair_probability(x, graph).mean(0), data, threshold)
@@ -100,10 +105,10 @@ class RewiringModel(ReplicaModule, ABC):
         graph: PairGraph | Tensor | None,
         edge_weight: Tensor | None = None,
     ) -> tuple[Tensor | SparseFeatures, PairGraph]:
-        """Features and pairs of one call, candidates among them, or a `UserError` that says what does not fit."""
+        """Check the input of a call; returns its features and its pairs, including candidates."""
         if edge_weight is not None and not isinstance(graph, Tensor):
             raise UserError(
-                "edge_weight goes with an edge_index [2, E]: a Data and a PairGraph bring weights of their own"
+                "edge_weight needs an edge_index [2, E]: set the weights of a Data or a PairGraph in the graph itself"
             )
         dtype = self.rewirer.origin.dtype
         return model_input(x, graph, edge_weight, in_channels=self.in_channels, dtype=dtype, candidates=True)[:2]
@@ -115,45 +120,44 @@ class RewiringModel(ReplicaModule, ABC):
         self.belief_head = BeliefHead(count, in_channels, out_channels) if needs_head else None
 
     def _init_rewirer(self, seeds: Sequence[int]) -> None:
-        """Draw the parameters of the rewirer and of the belief head anew."""
+        """Initialize the parameters of the rewirer and of the belief head."""
         rng = ReplicaRNG(seeds, "init rewiring")
         for part in (self.rewirer, self.belief_head):
             if part is not None:
                 part.init_parameters(rng)
 
-    def _rewired(self, x: Tensor | SparseFeatures, graph: PairGraph) -> RewiredGraph:
-        """One draw in training, the graph that `evaluation` names otherwise."""
-        theta = self.rewirer(self._view(x, graph)[0], graph)
+    def _rewired_graph(self, x: Tensor | SparseFeatures, graph: PairGraph) -> RewiredGraph:
+        """One draw in training, otherwise the graph of evaluation."""
+        theta, _ = self._score(x, graph)
         if self.training:
             return self.rewirer.draw(theta, graph, self.rng, self.progress)
         return self.rewirer.evaluate(theta, graph)
 
-    def _view(
+    def _score(
         self, x: Tensor | SparseFeatures, graph: PairGraph, flood: Flood | None = None
-    ) -> tuple[NodeView, Tensor | None]:
-        """What the scorer may look at, and the logits of the belief head where there is one."""
+    ) -> tuple[Tensor, Tensor | None]:
+        """θ of every pair, [R, P], and the logits of the belief head, [R, N, C], if there is one."""
         given = (graph.is_original if flood is None else flood.given).to(x.dtype)
-        if self.belief_head is None:
-            return NodeView(x, self._beliefs(x, graph, given), given), None
-        logits: Tensor = self.belief_head(x, self.rng)
-        return NodeView(x, logits.detach().softmax(-1), given), logits
+        logits: Tensor | None = None if self.belief_head is None else self.belief_head(x, self.rng)
+        beliefs = self._beliefs(x, graph, given) if logits is None else logits.detach().softmax(-1)
+        return self.rewirer(NodeView(x, beliefs, given), graph), logits
 
     def _beliefs(self, x: Tensor | SparseFeatures, graph: PairGraph, given: Tensor) -> Tensor:
-        """Beliefs where there is no head for them: of no class, [R, N, 0]."""
+        """Beliefs of a model without a belief head, which has none by default, [R, N, 0]."""
         return torch.empty(self.replicas or 1, x.shape[0], 0, dtype=x.dtype, device=x.device)
 
-    def _without_axis(self, values: Tensor) -> Tensor:
-        """Values of every replica, [R, …]; without that axis where there are no replicas."""
+    def _squeeze(self, values: Tensor) -> Tensor:
+        """Remove the leading axis of `values` [R, ...] if the model has no replicas."""
         return values if self.replicas is not None else values.squeeze(0)
 
 
 def own_settings(changes: Mapping[str, Any], *more: str) -> RewiringSettings:
-    """Settings of a module in a loop of one's own: those of `OF_THE_REWIRER` and `more`; the others are refused."""
+    """Settings of a module in the user's own training loop; only `OF_THE_REWIRER` and `more` may be changed."""
     known = (*OF_THE_REWIRER, *more)
     for field in dataclasses.fields(RewiringSettings):
         if field.name in changes and field.name not in known:
             raise UserError(
-                f"{field.name} has no effect in a loop of your own, where candidates are the data's and regularizers "
-                f"are added to the loss; known here: {', '.join(known)}"
+                f"{field.name} has no effect in your own training loop, where candidates come from the data and "
+                f"regularizers are added to the loss: use one of {', '.join(known)}"
             )
     return rewiring_settings(changes)

@@ -1,8 +1,8 @@
-"""Drawing edges by the binary concrete distribution: Gumbel-softmax for the two classes "edge" and "no edge".
+"""Draws edges from the binary concrete distribution: Gumbel-softmax for the two classes "edge" and "no edge".
 
-An edge of logit θ is there with probability σ(θ). With u uniform in (0, 1), θ + log u − log(1 − u) is above 0 with
-exactly that probability (the difference of two Gumbel variables is logistic); the relaxed weight is the sigmoid of that
-sum divided by the temperature τ, and its gradient reaches θ.
+A pair with logit θ is an edge with probability σ(θ). If u is uniform in (0, 1), then θ + log u − log(1 − u) is above 0
+with exactly this probability (the difference of two Gumbel variables is logistic). The relaxed weight is the sigmoid of
+this sum divided by the temperature τ; its gradient reaches θ.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn.nn import ReplicaRNG
 
 SMALLEST = torch.finfo(torch.float32).eps
-"""Uniform numbers are kept this far from 0 and 1: the noise stays finite, below 16 in absolute value."""
+"""Distance of uniform numbers from 0 and 1: the noise stays finite, below 16 in absolute value."""
 
 
 def sample(theta: Tensor, tau: Tensor | float, rng: ReplicaRNG, *, hard: bool = True) -> Tensor:
-    """One draw of every pair's weight, [R, P] → [R, P].
+    """Draw a weight for every pair, [R, P] → [R, P].
 
     Args:
         theta: Logits.
-        tau: Temperature, above 0; a tensor where it changes in the course of training.
-        rng: One random stream for each replica.
-        hard: Weights 0 and 1 forward with the relaxed weight's gradient (straight-through); else the relaxed weights.
+        tau: Temperature, above 0; a tensor if it changes during training.
+        rng: One random stream per replica.
+        hard: Return weights 0 and 1 with the gradient of the relaxed weights (straight-through), or relaxed weights.
     """
-    if not isinstance(tau, Tensor):
-        check_temperature(tau)
+    if not isinstance(tau, Tensor) and not tau > 0:
+        raise UserError(f"the temperature tau must be above 0, but is {tau}")
     uniform = rng.noise(theta.shape[1]).clamp_(SMALLEST, 1 - SMALLEST)
     noisy = theta + (torch.log(uniform) - torch.log1p(-uniform))
     soft = torch.sigmoid(noisy / tau).to(theta.dtype)  # the noise has 32 bits, logits may have 16
@@ -35,9 +35,3 @@ def sample(theta: Tensor, tau: Tensor | float, rng: ReplicaRNG, *, hard: bool = 
         return soft
     drawn = (noisy > 0).to(theta.dtype)
     return drawn + (soft - soft.detach())
-
-
-def check_temperature(tau: float) -> None:
-    """Raise a `UserError` unless the temperature is above 0."""
-    if not tau > 0:
-        raise UserError(f"the temperature tau must be above 0, but is {tau}")

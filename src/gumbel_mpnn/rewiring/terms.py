@@ -1,4 +1,4 @@
-"""The terms of the loss: each looks at what one training step has made and gives a value for every replica."""
+"""Terms of the loss: each computes a value per replica from the results of a training step."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class Draw:
 
     graph: RewiredGraph
     logits: Tensor
-    """[R, N, C]"""
+    """Predictions, [R, N, C]."""
 
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """What one training step has made."""
+    """Results of one training step."""
 
     theta: Tensor
     """Logits of all pairs, [R, P]."""
@@ -33,25 +33,25 @@ class Step:
     y: Tensor
     """Class of every node, [N]."""
     train_mask: Tensor
-    """[R, N]"""
+    """Training nodes of every replica, [R, N]."""
     progress: Tensor
     """Share of the epochs done, a scalar."""
     belief_logits: Tensor | None = None
-    """Class logits of the belief head, [R, N, C], where there is one."""
+    """Class logits of the belief head, [R, N, C], if there is one."""
     flood: Flood | None = None
-    """The decoys of this step."""
+    """Decoys of this step, if there are any."""
 
 
 class Term(ABC):
-    """A summand of the loss."""
+    """A term of the loss."""
 
     @abstractmethod
     def __call__(self, step: Step) -> Tensor:
-        """Its value for every replica, weighted, [R]."""
+        """Weighted value of the term for every replica, [R]."""
 
 
 class BeliefLoss(Term):
-    """Cross-entropy of the belief head on training nodes; 0 where there is no head."""
+    """Cross-entropy of the belief head on training nodes; 0 without a belief head."""
 
     def __call__(self, step: Step) -> Tensor:
         """Unweighted, [R]."""
@@ -61,19 +61,19 @@ class BeliefLoss(Term):
 
 
 class DecoyLoss(Term):
-    """How badly the edge model tells given edges from decoys."""
+    """Loss of the edge model for telling given edges from decoys."""
 
     def __init__(self, weight: float) -> None:
         self.weight = weight
 
     def __call__(self, step: Step) -> Tensor:
-        """λ · cross-entropy of "is a given edge" over given edges and decoys, [R]."""
+        """λ · cross-entropy of "is a given edge" over given edges and the decoys shown, [R]."""
         assert step.flood is not None
         return self.weight * step.flood.loss(step.theta)
 
 
 class Classification(Term):
-    """Cross-entropy on training nodes, the mean over the drawn graphs."""
+    """Cross-entropy on training nodes, averaged over the drawn graphs."""
 
     def __call__(self, step: Step) -> Tensor:
         """Unweighted, [R]."""
@@ -81,7 +81,7 @@ class Classification(Term):
 
 
 class Regularization(Term):
-    """A regularizer, the mean over the drawn graphs."""
+    """A regularizer, averaged over the drawn graphs."""
 
     def __init__(self, regularizer: Regularizer) -> None:
         self.regularizer = regularizer
@@ -93,11 +93,12 @@ class Regularization(Term):
 
 
 class Agreement(Term):
-    """The predictions on the drawn graphs agree.
+    """Disagreement between the predictions on the drawn graphs.
 
     Args:
         weight: λ.
-        ramp: Share of the epochs over which λ grows from 0: agreeing too early is agreeing on one class.
+        ramp: Share of the epochs over which λ grows from 0; with a large λ from the start, all predictions may collapse
+            to one class.
     """
 
     def __init__(self, weight: float, ramp: float = 0.0) -> None:

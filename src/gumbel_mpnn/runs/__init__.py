@@ -1,4 +1,4 @@
-"""Runs: a `RunSpec` says what is wanted, `fit` makes it, the store keeps it, `query` reads it back without torch."""
+"""Runs: described by a `RunSpec`, trained by `fit`, saved in the run store, and read by `query` without torch."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -39,7 +39,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import a module when one of its names is first used: `query` does not wait for torch."""
+    """Import a module when one of its names is first used, so that `query` does not import torch."""
     if name not in _MODULE_OF:
         raise AttributeError(f"module 'gumbel_mpnn.runs' has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(f"gumbel_mpnn.runs.{_MODULE_OF[name]}"), name)

@@ -1,4 +1,4 @@
-"""`fit`: any model on any data, every split and seed of it, nothing done twice."""
+"""`fit` trains a model on splits and seeds of a data set, without repeating finished runs."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class Monitor(Protocol):
     """Called while the runs of a setting are trained."""
 
     def prepare(self, done: int, total: int) -> None:
-        """Called while SDRF rewires the graph, before training begins, with the steps done."""
+        """Report the steps done while SDRF rewires the graph, before training begins."""
 
     def begin(self, settings: Settings, replicas: int, finished: int, groups: int, bytes_needed: int) -> None:
-        """Training of one setting begins; `finished` of its replicas were found done."""
+        """Training of one setting begins; `finished` of its replicas were finished before."""
 
     def group(self, replicas: int, epochs: int) -> None:
         """The next group of replicas begins."""
@@ -42,36 +42,37 @@ class Monitor(Protocol):
         """The group has done `epoch` epochs; `best` is its mean best validation value."""
 
     def wait(self) -> None:
-        """Another process trains what is missing, and this one waits for it."""
+        """Another process trains the missing runs, and this process waits for it."""
 
     def end(self, run: Run) -> None:
-        """All replicas are done."""
+        """All replicas are finished."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where and how runs are made, which does not change their numbers."""
+    """Where runs are saved and how they are trained; none of this changes their results."""
 
     runs: str | Path | None = None
-    """Folder that keeps the runs; None for a temporary one that lives as long as the result."""
+    """Folder of the runs; None for a temporary folder that is deleted with the result."""
     experiment: str = "train"
     """Folder within `runs`."""
     device: str = "auto"
     """`cpu`, `cuda`, or `auto` for a GPU if there is one."""
     memory: int | None = None
-    """Bytes that training may use; by default all that is free."""
+    """Bytes that training may use; all free memory by default."""
     monitor: Monitor | None = None
+    """Called while runs are trained."""
     wait: bool = True
     """Whether to wait for runs that another process is training; otherwise a `BusyError` is raised."""
     models: bool = False
-    """Whether trained models are needed, and not only records: runs whose models were deleted are done again."""
+    """Whether trained models are needed besides records; runs whose models were deleted are trained again."""
     reader: DataReader | None = None
-    """Reads the data; shared by several calls on the same data set, it reads it once."""
+    """Reads the data; share it between calls on the same data set to read this only once."""
 
     def folder(self, workload: Workload, runs: str | Path) -> SettingFolder:
-        """The folder of the setting's runs under `runs`."""
+        """Folder of the setting under `runs`."""
         if not self.experiment or Path(self.experiment).name != self.experiment:
-            raise UserError(f"an experiment is the name of one folder, which {self.experiment!r} is not")
+            raise UserError(f"experiment must be the name of a single folder, but is {self.experiment!r}")
         return SettingFolder.of(Path(runs), self.experiment, workload.settings, workload.data_hash, self.models)
 
 
@@ -93,28 +94,31 @@ def fit(
     monitor: Monitor | None = None,
     models: bool = False,
 ) -> Run:
-    """Train a model on some splits and seeds of a data set, as many at once as fit into memory.
+    """Train a model on splits and seeds of a data set, as many at once as fit into memory.
 
     Args:
-        dataset: Name of a data set, or a `Data` with `x`, `y` and masks [N] or [N, S]. A model that rewires chooses
-            from its `candidate_index`, if it has one and `rewiring.candidates` is not set.
+        dataset: Name of a data set, or a `Data` with `x`, `y` and masks [N] or [N, S]. If it has a `candidate_index`
+            and `rewiring.candidates` is not set, these are the candidates of rewiring.
         model: Name of a model.
-        splits: Which splits; all by default.
-        seeds: How many seeds for each split, or which.
-        preset: A family of presets (`tuned`, `paper`), a TOML file, or None for plain defaults.
-        settings: Tables `data`, `model`, `train` and `rewiring`, laid over the preset.
-        overrides: Settings as `["model.dropout=0.7", ...]`, laid over both.
-        transform: Applied to the data after they are read and split; training uses its result.
-        root: Folder of the data sets' files.
-        runs: Folder that keeps the runs. Runs that are finished there are not done again, interrupted ones continue,
-            and runs that diverged raise a `DivergedError` that says which file to delete to try them again. None for
-            a temporary folder that lives as long as the result.
+        splits: Splits to train on; all by default.
+        seeds: Number of seeds per split, or the seeds themselves.
+        preset: Family of presets (`tuned`, `paper`), a TOML file, or None for the defaults.
+        settings: Tables `data`, `model`, `train` and `rewiring`, which override the preset.
+        overrides: Settings such as `["model.dropout=0.7", ...]`, which override both.
+        transform: Applied to the data after reading and splitting.
+        root: Folder with the files of the data sets.
+        runs: Folder of the runs. Finished runs are not trained again, and interrupted ones are continued. Runs that
+            diverged raise a `DivergedError`, which names the file to delete to try them again. None for a temporary
+            folder that is deleted with the result.
         experiment: Folder within `runs`.
         device: `cpu`, `cuda`, or `auto` for a GPU if there is one.
-        memory: Bytes that training may use; by default all that is free.
-        monitor: Called while training runs.
-        models: Whether trained models are needed, and not only records: runs whose models were deleted are done again,
-            and their records replaced.
+        memory: Bytes that training may use; all free memory by default.
+        monitor: Called while runs are trained.
+        models: Whether trained models are needed besides records; runs whose models were deleted are trained again,
+            and their records are replaced.
+
+    Returns:
+        The finished runs.
     """
     spec = RunSpec.of(
         dataset,
@@ -131,7 +135,7 @@ def fit(
 
 
 def fit_spec(spec: RunSpec, place: Place) -> Run:
-    """The runs of `spec`, trained as far as they are missing in `place`."""
+    """Train the runs of `spec` that are missing in `place`; returns all of them."""
     device, monitor = pick_device(place.device), place.monitor
     workload = spec.read(place.reader)
     temporary = tempfile.TemporaryDirectory(prefix="gumbel-mpnn-") if place.runs is None else None
@@ -140,7 +144,7 @@ def fit_spec(spec: RunSpec, place: Place) -> Run:
         missing = [replica for replica in workload.replicas if not folder.is_finished(replica)]
         folder.check_diverged(missing)
         if missing and not place.wait and WorkQueue(folder).all_held(missing):
-            raise _busy(workload.settings)  # before anything is prepared in vain
+            raise _busy(workload.settings)  # before the data is prepared
     _warn_of_runs_without_models(workload, missing, folder)
     task = _make_task(workload, device, monitor) if missing else None
     with disk_errors_as_sentences(folder.path):
@@ -156,7 +160,7 @@ def fit_spec(spec: RunSpec, place: Place) -> Run:
 
 
 def find_spec(spec: RunSpec, place: Place) -> Run | None:
-    """What `fit_spec` would give if all of it is finished already; None if something is missing. Nothing is trained."""
+    """Find the runs of `spec` without training; returns None if some are missing."""
     if place.runs is None:
         return None
     workload = spec.read(place.reader)
@@ -165,25 +169,25 @@ def find_spec(spec: RunSpec, place: Place) -> Run | None:
 
 
 def _finished(workload: Workload, folder: SettingFolder, temporary: object = None) -> Run:
-    """The runs, all of which are finished; `temporary` lives as long as they do."""
+    """Read the finished runs; `temporary` is deleted with the result."""
     records = tuple(folder.record(replica) for replica in workload.replicas)
     return Run(workload.settings, records[0].metric, records, workload.data, folder, temporary)
 
 
 def _warn_of_runs_without_models(workload: Workload, missing: Sequence[Replica], folder: SettingFolder) -> None:
-    """Warn that finished runs are done again, and their records replaced."""
+    """Warn that finished runs are trained again and their records are replaced."""
     again = sum(map(folder.is_recorded, missing))
     if again:
         warnings.warn(
             f"the trained model of {again} finished run{'s' * (again > 1)} of {workload.settings.model} on"
-            f" {workload.settings.dataset} is gone and is needed: done again, with a new record",
+            f" {workload.settings.dataset} is missing but needed: trained again, with a new record",
             DataWarning,
             stacklevel=3,
         )
 
 
 def _make_task(workload: Workload, device: torch.device, monitor: Monitor | None) -> Task:
-    """What to train on; made only if something is missing, since candidates and SDRF take their time."""
+    """Prepare the data for training, only if runs are missing, since candidates and SDRF take time."""
     settings = workload.settings
     prepared = prepare(workload.data, settings, None if monitor is None else monitor.prepare)
     return Task.of(prepared, settings.data, device, candidates=settings.rewiring is not None)
@@ -243,13 +247,13 @@ def _busy(settings: Settings) -> BusyError:
 
 @contextmanager
 def disk_errors_as_sentences(folder: Path) -> Iterator[None]:
-    """Errors of the disk are raised as a `UserError` of one sentence."""
+    """Raise errors of the disk as a `UserError`."""
     try:
         yield
-    except BrokenPipeError:  # nobody reads what a monitor prints
+    except BrokenPipeError:  # the reader of the output has ended, which is not an error of the disk
         raise
     except OSError as error:
         raise UserError(
-            f"cannot write the runs in {error.filename or folder}: {error.strerror or error}; what is finished is kept,"
-            " and the same command continues from there once the problem is solved"
+            f"cannot write the runs in {error.filename or folder}: {error.strerror or error}; finished runs are safe:"
+            " solve the problem and repeat the command to continue"
         ) from error

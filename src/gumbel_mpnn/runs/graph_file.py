@@ -1,4 +1,4 @@
-"""Graphs that runs have learned, as files: the pairs, and how likely each is to be an edge."""
+"""Files of learned graphs: pairs of nodes and their probabilities to be an edge."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from gumbel_mpnn.rewiring.rewired_graph import as_data
 from gumbel_mpnn.runs.query import RECORD
 
 GRAPH = "graph.npz"
-"""The file beside a run's record."""
+"""Name of the file in the folder of a run."""
 
 
 def pack(graph: PairGraph, probability: Tensor, node_ids: Sequence[str] | None) -> bytes:
-    """The pairs with what was learned of them, as an npz file."""
+    """Content of an npz file with the pairs and their probabilities."""
     arrays: dict[str, Any] = {
         "pairs": graph.pair_index.T.cpu().numpy().astype(np.int32),
         "probability": probability.numpy(),
@@ -39,22 +39,22 @@ def pack(graph: PairGraph, probability: Tensor, node_ids: Sequence[str] | None) 
     if node_ids is not None:
         arrays["node_ids"] = np.array([str(name) for name in node_ids])
     content = io.BytesIO()
-    np.savez(content, **arrays)  # compressing takes a second for a million pairs, of every run, while the GPU waits
+    np.savez(content, **arrays)  # compressing a million pairs would take a second per run, in which the GPU waits
     return content.getvalue()
 
 
 @dataclass(frozen=True)
 class Learned:
-    """Pairs, and how likely runs made each of them to be an edge."""
+    """A learned graph, averaged over runs."""
 
     graph: PairGraph
     probability: Tensor
-    """Mean over the runs, [P]."""
+    """Mean probability of every pair over the runs, [P]."""
     node_ids: list[str] | None = None
 
 
 def read_learned(files: Sequence[Path]) -> Learned:
-    """The mean of what the runs with these files learned; they are runs on one graph."""
+    """Read learned graphs of runs on the same graph, and average them."""
     contents = [_unpack(file) for file in files]
     first = contents[0]
     same = ("pairs", "given_weight")
@@ -69,23 +69,22 @@ def read_learned(files: Sequence[Path]) -> Learned:
         undirected=bool(first["undirected"]),
         candidate_index=pairs[:, ~given],
     )
-    if "given_weight" in first:  # pairs come sorted from the file, and so they are again
+    if "given_weight" in first:  # pairs are sorted in the file as in the graph
         graph = replace(graph, pair_weight=torch.from_numpy(first["given_weight"]))
     probability = torch.from_numpy(np.mean([content["probability"] for content in contents], axis=0))
     return Learned(graph, probability, first["node_ids"].tolist() if "node_ids" in first else None)
 
 
 def learned_graph(folder: Path, threshold: float = 0.5) -> Data:
-    """The graph that the runs under `folder` learned, averaged over them; pairs below `threshold` are left out.
+    """Graph that the runs under `folder` learned, averaged over the runs; pairs below `threshold` are left out.
 
-    They are runs of one setting: the mean over several would be the graph of none. A `DataWarning` says where some of
-    its runs have no learned graph any more.
+    All runs must be of the same setting. A `DataWarning` is issued if the learned graphs of some runs are missing.
     """
     files = sorted(folder.glob(f"**/{GRAPH}"))
     if not files:
         raise DataError(
             f"there is no learned graph under {folder}: give the folder of a finished run of gumbel-mpnn"
-            " (that of sdrf is made before training and not kept: Run.rewire and measure --run make it again)"
+            " (the graph of sdrf is not stored: use Run.rewire or measure --run)"
         )
     _warn_of_missing(folder, files, _one_setting(folder, files))
     learned = read_learned(files)
@@ -96,18 +95,18 @@ def learned_graph(folder: Path, threshold: float = 0.5) -> Data:
 
 
 def _one_setting(folder: Path, files: Sequence[Path]) -> Path:
-    """The folder of the setting whose runs under `folder` have these files; a `DataError` if there are several."""
+    """Folder of the setting that the files belong to; raises a `DataError` if there are several."""
     settings = {file.absolute().parent.parent for file in files}
     if len(settings) > 1:
         raise DataError(
-            f"the learned graphs under {folder} lie in the folders of {len(settings)} settings, and only those of one"
-            " are averaged: give one of these folders, as `gumbel-mpnn runs` lists them"
+            f"the learned graphs under {folder} are of {len(settings)} settings, and only those of one can be averaged:"
+            " give the folder of one setting, as listed by `gumbel-mpnn runs`"
         )
     return settings.pop()
 
 
 def _warn_of_missing(folder: Path, files: Sequence[Path], setting: Path) -> None:
-    """Warn where runs of the setting under `folder` are finished but have none of the files."""
+    """Warn if finished runs of the setting have no learned graph."""
     there = {file.absolute().parent for file in files}
     finished = {record.absolute().parent for record in folder.glob(f"**/{RECORD}")}
     lacking = sorted(run for run in finished - there if run.parent == setting)

@@ -1,4 +1,4 @@
-"""The data of runs, read once for all that follow each other on the same."""
+"""Reads the data of runs, once for consecutive runs on the same data set."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from gumbel_mpnn.graph import says_directed
 from gumbel_mpnn.training import data_hash
 
 OWN_PROTOCOL = "random-60-20-20"
-"""How a graph that comes without masks is split."""
+"""Split protocol of graphs without masks."""
 
 Transform = Callable[[Data], Data]
 
 
 class DataReader:
-    """Reads data sets by name, and remembers what it read last: many settings are tried on one data set."""
+    """Reads data sets by name and caches the last one, since many settings are tried on one data set."""
 
     def __init__(self) -> None:
         self._key: tuple[object, ...] | None = None
@@ -32,7 +32,7 @@ class DataReader:
     def read(
         self, dataset: str | Data, settings: DataSettings, root: str | Path | None, transform: Transform | None
     ) -> tuple[Data, str]:
-        """The data as they are trained on, and their hash. They may have been given out before: change a copy."""
+        """Read and transform the data; returns it with its hash. The data may be cached: do not change it in place."""
         if not isinstance(dataset, str):
             return _read(dataset, settings, root, transform)
         key = (dataset, settings.protocol, settings.undirected, root, transform)
@@ -52,9 +52,9 @@ def _read(
 
 
 def read_data(dataset: str | Data, settings: DataSettings, root: str | Path | None) -> Data:
-    """The data with masks: a data set's own or, for a person's graph that has none, those of a random protocol.
+    """Read the data and add masks by a random split protocol if it has none.
 
-    A data set is read with the direction of its edges where it has one and the settings want it.
+    Edges of a data set are directed only if it has directions and the settings ask for them.
     """
     protocol = settings.protocol
     if isinstance(dataset, str):
@@ -64,8 +64,8 @@ def read_data(dataset: str | Data, settings: DataSettings, root: str | Path | No
         raise DataError("this graph has no labels: give it data.y")
     if settings.undirected and says_directed(dataset):
         warnings.warn(
-            "this graph says that its edges have a direction (undirected is false), but they are taken both ways: set"
-            " data.undirected=false to train on directions",
+            "this graph is directed (undirected is false), but is treated as undirected: set data.undirected=false to"
+            " train on directed edges",
             DataWarning,
             stacklevel=2,
         )
@@ -77,17 +77,16 @@ def read_data(dataset: str | Data, settings: DataSettings, root: str | Path | No
     if protocol or dataset.get("train_mask") is None:
         dataset = add_splits(dataset, protocol or OWN_PROTOCOL)
     _check_classes(check(dataset))
-    for name in ("validation", "test"):
-        empty = ~dataset["val_mask" if name == "validation" else "test_mask"].any(0)
-        if empty.any():
-            raise DataError(f"the {name} mask is empty: a model is chosen on validation and judged on test nodes")
+    for name, mask in (("validation", dataset.val_mask), ("test", dataset.test_mask)):
+        if not mask.any(0).all():
+            raise DataError(f"the {name} mask is empty: every split needs validation and test nodes")
     return dataset
 
 
 def _check_classes(facts: GraphFacts) -> None:
-    """Refuse labels that say nothing: all the same, or each its own."""
+    """Raise a `DataError` if there is only one class or every node is its own class."""
     if facts.num_classes == 1:
-        raise DataError("all labelled nodes are of one class, so there is nothing to tell apart")
+        raise DataError("all labelled nodes are of one class: classification needs two or more")
     if facts.num_classes == facts.num_nodes - facts.num_unlabelled:
         raise DataError(
             f"there are as many classes as labelled nodes, {facts.num_classes}, so no class has nodes both to train"

@@ -1,4 +1,4 @@
-"""The finished runs of one setting: figures, models, predictions, the learned graph."""
+"""Finished runs of one setting: metrics, predictions and the learned graph."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from gumbel_mpnn.training.task import labels_per_class
 
 @dataclass(frozen=True)
 class Run:
-    """The finished runs of one setting: figures, records, models.
+    """Finished runs of one setting: metrics, records and models.
 
-    A graph that is given to one of its methods has the candidates that the settings say, as in training: those that
-    their strategy finds in it or, where they are `data`, those that it brings.
+    Methods that take a graph add the candidates of the settings to it, as in training; if `rewiring.candidates` is
+    `data`, they use its own.
     """
 
     settings: Settings
@@ -44,7 +44,7 @@ class Run:
 
     @property
     def test(self) -> Summary:
-        """Test metric at the epochs chosen on validation."""
+        """Test metric, at the epochs chosen on validation."""
         return Summary.of(record.test for record in self.records)
 
     @property
@@ -59,31 +59,32 @@ class Run:
 
     @property
     def seconds(self) -> float:
-        """Time all runs took together."""
+        """Total time of all runs."""
         return sum(record.seconds for record in self.records)
 
     @property
     def folders(self) -> list[str]:
-        """The folders of the runs."""
+        """Folders of the runs."""
         return [str(self.folder.folder(record.replica)) for record in self.records]
 
     @torch.no_grad()
     def predict_proba(self, data: Data | None = None) -> Tensor:
-        """Class probabilities [N, C], averaged over all runs; on the training graph unless another is given."""
+        """Class probabilities averaged over all runs, [N, C], on the training graph by default."""
         task = self._task(data)
-        return self._mean(class_scores(model, task, self.settings)[0].softmax(-1) for model in self._models(task))
+        return _mean(class_scores(model, task, self.settings)[0].softmax(-1) for model in self._models(task))
 
     def rewire(self, data: Data | None = None, threshold: float = 0.5) -> Data:
-        """The learned graph, averaged over all runs: `edge_index` and three attributes of every edge.
+        """Learned graph, averaged over all runs.
 
-        `edge_probability` is how likely it is, `edge_weight` that times the weight it was given with (1 for new edges,
-        and where there were none), and `edge_origin` is true for edges that were given.
-        Of the model `sdrf` it is the graph that all runs trained on, which knows no probabilities: `edge_weight` is
-        there only if the graph came with it, and `threshold` decides nothing.
+        It has the attributes `edge_index`, `edge_probability`, `edge_weight` (the probability times the weight in the
+        given graph, 1 for new edges and unweighted graphs) and `edge_origin` (true for given edges).
+
+        For the model `sdrf`, it is the graph that all runs were trained on. It has no probabilities, `threshold` has no
+        effect, and it has weights only if the given graph has them.
 
         Args:
-            data: Any graph with the same features, seen in training or not; the training graph by default.
-            threshold: Pairs less likely than this are left out; 0 keeps all.
+            data: Any graph with the same features; the training graph by default.
+            threshold: Pairs with a smaller probability are left out; with 0 there are all pairs.
         """
         given = self.data if data is None else data
         _check_data(given)
@@ -93,23 +94,23 @@ class Run:
                 raise UserError(f"model {self.settings.model!r} does not rewire the graph")
             return rewired
         here = copy.copy(given).cpu()
-        kept = self.folder.learned(record.replica for record in self.records) if data is None else None
-        learned = self._learned(here) if kept is None else kept
+        stored = self.folder.learned(record.replica for record in self.records) if data is None else None
+        learned = self._learned(here) if stored is None else stored
         return as_data(learned.graph, learned.probability, here, threshold).to(given.edge_index.device)
 
     def _learned(self, data: Data) -> Learned:
-        """What the trained models say of the pairs of a graph, on average."""
+        """Probabilities of the pairs of a graph, averaged over the trained models."""
         task = self._task(data)
         learned = (pair_probability(model, task, self.settings) for model in self._models(task))
-        return Learned(task.graph, self._mean(each[0] for each in learned if each is not None))
+        return Learned(task.graph, _mean(each[0] for each in learned if each is not None))
 
     @torch.no_grad()
     def scores(self, data: Data, records: Iterable[Record] | None = None, device: str = "auto") -> list[float]:
-        """The test metric of every run on a graph with the same nodes, such as a noisier one.
+        """Test metric of every run on another graph with the same nodes, for example with added noise.
 
         Args:
-            data: The graph, with the labels and masks of the training graph.
-            records: Of which runs; all by default.
+            data: Graph with the labels and masks of the training graph.
+            records: Runs to evaluate; all by default.
             device: `cpu`, `cuda`, or `auto` for a GPU if there is one.
         """
         _check_data(data)
@@ -130,26 +131,26 @@ class Run:
         return found
 
     def stored(self, name: str, make: Callable[[], Any]) -> Any:
-        """The result of `make`, plain JSON values, computed once for these records and stored beside them as `name`.
+        """Result of `make` (plain JSON values), computed once for these records and stored next to them under `name`.
 
-        What was computed from trained models is then available after the models were deleted. If `make` changes, the
-        name must change too.
+        So results of trained models are available after the models are deleted. If `make` changes, the name must change
+        as well.
         """
         if (stored := self._read_stored(name)) is not None:
             return stored
         content = json.dumps(make())
-        with suppress(OSError):  # a store that cannot be written to stays as it is
+        with suppress(OSError):  # the folder may be read-only
             write_atomically(self.folder.figures(name, self.records), content.encode())
         return json.loads(content)
 
     def has_stored(self, name: str) -> bool:
-        """Whether `stored` has a result under this name and need not compute it again."""
+        """Whether there is a stored result of this name."""
         return self._read_stored(name) is not None
 
     def _read_stored(self, name: str) -> Any:
         try:
             return json.loads(self.folder.figures(name, self.records).read_bytes())
-        except (OSError, ValueError):  # never made, or damaged
+        except (OSError, ValueError):  # missing or damaged
             return None
 
     def _task(self, data: Data | None, device: torch.device | str = "cpu") -> Task:
@@ -163,23 +164,20 @@ class Run:
         return replace(task, labels_per_class=labels_per_class(self.data))
 
     def _models(self, task: Task, records: Iterable[Record] | None = None) -> Iterator[TrainableModel]:
-        """The trained models, one after the other, ready for evaluation."""
+        """Load the trained models one at a time, in evaluation mode."""
         for record in self.records if records is None else records:
             model = build_model(self.settings, task, [record.replica])
             model.load_state_dict(self.folder.state(record.replica))
             yield model.eval()
 
-    def _mean(self, values: Iterable[Tensor]) -> Tensor:
-        return torch.stack(list(values)).mean(0)
-
     def predict(self, data: Data | None = None) -> list[Any]:
-        """The class of every node, as a name where the data have names."""
+        """Predicted class of every node, as a name if the data has class names."""
         classes = self.predict_proba(data).argmax(-1).tolist()
         names = class_names_of(self.data)
         return [names[c] for c in classes] if names else classes
 
     def to_dict(self) -> dict[str, Any]:
-        """The figures as plain JSON values."""
+        """Convert the metrics to plain JSON values."""
         return {
             "dataset": self.settings.dataset,
             "model": self.settings.model,
@@ -192,20 +190,24 @@ class Run:
         }
 
 
+def _mean(values: Iterable[Tensor]) -> Tensor:
+    return torch.stack(list(values)).mean(0)
+
+
 def _check_data(data: object) -> None:
-    """Raise a `UserError` unless it is a graph."""
+    """Raise a `UserError` if `data` is not a graph."""
     if not isinstance(data, Data):
         what = f"the name {data!r}" if isinstance(data, str) else f"a {type(data).__name__}"
-        raise UserError(f"runs are asked about a graph: give a Data, as gm.load makes one, not {what}")
+        raise UserError(f"this method needs a graph: give a Data, as returned by gm.load, not {what}")
 
 
 def _with_masks(data: Data) -> Data:
-    """Data to predict on need no masks and no labels: empty ones and a class for nobody stand in."""
+    """Add empty masks and labels to a graph that has none, since predictions do not need them."""
     if data.get("train_mask") is not None and data.get("y") is not None:
         return data
     data = copy.copy(data)
-    nobody = torch.zeros(int(data.num_nodes or 0), dtype=torch.bool)
-    data.train_mask = data.val_mask = data.test_mask = nobody
+    no_node = torch.zeros(int(data.num_nodes or 0), dtype=torch.bool)
+    data.train_mask = data.val_mask = data.test_mask = no_node
     if data.get("y") is None:
-        data.y = torch.full(nobody.shape, -1)
+        data.y = torch.full(no_node.shape, -1)
     return data

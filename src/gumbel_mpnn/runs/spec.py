@@ -1,4 +1,4 @@
-"""What is wanted: a model on a data set, every setting with its origin, which splits and which seeds."""
+"""Descriptions of runs: a model on a data set, all settings with their origins, splits and seeds."""
 
 from __future__ import annotations
 
@@ -30,33 +30,33 @@ from gumbel_mpnn.training import data_hash
 Tables = Mapping[str, Mapping[str, Any]]
 
 OF_CANDIDATES = ("rewiring.candidates", "rewiring.per_node", "rewiring.pairs", "rewiring.similarity")
-"""How settings begin with which a user says which candidates there should be."""
+"""Prefixes of the settings that choose candidates."""
 
 
 @dataclass(frozen=True)
 class RunSpec:
-    """What is wanted of `fit`, read and checked once.
+    """Description of the runs that `fit` trains, with settings that are read and checked.
 
-    Make one with `RunSpec.of`, whose arguments are those of `fit`.
+    Create it with `RunSpec.of`, which takes the arguments of `fit`.
     """
 
     dataset: str | Data
-    """Name of a data set, or a graph of the user's."""
+    """Name of a data set, or a graph of the user."""
     settings: Settings
-    """All settings, complete."""
+    """All settings, including defaults."""
     origins: Mapping[str, str]
-    """Where each setting comes from, by `table.name`: `default`, `preset …`, a file, or `given`."""
+    """Origin of each setting by `table.name`: `default`, `preset …`, a file, or `given`."""
     splits: tuple[int, ...] | None
-    """None for all."""
+    """Splits to train on; None for all."""
     seeds: tuple[int, ...]
     preset: Preset | None = None
-    """The preset that was found, if a family of presets was asked for."""
+    """Preset of the family that was asked for, if there is one."""
     transform: Transform | None = None
     root: str | Path | None = None
     given: Tables = field(default_factory=dict)
-    """What was laid over the preset."""
+    """Settings of the user, which override the preset."""
     asked_preset: str | Path | None = None
-    """The preset as it was asked for: a family, a file, or None."""
+    """Argument `preset`: a family of presets, a file, or None."""
 
     @classmethod
     def of(
@@ -72,9 +72,9 @@ class RunSpec:
         transform: Transform | None = None,
         root: str | Path | None = None,
     ) -> RunSpec:
-        """The runs that `fit` with these arguments makes.
+        """Describe the runs of `fit` with the same arguments.
 
-        `dataset` may also be a function that reads the graph; it is called with whether edges go both ways.
+        `dataset` may also be a function that reads the graph; its argument is whether edges are undirected.
         """
         load_plugins()
         given = _with_constant_temperature(merge(settings, parse_overrides(overrides)))
@@ -104,7 +104,7 @@ class RunSpec:
         )
 
     def laid_over(self, tables: Tables) -> RunSpec:
-        """The same runs with `tables` of settings laid over those of this spec."""
+        """Copy this spec with settings overridden by `tables`."""
         return RunSpec.of(
             self.dataset,
             self.settings.model,
@@ -117,17 +117,17 @@ class RunSpec:
         )
 
     def read(self, reader: DataReader | None = None) -> Workload:
-        """The spec on its data: what is trained on, its hash, and every replica."""
+        """Read the data; returns it with its hash, the settings and all replicas."""
         reader = reader or DataReader()
         read, digest = reader.read(self.dataset, self.settings.data, self.root, self.transform)
         data, settings = self._settle_candidates(read)
         return Workload(settings, data, digest if data is read else data_hash(data), self._replicas(data))
 
     def _settle_candidates(self, data: Data) -> tuple[Data, Settings]:
-        """Data and settings that say the same about candidates.
+        """Make data and settings agree about candidates.
 
-        Candidates that the data bring replace those of a preset or of the default. They are removed where the user has
-        asked for others, or for none.
+        Candidates of the data are used instead of those of a preset or of the default. They are removed if the user
+        asked for others or for none.
         """
         rewiring = self.settings.rewiring
         if rewiring is None or data.get("candidate_index") is None:
@@ -141,7 +141,7 @@ class RunSpec:
         return data if rewiring.candidates == DATA else without_candidates(data), self.settings
 
     def _replicas(self, data: Data) -> list[Replica]:
-        """Every seed of every split."""
+        """All combinations of splits and seeds."""
         num_splits = 1 if data.train_mask.dim() == 1 else int(data.train_mask.shape[1])
         splits = range(num_splits) if self.splits is None else self.splits
         for split in splits:
@@ -154,7 +154,7 @@ class RunSpec:
 
 @dataclass(frozen=True)
 class Workload:
-    """A spec with its data: enough to know which runs are wanted and where they lie."""
+    """Data, settings and replicas of a spec, from which the folders of its runs follow."""
 
     settings: Settings
     data: Data
@@ -163,14 +163,14 @@ class Workload:
 
 
 def find_preset(family: str, dataset: str, model: str, backbone: str | None = None) -> Preset | None:
-    """The preset of a model: its own, or that of the backbone it is put on if it has none.
+    """Find the preset of a model, or that of its backbone if it has none.
 
     Args:
         family: Name of a family of presets.
         dataset: Name of a data set.
         model: Name of a model.
-        backbone: The backbone that the model is put on, if not its default. A preset that is based on that of a
-            backbone is then based on this one's.
+        backbone: Backbone of the model, if it is not the default. Presets that are based on that of a backbone are then
+            based on this one.
     """
     asked = None if backbone is None else backbones.canonical(str(backbone))
     default = models[model].default_backbone
@@ -182,19 +182,19 @@ def find_preset(family: str, dataset: str, model: str, backbone: str | None = No
 
 
 def folder_name(name: object) -> str:
-    """The name of a user's graph as it may stand in a path."""
+    """Turn the name of a graph of the user into a valid folder name."""
     return re.sub(r"[^\w.-]+", "-", str(name or "")).strip(".-") or "own"
 
 
 def _dataset_name(dataset: object) -> str:
     if not isinstance(dataset, str | Data):
-        raise UserError(f"a data set is a name or a Data, not {dataset!r}")
+        raise UserError(f"dataset must be a name or a Data, not {dataset!r}")
     return get_spec(dataset).name if isinstance(dataset, str) else folder_name(dataset.get("name"))
 
 
 def _model_name(model: object) -> str:
     if not isinstance(model, str):
-        raise UserError(f"a model to fit is a name, as 'gcn', not {model!r}: {did_you_mean('', models)}")
+        raise UserError(f"model must be a name, such as 'gcn', not {model!r}: {did_you_mean('', models)}")
     return models.canonical(model)
 
 
@@ -206,7 +206,7 @@ def _with_constant_temperature(tables: Tables) -> Tables:
 
 
 def _with_checked_options(rewiring: RewiringSettings) -> RewiringSettings:
-    """The settings with the options of their components checked, those with a default value left out."""
+    """Check the options of all components, and remove those with their default value."""
     registries: dict[str, Any] = {"candidates": candidates, "scorer": scorers, "regularizer": regularizers}
     checked: dict[str, Any] = {}
     for component, registry in registries.items():
@@ -219,7 +219,7 @@ def _with_checked_options(rewiring: RewiringSettings) -> RewiringSettings:
 
 
 def _origins(settings: Settings, layers: Mapping[str, Tables]) -> dict[str, str]:
-    """Where each setting comes from, by `table.name`."""
+    """Origin of each setting by `table.name`."""
     names = {f"{table}.{name}" for table, values in settings.to_dict().items() if table != "dataset" for name in values}
     origins = dict.fromkeys(sorted(names - {"model.name"}), "default")
     for origin, tables in layers.items():

@@ -1,4 +1,4 @@
-"""Run folders: `<root>/<experiment>/<dataset>/<model>/<fingerprint>/<replica>/`, the record written last."""
+"""Folders of runs: `<root>/<experiment>/<dataset>/<model>/<fingerprint>/<replica>/`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DIVERGED = "diverged.json"
 
 
 class SettingFolder:
-    """All runs of one setting on one data set: a folder for each replica, checkpoints of groups under way.
+    """Folder of all runs of one setting on one data set: a subfolder per replica, and checkpoints of unfinished groups.
 
     With `models`, a run whose trained model was deleted does not count as finished.
     """
@@ -36,31 +36,34 @@ class SettingFolder:
 
     @classmethod
     def of(cls, root: Path, experiment: str, settings: Settings, data_hash: str, models: bool = False) -> SettingFolder:
-        """Where runs of `settings` lie under `root`."""
+        """Folder of the runs of `settings` under `root`."""
         return cls(root / experiment / settings.dataset / settings.model / settings.fingerprint(data_hash), models)
 
     def folder(self, replica: Replica) -> Path:
-        """The folder of one run."""
+        """Folder of one run."""
         return self.path / str(replica)
 
     def is_finished(self, replica: Replica) -> bool:
-        """Whether the run was recorded, and its parameters are still there where they are wanted."""
+        """Whether the run has a record and, with `models`, its trained model still exists."""
         return self.is_recorded(replica) and (not self.models or (self.folder(replica) / MODEL).exists())
 
     def is_recorded(self, replica: Replica) -> bool:
-        """Whether the run was finished once."""
+        """Whether the run has a record."""
         return (self.folder(replica) / RECORD).exists()
 
     def write(
         self, outcome: Outcome, record: Record, graph: PairGraph | None = None, node_ids: Sequence[str] | None = None
     ) -> None:
-        """Everything of one finished run; the record comes last and marks it finished.
+        """Write the files of a finished run; the record is written last and marks the run as finished.
 
-        The old record of a run that is done again, since its model was deleted, stands until then.
-        `graph` are the pairs that a rewiring model has learned about, `node_ids` the names of their nodes.
+        Args:
+            outcome: Result of the run.
+            record: Record of the run, which replaces an older one.
+            graph: Pairs that the probabilities of `outcome` belong to, for a model that rewires the graph.
+            node_ids: Names of the nodes.
         """
         folder = self.folder(outcome.replica)
-        for left_over in folder.glob(".*"):  # half-written by a process that was killed
+        for left_over in folder.glob(".*"):  # files that a killed process has not finished
             left_over.unlink(missing_ok=True)
         if outcome.probability is not None and graph is not None:
             write_atomically(folder / GRAPH, pack(graph, outcome.probability, node_ids))
@@ -70,7 +73,7 @@ class SettingFolder:
         write_atomically(folder / RECORD, json.dumps(record.to_dict(), indent=1).encode())
 
     def check_diverged(self, replicas: Iterable[Replica]) -> None:
-        """Raise the `DivergedError` of training that was tried before, if it was of any of these."""
+        """Raise a `DivergedError` if training of any of these replicas diverged before."""
         diverged = self._diverged()
         found = [str(replica) for replica in replicas if str(replica) in diverged]
         if found:
@@ -82,7 +85,7 @@ class SettingFolder:
             )
 
     def remember_diverged(self, runs: Iterable[str]) -> None:
-        """Keep the names of runs whose training diverged, with those that are kept; one process at a time may."""
+        """Add runs to those whose training diverged; the caller must hold the lock of the folder."""
         write_atomically(self.path / DIVERGED, json.dumps(sorted({*self._diverged(), *runs})).encode())
 
     def _diverged(self) -> set[str]:
@@ -92,42 +95,42 @@ class SettingFolder:
         except FileNotFoundError:
             return set()
         except (ValueError, TypeError) as error:
-            raise DataError(f"{path} is no list of runs that diverged ({error}): delete it") from error
+            raise DataError(f"{path} is not a list of diverged runs ({error}): delete it") from error
 
     def record(self, replica: Replica) -> Record:
-        """The record of a finished run."""
+        """Read the record of a finished run."""
         return read_record(self.folder(replica) / RECORD)
 
     def state(self, replica: Replica) -> dict[str, Tensor]:
-        """The parameters of a finished run, [1, ...]."""
+        """Read the parameters of a finished run, [1, ...]."""
         path = self.folder(replica) / MODEL
         if not self.path.exists():
             raise DataError(
-                f"the folder {self.path} of these runs is gone: without runs= fit keeps them in a temporary one, as"
-                " long as its result lives in the process that trained them; give runs= a folder to keep them"
+                f"the folder {self.path} of these runs does not exist any more: without runs=, fit uses a temporary"
+                " folder that is deleted with its result; give fit a folder with runs="
             )
         if not path.exists():
-            raise DataError(f"the trained model {path} is not there: fit with models=True does such runs again")
+            raise DataError(f"the trained model {path} does not exist: train the run again with fit(..., models=True)")
         return load_tensors(
-            path, "delete it, and fit with models=True, train --predictions or reproduce does the run again"
+            path, "delete it and train the run again with fit(..., models=True), train --predictions or reproduce"
         )[0]
 
     def learned(self, replicas: Iterable[Replica]) -> Learned | None:
-        """What finished runs learned of the pairs of their graph, on average; None where not all of them kept it."""
+        """Learned graph, averaged over finished runs; None if the file of one of them is missing."""
         files = [self.folder(replica) / GRAPH for replica in replicas]
         return read_learned(files) if all(file.exists() for file in files) else None
 
     def figures(self, name: str, records: Sequence[Record]) -> Path:
-        """Where what was made from the models of these very records is kept: done again, they are others."""
+        """File of results computed from the models of these records; runs that are trained again have another file."""
         content = json.dumps([record.to_dict() for record in records])
         return self.path / f"figures-{name}-{_digest(content)}.json"
 
     def checkpoint(self, group: Sequence[Replica]) -> Path:
-        """Where the state of a group under way is kept."""
+        """Checkpoint of an unfinished group."""
         return self.path / f"checkpoint-{_key(group)}.safetensors"
 
     def group_file(self, group: Sequence[Replica]) -> Path:
-        """The file that says which replicas a group has, there as long as it is not finished."""
+        """File with the replicas of a group, which exists until the group is finished."""
         return self.path / f"group-{_key(group)}.json"
 
 
@@ -140,7 +143,7 @@ def _digest(content: str) -> str:
 
 
 def record_of(outcome: Outcome, settings: Settings, data_hash: str, metric: str, device: torch.device) -> Record:
-    """The record of `outcome`."""
+    """Create the record of a run."""
     return Record(
         fingerprint=settings.fingerprint(data_hash),
         data_hash=data_hash,
@@ -158,7 +161,7 @@ def record_of(outcome: Outcome, settings: Settings, data_hash: str, metric: str,
 
 
 def describe_machine(device: torch.device) -> dict[str, str]:
-    """Device and versions that a figure was made with."""
+    """Device and versions that a run was trained with."""
     import torch_geometric
 
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine()

@@ -1,6 +1,6 @@
-"""Random search over settings, judged on validation alone.
+"""Random search for settings, by their validation metric.
 
-A search space is a settings file in which a value may be a list of choices, laid over a preset:
+A search space is a settings file in which a value may be a list of choices. It overrides a preset:
 
     [model]
     hidden_channels = [256, 512]
@@ -31,22 +31,22 @@ Tables = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Trial:
-    """One setting of a search: what was chosen, and the runs it led to."""
+    """One setting of a search and its runs."""
 
     chosen: dict[str, Any]
-    """The values of what the space leaves open, by `table.name`."""
+    """Chosen values by `table.name`."""
     settings: Tables
     run: Run | None
-    """None where training diverged."""
+    """None if training diverged."""
 
     @property
     def val(self) -> float:
-        """The mean validation value, by which trials are judged."""
+        """Mean validation metric, by which trials are compared."""
         return -math.inf if self.run is None else self.run.val.mean
 
 
 def choices(space: Tables) -> dict[str, list[Any]]:
-    """What a space leaves open: `table.name` → its choices, each once."""
+    """Settings of a search space that are lists: `table.name` → its choices without duplicates."""
     found = {
         f"{table}.{name}": list({repr(choice): choice for choice in value}.values())
         for table, values in merge(space).items()
@@ -55,12 +55,12 @@ def choices(space: Tables) -> dict[str, list[Any]]:
     }
     for key, values in found.items():
         if not values:
-            raise UserError(f"the list of choices of {key} is empty")
+            raise UserError(f"the list of choices of {key} is empty: add values to it")
     return found
 
 
 def draws(space: Tables, seed: int) -> Iterator[tuple[dict[str, Any], Tables]]:
-    """Settings of the space in random order, each once: what was chosen, and the complete tables."""
+    """Yield the settings of a space in random order without repetition: the chosen values and all tables."""
     space, open_ = merge(space), choices(space)
     total = math.prod(map(len, open_.values()))
     for number in random.Random(seed).sample(range(total), total) if total <= 10**6 else _endless(total, seed):
@@ -76,13 +76,13 @@ def draws(space: Tables, seed: int) -> Iterator[tuple[dict[str, Any], Tables]]:
 
 
 def search(spec: RunSpec, space: Tables, *, trials: int, place: Place, seed: int = 0) -> list[Trial]:
-    """`trials` settings of the space, the best mean validation value first; test figures decide nothing.
+    """Train `trials` settings of the space; returns them sorted by mean validation metric, best first.
 
     Args:
-        spec: The runs to make with each setting; what the space does not name is as in it.
+        spec: Runs of each setting; settings that are not in the space are taken from it.
         space: Tables of settings in which a value may be a list of choices.
-        trials: How many settings to try.
-        place: Where and how runs are made.
+        trials: Number of settings to try.
+        place: Where runs are saved and how they are trained.
         seed: Seed of the search.
     """
     drawn = [(chosen, tables, spec.laid_over(tables)) for chosen, tables in islice(draws(space, seed), trials)]

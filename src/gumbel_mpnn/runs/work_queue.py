@@ -1,9 +1,10 @@
-"""Who trains what: several processes share the replicas of one setting, and none is trained by two.
+"""Shares the replicas of one setting between processes, so that no replica is trained twice.
 
-Replicas are trained in groups, and in the last digit a figure may depend on its group. So groups are planned once and
-kept as files, `group-<key>.json`, beside the run folders, until all their records are there: whoever does a group, and
-however often it was killed, it is the same replicas in the same order. To work on a group is to hold the lock of its
-file, which ends with the process. Plans are looked at and changed by one process at a time, under `.lock`.
+Replicas are trained in groups, and the last digit of a result may depend on the group. So groups are planned once and
+stored as files `group-<key>.json` next to the folders of the runs, until all their records exist. Whichever process
+trains a group, and however often it is interrupted, the group has the same replicas in the same order. A process that
+trains a group holds the lock of its file, which is released when the process ends. Plans are read and changed by one
+process at a time, which holds `.lock`.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ from gumbel_mpnn.runs.store import SettingFolder
 
 
 class BusyError(UserError):
-    """What is missing is being trained by other processes, and nobody wanted to wait for them."""
+    """All missing runs are being trained by other processes, and `wait` is False."""
 
 
 def even_groups(replicas: Sequence[Replica], size: int) -> list[list[Replica]]:
-    """The replicas in order, in the fewest groups of at most `size`, as even as can be."""
+    """Split the replicas into the fewest groups of at most `size`, of about equal size."""
     count = -(-len(replicas) // size)
     bounds = [len(replicas) * k // count for k in range(count + 1)] if count else []
     return [list(replicas[low:high]) for low, high in pairwise(bounds)]
@@ -35,38 +36,38 @@ def even_groups(replicas: Sequence[Replica], size: int) -> list[list[Replica]]:
 
 @dataclass(frozen=True)
 class Plan:
-    """Groups of the missing replicas that are free, and files of the groups that others hold."""
+    """Free groups of missing replicas, and files of the groups that other processes hold."""
 
     free: list[list[Replica]]
     held: list[Path]
 
 
 class WorkQueue:
-    """The groups of one setting that are not finished."""
+    """Unfinished groups of one setting."""
 
     def __init__(self, folder: SettingFolder) -> None:
         self.folder = folder
         self.lock = folder.path / ".lock"
 
     def plan(self, wanted: Sequence[Replica], size: int) -> Plan:
-        """Put what is missing of `wanted` and in no group yet into groups of at most `size`.
+        """Assign missing replicas that are in no group to groups of at most `size`.
 
-        A `DivergedError`, here and below, if another process has found meanwhile that one of them diverges.
+        Raises a `DivergedError` if training of one of them diverged in another process, as do `next` and `wait`.
         """
         with self._alone():
             return self._plan(wanted, size)
 
     def all_held(self, wanted: Sequence[Replica]) -> bool:
-        """Whether others are training all that is missing of `wanted`."""
+        """Whether other processes are training all missing replicas of `wanted`."""
         with self._alone():
             taken = {replica for group in self._known() if self._is_held(group) for replica in group}
             missing = {replica for replica in wanted if not self.folder.is_finished(replica)}
             return bool(missing) and missing <= taken
 
     def next(self, wanted: Sequence[Replica], size: int) -> Claim | None:
-        """A group of the `wanted` replicas for this process to train; None when others hold all that is missing.
+        """Claim a group for this process to train; returns None if other processes hold all missing replicas.
 
-        Call `wait` then, and ask again, as long as something is missing.
+        In this case, call `wait` and try again while replicas are missing.
         """
         with self._alone():
             plan = self._plan(wanted, size)
@@ -75,11 +76,11 @@ class WorkQueue:
             lock = FileLock(self.folder.group_file(plan.free[0]))
             if lock.take(wait=False):
                 return Claim(self, plan.free[0], lock)
-            lock.release()  # another one that waited for it has it for a moment
+            lock.release()  # a process that waited for the group holds it for a moment
             return None
 
     def wait(self, wanted: Sequence[Replica], size: int) -> None:
-        """Until one of the groups that others hold is finished or given up."""
+        """Wait until a group that another process holds is finished or released."""
         with self._alone():
             locks = [FileLock(path) for path in self._plan(wanted, size).held[:1]]
         for lock in locks:
@@ -89,10 +90,10 @@ class WorkQueue:
                 lock.release()
 
     def tidy(self) -> None:
-        """Take away what is left of groups whose last record was written just before their process was killed."""
+        """Remove the files of finished groups whose process was killed before it removed them."""
         if not any(entry.name.startswith((".", "group-")) for entry in self.folder.path.iterdir()):
             return
-        with suppress(OSError), self._alone():  # a store that cannot be written to stays as it is
+        with suppress(OSError), self._alone():  # the folder may be read-only
             for group in self._known():
                 if all(map(self.folder.is_finished, group)) and not self._is_held(group):
                     self.forget(group)
@@ -128,7 +129,7 @@ class WorkQueue:
         return Plan(free, [self.folder.group_file(group) for group in concern])
 
     def _known(self) -> list[list[Replica]]:
-        """The groups that were planned, those with a checkpoint first; a file that is none is taken away."""
+        """Planned groups, those with a checkpoint first; invalid files are removed."""
         groups = []
         for path in self.folder.path.glob("group-*.json"):
             try:
@@ -150,7 +151,7 @@ class WorkQueue:
             lock.release()
 
     def forget(self, group: Sequence[Replica]) -> None:
-        """Take away what is kept of a group, and what a process that was killed left half-written of it."""
+        """Remove the files of a group, including those that a killed process has not finished."""
         path, checkpoint = self.folder.group_file(group), self.folder.checkpoint(group)
         for name in (path.name, checkpoint.name):
             for file in self.folder.path.glob(f".{name}.*"):
@@ -160,7 +161,7 @@ class WorkQueue:
 
 
 class Claim:
-    """A group that this process alone may train, until the `with` block ends."""
+    """A group that only this process may train, until the `with` block ends."""
 
     def __init__(self, queue: WorkQueue, group: list[Replica], lock: FileLock) -> None:
         self.group = group
@@ -173,12 +174,12 @@ class Claim:
         self._lock.release()
 
     def close(self) -> None:
-        """The group is no more: it is finished, or its replicas are to be grouped anew."""
+        """Remove the group, because it is finished or its replicas should be grouped again."""
         with self._queue._alone():
             self._queue.forget(self.group)
 
     def give_up(self, diverged: Iterable[str]) -> None:
-        """The group is no more, since some of it diverged: nobody is to train these again."""
+        """Remove the group because some of its runs diverged, and record these, so that they are not tried again."""
         with self._queue._alone():
             self._queue.folder.remember_diverged(diverged)
             self._queue.forget(self.group)

@@ -1,4 +1,4 @@
-"""Training: tasks, metrics, the loop, checkpoints."""
+"""Training: tasks, metrics, the training loop and checkpoints."""
 
 from gumbel_mpnn.nn import models
 from gumbel_mpnn.training.build import build_model, prepare

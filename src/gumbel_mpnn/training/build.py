@@ -1,4 +1,4 @@
-"""Models made and prepared by the names in their settings."""
+"""Creates models and prepares their graphs from settings."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from gumbel_mpnn.nn import TrainableModel, models
 from gumbel_mpnn.nn.model import Report
 from gumbel_mpnn.training.task import Task
 
-ROOMS = (baselines, rewiring)
-"""Importing these registers their models."""
+_REGISTERING = (baselines, rewiring)
+"""Subpackages that are imported to register their models."""
 
 
 def prepare(data: Data, settings: Settings, report: Report | None = None) -> Data:
-    """The data as the model of `settings` trains on them; `report` is called with the steps done and all steps."""
+    """Prepare the graph for the model of `settings`; `report` is called with the steps done and the total number."""
     return models[settings.model].prepare(data, settings, report)
 
 
 def build_model(settings: Settings, task: Task, replicas: Sequence[Replica]) -> TrainableModel:
-    """The model of `settings` with the replicas' own initial parameters."""
+    """Create the model of `settings`, with the initial parameters of each replica."""
     if settings.rewiring is not None and task.train_y is not None:
-        raise DataError("a model that rewires trains on classes: leave out data.train_y")
+        raise DataError("models that rewire the graph cannot be trained on data.train_y: remove it")
     extra: dict[str, Any] = {} if settings.rewiring is None else {"rewiring": settings.rewiring}
     make: Any = models[settings.model]
     model: TrainableModel = make(

@@ -1,4 +1,4 @@
-"""The state of a training group on disk: one safetensors file, whole or not there."""
+"""Checkpoints: safetensors files that are written atomically."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gumbel_mpnn._util.files import write_atomically
 
 
 def save_tensors(path: Path, tensors: Mapping[str, Tensor], note: Mapping[str, Any] | None = None) -> None:
-    """Tensors and a JSON note in one safetensors file."""
+    """Write tensors and a JSON note to a safetensors file."""
     from safetensors.torch import save
 
     metadata = {"note": json.dumps(note)} if note is not None else None
@@ -25,7 +25,7 @@ def save_tensors(path: Path, tensors: Mapping[str, Tensor], note: Mapping[str, A
 def load_tensors(
     path: Path, remedy: str = "delete it to train this run again"
 ) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Tensors and note as `save_tensors` wrote them; `remedy` ends the message where they cannot be read."""
+    """Read a file of `save_tensors`; `remedy` is the end of the error message if this fails."""
     from safetensors import SafetensorError, safe_open
 
     try:

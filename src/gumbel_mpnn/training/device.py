@@ -1,4 +1,4 @@
-"""Devices: which one to train on, and how much memory is free there."""
+"""Device to train on, and its free memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PROC, CGROUPS = Path("/proc"), Path("/sys/fs/cgroup")
 
 
 def pick_device(name: str) -> torch.device:
-    """The device called `name`; `auto` is a GPU if there is one."""
+    """Device called `name`; `auto` is a GPU if there is one, otherwise the CPU."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -29,7 +29,7 @@ def pick_device(name: str) -> torch.device:
 
 
 def available_bytes(device: torch.device) -> int:
-    """Free memory of the device."""
+    """Free memory of the device in bytes."""
     if device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(device)
         return int(free) + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
@@ -44,10 +44,10 @@ def _left_on_the_machine() -> int:
 
 
 def _left_in_cgroups() -> Iterator[int]:
-    """What each limit on this process leaves; of what is in use, pages of files that can be dropped do not count."""
+    """Free memory within each limit on this process; cached files that can be dropped count as free."""
     for folder, limit, usage, droppable in _cgroups():
         try:
-            most = int((folder / limit).read_text())  # "max" is no number, and no limit
+            most = int((folder / limit).read_text())  # "max" means no limit
             used = int((folder / usage).read_text())
             files = _numbers((folder / "memory.stat").read_text()).get(droppable, 0)
         except (OSError, ValueError):
@@ -56,7 +56,7 @@ def _left_in_cgroups() -> Iterator[int]:
 
 
 def _cgroups() -> Iterator[tuple[Path, str, str, str]]:
-    """The folders of this process's cgroups and of those around them, with the names of their files."""
+    """Folders of the cgroups of this process and of their parents, with the names of their files."""
     try:
         lines = (PROC / "self" / "cgroup").read_text().splitlines()
     except OSError:  # not Linux
@@ -75,5 +75,5 @@ def _cgroups() -> Iterator[tuple[Path, str, str, str]]:
 
 
 def _numbers(text: str) -> dict[str, int]:
-    """The first two words of each line: a name and its number."""
+    """Numbers by name, from the first two words of each line."""
     return {name: int(number) for name, number, *_ in map(str.split, text.splitlines())}

@@ -1,4 +1,4 @@
-"""The one training loop: full batch, Adam, many replicas at once, best epoch by validation."""
+"""The training loop: full batch, Adam, many replicas at once, best epoch chosen on validation."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from gumbel_mpnn.training.trainer import Outcome, Trainer
 
 REPORT_SECONDS = 0.2
 CHECKPOINT_SECONDS = 30.0
-"""No checkpoint is written more often, nor of training that is over before: those of many replicas are large."""
+"""Least time between two checkpoints and before the first one, since checkpoints of many replicas are large."""
 CHECKPOINT_SHARE = 0.02
-"""Writing checkpoints may take this share of the time."""
+"""Largest share of the time that is spent on writing checkpoints."""
 
 
 class Watcher(Protocol):
-    """Told now and then how far a group of replicas is."""
+    """Called from time to time while a group of replicas is trained."""
 
     def __call__(self, epoch: int, best: float) -> None:
-        """`epoch` epochs are done, `best` is the mean of the replicas' best validation values."""
+        """Report the number of epochs done and the mean of the replicas' best validation values."""
 
 
 def train(
@@ -34,7 +34,7 @@ def train(
     checkpoint: Path | None = None,
     watch: Watcher | None = None,
 ) -> list[Outcome]:
-    """Train all `replicas` of a setting together, going on from `checkpoint` where that file is there."""
+    """Train all `replicas` of a setting together, continuing from `checkpoint` if the file exists."""
     with matmul_precision(settings):
         trainer = Trainer(task, settings, replicas)
         clock = _Clock(trainer.load(checkpoint) if checkpoint is not None and checkpoint.exists() else 0.0)
@@ -48,13 +48,13 @@ def train(
                 trainer.save(checkpoint, clock.seconds())
                 clock.checkpoint_written()
         if checkpoint is not None and checkpoint.exists():
-            # Long training is not lost if the program dies before the caller has kept its outcome.
+            # Long training is not lost if the program is killed before the caller has stored the outcome.
             trainer.save(checkpoint, clock.seconds())
         return trainer.outcomes(clock.seconds())
 
 
 class _Clock:
-    """When to report and when to write a checkpoint."""
+    """Decides when to report and when to write a checkpoint."""
 
     def __init__(self, spent: float) -> None:
         self.reported = self.written = time.monotonic()

@@ -1,4 +1,4 @@
-"""How many replicas to train at once."""
+"""Number of replicas that are trained at once."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from gumbel_mpnn.training.build import build_model
 from gumbel_mpnn.training.task import Task
 
 COPIES_OF_PARAMETERS = 6
-"""Parameters, gradients, two moments of Adam, the best state, one in passing."""
+"""Parameters, gradients, two moments of Adam, the best state and a temporary copy."""
 SHARE_OF_FREE = 0.8
 LARGE_ARRAY = 32 * 2**20
-"""Bytes from which glibc maps every array anew and unmaps it when it is freed, which takes as long as the step."""
+"""Size in bytes from which glibc maps and unmaps every array, which takes as long as the step itself."""
 
 
 def plan_groups(settings: Settings, task: Task, budget: int) -> tuple[int, int]:
-    """How many replicas to train at once within `budget` bytes, at least one, and how many bytes each takes."""
+    """Number of replicas to train at once within `budget` bytes, at least one, and bytes per replica."""
     model = build_model(settings, task, [Replica(0, 0)])
     each = bytes_per_replica(model, settings, task)
     size = group_size(each, budget)
@@ -25,9 +25,9 @@ def plan_groups(settings: Settings, task: Task, budget: int) -> tuple[int, int]:
 
 
 def bytes_per_replica(model: TrainableModel, settings: Settings, task: Task) -> int:
-    """An estimate from above of what one more replica costs; the shared graph and features are not counted.
+    """Upper estimate of the memory of one replica, without the graph and features that all replicas share.
 
-    `model` is a model of one replica.
+    `model` has one replica.
     """
     graph = task.graph
     inputs = task.features.values if isinstance(task.features, SparseFeatures) else task.features
@@ -37,6 +37,7 @@ def bytes_per_replica(model: TrainableModel, settings: Settings, task: Task) -> 
         pairs=graph.num_pairs,
         given_pairs=int(graph.is_original.sum()),
         inputs=inputs.numel(),
+        on_gpu=task.y.device.type == "cuda",
         in_16_bits=settings.train.bfloat16,
     )
     parameters = sum(parameter.numel() for parameter in model.parameters())
@@ -44,13 +45,13 @@ def bytes_per_replica(model: TrainableModel, settings: Settings, task: Task) -> 
 
 
 def group_size(each: int, budget: int) -> int:
-    """How many replicas of `each` bytes to train at once within `budget`; at least one."""
+    """Number of replicas of `each` bytes that fit into `budget` bytes, at least one."""
     return max(1, int(SHARE_OF_FREE * budget) // max(each, 1))
 
 
 def group_size_of_a_cpu(width: int, nodes: int) -> int:
-    """How many replicas have hidden layers that together are no large array; at least one.
+    """Number of replicas whose hidden layer is smaller than `LARGE_ARRAY`, at least one.
 
-    On a CPU more at once are slower: benchmarks/replicas_cpu.py.
+    On a CPU, larger groups are slower: see benchmarks/replicas_cpu.py.
     """
     return max(1, LARGE_ARRAY // (4 * nodes * width))

@@ -1,4 +1,4 @@
-"""A piece of device work of fixed shapes, captured once and replayed without the cost of launching its kernels."""
+"""CUDA graphs: device work of fixed shapes is captured once and replayed without launching each kernel."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from functools import cache
 import torch
 
 WARM_UP = 3
-"""Calls that run plainly before the capture: kernels are compiled, workspaces allocated, moments of Adam made."""
+"""Ordinary calls before the capture, which compile kernels and allocate workspaces and the moments of Adam."""
 
 
 class Replay:
-    """Call `body`; on a GPU, from the fourth time on, as a CUDA graph.
+    """Calls `body`; on a GPU, from the fourth call on, as a CUDA graph.
 
-    `body` takes and gives nothing: it works in place on tensors that stay where they are.
+    `body` has no arguments and returns nothing: it changes tensors in place.
     """
 
     def __init__(self, body: Callable[[], None], device: torch.device) -> None:
@@ -26,7 +26,7 @@ class Replay:
         self.calls = 0
 
     def __call__(self) -> None:
-        """Do the work once."""
+        """Run the body once."""
         if self.stream is None:
             self.body()
             return
@@ -46,13 +46,13 @@ class Replay:
 
 @cache
 def _stream(device: torch.device) -> torch.cuda.Stream:
-    """One for all: torch keeps a workspace of cuBLAS for every stream that was ever used."""
+    """One stream per device, since torch allocates a cuBLAS workspace for every stream and never frees it."""
     return torch.cuda.Stream(device)
 
 
 @contextmanager
 def _no_garbage_collection() -> Iterator[None]:
-    """Collect now and not within: freeing an old graph or event while another is captured breaks the capture."""
+    """Collect garbage now and not in the block: freeing an old CUDA graph or event during a capture breaks it."""
     gc.collect()
     enabled = gc.isenabled()
     gc.disable()

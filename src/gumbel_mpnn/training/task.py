@@ -1,4 +1,4 @@
-"""What a group of replicas trains on: one graph, one set of labels, a split for each replica."""
+"""Tasks: the tensors that a group of replicas trains on."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gumbel_mpnn.training.metrics import metrics
 
 @dataclass(frozen=True)
 class Task:
-    """Tensors of one training problem, on one device; masks are [S, N]."""
+    """Graph, labels and masks [S, N] of one training problem, on one device."""
 
     features: Tensor | SparseFeatures
     graph: PairGraph
@@ -31,20 +31,20 @@ class Task:
     metric: str
     num_features: int
     labels_per_class: tuple[int, ...]
-    """How many outputs of a model stand for each class, one class after the other: one, unless there is `train_y`."""
+    """Number of model outputs per class, which are consecutive; 1 for every class without `train_y`."""
     train_y: Tensor | None = None
-    """Finer labels to train on, [S, N]; only predictions are judged by the classes `y`."""
+    """Finer labels to train on, [S, N]; metrics still use the classes `y`."""
 
     @classmethod
     def of(
         cls, data: Data, settings: DataSettings, device: torch.device | str = "cpu", *, candidates: bool = True
     ) -> Task:
-        """The task that `data` poses, read with `settings`, with its candidates among the pairs or without."""
+        """Create a task from a graph, with or without its candidates."""
         for name, what in (("x", "features"), ("y", "labels"), ("edge_index", "edges")):
             if data.get(name) is None:
                 raise DataError(f"this graph has no {what}: give it data.{name}")
         metric = data.get("metric") or "accuracy"
-        if not isinstance(metric, str):  # a Batch has those of all its graphs
+        if not isinstance(metric, str):  # a Batch has a list of the metrics of its graphs
             raise DataError(f"data.metric must be the name of one metric, as 'accuracy', not {metric!r}")
         if metric not in metrics:
             raise unknown_name("metric", metric, metrics)
@@ -68,32 +68,32 @@ class Task:
 
     @property
     def num_splits(self) -> int:
-        """S."""
+        """Number of splits S."""
         return self.train_mask.shape[0]
 
     @property
     def num_classes(self) -> int:
-        """C."""
+        """Number of classes C."""
         return len(self.labels_per_class)
 
     @property
     def num_outputs(self) -> int:
-        """What a model has to tell apart: the classes, or the finer labels it trains on."""
+        """Number of model outputs: classes, or finer labels to train on."""
         return sum(self.labels_per_class)
 
     def class_scores(self, logits: Tensor) -> Tensor:
-        """Logits of the classes [..., C] from a model's; a class is as likely as its finer labels together."""
+        """Logits of the classes, [..., C], from the outputs of a model; finer labels of a class are added up."""
         if all(size == 1 for size in self.labels_per_class):
             return logits
         parts = logits.split(self.labels_per_class, dim=-1)
         return torch.stack([part.logsumexp(-1) for part in parts], dim=-1)
 
     def targets(self, replicas: Sequence[Replica]) -> Tensor:
-        """What the replicas train on: the classes [N], or finer labels for each of them [R, N]."""
+        """Labels to train on: classes [N], or finer labels of each replica [R, N]."""
         return self.y if self.train_y is None else self.train_y[self._splits(replicas)]
 
     def masks(self, replicas: Sequence[Replica]) -> tuple[Tensor, Tensor, Tensor]:
-        """Train, validation and test mask of each replica, [R, N]."""
+        """Training, validation and test mask of each replica, [R, N]."""
         split = self._splits(replicas)
         return self.train_mask[split], self.val_mask[split], self.test_mask[split]
 
@@ -102,9 +102,9 @@ class Task:
 
 
 def data_hash(data: Data) -> str:
-    """16 hex digits of everything in `data` that training can see, labels and masks included.
+    """Hash of all that training depends on, including labels and masks; 16 hex digits.
 
-    A single split is the same as [N] and as [N, 1].
+    Masks of a single split have the same hash as [N] and as [N, 1].
     """
     digest = hashlib.sha256()
     names = (
@@ -130,28 +130,28 @@ def data_hash(data: Data) -> str:
 
 
 def labels_per_class(data: Data) -> tuple[int, ...]:
-    """How many labels stand for each class: one, unless `data.class_of` [Q] names the class of each of `train_y`."""
+    """Number of labels per class: 1, unless `data.class_of` [Q] maps the finer labels of `train_y` to classes."""
     num_classes = int(data.y.max()) + 1 if data.y.numel() else 0
     class_of: Tensor | None = data.get("class_of")
     if data.get("train_y") is None or class_of is None:
         return (1,) * num_classes
     if class_of.dim() != 1 or (class_of < 0).any() or (class_of.diff() < 0).any():
-        raise DataError("class_of must name the class of every label in train_y, in ascending order")
+        raise DataError("data.class_of must have the class of every label of train_y, in ascending order")
     return tuple(class_of.bincount(minlength=num_classes).tolist())
 
 
 def _train_y(data: Data, train_mask: Tensor) -> Tensor:
-    """The finer labels of each split, [S, N]: they must be of the class that `y` says."""
+    """Check the finer labels of each split, and return them as [S, N]."""
     class_of: Tensor | None = data.get("class_of")
     train_y: Tensor = data.train_y
     if class_of is None:
-        raise DataError("train_y needs class_of, the class of each of its labels")
+        raise DataError("data.train_y needs data.class_of: set it to the class of each label of train_y")
     labels = (train_y[:, None] if train_y.dim() == 1 else train_y).T.expand(train_mask.shape).contiguous()
     trained = labels[train_mask]
     if trained.numel() and (trained.min() < 0 or trained.max() >= len(class_of)):
-        raise DataError(f"train_y must lie between 0 and {len(class_of) - 1} on training nodes")
+        raise DataError(f"data.train_y must lie between 0 and {len(class_of) - 1} on training nodes")
     if (class_of[trained] != data.y.expand(train_mask.shape)[train_mask]).any():
-        raise DataError("class_of[train_y] must be y on training nodes")
+        raise DataError("data.class_of[data.train_y] must be equal to data.y on training nodes")
     return labels
 
 

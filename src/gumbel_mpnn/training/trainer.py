@@ -1,4 +1,4 @@
-"""A group of replicas in training: one step, one evaluation, the best states, saving and going on."""
+"""Trains a group of replicas: steps, evaluations, best states and checkpoints."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from gumbel_mpnn.training.replay import Replay
 from gumbel_mpnn.training.task import Task
 
 STOP_CHECK_EVERY = 20
-"""Evaluations between two looks at which replicas have stopped: on a GPU each look waits for the device."""
+"""Evaluations between two checks for stopped replicas; on a GPU, each check waits for the device."""
 LEAVE_OUT_BELOW = 0.67
-"""When no more than this share of the replicas in training still runs, the others are left out: not with each one that
-stops, since on a GPU the step has to be captured anew."""
+"""Stopped replicas are left out when at most this share still runs, not one by one, since on a GPU the step has to be
+captured again."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one replica ended with; `test` was computed once, for the epoch chosen on validation."""
+    """Result of one replica; `test` is computed once, for the epoch chosen on validation."""
 
     replica: Replica
     val: float
@@ -41,15 +41,15 @@ class Outcome:
     history: list[dict[str, float]]
     state: dict[str, Tensor]
     probability: Tensor | None = None
-    """How likely every pair of the graph is to be an edge, [P], for a model that rewires."""
+    """Probability of every pair to be an edge, [P], for a model that rewires the graph."""
 
 
 class Trainer:
-    """Model, optimizer and progress of a group of replicas; those that have stopped are left out by and by."""
+    """Model, optimizer and best states of a group of replicas; stopped replicas are left out over time."""
 
     def __init__(self, task: Task, settings: Settings, replicas: Sequence[Replica]) -> None:
         if task.metric == "roc_auc" and task.num_classes != 2:
-            raise DataError(f"the metric roc_auc is for two classes, but there are {task.num_classes}")
+            raise DataError(f"the metric roc_auc is for two classes, but there are {task.num_classes}: use accuracy")
         self.task, self.settings, self.replicas = task, settings, list(replicas)
         self.device = task.y.device
         self.metric = metrics[task.metric]
@@ -57,12 +57,12 @@ class Trainer:
         self.epochs_done = torch.zeros((), dtype=torch.int64, device=self.device)
         self._set_up(range(len(replicas)))
         evaluations = -(-settings.train.epochs // settings.train.eval_every)
-        self.progress = BestStates.of(self.model.state_dict(), len(replicas), evaluations, self.device)
-        self.current = self.progress
-        """The progress of those in training: the same, until some are left out."""
+        self.best = BestStates.of(self.model.state_dict(), len(replicas), evaluations, self.device)
+        self.current = self.best
+        """Best states of the replicas in training; the same object as `best` until some are left out."""
 
     def _set_up(self, places: Sequence[int]) -> None:
-        """Make what trains the replicas at these places, as they are before the first step."""
+        """Create model, optimizer and tensors for the replicas at `places`, as before the first step."""
         self.places = list(places)
         replicas = [self.replicas[place] for place in places]
         on_gpu = self.device.type == "cuda"
@@ -81,12 +81,12 @@ class Trainer:
         self._replay_evaluate = Replay(self._evaluate, self.device)
 
     def step(self) -> None:
-        """One epoch: one full-batch step of every replica in training."""
+        """Train for one epoch: one full-batch step of every replica."""
         self._replay_step()
         self.epoch += 1
 
     def evaluate(self) -> None:
-        """Look at validation; keep the state of every replica that is better than ever, and stop the tired ones."""
+        """Evaluate on validation; store the states of replicas that improved and stop those out of patience."""
         self._replay_evaluate()
         self.current.history[:, self.evaluations].copy_(self.latest)
         self.evaluations += 1
@@ -115,46 +115,48 @@ class Trainer:
         self.current.update(val, loss, self.model.state_dict(), self.epochs_done, self.settings.train.patience)
 
     def _leave_out_stopped(self) -> None:
-        """Go on with those that still run alone, where that is worth making everything anew for them."""
+        """Leave out stopped replicas, if there are enough of them to be worth setting up the others again."""
         running = self.current.running.nonzero().flatten().tolist()
         self.stopped = not running
         if self.stopped or len(running) > LEAVE_OUT_BELOW * len(self.places):
             return
         state = {name: value[running] if value.dim() else value for name, value in self._state().items()}
-        self._gather_progress()
+        self._gather()
         self._set_up([self.places[row] for row in running])
         self._load_state(state)
-        self.current = self.progress.rows(self.places)
+        self.current = self.best.rows(self.places)
 
-    def _gather_progress(self) -> None:
-        if self.current is not self.progress:
-            self.progress.put(self.places, self.current)
+    def _gather(self) -> None:
+        """Write the best states of the replicas in training back to those of all replicas."""
+        if self.current is not self.best:
+            self.best.put(self.places, self.current)
 
     def mean_best(self) -> float:
-        """Mean over the replicas of the best validation value so far."""
-        best = self.progress.best_val.clone()
+        """Mean over all replicas of their best validation values."""
+        best = self.best.best_val.clone()
         best[self.places] = self.current.best_val
         return float(best.mean())
 
     @torch.no_grad()
     def outcomes(self, seconds: float) -> list[Outcome]:
-        """The replicas at their best epochs; the only place where test labels are looked at."""
-        self._gather_progress()
-        finite = torch.isfinite(self.progress.best_val).tolist()
+        """Results of all replicas at their best epochs; test labels are used nowhere else."""
+        self._gather()
+        finite = torch.isfinite(self.best.best_val).tolist()
         if not all(finite):
             raise DivergedError(
                 "training diverged (no finite validation value): try a smaller train.lr",
                 runs=[str(replica) for replica, good in zip(self.replicas, finite, strict=True) if not good],
             )
         count = len(self.replicas)
-        # The memory of those left out may be in use by others: no more at once than are in training, or than a quarter.
+        # Other processes may use the memory of replicas left out, so at most as many are evaluated at once as are in
+        # training, or a quarter of all.
         size = max(len(self.places), -(-count // 4))
         share = seconds / count
         return [outcome for first in range(0, count, size) for outcome in self._outcomes(first, first + size, share)]
 
     def _outcomes(self, first: int, end: int, seconds: float) -> list[Outcome]:
         replicas = self.replicas[first:end]
-        best = self.progress.rows(list(range(first, first + len(replicas))))
+        best = self.best.rows(list(range(first, first + len(replicas))))
         model = build_model(self.settings, self.task, replicas)
         model.load_state_dict(best.best_state)
         model.eval()
@@ -186,23 +188,23 @@ class Trainer:
         ]
 
     def save(self, path: Path, seconds: float) -> None:
-        """Everything that `load` needs to go on as if nothing had happened, and the time spent so far."""
-        self._gather_progress()
-        progress = self.progress.tensors()
-        progress["history"] = self.progress.history[:, : self.evaluations]
+        """Write a checkpoint from which `load` continues with identical results, and the time spent so far."""
+        self._gather()
+        best = self.best.tensors()
+        best["history"] = self.best.history[:, : self.evaluations]
         note = {
             "epoch": self.epoch,
             "seconds": seconds,
             "replicas": [str(replica) for replica in self.replicas],
             "places": self.places,
         }
-        save_tensors(path, self._state() | progress, note)
+        save_tensors(path, self._state() | best, note)
 
     def load(self, path: Path) -> float:
-        """Go on from a file that `save` wrote; returns the seconds spent until then."""
+        """Continue from a checkpoint; returns the seconds spent until then."""
         tensors, note = load_tensors(path)
         other = DataError(
-            f"the checkpoint {path} is of other runs or an older version: delete it to train these from the start"
+            f"the checkpoint {path} is of other runs or an older version: delete it to start training again"
         )
         expected = [str(replica) for replica in self.replicas]
         if note.get("replicas") != expected or "places" not in note or "rng/calls" not in tensors:
@@ -213,17 +215,17 @@ class Trainer:
             raise other
         self._load_state(tensors)
         self.evaluations = tensors["history"].shape[1]
-        progress = self.progress.tensors()
-        progress["history"] = progress["history"][:, : self.evaluations]
-        for name, value in progress.items():
+        best = self.best.tensors()
+        best["history"] = best["history"][:, : self.evaluations]
+        for name, value in best.items():
             value.copy_(tensors[name])
-        self.current = self.progress if len(self.places) == len(self.replicas) else self.progress.rows(self.places)
+        self.current = self.best if len(self.places) == len(self.replicas) else self.best.rows(self.places)
         self.epoch, self.stopped = note["epoch"], not self.current.running.any()
         self.epochs_done.fill_(self.epoch)
         return float(note["seconds"])
 
     def _state(self) -> dict[str, Tensor]:
-        """What training goes on from: tensors with a row for each replica in training, or of none."""
+        """State to continue from: tensors with one row per replica in training, and scalars."""
         tensors = {f"model/{name}": value for name, value in self.model.state_dict().items()}
         for index, state in self.optimizer.state_dict()["state"].items():
             tensors |= {f"adam/{index}/{name}": value for name, value in state.items()}

@@ -127,7 +127,7 @@ def test_wrong_usage(refused, arguments, message):
         ("--splits 0-2", "there is no split 2: this data set has splits 0 to 1"),
         ("--preset tund", "there is no family of presets called 'tund': did you mean 'tuned'?"),
         ("--preset mine.toml", "there is no settings file mine.toml"),
-        ("--experiment ../out", "an experiment is the name of one folder, which '../out' is not"),
+        ("--experiment ../out", "experiment must be the name of a single folder, but is '../out'"),
         ("--device gpu", "there is no device 'gpu': use 'auto', 'cpu' or 'cuda'"),
     ],
 )
@@ -151,7 +151,7 @@ def test_labels_that_are_ids(refused, csv):
 def test_labels_that_are_all_the_same(refused, own, csv):
     text = (own / "nodes.csv").read_text()
     (own / "nodes.csv").write_text(text.replace("dog", "cat"))
-    refused("train", *csv, message="all labelled nodes are of one class, so there is nothing to tell apart")
+    refused("train", *csv, message="all labelled nodes are of one class: classification needs two or more")
 
 
 def test_a_missing_label_attribute(refused, own):

@@ -156,7 +156,7 @@ def test_a_folder_without_a_learned_graph(command, csv, here):
     result = command("rewire", folder, "--out", "graph.csv")
     assert result.exit_code == 2
     assert result.stderr.startswith("error: there is no learned graph under ")
-    assert "Run.rewire and measure --run make it again" in result.stderr
+    assert "use Run.rewire or measure --run" in result.stderr
     assert not (here / "graph.csv").exists()
 
 
@@ -168,7 +168,7 @@ def test_runs_of_different_settings_are_not_averaged(command, run, csv, here, fo
         result = command(*verb, folder)
         assert (result.exit_code, result.stdout) == (2, "")
         (line,) = result.stderr.splitlines()
-        assert line.startswith(f"error: the learned graphs under {folder} lie in the folders of 2 settings, and only ")
+        assert line.startswith(f"error: the learned graphs under {folder} are of 2 settings, and only ")
     assert not (here / "graph.npz").exists()
 
 
@@ -180,7 +180,7 @@ def test_runs_of_models_that_learn_no_graph_may_lie_beside(command, run, csv):
 
 def test_the_same_setting_in_two_experiments_is_not_counted_twice(command, run, csv):
     command("train", *csv, *REWIRED, "--splits", "0", "--experiment", "other")
-    assert "lie in the folders of 2 settings" in command("rewire", "runs", "--out", "graph.csv").stderr
+    assert "are of 2 settings" in command("rewire", "runs", "--out", "graph.csv").stderr
 
 
 @pytest.mark.parametrize("number", [1, 2])

@@ -249,7 +249,7 @@ class TestExport:
         (here / "out/meta.yaml").touch()
         result = command("runs", "export", "out", "--to", "mlflow")
         assert result.exit_code == 2
-        assert "out is there already" in result.stderr
+        assert "out exists already" in result.stderr
 
 
 def test_reindex_sees_what_was_changed_by_hand(command, trained, here):

@@ -127,7 +127,7 @@ def test_a_saved_graph_has_no_directions_if_it_had_none(command, own, here, suff
 def test_a_file_with_directions_that_is_taken_both_ways_is_told_of(command, own, here, suffix):
     data = from_npz(own / "graph.npz", undirected=False)
     save_graph(data, here / f"saved{suffix}")
-    told = "edges have a direction (undirected is false), but they are taken both ways"
+    told = "this graph is directed (undirected is false), but is treated as undirected"
     call = ("train", "--graph", f"saved{suffix}", *QUICK, "--splits", "0")
     assert told in command(*call).stderr
     assert told not in command(*call, "--set", "data.undirected=false").stderr

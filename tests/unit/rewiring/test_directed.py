@@ -62,7 +62,7 @@ def test_fit_keeps_the_direction_of_what_it_adds():
 
 def test_a_directed_graph_that_is_taken_both_ways_is_told_of_and_no_longer_directed():
     arcs = changed(small_data(), undirected=False)
-    with pytest.warns(DataWarning, match=r"edges have a direction .* are taken both ways"):
+    with pytest.warns(DataWarning, match="this graph is directed .* but is treated as undirected"):
         run = quick(arcs, model="gumbel-mpnn")
     assert run.rewire().undirected is True
     model = gm.GumbelMPNN(6, out_channels=3, hidden_channels=8)

@@ -238,7 +238,7 @@ def test_wrong_options_are_answered_with_a_suggestion():
 
 
 def test_settings_and_keywords_at_once_are_refused():
-    with pytest.raises(UserError, match="give tau within rewiring, or no rewiring but single settings"):
+    with pytest.raises(UserError, match="tau cannot be combined with rewiring"):
         GumbelMPNN(3, out_channels=2, rewiring=RewiringSettings(), tau=0.3)
 
 
@@ -369,8 +369,8 @@ def test_a_directed_graph_is_given_as_such():
         (lambda model, data: model(Data(edge_index=data.edge_index, num_nodes=6)), "no features"),
         (lambda model, data: model(data.x.double(), data.edge_index), "float64 where the model's parameters are"),
         (lambda model, data: model(data.x[:, :3], data.edge_index), r"must have the shape \[N, 5\]"),
-        (lambda model, data: model(data, None, torch.ones(3)), "edge_weight goes with an edge_index"),
-        (lambda model, data: model(data, PairGraph.of(data), torch.ones(3)), "edge_weight goes with an edge_index"),
+        (lambda model, data: model(data, None, torch.ones(3)), "edge_weight needs an edge_index"),
+        (lambda model, data: model(data, PairGraph.of(data), torch.ones(3)), "edge_weight needs an edge_index"),
         (lambda model, data: model(data.x, data.edge_index, torch.ones(2)), r"edge_weight must have shape \[3\]"),
     ],
 )

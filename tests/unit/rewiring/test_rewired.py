@@ -81,7 +81,7 @@ def test_it_is_called_as_pygs_models_are(data):
     assert torch.equal(model(data.x, data.edge_index, weight)[0], model(listed)[0])
     assert torch.equal(model(data.x, edge_index=data.edge_index, edge_weight=weight)[0], model(listed)[0])
     assert not torch.equal(model(data.x, data.edge_index)[0], model(listed)[0])
-    with pytest.raises(gm.UserError, match="edge_weight goes with an edge_index"):
+    with pytest.raises(gm.UserError, match="edge_weight needs an edge_index"):
         model(listed, None, weight)
 
 

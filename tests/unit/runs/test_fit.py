@@ -118,7 +118,7 @@ class TestFolders:
         assert [record.seconds for record in quick(**four).records] == [1e6] * 4
         assert len(trained) == 1
         notes = Notes()
-        with pytest.warns(DataWarning, match="model of 2 finished runs of gcn on own is gone .* done again"):
+        with pytest.warns(DataWarning, match="model of 2 finished runs of gcn on own is missing .* trained again"):
             again = quick(**four, models=True, monitor=notes)
         assert trained[1:] == [[(0, 1), (1, 0)]]
         assert notes.began == [(4, 2, 1)]
@@ -237,7 +237,7 @@ class TestDivergence:
             quick(runs=tmp_path, **TOO_FAST)
         (file,) = tmp_path.rglob("diverged.json")
         file.write_text(text)
-        with pytest.raises(DataError, match=rf"^{file} is no list of runs that diverged .*: delete it$"):
+        with pytest.raises(DataError, match=rf"^{file} is not a list of diverged runs .*: delete it$"):
             quick(runs=tmp_path, **TOO_FAST)
 
 
@@ -495,7 +495,7 @@ class TestMistakes:
             fit("corra", "gcn")
 
     def test_something_that_is_no_data(self):
-        with pytest.raises(UserError, match="a data set is a name or a Data, not 3"):
+        with pytest.raises(UserError, match="dataset must be a name or a Data, not 3"):
             fit(3, "gcn")
 
     @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device here")
@@ -517,5 +517,5 @@ def test_labels_of_any_whole_numbers(model, dtype):
 
 @pytest.mark.parametrize("model", [gm.GCN, gm.GCN(6, out_channels=3), None])
 def test_a_model_is_a_name(model):
-    with pytest.raises(UserError, match=r"a model to fit is a name, as 'gcn', not .*: known are .*gumbel-mpnn"):
+    with pytest.raises(UserError, match=r"model must be a name, such as 'gcn', not .*: known are .*gumbel-mpnn"):
         quick(model=model)

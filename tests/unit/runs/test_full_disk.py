@@ -17,7 +17,7 @@ FOUR = {"splits": [0, 1], "seeds": 2}
 def sentence(error):
     text = str(error.value)
     assert "\n" not in text
-    assert "what is finished is kept, and the same command continues from there" in text
+    assert "finished runs are safe: solve the problem and repeat the command to continue" in text
     return text
 
 

@@ -77,10 +77,10 @@ def test_they_are_found_again(tmp_path):
 
 
 def test_a_graph_that_should_bring_some_and_does_not():
-    with pytest.raises(DataError, match=r"rewiring\.candidates is 'data', but this graph brings none"):
+    with pytest.raises(DataError, match=r"rewiring\.candidates is 'data', but this graph has none"):
         trained(PLAIN, candidates="data")
     run = trained(OWN)
-    with pytest.raises(DataError, match="brings none"):
+    with pytest.raises(DataError, match="has none"):
         run.predict(PLAIN)
     empty = changed(PLAIN, candidate_index=edges())
     assert added(run.rewire(empty, threshold=0)) == set()

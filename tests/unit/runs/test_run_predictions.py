@@ -107,9 +107,9 @@ def test_a_lost_model_is_told_with_what_helps(tmp_path):
     run = quick(splits=[0], runs=tmp_path)
     (Path(run.folders[0]) / "model.safetensors").unlink()
     # While record.json is there nothing is trained again, unless models are asked for.
-    with pytest.raises(DataError, match=r"model\.safetensors is not there: fit with models=True does such runs again"):
+    with pytest.raises(DataError, match=r"model\.safetensors does not exist: train the run again with fit"):
         quick(splits=[0], runs=tmp_path).predict()
-    with pytest.warns(DataWarning, match="model of 1 finished run of gcn on own is gone"):
+    with pytest.warns(DataWarning, match="model of 1 finished run of gcn on own is missing"):
         again = quick(splits=[0], runs=tmp_path, models=True)
     assert again.predict() == quick(splits=[0]).predict()
 
@@ -125,8 +125,8 @@ def test_a_run_that_outlives_its_temporary_folder_says_how_to_keep_it(model, ask
     with pytest.raises(DataError) as caught:
         getattr(sent, ask)()
     message = str(caught.value)
-    assert message.startswith(f"the folder {folder} of these runs is gone: ")
-    assert message.endswith("give runs= a folder to keep them")
+    assert message.startswith(f"the folder {folder} of these runs does not exist any more: ")
+    assert message.endswith("give fit a folder with runs=")
     assert "models=True" not in message
 
 
@@ -134,7 +134,7 @@ def test_a_damaged_model_is_told_with_what_helps(tmp_path):
     run = quick(splits=[0], runs=tmp_path)
     model = Path(run.folders[0]) / "model.safetensors"
     model.write_bytes(b"half")
-    with pytest.raises(DataError, match="delete it, and fit with models=True, train --predictions or reproduce does"):
+    with pytest.raises(DataError, match="delete it and train the run again with fit"):
         run.predict()
 
 
@@ -201,7 +201,7 @@ def test_whatever_is_asked_later_is_computed_in_the_formats_of_training(ask, tf3
 def test_what_runs_are_asked_about_is_a_graph(model, what, shown):
     run = quick(model=model, splits=[0])
     for ask in (run.predict, run.predict_proba, run.scores, *([run.rewire] if model == "sdrf" else [])):
-        with pytest.raises(UserError, match=f"give a Data, as gm.load makes one, not {shown}"):
+        with pytest.raises(UserError, match=f"give a Data, as returned by gm.load, not {shown}"):
             ask(what)
 
 

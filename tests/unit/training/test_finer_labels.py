@@ -108,11 +108,11 @@ def test_fit_trains_on_what_the_transform_gives(finer):
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ({"class_of": None}, "needs class_of"),
+        ({"class_of": None}, "needs data.class_of"),
         ({"class_of": torch.tensor([0, 2, 1, 1])}, "ascending"),
         ({"class_of": torch.tensor([[0, 1], [1, 2]])}, "ascending"),
         ({"class_of": torch.tensor([0, 1, 2])}, "between 0 and 2"),
-        ({"class_of": torch.tensor([0, 1, 2, 2])}, r"must be y"),
+        ({"class_of": torch.tensor([0, 1, 2, 2])}, r"must be equal to data.y"),
         ({"train_y": torch.full((24, 2), -1)}, "between 0 and 3"),
     ],
 )
@@ -122,5 +122,5 @@ def test_labels_that_do_not_fit_are_refused(finer, values, words):
 
 
 def test_a_model_that_rewires_trains_on_classes(finer):
-    with pytest.raises(DataError, match="rewires"):
+    with pytest.raises(DataError, match="models that rewire"):
         fit(finer, "gumbel-mpnn", settings={"train": {"epochs": 1}}, device="cpu")

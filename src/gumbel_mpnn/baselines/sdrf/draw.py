@@ -1,8 +1,8 @@
-"""Drawing the edge to add: all candidates around one edge are weighed without looking at each, compiled.
+"""Compiled functions that draw the edge to add, without visiting every candidate around an edge.
 
-The candidates of `x ~ y` are the pairs of a node of N(x) ∪ {x} with one of N(y) ∪ {y} that are no edges, by number.
-What adding `i ~ j` does to the curvature of `x ~ y` depends, unless `i` is `x` or `j` is `y`, on one of five kinds of
-`i` and one of five kinds of `j` alone: so it is enough to count kinds.
+The candidates of `x ~ y` are the pairs of a node in N(x) ∪ {x} and a node in N(y) ∪ {y} that are not edges. Unless `i`
+is `x` or `j` is `y`, the curvature of `x ~ y` after adding `i ~ j` depends only on the kinds of `i` and `j`, of which
+there are five each. So it is enough to count kinds.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from gumbel_mpnn.baselines.sdrf.state import State, wide
 from gumbel_mpnn.measures.curvature_kernels import PAPER, REFERENCE, value
 
 KINDS = 6
-"""Five, and 0 for nodes that are no end of a candidate."""
+"""Five kinds, and 0 for nodes that are not part of a candidate."""
 
 
 class Around(NamedTuple):
-    """Work space: the nodes around `x ~ y`. All kinds are 0 between calls."""
+    """Work space for the nodes around `x ~ y`; all kinds are 0 between calls."""
 
     kind_x: NDArray[np.uint8]
-    """[N], kind of each neighbor of `x`, as the first node of a candidate."""
+    """[N], kind of each neighbor of `x` as the first node of a candidate."""
     kind_y: NDArray[np.uint8]
-    """[N], kind of each neighbor of `y`, as the second node."""
+    """[N], kind of each neighbor of `y` as the second node of a candidate."""
     after: NDArray[np.float64]
-    """[N], for a node that is a neighbor of one end alone: the curvature once it is joined to the other."""
+    """[N], curvature of `x ~ y` after a neighbor of only one of its nodes is joined to the other one."""
 
 
 @compiled
 def draw(state: State, around: Around, mode: int, edge: int, tau: float, uniform: float) -> tuple[int, int]:
-    """A candidate of `edge`, drawn with probability softmax(τ · curvature of `edge` after it); −1 if there is none."""
+    """Draw a candidate of `edge` with probability softmax(τ · curvature after adding it); −1, −1 if there is none."""
     x, y = wide(state.ends[0, edge]), wide(state.ends[1, edge])
     rows, columns = with_neighbors(state, x), with_neighbors(state, y)
     table = kinds_paper(state, around, edge) if mode == PAPER else kinds_reference(state, around, edge)
@@ -44,7 +44,7 @@ def draw(state: State, around: Around, mode: int, edge: int, tau: float, uniform
         weights = np.zeros((KINDS, KINDS))
         for a in range(1, KINDS):
             for b in range(1, KINDS):
-                weights[a, b] = exp(tau * min(table[a, b] - best, 0.0))  # what is above the best is not there
+                weights[a, b] = exp(tau * min(table[a, b] - best, 0.0))  # kinds above the best do not occur
         out = _choose(state, around, x, y, rows, columns, counts, weights, tau, best, uniform)
     for node in rows:
         around.kind_x[node] = 0
@@ -55,7 +55,7 @@ def draw(state: State, around: Around, mode: int, edge: int, tau: float, uniform
 
 @compiled
 def with_neighbors(state: State, node: int) -> NDArray[np.int64]:
-    """The node and its neighbors, sorted."""
+    """A node and its neighbors, sorted."""
     graph, out = state.graph, np.empty(state.graph.degree[node] + 1, np.int64)
     passed = 0
     for place in range(graph.degree[node]):
@@ -77,7 +77,7 @@ def count_kinds(
     columns: NDArray[np.int64],
     table: NDArray[np.float64],
 ) -> tuple[NDArray[np.int64], float]:
-    """For each first node how many second nodes of each kind there are, [rows, KINDS]; and the best curvature."""
+    """Number of second nodes of each kind for each first node, [rows, KINDS], and the best curvature."""
     graph = state.graph
     counts = np.zeros((rows.size, KINDS), np.int64)
     totals = np.zeros(KINDS, np.int64)
@@ -119,7 +119,7 @@ def _choose(
     best: float,
     uniform: float,
 ) -> tuple[int, int]:
-    """The candidate at which the running sum of weights exceeds `uniform` of the whole."""
+    """First candidate at which the cumulative sum of weights exceeds `uniform` times the total."""
     graph, kind_x, kind_y = state.graph, around.kind_x, around.kind_y
     sums = np.zeros(rows.size)
     for row in range(rows.size):
@@ -134,7 +134,7 @@ def _choose(
             if not kind_y[i]:
                 sums[row] += exp(tau * (around.after[i] - best))
     rest, chosen = uniform * sums.sum(), -1
-    for row in range(rows.size):  # the last that has any where rounding leaves a rest
+    for row in range(rows.size):  # because of rounding, this may be the last row with a weight
         if sums[row] > 0:
             if chosen >= 0:
                 rest -= sums[chosen]
@@ -163,9 +163,10 @@ def _choose(
 
 @compiled
 def kinds_paper(state: State, around: Around, edge: int) -> NDArray[np.float64]:
-    """Fill `around`, and the curvature after joining nodes of two kinds, [KINDS, KINDS], in the mode `paper`.
+    """Fill `around`; returns the curvature after joining nodes of two kinds, [KINDS, KINDS], in the mode `paper`.
 
-    Kinds: 1 + (the node has no four-cycle) + 2 (it has as many as any), and 5 for a neighbor of both ends.
+    The kind of a neighbor of one node is 1 + (it has no four-cycle) + 2 · (it has the largest number of four-cycles);
+    that of a neighbor of both nodes is 5.
     """
     graph, mark, number = state.graph, state.scratch.mark, state.scratch.number
     x, y = wide(state.ends[0, edge]), wide(state.ends[1, edge])
@@ -184,7 +185,7 @@ def kinds_paper(state: State, around: Around, edge: int) -> NDArray[np.float64]:
                 if mark[other] == 2:
                     number[node] += 1
                     number[other] += 1
-    having = np.zeros(largest + 2, np.int64)  # how many nodes have so many four-cycles
+    having = np.zeros(largest + 2, np.int64)  # number of nodes by their number of four-cycles
     for end in (x, y):
         for place in range(graph.start[end], graph.start[end] + graph.degree[end]):
             node = graph.neighbor[place]
@@ -198,7 +199,7 @@ def kinds_paper(state: State, around: Around, edge: int) -> NDArray[np.float64]:
             elif mark[node] == own:
                 here = number[node]
                 kinds[node] = 1 + (here == 0) + 2 * (here == largest)
-                # Joined to the other end the node is a neighbor of both: its four-cycles end.
+                # Joined to the other end, the node is a neighbor of both and has no four-cycles any more.
                 left = cycles - (here > 0)
                 having[here] -= 1
                 for beyond in range(graph.start[node], graph.start[node] + graph.degree[node]):
@@ -231,10 +232,10 @@ def kinds_paper(state: State, around: Around, edge: int) -> NDArray[np.float64]:
 
 @compiled
 def kinds_reference(state: State, around: Around, edge: int) -> NDArray[np.float64]:
-    """The same in the mode `reference`.
+    """Fill `around`; returns the curvature after joining nodes of two kinds, [KINDS, KINDS], in the mode `reference`.
 
-    Kinds: 1 for a neighbor of one end; for one of both, 2 + (its edge to `x` is in one triangle alone) + 2 (that to `y`
-    is).
+    The kind of a neighbor of one node is 1; that of a neighbor of both is 2 + (its edge to `x` is in exactly one
+    triangle) + 2 · (its edge to `y` is in exactly one triangle).
     """
     graph, terms, mark, number = state.graph, state.terms, state.scratch.mark, state.scratch.number
     x, y = wide(state.ends[0, edge]), wide(state.ends[1, edge])

@@ -1,4 +1,4 @@
-"""Stochastic discrete Ricci flow on one graph, a few steps at a time."""
+"""Stochastic discrete Ricci flow on a graph."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 
 class Flow:
-    """The graph so far, and what the next step needs.
+    """State of the flow, which can be advanced a few steps at a time.
 
-    Between two calls of `advance` the graph is whole: stopping there loses nothing.
+    Between two calls of `advance`, the graph is complete and the flow can be stopped.
 
     Args:
-        graph: An undirected graph; it stays as it is.
-        steps: How many steps there will be at most.
-        tau: How strongly the edge that helps most is preferred; 0 takes any.
-        removal_bound: The edge of largest curvature goes if it is above this; None takes none away.
-        mode: Of curvature, `paper` or `reference`.
-        seed: Of the draws.
+        graph: Undirected graph, which is not changed.
+        steps: Largest number of steps.
+        tau: Inverse temperature of the draw of the edge to add; 0 for equal probabilities.
+        removal_bound: The edge of largest curvature is removed if its curvature is above this; None for no removal.
+        mode: Definition of curvature, `paper` or `reference`.
+        seed: Seed of the draws.
     """
 
     def __init__(
@@ -40,14 +40,14 @@ class Flow:
         self.bound = math.inf if removal_bound is None else removal_bound
         self.uniforms = np.random.default_rng(derive_seed(seed, "sdrf")).random(steps)
         self.finished = steps == 0
-        """Whether there is nothing left to do."""
+        """Whether no further step is possible."""
         self._log = np.full((steps, 4), -1, np.int64)
         self._state = _first_state(graph, steps, mode)
         nodes = self.num_nodes
         self._around = Around(np.zeros(nodes, np.uint8), np.zeros(nodes, np.uint8), np.zeros(nodes))
 
     def advance(self, count: int) -> int:
-        """Do up to `count` steps more; how many were done."""
+        """Do up to `count` further steps; returns the number of steps done."""
         from gumbel_mpnn.baselines.sdrf.steps import FINISHED, FULL, advance
 
         before, last = self.done, min(self.done + count, len(self.uniforms))
@@ -60,25 +60,25 @@ class Flow:
 
     @property
     def done(self) -> int:
-        """Steps done."""
+        """Number of steps done."""
         from gumbel_mpnn.baselines.sdrf.state import DONE
 
         return int(self._state.sizes[DONE])
 
     @property
     def log(self) -> NDArray[np.int64]:
-        """The ends of the edge added and of the edge removed in each step done, −1 for none, [done, 4]."""
+        """Nodes of the edge added and of the edge removed in each step, −1 for none, [done, 4]."""
         return self._log[: self.done]
 
     @property
     def pairs(self) -> NDArray[np.int64]:
-        """The edges so far, `i < j`, sorted, [2, P]."""
+        """Current edges `i < j`, sorted, [2, P]."""
         ends = self._state.ends[:, self._numbers].astype(np.int64)
         return ends[:, np.lexsort((ends[1], ends[0]))]
 
     @property
     def curvature(self) -> NDArray[np.float64]:
-        """The curvature of each of `pairs`, [P]."""
+        """Curvature of each of `pairs`, [P]."""
         ends, curvature = self._state.ends[:, self._numbers], self._state.curvature[self._numbers]
         return curvature[np.lexsort((ends[1], ends[0]))]
 
@@ -88,7 +88,7 @@ class Flow:
 
 
 def _first_state(graph: PairGraph, steps: int, mode: str) -> State:
-    """The state of the graph as it is, with room for `steps` more edges."""
+    """Initial state of a graph, with memory for `steps` more edges."""
     from gumbel_mpnn.baselines.sdrf.state import BLOCK, State, grown
     from gumbel_mpnn.measures.curvature_kernels import Adjacency, Scratch, Terms, fill_values
 
@@ -128,7 +128,7 @@ def _first_state(graph: PairGraph, steps: int, mode: str) -> State:
 
 
 def _enlarged(state: State) -> State:
-    """The same state with more room for neighbors."""
+    """Copy a state with more memory for neighbors."""
     from gumbel_mpnn.baselines.sdrf.state import LARGEST_CAPACITY, grown
 
     room = max(4 * grown(int(state.sizes[LARGEST_CAPACITY])), state.graph.neighbor.size // 4)

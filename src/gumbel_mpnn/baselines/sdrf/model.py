@@ -1,4 +1,4 @@
-"""A backbone on a graph that SDRF has rewired before training."""
+"""A backbone on a graph that SDRF rewires before training."""
 
 from __future__ import annotations
 
@@ -16,21 +16,20 @@ from gumbel_mpnn.nn.model import Report
 
 @models.register("sdrf", passes_on=backbones.all_defaults)
 class SDRFModel(BackboneModel):
-    """The model `sdrf` of `gm.fit`: SDRF once, before training, then a plain backbone.
+    """The model `sdrf` of `gm.fit`: a plain backbone on a graph that SDRF rewires once, before training.
 
-    The module itself rewires nothing: `fit` makes the graph with `prepare`, before training and once for all epochs,
-    and `forward` is the backbone's. In a loop of one's own the transform is all there is to apply:
-    `gm.GCN(...)(gm.baselines.SDRF(...)(data))`.
+    The module itself does not rewire the graph: `fit` calls `prepare` before training. In your own training loop, apply
+    the transform: `gm.GCN(...)(gm.baselines.SDRF(...)(data))`.
 
     Args:
-        in_channels: Number of features of a node.
-        iterations: Of `SDRF`, as are the next.
-        tau: How strongly the best candidate is preferred.
-        remove: Whether edges are removed at all.
-        removal_bound: Edges above this curvature may be.
-        curvature: `paper` or `reference`.
-        sdrf_seed: Of SDRF's draws: all replicas train on one rewired graph.
-        **options: As of `OnBackbone`: `out_channels`, `backbone` and its options.
+        in_channels: Number of features per node.
+        iterations: Number of steps of SDRF.
+        tau: How strongly SDRF prefers the best candidate.
+        remove: Whether SDRF removes edges.
+        removal_bound: Only edges above this curvature are removed.
+        curvature: Definition of curvature, `paper` or `reference`.
+        sdrf_seed: Seed of SDRF; all replicas train on the same rewired graph.
+        **options: Arguments of `BackboneModel`: `out_channels`, `backbone` and its options.
     """
 
     def __init__(
@@ -54,11 +53,11 @@ class SDRFModel(BackboneModel):
             "curvature": curvature,
             "sdrf_seed": sdrf_seed,
         }
-        _transform(self.sdrf_options)  # what cannot be is told now
+        _transform(self.sdrf_options)  # invalid options are reported here, before training
 
     @classmethod
     def prepare(cls, data: Data, settings: Settings, report: Report | None = None) -> Data:
-        """The graph after SDRF; `report` is called with the steps done and all steps."""
+        """Rewire the graph with SDRF; `report` is called with the steps done and the total number of steps."""
         return _transform(settings.options, settings.data.undirected, report).rewire(data)
 
     def __repr__(self) -> str:
@@ -67,7 +66,7 @@ class SDRFModel(BackboneModel):
 
 
 def _transform(options: Mapping[str, Any], undirected: bool = True, report: Report | None = None) -> SDRF:
-    """SDRF by the names that its arguments have among the options of the model."""
+    """Create the transform from the options of the model."""
     return SDRF(
         options["iterations"],
         options["tau"],

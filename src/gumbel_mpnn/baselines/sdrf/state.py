@@ -1,4 +1,4 @@
-"""A graph whose edges come and go while curvatures, their least and their largest are kept up to date, compiled."""
+"""Compiled state of SDRF: a graph whose edges change, with the curvature of every edge and its extremes."""
 
 from __future__ import annotations
 
@@ -11,36 +11,37 @@ from gumbel_mpnn._util.jit import compiled
 from gumbel_mpnn.measures.curvature_kernels import Adjacency, Scratch, Terms, value
 
 BLOCK = 256
-"""Edges whose least and largest curvature are kept together."""
+"""Number of edges per block; the lowest and the largest curvature of each block are stored."""
 POOL_USED, FREE, TOUCHED, LARGEST_CAPACITY, DONE = 0, 1, 2, 3, 4
-"""Places in `State.sizes`."""
+"""Indices of `State.sizes`."""
 
 
 class State(NamedTuple):
-    """An edge is a number below S, free or in use; both its arcs carry it."""
+    """State of the graph. An edge is a number below S, shared by both its arcs; unused numbers are free."""
 
     graph: Adjacency
-    """Neighbors in ascending order; each node may have room for some more."""
+    """Neighbors in ascending order; a node may have memory for more of them."""
     capacity: NDArray[np.int64]
-    """[N], neighbors that fit before a node's have to move."""
+    """[N], number of neighbors that fit before those of a node have to be moved."""
     ends: NDArray[np.int32]
     """[2, S], smaller node first; −1 for a free number."""
     terms: Terms
     curvature: NDArray[np.float64]
     """[S]."""
     least: NDArray[np.int32]
-    """The edge of least curvature of each block of numbers, −1 for none; of equal ones, the first by its ends."""
+    """Edge of lowest curvature of each block, −1 for none; ties are broken by the nodes of the edge."""
     most: NDArray[np.int32]
+    """Edge of largest curvature of each block."""
     stale: NDArray[np.uint8]
-    """Blocks where something changed since."""
+    """Blocks that changed since `least` and `most` were computed."""
     free: NDArray[np.int32]
-    """[S], the free numbers, last in first out."""
+    """[S], stack of free numbers."""
     touched: NDArray[np.int32]
-    """[S], edges whose curvature the step under way may have changed, each once."""
+    """[S], edges whose curvature the current step may have changed, each once."""
     is_touched: NDArray[np.uint8]
-    """[S]."""
+    """[S], whether an edge is in `touched`."""
     sizes: NDArray[np.int64]
-    """Neighbors' places in use, free numbers, touched edges, largest capacity of a node, steps done."""
+    """Memory of neighbors in use, number of free numbers, of touched edges, largest capacity of a node, steps done."""
     scratch: Scratch
     way: NDArray[np.int32]
     """[N], work space: 0 between calls."""
@@ -48,26 +49,26 @@ class State(NamedTuple):
 
 @compiled
 def wide(number: int) -> int:
-    """The same number in 64 bits: a function is compiled anew for every width of its arguments."""
+    """Convert a number to 64 bits, since a function is compiled again for every type of its arguments."""
     return np.int64(number)  # type: ignore[return-value]
 
 
 @compiled
 def has_room(state: State) -> bool:
-    """Whether one more edge can be added even if both its ends' neighbors have to move."""
+    """Whether one more edge can be added even if the neighbors of both its nodes have to be moved."""
     free: int = state.graph.neighbor.size - state.sizes[POOL_USED]
     return free >= 2 * grown(state.sizes[LARGEST_CAPACITY])
 
 
 @compiled
 def grown(capacity: int) -> int:
-    """How many places a node gets whose `capacity` is used up."""
+    """New capacity of a node whose `capacity` is used up."""
     return 2 * capacity + 4
 
 
 @compiled
 def insert(state: State, edge: int, u: int, v: int) -> None:
-    """Make `u` and `v` neighbors by `edge`."""
+    """Make `u` and `v` neighbors, joined by `edge`."""
     graph = state.graph
     for node, other in ((u, v), (v, u)):
         if graph.degree[node] == state.capacity[node]:
@@ -83,7 +84,7 @@ def insert(state: State, edge: int, u: int, v: int) -> None:
 
 @compiled
 def _move(state: State, node: int) -> None:
-    """Give a node twice the room at the end of the pool."""
+    """Move the neighbors of a node to the end of the memory, with twice the capacity."""
     graph, begin = state.graph, state.sizes[POOL_USED]
     for offset in range(graph.degree[node]):
         graph.neighbor[begin + offset] = graph.neighbor[graph.start[node] + offset]
@@ -96,7 +97,7 @@ def _move(state: State, node: int) -> None:
 
 @compiled
 def erase(state: State, edge: int) -> None:
-    """Take `edge` away; its number is free from now on."""
+    """Remove `edge` and free its number."""
     graph = state.graph
     for side in range(2):
         node = wide(state.ends[side, edge])
@@ -114,7 +115,7 @@ def erase(state: State, edge: int) -> None:
 
 @compiled
 def touch(state: State, edge: int) -> None:
-    """Note that the curvature of `edge` may have changed."""
+    """Mark `edge` as touched: its curvature may have changed."""
     if not state.is_touched[edge]:
         state.is_touched[edge] = 1
         state.touched[state.sizes[TOUCHED]] = edge
@@ -123,7 +124,7 @@ def touch(state: State, edge: int) -> None:
 
 @compiled
 def refresh(state: State, mode: int, edge: int) -> None:
-    """The curvature of `edge`, from its terms and its ends' degrees."""
+    """Compute the curvature of `edge` from its terms and the degrees of its nodes."""
     state.curvature[edge] = value(
         mode,
         state.graph.degree[state.ends[0, edge]],
@@ -137,7 +138,7 @@ def refresh(state: State, mode: int, edge: int) -> None:
 
 @compiled
 def extremes(state: State) -> tuple[int, int]:
-    """The edges of least and of largest curvature, −1 where there is no edge; of equal ones the first by its ends."""
+    """Edges of lowest and of largest curvature, −1 if there are no edges; ties are broken by the nodes of the edge."""
     curvature, ends = state.curvature, state.ends
     least = most = wide(-1)
     for block in range(state.stale.size):
@@ -156,9 +157,9 @@ def extremes(state: State) -> tuple[int, int]:
 
 @compiled
 def _better(curvature: NDArray[np.float64], ends: NDArray[np.int32], one: int, other: int, sign: float) -> int:
-    """Of two edges (`one` may be −1) that of smaller `sign` times curvature, else that of smaller ends.
+    """Edge with the smaller `sign` · curvature of two; ties are broken by their nodes. `one` may be −1 for no edge.
 
-    It is called for every edge of a block: with the whole state as argument it would be ten times slower.
+    It does not take the whole state as an argument, which would make it ten times slower.
     """
     if one < 0:
         return other

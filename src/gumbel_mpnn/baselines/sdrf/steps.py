@@ -1,4 +1,4 @@
-"""The steps of SDRF one after the other, compiled."""
+"""Compiled loop over the steps of SDRF."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gumbel_mpnn.baselines.sdrf.state import DONE, State, extremes, has_room
 from gumbel_mpnn.baselines.sdrf.update import add, remove
 
 GOING, FULL, FINISHED = 0, 1, 2
-"""All steps were done; the arrays are full; there is nothing left to do."""
+"""Results of `advance`: all steps were done; the arrays are full; no further step is possible."""
 
 
 @compiled
@@ -25,10 +25,10 @@ def advance(
     log: NDArray[np.int64],
     last: int,
 ) -> int:
-    """Do steps until `last` are done in all; whether there can be more.
+    """Do steps until `last` steps are done in total; returns `GOING`, `FULL` or `FINISHED`.
 
-    How many are done stands in the state itself: an interrupt after the call cannot part the two. `log` [steps, 4] gets
-    the ends of the edge added and of the edge removed, −1 for none.
+    The number of steps done is part of the state, so that the two agree even after an interrupt. The nodes of the edge
+    added and of the edge removed are written to `log` [steps, 4], −1 for none.
     """
     for step in range(state.sizes[DONE], last):
         if not has_room(state):

@@ -1,4 +1,4 @@
-"""SDRF: rewiring by stochastic discrete Ricci flow, a transform."""
+"""SDRF as a PyG transform: rewiring by stochastic discrete Ricci flow."""
 
 from __future__ import annotations
 
@@ -20,33 +20,33 @@ from gumbel_mpnn.measures.curvature import mode_number
 from gumbel_mpnn.nn.model import Report
 
 REPORT_SECONDS = 0.2
-"""Steps are done in groups that take about so long: then progress is told, and Ctrl-C is heard."""
+"""Time between two reports; Ctrl-C has an effect at the next one."""
 
 MOST_ITERATIONS = 10_000_000
-"""Room for a step takes about 150 bytes."""
+"""Each step needs about 150 bytes of memory."""
 
 
 class SDRF(BaseTransform):  # type: ignore[misc]
-    """Adds edges where the graph is most negatively curved and removes those of the largest curvature.
+    """Adds edges around the edge of lowest curvature and removes the edge of largest curvature.
 
-    Each step takes the edge `x ~ y` of least balanced Forman curvature, draws a pair of a node in N(x) ∪ {x} and one in
-    N(y) ∪ {y} with probability softmax(τ · curvature of `x ~ y` once they are joined), and joins them; then the edge
-    that had the largest curvature before is removed if that is above the bound. It ends when there is nothing to add or
-    remove. Ties are broken at random, always in the same way, however the nodes are numbered. (Topping et al., 2022,
-    algorithm 1.)
+    Each step (Topping et al., 2022, algorithm 1) takes the edge `x ~ y` of lowest balanced Forman curvature. It joins a
+    node in N(x) ∪ {x} and a node in N(y) ∪ {y}, drawn with probability softmax(τ · curvature of `x ~ y` after joining
+    them). Then the edge that had the largest curvature before is removed if that curvature is above the bound. The flow
+    ends early when there is nothing to add or remove. Ties are broken at random, but always in the same way, whatever
+    the numbering of the nodes.
 
-    Everything is exact: a candidate is judged by the curvature of the graph with it, where the code published with the
-    paper approximates. Self-loops are left out and duplicates are one edge. Ctrl-C gives the graph so far.
+    Curvatures of candidates are exact, whereas the code published with the paper approximates them. Self-loops are
+    removed and duplicate edges are merged. After Ctrl-C, the graph rewired so far is returned.
 
     Args:
-        iterations: How many steps, at most ten million: memory is set aside for all of them.
-        tau: τ, how strongly the candidate that helps most is preferred; 0 takes any.
-        removal_bound: Edges above this curvature may be removed; None removes none.
-        undirected: Whether every edge gets both directions. Curvature is always that of the undirected graph, it knows
-            no other; False leaves the directions and weights of the given edges as they are, new edges have both.
-        mode: How curvature is counted, `paper` or `reference` (see `gm.measures.balanced_forman`).
-        seed: The same seed makes the same draws on every machine.
-        progress: Called with the steps done and all steps, at the start and now and then.
+        iterations: Number of steps, at most ten million; memory is allocated for all of them.
+        tau: τ, how strongly the best candidate is preferred; 0 for equal probabilities.
+        removal_bound: Only edges above this curvature are removed; None for no removal.
+        undirected: Whether every edge gets both directions. If False, given edges retain their directions and weights,
+            and new edges have both directions. Curvature is always that of the undirected graph.
+        mode: Definition of curvature, `paper` or `reference` (see `gm.measures.balanced_forman`).
+        seed: Seed of the draws, which are the same on every machine.
+        progress: Called with the number of steps done and the total number, at the start and from time to time.
     """
 
     def __init__(
@@ -72,15 +72,15 @@ class SDRF(BaseTransform):  # type: ignore[misc]
         self.undirected, self.mode, self.seed, self.progress = undirected, mode, seed, progress
 
     def forward(self, data: Data) -> Data:
-        """The rewired graph; after Ctrl-C, as far as it had come.
+        """Rewire the graph; after Ctrl-C, the graph rewired so far is returned.
 
-        `edge_origin` [E] is true for edges that `data` had, `edge_weight` is kept if there is one (1 for new edges),
-        and `sdrf_steps` is the number of steps done. Other attributes of edges, and candidates, are left out.
+        The result has the attributes `edge_origin` [E], true for edges of `data`, `edge_weight` if `data` has it (1 for
+        new edges), and `sdrf_steps`, the number of steps done. Other edge attributes and candidates are removed.
         """
         return self.rewire(data, heed_interrupt=True)
 
     def rewire(self, data: Data, *, heed_interrupt: bool = False) -> Data:
-        """The same; without `heed_interrupt` Ctrl-C is passed on, as is right where the graph is only a first step."""
+        """Rewire the graph; with `heed_interrupt`, Ctrl-C stops the flow, otherwise it raises a `KeyboardInterrupt`."""
         edge_index = edge_index_of(data, or_empty=True)
         graph = PairGraph.build(edge_index, _num_nodes(data), edge_weight=data.get("edge_weight"))
         x = data.get("x")
@@ -106,20 +106,20 @@ class SDRF(BaseTransform):  # type: ignore[misc]
         return out
 
     def _run(self, flow: Flow) -> None:
-        """All steps, in groups that grow until each takes about `REPORT_SECONDS`."""
+        """Do all steps, in groups that grow until each takes about `REPORT_SECONDS`."""
         count = 1
-        self._tell(flow)
+        self._report(flow)
         while not flow.finished:
             start = time.monotonic()
             flow.advance(count)
-            self._tell(flow)
+            self._report(flow)
             seconds = time.monotonic() - start
             if seconds < REPORT_SECONDS / 2:
                 count *= 2
             elif seconds > REPORT_SECONDS:
                 count = max(count // 2, 1)
 
-    def _tell(self, flow: Flow) -> None:
+    def _report(self, flow: Flow) -> None:
         if self.progress is not None:
             self.progress(flow.done, self.iterations)
 
@@ -129,7 +129,7 @@ class SDRF(BaseTransform):  # type: ignore[misc]
 
 
 def _num_nodes(data: Data) -> int:
-    """Number of nodes, N: what the graph says or the rows of `x`, else as many as edges and labels `y` need."""
+    """Number of nodes of a graph, which without `x` and `num_nodes` is inferred from edges and labels."""
     count, y = int(data.num_nodes or 0), data.get("y")
     if "num_nodes" in data or data.get("x") is not None or y is None or y.dim() == 0:
         return count
@@ -137,17 +137,17 @@ def _num_nodes(data: Data) -> int:
 
 
 def _with_pairs(data: Data, given: PairGraph, pairs: Tensor) -> Data:
-    """A copy of `data` with the edges `pairs` [2, P] in place of its own.
+    """Copy `data` with its edges replaced by `pairs` [2, P].
 
-    A pair of which `given` has an arc keeps the arcs that it has there, with their weights; others get both arcs.
+    Pairs that have arcs in `given` retain these arcs with their weights; other pairs get both arcs.
     """
     nodes = max(given.num_nodes, 1)
     index = torch.cat([pairs, pairs.flip(0)], dim=1)
     key, old = index[1] * nodes + index[0], given.edge_index[1] * nodes + given.edge_index[0]
     origin = torch.isin(key, old)
-    kept = origin | ~origin.view(2, -1).any(0).repeat(2)
+    wanted = origin | ~origin.view(2, -1).any(0).repeat(2)
     order = torch.argsort(index[0] * nodes + index[1])
-    order = order[kept[order]]
+    order = order[wanted[order]]
     index, key, origin = index[:, order], key[order], origin[order]
     out = without_pairs(data, given.num_nodes)
     out.edge_index, out.edge_origin = index, origin

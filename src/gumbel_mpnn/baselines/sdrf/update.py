@@ -1,7 +1,7 @@
-"""What one more or one less edge changes in the terms of the others, compiled.
+"""Compiled functions that update the curvatures of all edges after an edge is added or removed.
 
-Everything is counted on the graph *without* the edge `u ~ v` in question, whether it comes or goes: what is one count
-before and another after is the same, the other way round.
+All counts are of the graph *without* this edge `u ~ v`, whether it is added or removed, so that both cases share their
+code: before and after are exchanged.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from gumbel_mpnn.measures.curvature_kernels import PAPER, Terms, cycle_terms
 
 @compiled
 def add(state: State, mode: int, u: int, v: int) -> int:
-    """Make `u ~ v` an edge and bring all curvatures up to date; its number."""
+    """Add the edge `u ~ v` and update all curvatures; returns the number of the edge."""
     state.sizes[FREE] -= 1
     edge, terms = wide(state.free[state.sizes[FREE]]), state.terms
     if mode == PAPER:
@@ -34,7 +34,7 @@ def add(state: State, mode: int, u: int, v: int) -> int:
 
 @compiled
 def remove(state: State, mode: int, edge: int) -> None:
-    """Take an edge away and bring all curvatures up to date."""
+    """Remove an edge and update all curvatures."""
     u, v = wide(state.ends[0, edge]), wide(state.ends[1, edge])
     erase(state, edge)
     if mode == PAPER:
@@ -46,7 +46,7 @@ def remove(state: State, mode: int, edge: int) -> None:
 
 @compiled
 def settle(state: State, mode: int) -> None:
-    """The curvature of every touched edge anew; its four-cycles too, where the node that had most has lost some."""
+    """Recompute the curvature of every touched edge, and its four-cycles if their largest number is unknown."""
     terms = state.terms
     for place in range(state.sizes[TOUCHED]):
         edge = wide(state.touched[place])
@@ -61,9 +61,10 @@ def settle(state: State, mode: int) -> None:
 
 @compiled
 def change(terms: Terms, edge: int, without: int, within: int, sign: int) -> None:
-    """A node has `without` four-cycles through `edge` in the graph without `u ~ v`, and `within` in that with it.
+    """Update the terms of `edge` for a node whose number of four-cycles through `edge` changes.
 
-    `sign` is 1 where `u ~ v` comes and −1 where it goes.
+    It is `without` in the graph without `u ~ v` and `within` in the graph with it. `sign` is 1 if `u ~ v` is added and
+    −1 if it is removed.
     """
     old, new = (without, within) if sign > 0 else (within, without)
     terms.cycles[edge] += (new > 0) - (old > 0)
@@ -77,7 +78,7 @@ def change(terms: Terms, edge: int, without: int, within: int, sign: int) -> Non
 
 @compiled
 def shift_paper(state: State, u: int, v: int, sign: int) -> None:
-    """Update the terms of the mode `paper` of all other edges."""
+    """Update the terms of all other edges in the mode `paper`."""
     for end, bit in ((u, 1), (v, 2)):
         _mark(state, end, bit)
     _opposite_edges(state, u, v, sign)
@@ -89,7 +90,7 @@ def shift_paper(state: State, u: int, v: int, sign: int) -> None:
 
 @compiled
 def _opposite_edges(state: State, u: int, v: int, sign: int) -> None:
-    """`i ~ j` with `u ~ i` and `j ~ v` and no diagonal: `u ~ v` closes one four-cycle, at the nodes `u` and `v`."""
+    """Update edges `i ~ j` with `u ~ i` and `j ~ v` but no diagonal, with which `u ~ v` closes a four-cycle."""
     graph, mark, at_i = state.graph, state.scratch.mark, wide(4)
     for place in range(graph.start[u], graph.start[u] + graph.degree[u]):
         i = wide(graph.neighbor[place])
@@ -103,7 +104,7 @@ def _opposite_edges(state: State, u: int, v: int, sign: int) -> None:
             j = graph.neighbor[beyond]
             if mark[j] != 6:
                 continue
-            at_u, at_v = -1, shared - 1  # i and j are no four-cycles of their own
+            at_u, at_v = -1, shared - 1  # i and j themselves do not count
             for last in range(graph.start[j], graph.start[j] + graph.degree[j]):
                 bits = mark[graph.neighbor[last]]
                 at_u += (bits & 5) == 1
@@ -117,7 +118,7 @@ def _opposite_edges(state: State, u: int, v: int, sign: int) -> None:
 
 @compiled
 def _edges_at(state: State, end: int, new: int, at_end: int, sign: int) -> None:
-    """`end ~ j`: `new` becomes one of the neighbors that `end` alone has, or one that it shares with `j`."""
+    """Update edges `end ~ j`: `new` becomes a neighbor of `end` alone, or of both `end` and `j`."""
     graph, mark, number, terms = state.graph, state.scratch.mark, state.scratch.number, state.terms
     at_new, at_j = 3 - at_end, wide(4)
     across = np.empty(mark.size, np.int32)
@@ -125,7 +126,7 @@ def _edges_at(state: State, end: int, new: int, at_end: int, sign: int) -> None:
         j, edge = wide(graph.neighbor[place]), wide(graph.edge[place])
         _mark(state, j, at_j)
         shares = (mark[j] & at_new) != 0
-        # The nodes across from `new`: where it is shared its four-cycles end, elsewhere they begin.
+        # The nodes opposite to `new`: if it is shared, its four-cycles disappear, otherwise they appear.
         around, skipped, wanted = (new, at_new, at_end) if shares else (j, at_j, at_new)
         count = cost = 0
         for beyond in range(graph.start[around], graph.start[around] + graph.degree[around]):
@@ -150,9 +151,9 @@ def _edges_at(state: State, end: int, new: int, at_end: int, sign: int) -> None:
 def _count_across(
     state: State, nodes: NDArray[np.int32], cost: int, far: int, avoided: int, own: int, bits: int
 ) -> None:
-    """Count, for each of `nodes`, its neighbors among those of `far` that are marked with `own` alone of `bits`.
+    """Count, for each of `nodes`, its neighbors that are neighbors of `far` and have only the mark `own` of `bits`.
 
-    The edges are walked from the side that has fewer; `cost` is how many there are at `nodes`.
+    Edges are visited from the side that has fewer; `cost` is the number of edges at `nodes`.
     """
     graph, mark, number = state.graph, state.scratch.mark, state.scratch.number
     if graph.degree[far] < cost:
@@ -193,7 +194,7 @@ def _unmark(state: State, node: int, bit: int) -> None:
 
 @compiled
 def shift_reference(state: State, u: int, v: int, edge: int, sign: int) -> None:
-    """Update the terms of the mode `reference` of all other edges, and fill those of `u ~ v` when it comes."""
+    """Update the terms of all other edges in the mode `reference`, and set those of `u ~ v` if it is added."""
     if sign < 0:
         _triangles_of(state, u, v, edge, sign)
     for end, other in ((u, v), (v, u)):
@@ -204,7 +205,7 @@ def shift_reference(state: State, u: int, v: int, edge: int, sign: int) -> None:
 
 @compiled
 def _count_triangle_at(state: State, end: int, other: int, sign: int) -> None:
-    """One triangle more (or less) for every edge from `end` to a neighbor of both."""
+    """Add (or remove) one triangle for every edge from `end` to a common neighbor."""
     graph, terms, way = state.graph, state.terms, state.way
     for place in range(graph.start[end], graph.start[end] + graph.degree[end]):
         way[graph.neighbor[place]] = 1 + graph.edge[place]
@@ -217,7 +218,7 @@ def _count_triangle_at(state: State, end: int, other: int, sign: int) -> None:
         terms.triangles[edge] += sign
         if terms.triangles[edge] != (2 if sign > 0 else 1):
             continue
-        # From one triangle to two, or back: the other edges of its triangles notice.
+        # The number of triangles changed between one and two, which is a term of the other edges of its triangles.
         for beyond in range(graph.start[middle], graph.start[middle] + graph.degree[middle]):
             if way[graph.neighbor[beyond]]:
                 for side in (wide(graph.edge[beyond]), wide(way[graph.neighbor[beyond]]) - 1):
@@ -229,7 +230,7 @@ def _count_triangle_at(state: State, end: int, other: int, sign: int) -> None:
 
 @compiled
 def _triangles_of(state: State, u: int, v: int, edge: int, sign: int) -> None:
-    """The triangles of `u ~ v` appear (or vanish), each in the terms of its three edges."""
+    """Add (or remove) the triangles of `u ~ v` in the terms of their three edges."""
     graph, terms, way = state.graph, state.terms, state.way
     for place in range(graph.start[u], graph.start[u] + graph.degree[u]):
         way[graph.neighbor[place]] = 1 + graph.edge[place]

@@ -1,4 +1,4 @@
-"""The settings that come with the package: `<family>/<data set>/<model>.toml`."""
+"""Presets, the settings that come with the package: `<family>/<data set>/<model>.toml`."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ class Preset:
     """Settings that come with the package."""
 
     model: str
-    """The model that they belong to; a model without a preset of its own borrows that of its backbone."""
+    """Model that the preset was made for; models without a preset use that of their backbone."""
     tables: Mapping[str, Any]
     source: str = ""
-    """Where the values come from, in the preset's own words."""
+    """Origin of the values, as stated in the file."""
     tried: int | None = None
-    """From how many settings they were chosen, where all models of the data set tried as many."""
+    """Number of settings that were tried, if it is the same for all models of the data set."""
 
 
 def read_preset(family: str, dataset: str, model: str, backbone: str | None = None) -> Preset | None:
-    """The preset `<family>/<dataset>/<model>.toml`, or None if there is no such file.
+    """Read the preset `<family>/<dataset>/<model>.toml`; returns None if there is no such file.
 
-    A preset that is `like` that of a backbone on the same data set, named as `family/backbone`, is laid over it, or
-    over that of `backbone` if this has one.
+    A preset may be `like` that of a backbone on the same data set, given as `family/backbone`: its values then override
+    those of that preset. If `backbone` is given and has a preset, it takes the place of this backbone.
     """
     if family not in preset_families():
         raise unknown_name("family of presets", family, preset_families())
@@ -49,12 +49,12 @@ def read_preset(family: str, dataset: str, model: str, backbone: str | None = No
 
 
 def preset_families() -> list[str]:
-    """Names of the families of presets that come with the package."""
+    """Names of all families of presets."""
     return sorted(entry.name for entry in _folder().iterdir() if entry.is_dir() and entry.name != "__pycache__")
 
 
 def list_presets() -> list[tuple[str, str, str]]:
-    """(family, data set, model) of every preset that comes with the package."""
+    """(family, data set, model) of every preset."""
     root = _folder()
     return [
         (family, dataset.name, Path(file.name).stem)

@@ -1,4 +1,4 @@
-"""Edge models: one module each."""
+"""Edge models, which score pairs of nodes; one module each."""
 
 from gumbel_mpnn.rewiring.edge_models.base import BeliefHead, NodeView, Scorer, scorers
 from gumbel_mpnn.rewiring.edge_models.bilinear import Bilinear

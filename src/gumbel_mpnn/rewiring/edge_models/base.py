@@ -1,4 +1,4 @@
-"""What a scorer is: node features and class beliefs in, a logit for every pair out."""
+"""Base class of scorers: node features and class beliefs in, a logit for every pair out."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from gumbel_mpnn.nn.modules import Linear, ReplicaModule
 
 @dataclass(frozen=True)
 class NodeView:
-    """What a scorer may look at."""
+    """Input of a scorer."""
 
     features: Tensor | SparseFeatures
     """[N, F], shared by all replicas."""
     beliefs: Tensor
-    """Class probabilities of every node as the model itself believes them, without gradient, [R, N, C]; [R, N, 0] for
-    scorers that do not use them."""
+    """Class probabilities that the model predicts for every node, without gradient, [R, N, C]; [R, N, 0] if the scorer
+    does not use them."""
     given: Tensor
-    """Which pairs are shown as edges of the given graph, 0 or 1, [P] or [R, P]."""
+    """1 for pairs shown as edges of the given graph, otherwise 0, [P] or [R, P]."""
 
     @property
     def values(self) -> Tensor:
-        """The tensor that holds the features: what is computed of them is good while it stays as it is."""
+        """Tensor that holds the features; cached results are valid as long as it is unchanged."""
         return self.features.values if isinstance(self.features, SparseFeatures) else self.features
 
 
@@ -38,7 +38,7 @@ WIDTH, DROPOUT = 64, 0.5
 
 
 class BeliefHead(ReplicaModule):
-    """A small perceptron on the features alone: no wrong edge can mislead it."""
+    """A small perceptron for the class beliefs. It sees features only, so wrong edges cannot mislead it."""
 
     def __init__(self, replicas: int, num_features: int, num_classes: int) -> None:
         super().__init__()
@@ -52,14 +52,15 @@ class BeliefHead(ReplicaModule):
 
 
 class Scorer(ReplicaModule, ABC):
-    """Logits θ of all pairs, apart from the bias by origin that `Rewirer` adds.
+    """Computes logits θ of all pairs, without the bias by origin that `Rewirer` adds.
 
-    A scorer sees features and beliefs, never a node's identity, so it serves graphs it was not trained on.
+    A scorer sees features and beliefs but never the index of a node, so it can be used on unseen graphs.
     """
 
     uses_beliefs: ClassVar[bool] = True
+    """Whether the scorer uses class beliefs."""
     numbers_per_pair: ClassVar[int] = 0
-    """Numbers that a step keeps of every pair, beside the score."""
+    """Numbers that a training step stores for every pair, besides the score."""
 
     def __init__(self, replicas: int, num_features: int, num_classes: int, channels: int) -> None:
         super().__init__()

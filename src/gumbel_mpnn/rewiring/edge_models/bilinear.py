@@ -1,4 +1,4 @@
-"""The paper's edge model: a bilinear form of the two nodes' features."""
+"""The paper's edge model: a bilinear form of the features of two nodes."""
 
 from __future__ import annotations
 
@@ -13,25 +13,28 @@ from gumbel_mpnn.rewiring.edge_models.base import NodeView, Scorer, scorers
 
 
 class SymmetricForm(ReplicaModule):
-    """h_iᵀ W h_j for every pair, W the symmetric part of a free matrix that starts at the identity."""
+    """h_iᵀ W h_j for every pair, where W is the symmetric part of a learned matrix."""
 
     def __init__(self, replicas: int, channels: int) -> None:
         super().__init__()
         self.matrix = nn.Parameter(torch.empty(replicas, channels, channels))
 
     def init_own_parameters(self, rng: ReplicaRNG) -> None:
-        """Start at the identity: the score is the dot product."""
+        """Initialize with the identity, for which the score is the dot product."""
         with torch.no_grad():
             self.matrix.copy_(torch.eye(self.matrix.shape[1]).expand_as(self.matrix))
 
     def forward(self, hidden: Tensor, graph: PairGraph) -> Tensor:
-        """[R, N, D] → [R, P], as (h W) · h along the pairs: never an array of pairs times channels."""
+        """[R, N, D] → [R, P], computed as (h W) · h without an array of pairs × channels."""
         symmetric = (self.matrix + self.matrix.transpose(1, 2)) / 2
         return graph.pair_scores(hidden @ symmetric, hidden)
 
 
 class BilinearForm(SymmetricForm):
-    """The same on an undirected graph; on a directed one, where i → j and j → i are two pairs, W is the free matrix."""
+    """h_iᵀ W h_j for every pair, where W is symmetric on undirected graphs only.
+
+    On a directed graph, i → j and j → i are two pairs, and W is the learned matrix itself.
+    """
 
     def forward(self, hidden: Tensor, graph: PairGraph) -> Tensor:
         """[R, N, D] → [R, P]."""
@@ -42,7 +45,7 @@ class BilinearForm(SymmetricForm):
 
 @scorers.register("bilinear")
 class Bilinear(Scorer):
-    """θ_ij = h_iᵀ W h_j + b, with h the features mapped to `channels` and scaled to length 1."""
+    """θ_ij = h_iᵀ W h_j + b, where h are the features mapped to `channels` and scaled to length 1."""
 
     uses_beliefs = False
 
@@ -53,7 +56,7 @@ class Bilinear(Scorer):
         self.bias = nn.Parameter(torch.zeros(replicas, 1))
 
     def init_own_parameters(self, rng: ReplicaRNG) -> None:
-        """No bias at the start."""
+        """Set the bias to 0."""
         nn.init.zeros_(self.bias)
 
     def forward(self, nodes: NodeView, graph: PairGraph) -> Tensor:

@@ -1,4 +1,4 @@
-"""An edge model with as many parameters as pairs of classes: it has little to overfit with."""
+"""An edge model with one parameter per pair of classes, which is unlikely to overfit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gumbel_mpnn.rewiring.edge_models.bilinear import SymmetricForm
 
 @scorers.register("class-space")
 class ClassSpace(Scorer):
-    """θ_ij = q_iᵀ B q_j + b, with q the class beliefs of the nodes."""
+    """θ_ij = q_iᵀ B q_j + b, where q are the class beliefs of the nodes."""
 
     def __init__(self, replicas: int, num_features: int, num_classes: int, channels: int) -> None:
         super().__init__(replicas, num_features, num_classes, channels)
@@ -21,7 +21,7 @@ class ClassSpace(Scorer):
         self.bias = nn.Parameter(torch.zeros(replicas, 1))
 
     def init_own_parameters(self, rng: ReplicaRNG) -> None:
-        """No bias at the start."""
+        """Set the bias to 0."""
         nn.init.zeros_(self.bias)
 
     def forward(self, nodes: NodeView, graph: PairGraph) -> Tensor:

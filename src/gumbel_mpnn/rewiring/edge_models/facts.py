@@ -1,4 +1,4 @@
-"""Numbers about a pair that do not change during training: similarity, common neighbors, degrees."""
+"""Attributes of a pair that do not change during training: similarity, common neighbors, degrees."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from gumbel_mpnn.nn import SparseFeatures
 
 PAIRS_AT_ONCE = 2**18
 NUMBERS_AT_ONCE = 2**24
-"""Numbers of sparse features that are made dense at once: 64 MiB."""
+"""Entries of sparse features that are converted to dense at a time: 64 MiB."""
 NAMES = ("cosine", "common neighbors", "smaller degree", "larger degree")
 
 
 def pair_facts(features: Tensor | SparseFeatures, graph: PairGraph) -> Tensor:
-    """Facts of every pair, [P, 4], in the order of `NAMES`; counts as log(1 + count), on the given edges only."""
+    """Facts about every pair, [P, 4], in the order of `NAMES`; counts are of given edges only, as log(1 + count)."""
     given = graph.is_original.to(features.dtype)
     degree = graph.degree(given, given.dtype)[0]
     ends = degree[graph.pair_index]
@@ -25,7 +25,7 @@ def pair_facts(features: Tensor | SparseFeatures, graph: PairGraph) -> Tensor:
 
 
 def cosine(features: Tensor | SparseFeatures, graph: PairGraph) -> Tensor:
-    """Cosine of the features of every pair, [P]; 0 where a node has none."""
+    """Cosine similarity of the features of every pair, [P]; 0 if all features of a node are 0."""
     if isinstance(features, SparseFeatures):
         return _sparse_cosine(features, graph)
     unit = F.normalize(features, dim=-1)[None]
@@ -33,7 +33,7 @@ def cosine(features: Tensor | SparseFeatures, graph: PairGraph) -> Tensor:
 
 
 def _sparse_cosine(features: SparseFeatures, graph: PairGraph) -> Tensor:
-    """The same, some columns after the other: there is never a dense copy of them all."""
+    """Cosine similarity of sparse features, [P]; computed in blocks of columns to save memory."""
     layout, values, (nodes, columns) = features.layout, features.values, features.shape
     row, col = layout.row.long(), layout.col.long()
     length = torch.segment_reduce(values.square(), "sum", lengths=layout.rowptr.diff().long()).sqrt()
@@ -48,9 +48,9 @@ def _sparse_cosine(features: SparseFeatures, graph: PairGraph) -> Tensor:
 
 
 def common_neighbors(graph: PairGraph) -> Tensor:
-    """Number of nodes that both ends of a pair are given edges to, int64 [P].
+    """Number of common neighbors of the two nodes of every pair in the given graph, int64 [P].
 
-    The neighbors of the end that has fewer are looked up among the other end's, so many pairs at a time.
+    The neighbors of the node with the smaller degree are looked up among those of the other node.
     """
     given = graph.is_original[graph.arc_pair]
     target, source = graph.arc_target[given], graph.arcs.col[given].long()

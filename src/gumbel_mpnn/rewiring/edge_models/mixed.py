@@ -1,4 +1,4 @@
-"""A bilinear form beside a few shared scalars, which mean the same for nodes never seen in training."""
+"""An edge model that adds a few facts about a pair to the bilinear form; these generalize to unseen nodes."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from gumbel_mpnn.rewiring.edge_models.facts import NAMES, pair_facts
 
 @scorers.register("mixed")
 class Mixed(Bilinear):
-    """θ_ij = h_iᵀ W h_j + a · s_ij + b, with s the agreement of beliefs, cosine, common neighbors and degrees.
+    """θ_ij = h_iᵀ W h_j + a · s_ij + b, where s are the agreement of beliefs, cosine, common neighbors and degrees.
 
-    A free bilinear form learns nothing about features that only unseen nodes have; a learned weight of the cosine does.
+    A bilinear form alone learns nothing about features that occur only in unseen nodes; the weight of the cosine
+    applies to these as well.
     """
 
     uses_beliefs = True
@@ -26,10 +27,10 @@ class Mixed(Bilinear):
         super().__init__(replicas, num_features, num_classes, channels)
         self.of_facts = nn.Parameter(torch.empty(replicas, len(NAMES)))
         self.of_agreement = nn.Parameter(torch.empty(replicas, 1))
-        self._known: TensorCache[Tensor] = TensorCache()
+        self._facts: TensorCache[Tensor] = TensorCache()
 
     def init_own_parameters(self, rng: ReplicaRNG) -> None:
-        """Start at the sum of cosine and agreement."""
+        """Set the weights of cosine and agreement to 1, those of the other facts to 0."""
         super().init_own_parameters(rng)
         with torch.no_grad():
             self.of_facts.copy_(torch.tensor([1.0] + [0.0] * (len(NAMES) - 1)).expand_as(self.of_facts))
@@ -38,5 +39,5 @@ class Mixed(Bilinear):
     def forward(self, nodes: NodeView, graph: PairGraph) -> Tensor:
         """θ of every pair, [R, P]."""
         agreement = graph.pair_scores(nodes.beliefs, nodes.beliefs)
-        facts = self._known.get(graph, [nodes.values], lambda: pair_facts(nodes.features, graph))
+        facts = self._facts.get(graph, [nodes.values], lambda: pair_facts(nodes.features, graph))
         return super().forward(nodes, graph) + self.of_facts @ facts.T + self.of_agreement * agreement

@@ -1,4 +1,4 @@
-"""A scorer that looks at whole neighborhoods: how strictly to judge a pair is read from what surrounds it."""
+"""An edge model that judges a pair by the neighborhoods of its two nodes."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ WIDTH = 32
 
 @scorers.register("neighborhood")
 class Neighborhood(Scorer):
-    """θ_ij from the agreement of beliefs of i and j, and from how well i and j agree with their given neighbors.
+    """θ_ij from the agreement of the beliefs of i and j, and from how well i and j agree with their given neighbors.
 
-    In a neighborhood whose edges mostly agree, an edge may be trusted; in one that random edges flooded it may not,
-    unless it agrees itself. The paper names the look at single pairs as a limitation (its section Limitations).
+    If most edges around i and j agree, an edge between them can be trusted. If there are many random edges around them,
+    it can be trusted only if i and j agree. The paper names scoring each pair on its own as a limitation (section
+    Limitations).
     """
 
     numbers_per_pair = 3 * WIDTH
@@ -28,17 +29,20 @@ class Neighborhood(Scorer):
         super().__init__(replicas, num_features, num_classes, channels)
         self.hidden = Linear(replicas, 6, WIDTH)
         self.out = Linear(replicas, WIDTH, 1)
-        self._known: TensorCache[Tensor] = TensorCache()
+        self._similarity: TensorCache[Tensor] = TensorCache()
 
     def forward(self, nodes: NodeView, graph: PairGraph) -> Tensor:
         """θ of every pair, [R, P]."""
         agreement = graph.pair_scores(nodes.beliefs, nodes.beliefs)
         degree = graph.degree(nodes.given, nodes.given.dtype)
+        # Mean agreement of a node with its given neighbors.
         trust = graph.degree(agreement * nodes.given, agreement.dtype) / degree.clamp(min=1)
-        # Without pairs a degree has one row for all replicas.
+        # In a graph without pairs, degrees have one row for all replicas.
         first, second = trust[:, graph.pair_index].expand(len(agreement), -1, -1).unbind(1)
         here, there = degree[:, graph.pair_index].log1p().expand(len(agreement), -1, -1).unbind(1)
-        similarity = self._known.get(graph, [nodes.values], lambda: cosine(nodes.features, graph)).expand_as(agreement)
+        similarity = self._similarity.get(graph, [nodes.values], lambda: cosine(nodes.features, graph)).expand_as(
+            agreement
+        )
         seen = torch.stack(
             [
                 agreement,

@@ -1,4 +1,4 @@
-"""Terms of the loss that say what a good rewiring looks like."""
+"""Regularizers: terms of the loss that favor certain rewired graphs."""
 
 from gumbel_mpnn.rewiring.regularizers.base import Regularizer, Sum, regularizers
 from gumbel_mpnn.rewiring.regularizers.between_samples import agreement

@@ -1,4 +1,4 @@
-"""What every regularizer is: a pure function of predictions and a rewired graph, one value for each replica."""
+"""Base class of regularizers: functions of predictions and a rewired graph, with one value per replica."""
 
 from __future__ import annotations
 
@@ -18,15 +18,14 @@ from gumbel_mpnn.rewiring.rewired_graph import RewiredGraph
 
 
 class Regularizer(ABC):
-    """A term λ · L of the loss; L is `penalty`, λ is `weight`.
+    """A term λ · L of the loss, where L is `penalty` and λ is `weight`.
 
-    `regularizer(out, graph, data)` is the weighted term for a loop of one's own; `weighted` is the same for a loop that
-    has its labels and masks laid out along the replica axis already. Regularizers can be added: `a + b` is a `Sum`.
-    Only labels of training nodes are ever used.
+    In your own training loop, add `regularizer(out, graph, data)` to the loss. Regularizers can be added: `a + b` is a
+    `Sum`. Only labels of training nodes are used.
     """
 
     uses_labels: bool = False
-    """Whether labels of training nodes and the training mask are needed; else any will do."""
+    """Whether the labels of training nodes and the training mask are used."""
 
     def __init__(self, weight: float = 1.0) -> None:
         if not math.isfinite(weight):
@@ -35,30 +34,30 @@ class Regularizer(ABC):
 
     @abstractmethod
     def penalty(self, logits: Tensor, graph: RewiredGraph, y: Tensor, train_mask: Tensor) -> Tensor:
-        """L of every replica, unweighted, [R].
+        """Unweighted penalty L of every replica, [R].
 
         Args:
             logits: Predictions, [R, N, C].
-            graph: The rewired graph, θ and weights [R, P].
-            y: Class of every node, [N]; only those of training nodes are used, the others may be anything.
+            graph: Rewired graph, with θ and weights [R, P].
+            y: Class of every node, [N]; only those of training nodes are used.
             train_mask: Training nodes of every replica, [R, N].
         """
 
     def weighted(self, logits: Tensor, graph: RewiredGraph, y: Tensor, train_mask: Tensor) -> Tensor:
-        """λ · L of every replica, [R]; the arguments are those of `penalty`."""
+        """Weighted penalty λ · L of every replica, [R]; takes the arguments of `penalty`."""
         return self.weight * self.penalty(logits, graph, y, train_mask)
 
     def __call__(self, out: Tensor, graph: RewiredGraph, data: Data) -> Tensor:
-        """λ · L, to be added to the loss of a loop of one's own.
+        """Weighted penalty λ · L, to be added to the loss.
 
         Args:
             out: Predictions (logits), [N, C] or [R, N, C].
-            graph: The rewired graph these predictions were made on.
-            data: Its `y` [N] and `train_mask` [N] or [N, R] are used; training nodes without a label (below 0) count as
-                any other node.
+            graph: Rewired graph that these predictions were made on.
+            data: Provides `y` [N] and `train_mask` [N] or [N, R]; training nodes without a label (y below 0) count as
+                other nodes.
 
         Returns:
-            One value for each replica, [R]; a scalar where `out` has no axis of replicas.
+            One value per replica, [R]; a scalar if `out` has no replica axis.
         """
         logits = out[None] if out.dim() == 2 else out
         if logits.dim() != 3:
@@ -74,7 +73,7 @@ class Regularizer(ABC):
         return Sum([self, other]) if isinstance(other, Regularizer) else NotImplemented
 
     def __radd__(self, other: object) -> Regularizer:
-        """`sum()` begins with 0."""
+        """Support `sum()`, which starts with 0."""
         return self if isinstance(other, int) and other == 0 else NotImplemented
 
     def __repr__(self) -> str:
@@ -83,7 +82,7 @@ class Regularizer(ABC):
 
 
 class Sum(Regularizer):
-    """Several regularizers, each with its own weight, as one."""
+    """Sum of several regularizers, each with its own weight."""
 
     def __init__(self, terms: Sequence[Regularizer], weight: float = 1.0) -> None:
         super().__init__(weight)
@@ -105,61 +104,65 @@ regularizers: Registry[Regularizer] = Registry("regularizer")
 
 
 def _aligned(graph: RewiredGraph, replicas: int) -> RewiredGraph:
-    """The graph with θ and weights for every replica, [R, P]; what all share is not copied."""
+    """Expand θ and weights of a graph to [R, P], without copying what the replicas share."""
     theta, weight = (_rows(getattr(graph, name), name, replicas) for name in ("theta", "weight"))
     return replace(graph, theta=theta, weight=weight)
 
 
 def _rows(values: Tensor, name: str, replicas: int) -> Tensor:
-    """Values [P], [1, P] or [R, P] as [R, P]."""
+    """Expand values [P], [1, P] or [R, P] to [R, P]."""
     if values.dim() == 1 or (values.dim() == 2 and len(values) in (1, replicas)):
         return values.expand(replicas, -1)
     raise UserError(
-        f"the output has {replicas} replicas, but the rewired graph's {name} the shape {list(values.shape)}: "
-        "give the graph of this output"
+        f"the output has {replicas} replicas, but {name} of the rewired graph has the shape {list(values.shape)}: "
+        "pass the graph that was returned with this output"
     )
 
 
 def labels_of(data: Data, logits: Tensor, *, needed: bool = False) -> tuple[Tensor, Tensor]:
-    """`y` int64 [N] and the training mask [R, N] of `data`, in which nodes without a label (y below 0) are not.
+    """Labels int64 [N] and training mask [R, N] of `data`; nodes without a label (y below 0) are not in the mask.
 
-    Where labels are `needed`, a mask without any is a `DataError`. What was found is kept while the tensors stay as
-    they are: looking at them makes the program wait for a GPU.
+    Results are cached as long as the tensors are unchanged, since checking their values waits for the GPU.
+
+    Args:
+        data: Provides `y` and `train_mask`.
+        logits: Predictions, [R, N, C].
+        needed: Whether to raise a `DataError` if a replica has no label.
     """
     replicas, nodes, classes = logits.shape
     for name in ("y", "train_mask"):
         if data.get(name) is None:
-            raise DataError(f"this part of the loss uses the labels of training nodes: give it data.{name}")
+            raise DataError(f"this loss uses the labels of training nodes, which this graph lacks: give it data.{name}")
         if data[name].shape[0] != nodes:
-            raise DataError(f"data.{name} is for {data[name].shape[0]} nodes, but the output for {nodes}")
+            raise DataError(f"data.{name} has {data[name].shape[0]} nodes, but the output has {nodes}: they must match")
     y, train_mask = data.y, data.train_mask
-    labels, mask, some = _found.get(
+    labels, mask, some = _label_cache.get(
         train_mask, [train_mask, y], lambda: _labels(y, train_mask, replicas, nodes, classes), replicas, classes
     )
     if needed and not some:
-        raise DataError("data.train_mask has no node with a label (data.y of 0 or more), and this loss needs some")
+        raise DataError("this loss needs training nodes with a label (data.y of 0 or more): data.train_mask has none")
     return labels, mask
 
 
 def _labels(y: Tensor, train_mask: Tensor, replicas: int, nodes: int, classes: int) -> tuple[Tensor, Tensor, bool]:
-    """Labels, mask, and whether every replica has some of them."""
+    """Labels [N], mask [R, N], and whether every replica has a label."""
     if y.numel() != nodes or y.is_floating_point() or y.is_complex() or y.dtype == torch.bool:
         raise DataError(f"data.y must be whole numbers of shape [{nodes}], not {y.dtype} {list(y.shape)}")
     mask = train_mask.bool()
     mask = mask[None] if mask.dim() == 1 else mask.T
     if mask.shape[0] not in (1, replicas):
         raise UserError(
-            f"data.train_mask has {mask.shape[0]} splits and the output {replicas} replicas: "
-            "choose one split, train_mask[:, k], or a split for each replica"
+            f"data.train_mask has {mask.shape[0]} splits, but the output has {replicas} replicas: "
+            "choose one split, train_mask[:, k], or one split per replica"
         )
     labels = y.reshape(nodes).long()
     mask = mask & (labels >= 0)
     if bool((mask & (labels >= classes)).any()):
-        raise DataError(f"a training node has the label {int(labels.max())}, but the output is for {classes} classes")
+        raise DataError(f"a training node has the label {int(labels.max())}, but the output has {classes} classes")
     return labels, mask.expand(replicas, nodes), bool(mask.any(-1).all())
 
 
-_found: TensorCache[tuple[Tensor, Tensor, bool]] = TensorCache()
+_label_cache: TensorCache[tuple[Tensor, Tensor, bool]] = TensorCache()
 
 
 def _no_labels(logits: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,4 +1,4 @@
-"""Label consistency: edges join nodes of one class."""
+"""Label consistency: edges should join nodes of the same class."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from gumbel_mpnn.rewiring.rewired_graph import RewiredGraph
 
 @regularizers.register("label-consistency", "lc")
 class LabelConsistency(SoftLabelRegularizer):
-    """L_label = Σ w_ij (1 − ỹ_i · ỹ_j) / Σ w_ij, the paper's label consistency; it raises homophily.
+    """The paper's L_label = Σ w_ij (1 − ỹ_i · ỹ_j) / Σ w_ij, which increases homophily.
 
     Args:
         weight: λ.
-        detach: Keep the gradient from the predictions, so that only edges are moved; see `soft_labels`.
+        detach: Stop the gradient through the predictions, so that only edges are changed; see `soft_labels`.
     """
 
     def penalty(self, logits: Tensor, graph: RewiredGraph, y: Tensor, train_mask: Tensor) -> Tensor:

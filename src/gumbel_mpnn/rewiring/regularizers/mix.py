@@ -1,4 +1,4 @@
-"""Alike along edges, different between classes."""
+"""Neighborhood consistency and inter-class distance together."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from gumbel_mpnn.rewiring.rewired_graph import RewiredGraph
 
 @regularizers.register("mix")
 class Mix(InterClass):
-    """L_Ncon + L_inter: `NeighborhoodConsistency` and `InterClass`, the neighborhoods aggregated once for both.
+    """L_Ncon + L_inter: the sum of `NeighborhoodConsistency` and `InterClass`, with neighborhoods computed once.
 
     Args:
         weight: λ of the sum.
         margin: m of L_inter.
-        detach: Keep the gradient from the predictions, so that only edges are moved; see `soft_labels`.
+        detach: Stop the gradient through the predictions, so that only edges are changed; see `soft_labels`.
     """
 
     def penalty(self, logits: Tensor, graph: RewiredGraph, y: Tensor, train_mask: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Neighborhood consistency: edges join nodes whose neighborhoods look alike."""
+"""Neighborhood consistency: edges should join nodes with similar neighborhoods."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from gumbel_mpnn.rewiring.rewired_graph import RewiredGraph
 
 @regularizers.register("neighborhood-consistency", "pc")
 class NeighborhoodConsistency(SoftLabelRegularizer):
-    """L_Ncon = Σ w_ij (1 − p̃_i · p̃_j) / Σ w_ij with p̃ the mean of ỹ over a node's neighbors and itself.
+    """L_Ncon = Σ w_ij (1 − p̃_i · p̃_j) / Σ w_ij, where p̃ is the mean of ỹ over the neighbors of a node and itself.
 
-    Nodes with the same distribution of labels around them are joined, whether these are their own label or not. The
-    gradient reaches a weight both as an edge that is summed over and as part of the neighborhoods of its two ends.
+    It favors edges between nodes with the same distribution of labels around them, whatever their own labels are. A
+    weight w_ij receives gradient as a weight in the sum and through the neighborhoods p̃_i and p̃_j.
 
     Args:
         weight: λ.
-        detach: Keep the gradient from the predictions, so that only edges are moved; see `soft_labels`.
+        detach: Stop the gradient through the predictions, so that only edges are changed; see `soft_labels`.
     """
 
     def penalty(self, logits: Tensor, graph: RewiredGraph, y: Tensor, train_mask: Tensor) -> Tensor:

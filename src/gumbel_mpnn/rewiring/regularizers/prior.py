@@ -1,4 +1,4 @@
-"""Prior: the rewired graph stays near the given one."""
+"""Prior: the rewired graph should stay close to the given graph."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from gumbel_mpnn.rewiring.rewired_graph import RewiredGraph
 
 @regularizers.register("prior")
 class Prior(Regularizer):
-    """Mean over pairs of KL(σ(θ) ‖ π), π how likely a pair is to be an edge before anything is learned.
+    """Mean over pairs of KL(σ(θ) ‖ π), where π is the prior probability of a pair to be an edge.
 
-    Without it a scorer switches on most candidates and overfits.
+    Without it, a scorer may add most candidates and overfit.
 
     Args:
         weight: λ.
-        keep: π of the given graph's edges, between 0 and 1.
+        keep: π of given edges, between 0 and 1.
         add: π of candidates, between 0 and 1.
     """
 
@@ -34,15 +34,15 @@ class Prior(Regularizer):
         self.add = add
 
     def penalty(self, logits: Tensor, graph: RewiredGraph, y: Tensor, train_mask: Tensor) -> Tensor:
-        """The mean divergence of every replica, [R]."""
+        """Mean divergence of every replica, [R]."""
         theta, original = graph.theta, graph.graph.is_original
-        # Each probability is multiplied by its own logarithm, so nothing large cancels and nothing is 0 · ∞.
-        there = logsigmoid(theta) - _choose(original, math.log(self.keep), math.log(self.add), theta)
-        gone = logsigmoid(-theta) - _choose(original, math.log1p(-self.keep), math.log1p(-self.add), theta)
-        divergence = torch.sigmoid(theta) * there + torch.sigmoid(-theta) * gone
+        # Each probability is multiplied by its own logarithm, which avoids 0 · ∞ and the cancellation of large numbers.
+        edge = logsigmoid(theta) - _choose(original, math.log(self.keep), math.log(self.add), theta)
+        no_edge = logsigmoid(-theta) - _choose(original, math.log1p(-self.keep), math.log1p(-self.add), theta)
+        divergence = torch.sigmoid(theta) * edge + torch.sigmoid(-theta) * no_edge
         return divergence.sum(-1) / max(graph.graph.num_pairs, 1)
 
 
-def _choose(original: Tensor, kept: float, added: float, like: Tensor) -> Tensor:
-    # Filled on the device: a tensor made from a number on the host could not be part of a captured CUDA graph.
-    return like.new_full(original.shape, added).masked_fill(original, kept)
+def _choose(original: Tensor, given: float, candidate: float, like: Tensor) -> Tensor:
+    # Filled on the device: copying a number from the host cannot be captured in a CUDA graph.
+    return like.new_full(original.shape, candidate).masked_fill(original, given)

@@ -1,6 +1,6 @@
-"""Finished runs read back: records, the index of all, comparisons, exports.
+"""Reads finished runs: records, the index of all runs, comparisons and exports.
 
-Nothing here waits for torch but the export to TensorBoard, whose files torch writes.
+Only the export to TensorBoard imports torch.
 """
 
 from gumbel_mpnn.runs.query.filters import Filter, flat

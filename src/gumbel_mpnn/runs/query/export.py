@@ -1,4 +1,4 @@
-"""Runs for other programs: a CSV file, TensorBoard's event files, MLflow's tracking folder."""
+"""Exports runs to CSV, TensorBoard and MLflow."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from gumbel_mpnn.runs.query.record import HISTORY
 CURVES = ("train_loss", "val", "val_loss")
 _FIGURES = ("val", "test", "best_epoch", "epochs", "seconds")
 _MLFLOW_BATCH = 100
-"""The most parameters that MLflow takes at once; of figures it takes more."""
+"""Largest number of parameters that MLflow accepts at once; the limit of metrics is higher."""
 
 
 def export(index: RunIndex, rows: Sequence[SettingRow], to: str, out: Path) -> int:
-    """Write every run of the settings; returns how many there are."""
+    """Export all runs of the settings; returns their number."""
     if to not in EXPORTERS:
         raise unknown_name("form of export", to, EXPORTERS)
     runs = list(index.runs(rows))
@@ -34,7 +34,7 @@ def export(index: RunIndex, rows: Sequence[SettingRow], to: str, out: Path) -> i
 
 
 def to_csv(runs: Sequence[Mapping[str, Any]], out: Path) -> int:
-    """One line for each run; a column for every setting that any of them has, empty where a run has none."""
+    """Write a CSV file with one line per run and a column for every setting of any run."""
     if out.is_dir():
         raise UserError(f"{out} is a folder: name a CSV file in it")
     columns = list(dict.fromkeys(name for run in runs for name in run))
@@ -47,7 +47,7 @@ def to_csv(runs: Sequence[Mapping[str, Any]], out: Path) -> int:
 
 
 def to_tensorboard(runs: Sequence[Mapping[str, Any]], out: Path) -> int:
-    """A folder of event files for each run: its curves, and its settings with what it ended in."""
+    """Write a folder of event files per run, with its curves, its settings and its final metrics."""
     _need("tensorboard")
     _check_new(out)
     writer_of = import_module("torch.utils.tensorboard").SummaryWriter
@@ -61,9 +61,9 @@ def to_tensorboard(runs: Sequence[Mapping[str, Any]], out: Path) -> int:
 
 
 def to_mlflow(runs: Sequence[Mapping[str, Any]], out: Path) -> int:
-    """A tracking folder: MLflow's experiments are `<experiment>/<data set>`.
+    """Write a tracking folder of MLflow, whose experiments are called `<experiment>/<data set>`.
 
-    Newer versions of MLflow open such a folder only where `MLFLOW_ALLOW_FILE_STORE=true` is set, as it is here.
+    `MLFLOW_ALLOW_FILE_STORE=true` is set, since newer versions of MLflow need it to open such a folder.
     """
     os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")
     mlflow, entities = _need("mlflow"), import_module("mlflow.entities")
@@ -101,9 +101,9 @@ def _need(package: str) -> Any:
 
 
 def _check_new(folder: Path) -> None:
-    """Raise an error where something is there: both programs would take it for more of the same runs."""
+    """Raise a `UserError` if the folder is not empty, since both programs would mix its content with the runs."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UserError(f"{folder} is there already: name a folder that is not")
+        raise UserError(f"{folder} exists already: give the name of a new folder")
 
 
 def _name(run: Mapping[str, Any]) -> str:
@@ -121,7 +121,7 @@ def _settings(run: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _curves(run: Mapping[str, Any]) -> Iterator[tuple[int, str, float]]:
-    """Epoch, curve and value of everything in a run's history."""
+    """Epoch, name and value of all curves in the history of a run."""
     path = Path(run["folder"]) / _replica(run) / HISTORY
     try:
         rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]

@@ -1,4 +1,4 @@
-"""Conditions on runs: by data set, model and experiment, by their figures, and by any of their settings."""
+"""Filters of runs by data set, model, experiment, metrics and settings."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import Any
 from gumbel_mpnn._util.errors import UserError, unknown_name
 
 FIGURES = {"test": 100.0, "std": 100.0, "stderr": 100.0, "val": 100.0, "n": 1.0, "seconds": 1.0}
-"""What may be compared besides settings, and by what it is multiplied where people see it."""
+"""Columns that can be compared besides settings, with the factor by which they are multiplied for display."""
 NAMED = {"dataset": "data set", "model": "model", "experiment": "experiment"}
 _CONDITION = re.compile(r"\s*([\w.-]+)\s*(<=|>=|!=|=|<|>)\s*(\S.*?)\s*")
 
 
 @dataclass(frozen=True)
 class Filter:
-    """A condition in SQL on a row of the index's settings, with its values; `name` is what it is about."""
+    """An SQL condition on rows of the index, with its values; `name` is the column or setting that it compares."""
 
     name: str
     sql: str
@@ -27,7 +27,7 @@ class Filter:
 
     @classmethod
     def named(cls, column: str, names: str | None) -> list[Filter]:
-        """That `column` is one of the names, which commas separate; none at all without names."""
+        """Filter for rows whose `column` is one of the comma-separated names; no filter if `names` is None."""
         if names is None:
             return []
         words = [word.strip() for word in names.split(",")]
@@ -35,21 +35,21 @@ class Filter:
 
     @classmethod
     def parse(cls, text: str) -> Filter:
-        """`test>=80` (per cent, as shown), `n>=10`, or a setting like `train.lr=0.01`."""
+        """Parse a condition such as `test>=80` (in percent), `n>=10` or `train.lr=0.01`."""
         match = _CONDITION.fullmatch(text)
         if not match:
             raise UserError(f"cannot read the condition {text!r}: write it like test>=80 or train.lr=0.01")
         name, sign, value = match[1], match[2], _value(match[3])
         if name in FIGURES:
             if isinstance(value, str):
-                raise UserError(f"the condition {text!r} needs a number")
+                raise UserError(f"the condition {text!r} needs a number: write it like {name}>=80")
             return cls(name, f"{FIGURES[name]} * {name} {sign} ?", [value])
         if "." not in name:
             raise unknown_name("figure or setting", name, [*FIGURES, "train.lr", "model.dropout"])
         return cls(name, f"json_extract(settings, ?) {sign} ?", [_json_path(name), value])
 
     def check(self, database: sqlite3.Connection) -> None:
-        """Raise an error where no run at all has what the condition is about, or anything like its value."""
+        """Raise a `UserError` if no run has this setting or name, or a value of this type."""
         if self.name in NAMED:
             known = {value for (value,) in database.execute(f"SELECT DISTINCT {self.name} FROM settings")}
             for word in self.values:
@@ -68,7 +68,7 @@ class Filter:
 
 
 def flat(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """A record's settings by `table.name`."""
+    """Settings of a record by `table.name`."""
     return {
         f"{table}.{name}": value
         for table, values in settings.items()
@@ -78,7 +78,7 @@ def flat(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _setting_names(database: sqlite3.Connection) -> set[str]:
-    """The settings that any model has."""
+    """Names of all settings of all models."""
     query = "SELECT settings FROM settings GROUP BY model"
     return {name for (text,) in database.execute(query) for name in flat(json.loads(text))}
 

@@ -1,9 +1,9 @@
-"""A table of all finished runs, `index.sqlite` in the runs folder: a cache of what the run folders say, never more.
+"""Index of all finished runs, `index.sqlite` in the folder of the runs, which caches the content of their folders.
 
-Every question first looks whether the folders have changed, by the time at which each setting's folder was last
-changed: runs that were trained, copied in or deleted since are seen, from whatever process or machine. Only a record
-that was changed by hand within its folder is not; `gumbel-mpnn runs reindex` reads everything anew. An index that is
-missing, damaged or of another version is made again, and where none can be written it is kept in memory.
+When the index is opened, it is updated for all folders of settings that have changed since, by their modification time.
+So it includes runs that were trained, copied or deleted by any process or machine. It does not notice a record that was
+edited by hand; `gumbel-mpnn runs reindex` reads all records again. A missing or damaged index, or one of another
+version, is created again. If the folder is read-only, the index is in memory.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from gumbel_mpnn.runs.query.record import RECORD, Summary, read_record
 FILE = "index.sqlite"
 VERSION = 2
 SETTLED_NS = 2_000_000_000
-"""A folder that changed less than this ago may change again within the same tick of the file system's clock."""
+"""Folders that changed more recently may change again without a new modification time, so they are read again."""
 LOCK_SECONDS = 30.0
 
 _FINGERPRINT = re.compile(r"[0-9a-f]{16}")
@@ -47,7 +47,7 @@ COLUMNS = ("experiment", "dataset", "model", "fingerprint", "metric", "n", "test
 
 @dataclass(frozen=True)
 class SettingRow:
-    """The finished runs of one setting, in sum; figures are shares of 1."""
+    """Summary of the finished runs of one setting; metrics are between 0 and 1."""
 
     path: Path
     experiment: str
@@ -64,9 +64,9 @@ class SettingRow:
 
 
 class RunIndex:
-    """The finished runs under `root`.
+    """Index of the finished runs under `root`.
 
-    `damaged` are sentences about records that cannot be read; all others are there.
+    Records that cannot be read are left out; `damaged` has an error message for each of them.
     """
 
     def __init__(self, root: Path) -> None:
@@ -75,7 +75,7 @@ class RunIndex:
         self.database = self._open()
 
     def settings(self, filters: Iterable[Filter] = ()) -> list[SettingRow]:
-        """The settings that pass all filters, in the order of their folders."""
+        """Settings that pass all filters, sorted by folder."""
         filters = list(filters)
         for one in filters:
             one.check(self.database)
@@ -86,7 +86,7 @@ class RunIndex:
         return [SettingRow(self.root / path, *map(_number, row)) for path, *row in found]
 
     def runs(self, rows: Iterable[SettingRow]) -> Iterator[dict[str, Any]]:
-        """Every run of these settings: its figures, and all settings by `table.name`."""
+        """Yield every run of these settings: its metrics, and all settings by `table.name`."""
         columns = ("split", "seed", "val", "test", "best_epoch", "epochs", "seconds", "device")
         query = f"SELECT {', '.join(columns)} FROM runs WHERE path = ? ORDER BY split, seed"
         for row in rows:
@@ -102,7 +102,7 @@ class RunIndex:
                 }
 
     def find(self, name: str) -> SettingRow:
-        """The setting with this folder, or whose fingerprint begins so."""
+        """Find a setting by its folder, or by the beginning of its fingerprint."""
         rows = self.settings()
         path = Path(name).absolute()
         found = [row for row in rows if row.path.absolute() in (path, path.parent)]
@@ -110,7 +110,9 @@ class RunIndex:
             found = [row for row in rows if row.fingerprint.startswith(name)]
         if len(found) > 1:
             places = " or ".join(str(row.path) for row in found[:2])
-            raise UserError(f"{name!r} may be {places}{' or another' * (len(found) > 2)}: give a folder")
+            raise UserError(
+                f"{name!r} is ambiguous and may be {places}{' or another' * (len(found) > 2)}: give a folder"
+            )
         if not found:
             raise UserError(
                 f"there is no finished run {name!r} in {self.root}: give its folder or the beginning of its"
@@ -140,7 +142,7 @@ class RunIndex:
                     database = sqlite3.connect(path, timeout=LOCK_SECONDS)
                     _prepare(database)
                     self._refresh(database, folders)
-                except sqlite3.OperationalError as error:  # cannot be opened, written or had to itself
+                except sqlite3.OperationalError as error:  # cannot be opened, written or locked
                     may_be_read = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_READONLY
                     return self._in_memory(database if may_be_read else None, folders)
                 except sqlite3.DatabaseError:
@@ -161,7 +163,7 @@ class RunIndex:
         return database
 
     def _refresh(self, database: sqlite3.Connection, folders: dict[str, int]) -> None:
-        """Read the settings whose folders have changed, and forget those that are gone."""
+        """Read the settings whose folders have changed, and remove those that were deleted."""
         self.damaged.clear()
         known = dict(database.execute("SELECT path, changed FROM settings"))
         gone = known.keys() - folders.keys()
@@ -180,7 +182,7 @@ class RunIndex:
         records = []
         for entry in sorted(folder.iterdir()):
             if entry.name.startswith("group-"):
-                settled = False  # work is under way
+                settled = False  # a group is being trained
             if not REPLICA_NAME.fullmatch(entry.name):
                 continue
             if not (path := entry / RECORD).exists():
@@ -213,12 +215,12 @@ class RunIndex:
 
 
 def _number(value: Any) -> Any:
-    """What was stored: SQLite has no nan, as the figure of a test class without nodes is, and keeps nothing for it."""
+    """Convert NULL to nan, which SQLite cannot store, such as the ROC-AUC of a test class without nodes."""
     return nan if value is None else value
 
 
 def _prepare(database: sqlite3.Connection) -> None:
-    """Empty tables, where there are none of this version."""
+    """Create empty tables if there are none of this version."""
     (version,) = database.execute("PRAGMA user_version").fetchone()
     if version == VERSION:
         return
@@ -231,7 +233,7 @@ def _prepare(database: sqlite3.Connection) -> None:
 
 
 def _setting_folders(root: Path) -> Iterator[tuple[str, int]]:
-    """The folders of settings under `root`, itself perhaps, by relative path, and when each changed."""
+    """Folders of settings under `root` (or `root` itself), as relative paths with their modification times."""
     if _FINGERPRINT.fullmatch(root.absolute().name) and root.is_dir():
         yield ".", root.stat().st_mtime_ns
         return

@@ -1,4 +1,4 @@
-"""Two settings compared run by run: the same splits and seeds, and how sure the difference is."""
+"""Paired comparison of two settings on the same splits and seeds."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ K = TypeVar("K", bound=Hashable)
 
 RESAMPLES = 10_000
 FEWEST_SPLITS = 3
-"""With fewer splits nothing is said: the interval is all that a difference of shares can be."""
+"""With fewer splits, the interval is [−1, 1], which contains all possible differences."""
 LEVEL = 0.05
 ENOUGH_SPLITS = 6
-"""With fewer splits no difference, however large, makes the p-value smaller than `LEVEL`."""
+"""With fewer splits, the p-value cannot be smaller than `LEVEL`."""
 DIGITS = 12
-"""Differences that are equal to so many digits are ties, and not rounding."""
+"""Differences are rounded to this number of digits, so that rounding errors do not break ties."""
 EXACT = 13
-"""Up to so many differences all signs are gone through: 2^13 of them."""
+"""Largest number of differences for which the test is exact, over all 2^13 combinations of signs."""
 
 
 @dataclass(frozen=True)
 class Paired:
-    """The mean difference of paired runs, its 95 % interval, as shares of 1, and the p-value of a Wilcoxon test."""
+    """Mean difference of paired runs, its 95 % confidence interval, and the p-value of a Wilcoxon test."""
 
     mean: float
     low: float
     high: float
     n: int
-    """Runs of either setting that have a counterpart."""
+    """Number of pairs of runs."""
     splits: int
-    """How many splits they are of."""
+    """Number of splits of these runs."""
     p: float
 
     @property
     def verdict(self) -> str:
-        """`better` or `worse` where the interval leaves out 0 and the test agrees, else `same`; or `too few splits`."""
+        """`better` or `worse` if the interval excludes 0 and the test is significant, `same`, or `too few splits`."""
         if self.splits < ENOUGH_SPLITS:
             return "too few splits"
         if self.p >= LEVEL:
@@ -49,11 +49,11 @@ class Paired:
 
 
 def compare(ours: Iterable[Record], theirs: Iterable[Record]) -> Paired:
-    """Test figures of `ours` less those of `theirs`, for the splits and seeds that both have.
+    """Difference of the test metric, `ours` minus `theirs`, on the splits and seeds that both have.
 
-    Runs of one split share their test nodes and are not independent of each other. So the interval is a bootstrap over
-    splits and, within each, over seeds; and the test is Wilcoxon's signed-rank test of the splits' mean differences,
-    two-sided.
+    Runs of one split have the same test nodes and are not independent. So the interval is a bootstrap over splits and,
+    within each split, over seeds. The test is the two-sided Wilcoxon signed-rank test of the mean differences per
+    split.
     """
     other = {(record.split, record.seed): record.test for record in theirs}
     by_split: dict[int, list[float]] = {}
@@ -71,9 +71,9 @@ def compare(ours: Iterable[Record], theirs: Iterable[Record]) -> Paired:
 
 
 def signed_rank_p(differences: Sequence[float]) -> float:
-    """The two-sided p-value of Wilcoxon's signed-rank test; zeros are left out.
+    """Two-sided p-value of the Wilcoxon signed-rank test; differences of 0 are left out.
 
-    Up to 13 differences it is exact, ties or not; beyond, as SciPy chooses.
+    It is exact for up to 13 differences, even with ties; for more, SciPy chooses the method.
     """
     from scipy.stats import PermutationMethod, wilcoxon
 
@@ -86,7 +86,7 @@ def signed_rank_p(differences: Sequence[float]) -> float:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Holm's corrected p-values: below a level, they are significant at that level for all tests together."""
+    """p-values corrected by Holm's method, which controls the family-wise error rate."""
     count, largest = len(p_values), 0.0
     corrected = [0.0] * count
     for rank, index in enumerate(sorted(range(count), key=lambda index: p_values[index])):
@@ -96,13 +96,13 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def corrected(comparisons: Mapping[K, Paired]) -> dict[K, Paired]:
-    """The comparisons of several data sets, their p-values and so their verdicts corrected for how many they are."""
+    """Correct the p-values of several comparisons, and so their verdicts, by Holm's method."""
     p_values = holm([paired.p for paired in comparisons.values()])
     return {key: replace(paired, p=p) for (key, paired), p in zip(comparisons.items(), p_values, strict=True)}
 
 
 def _resampled_means(groups: list[np.ndarray]) -> np.ndarray:
-    """Means of `RESAMPLES` samples: groups drawn with replacement, and values within each."""
+    """Means of `RESAMPLES` bootstrap samples: groups are drawn with replacement, and values within each group."""
     rng = np.random.default_rng(0)
     chosen = rng.integers(len(groups), size=(RESAMPLES, len(groups)))
     total, count = np.zeros(RESAMPLES), np.zeros(RESAMPLES)

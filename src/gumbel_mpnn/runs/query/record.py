@@ -1,4 +1,4 @@
-"""What is known of one finished run, and the summary of several."""
+"""Records of finished runs, and summaries of several runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gumbel_mpnn._util.errors import DataError
 from gumbel_mpnn.config.replica import Replica
 
 RECORD, HISTORY = "record.json", "history.jsonl"
-"""Files in the folder of a run: what it ended in, written last, and its curves."""
+"""Files in the folder of a run: its record, which is written last, and its curves."""
 
 _KINDS: dict[Any, Any] = {
     "str": str,
@@ -23,12 +23,12 @@ _KINDS: dict[Any, Any] = {
     "dict[str, Any]": dict,
     "dict[str, str]": dict,
 }
-"""What a field of `Record` may be in a file, by how the field is declared."""
+"""Allowed types of a field of `Record` in a file, by the declared type."""
 
 
 @dataclass(frozen=True)
 class Record:
-    """A finished run: its settings, its figures and the machine that made them."""
+    """A finished run: its settings, its metrics and the machine it was trained on."""
 
     fingerprint: str
     data_hash: str
@@ -45,17 +45,17 @@ class Record:
 
     @property
     def replica(self) -> Replica:
-        """Which run of its setting it is."""
+        """Replica of the run."""
         return Replica(self.split, self.seed)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values."""
+        """Convert to plain JSON values."""
         return asdict(self)
 
 
 @dataclass(frozen=True)
 class Summary:
-    """Mean, sample standard deviation, standard error and number of some figures, as shares of 1."""
+    """Mean, sample standard deviation and standard error of n values between 0 and 1."""
 
     mean: float
     std: float
@@ -64,14 +64,14 @@ class Summary:
 
     @classmethod
     def of(cls, values: Iterable[float]) -> Summary:
-        """The summary of `values`; the spread of a single one is 0."""
+        """Summarize values; the standard deviation of a single value is 0."""
         values = list(values)
         n, mean = len(values), math.fsum(values) / len(values)
         std = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (n - 1)) if n > 1 else 0.0
         return cls(mean=mean, std=std, stderr=std / math.sqrt(n), n=n)
 
     def to_dict(self) -> dict[str, float | None]:
-        """Plain JSON values; a single figure has no spread."""
+        """Convert to plain JSON values; a single value has no standard deviation."""
         std, stderr = (self.std, self.stderr) if self.n > 1 else (None, None)
         return {"mean": self.mean, "std": std, "stderr": stderr}
 
@@ -82,7 +82,7 @@ class Summary:
 
 
 def read_record(path: Path) -> Record:
-    """The record in a file."""
+    """Read a record."""
     try:
         record = Record(**json.loads(path.read_text(encoding="utf-8")))
         _check_kinds(record)
@@ -92,7 +92,7 @@ def read_record(path: Path) -> Record:
 
 
 def _check_kinds(record: Record) -> None:
-    """Raise a `TypeError` that names the first entry that is of another kind than a run writes."""
+    """Raise a `TypeError` that names the first entry of a wrong type."""
     for field in fields(record):
         _check_kind(field.name, getattr(record, field.name), _KINDS[field.type])
     settings = record.settings
@@ -108,5 +108,5 @@ def _check_kind(name: str, value: object, kind: Any) -> None:
 
 
 def find_records(root: Path) -> Iterator[Record]:
-    """Every finished run under `root`, in the order of their folders."""
+    """Records of all finished runs under `root`, sorted by folder."""
     yield from map(read_record, sorted(root.glob(f"**/{RECORD}")))

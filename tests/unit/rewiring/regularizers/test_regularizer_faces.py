@@ -120,8 +120,11 @@ def test_predictions_in_half_precision_are_taken():
         (lambda: Prior(add=0.0), "add"),
         (lambda: Degree()(OUT[0, 0], of(0), Data()), r"output \[N, C\] or \[R, N, C\], but was given .* \[3\]"),
         (lambda: LabelConsistency()(OUT[None], DRAWN, DATA), r"but was given a tensor of shape \[1, 2, 24, 3\]"),
-        (lambda: Degree()(OUT[:1], DRAWN, Data()), "the output has 1 replicas, but the rewired graph's theta"),
-        (lambda: Degree()(OUT, RewiredGraph(GRAPH, THETA, WEIGHT[None]), Data()), r"graph's weight .* \[1, 2, "),
+        (lambda: Degree()(OUT[:1], DRAWN, Data()), "the output has 1 replicas, but theta of the rewired graph"),
+        (
+            lambda: Degree()(OUT, RewiredGraph(GRAPH, THETA, WEIGHT[None]), Data()),
+            r"but weight of the .* \[1, 2, ",
+        ),
         (lambda: LabelConsistency()(OUT[0], of(0), DATA), "2 splits"),
         (lambda: LabelConsistency()(OUT[0, 1:], of(0), DATA), "24 nodes"),
     ],
