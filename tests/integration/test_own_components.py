@@ -69,7 +69,7 @@ def test_a_model(tmp_path, chosen, name):
             "error: option 'share' of regularizer 'edge-share' must be of type float, like 0.5, but is 'some'",
         ),
         ("", ["--model", "far-gcn"], "error: there is no model called 'far-gcn': did you mean 'gcn'?"),
-        ("nowhere.py", ["--model", "gcn"], "which GUMBEL_MPNN_PLUGINS names: FileNotFoundError: there is no file"),
+        ("nowhere.py", ["--model", "gcn"], "of GUMBEL_MPNN_PLUGINS: FileNotFoundError: there is no file"),
     ],
 )
 def test_mistakes_are_reported_in_one_sentence(tmp_path, plugin, chosen, message):

@@ -126,12 +126,12 @@ class TestData:
 
     @pytest.mark.parametrize("dataset", [None, 3, lambda _: None], ids=["None", "number", "function"])
     def test_what_is_no_data_set_is_told(self, dataset):
-        with pytest.raises(UserError, match="a data set is a name or a Data, not"):
+        with pytest.raises(UserError, match="dataset must be a name or a Data, not"):
             RunSpec.of(dataset, "gcn")
 
     @pytest.mark.parametrize("model", [None, 3, object])
     def test_what_is_no_model_is_told(self, model):
-        with pytest.raises(UserError, match="a model to fit is a name, as 'gcn', not"):
+        with pytest.raises(UserError, match="model must be a name, such as 'gcn', not"):
             RunSpec.of(DATA, model)
 
 
