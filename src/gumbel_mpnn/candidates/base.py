@@ -22,7 +22,7 @@ from gumbel_mpnn.graph import (
     undirected_keys,
 )
 from gumbel_mpnn.graph.batches import can_be_taken_apart, renew_numbers, renew_pairs
-from gumbel_mpnn.graph.content_order import content_order, in_order, renumbered
+from gumbel_mpnn.graph.content_order import content_order, in_order
 
 
 class CandidateStrategy(BaseTransform):  # type: ignore[misc]
@@ -79,7 +79,7 @@ class CandidateStrategy(BaseTransform):  # type: ignore[misc]
         names = dict.fromkeys(["x", *(self.reads or ())])
         features = [data[name] for name in names if _is_of_nodes(data.get(name), graph.num_nodes)]
         order = content_order(graph, features, data.get("batch"))
-        pairs = self.propose(in_order(data, order), renumbered(graph, order))
+        pairs = self.propose(in_order(data, order), graph.renumbered(order))
         return order[pairs.to(order.device)]
 
     def __repr__(self) -> str:

@@ -92,10 +92,10 @@ def train(
 def _what_was_read(spec: RunSpec) -> str:
     """Return a sentence about the data or the preset, which shows the user misread columns or missing presets."""
     from gumbel_mpnn.config.files import is_settings_file
-    from gumbel_mpnn.data import check
+    from gumbel_mpnn.data import facts_of
 
     if not isinstance(spec.dataset, str):
-        facts = check(spec.dataset)
+        facts = facts_of(spec.dataset)
         return (
             f"read {facts.num_nodes} nodes ({facts.num_unlabelled} without a label),"
             f" {_edges_in_words(spec.dataset, facts, spec.settings.data.undirected)},"
@@ -127,9 +127,9 @@ def _write_predictions(run: Run, path: Path) -> None:
     from gumbel_mpnn._util.files import write_atomically
 
     ids = run.data.get("node_ids") or range(int(run.data.num_nodes or 0))
-    confidence = run.predict_proba().max(-1).values.tolist()
+    confidence, classes = run.predict_proba().max(-1)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["node", "prediction", "probability"])
-    writer.writerows(zip(ids, run.predict(), (f"{p:.4f}" for p in confidence), strict=True))
+    writer.writerows(zip(ids, run.named(classes), (f"{p:.4f}" for p in confidence.tolist()), strict=True))
     write_atomically(path, text.getvalue().encode())

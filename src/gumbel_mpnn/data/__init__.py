@@ -16,7 +16,7 @@ from gumbel_mpnn.data.tasks import (
     mixture_neighborhoods,
     tree_neighbors_match,
 )
-from gumbel_mpnn.data.validate import GraphFacts, check
+from gumbel_mpnn.data.validate import GraphFacts, check, facts_of
 
 __all__ = [
     "DatasetSpec",
@@ -30,6 +30,7 @@ __all__ = [
     "check_masks",
     "choose_split",
     "demo_graph",
+    "facts_of",
     "from_csv",
     "from_graphml",
     "from_networkx",

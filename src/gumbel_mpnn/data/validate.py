@@ -45,7 +45,7 @@ def check(data: Data, require_all_classes: bool = True) -> GraphFacts:
         DataError: if the graph cannot be trained on; the message says why and where.
     """
     validate(data, require_all_classes)
-    return _facts(data)
+    return facts_of(data)
 
 
 def validate(data: Data, require_all_classes: bool = True) -> None:
@@ -111,7 +111,8 @@ def _check_edges(data: Data) -> None:
         check_weights(weight, partial(_edge_name, data))
 
 
-def _facts(data: Data) -> GraphFacts:
+def facts_of(data: Data) -> GraphFacts:
+    """Counts of a graph that is valid."""
     edge_index, y = data.edge_index.as_subclass(Tensor).cpu(), data.y.cpu()
     arcs = pairs_of(torch.unique(pair_key(edge_index, len(y))), len(y))
     ends = pairs_of(undirected_keys(arcs, len(y)), len(y))

@@ -50,11 +50,6 @@ def content_order(graph: PairGraph, features: Iterable[Tensor] = (), batch: Tens
     return order if batch is None else order[batch[order].argsort(stable=True)]
 
 
-def renumbered(graph: PairGraph, order: Tensor) -> PairGraph:
-    """Renumber the undirected pairs of `graph`, without weights: node k of the result is node `order[k]` of `graph`."""
-    return PairGraph.build(_places(order)[graph.pair_index], graph.num_nodes)
-
-
 def in_order(data: Data, order: Tensor) -> Data:
     """Copy `data` with its nodes renumbered: node k of the copy is node `order[k]` of `data`."""
     place = _places(order)

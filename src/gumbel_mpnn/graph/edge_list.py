@@ -45,7 +45,6 @@ def edge_index_of(data: Data, *, or_empty: bool = False) -> Tensor:
         raise DataError(f"a graph must be a homogeneous Data object, not a {type(data).__name__}")
     edge_index: Tensor | None = data.get("edge_index")
     if edge_index is not None:
-        check_edges(edge_index)
         return edge_index
     has_matrix = data.get("adj_t") is not None
     if or_empty and not has_matrix:

@@ -20,7 +20,7 @@ from gumbel_mpnn.graph.edge_list import (
     edge_index_of,
 )
 from gumbel_mpnn.graph.layout import SparseLayout
-from gumbel_mpnn.graph.pairs import contains, pairs_of
+from gumbel_mpnn.graph.pairs import contains, pairs_of, undirected_keys
 from gumbel_mpnn.graph.sparse import matmul, sampled_product
 
 
@@ -61,7 +61,9 @@ class PairGraph:
     ) -> PairGraph:
         """Build a graph from edges and candidates; duplicates are merged (weights averaged), self-loops are removed."""
         edge_index = torch.as_tensor(edge_index).as_subclass(Tensor)
-        check_edges(edge_index, edge_weight)
+        check_edges(edge_index, edge_weight, num_nodes)
+        if candidate_index is not None:
+            check_candidates(candidate_index, num_nodes)
         graph, listed = cls._join(edge_index, num_nodes, undirected, candidate_index)
         if edge_weight is None:
             return graph
@@ -81,12 +83,14 @@ class PairGraph:
             candidates: Whether to include candidates besides the given edges.
         """
         edge_index, edge_weight, batch = edge_index_of(data), data.get("edge_weight"), data.get("batch")
-        check_edges(edge_index, edge_weight)
         candidate_index = data.get("candidate_index") if candidates else None
         weighs = edge_weight is not None
 
         def lay_out() -> tuple[PairGraph, ListedEdges | None]:
-            if edge_weight is not None:
+            check_edges(edge_index, edge_weight, data.num_nodes)
+            if candidate_index is not None:
+                check_candidates(candidate_index, int(data.num_nodes))
+            if edge_weight is not None and edge_weight.requires_grad:  # they change in every step: checked once
                 check_weights(edge_weight)
             arcs = candidate_index if undirected or candidate_index is None else _both_ways(candidate_index)
             graph, listed = cls._join(edge_index.as_subclass(Tensor), int(data.num_nodes), undirected, arcs)
@@ -98,7 +102,8 @@ class PairGraph:
             return graph
 
         def weigh() -> PairGraph:
-            if not edge_weight.requires_grad:  # learned weights change in every step: only the first are checked
+            check_edges(edge_index, edge_weight)
+            if not edge_weight.requires_grad:
                 check_weights(edge_weight)
             return graph._weighing(listed, edge_weight)
 
@@ -109,17 +114,22 @@ class PairGraph:
         cls, edge_index: Tensor, num_nodes: int, undirected: bool, candidate_index: Tensor | None
     ) -> tuple[PairGraph, ListedEdges]:
         """Graph of edges and candidates without weights, and the mapping from edges to pairs."""
-        check_edges(edge_index, num_nodes=num_nodes)
         key, listed = distinct_pairs(edge_index, num_nodes, undirected)
         original = torch.ones_like(key, dtype=torch.bool)
         if candidate_index is not None:
-            check_candidates(candidate_index, num_nodes)
             new_key, _ = distinct_pairs(candidate_index, num_nodes, undirected)
             new_key = new_key[~contains(key, new_key)]
             given, (key, order) = key, torch.cat([key, new_key]).sort()
             original = torch.cat([original, torch.zeros_like(new_key, dtype=torch.bool)])[order]
             listed = replace(listed, pair=torch.searchsorted(key, given)[listed.pair])
         return cls._lay_out(key, num_nodes, undirected, original), listed
+
+    def renumbered(self, order: Tensor) -> PairGraph:
+        """The pairs in a graph whose node k is node `order[k]` of this one, undirected and without weights."""
+        place = torch.empty_like(order)
+        place[order] = torch.arange(len(order), device=order.device)
+        key = undirected_keys(place[self.pair_index], self.num_nodes)
+        return self._lay_out(key, self.num_nodes, True, torch.ones_like(key, dtype=torch.bool))
 
     def _weighing(self, listed: ListedEdges, edge_weight: Tensor) -> PairGraph:
         """Copy of this graph with the given edge weights [E]; the layout is shared."""

@@ -64,6 +64,7 @@ def class_count(y: Tensor) -> int:
 
 def _edge_index(data: Data) -> Tensor:
     # A plain tensor, because PyG's EdgeIndex validates itself after every operation.
-    ends = edge_index_of(data).as_subclass(Tensor).detach().cpu().long()
-    check_edges(ends, num_nodes=node_count(data))
+    edge_index = edge_index_of(data)
+    check_edges(edge_index, num_nodes=node_count(data))
+    ends = edge_index.as_subclass(Tensor).detach().cpu().long()
     return ends

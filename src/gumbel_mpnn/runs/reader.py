@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn._util.errors import DataError, DataWarning
 from gumbel_mpnn.config import DataSettings
-from gumbel_mpnn.data import GraphFacts, add_splits, check, get_spec, load
+from gumbel_mpnn.data import GraphFacts, add_splits, check, check_masks, get_spec, load
 from gumbel_mpnn.graph import says_directed
 from gumbel_mpnn.training import data_hash
 
@@ -72,15 +72,24 @@ def read_data(dataset: str | Data, settings: DataSettings, root: str | Path | No
     if isinstance(dataset.x, torch.Tensor) and dataset.x.layout != torch.strided:
         dataset = copy.copy(dataset)
         dataset.x = dataset.x.to_dense()
-    if dataset.get("train_mask") is None:
-        _check_classes(check(dataset))
     if protocol or dataset.get("train_mask") is None:
+        _check_classes(check(_without_masks(dataset)))
         dataset = add_splits(dataset, protocol or OWN_PROTOCOL)
-    _check_classes(check(dataset))
+        check_masks(dataset)
+    else:
+        _check_classes(check(dataset))
     for name, mask in (("validation", dataset.val_mask), ("test", dataset.test_mask)):
         if not mask.any(0).all():
             raise DataError(f"the {name} mask is empty: every split needs validation and test nodes")
     return dataset
+
+
+def _without_masks(data: Data) -> Data:
+    bare = copy.copy(data)
+    for name in ("train_mask", "val_mask", "test_mask"):
+        if name in bare:
+            del bare[name]
+    return bare
 
 
 def _check_classes(facts: GraphFacts) -> None:

@@ -172,9 +172,12 @@ class Run:
 
     def predict(self, data: Data | None = None) -> list[Any]:
         """Predicted class of every node, as a name if the data has class names."""
-        classes = self.predict_proba(data).argmax(-1).tolist()
-        names = class_names_of(self.data)
-        return [names[c] for c in classes] if names else classes
+        return self.named(self.predict_proba(data).argmax(-1))
+
+    def named(self, classes: Tensor) -> list[Any]:
+        """The names of classes, given by their numbers; the numbers if the data has no class names."""
+        names, numbers = class_names_of(self.data), classes.tolist()
+        return [names[number] for number in numbers] if names else numbers
 
     def to_dict(self) -> dict[str, Any]:
         """Convert the metrics to plain JSON values."""

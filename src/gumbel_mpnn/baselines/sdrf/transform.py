@@ -15,7 +15,7 @@ from gumbel_mpnn._util.errors import UserError, check_at_least, check_whole
 from gumbel_mpnn.baselines.sdrf import Flow
 from gumbel_mpnn.graph import PairGraph, edge_index_of, pairs_of, undirected_keys, without_pairs
 from gumbel_mpnn.graph.batches import can_be_taken_apart, renew_pairs
-from gumbel_mpnn.graph.content_order import content_order, renumbered
+from gumbel_mpnn.graph.content_order import content_order
 from gumbel_mpnn.measures.curvature import mode_number
 from gumbel_mpnn.nn.model import Report
 
@@ -87,7 +87,7 @@ class SDRF(BaseTransform):  # type: ignore[misc]
         order = content_order(graph, [x] if isinstance(x, Tensor) and len(x) == graph.num_nodes else [])
         flow: Flow | None = None
         try:
-            flow = Flow(renumbered(graph, order), self.iterations, self.tau, self.removal_bound, self.mode, self.seed)
+            flow = Flow(graph.renumbered(order), self.iterations, self.tau, self.removal_bound, self.mode, self.seed)
             self._run(flow)
         except KeyboardInterrupt:
             if not heed_interrupt:
