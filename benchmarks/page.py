@@ -52,6 +52,14 @@ def timings(result: Result) -> str:
     return "\n\n".join([table(heads, rows), f"{facts(result)} Median of {result['rounds']}. {machine(result)}"])
 
 
+def fused_gpu(result: Result) -> str:
+    """A row for each part of a layer and shape, a column for each program."""
+    programs = ["ours", "torch", "torch.compile"]
+    parts = dict.fromkeys(name.rpartition(", ")[0] for name in result["median_ms"])
+    rows = [[part, *(_ms(result["median_ms"][f"{part}, {who}"]) for who in programs)] for part in parts]
+    return "\n\n".join([table(["ms", *programs], rows), f"Median of {result['rounds']}. {machine(result)}"])
+
+
 def step_gpu(result: Result) -> str:
     """Time, memory, and the share of the machine's ceilings."""
     heads = ["program", "ms per step", f"of {result['ratio_to']}", "peak GiB", "reserved GiB"]
@@ -210,7 +218,7 @@ TABLES: dict[str, Callable[[Any], str]] = {
     "replicas_gpu": replicas_gpu,
     "workers_gpu": workers_gpu,
     "workers_gpu_mps": workers_gpu,
-    "candidates_gpu": timings,
+    "fused_gpu": fused_gpu,
     "step_cpu": timings,
     "replicas_cpu": replicas_cpu,
     "candidates": timings,

@@ -6,7 +6,7 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.graph import content_order as module
-from gumbel_mpnn.graph.content_order import content_order, in_order, renumbered
+from gumbel_mpnn.graph.content_order import content_order, in_order
 from helpers import edges, normal
 
 NO_EDGES = PairGraph.build(edges(), 40)
@@ -82,5 +82,5 @@ def test_a_graph_in_another_order():
     assert out.candidate_index.T.tolist() == [[1, 0]]
     assert (out.title, out.num_nodes) == ("kept", 3)
     assert data.y.tolist() == [5, 6, 7]
-    pairs = renumbered(PairGraph.build(edges((0, 1), (1, 2)), 3), torch.tensor([2, 0, 1])).pair_index
+    pairs = PairGraph.build(edges((0, 1), (1, 2)), 3).renumbered(torch.tensor([2, 0, 1])).pair_index
     assert sorted(map(tuple, pairs.T.tolist())) == [(0, 2), (1, 2)]
