@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from torch import Tensor
@@ -60,7 +61,7 @@ class DropEdge(BackboneModel):
     def step_numbers(self, sizes: Sizes) -> int:
         """Numbers that the backbone stores, plus the plain and normalized weights of every arc."""
         draws = len(self.backbone.convs) if self.per_layer else 1
-        return super().step_numbers(sizes) + 3 * draws * sizes.arcs
+        return super().step_numbers(replace(sizes, on_gpu=False)) + 3 * draws * sizes.arcs
 
     def _dropped(
         self, x: Tensor | SparseFeatures, graph: PairGraph, weight: Tensor | None = None

@@ -154,9 +154,12 @@ class Backbone(TrainableModel):
         numbers = sizes.nodes * (width * (layers + (self.input is not None)) * copies + 8 * classes)
         # What is dropped of the features, and in 16 bits the features themselves, are every replica's own.
         numbers += sizes.inputs * (4 * bool(self.input_dropout) + sizes.in_16_bits)
-        per_arc = min(self.arc_copies, 1) if sizes.on_gpu else self.arc_copies
-        per_arc += 4 * layers * samples if weighs_arcs and self.arc_copies else 0
-        return samples * numbers + sizes.arcs * (per_arc + self.numbers_per_arc(samples))
+        per_arc = self.arc_copies + self.numbers_per_arc(samples)
+        if weighs_arcs and self.arc_copies:
+            per_arc += 4 * layers * samples
+        elif sizes.on_gpu and not self.numbers_per_arc(samples):
+            per_arc = min(per_arc, 1)
+        return samples * numbers + sizes.arcs * per_arc
 
     def numbers_per_arc(self, samples: int) -> int:
         """Numbers that the layers keep of every arc, beside its weight."""
