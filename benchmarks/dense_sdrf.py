@@ -15,46 +15,35 @@ CHUNK_ELEMENTS = 2**26
 """Numbers of an edges × nodes array that are held at once."""
 
 
-def value(mode: str, first: Tensor, second: Tensor, triangles: Tensor, nodes: Tensor, largest: Tensor) -> Tensor:
-    """The formula of either mode, float64."""
+def value(first: Tensor, second: Tensor, triangles: Tensor, nodes: Tensor, largest: Tensor) -> Tensor:
+    """The formula of Topping et al., float64."""
     small, big = torch.minimum(first, second), torch.maximum(first, second)
-    if mode == "paper":
-        out = 2 / big + 2 / small - 2 + 2 * triangles / big + triangles / small
-        out = torch.where(nodes > 0, out + nodes / (largest * big).clamp(min=1), out)
-        return torch.where(small == 1, 0.0, out)
-    out = 2 / big + 2 / small - 2 + (2 / big + 1 / small) * triangles
-    return torch.where(nodes > 0, out + nodes / (big * largest).clamp(min=1), out)
+    out = 2 / big + 2 / small - 2 + 2 * triangles / big + triangles / small
+    out = torch.where(nodes > 0, out + nodes / (largest * big).clamp(min=1), out)
+    return torch.where(small == 1, 0.0, out)
 
 
-def curvature(a: Tensor, square: Tensor | None, i: Tensor, j: Tensor, mode: str) -> Tensor:
+def curvature(a: Tensor, i: Tensor, j: Tensor) -> Tensor:
     """Curvature of the edges `i` [E] to `j` [E] of the graph with matrix `a`, float64 [E]."""
     one, other = a[i], a[j]
     both = one * other
-    if mode == "paper":
-        only_i, only_j = one - both, other - both
-        only_i[torch.arange(len(i)), j] = only_j[torch.arange(len(i)), i] = 0
-        counts = torch.maximum((only_j @ a) * only_i, (only_i @ a) * only_j)
-        nodes = (counts > 0).sum(1)
-    else:
-        rows = (square[i], square[j]) if square is not None else (one @ a, other @ a)
-        at_j, at_i = other * (rows[0] - one), one * (rows[1] - other)
-        counts = torch.maximum(at_j, at_i)
-        nodes = (at_j > 0).sum(1) + (at_i > 0).sum(1)
-    terms = (one.sum(1), other.sum(1), both.sum(1), nodes, counts.amax(1))
-    return value(mode, *(term.double() for term in terms))
+    only_i, only_j = one - both, other - both
+    only_i[torch.arange(len(i)), j] = only_j[torch.arange(len(i)), i] = 0
+    counts = torch.maximum((only_j @ a) * only_i, (only_i @ a) * only_j)
+    terms = (one.sum(1), other.sum(1), both.sum(1), (counts > 0).sum(1), counts.amax(1))
+    return value(*(term.double() for term in terms))
 
 
-def all_curvatures(a: Tensor, mode: str) -> tuple[Tensor, Tensor]:
+def all_curvatures(a: Tensor) -> tuple[Tensor, Tensor]:
     """All edges `i < j` [2, E], sorted, and their curvatures [E]."""
     edges = a.triu().nonzero().T
-    square = a @ a if mode == "reference" else None
     chunks = edges.split(max(CHUNK_ELEMENTS // len(a), 1), dim=1)
-    return edges, torch.cat([curvature(a, square, *chunk, mode) for chunk in chunks])
+    return edges, torch.cat([curvature(a, *chunk) for chunk in chunks])
 
 
-def step(a: Tensor, uniform: float, tau: float, bound: float, mode: str) -> list[int]:
+def step(a: Tensor, uniform: float, tau: float, bound: float) -> list[int]:
     """Change `a` by one step: the ends of the edge added and of the edge removed, −1 for none."""
-    edges, values = all_curvatures(a, mode)
+    edges, values = all_curvatures(a)
     x, y = edges[:, int(values.argmin())].tolist()
     most = int(values.argmax())
     log = [-1, -1, -1, -1]
@@ -67,7 +56,7 @@ def step(a: Tensor, uniform: float, tau: float, bound: float, mode: str) -> list
     after = []
     for i, j in pairs:
         local[place[i], place[j]] = local[place[j], place[i]] = 1
-        after.append(float(curvature(local, None, *ends, mode)))
+        after.append(float(curvature(local, *ends)))
         local[place[i], place[j]] = local[place[j], place[i]] = 0
     if pairs:
         i, j = pairs[_draw(np.array(after), uniform, tau)]

@@ -29,11 +29,9 @@ from dense_sdrf import step as dense_step
 from gumbel_mpnn.baselines.sdrf import Flow
 
 PAGE = Path(__file__).parents[1] / "docs" / "results" / "sdrf.md"
-MODES = ("paper", "reference")
 TAU, BOUND, SEED = 1.0, 0.5, 0
 STEPS = {"cora": 1000, "pubmed": 1000, "squirrel-unfiltered": 300, "tolokers": 300, "ogbn-arxiv": 1000, "toy": 20}
-DENSE = {("paper", "cora"): 3, ("reference", "cora"): 3, ("reference", "squirrel-unfiltered"): 1}
-DENSE |= {("reference", "pubmed"): 1, ("reference", "tolokers"): 1, ("paper", "toy"): 3, ("reference", "toy"): 3}
+DENSE = {"cora": 3, "toy": 3}
 """Steps of the dense version; elsewhere a step takes more than ten minutes, or its matrices do not fit."""
 
 
@@ -46,19 +44,18 @@ def problem(name: str) -> gm.PairGraph:
     return gm.PairGraph.build(data.edge_index, int(data.num_nodes))
 
 
-def measure(name: str, mode: str) -> dict[str, Any]:
-    """The figures of one graph and mode: ours, then the dense version on the same random numbers."""
+def measure(name: str) -> dict[str, Any]:
+    """The figures of one graph: ours, then the dense version on the same random numbers."""
     graph = problem(name)
-    warm = Flow(problem("toy"), 2, TAU, BOUND, mode, SEED)
+    warm = Flow(problem("toy"), 2, TAU, BOUND, SEED)
     warm.advance(2)  # machine code is loaded
     start = time.perf_counter()
-    flow = Flow(graph, STEPS[name], TAU, BOUND, mode, SEED)
+    flow = Flow(graph, STEPS[name], TAU, BOUND, SEED)
     counted = time.perf_counter()
     flow.advance(STEPS[name])
     done = time.perf_counter()
     row = {
         "graph": name,
-        "mode": mode,
         "nodes": graph.num_nodes,
         "edges": graph.num_pairs,
         "largest_degree": int(graph.degree().max()),
@@ -69,18 +66,18 @@ def measure(name: str, mode: str) -> dict[str, Any]:
         "dense_step_ms": None,
         "times_faster": None,
     }
-    if (mode, name) in DENSE:
-        seconds = _dense_seconds(graph, flow, mode, DENSE[mode, name])
+    if name in DENSE:
+        seconds = _dense_seconds(graph, flow, DENSE[name])
         row |= {"dense_step_ms": 1e3 * seconds, "times_faster": 1e3 * seconds / row["step_ms"]}
     return row
 
 
-def _dense_seconds(graph: gm.PairGraph, flow: Flow, mode: str, steps: int) -> float:
+def _dense_seconds(graph: gm.PairGraph, flow: Flow, steps: int) -> float:
     """Seconds of a dense step; it must do what ours did."""
     a = torch.zeros(graph.num_nodes, graph.num_nodes)
     a[graph.pair_index[0], graph.pair_index[1]] = a[graph.pair_index[1], graph.pair_index[0]] = 1
     start = time.perf_counter()
-    log = [dense_step(a, float(flow.uniforms[k]), TAU, BOUND, mode) for k in range(steps)]
+    log = [dense_step(a, float(flow.uniforms[k]), TAU, BOUND) for k in range(steps)]
     seconds = (time.perf_counter() - start) / steps
     if log != flow.log[:steps].tolist():
         raise SystemExit(f"the dense version did {log}, ours {flow.log[:steps].tolist()}")
@@ -115,39 +112,38 @@ def page(rows: list[dict[str, Any]], compiling: float, machine: dict[str, str]) 
         "published with the paper does; it stands where a step takes less than ten minutes.",
         f"The first use after an installation compiles for {compiling:.0f} s; then that is kept on disk.",
         "",
-        "| graph | mode | nodes | edges | largest degree | curvature s | steps | ms per step | peak GiB | dense ms per"
-        " step | times faster |",
-        "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
+        "| graph | nodes | edges | largest degree | curvature s | steps | ms per step | peak GiB | dense ms per step |"
+        " times faster |",
+        "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
     ]
     for row in rows:
         dense = f"{row['dense_step_ms']:,.0f} | {row['times_faster']:,.0f}" if row["dense_step_ms"] else "– | –"
         lines.append(
-            f"| {row['graph']} | {row['mode']} | {row['nodes']:,} | {row['edges']:,} | {row['largest_degree']:,} |"
+            f"| {row['graph']} | {row['nodes']:,} | {row['edges']:,} | {row['largest_degree']:,} |"
             f" {row['curvature_s']:.3f} | {row['steps']:,} | {row['step_ms']:.3f} | {row['peak_gib']:.2f} | {dense} |"
         )
     return "\n".join(lines) + "\n"
 
 
 def main() -> None:
-    """Measure every graph in both modes, print the table and write it."""
+    """Measure every graph, print the table and write it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--toy", action="store_true")
-    parser.add_argument("--one", nargs=2, metavar=("GRAPH", "MODE"), help=argparse.SUPPRESS)
+    parser.add_argument("--one", metavar="GRAPH", help=argparse.SUPPRESS)
     parser.add_argument("--compile", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
-        print(json.dumps(measure(*options.one)))
+        print(json.dumps(measure(options.one)))
         return
     if options.compile:
         start = time.perf_counter()
-        for mode in MODES:
-            Flow(problem("toy"), 2, TAU, BOUND, mode, SEED).advance(2)
+        Flow(problem("toy"), 2, TAU, BOUND, SEED).advance(2)
         print(time.perf_counter() - start)
         return
     if options.toy:
-        print(page([measure("toy", mode) for mode in MODES], 0.0, harness.machine()))
+        print(page([measure("toy")], 0.0, harness.machine()))
         return
-    rows = [json.loads(child("--one", name, mode)) for name in STEPS if name != "toy" for mode in MODES]
+    rows = [json.loads(child("--one", name)) for name in STEPS if name != "toy"]
     compiling = compile_seconds()
     text = page(rows, compiling, harness.machine())
     print(text)

@@ -19,7 +19,7 @@ def matrix(pairs: Sequence[Pair], nodes: int) -> Matrix:
     return a
 
 
-def paper(a: Matrix, i: int, j: int) -> float:
+def curvature_of(a: Matrix, i: int, j: int) -> float:
     """Definition 1 of Topping et al., with sets."""
     near = [set(np.flatnonzero(row).tolist()) for row in a]
     small, big = sorted((len(near[i]), len(near[j])))
@@ -34,18 +34,6 @@ def paper(a: Matrix, i: int, j: int) -> float:
     triangles = len(near[i] & near[j])
     out = 2 / big + 2 / small - 2 + 2 * triangles / big + triangles / small
     return out + len(counts) / (max(counts) * big) if counts else out
-
-
-def reference(a: Matrix, i: int, j: int) -> float:
-    """The published code's formula: its sums over all nodes, with the square of the matrix."""
-    square = a @ a
-    small, big = sorted((int(a[i].sum()), int(a[j].sum())))
-    here = np.concatenate([a[:, j] * (square[i] - a[i]), a[i] * (square[:, j] - a[:, j])])
-    out = 2 / big + 2 / small - 2 + (2 / big + 1 / small) * square[i, j]
-    return float(out + (here > 0).sum() / (big * here.max()) if here.max() > 0 else out)
-
-
-FORMULAS = {"paper": paper, "reference": reference}
 
 
 def edges_of(a: Matrix) -> list[Pair]:
@@ -67,12 +55,12 @@ def candidates(a: Matrix, x: int, y: int) -> list[Pair]:
 
 
 def sdrf(
-    a: Matrix, uniforms: Sequence[float], tau: float, bound: float | None, mode: str
+    a: Matrix, uniforms: Sequence[float], tau: float, bound: float | None
 ) -> list[tuple[Pair | None, Pair | None]]:
     """The edge added and the edge removed in each step, until there is nothing to do."""
-    formula, steps = FORMULAS[mode], []
+    steps = []
     for uniform in uniforms:
-        curvature = {pair: formula(a, *pair) for pair in edges_of(a)}
+        curvature = {pair: curvature_of(a, *pair) for pair in edges_of(a)}
         if not curvature:
             break
         x, y = min(curvature, key=lambda pair: (curvature[pair], pair))
@@ -80,7 +68,7 @@ def sdrf(
         choices = candidates(a, x, y)
         added = removed = None
         if choices:
-            gains = np.array([formula(with_edge(a, pair, 1), x, y) for pair in choices])
+            gains = np.array([curvature_of(with_edge(a, pair, 1), x, y) for pair in choices])
             weights = np.exp(tau * (gains - gains.max())).cumsum()
             i, j = choices[int(np.searchsorted(weights, uniform * weights[-1], side="right"))]
             added = (min(i, j), max(i, j))

@@ -25,7 +25,7 @@ EVERY_KIND = [
     Global(0, "dot"),
     TwoHop(2),
     Ricci(5, per_edge=2),
-    Ricci(mode="reference"),
+    Ricci(),
 ]
 
 

@@ -1,7 +1,6 @@
 """SDRF against a version that knows nothing but the definition, step by step, with the same random numbers."""
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -28,7 +27,6 @@ def pair(ends):
     return None if ends[0] < 0 else (int(ends[0]), int(ends[1]))
 
 
-@pytest.mark.parametrize("mode", brute.FORMULAS)
 @given(
     graph=graphs(),
     tau=st.sampled_from([0.0, 1.0, 20.0, 1000.0]),
@@ -36,31 +34,30 @@ def pair(ends):
     seed=st.integers(0, 2**32),
 )
 @settings(max_examples=150, deadline=None)
-def test_equal_to_the_definition_step_by_step(mode, graph, tau, bound, seed):
+def test_equal_to_the_definition_step_by_step(graph, tau, bound, seed):
     nodes, pairs = graph
-    flow = Flow(PairGraph.build(edges(*pairs), nodes), STEPS, tau, bound, mode, seed)
+    flow = Flow(PairGraph.build(edges(*pairs), nodes), STEPS, tau, bound, seed)
     a = brute.matrix(pairs, nodes)
-    expected = brute.sdrf(a, flow.uniforms, tau, bound, mode)
+    expected = brute.sdrf(a, flow.uniforms, tau, bound)
     for step, (added, removed) in enumerate(expected):
         assert flow.advance(1) == 1
         assert (pair(flow.log[step, :2]), pair(flow.log[step, 2:])) == (added, removed)
         for changed, there in ((added, 1), (removed, 0)):
             a = a if changed is None else brute.with_edge(a, changed, there)
         assert [(int(i), int(j)) for i, j in flow.pairs.T] == brute.edges_of(a)
-        curvature = [brute.FORMULAS[mode](a, *ends) for ends in brute.edges_of(a)]
+        curvature = [brute.curvature_of(a, *ends) for ends in brute.edges_of(a)]
         np.testing.assert_allclose(flow.curvature, curvature, atol=1e-12)
     assert flow.advance(STEPS) == 0
     assert flow.finished
 
 
-@pytest.mark.parametrize("mode", brute.FORMULAS)
 @given(nodes=st.integers(20, 40), density=st.floats(0.05, 0.6), seed=st.integers(0, 2**32))
 @settings(max_examples=30, deadline=None)
-def test_the_curvature_kept_is_that_of_the_graph_so_far(mode, nodes, density, seed):
+def test_the_curvature_kept_is_that_of_the_graph_so_far(nodes, density, seed):
     a = np.triu(np.random.default_rng(seed).random((nodes, nodes)) < density, 1).astype(np.int64)
-    flow = Flow(PairGraph.build(edges(*brute.edges_of(a)), nodes), 40, 5.0, 0.0, mode, seed)
+    flow = Flow(PairGraph.build(edges(*brute.edges_of(a)), nodes), 40, 5.0, 0.0, seed)
     flow.advance(40)
-    so_far = Flow(PairGraph.build(edges(*flow.pairs.T.tolist()), nodes), 0, 1.0, None, mode, 0)
+    so_far = Flow(PairGraph.build(edges(*flow.pairs.T.tolist()), nodes), 0, 1.0, None, 0)
     assert (flow.curvature == so_far.curvature).all()
     for got, counted in zip(kept_terms(flow), kept_terms(so_far), strict=True):
         assert (got == counted).all()
@@ -70,4 +67,4 @@ def kept_terms(flow):
     state = flow._state
     used = np.flatnonzero(state.ends[0] >= 0)
     order = used[np.lexsort(state.ends[::-1, used])]
-    return [term[order] for term in state.terms[: 4 if flow.mode == 0 else 2]]
+    return [term[order] for term in state.terms]

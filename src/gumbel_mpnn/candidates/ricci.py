@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 from gumbel_mpnn._util.errors import check_at_least, check_whole
 from gumbel_mpnn.candidates.base import CandidateStrategy, candidates
 from gumbel_mpnn.graph import PairGraph
-from gumbel_mpnn.measures.curvature import adjacency, mode_number, pair_curvature
+from gumbel_mpnn.measures.curvature import adjacency, pair_curvature
 from gumbel_mpnn.nn.replica_rng import derive_seed
 
 
@@ -26,16 +26,14 @@ class Ricci(CandidateStrategy):
     Args:
         pairs: Total number of pairs; 0 for twice the number of undirected edges.
         per_edge: Number of pairs that each edge draws with equal probability; a smaller number reaches more edges.
-        mode: Definition of curvature, `paper` or `reference` (see `gm.measures.balanced_forman`).
         seed: Seed of the draws, which are the same on every machine.
     """
 
-    def __init__(self, pairs: int = 0, per_edge: int = 10, mode: str = "paper", seed: int = 0) -> None:
+    def __init__(self, pairs: int = 0, per_edge: int = 10, seed: int = 0) -> None:
         check_at_least(0, pairs=pairs)
         check_at_least(1, per_edge=per_edge)
         check_whole(seed=seed)
-        mode_number(mode)
-        self.pairs, self.per_edge, self.mode, self.seed = pairs, per_edge, mode, seed
+        self.pairs, self.per_edge, self.seed = pairs, per_edge, seed
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -44,17 +42,17 @@ class Ricci(CandidateStrategy):
 
     def propose(self, data: Data, graph: PairGraph) -> Tensor:
         """Pairs around the most negatively curved edges, int64 [2, K]."""
-        key = draw(graph, self.pairs or 2 * graph.num_pairs, self.per_edge, self.mode, self.seed)
+        key = draw(graph, self.pairs or 2 * graph.num_pairs, self.per_edge, self.seed)
         pairs = torch.from_numpy(np.stack([key // graph.num_nodes, key % graph.num_nodes]))
         return pairs.to(graph.pair_index.device)
 
 
-def draw(graph: PairGraph, wanted: int, per_edge: int, mode: str, seed: int) -> NDArray[np.int64]:
+def draw(graph: PairGraph, wanted: int, per_edge: int, seed: int) -> NDArray[np.int64]:
     """Draw up to `wanted` pairs `i < j`, as `i · N + j`, in ascending order of curvature."""
     from gumbel_mpnn.candidates.kernels import draw_around
 
     neighbors, pairs = adjacency(graph), graph.pair_index.cpu().numpy()
-    order = np.argsort(pair_curvature(graph, mode), kind="stable")
+    order = np.argsort(pair_curvature(graph), kind="stable")
     stream, found = np.uint64(derive_seed(seed, "ricci")), np.empty(0, np.int64)
     start = 0
     while len(found) < wanted and start < len(order):

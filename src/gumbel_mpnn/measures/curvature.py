@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -12,56 +12,41 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gumbel_mpnn._util.errors import unknown_name
 from gumbel_mpnn.graph import PairGraph, distinct_pairs, edge_index_of
 
 if TYPE_CHECKING:
     from gumbel_mpnn.measures.curvature_kernels import Adjacency, Terms
 
-Mode = Literal["paper", "reference"]
-MODES = ("paper", "reference")
 EDGES_AT_ONCE = 2048
 """Edges per task of a thread: because of hubs, some edges take thousands of times longer than others."""
 
 
-def balanced_forman(data: Data, mode: Mode = "paper") -> Tensor:
+def balanced_forman(data: Data) -> Tensor:
     """Balanced Forman curvature of every edge of `data`, float64 [E], in the order of its `edge_index`.
 
-    Edges are treated as undirected and duplicates as one edge. A self-loop has curvature 0 and is ignored otherwise.
-
-    Args:
-        data: Any graph.
-        mode: `paper` is the definition of Topping et al. (2022): 1 on a four-cycle, 0 on a five-cycle, n/(n − 1) on a
-            clique, 0 at a node of degree 1. `reference` is the formula of their published code, which differs: it
-            includes the nodes of the edge among the nodes on four-cycles, and four-cycles with diagonals.
+    This is the definition of Topping et al. (2022): 1 on a four-cycle, 0 on a five-cycle, n/(n − 1) on a clique, 0 at a
+    node of degree 1. Edges are treated as undirected and duplicates as one edge. A self-loop has curvature 0 and is
+    ignored otherwise.
     """
-    mode_number(mode)
     edge_index = edge_index_of(data, or_empty=True).as_subclass(Tensor)
     if edge_index.numel() == 0:
         return torch.zeros(0, dtype=torch.float64)
     graph = PairGraph.build(edge_index, int(data.num_nodes or 0))
-    curvature = torch.from_numpy(pair_curvature(graph, mode)).to(edge_index.device)
+    curvature = torch.from_numpy(pair_curvature(graph)).to(edge_index.device)
     _, listed = distinct_pairs(edge_index, graph.num_nodes, undirected=True)
     if listed.proper is None:
         return curvature[listed.pair]
     return curvature.new_zeros(edge_index.shape[1]).index_copy(0, listed.proper, curvature[listed.pair])
 
 
-def pair_curvature(graph: PairGraph, mode: str = "paper") -> NDArray[np.float64]:
+def pair_curvature(graph: PairGraph) -> NDArray[np.float64]:
     """Balanced Forman curvature of every pair of an undirected graph, [P]."""
     from gumbel_mpnn.measures.curvature_kernels import fill_values
 
     neighbors, pairs = adjacency(graph), graph.pair_index.cpu().numpy()
     out = np.empty(pairs.shape[1])
-    fill_values(mode_number(mode), neighbors, pairs, count_terms(neighbors, pairs, mode), out)
+    fill_values(neighbors, pairs, count_terms(neighbors, pairs), out)
     return out
-
-
-def mode_number(mode: str) -> int:
-    """Number of a mode in the compiled functions; raises a `UserError` for an unknown mode."""
-    if mode not in MODES:
-        raise unknown_name("mode of curvature", mode, MODES)
-    return MODES.index(mode)
 
 
 def adjacency(graph: PairGraph) -> Adjacency:
@@ -77,18 +62,16 @@ def adjacency(graph: PairGraph) -> Adjacency:
     )
 
 
-def count_terms(graph: Adjacency, pairs: NDArray[np.int64], mode: str) -> Terms:
+def count_terms(graph: Adjacency, pairs: NDArray[np.int64]) -> Terms:
     """Count triangles and four-cycles for every pair of `pairs` [2, P], with as many threads as torch uses."""
-    from gumbel_mpnn.measures import curvature_kernels as kernels
+    from gumbel_mpnn.measures.curvature_kernels import Terms, count_cycles
 
-    terms = kernels.Terms(*(np.zeros(pairs.shape[1], np.int32) for _ in kernels.Terms._fields))
-    passes = [kernels.count_cycles] if mode == "paper" else [kernels.count_triangles, kernels.count_shared]
+    terms = Terms(*(np.zeros(pairs.shape[1], np.int32) for _ in Terms._fields))
     spans = list(pairwise([*range(0, pairs.shape[1], EDGES_AT_ONCE), pairs.shape[1]]))
     threads = ThreadPoolExecutor(max(torch.get_num_threads(), 1))
     try:
-        for work in passes:
-            for done in [threads.submit(work, graph, pairs, first, last, terms) for first, last in spans]:
-                done.result()
+        for done in [threads.submit(count_cycles, graph, pairs, first, last, terms) for first, last in spans]:
+            done.result()
     finally:  # on Ctrl-C, do not wait for tasks that have not started
         threads.shutdown(cancel_futures=True)
     return terms

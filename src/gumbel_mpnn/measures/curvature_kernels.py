@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from gumbel_mpnn._util.jit import compiled
 
-PAPER, REFERENCE = 0, 1
-
 
 class Adjacency(NamedTuple):
     """Adjacency lists in one array; both directions of an edge have the same edge index."""
@@ -31,13 +29,12 @@ class Adjacency(NamedTuple):
 
 
 class Terms(NamedTuple):
-    """Counts for every edge, int32 [E] each; `largest` and `ties` are used in the mode `paper` only."""
+    """Counts for every edge, int32 [E] each."""
 
     triangles: NDArray[np.int32]
     """Number of triangles of the edge."""
     cycles: NDArray[np.int32]
-    """`paper`: number of nodes on four-cycles without a diagonal, on both sides. `reference`: sum over the triangles of
-    the edge of how many of the two other edges are in at least two triangles."""
+    """Number of nodes on four-cycles without a diagonal, on both sides."""
     largest: NDArray[np.int32]
     """Maximum number of such four-cycles through one of these nodes."""
     ties: NDArray[np.int32]
@@ -54,26 +51,20 @@ class Scratch(NamedTuple):
 
 
 @compiled
-def value(mode: int, first: int, second: int, triangles: int, cycles: int, largest: int) -> float:
+def value(first: int, second: int, triangles: int, cycles: int, largest: int) -> float:
     """Curvature of an edge whose nodes have the degrees `first` and `second`."""
     small, big = min(first, second), max(first, second)
-    if mode == PAPER:
-        if small == 1:
-            return 0.0
-        out = 2 / big + 2 / small - 2 + 2 * triangles / big + triangles / small
-        return out + cycles / (largest * big) if cycles > 0 else out
-    # The reference counts each node of the edge among its neighbors' neighbors. Its maximum is therefore always the
-    # larger degree, and a neighbor of one node counts unless its triangle with the edge is its only one.
-    nodes = small + big - 2 * triangles + cycles
-    return 2 / big + 2 / small - 2 + (2 / big + 1 / small) * triangles + nodes / (big * big)
+    if small == 1:
+        return 0.0
+    out = 2 / big + 2 / small - 2 + 2 * triangles / big + triangles / small
+    return out + cycles / (largest * big) if cycles > 0 else out
 
 
 @compiled
-def clear(graph: Adjacency, node: int, mark: NDArray[np.uint8 | np.int32]) -> None:
-    """Set `mark` [N] to 0 at the neighbors of `node`; -1 stands for no node."""
-    if node >= 0:
-        for place in range(graph.start[node], graph.start[node] + graph.degree[node]):
-            mark[graph.neighbor[place]] = 0
+def clear(graph: Adjacency, node: int, mark: NDArray[np.uint8]) -> None:
+    """Set `mark` [N] to 0 at the neighbors of `node`."""
+    for place in range(graph.start[node], graph.start[node] + graph.degree[node]):
+        mark[graph.neighbor[place]] = 0
 
 
 @compiled
@@ -120,7 +111,7 @@ def cycle_terms(graph: Adjacency, i: int, j: int, scratch: Scratch) -> tuple[int
 
 @compiled
 def count_cycles(graph: Adjacency, pairs: NDArray[np.int64], first: int, last: int, terms: Terms) -> None:
-    """Fill `terms` in the mode `paper` for the edges `first` to `last - 1` of `pairs` [2, E]."""
+    """Fill `terms` for the edges `first` to `last - 1` of `pairs` [2, E]."""
     num_nodes = graph.start.size
     scratch = Scratch(np.zeros(num_nodes, np.uint8), np.zeros(num_nodes, np.int32))
     for edge in range(first, last):
@@ -130,50 +121,10 @@ def count_cycles(graph: Adjacency, pairs: NDArray[np.int64], first: int, last: i
 
 
 @compiled
-def count_triangles(graph: Adjacency, pairs: NDArray[np.int64], first: int, last: int, terms: Terms) -> None:
-    """Fill `terms.triangles` for the edges `first` to `last - 1` of `pairs` [2, E], which is sorted by first node."""
-    mark = np.zeros(graph.start.size, np.uint8)
-    marked = -1
-    for edge in range(first, last):
-        i, j = pairs[0, edge], pairs[1, edge]
-        if marked != i:
-            clear(graph, marked, mark)
-            for place in range(graph.start[i], graph.start[i] + graph.degree[i]):
-                mark[graph.neighbor[place]] = 1
-            marked = i
-        found = 0
-        for place in range(graph.start[j], graph.start[j] + graph.degree[j]):
-            found += mark[graph.neighbor[place]]
-        terms.triangles[edge] = found
-
-
-@compiled
-def count_shared(graph: Adjacency, pairs: NDArray[np.int64], first: int, last: int, terms: Terms) -> None:
-    """Fill `terms.cycles` in the mode `reference` for the edges `first` to `last - 1`, given `terms.triangles`."""
-    way = np.zeros(graph.start.size, np.int32)
-    """1 + index of the edge to `marked`, for each of its neighbors."""
-    marked = -1
-    for edge in range(first, last):
-        i, j = pairs[0, edge], pairs[1, edge]
-        if marked != i:
-            clear(graph, marked, way)
-            for place in range(graph.start[i], graph.start[i] + graph.degree[i]):
-                way[graph.neighbor[place]] = 1 + graph.edge[place]
-            marked = i
-        found = 0
-        for place in range(graph.start[j], graph.start[j] + graph.degree[j]):
-            to_i = way[graph.neighbor[place]]
-            if to_i:
-                found += (terms.triangles[to_i - 1] > 1) + (terms.triangles[graph.edge[place]] > 1)
-        terms.cycles[edge] = found
-
-
-@compiled
-def fill_values(mode: int, graph: Adjacency, pairs: NDArray[np.int64], terms: Terms, out: NDArray[np.float64]) -> None:
+def fill_values(graph: Adjacency, pairs: NDArray[np.int64], terms: Terms, out: NDArray[np.float64]) -> None:
     """Compute the curvature `out` [E] of every edge from its counts."""
     for edge in range(out.size):
         out[edge] = value(
-            mode,
             graph.degree[pairs[0, edge]],
             graph.degree[pairs[1, edge]],
             terms.triangles[edge],

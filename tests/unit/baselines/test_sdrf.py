@@ -17,8 +17,6 @@ from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.measures import balanced_forman
 from helpers import both_ways, edges
 
-MODES = ["paper", "reference"]
-
 
 def graph(source):
     """A networkx graph as `Data`, both directions."""
@@ -50,7 +48,7 @@ def test_one_greedy_step_on_two_triangles(seed):
 def test_every_best_candidate_is_drawn_equally_often():
     before, times = PairGraph.build(edges(*BARBELL.edges), 6), {}
     for seed in range(800):
-        flow = Flow(before, 1, 10_000.0, None, "paper", seed)
+        flow = Flow(before, 1, 10_000.0, None, seed)
         flow.advance(1)
         new = tuple(flow.log[0, :2].tolist())
         times[new] = times.get(new, 0) + 1
@@ -88,11 +86,10 @@ SHAPES = {
 }
 
 
-@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", SHAPES)
-def test_any_shape_stays_a_simple_graph_with_exact_curvature(name, mode):
+def test_any_shape_stays_a_simple_graph_with_exact_curvature(name):
     before = graph(SHAPES[name])
-    after = SDRF(iterations=30, tau=5.0, mode=mode, seed=1)(before)
+    after = SDRF(iterations=30, tau=5.0, seed=1)(before)
     first, second = after.edge_index
     assert (first != second).all()
     assert torch.equal(after.edge_index, PairGraph.of(after).edge_index.flip(0))  # sorted, each once, both directions
@@ -116,18 +113,17 @@ def test_a_leaf_of_a_star_is_flat_and_may_be_joined_to_another():
     assert len([pair for pair in pairs(after) if pair[0] != 0]) == 1
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_self_loops_and_duplicates_change_nothing(mode):
+def test_self_loops_and_duplicates_change_nothing():
     plain = edges((0, 1), (1, 2), (2, 3), (3, 4), (4, 0), (4, 5), (5, 6))
     untidy = torch.cat([plain, plain[:, 2:4].flip(0), edges((3, 3), (0, 0)), plain[:, :1]], dim=1)
-    one, other = (SDRF(iterations=9, mode=mode, seed=3)(Data(edge_index=index)) for index in (plain, untidy))
+    one, other = (SDRF(iterations=9, seed=3)(Data(edge_index=index)) for index in (plain, untidy))
     assert torch.equal(one.edge_index, other.edge_index)
     assert torch.equal(one.edge_origin, other.edge_origin)
 
 
 def test_room_for_neighbors_grows():
     path = PairGraph.build(edges(*nx.path_graph(60).edges), 60)
-    flow = Flow(path, 700, 1.0, None, "paper", 0)
+    flow = Flow(path, 700, 1.0, None, 0)
     size = flow._state.graph.neighbor.size
     flow._state = flow._state._replace(
         graph=flow._state.graph._replace(
@@ -137,7 +133,7 @@ def test_room_for_neighbors_grows():
     )
     assert flow.advance(700) == 700
     assert flow._state.graph.neighbor.size > path.num_arcs
-    plenty = Flow(path, 700, 1.0, None, "paper", 0)
+    plenty = Flow(path, 700, 1.0, None, 0)
     plenty.advance(700)
     assert plenty._state.graph.neighbor.size >= size
     assert (plenty.log == flow.log).all()
@@ -270,7 +266,7 @@ def test_it_is_a_transform():
     transform = SDRF(iterations=3, removal_bound=None)
     assert isinstance(transform, BaseTransform)
     assert gm.baselines.SDRF is SDRF
-    assert str(transform) == "SDRF(iterations=3, tau=1.0, removal_bound=None, undirected=True, mode='paper', seed=0)"
+    assert str(transform) == "SDRF(iterations=3, tau=1.0, removal_bound=None, undirected=True, seed=0)"
     assert Compose([transform])(graph(BARBELL)).num_edges == 2 * 10
 
 
@@ -286,7 +282,6 @@ def test_it_is_a_transform():
         ({"tau": -1.0}, "tau must be a finite number, 0 or more"),
         ({"tau": float("inf")}, "tau must be a finite number"),
         ({"removal_bound": float("nan")}, "removal_bound must be a number"),
-        ({"mode": "papers"}, "mode of curvature"),
     ],
 )
 def test_mistakes(options, message):
@@ -354,11 +349,10 @@ def test_control_c_before_the_first_step_gives_the_graph_as_it_was(monkeypatch):
 
 
 @pytest.mark.real_data
-@pytest.mark.parametrize("mode", MODES)
-def test_cora_after_many_steps_has_the_curvature_that_it_kept(data_root, mode):
+def test_cora_after_many_steps_has_the_curvature_that_it_kept(data_root):
     before = PairGraph.of(load("cora", root=data_root), candidates=False)
-    flow = Flow(before, 300, 20.0, 0.5, mode, 0)
+    flow = Flow(before, 300, 20.0, 0.5, 0)
     assert flow.advance(300) == 300
     after = Data(edge_index=torch.from_numpy(flow.pairs), num_nodes=before.num_nodes)
-    assert (balanced_forman(after, mode=mode).numpy() == flow.curvature).all()
-    assert flow.curvature.min() > balanced_forman(load("cora", root=data_root), mode=mode).min()
+    assert (balanced_forman(after).numpy() == flow.curvature).all()
+    assert flow.curvature.min() > balanced_forman(load("cora", root=data_root)).min()

@@ -49,10 +49,10 @@ def test_its_options_reach_the_transform(monkeypatch):
         return data
 
     monkeypatch.setattr(SDRF, "rewire", note)
-    changes = {"iterations": 7, "tau": 3, "remove": False, "curvature": "reference", "sdrf_seed": 5}
+    changes = {"iterations": 7, "tau": 3, "remove": False, "sdrf_seed": 5}
     settings = resolved(small_data(), "sdrf", preset=None, settings={"model": changes, "data": {"undirected": False}})
     prepare(small_data(), settings)
-    assert seen == ["SDRF(iterations=7, tau=3.0, removal_bound=None, undirected=False, mode='reference', seed=5)"]
+    assert seen == ["SDRF(iterations=7, tau=3.0, removal_bound=None, undirected=False, seed=5)"]
 
 
 def test_fit_tells_its_monitor_how_far_it_is():
@@ -69,11 +69,7 @@ def test_other_models_take_the_graph_as_it_is():
 
 
 def test_mistakes_in_its_options_are_found_before_training():
-    for option, message in (
-        ("tau=-1", "tau must be"),
-        ("curvature=paperr", "mode of curvature"),
-        ("taus=1", "no option"),
-    ):
+    for option, message in (("tau=-1", "tau must be"), ("taus=1", "no option")):
         with pytest.raises(UserError, match=message):
             gm.fit(small_data(), "sdrf", preset=None, overrides=[f"model.{option}"])
 
@@ -101,7 +97,7 @@ def test_without_a_preset_of_its_own_a_model_takes_its_backbones(model, family, 
 def test_it_shows_what_it_is():
     assert str(SDRFModel(5, out_channels=3, hidden_channels=8, remove=False)) == (
         "SDRFModel(GCN(8 wide, 2 layers, 3 classes), iterations=100, tau=1.0, remove=False, removal_bound=0.5,"
-        " curvature='paper', sdrf_seed=0)"
+        " sdrf_seed=0)"
     )
 
 

@@ -54,7 +54,7 @@ BY_HAND = {
     "ricci": [
         (Ricci(pairs=8), BRIDGE, [(0, 3), (0, 4), (0, 5), (1, 3), (1, 4), (1, 5), (2, 4), (2, 5)], 3),
         (Ricci(), HOPS, [(0, 2), (0, 3), (1, 3)], 2),
-        (Ricci(mode="reference", per_edge=1), Data(edge_index=edges((0, 1), (2, 1))), [(0, 2)], 1),
+        (Ricci(per_edge=1), Data(edge_index=edges((0, 1), (2, 1))), [(0, 2)], 1),
     ],
 }
 
@@ -88,7 +88,7 @@ def test_names_and_aliases():
     assert candidates.defaults("local") == {"per_node": 5, "similarity": "cosine", "on": "x"}
     assert candidates.defaults("global") == {"pairs": 0, "similarity": "cosine", "on": "x"}
     assert candidates.defaults("two_hop") == {"per_node": 3, "seed": 0}
-    assert candidates.defaults("ricci") == {"pairs": 0, "per_edge": 10, "mode": "paper", "seed": 0}
+    assert candidates.defaults("ricci") == {"pairs": 0, "per_edge": 10, "seed": 0}
 
 
 def test_a_strategy_shows_its_arguments():

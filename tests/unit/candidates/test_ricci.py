@@ -23,7 +23,7 @@ def test_the_first_pairs_are_around_the_bridge_and_drawn_evenly(graph, size):
     times = np.zeros((2 * size, 2 * size), int)
     rounds = 60
     for seed in range(rounds):
-        key = ricci.draw(graph, 10, 10, "paper", seed)
+        key = ricci.draw(graph, 10, 10, seed)
         assert len(set(key.tolist())) == 10
         times[key // (2 * size), key % (2 * size)] += 1
     assert times.sum() == times[:size, size:].sum() == 10 * rounds
@@ -74,7 +74,6 @@ def test_mistakes():
         ({"pairs": 2.5}, "pairs must be a whole number, but is 2.5"),
         ({"per_edge": 1.5}, "per_edge must be a whole number, but is 1.5"),
         ({"seed": "a"}, "seed must be a whole number, but is 'a'"),
-        ({"mode": "paperr"}, "mode of curvature"),
     ):
         with pytest.raises(UserError, match=message):
             Ricci(**options)

@@ -16,7 +16,7 @@ DEFAULTS = {
     candidates: {
         "global": {"pairs": 0, "similarity": "cosine", "on": "x"},
         "local": {"per_node": 5, "similarity": "cosine", "on": "x"},
-        "ricci": {"pairs": 0, "per_edge": 10, "mode": "paper", "seed": 0},
+        "ricci": {"pairs": 0, "per_edge": 10, "seed": 0},
         "two_hop": {"per_node": 3, "seed": 0},
     },
     scorers: {"bilinear": {}, "class-space": {}, "mixed": {}, "neighborhood": {}},

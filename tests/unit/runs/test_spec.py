@@ -222,9 +222,9 @@ class TestOptionsOfComponents:
         assert fingerprint(other) != fingerprint(plain)
 
     def test_they_are_written_and_read_back(self):
-        settings = rewired("candidates=ricci", "candidates.mode=reference").settings
+        settings = rewired("candidates=ricci", "candidates.per_edge=3").settings
         written = settings.to_dict()
-        assert written["rewiring"]["candidates.mode"] == "reference"
+        assert written["rewiring"]["candidates.per_edge"] == 3
         assert "options" not in written["rewiring"]
         assert Settings.from_dict(written) == settings
 

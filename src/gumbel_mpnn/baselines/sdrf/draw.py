@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from gumbel_mpnn._util.jit import compiled
 from gumbel_mpnn.baselines.sdrf.state import State, wide
-from gumbel_mpnn.measures.curvature_kernels import PAPER, REFERENCE, value
+from gumbel_mpnn.measures.curvature_kernels import value
 
 KINDS = 6
 """Five kinds, and 0 for nodes that are not part of a candidate."""
@@ -33,11 +33,11 @@ class Around(NamedTuple):
 
 
 @compiled
-def draw(state: State, around: Around, mode: int, edge: int, tau: float, uniform: float) -> tuple[int, int]:
+def draw(state: State, around: Around, edge: int, tau: float, uniform: float) -> tuple[int, int]:
     """Draw a candidate of `edge` with probability softmax(τ · curvature after adding it); −1, −1 if there is none."""
     x, y = wide(state.ends[0, edge]), wide(state.ends[1, edge])
     rows, columns = with_neighbors(state, x), with_neighbors(state, y)
-    table = kinds_paper(state, around, edge) if mode == PAPER else kinds_reference(state, around, edge)
+    table = find_kinds(state, around, edge)
     counts, best = count_kinds(state, around, x, rows, columns, table)
     out = -1, -1
     if best > -np.inf:
@@ -162,8 +162,8 @@ def _choose(
 
 
 @compiled
-def kinds_paper(state: State, around: Around, edge: int) -> NDArray[np.float64]:
-    """Fill `around`; returns the curvature after joining nodes of two kinds, [KINDS, KINDS], in the mode `paper`.
+def find_kinds(state: State, around: Around, edge: int) -> NDArray[np.float64]:
+    """Fill `around`; returns the curvature after joining nodes of two kinds, [KINDS, KINDS].
 
     The kind of a neighbor of one node is 1 + (it has no four-cycle) + 2 · (it has the largest number of four-cycles);
     that of a neighbor of both nodes is 5.
@@ -211,7 +211,7 @@ def kinds_paper(state: State, around: Around, edge: int) -> NDArray[np.float64]:
                 most = largest
                 while most > 0 and having[most] == 0:
                     most -= 1
-                around.after[node] = value(PAPER, first + (own == 2), second + (own == 1), triangles + 1, left, most)
+                around.after[node] = value(first + (own == 2), second + (own == 1), triangles + 1, left, most)
                 for beyond in range(graph.start[node], graph.start[node] + graph.degree[node]):
                     other = graph.neighbor[beyond]
                     if mark[other] == 3 - own:
@@ -226,52 +226,5 @@ def kinds_paper(state: State, around: Around, edge: int) -> NDArray[np.float64]:
         for b in range(4):
             more = (a & 1) + (b & 1)
             most = largest + ((a | b) >> 1)
-            table[1 + a, 1 + b] = value(PAPER, first, second, triangles, cycles + more, most)
-    return table
-
-
-@compiled
-def kinds_reference(state: State, around: Around, edge: int) -> NDArray[np.float64]:
-    """Fill `around`; returns the curvature after joining nodes of two kinds, [KINDS, KINDS], in the mode `reference`.
-
-    The kind of a neighbor of one node is 1; that of a neighbor of both is 2 + (its edge to `x` is in exactly one
-    triangle) + 2 · (its edge to `y` is in exactly one triangle).
-    """
-    graph, terms, mark, number = state.graph, state.terms, state.scratch.mark, state.scratch.number
-    x, y = wide(state.ends[0, edge]), wide(state.ends[1, edge])
-    first, second = graph.degree[x], graph.degree[y]
-    triangles, cycles = terms.triangles[edge], terms.cycles[edge]
-    for end, own in ((x, 1), (y, 2)):
-        for place in range(graph.start[end], graph.start[end] + graph.degree[end]):
-            mark[graph.neighbor[place]] += own
-            number[graph.neighbor[place]] += own * (terms.triangles[graph.edge[place]] == 1)
-    for end, own, kinds in ((x, 1, around.kind_x), (y, 2, around.kind_y)):
-        for place in range(graph.start[end], graph.start[end] + graph.degree[end]):
-            node = graph.neighbor[place]
-            if mark[node] == 3:
-                kinds[node] = 2 + number[node]
-            elif node != x and node != y:
-                kinds[node] = 1
-                # Joined to the other end: a third triangle edge for some, and two edges of its own.
-                shared, more = 0, wide(terms.triangles[graph.edge[place]] > 0)
-                for beyond in range(graph.start[node], graph.start[node] + graph.degree[node]):
-                    other = graph.neighbor[beyond]
-                    shared += (mark[other] & (3 - own)) > 0
-                    more += mark[other] == 3 and (number[other] & (3 - own)) > 0
-                more += shared > 1
-                around.after[node] = value(
-                    REFERENCE, first + (own == 2), second + (own == 1), triangles + 1, cycles + more, 0
-                )
-    for end in (x, y):
-        for place in range(graph.start[end], graph.start[end] + graph.degree[end]):
-            mark[graph.neighbor[place]] = number[graph.neighbor[place]] = 0
-    table = np.empty((KINDS, KINDS))
-    for a in range(1, KINDS):
-        for b in range(1, KINDS):
-            lone_a, lone_b = max(a - 2, 0), max(b - 2, 0)
-            if a == 1 or b == 1:  # only the edge to the end that the two share gets a triangle more
-                more = (lone_b & 1) + (lone_a >> 1)
-            else:
-                more = (lone_a & 1) + (lone_a >> 1) + (lone_b & 1) + (lone_b >> 1)
-            table[a, b] = value(REFERENCE, first, second, triangles, cycles + more, 0)
+            table[1 + a, 1 + b] = value(first, second, triangles, cycles + more, most)
     return table

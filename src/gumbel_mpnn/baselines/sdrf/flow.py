@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbel_mpnn.graph import PairGraph
-from gumbel_mpnn.measures.curvature import adjacency, count_terms, mode_number
+from gumbel_mpnn.measures.curvature import adjacency, count_terms
 from gumbel_mpnn.nn.replica_rng import derive_seed
 
 if TYPE_CHECKING:
@@ -26,23 +26,19 @@ class Flow:
         steps: Largest number of steps.
         tau: Inverse temperature of the draw of the edge to add; 0 for equal probabilities.
         removal_bound: The edge of largest curvature is removed if its curvature is above this; None for no removal.
-        mode: Definition of curvature, `paper` or `reference`.
         seed: Seed of the draws.
     """
 
-    def __init__(
-        self, graph: PairGraph, steps: int, tau: float, removal_bound: float | None, mode: str, seed: int
-    ) -> None:
+    def __init__(self, graph: PairGraph, steps: int, tau: float, removal_bound: float | None, seed: int) -> None:
         from gumbel_mpnn.baselines.sdrf.draw import Around
 
-        self.num_nodes = graph.num_nodes
-        self.tau, self.mode = tau, mode_number(mode)
+        self.num_nodes, self.tau = graph.num_nodes, tau
         self.bound = math.inf if removal_bound is None else removal_bound
         self.uniforms = np.random.default_rng(derive_seed(seed, "sdrf")).random(steps)
         self.finished = steps == 0
         """Whether no further step is possible."""
         self._log = np.full((steps, 4), -1, np.int64)
-        self._state = _first_state(graph, steps, mode)
+        self._state = _first_state(graph, steps)
         nodes = self.num_nodes
         self._around = Around(np.zeros(nodes, np.uint8), np.zeros(nodes, np.uint8), np.zeros(nodes))
 
@@ -52,7 +48,7 @@ class Flow:
 
         before, last = self.done, min(self.done + count, len(self.uniforms))
         while not self.finished and self.done < last:
-            how = advance(self._state, self._around, self.mode, self.tau, self.bound, self.uniforms, self._log, last)
+            how = advance(self._state, self._around, self.tau, self.bound, self.uniforms, self._log, last)
             if how == FULL:
                 self._state = _enlarged(self._state)
             self.finished = how == FINISHED or self.done == len(self.uniforms)
@@ -87,7 +83,7 @@ class Flow:
         return np.flatnonzero(self._state.ends[0] >= 0)
 
 
-def _first_state(graph: PairGraph, steps: int, mode: str) -> State:
+def _first_state(graph: PairGraph, steps: int) -> State:
     """Initial state of a graph, with memory for `steps` more edges."""
     from gumbel_mpnn.baselines.sdrf.state import BLOCK, State, grown
     from gumbel_mpnn.measures.curvature_kernels import Adjacency, Scratch, Terms, fill_values
@@ -95,10 +91,10 @@ def _first_state(graph: PairGraph, steps: int, mode: str) -> State:
     neighbors, pairs = adjacency(graph), graph.pair_index.cpu().numpy()
     nodes, count = graph.num_nodes, pairs.shape[1]
     size = count + steps
-    counted = count_terms(neighbors, pairs, mode)
+    counted = count_terms(neighbors, pairs)
     terms = Terms(*(np.concatenate([term, np.zeros(steps, np.int32)]) for term in counted))
     curvature = np.zeros(size)
-    fill_values(mode_number(mode), neighbors, pairs, counted, curvature[:count])
+    fill_values(neighbors, pairs, counted, curvature[:count])
     ends = np.full((2, size), -1, np.int32)
     ends[:, :count] = pairs
     largest = int(neighbors.degree.max(initial=0))
@@ -123,7 +119,6 @@ def _first_state(graph: PairGraph, steps: int, mode: str) -> State:
         is_touched=np.zeros(size, np.uint8),
         sizes=np.array([neighbors.neighbor.size, steps, 0, largest, 0], np.int64),
         scratch=Scratch(np.zeros(nodes, np.uint8), np.zeros(nodes, np.int32)),
-        way=np.zeros(nodes, np.int32),
     )
 
 

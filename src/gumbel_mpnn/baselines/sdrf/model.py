@@ -27,7 +27,6 @@ class SDRFModel(BackboneModel):
         tau: How strongly SDRF prefers the best candidate.
         remove: Whether SDRF removes edges.
         removal_bound: Only edges above this curvature are removed.
-        curvature: Definition of curvature, `paper` or `reference`.
         sdrf_seed: Seed of SDRF; all replicas train on the same rewired graph.
         **options: Arguments of `BackboneModel`: `out_channels`, `backbone` and its options.
     """
@@ -40,7 +39,6 @@ class SDRFModel(BackboneModel):
         tau: float = 1.0,
         remove: bool = True,
         removal_bound: float = 0.5,
-        curvature: str = "paper",
         sdrf_seed: int = 0,
         **options: Any,
     ) -> None:
@@ -50,7 +48,6 @@ class SDRFModel(BackboneModel):
             "tau": tau,
             "remove": remove,
             "removal_bound": removal_bound,
-            "curvature": curvature,
             "sdrf_seed": sdrf_seed,
         }
         _transform(self.sdrf_options)  # invalid options are reported here, before training
@@ -72,7 +69,6 @@ def _transform(options: Mapping[str, Any], undirected: bool = True, report: Repo
         options["tau"],
         options["removal_bound"] if options["remove"] else None,
         undirected=undirected,
-        mode=options["curvature"],
         seed=options["sdrf_seed"],
         progress=report,
     )

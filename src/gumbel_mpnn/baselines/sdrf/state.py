@@ -43,8 +43,6 @@ class State(NamedTuple):
     sizes: NDArray[np.int64]
     """Memory of neighbors in use, number of free numbers, of touched edges, largest capacity of a node, steps done."""
     scratch: Scratch
-    way: NDArray[np.int32]
-    """[N], work space: 0 between calls."""
 
 
 @compiled
@@ -123,10 +121,9 @@ def touch(state: State, edge: int) -> None:
 
 
 @compiled
-def refresh(state: State, mode: int, edge: int) -> None:
+def refresh(state: State, edge: int) -> None:
     """Compute the curvature of `edge` from its terms and the degrees of its nodes."""
     state.curvature[edge] = value(
-        mode,
         state.graph.degree[state.ends[0, edge]],
         state.graph.degree[state.ends[1, edge]],
         state.terms.triangles[edge],

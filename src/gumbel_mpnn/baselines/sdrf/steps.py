@@ -18,7 +18,6 @@ GOING, FULL, FINISHED = 0, 1, 2
 def advance(
     state: State,
     around: Around,
-    mode: int,
     tau: float,
     bound: float,
     uniforms: NDArray[np.float64],
@@ -37,13 +36,13 @@ def advance(
         if least < 0:
             return FINISHED
         removing = state.curvature[most] > bound
-        i, j = draw(state, around, mode, least, tau, uniforms[step])
+        i, j = draw(state, around, least, tau, uniforms[step])
         if i >= 0:
             log[step, 0], log[step, 1] = min(i, j), max(i, j)
-            add(state, mode, i, j)
+            add(state, i, j)
         if removing:
             log[step, 2], log[step, 3] = state.ends[0, most], state.ends[1, most]
-            remove(state, mode, most)
+            remove(state, most)
         if i < 0 and not removing:
             return FINISHED
         state.sizes[DONE] = step + 1

@@ -16,7 +16,6 @@ from gumbel_mpnn.baselines.sdrf import Flow
 from gumbel_mpnn.graph import PairGraph, edge_index_of, pairs_of, undirected_keys, without_pairs
 from gumbel_mpnn.graph.batches import can_be_taken_apart, renew_pairs
 from gumbel_mpnn.graph.content_order import content_order
-from gumbel_mpnn.measures.curvature import mode_number
 from gumbel_mpnn.nn.model import Report
 
 REPORT_SECONDS = 0.2
@@ -44,7 +43,6 @@ class SDRF(BaseTransform):  # type: ignore[misc]
         removal_bound: Only edges above this curvature are removed; None for no removal.
         undirected: Whether every edge gets both directions. If False, given edges retain their directions and weights,
             and new edges have both directions. Curvature is always that of the undirected graph.
-        mode: Definition of curvature, `paper` or `reference` (see `gm.measures.balanced_forman`).
         seed: Seed of the draws, which are the same on every machine.
         progress: Called with the number of steps done and the total number, at the start and from time to time.
     """
@@ -55,7 +53,6 @@ class SDRF(BaseTransform):  # type: ignore[misc]
         tau: float = 1.0,
         removal_bound: float | None = 0.5,
         undirected: bool = True,
-        mode: str = "paper",
         seed: int = 0,
         progress: Report | None = None,
     ) -> None:
@@ -67,9 +64,8 @@ class SDRF(BaseTransform):  # type: ignore[misc]
             raise UserError(f"tau must be a finite number, 0 or more, but is {tau!r}")
         if removal_bound is not None and (not isinstance(removal_bound, float | int) or math.isnan(removal_bound)):
             raise UserError("removal_bound must be a number, or None to remove no edge")
-        mode_number(mode)
         self.iterations, self.tau, self.removal_bound = iterations, tau, removal_bound
-        self.undirected, self.mode, self.seed, self.progress = undirected, mode, seed, progress
+        self.undirected, self.seed, self.progress = undirected, seed, progress
 
     def forward(self, data: Data) -> Data:
         """Rewire the graph; after Ctrl-C, the graph rewired so far is returned.
@@ -87,7 +83,7 @@ class SDRF(BaseTransform):  # type: ignore[misc]
         order = content_order(graph, [x] if isinstance(x, Tensor) and len(x) == graph.num_nodes else [])
         flow: Flow | None = None
         try:
-            flow = Flow(graph.renumbered(order), self.iterations, self.tau, self.removal_bound, self.mode, self.seed)
+            flow = Flow(graph.renumbered(order), self.iterations, self.tau, self.removal_bound, self.seed)
             self._run(flow)
         except KeyboardInterrupt:
             if not heed_interrupt:
@@ -124,7 +120,7 @@ class SDRF(BaseTransform):  # type: ignore[misc]
             self.progress(flow.done, self.iterations)
 
     def __repr__(self) -> str:
-        shown = ("iterations", "tau", "removal_bound", "undirected", "mode", "seed")
+        shown = ("iterations", "tau", "removal_bound", "undirected", "seed")
         return f"SDRF({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
 
 

@@ -11,41 +11,35 @@ from numpy.typing import NDArray
 
 from gumbel_mpnn._util.jit import compiled
 from gumbel_mpnn.baselines.sdrf.state import FREE, TOUCHED, State, erase, insert, refresh, touch, wide
-from gumbel_mpnn.measures.curvature_kernels import PAPER, Terms, cycle_terms
+from gumbel_mpnn.measures.curvature_kernels import Terms, cycle_terms
 
 
 @compiled
-def add(state: State, mode: int, u: int, v: int) -> int:
+def add(state: State, u: int, v: int) -> int:
     """Add the edge `u ~ v` and update all curvatures; returns the number of the edge."""
     state.sizes[FREE] -= 1
     edge, terms = wide(state.free[state.sizes[FREE]]), state.terms
-    if mode == PAPER:
-        triangles, cycles, largest, ties = cycle_terms(state.graph, u, v, state.scratch)
-        terms.triangles[edge], terms.cycles[edge] = triangles, cycles
-        terms.largest[edge], terms.ties[edge] = largest, ties
-        shift_paper(state, u, v, wide(1))
-    else:
-        shift_reference(state, u, v, edge, wide(1))
+    triangles, cycles, largest, ties = cycle_terms(state.graph, u, v, state.scratch)
+    terms.triangles[edge], terms.cycles[edge] = triangles, cycles
+    terms.largest[edge], terms.ties[edge] = largest, ties
+    shift(state, u, v, wide(1))
     insert(state, edge, u, v)
     touch(state, edge)
-    settle(state, mode)
+    settle(state)
     return edge
 
 
 @compiled
-def remove(state: State, mode: int, edge: int) -> None:
+def remove(state: State, edge: int) -> None:
     """Remove an edge and update all curvatures."""
     u, v = wide(state.ends[0, edge]), wide(state.ends[1, edge])
     erase(state, edge)
-    if mode == PAPER:
-        shift_paper(state, u, v, wide(-1))
-    else:
-        shift_reference(state, u, v, edge, wide(-1))
-    settle(state, mode)
+    shift(state, u, v, wide(-1))
+    settle(state)
 
 
 @compiled
-def settle(state: State, mode: int) -> None:
+def settle(state: State) -> None:
     """Recompute the curvature of every touched edge, and its four-cycles if their largest number is unknown."""
     terms = state.terms
     for place in range(state.sizes[TOUCHED]):
@@ -55,7 +49,7 @@ def settle(state: State, mode: int) -> None:
             i, j = wide(state.ends[0, edge]), wide(state.ends[1, edge])
             _, cycles, largest, ties = cycle_terms(state.graph, i, j, state.scratch)
             terms.cycles[edge], terms.largest[edge], terms.ties[edge] = cycles, largest, ties
-        refresh(state, mode, edge)
+        refresh(state, edge)
     state.sizes[TOUCHED] = 0
 
 
@@ -77,8 +71,8 @@ def change(terms: Terms, edge: int, without: int, within: int, sign: int) -> Non
 
 
 @compiled
-def shift_paper(state: State, u: int, v: int, sign: int) -> None:
-    """Update the terms of all other edges in the mode `paper`."""
+def shift(state: State, u: int, v: int, sign: int) -> None:
+    """Update the terms of all other edges."""
     for end, bit in ((u, 1), (v, 2)):
         _mark(state, end, bit)
     _opposite_edges(state, u, v, sign)
@@ -190,61 +184,3 @@ def _mark(state: State, node: int, bit: int) -> None:
 def _unmark(state: State, node: int, bit: int) -> None:
     for place in range(state.graph.start[node], state.graph.start[node] + state.graph.degree[node]):
         state.scratch.mark[state.graph.neighbor[place]] &= 7 - bit
-
-
-@compiled
-def shift_reference(state: State, u: int, v: int, edge: int, sign: int) -> None:
-    """Update the terms of all other edges in the mode `reference`, and set those of `u ~ v` if it is added."""
-    if sign < 0:
-        _triangles_of(state, u, v, edge, sign)
-    for end, other in ((u, v), (v, u)):
-        _count_triangle_at(state, end, other, sign)
-    if sign > 0:
-        _triangles_of(state, u, v, edge, sign)
-
-
-@compiled
-def _count_triangle_at(state: State, end: int, other: int, sign: int) -> None:
-    """Add (or remove) one triangle for every edge from `end` to a common neighbor."""
-    graph, terms, way = state.graph, state.terms, state.way
-    for place in range(graph.start[end], graph.start[end] + graph.degree[end]):
-        way[graph.neighbor[place]] = 1 + graph.edge[place]
-        touch(state, wide(graph.edge[place]))
-    for place in range(graph.start[other], graph.start[other] + graph.degree[other]):
-        middle = graph.neighbor[place]
-        if not way[middle]:
-            continue
-        edge = wide(way[middle]) - 1
-        terms.triangles[edge] += sign
-        if terms.triangles[edge] != (2 if sign > 0 else 1):
-            continue
-        # The number of triangles changed between one and two, which is a term of the other edges of its triangles.
-        for beyond in range(graph.start[middle], graph.start[middle] + graph.degree[middle]):
-            if way[graph.neighbor[beyond]]:
-                for side in (wide(graph.edge[beyond]), wide(way[graph.neighbor[beyond]]) - 1):
-                    terms.cycles[side] += sign
-                    touch(state, side)
-    for place in range(graph.start[end], graph.start[end] + graph.degree[end]):
-        way[graph.neighbor[place]] = 0
-
-
-@compiled
-def _triangles_of(state: State, u: int, v: int, edge: int, sign: int) -> None:
-    """Add (or remove) the triangles of `u ~ v` in the terms of their three edges."""
-    graph, terms, way = state.graph, state.terms, state.way
-    for place in range(graph.start[u], graph.start[u] + graph.degree[u]):
-        way[graph.neighbor[place]] = 1 + graph.edge[place]
-    if sign > 0:
-        terms.triangles[edge] = terms.cycles[edge] = terms.largest[edge] = 0
-        for place in range(graph.start[v], graph.start[v] + graph.degree[v]):
-            terms.triangles[edge] += way[graph.neighbor[place]] > 0
-    own = terms.triangles[edge] > 1
-    for place in range(graph.start[v], graph.start[v] + graph.degree[v]):
-        if way[graph.neighbor[place]]:
-            at_u, at_v = way[graph.neighbor[place]] - 1, graph.edge[place]
-            many_u, many_v = terms.triangles[at_u] > 1, terms.triangles[at_v] > 1
-            terms.cycles[at_u] += sign * (int(own) + int(many_v))
-            terms.cycles[at_v] += sign * (int(own) + int(many_u))
-            terms.cycles[edge] += sign * (int(many_u) + int(many_v))
-    for place in range(graph.start[u], graph.start[u] + graph.degree[u]):
-        way[graph.neighbor[place]] = 0
