@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +12,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gumbel_mpnn._util import content_cache as array_cache
+from gumbel_mpnn._util import content_cache
 from gumbel_mpnn._util.content_cache import add_tensor
 from gumbel_mpnn.candidates.base import CandidateStrategy, clean
 from gumbel_mpnn.graph import PairGraph
@@ -44,7 +46,7 @@ class Cached(CandidateStrategy):
         if pairs is None:
             pairs = clean(self.strategy.propose(data, graph), graph)
             if path is not None:
-                array_cache.write(path, {"pairs": pairs.cpu().numpy().astype(np.int32)})
+                content_cache.write(path, {"pairs": pairs.cpu().numpy().astype(np.int32)})
         return pairs.to(graph.pair_index.device)
 
     def _path(self, data: Data, graph: PairGraph) -> Path | None:
@@ -58,17 +60,30 @@ class Cached(CandidateStrategy):
         device = graph.pair_index.device.type  # devices round differently, which may change the choice
         strategy = f"{type(self.strategy).__module__}.{self.strategy!r}"
         digest = hashlib.sha256(f"{SCHEMA} {strategy} {device} {graph.num_nodes}".encode())
+        if not type(self.strategy).__module__.startswith("gumbel_mpnn."):
+            source = _source(type(self.strategy))  # `SCHEMA` knows only about changes of our own strategies
+            if source is None:
+                return None
+            digest.update(source.encode())
         add_tensor(digest, "pairs", graph.pair_index)
         for name, value in values.items():
             if not isinstance(value, Tensor):
                 return None
             add_tensor(digest, name, value)
-        return array_cache.place("candidates", digest.hexdigest())
+        return content_cache.place("candidates", digest.hexdigest())
+
+
+def _source(kind: type) -> str | None:
+    """Source of the module of a strategy of the user's; None if there is no file."""
+    try:
+        return inspect.getsource(sys.modules[kind.__module__])
+    except (OSError, TypeError, KeyError):
+        return None
 
 
 def _read(path: Path, num_nodes: int) -> Tensor | None:
     """Read pairs int64 [2, M]; returns None if the file is missing or not valid for this number of nodes."""
-    arrays = array_cache.read(path)
+    arrays = content_cache.read(path)
     if arrays is None or "pairs" not in arrays:
         return None
     pairs = torch.from_numpy(arrays["pairs"]).long()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
+
 from torch_geometric.data import Data
 
-from gumbel_mpnn._util.errors import DataError
+from gumbel_mpnn._util.errors import DataError, DataWarning
 from gumbel_mpnn.candidates.base import candidates
 from gumbel_mpnn.candidates.cache import Cached
 from gumbel_mpnn.config import RewiringSettings
@@ -28,4 +30,10 @@ def with_candidates(data: Data, settings: RewiringSettings) -> Data:
         return data
     options = settings.options_of("candidates", candidates.defaults(settings.candidates))
     with_them: Data = Cached(candidates[settings.candidates](**options))(data)
+    if with_them.candidate_index.numel() == 0:
+        warnings.warn(
+            f"the strategy {settings.candidates!r} finds no candidates here: edges can be dropped, but none added",
+            DataWarning,
+            stacklevel=2,
+        )
     return with_them

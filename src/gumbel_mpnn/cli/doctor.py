@@ -39,6 +39,7 @@ def doctor(format: FormatOption = OutputFormat.text) -> None:
         ["cpu threads", str(torch.get_num_threads())],
         ["gpu", torch.cuda.get_device_name() if torch.cuda.is_available() else "none"],
         ["GUMBEL_MPNN_DATA", os.environ.get("GUMBEL_MPNN_DATA", "not set")],
+        ["GUMBEL_MPNN_PLUGINS", os.environ.get("GUMBEL_MPNN_PLUGINS", "not set")],
         ["cache folder", str(cache_root())],
     ]
     for package in PACKAGES:

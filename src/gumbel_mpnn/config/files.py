@@ -60,6 +60,8 @@ def merge(*layers: Mapping[str, Any] | None) -> dict[str, Any]:
     """
     merged: dict[str, Any] = {}
     for layer in layers:
+        if layer is not None and not isinstance(layer, Mapping):
+            raise UserError(f"settings must be tables, such as {{'train': {{'lr': 0.01}}}}, not {layer!r}")
         for section, values in (layer or {}).items():
             if not isinstance(values, Mapping):
                 raise UserError(f"setting {section!r} must be a table, but is {values!r}")
@@ -76,9 +78,14 @@ def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(options, Mapping):
         del flat["options"]
         for component, of in options.items():
-            if not isinstance(of, Mapping):
-                raise UserError(f"options of {component!r} must be a table, but are {of!r}")
-            flat |= {f"{component}.{name}": value for name, value in of.items()}
+            if isinstance(of, Mapping):
+                flat |= {f"{component}.{name}": value for name, value in of.items()}
+            elif "." in component:
+                flat[component] = of
+            else:
+                raise UserError(
+                    f"options of {component!r} must be a table, but are {of!r}: write {component}.NAME = VALUE"
+                )
     return {SHARED_OPTIONS.get(name, name): value for name, value in flat.items()}
 
 

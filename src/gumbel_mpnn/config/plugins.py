@@ -34,5 +34,5 @@ def _load(name: str) -> None:
         module = util.module_from_spec(spec)
         sys.modules[spec.name] = module
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UserError(f"cannot load the plugin {name!r} of {VARIABLE}: {type(error).__name__}: {error}") from error

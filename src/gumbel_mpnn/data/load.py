@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from torch_geometric.data import Data
 
-from gumbel_mpnn._util.errors import DataError, MissingDataError, UserError, unknown_name
+from gumbel_mpnn._util.errors import DataError, MissingDataError, UserError, check_whole, unknown_name
 from gumbel_mpnn.config.registry import normal_name
 from gumbel_mpnn.data.benchmarks import BENCHMARKS
 from gumbel_mpnn.data.download import Progress
@@ -25,6 +25,8 @@ specs: dict[str, AnySpec] = {**BENCHMARKS, **GENERATED}
 
 def get_spec(name: str) -> AnySpec:
     """Return the data set called `name`, ignoring case and the difference between `_` and `-`."""
+    if not isinstance(name, str):
+        raise UserError(f"a data set is given by its name, such as 'cora', not by {name!r}")
     known = specs.get(normal_name(name))
     if known is None:
         raise unknown_name("data set", name, specs)
@@ -87,6 +89,7 @@ def load(
 
 def choose_split(data: Data, split: int) -> None:
     """Replace the masks [N, S] of `data` by the masks [N] of one split."""
+    check_whole(split=split)
     count = data.train_mask.shape[1]
     if not 0 <= split < count:
         raise UserError(f"there is no split {split}: this protocol has splits 0 to {count - 1}")

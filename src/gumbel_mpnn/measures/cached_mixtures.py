@@ -7,7 +7,7 @@ import hashlib
 import numpy as np
 import torch
 
-from gumbel_mpnn._util import content_cache as array_cache
+from gumbel_mpnn._util import content_cache
 from gumbel_mpnn._util.content_cache import add_tensor
 from gumbel_mpnn.measures.expectation import FloatArray
 from gumbel_mpnn.measures.mixture_search import Mixture, SearchOptions, best_mixture
@@ -21,16 +21,16 @@ def cached_mixture(rows: FloatArray, seed: int, options: SearchOptions) -> Mixtu
     """`best_mixture`, cached on disk by its arguments."""
     digest = hashlib.sha256(f"{SCHEMA} {seed} {options}".encode())
     add_tensor(digest, "rows", torch.from_numpy(rows))
-    path = array_cache.place("mixtures", digest.hexdigest())
-    found = None if path is None else _unpack(array_cache.read(path), len(rows))
+    path = content_cache.place("mixtures", digest.hexdigest())
+    found = None if path is None else _unpack(content_cache.read(path), len(rows))
     if found is None:
         found = best_mixture(rows, seed, options)
         if path is not None:
-            array_cache.write(path, _pack(found))
+            content_cache.write(path, _pack(found))
     return found
 
 
-def _pack(mixture: Mixture) -> array_cache.Arrays:
+def _pack(mixture: Mixture) -> content_cache.Arrays:
     return {
         "weights": mixture.weights,
         "means": mixture.means,
@@ -41,7 +41,7 @@ def _pack(mixture: Mixture) -> array_cache.Arrays:
     }
 
 
-def _unpack(arrays: array_cache.Arrays | None, num_rows: int) -> Mixture | None:
+def _unpack(arrays: content_cache.Arrays | None, num_rows: int) -> Mixture | None:
     """The cached mixture; None if there is none for this number of rows."""
     if arrays is None or not arrays.keys() >= NAMES or arrays["component"].shape != (num_rows,):
         return None

@@ -85,6 +85,8 @@ def reproduce(
         workers=workers,
     )
     check_at_least(1, seeds=request.seeds, workers=workers)
+    if request.only == ():
+        raise UserError("`only` is empty: name data sets, models or presets, or leave it out for all of them")
     note = note or _discard
     if name == ALL:
         return _reproduce_all(request, Path("results" if out is None else out), monitor, note)

@@ -1,7 +1,10 @@
 """Candidates on disk: found again by content, made again where anything differs or is damaged."""
 
+import importlib
+import linecache
 import multiprocessing
 import os
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +13,7 @@ import torch
 from torch_geometric.data import Batch, Data
 
 import gumbel_mpnn as gm
-from gumbel_mpnn._util import content_cache as array_cache
+from gumbel_mpnn._util import content_cache
 from gumbel_mpnn.candidates import Cached, CandidateStrategy, Global, Local, TwoHop, candidates
 from helpers import changed, edges, small_data
 
@@ -142,7 +145,7 @@ def test_no_home_is_no_error(folder, monkeypatch):
 
 @pytest.mark.parametrize("word", ["off", "OFF", "0", "no", "false"])
 def test_it_can_be_switched_off(folder, searches, monkeypatch, word):
-    monkeypatch.setenv(array_cache.SWITCH, word)
+    monkeypatch.setenv(content_cache.SWITCH, word)
     Cached(Local(2))(graph())
     Cached(Local(2))(graph())
     assert len(searches) == 2
@@ -185,7 +188,7 @@ def test_what_was_not_used_for_longest_goes_first(folder, monkeypatch):
         ages.append(newest)
     oldest_but_one = ages[1]
     size = newest.stat().st_size
-    monkeypatch.setattr(array_cache, "MOST_BYTES", 3 * size)
+    monkeypatch.setattr(content_cache, "MOST_BYTES", 3 * size)
     Cached(strategies[0])(graph())  # the oldest is used again
     Cached(strategies[3])(graph())
     assert len(files(folder)) == 3
@@ -237,3 +240,33 @@ def test_fit_uses_it_and_a_changed_feature_misses(folder, searches):
     other.x[0, 0] += 1
     gm.fit(other, "gumbel-mpnn", splits=[0], settings=QUICK, device="cpu")
     assert len(searches) == 2
+
+
+STRATEGY = """
+import torch
+from gumbel_mpnn.candidates import CandidateStrategy
+
+class Mine(CandidateStrategy):
+    @property
+    def reads(self):
+        return ()
+
+    def propose(self, data, graph):
+        return torch.stack([torch.arange(20), torch.arange(20) + STEP])
+"""
+
+
+def test_a_strategy_of_the_users_is_searched_again_when_its_code_changes(folder, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    found = []
+    for step in (2, 3, 2):
+        (tmp_path / "my_strategy.py").write_text(STRATEGY.replace("STEP", str(step)), encoding="utf-8")
+        sys.modules.pop("my_strategy", None)
+        linecache.clearcache()
+        importlib.invalidate_caches()
+        sys.dont_write_bytecode, before = True, sys.dont_write_bytecode
+        found.append(Cached(importlib.import_module("my_strategy").Mine())(graph()).candidate_index)
+        sys.dont_write_bytecode = before
+    assert not torch.equal(found[0], found[1])
+    assert torch.equal(found[0], found[2])
+    assert len(files(folder)) == 2

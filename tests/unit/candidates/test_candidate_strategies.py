@@ -8,8 +8,10 @@ from torch_geometric.data import Batch, Data, HeteroData
 from torch_geometric.transforms import Compose, ToSparseTensor
 
 import gumbel_mpnn as gm
-from gumbel_mpnn._util.errors import DataError, UnknownNameError, UserError
+from gumbel_mpnn._util.errors import DataError, DataWarning, UnknownNameError, UserError
 from gumbel_mpnn.candidates import CandidateStrategy, Global, Local, Ricci, TwoHop, candidates
+from gumbel_mpnn.candidates.chosen import with_candidates
+from gumbel_mpnn.config import RewiringSettings
 from gumbel_mpnn.graph import PairGraph
 from helpers import both_ways, edges
 
@@ -346,3 +348,9 @@ def test_wrong_data_is_answered_in_one_sentence(strategy, change, message):
     data = Data(**{**PLANE.to_dict(), "num_nodes": 5, **change})
     with pytest.raises(DataError, match=message):
         strategy(data)
+
+
+def test_a_strategy_that_finds_nothing_for_fit_warns():
+    data = Data(x=torch.eye(4), edge_index=edges((0, 1)))
+    with pytest.warns(DataWarning, match="'local' finds no candidates here: edges can be dropped, but none added"):
+        with_candidates(data, RewiringSettings())

@@ -44,6 +44,15 @@ class TestList:
         result = command("runs", *options.split(), "--format", "json")
         assert len(json.loads(result.stdout)) == count
 
+    def test_conditions_on_options_of_components(self, command, here):
+        chosen = ("rewiring.regularizer=mix", "rewiring.regularizer_weight=1", "rewiring.regularizer.margin=0.5")
+        changes = [word for change in chosen for word in ("--set", change)]
+        assert command("train", "tiny", *QUICK, "--model", "gumbel-mpnn", *changes).exit_code == 0
+        assert command("train", "tiny", *QUICK, "--model", "gumbel-mpnn").exit_code == 0
+        for condition, count in (("=0.5", 1), (">0.6", 0)):
+            rows = command("runs", "--where", f"rewiring.regularizer.margin{condition}", "--format", "json").stdout
+            assert len(json.loads(rows)) == count
+
     @pytest.mark.parametrize(
         ("options", "message"),
         [

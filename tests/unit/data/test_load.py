@@ -184,3 +184,15 @@ def test_the_raw_folder_of_ogb_through_the_front_door(tmp_path, monkeypatch):
     assert load("ogbn-arxiv", root=tmp_path, features=False).num_nodes == 4
     with pytest.raises(MissingDataError, match=r"lacks ogbn-arxiv/raw/node-feat\.csv\.gz.*features=False"):
         load("ogbn-arxiv", root=tmp_path)
+
+
+@pytest.mark.parametrize("name", [None, 3])
+def test_a_data_set_is_given_by_its_name(name):
+    with pytest.raises(UserError, match="a data set is given by its name, such as 'cora', not by"):
+        load(name)
+
+
+@pytest.mark.parametrize("split", [True, "a", [0, 1]])
+def test_a_split_is_a_whole_number(split):
+    with pytest.raises(UserError, match="split must be a whole number"):
+        load("demo", split=split)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from gumbel_mpnn._util import content_cache as array_cache
+from gumbel_mpnn._util import content_cache
 from gumbel_mpnn.measures import cached_mixtures, decompose
 from gumbel_mpnn.measures.cached_mixtures import cached_mixture
 from gumbel_mpnn.measures.mixture_search import SearchOptions, best_mixture
@@ -83,7 +83,7 @@ def test_only_who_asks_for_it_keeps_anything(folder, searches):
 
 
 def test_it_can_be_switched_off(folder, searches, monkeypatch):
-    monkeypatch.setenv(array_cache.SWITCH, "off")
+    monkeypatch.setenv(content_cache.SWITCH, "off")
     for _ in range(2):
         cached_mixture(two_clouds(), 0, OPTIONS)
     assert len(searches) == 2

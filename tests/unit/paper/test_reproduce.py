@@ -144,3 +144,8 @@ def test_workers_of_a_thread(monkeypatch):
     thread.start()
     thread.join()
     assert {row["model"] for row in rows} == {"gcn"}
+
+
+def test_an_empty_selection_is_refused(tmp_path):
+    with pytest.raises(gm.UserError, match="`only` is empty"):
+        gm.reproduce("accuracy", only=[], runs=tmp_path)

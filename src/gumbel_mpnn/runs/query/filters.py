@@ -79,12 +79,14 @@ def flat(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def _setting_names(database: sqlite3.Connection) -> set[str]:
     """Names of all settings of all models."""
-    query = "SELECT settings FROM settings GROUP BY model"
+    query = "SELECT DISTINCT settings FROM settings"
     return {name for (text,) in database.execute(query) for name in flat(json.loads(text))}
 
 
 def _json_path(name: str) -> str:
-    return "$" + "".join(f'."{part}"' for part in name.split("."))
+    """Path of a setting in a record: its table, then its name, which may contain points (`regularizer.margin`)."""
+    table, _, rest = name.partition(".")
+    return f'$."{table}"."{rest}"'
 
 
 def _value(text: str) -> str | float:
