@@ -332,7 +332,7 @@ def rewiring_settings(values: Mapping[str, Any]) -> RewiringSettings:
     Raises a `UserError` for settings without effect: a regularizer needs a weight (which may be 0), a weight needs a
     regularizer, and agreement needs several samples.
     """
-    values = {SHARED_OPTIONS.get(name, name): value for name, value in constant_temperature(values).items()}
+    values = constant_temperature(values)
     options = {name: value for name, value in values.items() if name.startswith(tuple(f"{c}." for c in COMPONENTS))}
     plain = {name: value for name, value in values.items() if name not in options}
     settings: RewiringSettings = dataclasses.replace(_fill(RewiringSettings(), "rewiring", plain), options=options)

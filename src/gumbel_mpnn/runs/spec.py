@@ -199,7 +199,7 @@ def _model_name(model: object) -> str:
 
 
 def _with_constant_temperature(tables: Tables) -> Tables:
-    """Tables to be laid over others, so that a `tau` without `tau_end` does not go with the `tau_end` of those."""
+    """Set `tau_end` to `tau` if only `tau` is given, so that it is not combined with the `tau_end` of a preset."""
     if "rewiring" not in tables:
         return tables
     return {**tables, "rewiring": constant_temperature(tables["rewiring"])}
