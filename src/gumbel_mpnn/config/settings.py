@@ -85,6 +85,12 @@ class TrainSettings:
         " memory and time on a GPU, most of all for a GCN.",
         assumed=False,
     )
+    select: str = setting(
+        "validation",
+        "Epoch whose model is kept: that of the best `validation` value, or the `last`, which needs a patience of 0.",
+        one_of("validation", "last"),
+        assumed="validation",
+    )
 
 
 @dataclass(frozen=True)
@@ -316,12 +322,15 @@ def resolve(
             )
         if name not in known:
             raise UserError(f"there is no setting {name!r}: {did_you_mean(name, known)}")
+    train: TrainSettings = _fill(TrainSettings(), "train", tables.get("train", {}))
+    if train.select == "last" and train.patience:
+        raise UserError("train.select=last keeps the model of the last epoch: set train.patience to 0")
     return Settings(
         dataset=dataset,
         model=model,
         options=complete(model, tables.get("model", {})),
         data=_fill(DataSettings(), "data", tables.get("data", {})),
-        train=_fill(TrainSettings(), "train", tables.get("train", {})),
+        train=train,
         rewiring=rewiring_settings(tables.get("rewiring", {})) if rewires else None,
     )
 

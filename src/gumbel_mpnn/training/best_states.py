@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from gumbel_mpnn.config import TrainSettings
+
 
 @dataclass(frozen=True)
 class BestStates:
@@ -38,9 +40,16 @@ class BestStates:
             best_state={name: value.clone() for name, value in state.items()},
         )
 
-    def update(self, val: Tensor, loss: Tensor, state: Mapping[str, Tensor], epoch: Tensor, patience: int) -> None:
-        """After an evaluation, store the states of replicas that improved and stop those out of patience."""
+    def update(
+        self, val: Tensor, loss: Tensor, state: Mapping[str, Tensor], epoch: Tensor, train: TrainSettings
+    ) -> None:
+        """After an evaluation, store the states of replicas that improved and stop those out of patience.
+
+        With `train.select="last"`, the latest state counts as an improvement.
+        """
         better = (val > self.best_val) | ((val == self.best_val) & (loss < self.best_loss))
+        if train.select == "last":
+            better = torch.ones_like(better)
         better &= self.running & torch.isfinite(loss)
         self.last_epoch.copy_(torch.where(self.running, epoch, self.last_epoch))
         if better.device.type != "cpu" or better.any():  # on a GPU, the check would wait for the device
@@ -49,8 +58,8 @@ class BestStates:
             self.best_epoch.copy_(torch.where(better, epoch, self.best_epoch))
             for name, best in self.best_state.items():
                 torch.where(better.view(-1, *[1] * (best.dim() - 1)), state[name], best, out=best)
-        if patience:
-            self.running.logical_and_(epoch - self.best_epoch < patience)
+        if train.patience:
+            self.running.logical_and_(epoch - self.best_epoch < train.patience)
 
     def rows(self, places: list[int]) -> BestStates:
         """Copy the rows at `places`."""

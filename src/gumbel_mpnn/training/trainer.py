@@ -112,7 +112,7 @@ class Trainer:
         scores = class_scores(self.model, self.task, self.settings)
         val, loss = self.metric(scores, self.task.y, self.val_mask), cross_entropy(scores, self.task.y, self.val_mask)
         self.latest.copy_(torch.stack([self.train_loss, val, loss], dim=1))
-        self.current.update(val, loss, self.model.state_dict(), self.epochs_done, self.settings.train.patience)
+        self.current.update(val, loss, self.model.state_dict(), self.epochs_done, self.settings.train)
 
     def _leave_out_stopped(self) -> None:
         """Leave out stopped replicas, if there are enough of them to be worth setting up the others again."""

@@ -53,6 +53,8 @@ def test_resolve_lays_values_over_the_defaults():
         ({"train": {"epochs": True}}, "setting 'train.epochs' must be of type int"),
         ({"train": {"lr": "fast"}}, "setting 'train.lr' must be of type float"),
         ({"data": {"undirected": 1}}, "setting 'data.undirected' must be of type bool"),
+        ({"train": {"select": "first"}}, "setting 'train.select' must be 'validation' or 'last'"),
+        ({"train": {"select": "last", "patience": 5}}, ".*set train.patience to 0"),
         ({"train": {"lr": 0}}, "setting 'train.lr' must be above 0, but is 0.0"),
         ({"train": {"lr": -0.1}}, "setting 'train.lr' must be above 0"),
         ({"train": {"lr": float("nan")}}, "setting 'train.lr' must be finite"),
@@ -94,7 +96,7 @@ def test_settings_survive_json():
 def test_what_an_old_record_does_not_name_is_assumed():
     settings = dataclasses.replace(SETTINGS, rewiring=RewiringSettings())
     old = settings.to_dict()
-    del old["train"]["bfloat16"]
+    del old["train"]["bfloat16"], old["train"]["select"]
     old["rewiring"].clear()
     assert Settings.from_dict(old) == settings
 
@@ -112,6 +114,7 @@ def test_to_dict_has_the_shape_of_a_settings_file():
             "eval_every": 2,
             "tf32": False,
             "bfloat16": False,
+            "select": "validation",
         },
     }
 
@@ -176,7 +179,7 @@ def test_fingerprint_does_not_tell_an_int_from_the_same_float():
 
 OTHER_DATA = {"protocol": "public", "features": "raw", "undirected": True}
 OTHER_TRAIN = {"lr": 0.02, "weight_decay": 0.0, "epochs": 201, "patience": 21, "eval_every": 1, "tf32": True}
-OTHER_TRAIN["bfloat16"] = True
+OTHER_TRAIN |= {"bfloat16": True, "select": "last"}
 
 
 @pytest.mark.parametrize(

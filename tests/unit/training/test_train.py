@@ -171,6 +171,13 @@ def test_the_state_is_that_of_the_best_epoch(scripted):
         torch.testing.assert_close(outcome.state, alone.state, rtol=1e-4, atol=1e-5)
 
 
+def test_select_last_keeps_the_last_epoch(scripted):
+    scripted([0.1, 0.7, 0.3], [0.9, 0.2, 0.6])
+    outcomes = train(make_task(), make_settings(epochs=3, select="last"), PAIR)
+    assert [outcome.best_epoch for outcome in outcomes] == [3, 3]
+    assert [outcome.val for outcome in outcomes] == pytest.approx([0.3, 0.6])
+
+
 def test_a_state_gives_the_figures_back():
     task, settings = make_task(), make_settings("gat", BUSY, epochs=10)
     for outcome in train(task, settings, PAIR):
