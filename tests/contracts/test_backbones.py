@@ -34,6 +34,9 @@ KINDS = [(name, {}) for name in NAMES] + [("gat", {"heads": 4})]
 STACKS = [
     {"norm": norm, "residual": residual, "input_layer": input_layer}
     for norm, residual, input_layer in product(["none", "layer", "batch"], [False, True], [False, True])
+] + [
+    {"norm": "layer", "residual": True, "shortcut": shortcut, "input_layer": input_layer}
+    for shortcut, input_layer in product(["identity", "inner"], [False, True])
 ]
 each_model = pytest.mark.parametrize("name", NAMES)
 each_kind = pytest.mark.parametrize(("name", "options"), KINDS, ids=lambda value: str(value))

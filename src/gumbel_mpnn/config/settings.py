@@ -258,7 +258,7 @@ class Settings:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Settings:
         """Read settings that `to_dict` wrote, possibly before some of them existed."""
-        values = {table: {**ASSUMED[table], **of} if table in ASSUMED else of for table, of in values.items()}
+        values = {table: {**ASSUMED[table], **of} if table in TABLES else of for table, of in values.items()}
         options = dict(values["model"])
         rewiring = None
         if "rewiring" in values:
@@ -293,9 +293,11 @@ def _assumed(table: type) -> dict[str, Any]:
 
 TABLES: Mapping[str, Any] = {"data": DataSettings, "train": TrainSettings, "rewiring": RewiringSettings}
 ASSUMED: Mapping[str, Mapping[str, Any]] = {
-    name: assumed for name, table in TABLES.items() if (assumed := _assumed(table))
+    "model": {"shortcut": "linear"},
+    **{name: _assumed(table) for name, table in TABLES.items()},
 }
-"""Values of settings that are missing in fingerprints and older records, by table."""
+"""Values of settings that are missing in fingerprints and older records, by table; those of `model` are of options that
+were added to models later."""
 
 
 def resolve(

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from gumbel_mpnn._util.errors import UserError, check_at_least, check_between, check_whole, did_you_mean
+from gumbel_mpnn._util.errors import UserError, check_at_least, check_between, check_whole, did_you_mean, unknown_name
 from gumbel_mpnn.config import Registry
 from gumbel_mpnn.graph import PairGraph, WeightedGraph
 from gumbel_mpnn.nn.activation import activate, dropout, dropout_features
@@ -21,6 +21,8 @@ from gumbel_mpnn.nn.inputs import model_input
 from gumbel_mpnn.nn.model import COPIES_OF_A_LAYER, Sizes, TrainableModel, models
 from gumbel_mpnn.nn.modules import LayerNorm, Linear, cross_entropy, make_norm
 from gumbel_mpnn.nn.replica_rng import ReplicaRNG, replica_seeds
+
+SHORTCUTS = ("linear", "identity", "inner")
 
 
 class Backbone(TrainableModel):
@@ -35,7 +37,10 @@ class Backbone(TrainableModel):
         num_layers: Number of layers before the head.
         dropout: Dropout probability after every layer.
         norm: `layer`, `batch` or `none`.
-        residual: Add a linear map of a layer's input to its output.
+        residual: Add a layer's input to its output, as `shortcut` says.
+        shortcut: What a residual adds: `linear` for a linear map of the input, before norm and ReLU; `identity` for the
+            input itself, after norm, ReLU and dropout; `inner` for the input itself, before norm and ReLU. The last two
+            do not apply to a first layer whose input are the features; `input_layer` puts a layer in front of it.
         input_layer: Start with a linear map to `hidden_channels` and dropout.
         input_dropout: Dropout probability of the features.
         replicas: Number of models R trained together, with output [R, N, out]; None for one model with output [N, out].
@@ -57,6 +62,7 @@ class Backbone(TrainableModel):
         dropout: float = 0.5,
         norm: str = "none",
         residual: bool = False,
+        shortcut: str = "linear",
         input_layer: bool = False,
         input_dropout: float = 0.0,
         replicas: int | None = None,
@@ -70,6 +76,8 @@ class Backbone(TrainableModel):
         check_between(1, 1000, num_layers=num_layers)
         check_between(1, 2**20, hidden_channels=hidden_channels, replicas=count)
         check_between(0, 1, dropout=dropout, input_dropout=input_dropout)
+        if shortcut not in SHORTCUTS:
+            raise unknown_name("shortcut", shortcut, SHORTCUTS)
         self.in_channels = in_channels
         self.replicas, self.dropout, self.input_dropout = replicas, dropout, input_dropout
         self.seeds = replica_seeds(seeds, count)
@@ -77,7 +85,9 @@ class Backbone(TrainableModel):
         widths = [width] + [hidden_channels] * num_layers
         self.input = Linear(count, in_channels, hidden_channels) if input_layer else None
         self.convs = nn.ModuleList(self.make_conv(count, *pair) for pair in pairwise(widths))
-        self.shortcuts = nn.ModuleList(Linear(count, i, hidden_channels) for i in widths[:-1] if residual)
+        self.shortcut = shortcut if residual else None
+        maps = widths[:-1] if self.shortcut == "linear" else []
+        self.shortcuts = nn.ModuleList(Linear(count, i, hidden_channels) for i in maps)
         self.norms = nn.ModuleList(make_norm(norm, count, hidden_channels) for _ in range(num_layers))
         self.head = Linear(count, hidden_channels, out_channels)
         self._rng: ReplicaRNG | None = None
@@ -133,9 +143,14 @@ class Backbone(TrainableModel):
         hidden = x if self.input is None else dropout(self.input(x), self.dropout * self.training, self.rng)
         layers: Any = zip(self.convs, self.norms, self.shortcuts or [None] * len(graphs), graphs, strict=True)
         for conv, norm, shortcut, weighted in layers:
+            before = hidden if isinstance(hidden, Tensor) and hidden is not x else None
             out = conv.sums(hidden, weighted, None if shortcut is None else shortcut.weight)
+            if self.shortcut == "inner" and before is not None:
+                out = out + before
             bias = conv.offset if shortcut is None else conv.offset + shortcut.bias
             hidden = activate(out, bias, norm, self.dropout, self.rng)
+            if self.shortcut == "identity" and before is not None:
+                hidden = hidden + before
         logits: Tensor = self.head(hidden)
         return logits
 
@@ -150,7 +165,9 @@ class Backbone(TrainableModel):
         `weighs_arcs` says that weights of arcs have a gradient: then every layer keeps some of them.
         """
         width, classes, layers = self.width, int(self.head.weight.shape[2]), len(self.convs)
-        copies = COPIES_OF_A_LAYER + bool(self.shortcuts) + self.more_copies + isinstance(self.norms[0], LayerNorm)
+        copies = (
+            COPIES_OF_A_LAYER + (self.shortcut is not None) + self.more_copies + isinstance(self.norms[0], LayerNorm)
+        )
         numbers = sizes.nodes * (width * (layers + (self.input is not None)) * copies + 8 * classes)
         # What is dropped of the features, and in 16 bits the features themselves, are every replica's own.
         numbers += sizes.inputs * (4 * bool(self.input_dropout) + sizes.in_16_bits)

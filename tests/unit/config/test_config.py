@@ -173,6 +173,14 @@ def test_every_rewiring_setting_says_what_runs_made_without_it_did():
     assert names == set(config.ASSUMED["rewiring"])
 
 
+def test_an_option_that_models_got_later_does_not_change_the_fingerprint():
+    def fingerprint(**options):
+        return dataclasses.replace(SETTINGS, options={**SETTINGS.options, **options}).fingerprint("abc")
+
+    assert fingerprint(shortcut="linear") == fingerprint() != fingerprint(shortcut="identity")
+    assert "shortcut" not in Settings.from_dict(SETTINGS.to_dict()).options
+
+
 def test_fingerprint_does_not_tell_an_int_from_the_same_float():
     assert resolved(train={"lr": 1}).fingerprint("") == resolved(train={"lr": 1.0}).fingerprint("")
 

@@ -27,6 +27,7 @@ def test_options_of_a_model_are_its_signature():
         "dropout": 0.5,
         "norm": "none",
         "residual": False,
+        "shortcut": "linear",
         "input_layer": False,
         "input_dropout": 0.0,
     }
@@ -174,6 +175,34 @@ def test_the_stack_worked_by_hand():
     model.load_state_dict({name: torch.tensor(value) for name, value in values.items()})
     out = model(torch.tensor([[3.0, 0.5], [0.0, 1.0]]), both_ways(edges((0, 1))))
     assert out.tolist() == [[10 * (1 + 0.5 + 3) + 100 * (5 - 2 + 0.25) + 7], [10 * 0 + 100 * (3 - 3 + 0.25) + 7]]
+
+
+@pytest.mark.parametrize(
+    ("shortcut", "input_layer", "expected"),
+    [
+        ("identity", False, lambda x, one, two: two(one(x)).relu() + one(x)),
+        ("inner", False, lambda x, one, two: (two(one(x)) + one(x)).relu()),
+        ("identity", True, lambda x, one, two: two(one(x).relu() + x).relu() + one(x).relu() + x),
+        ("inner", True, lambda x, one, two: (two((one(x) + x).relu()) + (one(x) + x).relu()).relu()),
+    ],
+)
+def test_a_shortcut_adds_the_input_itself(shortcut, input_layer, expected):
+    stack = {"residual": True, "shortcut": shortcut, "input_layer": input_layer}
+    model = randomized(MLP(3, out_channels=2, hidden_channels=4, num_layers=2, **stack)).eval()
+    assert len(model.shortcuts) == 0
+    x, (first, second) = normal(5, 3), model.convs
+
+    def one(hidden):
+        return first(hidden, None) if input_layer else first(hidden, None).relu()
+
+    start = model.input(x) if input_layer else x
+    out = model.head(expected(start, one, lambda hidden: second(hidden, None))).squeeze(0)
+    torch.testing.assert_close(model(x, edges((0, 1))), out)
+
+
+def test_an_unknown_shortcut_is_refused():
+    with pytest.raises(UserError, match="shortcut"):
+        GCN(3, out_channels=2, residual=True, shortcut="idenity")
 
 
 def test_the_norm_comes_before_relu():
