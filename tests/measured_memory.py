@@ -44,6 +44,10 @@ SPECIAL: list[tuple[str, dict[str, Any], dict[str, Any], dict[str, int]]] = [
     ("gumbel-mpnn", {}, {"scorer": "class-space"}, FEW_ARCS),
     ("gumbel-mpnn", {"hidden_channels": 4, "num_layers": 1}, {"scorer": "class-space", "channels": 1}, FEW_ARCS),
     ("gumbel-mpnn", {"hidden_channels": 8}, {"scorer": "neighborhood"}, MANY_ARCS),
+    ("gumbel-mpnn", {"hidden_channels": 8}, {"scorer": "literal"}, MANY_ARCS),
+    ("gumbel-mpnn", {"hidden_channels": 8}, {"scorer": "literal"}, MANY_FEATURES),
+    ("gumbel-mpnn", {"hidden_channels": 8}, {"scorer": "literal", "symmetric": False}, MANY_FEATURES),
+    ("gumbel-mpnn", {"hidden_channels": 8}, {"scorer": "literal", "scorer.rank": 64}, FEW_ARCS),
     ("gumbel-mpnn", {"hidden_channels": 8}, {"channels": 256}, FEW_ARCS),
     ("gumbel-mpnn", {"hidden_channels": 8}, {"regularizer": "mix", "regularizer_weight": 1.0}, MANY_CLASSES),
 ]

@@ -90,7 +90,7 @@ class Literal(Scorer):
 
     def step_numbers(self, sizes: Sizes) -> int:
         """Numbers of a block of columns (or of the factors) for every node, and of W."""
-        width = 4 * self.rank or columns_at_once(sizes.nodes, self.num_features)
+        width = 2 * self.rank or columns_at_once(sizes.nodes, self.num_features)
         of_matrix = 0 if self.rank else COPIES_OF_THE_MATRIX * self.num_features**2
         return COPIES_OF_A_LAYER * sizes.nodes * width + of_matrix
 

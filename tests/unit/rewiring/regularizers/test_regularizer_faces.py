@@ -143,3 +143,9 @@ def test_prior_is_exact_far_from_the_middle():
         value.backward()
         assert value.item() == pytest.approx(expected, rel=1e-6)
         assert logits.grad.abs().max() < 1e-15
+
+
+@pytest.mark.parametrize("option", ["labels", "weighting", "prototypes", "factor"])
+def test_an_unknown_value_of_an_option_is_refused(option):
+    with pytest.raises(UserError, match=f"there is no value of the option '{option}' called 'other'"):
+        Mix(**{option: "other"})
