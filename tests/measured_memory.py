@@ -44,6 +44,10 @@ SPECIAL: list[tuple[str, dict[str, Any], dict[str, Any], dict[str, int]]] = [
     ("gumbel-mpnn", {}, {"scorer": "class-space"}, FEW_ARCS),
     ("gumbel-mpnn", {"hidden_channels": 4, "num_layers": 1}, {"scorer": "class-space", "channels": 1}, FEW_ARCS),
     ("gumbel-mpnn", {"hidden_channels": 8}, {"scorer": "neighborhood"}, MANY_ARCS),
+    ("gumbel-mpnn", {"hidden_channels": 8}, {"scorer": "literal"}, MANY_ARCS),
+    ("gumbel-mpnn", {"hidden_channels": 8}, {"scorer": "literal"}, MANY_FEATURES),
+    ("gumbel-mpnn", {"hidden_channels": 8}, {"scorer": "literal", "symmetric": False}, MANY_FEATURES),
+    ("gumbel-mpnn", {"hidden_channels": 8}, {"scorer": "literal", "scorer.rank": 64}, FEW_ARCS),
     ("gumbel-mpnn", {"hidden_channels": 8}, {"channels": 256}, FEW_ARCS),
     ("gumbel-mpnn", {"hidden_channels": 8}, {"regularizer": "mix", "regularizer_weight": 1.0}, MANY_CLASSES),
 ]
@@ -65,10 +69,9 @@ def task_for(settings: Settings, shape: Mapping[str, int], device: str = "cpu") 
     shape = dict(shape)
     edges = torch.randint(shape["nodes"], (2, shape.pop("edges")), generator=torch.Generator().manual_seed(1))
     data = prepare(changed(small_data(**shape), edge_index=edges), settings)
-    candidates = settings.rewiring is not None
 
     def make() -> Task:
-        return Task.of(changed(data, edge_index=data.edge_index.clone()), settings.data, device, candidates=candidates)
+        return Task.for_model(changed(data, edge_index=data.edge_index.clone()), settings, device)
 
     return make
 

@@ -20,10 +20,20 @@ pytestmark = [
 GROUP = replicas((0, 0), (1, 0), (0, 7))
 KINDS = [
     *({"scorer": name} for name in scorers),
+    {"scorer": "literal", "scorer.rank": 4},
+    {"scorer": "literal", "sigmoids": 2},
     {"scorer": "class-space", "samples": 2, "agreement": 1.0, "prior": 1.0},
     {"scorer": "class-space", "evaluation": "mean_of_samples", "beliefs": "graph"},
     {"scorer": "neighborhood", "decoys": 3.0},
     *({"regularizer": name, "regularizer_weight": 0.5} for name in regularizers if name != "prior"),
+    {
+        "regularizer": "mix",
+        "regularizer_weight": 0.5,
+        "regularizer.labels": "one-hot",
+        "regularizer.weighting": "prediction-entropy",
+        "regularizer.prototypes": "labels",
+        "regularizer.factor": "printed",
+    },
 ]
 each_kind = pytest.mark.parametrize("rewiring", KINDS, ids=str)
 
