@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from gumbel_mpnn.paper.base import (
     PAIRED,
+    PAPER_RUNS,
     STRUCTURE_DATASETS,
     Columns,
     Job,
@@ -42,7 +43,7 @@ class Ablation(Experiment):
     def plan(self) -> list[Job]:
         """Return jobs with the paper's preset, unchanged and with the weight of the regularizer set to 0."""
         return [
-            Job(dataset, "gumbel-mpnn", "paper", experiment=self.name, overrides=overrides)
+            Job(dataset, "gumbel-mpnn", "paper", experiment=PAPER_RUNS, overrides=overrides)
             for dataset in STRUCTURE_DATASETS
             for overrides in ((), WITHOUT)
         ]
@@ -67,6 +68,8 @@ class Ablation(Experiment):
                 "gumbel-mpnn",
                 error,
                 error_column=columns[which][1],
+                preset="paper",
+                accuracy=True,
             )
             for dataset, values in published("ablation").items()
             for which, (value, error) in values.items()

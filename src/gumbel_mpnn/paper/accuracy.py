@@ -105,6 +105,8 @@ class Accuracy(Experiment):
                 model,
                 error,
                 error_column="stderr",
+                preset="tuned",
+                accuracy=True,
             )
             for dataset in self.datasets()
             for model, (value, error) in published("accuracy")[dataset].items()

@@ -40,6 +40,10 @@ PAPER_DATASETS = (
 UNFILTERED = ("squirrel-unfiltered", "chameleon-unfiltered")
 STRUCTURE_DATASETS = tuple(name + "-unfiltered" * (name in ("squirrel", "chameleon")) for name in PAPER_DATASETS)
 """Data sets of the paper's structure tables and ablation, with the unfiltered Squirrel and Chameleon."""
+PAPER_PRESETS = ("paper", "literal")
+"""Families of presets with the paper's model: with its readings calibrated, and as printed."""
+PAPER_RUNS = "paper"
+"""Experiment that stores the runs of both families, so that settings which they share are trained once."""
 PAIRED = ("difference", "low", "high", "p", "verdict")
 """Columns of a paired difference."""
 

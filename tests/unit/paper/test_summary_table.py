@@ -96,6 +96,23 @@ class TestVerdict:
         assert [COUNT.verdict(value, None) for value in (5_278, 5_279)] == ["equal", "differs"]
 
 
+class TestWithin:
+    @pytest.mark.parametrize(("ours", "within"), [(89.45, True), (86.45, True), (89.46, False), (86.44, False)])
+    def test_an_accuracy_by_points(self, ours, within):
+        assert replace(MEAN, accuracy=True).within(ours) is within
+
+    @pytest.mark.parametrize(("ours", "within"), [(5805, True), (5806, False), (4751, True), (4750, False)])
+    def test_any_other_number_by_a_share_of_the_published_one(self, ours, within):
+        assert COUNT.within(ours) is within  # 5278 ± 527.8
+
+    @pytest.mark.parametrize(
+        ("value", "ours", "within"),
+        [(0, 0, True), (0, 1, False), (4, 4, True), (4, 5, False), (Fixed(0.04, 2), 0.045, True), (-0.5, -0.55, True)],
+    )
+    def test_by_the_printed_digits_at_least(self, value, ours, within):
+        assert replace(COUNT, value=value).within(ours) is within
+
+
 class TestRows:
     def test_ours_and_the_difference(self):
         row = summary(
