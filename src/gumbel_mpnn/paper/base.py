@@ -14,7 +14,7 @@ from gumbel_mpnn.paper.request import Request
 from gumbel_mpnn.report import Row
 from gumbel_mpnn.report.table import Fixed
 from gumbel_mpnn.runs import BusyError, DataReader, Monitor, Place, Run, RunSpec, Transform, find_spec, fit_spec
-from gumbel_mpnn.runs.query import Paired, Summary, compare, corrected
+from gumbel_mpnn.runs.query import Paired, Summary, compare, corrected, flat
 from gumbel_mpnn.training import pick_device
 from gumbel_mpnn.training.device import available_bytes
 
@@ -66,6 +66,15 @@ class Job:
 def override(name: str, value: object) -> str:
     """Format an entry of `Job.overrides` from the name of a setting, such as `model.num_layers`, and its value."""
     return f"{name}={str(value).lower() if isinstance(value, bool) else value}"
+
+
+def beneath(dataset: str, preset: str = "paper") -> tuple[str, ...]:
+    """Return overrides for a GCN with the settings of Gumbel-MPNN of the same preset, apart from rewiring."""
+    plain, rewired = (
+        flat(RunSpec.of(dataset, model, preset=preset).settings.to_dict()) for model in ("gcn", "gumbel-mpnn")
+    )
+    different = (name for name, value in plain.items() if name != "model.name" and rewired[name] != value)
+    return tuple(override(name, rewired[name]) for name in different)
 
 
 QUICK_DATASETS = (
