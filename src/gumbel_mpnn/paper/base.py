@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from gumbel_mpnn._util.errors import DivergedError, MissingDataError
 from gumbel_mpnn.paper.request import Request
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from gumbel_mpnn.paper.page import Experiment
 
 Columns = dict[str, str | int | float | None]
+K = TypeVar("K", bound=Hashable)
 PAPER_DATASETS = (
     "cora",
     "citeseer",
@@ -208,16 +209,16 @@ def difference(run: Run, other: Run | None) -> Columns:
     return _columns(None if other is None else compare(run.records, other.records))
 
 
-def differences(pairs: Mapping[str, tuple[Run | None, Run | None]]) -> dict[str, Columns]:
-    """Return the paired difference for each data set, with p-values and verdicts corrected for their number."""
+def differences(pairs: Mapping[K, tuple[Run | None, Run | None]]) -> dict[K, Columns]:
+    """Return the paired difference for each key, such as a data set; p-values and verdicts are corrected."""
     compared = corrected(
         {
-            dataset: compare(run.records, other.records)
-            for dataset, (run, other) in pairs.items()
+            key: compare(run.records, other.records)
+            for key, (run, other) in pairs.items()
             if run is not None and other is not None
         }
     )
-    return {dataset: _columns(compared.get(dataset)) for dataset in pairs}
+    return {key: _columns(compared.get(key)) for key in pairs}
 
 
 def _columns(paired: Paired | None) -> Columns:
