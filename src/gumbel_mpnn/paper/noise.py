@@ -16,7 +16,7 @@ from gumbel_mpnn.runs.query import Summary
 COUNTS = (0, 100, 500, 1_000, 10_000, 50_000)
 """Numbers of noise edges, each at a test node, as in the paper."""
 DATASET, REWIRED = "cora", "gumbel-mpnn"
-ORIGIN = {
+ORIGIN: Mapping[tuple[str, ...], str] = {
     (override("rewiring.origin", "fixed"),): "bias for given edges",
     (override("rewiring.origin", "none"),): "no bias for given edges",
 }

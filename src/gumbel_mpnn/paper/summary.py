@@ -81,8 +81,13 @@ class SummaryTable(Page):
             groups.setdefault(("all", str(row["preset"])), []).append(row)
         seen = [word for word in VERDICTS if any(row["verdict"] == word for row in rows)]
         return [
-            {"page": page, "preset": preset, "numbers": len(mine), "within": _count(mine, "within", YES)}
-            | {word: _count(mine, "verdict", word) for word in seen}
+            {
+                "page": page,
+                "preset": preset,
+                "numbers": len(mine),
+                "within": _count(mine, "within", YES),
+                **{word: _count(mine, "verdict", word) for word in seen},
+            }
             for (page, preset), mine in groups.items()
         ]
 
