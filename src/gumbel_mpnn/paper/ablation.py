@@ -1,4 +1,4 @@
-"""Ablation: Gumbel-MPNN with the paper's settings, with and without the regularizer."""
+"""Ablation: Gumbel-MPNN of the paper's presets, with and without the regularizer."""
 
 from __future__ import annotations
 
@@ -6,20 +6,27 @@ from collections.abc import Mapping
 
 from gumbel_mpnn.paper.base import (
     PAIRED,
+    PAPER_PRESETS,
+    PAPER_RUNS,
     STRUCTURE_DATASETS,
     Columns,
     Job,
     differences,
     figures,
+    override,
     published,
     spread,
 )
 from gumbel_mpnn.paper.page import Experiment
 from gumbel_mpnn.paper.paper_numbers import PaperNumber
 from gumbel_mpnn.report import Row
-from gumbel_mpnn.runs import Run
+from gumbel_mpnn.runs import Run, RunSpec
 
 WITHOUT = ("rewiring.regularizer_weight=0",)
+UNNAMED = "chameleon-unfiltered"
+"""Data set for which the paper gives the weight of a regularizer and not its name."""
+REGULARIZERS = {"lc": "cora", "pc": "squirrel-unfiltered", "dc": "roman-empire", "mix": "citeseer"}
+"""The paper's regularizers, each with a data set where it is used, whose options are taken."""
 
 
 class Ablation(Experiment):
@@ -40,45 +47,64 @@ class Ablation(Experiment):
     }
 
     def plan(self) -> list[Job]:
-        """Return jobs with the paper's preset, unchanged and with the weight of the regularizer set to 0."""
+        """Return jobs of both presets, unchanged and with the weight 0; all regularizers where the paper names none."""
         return [
-            Job(dataset, "gumbel-mpnn", "paper", experiment=self.name, overrides=overrides)
+            Job(dataset, "gumbel-mpnn", preset, experiment=PAPER_RUNS, overrides=overrides)
+            for preset in PAPER_PRESETS
             for dataset in STRUCTURE_DATASETS
-            for overrides in ((), WITHOUT)
+            for overrides in (
+                WITHOUT,
+                *([_chosen(preset, name) for name in REGULARIZERS] if dataset == UNNAMED else [()]),
+            )
         ]
 
     def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
-        """Return one row for each data set."""
-        without = {job.dataset: run for job, run in results.items() if job.overrides}
-        with_ = {job.dataset: run for job, run in results.items() if not job.overrides}
-        paired = differences({dataset: (run, without.get(dataset)) for dataset, run in with_.items()})
-        return [_row(dataset, run, without.get(dataset), paired[dataset]) for dataset, run in with_.items()]
+        """Return one row for each preset, data set and regularizer, with p-values corrected within a preset."""
+        without = {(job.preset, job.dataset): run for job, run in results.items() if job.overrides == WITHOUT}
+        rows: list[Row] = []
+        for preset in dict.fromkeys(job.preset for job in results):
+            with_ = {job: run for job, run in results.items() if job.preset == preset and job.overrides != WITHOUT}
+            pairs = {job: (run, without.get((preset, job.dataset))) for job, run in with_.items()}
+            paired = differences(pairs)
+            rows += [_row(job, *pairs[job], paired[job]) for job in pairs]
+        return rows
 
     def numbers(self) -> list[PaperNumber]:
-        """Return the numbers of both columns of the paper's table."""
-        columns = {"without": ("without", "without_stderr"), "with": ("test", "stderr")}
+        """Return the numbers without a regularizer; those with one are also in the main table, and belong to it."""
         return [
             PaperNumber(
                 dataset,
-                f"test %, {which} regularizer",
+                "test %, without regularizer",
                 value,
-                {"dataset": dataset},
-                columns[which][0],
+                {"dataset": dataset, "preset": preset},
+                "without",
                 "gumbel-mpnn",
                 error,
-                error_column=columns[which][1],
+                error_column="without_stderr",
+                preset=preset,
+                accuracy=True,
             )
+            for preset in PAPER_PRESETS
             for dataset, values in published("ablation").items()
-            for which, (value, error) in values.items()
+            for value, error in [values["without"]]
         ]
 
 
-def _row(dataset: str, run: Run | None, without: Run | None, paired: Columns) -> Row:
-    paper = published("ablation").get(dataset, {})
+def _chosen(preset: str, regularizer: str) -> tuple[str, ...]:
+    """Return overrides that choose a regularizer, with its options in this family of presets."""
+    rewiring = RunSpec.of(REGULARIZERS[regularizer], "gumbel-mpnn", preset=preset).settings.rewiring
+    options = {} if rewiring is None else rewiring.own_options("regularizer")
+    named = {"rewiring.regularizer": regularizer} | {f"rewiring.regularizer.{name}": options[name] for name in options}
+    return tuple(override(name, value) for name, value in named.items())
+
+
+def _row(job: Job, run: Run | None, without: Run | None, paired: Columns) -> Row:
+    paper = published("ablation").get(job.dataset, {})
     (with_, _), (left_out, _) = paper.get("with", [None, None]), paper.get("without", [None, None])
     names = ("regularizer", "weight", "without", "without_stderr", "test", "stderr", "n")
     row: Columns = {
-        "dataset": dataset,
+        "dataset": job.dataset,
+        "preset": job.preset,
         **dict.fromkeys((*names, *PAIRED)),
         "paper_without": left_out,
         "paper_with": with_,

@@ -1,35 +1,26 @@
-"""Main table of the paper: seven models on twelve data sets, compared with the paper and with the GCN."""
+"""Main table of the paper: seven models with three presets on twelve data sets, compared with the paper and the GCN."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gumbel_mpnn.paper.base import (
-    PAIRED,
-    PAPER_DATASETS,
-    UNFILTERED,
-    Columns,
-    Job,
-    differences,
-    figures,
-    published,
-)
+from gumbel_mpnn.paper.accuracy_rows import BASELINES, origin, rows_of
+from gumbel_mpnn.paper.base import PAPER_DATASETS, PAPER_PRESETS, PAPER_RUNS, UNFILTERED, Job, published
 from gumbel_mpnn.paper.page import Experiment
 from gumbel_mpnn.paper.paper_numbers import PaperNumber
 from gumbel_mpnn.report import Row
 from gumbel_mpnn.report.grid import Grid
-from gumbel_mpnn.runs import Run, find_preset
-from gumbel_mpnn.runs.query import compare
+from gumbel_mpnn.runs import Run
 
-BASELINES = ("mlp", "gcn", "sage", "gat", "drop-edge", "sdrf")
 MODELS = (*BASELINES, "gumbel-mpnn")
-BACKBONE = "gcn"
+TUNED = "tuned"
+PRESETS = (TUNED, *PAPER_PRESETS)
 KEPT_WITH = {**dict.fromkeys(("mlp", "gcn", "sage", "gat"), "backbones"), "gumbel-mpnn": "rewiring"}
-"""Experiments with which the runs of these models are shared."""
+"""Experiments with which the tuned runs of these models are shared."""
 BUDGET = (
     "Settings tried: number of settings that each model tried in a search with equal budgets and epochs, from which the"
-    " setting was chosen on validation (`gumbel-mpnn reproduce budget`; a dash: no such search). The presets state the"
-    " source of the chosen settings as follows:"
+    " setting was chosen on validation (`gumbel-mpnn reproduce budget`; a dash: no such search). The tuned presets name"
+    " these sources of the chosen settings:"
 )
 
 
@@ -54,14 +45,16 @@ class Accuracy(Experiment):
         "baseline_verdict": "verdict",
     }
     grid = Grid(
-        down="dataset",
+        down=("dataset", "preset"),
         across="model",
         value="test",
         error="stderr",
         bold="top",
         bold_for=("best", "same"),
-        caption="Test accuracy in percent (ROC-AUC for minesweeper, tolokers and questions) ± standard error. Bold: not"
-        " significantly different from the best (paired test).",
+        caption="Test accuracy in percent (ROC-AUC for minesweeper, tolokers and questions) ± standard error. Three"
+        " lines are ours: the presets `tuned`, `paper` and `literal`. The line `published` has the paper's numbers."
+        " Bold: not significantly different from the best of the line (paired test).",
+        published=("paper", "paper_pm"),
     )
 
     def datasets(self) -> tuple[str, ...]:
@@ -69,53 +62,48 @@ class Accuracy(Experiment):
         return PAPER_DATASETS
 
     def plan(self) -> list[Job]:
-        """Return a job for every model on every data set; runs are shared with other experiments (`KEPT_WITH`)."""
+        """Return a job for every model with every preset on every data set; runs are shared with other experiments."""
         return [
-            Job(dataset, model, experiment=KEPT_WITH.get(model, "accuracy"))
+            Job(dataset, model, preset, KEPT_WITH.get(model, "accuracy") if preset == TUNED else PAPER_RUNS)
             for dataset in self.datasets()
+            for preset in PRESETS
             for model in MODELS
         ]
 
     def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
-        """Return one row for each model and data set."""
-        paper = published("accuracy")
-        found: dict[str, dict[str, Run | None]] = {}
-        for job, run in results.items():
-            found.setdefault(job.dataset, {})[job.model] = run
-        to_backbone = _paired(found, dict.fromkeys(found, BACKBONE))
-        best = {dataset: _best_baseline(runs) for dataset, runs in found.items()}
-        to_best = _paired(found, best)
-        return [
-            _row(job, run, found[job.dataset], paper.get(job.dataset, {}).get(job.model, [None, None]))
-            | ({} if run is None else to_backbone[job.model][job.dataset])
-            | {"baseline": None if run is None else best[job.dataset]}
-            | {f"baseline_{name}": value for name, value in to_best[job.model][job.dataset].items()}
-            for job, run in results.items()
-        ]
+        """Return one row for each data set, preset and model; models are compared with those of the same preset."""
+        presets = dict.fromkeys(job.preset for job in results)
+        rows: dict[Job, Row] = {}
+        for preset in presets:
+            rows |= rows_of({job: run for job, run in results.items() if job.preset == preset})
+        return [rows[job] for job in results]
 
     def numbers(self) -> list[PaperNumber]:
-        """Return the number in every cell of the paper's table."""
+        """Return the number in every cell of the paper's table, once for each preset."""
         return [
             PaperNumber(
                 dataset,
                 "test %",
                 value,
-                {"dataset": dataset, "model": model},
+                {"dataset": dataset, "model": model, "preset": preset},
                 "test",
                 model,
                 error,
                 error_column="stderr",
+                preset=preset,
+                accuracy=True,
             )
             for dataset in self.datasets()
+            for preset in PRESETS
             for model, (value, error) in published("accuracy")[dataset].items()
         ]
 
     def remarks(self, results: Mapping[Job, Run | None]) -> str:
-        """Return a list of the sources of the settings of all models."""
+        """Return a list of the sources of the tuned settings of all models."""
         sources: dict[str, dict[str, list[str]]] = {}
         for job, run in results.items():
-            if run is not None:
-                sources.setdefault(_origin(job)[0], {}).setdefault(job.model, []).append(job.dataset)
+            if run is not None and job.preset == TUNED:
+                sources.setdefault(origin(job)[0], {}).setdefault(job.model, []).append(job.dataset)
         lines = [
             f"- {source}: " + "; ".join(f"{model} on {', '.join(names)}" for model, names in models.items())
             for source, models in sources.items()
@@ -132,56 +120,3 @@ class AccuracyUnfiltered(Accuracy):
     def datasets(self) -> tuple[str, ...]:
         """Return the data sets of the paper's appendix table."""
         return UNFILTERED
-
-
-def _best_baseline(runs: Mapping[str, Run | None]) -> str | None:
-    """Return the baseline with the highest mean test result."""
-    done = {model: run.test.mean for model in BASELINES if (run := runs.get(model)) is not None}
-    return max(done, key=done.__getitem__, default=None)
-
-
-def _paired(
-    found: Mapping[str, Mapping[str, Run | None]], others: Mapping[str, str | None]
-) -> dict[str, dict[str, Columns]]:
-    """Compare every model with the model that `others` names for each data set: model → data set → columns."""
-    return {
-        model: differences(
-            {
-                dataset: (runs.get(model), None if other in (None, model) else runs.get(other))
-                for dataset, runs in found.items()
-                for other in [others[dataset]]
-            }
-        )
-        for model in MODELS
-    }
-
-
-def _row(job: Job, run: Run | None, others: Mapping[str, Run | None], paper: list[float | None]) -> Columns:
-    names = ("test", "std", "stderr", "n", "val", "epochs", "tried", "paper", "paper_pm", "to_paper", *PAIRED, "top")
-    row: Columns = {"dataset": job.dataset, "model": job.model, **dict.fromkeys(names)}
-    row |= {"paper": paper[0], "paper_pm": paper[1]}
-    if run is None:
-        return row | {"verdict": "no data", "top": ""}
-    row |= {**figures(run), "val": 100 * run.val.mean, "epochs": run.settings.train.epochs}
-    row |= {"tried": _origin(job)[1], "top": _top(run, others)}
-    if paper[0] is not None:
-        row["to_paper"] = 100 * run.test.mean - paper[0]
-    return row
-
-
-def _top(run: Run, others: Mapping[str, Run | None]) -> str:
-    """Return `best`, or `same` if the best model is not significantly better, else `worse`."""
-    best = max((other for other in others.values() if other is not None), key=lambda other: other.test.mean)
-    if best is run:
-        return "best"
-    return "worse" if compare(best.records, run.records).verdict == "better" else "same"
-
-
-def _origin(job: Job) -> tuple[str, int | None]:
-    """Return the source of a preset and the number of settings it was chosen from."""
-    preset = find_preset(job.preset, job.dataset, job.model)
-    if preset is None:
-        return "no preset: the package's defaults", None
-    if preset.model != job.model:
-        return f"the {preset.model.upper()}'s preset, not searched for this model", None
-    return preset.source, preset.tried

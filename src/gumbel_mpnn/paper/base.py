@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from gumbel_mpnn._util.errors import DivergedError, MissingDataError
 from gumbel_mpnn.paper.request import Request
 from gumbel_mpnn.report import Row
 from gumbel_mpnn.report.table import Fixed
 from gumbel_mpnn.runs import BusyError, DataReader, Monitor, Place, Run, RunSpec, Transform, find_spec, fit_spec
-from gumbel_mpnn.runs.query import Paired, Summary, compare, corrected
+from gumbel_mpnn.runs.query import Paired, Summary, compare, corrected, flat
 from gumbel_mpnn.training import pick_device
 from gumbel_mpnn.training.device import available_bytes
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from gumbel_mpnn.paper.page import Experiment
 
 Columns = dict[str, str | int | float | None]
+K = TypeVar("K", bound=Hashable)
 PAPER_DATASETS = (
     "cora",
     "citeseer",
@@ -40,6 +41,10 @@ PAPER_DATASETS = (
 UNFILTERED = ("squirrel-unfiltered", "chameleon-unfiltered")
 STRUCTURE_DATASETS = tuple(name + "-unfiltered" * (name in ("squirrel", "chameleon")) for name in PAPER_DATASETS)
 """Data sets of the paper's structure tables and ablation, with the unfiltered Squirrel and Chameleon."""
+PAPER_PRESETS = ("paper", "literal")
+"""Families of presets with the paper's model: with its readings calibrated, and as printed."""
+PAPER_RUNS = "paper"
+"""Experiment that stores the runs of both families, so that settings which they share are trained once."""
 PAIRED = ("difference", "low", "high", "p", "verdict")
 """Columns of a paired difference."""
 
@@ -62,6 +67,15 @@ class Job:
 def override(name: str, value: object) -> str:
     """Format an entry of `Job.overrides` from the name of a setting, such as `model.num_layers`, and its value."""
     return f"{name}={str(value).lower() if isinstance(value, bool) else value}"
+
+
+def beneath(dataset: str, preset: str = "paper") -> tuple[str, ...]:
+    """Return overrides for a GCN with the settings of Gumbel-MPNN of the same preset, apart from rewiring."""
+    plain, rewired = (
+        flat(RunSpec.of(dataset, model, preset=preset).settings.to_dict()) for model in ("gcn", "gumbel-mpnn")
+    )
+    different = (name for name, value in plain.items() if name != "model.name" and rewired[name] != value)
+    return tuple(override(name, rewired[name]) for name in different)
 
 
 QUICK_DATASETS = (
@@ -195,16 +209,16 @@ def difference(run: Run, other: Run | None) -> Columns:
     return _columns(None if other is None else compare(run.records, other.records))
 
 
-def differences(pairs: Mapping[str, tuple[Run | None, Run | None]]) -> dict[str, Columns]:
-    """Return the paired difference for each data set, with p-values and verdicts corrected for their number."""
+def differences(pairs: Mapping[K, tuple[Run | None, Run | None]]) -> dict[K, Columns]:
+    """Return the paired difference for each key, such as a data set; p-values and verdicts are corrected."""
     compared = corrected(
         {
-            dataset: compare(run.records, other.records)
-            for dataset, (run, other) in pairs.items()
+            key: compare(run.records, other.records)
+            for key, (run, other) in pairs.items()
             if run is not None and other is not None
         }
     )
-    return {dataset: _columns(compared.get(dataset)) for dataset in pairs}
+    return {key: _columns(compared.get(key)) for key in pairs}
 
 
 def _columns(paired: Paired | None) -> Columns:

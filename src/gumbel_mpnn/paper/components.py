@@ -9,12 +9,11 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn.data import get_spec
 from gumbel_mpnn.data.tasks import mixture_neighborhoods
-from gumbel_mpnn.paper.base import PAIRED, Columns, Job, difference, figures, override
+from gumbel_mpnn.paper.base import PAIRED, Columns, Job, beneath, difference, figures
 from gumbel_mpnn.paper.page import Experiment
 from gumbel_mpnn.report import Row
 from gumbel_mpnn.report.chart import Chart
-from gumbel_mpnn.runs import Run, RunSpec, find_preset
-from gumbel_mpnn.runs.query import flat
+from gumbel_mpnn.runs import Run, find_preset
 
 COMPONENTS = range(1, 8)
 MODELS = ("gcn", "gumbel-mpnn")
@@ -72,20 +71,13 @@ class Components(Experiment):
         kinds = [Job(self.dataset, model, experiment=self.name) for model in MODELS]
         if all(find_preset("paper", self.dataset, model) for model in MODELS):
             plain, rewired = (replace(job, preset="paper") for job in kinds)
-            kinds += [plain, replace(plain, overrides=_beneath(self.dataset)), rewired]
+            kinds += [plain, replace(plain, overrides=beneath(self.dataset)), rewired]
         return [replace(job, transform=MixtureNeighborhoods(k)) for k in COMPONENTS for job in kinds]
 
     def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
         """Return one row for each model, settings and k; each GCN is compared with Gumbel-MPNN of the same preset."""
         rewired = {(job.transform, job.preset): run for job, run in results.items() if job.model == "gumbel-mpnn"}
         return [_row(job, run, rewired.get((job.transform, job.preset))) for job, run in results.items()]
-
-
-def _beneath(dataset: str) -> tuple[str, ...]:
-    """Return the settings in which the paper's Gumbel-MPNN differs from the paper's GCN, apart from rewiring."""
-    plain, rewired = (flat(RunSpec.of(dataset, model, preset="paper").settings.to_dict()) for model in MODELS)
-    different = (name for name, value in plain.items() if name != "model.name" and rewired[name] != value)
-    return tuple(override(name, rewired[name]) for name in different)
 
 
 def _row(job: Job, run: Run | None, rewired: Run | None) -> Row:

@@ -8,7 +8,7 @@ from functools import partial
 from torch_geometric.data import Data
 
 from gumbel_mpnn.measures import decompose, std_per_class
-from gumbel_mpnn.paper.base import PAPER_DATASETS, STRUCTURE_DATASETS, UNFILTERED, Job, published
+from gumbel_mpnn.paper.base import PAPER_DATASETS, PAPER_RUNS, STRUCTURE_DATASETS, UNFILTERED, Job, published
 from gumbel_mpnn.paper.page import Experiment
 from gumbel_mpnn.paper.paper_numbers import PaperNumber, of_learned_graphs
 from gumbel_mpnn.report import Row
@@ -42,7 +42,7 @@ class Consistency(Experiment):
         """
         return [
             *(Job(dataset, "gumbel-mpnn", experiment="rewiring") for dataset in (*PAPER_DATASETS, *UNFILTERED)),
-            *(Job(dataset, "gumbel-mpnn", "paper", experiment="ablation") for dataset in STRUCTURE_DATASETS),
+            *(Job(dataset, "gumbel-mpnn", "paper", experiment=PAPER_RUNS) for dataset in STRUCTURE_DATASETS),
         ]
 
     def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:

@@ -62,6 +62,8 @@ class LongRange(Experiment):
                 "test",
                 model,
                 error_column="stderr",
+                preset="tuned",
+                accuracy=True,
             )
             for model, values in published("long-range").items()
             for layers, value in values.items()

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 
 from gumbel_mpnn.data.tasks import add_noise_edges
-from gumbel_mpnn.paper.base import Columns, Job, spread
+from gumbel_mpnn.paper.base import PAPER_RUNS, Columns, Job, beneath, override, spread
 from gumbel_mpnn.paper.page import Experiment
 from gumbel_mpnn.report import Row
 from gumbel_mpnn.report.chart import Chart
@@ -15,6 +15,14 @@ from gumbel_mpnn.runs.query import Summary
 
 COUNTS = (0, 100, 500, 1_000, 10_000, 50_000)
 """Numbers of noise edges, each at a test node, as in the paper."""
+DATASET, REWIRED = "cora", "gumbel-mpnn"
+ORIGIN: Mapping[tuple[str, ...], str] = {
+    (override("rewiring.origin", "fixed"),): "bias for given edges",
+    (override("rewiring.origin", "none"),): "no bias for given edges",
+}
+"""Overrides with which Gumbel-MPNN is trained with the paper's preset, and what they change."""
+LIKE_REWIRED = "settings of Gumbel-MPNN"
+"""What is changed of a GCN that has the settings of the paper's Gumbel-MPNN, apart from rewiring."""
 
 
 class Noise(Experiment):
@@ -23,6 +31,7 @@ class Noise(Experiment):
     name = "noise"
     title = "Edge noise at test time"
     headings: Mapping[str, str] = {
+        "changed": "changed in the preset",
         "edges": "noise edges",
         "kept": "% kept",
         "kept_stderr": "std error",
@@ -31,26 +40,37 @@ class Noise(Experiment):
     charts = tuple(
         Chart(
             x="edges",
-            y=y,
-            series=("model", "preset"),
+            y="test",
+            series=("model", "preset", "changed"),
             x_label="random edges added at test nodes",
-            y_label=label,
+            y_label="test accuracy, %",
             title=title,
-            error=error,
+            where={"preset": presets},
             log_x=True,
         )
-        for y, error, label, title in (
-            ("test", "stderr", "test accuracy, %", "Accuracy on cora with noise edges"),
-            ("kept", "kept_stderr", "% of the accuracy kept", "The same, relative to no noise"),
+        for title, presets in (
+            (f"{DATASET} with noise edges: our settings", ("tuned", "robust")),
+            (f"{DATASET} with noise edges: the paper's settings", ("paper", "literal")),
         )
     )
 
     def plan(self) -> list[Job]:
-        """Return jobs for plain models, DropEdge, and Gumbel-MPNN with the presets `tuned` and `robust`."""
-        plain = [Job("cora", model, experiment="backbones") for model in ("gcn", "sage", "gat")]
-        dropping = Job("cora", "drop-edge", experiment="accuracy")
-        tuned = Job("cora", "gumbel-mpnn", experiment="rewiring")
-        return [*plain, dropping, tuned, Job("cora", "gumbel-mpnn", "robust", experiment=self.name)]
+        """Return jobs for plain models, DropEdge and Gumbel-MPNN with our presets, and for the paper's models.
+
+        The paper's GCN and Gumbel-MPNN differ in width. A GCN with the settings of the latter is added, so that the
+        effect of rewiring can be seen.
+        """
+        plain = [Job(DATASET, model, experiment="backbones") for model in ("gcn", "sage", "gat")]
+        dropping = Job(DATASET, "drop-edge", experiment="accuracy")
+        tuned = Job(DATASET, REWIRED, experiment="rewiring")
+        robust = Job(DATASET, REWIRED, "robust", experiment=self.name)
+        papers = [
+            Job(DATASET, "gcn", "paper", PAPER_RUNS),
+            Job(DATASET, "gcn", "paper", PAPER_RUNS, beneath(DATASET)),
+            *(Job(DATASET, REWIRED, "paper", PAPER_RUNS, overrides) for overrides in ORIGIN),
+            Job(DATASET, REWIRED, "literal", PAPER_RUNS),
+        ]
+        return [*plain, dropping, tuned, robust, *papers]
 
     def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
         """Return the mean test accuracy in percent for each number of noise edges."""
@@ -60,6 +80,7 @@ class Noise(Experiment):
                 "dataset": job.dataset,
                 "model": job.model,
                 "preset": job.preset,
+                "changed": _changed(job),
             }
             if run is None:
                 names = ("edges", "test", "stderr", "kept", "kept_stderr", "n")
@@ -71,6 +92,11 @@ class Noise(Experiment):
                 scores = noisy[str(count)] if count else clean
                 rows.append(row | {"edges": count, **_figures(scores, clean), "n": run.n, "verdict": ""})
         return rows
+
+
+def _changed(job: Job) -> str:
+    """Return what the overrides of a job change in its preset."""
+    return ORIGIN.get(job.overrides, LIKE_REWIRED) if job.overrides else ""
 
 
 def _figures(scores: list[float], clean: list[float]) -> Columns:

@@ -12,6 +12,10 @@ from gumbel_mpnn.report.table import Fixed
 
 ERRORS = 2.0
 """Two means are called the same if they differ by at most this many joint standard errors."""
+POINTS = 1.5
+"""An accuracy is within reach of the published one if they differ by at most this many points."""
+SHARE = 0.1
+"""Any other number is within reach if it differs from the published one by at most this share of it."""
 ROUNDING = 1e-9
 """Allowance for rounding errors in a difference."""
 
@@ -30,6 +34,8 @@ class PaperNumber:
         error: The published ±, if there is one.
         error_column: Column with our standard error, if our number is a mean over runs.
         tolerance: Largest difference that is called close.
+        preset: Family of the presets with which our number was made; empty for numbers of the given graph.
+        accuracy: Whether it is an accuracy or ROC-AUC in percent.
     """
 
     dataset: str
@@ -41,6 +47,8 @@ class PaperNumber:
     error: float | None = None
     error_column: str = ""
     tolerance: float = 0.0
+    preset: str = ""
+    accuracy: bool = False
 
     def find(self, rows: Iterable[Row]) -> Row | None:
         """Return our row, or None if it is missing or has no number."""
@@ -62,15 +70,30 @@ class PaperNumber:
         `above` or `below` otherwise, and `too few runs` if our error is unknown. For any other number: `equal` to the
         printed digits, `close` within the tolerance, or `differs`.
         """
-        apart = (1 - ROUNDING) * abs(ours - self.value)
-        printed = 0.5 * 10.0 ** -decimals(self.value)
+        apart = self._apart(ours)
         if not self.error_column:
-            return "equal" if apart <= printed else "close" if apart <= self.tolerance else "differs"
+            return "equal" if apart <= self._printed else "close" if apart <= self.tolerance else "differs"
         if error is None:
             return "too few runs"
-        if apart <= max(printed, ERRORS * math.hypot(error, self.error or 0.0)):
+        if apart <= max(self._printed, ERRORS * math.hypot(error, self.error or 0.0)):
             return "same"
         return "above" if ours > self.value else "below"
+
+    def within(self, ours: float) -> bool:
+        """Return whether our number is near the published one, however small the errors of both are.
+
+        An accuracy may differ by 1.5 points, any other number by 10 % of the published one, and every number by the
+        precision of the printed digits.
+        """
+        return self._apart(ours) <= max(self._printed, POINTS if self.accuracy else SHARE * abs(self.value))
+
+    def _apart(self, ours: float) -> float:
+        return (1 - ROUNDING) * abs(ours - self.value)
+
+    @property
+    def _printed(self) -> float:
+        """Half a unit of the last printed digit."""
+        return 0.5 * 10.0 ** -decimals(self.value)
 
 
 def decimals(value: int | float) -> int:
@@ -78,13 +101,16 @@ def decimals(value: int | float) -> int:
     return value.digits if isinstance(value, Fixed) else 0
 
 
-def of_learned_graphs(table: str, headings: Mapping[str, str], graph: str = "learned") -> list[PaperNumber]:
+def of_learned_graphs(
+    table: str, headings: Mapping[str, str], graph: str = "learned", preset: str = "paper"
+) -> list[PaperNumber]:
     """Return the numbers of a published table on graphs learned by Gumbel-MPNN.
 
     Args:
         table: Name of the published table.
         headings: Headings of its columns.
         graph: Value of the column `graph` in our rows of learned graphs.
+        preset: Family of the presets with which the graphs were learned.
     """
     return [
         PaperNumber(
@@ -94,6 +120,7 @@ def of_learned_graphs(table: str, headings: Mapping[str, str], graph: str = "lea
             {"dataset": dataset, "graph": graph},
             name,
             "gumbel-mpnn",
+            preset=preset,
         )
         for dataset, values in published(table).items()
         for name, value in values.items()

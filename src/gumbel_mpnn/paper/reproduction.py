@@ -183,9 +183,10 @@ def _summarize(collected: Mapping[str, Collected], request: Request) -> Reproduc
     """Compare every number of the paper with ours, from the rows of the tables."""
     page = SummaryTable()
     rows = page.rows([*tables.experiments.values(), *tables.analyses.values()], collected)
-    counts = page.counts(rows)
-    counted = Table(list(counts[0]), [list(row.values()) for row in counts]).render("markdown")
-    return Reproduction(page, rows, request=request, lead=f"{page.lead(rows)}\n\n{counted}")
+    lead, counts = [page.lead(rows)], page.counts(rows)
+    if counts:
+        lead.append(Table(list(counts[0]), [list(row.values()) for row in counts]).render("markdown"))
+    return Reproduction(page, rows, request=request, lead="\n\n".join(lead))
 
 
 def _find_tables(request: Request, note: Note) -> dict[str, Collected]:

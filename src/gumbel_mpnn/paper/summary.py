@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gumbel_mpnn.paper.base import Columns
 from gumbel_mpnn.paper.page import Page
-from gumbel_mpnn.paper.paper_numbers import PaperNumber, decimals
+from gumbel_mpnn.paper.paper_numbers import POINTS, SHARE, PaperNumber, decimals
 from gumbel_mpnn.report import Row
 from gumbel_mpnn.report.table import Fixed
 
 NO_DATA, NOT_RUN = "no data", "not run"
+GIVEN = "given graph"
+"""Shown in place of the preset for numbers of graphs as they are given, for which nothing is trained."""
+ORDER = ("paper", "literal", "tuned", GIVEN)
+"""Order in which the presets are summed up."""
+YES, NO = "yes", "no"
+RULE = (
+    f"Ours is called within reach if it differs by at most {POINTS} points (accuracy and ROC-AUC) or by at most"
+    f" {100 * SHARE:.0f} % of the paper's number (all others), or by no more than the precision of the printed digits."
+)
+TARGET, TARGET_PRESET = 80, "paper"
+"""Percentage of numbers within reach that we want, and for which preset."""
 VERDICTS = ("same", "equal", "close", "above", "below", "differs", "too few runs", NOT_RUN, NO_DATA)
 
 
@@ -34,47 +44,78 @@ class SummaryTable(Page):
         "paper_pm": "paper ±",
         "pm": "ours ±",
         "difference": "ours − paper",
+        "within": f"within {POINTS} points or {100 * SHARE:.0f} %",
     }
 
     def rows(self, pages: Iterable[Page], collected: Mapping[str, Collected]) -> list[Row]:
-        """Return a row for each published number of `pages`; pages that are not in `collected` were not run."""
+        """Return a row for each published number and preset; pages that are not in `collected` were not run."""
         nothing = Collected((), frozenset())
         return [
             _row(page.name, number, collected.get(page.name, nothing)) for page in pages for number in page.numbers()
         ]
 
     def lead(self, rows: Sequence[Row]) -> str:
-        """Return a sentence with the number of published numbers and of each verdict, as Markdown."""
-        total = Counter(row["verdict"] for row in rows)
-        allowed, missing = len(rows) - total[NO_DATA], total[NO_DATA]
-        known = ", ".join(f"{total[word]} {word}" for word in VERDICTS if total[word] and word != NO_DATA)
-        return (
-            f"{len(rows)} numbers of the paper's tables are listed. The available data allows {allowed} of them"
-            f" ({missing} need data sets that are missing): {known}."
+        """Return how many numbers there are, and how many of ours are within reach for each preset, as Markdown."""
+        numbers, missing = set(), set()
+        for row in rows:
+            key = tuple(row[name] for name in ("page", "dataset", "model", "quantity"))
+            numbers.add(key)
+            missing |= {key} if row["verdict"] == NO_DATA else set()
+        presets = [preset for preset in ORDER if _count(rows, "preset", preset)]
+        return "\n".join(
+            [
+                f"{len(numbers)} numbers of the paper's tables are listed. The available data allows"
+                f" {len(numbers) - len(missing)} of them ({len(missing)} need data sets that are missing)."
+                f" {RULE} The target is {TARGET} % for `{TARGET_PRESET}`.",
+                "",
+                *(_within([row for row in rows if row["preset"] == preset], preset) for preset in presets),
+            ]
         )
 
     def counts(self, rows: Sequence[Row]) -> list[Row]:
-        """Return the number of each verdict, for each page and in total."""
-        pages: dict[str, Counter[object]] = {}
+        """Return the numbers within reach and of each verdict, for each page and preset and for each preset."""
+        groups: dict[tuple[str, str], list[Row]] = {}
         for row in rows:
-            pages.setdefault(str(row["page"]), Counter())[row["verdict"]] += 1
-        seen = [word for word in VERDICTS if any(count[word] for count in pages.values())]
-        total = sum(pages.values(), Counter[object]())
+            groups.setdefault((str(row["page"]), str(row["preset"])), []).append(row)
+        for row in rows:
+            groups.setdefault(("all", str(row["preset"])), []).append(row)
+        seen = [word for word in VERDICTS if any(row["verdict"] == word for row in rows)]
         return [
-            {"page": name, "numbers": count.total(), **{word: count[word] for word in seen}}
-            for name, count in [*pages.items(), ("all", total)]
+            {
+                "page": page,
+                "preset": preset,
+                "numbers": len(mine),
+                "within": _count(mine, "within", YES),
+                **{word: _count(mine, "verdict", word) for word in seen},
+            }
+            for (page, preset), mine in groups.items()
         ]
+
+
+def _within(rows: Sequence[Row], preset: str) -> str:
+    """Return a list item that says how many numbers of a preset are within reach."""
+    allowed, within = len(rows) - _count(rows, "verdict", NO_DATA), _count(rows, "within", YES)
+    share = f" ({100 * within / allowed:.0f} %)" if allowed else ""
+    missing = _count(rows, "verdict", NOT_RUN)
+    not_run = f"; {missing} were not run" if missing else ""
+    name = preset if preset == GIVEN else f"`{preset}`"
+    return f"- {name}: {allowed} numbers that the data allows, {within} of them within{share}{not_run}"
+
+
+def _count(rows: Iterable[Row], column: str, value: str) -> int:
+    return sum(row[column] == value for row in rows)
 
 
 def _row(page: str, number: PaperNumber, collected: Collected) -> Row:
     row: Columns = {
         "page": page,
+        "preset": number.preset or GIVEN,
         "dataset": number.dataset,
         "model": number.model,
         "quantity": number.quantity,
         "paper": number.value,
         "paper_pm": number.error,
-        **dict.fromkeys(("ours", "pm", "n", "difference")),
+        **dict.fromkeys(("ours", "pm", "n", "difference", "within")),
         "verdict": NO_DATA if number.dataset in collected.missing else NOT_RUN,
     }
     found = number.find(collected.rows)
@@ -89,6 +130,7 @@ def _row(page: str, number: PaperNumber, collected: Collected) -> Row:
         "pm": None if error is None else Fixed(error, digits),
         "n": found.get("n"),
         "difference": _shown(ours - number.value, shown),
+        "within": YES if number.within(ours) else NO,
         "verdict": number.verdict(ours, error),
     }
 

@@ -92,7 +92,8 @@ def _draw(axes: Any, chart: Chart, rows: Sequence[Row], names: Sequence[str]) ->
         look = {"color": PALETTE[index % len(PALETTE)], "label": name}
         points = sorted((row for row in mine if row.get(chart.x) is not None), key=lambda row: float(row[chart.x] or 0))
         if points:
-            _draw_curve(axes, chart, points, {**look, "marker": MARKERS[index % len(MARKERS)]})
+            again = index // len(PALETTE)  # curves that share a color have different markers
+            _draw_curve(axes, chart, points, {**look, "marker": MARKERS[(index + again) % len(MARKERS)]})
         for row in mine:
             if row.get(chart.x) is None:
                 axes.axhline(row[chart.y], linestyle="--", linewidth=1.2, **look)

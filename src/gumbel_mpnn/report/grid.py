@@ -1,4 +1,4 @@
-"""A table with one row and one column for each value of two columns, such as data sets by models."""
+"""A table with one line and one column for each value of some columns, such as data sets by models."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from gumbel_mpnn.report.style import MODEL_NAMES
-from gumbel_mpnn.report.table import Row, Table
+from gumbel_mpnn.report.table import Cell, Row, Table
 
 
 @dataclass(frozen=True)
@@ -14,40 +14,60 @@ class Grid:
     """Description of a two-way table of rows.
 
     Attributes:
-        down: Column whose values become the rows of the grid.
+        down: Columns whose values identify a line of the grid.
         across: Column whose values become the columns of the grid.
         value: Column shown in the cells.
         error: Column shown after the ± sign.
         bold: Column that decides whether a cell is bold.
         bold_for: Values of the column `bold` for which a cell is bold.
         caption: Text that explains the numbers, the ± sign and bold cells.
+        published: Columns with the published value and its ±, shown in a line of their own below the lines of the
+            same first value. `down` then has two columns.
     """
 
-    down: str
+    down: tuple[str, ...]
     across: str
     value: str
     error: str
     bold: str
     bold_for: tuple[str, ...]
     caption: str
+    published: tuple[str, str] | None = None
+
+
+PUBLISHED = "published"
+"""Name of the line with published values."""
+DASH = "–"
 
 
 def grid_table(grid: Grid, rows: Sequence[Row], headings: Mapping[str, str], digits: int = 2) -> Table:
-    """Arrange rows in a grid for a Markdown page; a cell without a value is a dash."""
-    cells = {(str(row[grid.down]), str(row[grid.across])): row for row in rows}
-    lines, columns = (list(dict.fromkeys(names)) for names in zip(*cells, strict=True)) if cells else ([], [])
+    """Arrange rows in a grid for a Markdown page; a cell without a value is a dash, and empty lines are left out."""
+    cells: dict[tuple[str, ...], dict[str, str]] = {}
+    for row in rows:
+        line = cells.setdefault(tuple(str(row[name]) for name in grid.down), {})
+        text = _text(row.get(grid.value), row.get(grid.error), digits, row.get(grid.bold) in grid.bold_for)
+        line[str(row[grid.across])] = text
+    if grid.published is not None:
+        value, error = grid.published
+        for row in rows:
+            line = cells.setdefault((str(row[grid.down[0]]), PUBLISHED), {})
+            line[str(row[grid.across])] = _text(row.get(value), row.get(error), digits)
+    columns = list(dict.fromkeys(str(row[grid.across]) for row in rows))
+    groups = list(dict.fromkeys(names[0] for names in cells))
+    lines = [names for names in cells if set(cells[names].values()) != {DASH}]
     return Table(
-        [grid.down, *columns],
-        [[line, *(_cell(grid, cells.get((line, column), {}), digits) for column in columns)] for line in lines],
+        [*grid.down, *columns],
+        [
+            [*names, *(cells[names].get(column, DASH) for column in columns)]
+            for names in sorted(lines, key=lambda names: groups.index(names[0]))
+        ],
         {**MODEL_NAMES, **headings},
     )
 
 
-def _cell(grid: Grid, row: Row, digits: int) -> str:
-    value = row.get(grid.value)
+def _text(value: Cell, error: Cell, digits: int, bold: bool = False) -> str:
     if value is None:
-        return "–"
+        return DASH
     text = f"{float(value):.{digits}f}"
-    text = f"**{text}**" if row.get(grid.bold) in grid.bold_for else text
-    error = row.get(grid.error)
+    text = f"**{text}**" if bold else text
     return text if error is None else f"{text} ± {float(error):.{digits}f}"

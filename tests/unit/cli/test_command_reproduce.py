@@ -173,8 +173,14 @@ class TestSummary:
             page.index("gumbel-mpnn reproduce summary --seeds 1 --out summary.md\n"),
             page.index("numbers of the paper's tables"),
         )
-        assert head < lead < page.index("| page | numbers |") < page.index("| accuracy | cora | GCN | test % | 87.47 |")
-        assert (here / "summary.csv").read_text().splitlines()[1].startswith("accuracy,cora,mlp,test %,75.61,0.2,")
+        counts, first = (
+            page.index("| page | preset | numbers | within |"),
+            page.index("| accuracy | tuned | cora | MLP |"),
+        )
+        assert head < lead < counts < first
+        assert "- `paper`: " in page[lead:counts]
+        rows = (here / "summary.csv").read_text().splitlines()
+        assert rows[1].startswith("accuracy,tuned,cora,mlp,test %,75.61,0.2,")
 
     def test_nothing_is_trained(self, command, here):
         command("reproduce", "summary")

@@ -5,15 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from gumbel_mpnn.config.presets import read_preset
 from gumbel_mpnn.data import specs
-from gumbel_mpnn.paper import Job, Reproduction, experiments, published
+from gumbel_mpnn.paper import Job, Reproduction, Request, experiments, published
 from gumbel_mpnn.paper.accuracy import Accuracy, AccuracyUnfiltered
 from gumbel_mpnn.paper.backbones import Backbones
 from gumbel_mpnn.paper.rewiring import Rewiring
+from gumbel_mpnn.paper.tables import requested_jobs
 from gumbel_mpnn.report.grid import grid_table
-from gumbel_mpnn.runs import fit
+from gumbel_mpnn.runs import find_preset, fit
 from helpers import small_data
+from quick_fit import resolved
 
 MODELS = ("mlp", "gcn", "sage", "gat", "drop-edge", "sdrf", "gumbel-mpnn")
 SPLITS = 8
@@ -33,13 +34,26 @@ def with_tests(run, values):
 
 class TestPlan:
     def test_seven_models_on_the_papers_data_sets(self):
-        main = [(job.dataset, job.model) for job in Accuracy().plan()]
-        assert len(main) == len(set(main)) == 12 * 7
-        assert {model for _, model in main} == set(MODELS)
+        main = [(job.dataset, job.model, job.preset) for job in Accuracy().plan()]
+        assert len(main) == len(set(main)) == 12 * 7 * 3
+        assert {model for _, model, _ in main} == set(MODELS)
+        assert {preset for _, _, preset in main} == {"tuned", "paper", "literal"}
         assert {job.dataset for job in AccuracyUnfiltered().plan()} == {"squirrel-unfiltered", "chameleon-unfiltered"}
-        assert {dataset for dataset, _ in main} | {"squirrel-unfiltered", "chameleon-unfiltered"} == set(
+        assert {dataset for dataset, _, _ in main} | {"squirrel-unfiltered", "chameleon-unfiltered"} == set(
             published("accuracy")
         )
+
+    def test_one_preset_can_be_selected(self):
+        jobs = requested_jobs(Accuracy(), Request(only=("paper", "cora")))
+        assert [(job.dataset, job.model, job.preset) for job in jobs] == [("cora", model, "paper") for model in MODELS]
+
+    def test_settings_that_the_papers_presets_share_are_trained_once(self):
+        """Both store runs in one folder, and only the rewired model differs between them."""
+        papers = [job for job in Accuracy().plan() if job.dataset == "cora" and job.preset != "tuned"]
+        assert {job.experiment for job in papers} == {"paper"}
+        found = {(job.preset, job.model): resolved("cora", job.model, preset=job.preset) for job in papers}
+        same = {model for model in MODELS if found["paper", model] == found["literal", model]}
+        assert same == {*MODELS} - {"gumbel-mpnn"}
 
     def test_they_are_known_by_name(self):
         assert isinstance(experiments["accuracy"], Accuracy)
@@ -53,11 +67,25 @@ class TestPlan:
             if job.preset == "tuned":
                 assert kept[job.dataset, job.model, job.preset] == job.experiment
 
-    @pytest.mark.parametrize("job", AccuracyUnfiltered().plan(), ids=lambda job: f"{job.dataset}-{job.model}")
+    @pytest.mark.parametrize(
+        "job", AccuracyUnfiltered().plan(), ids=lambda job: f"{job.dataset}-{job.model}-{job.preset}"
+    )
     def test_every_job_has_a_preset_of_its_own_or_its_backbones(self, job):
-        model = "gcn" if job.model in ("drop-edge", "sdrf") else job.model
         assert job.dataset in specs
-        assert read_preset(job.preset, job.dataset, model) is not None
+        assert find_preset(job.preset, job.dataset, job.model) is not None
+
+
+def test_what_the_notes_say_of_the_tuned_gumbel_mpnn():
+    """A class-space edge model on all but squirrel, and nowhere a regularizer of the paper."""
+    found = {}
+    for job in (*Accuracy().plan(), *AccuracyUnfiltered().plan()):
+        if (job.preset, job.model) == ("tuned", "gumbel-mpnn") and find_preset("tuned", job.dataset, job.model):
+            found[job.dataset] = resolved(job.dataset, job.model, preset="tuned").rewiring
+    assert {rewiring.regularizer for rewiring in found.values()} == {"none"}
+    others = {dataset: rewiring.scorer for dataset, rewiring in found.items() if rewiring.scorer != "class-space"}
+    assert others == {"squirrel": "bilinear"}
+    assert found["squirrel"].candidates == "none"
+    assert len(found) == 10
 
 
 class TestRows:
@@ -120,6 +148,34 @@ class TestRows:
         results = {Job("cora", "gcn"): with_tests(run, EVEN), Job("actor", "mlp"): with_tests(run, [0.1] * SPLITS)}
         assert [row["top"] for row in Accuracy().collect(results)] == ["best", "best"]
 
+    def test_models_are_compared_with_those_of_the_same_preset(self, run):
+        """The tuned GCN is above everything; among the paper's, GraphSAGE is the best baseline and the best."""
+        shifts = {("tuned", "gcn"): 0.3, ("paper", "gcn"): 0.0, ("paper", "sage"): 0.02, ("literal", "gcn"): 0.1}
+        results = {
+            Job("cora", model, preset): with_tests(run, [value + shift for value in EVEN])
+            for (preset, model), shift in shifts.items()
+        }
+        rows = Accuracy().collect(results)
+        assert [(row["preset"], row["model"]) for row in rows] == list(shifts)
+        assert [row["top"] for row in rows] == ["best", "worse", "best", "best"]
+        assert [row["baseline"] for row in rows] == ["gcn", "sage", "sage", "gcn"]
+        assert [row["difference"] for row in rows] == [None, None, pytest.approx(2), None]
+
+    def test_p_values_are_not_corrected_for_other_presets(self, run):
+        better = with_tests(run, [value + 0.02 for value in EVEN])
+        results = {
+            Job("cora", model, preset): better if model == "sage" else with_tests(run, EVEN)
+            for preset in ("tuned", "paper")
+            for model in ("gcn", "sage")
+        }
+        rows = [row for row in Accuracy().collect(results) if row["model"] == "sage"]
+        assert [row["p"] for row in rows] == [pytest.approx(1 / 2**7)] * 2
+
+    def test_the_number_of_each_preset_is_found(self, run):
+        rows = Accuracy().collect({Job("cora", "gcn", preset): run for preset in ("tuned", "literal")})
+        found = {n.preset: n.find(rows) for n in Accuracy().numbers() if (n.dataset, n.model) == ("cora", "gcn")}
+        assert found == {"tuned": rows[0], "paper": None, "literal": rows[1]}
+
     def test_no_data(self, run):
         (row,) = Accuracy().collect({Job("questions", "sdrf"): None})
         assert (row["test"], row["paper"], row["verdict"], row["top"]) == (None, 57.16, "no data", "")
@@ -132,21 +188,36 @@ class TestRows:
 
 
 class TestPage:
-    def test_the_best_is_bold_in_the_grid(self, run):
-        rows = TestRows().collect(run, gcn=0.0, sage=0.02)
-        table = grid_table(Accuracy().grid, list(rows.values()), Accuracy().all_headings())
-        assert (table.columns, table.headings["dataset"]) == (["dataset", "gcn", "sage"], "data set")
-        assert table.rows == [["cora", "53.50 ± 0.87", "**55.50** ± 0.87"]]
+    def test_the_best_of_a_line_is_bold_in_the_grid(self, run):
+        results = {
+            Job("cora", model, preset): with_tests(run, [value + shift for value in EVEN])
+            for preset, model, shift in (
+                ("tuned", "gcn", 0.0),
+                ("tuned", "sage", 0.02),
+                ("paper", "gcn", 0.01),
+                ("paper", "sage", 0.0),
+            )
+        }
+        table = grid_table(Accuracy().grid, Accuracy().collect(results), Accuracy().all_headings())
+        assert (table.columns, table.headings["dataset"]) == (["dataset", "preset", "gcn", "sage"], "data set")
+        assert table.rows == [
+            ["cora", "tuned", "53.50 ± 0.87", "**55.50** ± 0.87"],
+            ["cora", "paper", "**54.50** ± 0.87", "53.50 ± 0.87"],
+            ["cora", "published", "87.47 ± 0.12", "87.89 ± 0.13"],
+        ]
 
-    def test_a_dash_where_there_is_nothing(self):
-        rows = Accuracy().collect({Job("cora", "gcn"): None})
-        assert grid_table(Accuracy().grid, rows, {}).rows == [["cora", "–"]]
+    def test_lines_of_a_data_set_are_together_and_those_without_a_number_left_out(self, run):
+        results = {Job("cora", "gcn"): None, Job("cora", "mlp"): run, Job("actor", "gcn", "paper"): None}
+        table = grid_table(Accuracy().grid, Accuracy().collect(results), {})
+        assert [line[:2] for line in table.rows] == [["cora", "tuned"], ["cora", "published"], ["actor", "published"]]
+        assert [line[2] for line in table.rows] == ["–", "87.47 ± 0.12", "35.21 ± 0.07"]
+        assert table.rows[2][3] == "–"
         assert grid_table(Accuracy().grid, [], {}).rows == []
 
     def test_a_single_run_has_no_error_in_the_grid(self, run):
         """The fault: ± 0.00 stood behind it."""
         rows = Accuracy().collect({Job("cora", "gcn"): replace(run, records=run.records[:1])})
-        (((_, cell),),) = [grid_table(Accuracy().grid, rows, {}).rows]
+        (_, _, cell), _ = grid_table(Accuracy().grid, rows, {}).rows
         assert cell.count("±") == 0
         assert cell.strip("*") == f"{100 * run.records[0].test:.2f}"
 
@@ -158,9 +229,10 @@ class TestPage:
         assert remarks.endswith("- no preset: the package's defaults: mlp on roman-empire")
         assert Accuracy().remarks({Job("cora", "gcn"): None}) == ""
         assert [row["tried"] for row in Accuracy().collect(results)] == [16, None, None]
+        assert Accuracy().remarks({Job("cora", "gcn", "paper"): run}) == ""  # only tuned settings were searched for
 
     def test_all_of_it_is_on_the_page(self, run):
         rows = Accuracy().collect({Job("cora", "gcn"): run})
         page = Reproduction(Accuracy(), rows, [run], remarks="Settings tried.").markdown(Path("page.md"))
-        assert page.index("**") < page.index("| data set | model |") < page.index("Settings tried.")
+        assert page.index("**") < page.index("| data set | preset | model | test % |") < page.index("Settings tried.")
         assert Accuracy().grid.caption in page

@@ -35,7 +35,7 @@ def test_ids_for_programs(form):
 
 def test_the_columns_of_a_grid():
     table = grid_table(Accuracy().grid, ROWS, Accuracy().all_headings())
-    assert table.render("markdown").splitlines()[0] == "| data set | Gumbel-MPNN | GraphSAGE |"
+    assert table.render("markdown").splitlines()[0] == "| data set | preset | Gumbel-MPNN | GraphSAGE |"
 
 
 @pytest.mark.parametrize("experiment", experiments.values(), ids=experiments)

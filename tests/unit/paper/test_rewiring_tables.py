@@ -16,8 +16,9 @@ from gumbel_mpnn.paper.bottleneck import Bottleneck
 from gumbel_mpnn.paper.long_range import DEPTHS, LongRange
 from gumbel_mpnn.paper.noise import Noise
 from gumbel_mpnn.paper.rewiring import Rewiring
-from gumbel_mpnn.runs import fit
+from gumbel_mpnn.runs import find_preset, fit
 from helpers import small_data
+from quick_fit import resolved
 
 QUICK = {"model": {"hidden_channels": 4}, "train": {"epochs": 2}}
 
@@ -38,8 +39,7 @@ def test_every_job_has_a_data_set_and_a_preset(experiment):
     for job in experiment.plan():
         assert job.dataset in specs
         task = "bottleneck" if job.dataset.startswith("bottleneck") else job.dataset
-        model = "gcn" if job.model in ("drop-edge", "sdrf") else job.model
-        assert read_preset(job.preset, task, model) is not None
+        assert find_preset(job.preset, task, job.model) is not None
 
 
 class TestRewiring:
@@ -80,6 +80,36 @@ class TestRewiring:
 
 
 class TestNoise:
+    def test_the_papers_model_with_and_without_the_bias_and_a_gcn_of_its_size(self):
+        """The paper's GCN on cora has 256 channels, its Gumbel-MPNN 1024."""
+        jobs = [job for job in Noise().plan() if job.preset == "paper"]
+        plain, beneath, biased, free = (
+            resolved(job.dataset, job.model, preset="paper", overrides=job.overrides) for job in jobs
+        )
+        assert [settings.options["hidden_channels"] for settings in (plain, beneath, biased)] == [256, 1024, 1024]
+        assert beneath.options == {name: biased.options[name] for name in beneath.options}
+        assert (beneath.train, beneath.model) == (biased.train, "gcn")
+        assert (biased.rewiring.origin, free.rewiring.origin) == ("fixed", "none")
+        assert replace(free, rewiring=replace(free.rewiring, origin="fixed")) == biased
+        assert {job.experiment for job in jobs} == {"paper"}
+
+    def test_each_kind_is_named(self):
+        rows = Noise().collect(dict.fromkeys(Noise().plan()))
+        named = [(row["model"], row["preset"], row["changed"]) for row in rows]
+        assert len(set(named)) == len(named)
+        assert named[-5:] == [
+            ("gcn", "paper", ""),
+            ("gcn", "paper", "settings of Gumbel-MPNN"),
+            ("gumbel-mpnn", "paper", "bias for given edges"),
+            ("gumbel-mpnn", "paper", "no bias for given edges"),
+            ("gumbel-mpnn", "literal", ""),
+        ]
+
+    def test_tuned_runs_are_those_of_the_tables_that_train_them(self):
+        kept = {job.model: job.experiment for job in Noise().plan() if job.preset == "tuned"}
+        plain = dict.fromkeys(("gcn", "sage", "gat"), "backbones")
+        assert kept == plain | {"drop-edge": "accuracy", "gumbel-mpnn": "rewiring"}
+
     def test_a_row_for_each_number_of_edges(self, run, monkeypatch):
         monkeypatch.setattr(noise_experiment, "COUNTS", (0, 20))
         clean, noisy = Noise().collect({Job("cora", "gcn"): run})

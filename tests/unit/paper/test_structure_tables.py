@@ -42,13 +42,18 @@ def shifted(run, shift):
     return replace(run, records=tuple(replace(r, test=0.5 + 0.01 * r.split + shift) for r in run.records))
 
 
+def settings_of(job):
+    """The settings that a job is trained with."""
+    return resolved(job.dataset, job.model, preset=job.preset, overrides=job.overrides)
+
+
 @pytest.mark.parametrize("experiment", ALL, ids=lambda e: e.name)
 def test_every_job_is_known_and_can_be_resolved(experiment):
     assert type(experiments[experiment.name]) is type(experiment)
     for job in experiment.plan():
         assert job.dataset in specs
-        if job.preset == "paper":
-            assert read_preset("paper", job.dataset, job.model) is not None
+        if job.preset in ("paper", "literal"):
+            assert read_preset(job.preset, job.dataset, job.model) is not None
         resolved(job.dataset, job.model, preset=job.preset, overrides=job.overrides)
 
 
@@ -73,22 +78,57 @@ class TestAblation:
         assert published("ablation")[dataset]["with"] == published("accuracy")[dataset]["gumbel-mpnn"]
 
     def test_the_weight_is_all_that_differs(self):
-        with_, without = (
-            resolved(job.dataset, job.model, preset=job.preset, overrides=job.overrides).to_dict()
-            for job in Ablation().plan()[:2]
-        )
+        without, with_ = (settings_of(job).to_dict() for job in Ablation().plan()[:2])
         assert with_["rewiring"].pop("regularizer_weight") == 0.05
         assert without["rewiring"].pop("regularizer_weight") == 0
         assert with_ == without
 
+    @pytest.mark.parametrize("preset", ["paper", "literal"])
+    def test_all_regularizers_where_the_paper_names_none(self, preset):
+        jobs = [job for job in Ablation().plan() if (job.dataset, job.preset) == ("chameleon-unfiltered", preset)]
+        without, *with_ = [settings_of(job).rewiring for job in jobs]
+        assert without.regularizer_weight == 0
+        assert [(each.regularizer, each.regularizer_weight) for each in with_] == [
+            (name, 0.5) for name in ("lc", "pc", "dc", "mix")
+        ]
+        wanted = {"lc": "cora", "pc": "squirrel-unfiltered", "mix": "citeseer"}  # data sets where they are used
+        for each in with_:
+            if each.regularizer in wanted:
+                usual = resolved(wanted[each.regularizer], "gumbel-mpnn", preset=preset).rewiring
+                assert usual.regularizer == each.regularizer
+                assert usual.own_options("regularizer") == each.own_options("regularizer")
+
+    @pytest.mark.parametrize("preset", ["paper", "literal"])
+    def test_the_preset_is_among_them_and_so_shared_with_the_main_table(self, preset):
+        jobs = [job for job in Ablation().plan() if (job.dataset, job.preset) == ("chameleon-unfiltered", preset)]
+        assert resolved("chameleon-unfiltered", "gumbel-mpnn", preset=preset) in map(settings_of, jobs)
+        assert {job.experiment for job in jobs} == {"paper"}
+
     def test_the_difference_is_paired(self, run):
-        with_, without = Ablation().plan()[:2]
+        without, with_ = Ablation().plan()[:2]
         (row,) = Ablation().collect({with_: shifted(run, 0.03), without: shifted(run, 0.0)})
         assert [row[name] for name in ("difference", "low", "high")] == [pytest.approx(3)] * 3
         assert (row["without"], row["test"]) == (pytest.approx(53.5), pytest.approx(56.5))
-        assert (row["verdict"], row["n"]) == ("better", SPLITS)
+        assert (row["verdict"], row["n"], row["preset"]) == ("better", SPLITS, "paper")
         assert (row["paper_without"], row["paper_with"]) == (87.91, 87.95)
         assert row["paper_difference"] == pytest.approx(0.04)
+
+    def test_each_preset_and_each_regularizer_has_its_row(self, run):
+        """The runs without a regularizer are those of the same preset, and p is corrected within it: four and one."""
+        plan = [job for job in Ablation().plan() if job.dataset == "chameleon-unfiltered"]
+        paper, literal = plan[:5], plan[5:7]
+        shifts = (0.0, 0.01, 0.02, 0.03, 0.04, 0.2, 0.25)
+        rows = Ablation().collect(
+            {job: shifted(run, shift) for job, shift in zip(paper + literal, shifts, strict=True)}
+        )
+        assert [row["preset"] for row in rows] == ["paper"] * 4 + ["literal"]
+        assert [row["difference"] for row in rows] == [pytest.approx(each) for each in (1, 2, 3, 4, 5)]
+        assert [row["p"] for row in rows] == [pytest.approx(4 / 2**7)] * 4 + [pytest.approx(1 / 2**7)]
+        numbers = [n for n in Ablation().numbers() if n.dataset == "chameleon-unfiltered"]
+        assert [(n.value, n.find(rows)["without"]) for n in numbers] == [
+            (57.26, pytest.approx(53.5)),
+            (57.26, pytest.approx(73.5)),
+        ]
 
 
 class TestDegree:
@@ -139,13 +179,47 @@ class TestDegree:
 class TestTemperature:
     def test_constant_and_annealed(self, run):
         plan = Temperature().plan()
-        assert len(plan) == 3 * 8
-        rows = Temperature().collect(dict.fromkeys(plan[:8], run))
-        assert [row["constant"] for row in rows] == [0.05, 0.1, 0.2, 0.5, 1.0, 2.0, None, None]
-        assert [row["schedule"] for row in rows[-3:]] == ["constant", "from 1 to 0.5", "from 2 to 0.1"]
-        assert [row["paper"] for row in rows] == [None, 87.95] + [None] * 6
-        settings = resolved("cora", "gumbel-mpnn", overrides=plan[7].overrides).rewiring
-        assert (settings.tau, settings.tau_end) == (2.0, 0.1)
+        assert len(plan) == 4 * 5
+        rows = Temperature().collect(dict.fromkeys(plan[:5], run))
+        assert [row["constant"] for row in rows] == [0.1, 0.5, 1.0, 2.0, None]
+        assert [row["schedule"] for row in rows[-2:]] == ["constant", "from 1 to 0.5"]
+        assert [row["paper"] for row in rows] == [87.95] + [None] * 4
+        settings = settings_of(plan[4]).rewiring
+        assert (settings.tau, settings.tau_end) == (1.0, 0.5)
+
+    def test_the_papers_temperature_is_shared_with_the_main_table(self):
+        first = Temperature().plan()[0]
+        assert settings_of(first) == resolved("cora", "gumbel-mpnn", preset="paper")
+        assert first.experiment == "paper"
+
+    def test_how_far_the_graph_moved(self, run):
+        """Two runs on a path 0-1-2 with the candidate 0-2: the first keeps one edge of two, the second both."""
+        index = torch.tensor([[0, 1, 1, 2, 0, 2], [1, 0, 2, 1, 2, 0]])
+        given = torch.tensor([True, True, True, True, False, False])
+        learned = {
+            0: torch.tensor([0.9, 0.9, 0.4, 0.4, 0.5, 0.5]),
+            1: torch.tensor([0.9, 0.9, 0.6, 0.6, 0.4, 0.4]),
+        }
+        alone = replace(run, records=run.records[:2])
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(
+                type(run),
+                "rewire",
+                lambda self, threshold: SimpleNamespace(
+                    edge_index=index, edge_origin=given, edge_probability=learned[self.records[0].split]
+                ),
+            )
+            patch.setattr(type(run), "stored", lambda self, name, make: make_anew(name, make))
+            (row,) = Temperature().collect({Temperature().plan()[0]: alone})
+        assert (row["kept"], row["added"]) == (pytest.approx(75), pytest.approx(50))
+
+    def test_no_candidates(self, run):
+        pairs = SimpleNamespace(edge_probability=torch.tensor([0.9, 0.1]), edge_origin=torch.tensor([True, True]))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(type(run), "rewire", lambda self, threshold: pairs)
+            patch.setattr(type(run), "stored", lambda self, name, make: make_anew(name, make))
+            (row,) = Temperature().collect({Temperature().plan()[0]: run})
+        assert (row["kept"], row["added"]) == (pytest.approx(50), None)
 
 
 class TestComponents:
@@ -234,7 +308,7 @@ class TestConsistency:
         assert [(number.dataset, number.column) for number in answered] == [("cora", "std"), ("cora", "clusters")]
 
     def test_runs_are_those_of_the_tables_that_train_them(self):
-        others = ("accuracy", "accuracy-unfiltered", "ablation")
+        others = ("accuracy", "accuracy-unfiltered")
         assert set(Consistency().plan()) <= {job for name in others for job in experiments[name].plan()}
 
 

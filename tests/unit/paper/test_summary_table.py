@@ -7,7 +7,7 @@ import pytest
 
 from gumbel_mpnn.paper import Page, Reproduction, analyses, experiments, published
 from gumbel_mpnn.paper.paper_numbers import PaperNumber
-from gumbel_mpnn.paper.summary import Collected, SummaryTable
+from gumbel_mpnn.paper.summary import GIVEN, ORDER, Collected, SummaryTable
 from gumbel_mpnn.report.table import Fixed
 
 PAGES = [*experiments.values(), *analyses.values()]
@@ -43,24 +43,48 @@ def summary(number, *rows, missing=()):
 class TestNumbers:
     def test_every_published_number_is_there_once(self):
         numbers = [number for page in PAGES if hasattr(page, "numbers") for number in page.numbers()]
-        assert len(numbers) == sum(leaves(published(table)) for table in TABLES) == 340
-        assert len({(number.dataset, number.model, number.quantity) for number in numbers}) == len(numbers)
+        once = {(n.dataset, n.model, n.quantity) for n in numbers}
+        assert len({(number.dataset, number.model, number.quantity, number.preset) for number in numbers}) == len(
+            numbers
+        )
+        assert sum(leaves(published(table)) for table in TABLES) == 340
+        assert len(once) == 340 - len(published("ablation"))  # its column "with" repeats the main table
+
+    def test_every_number_of_a_trained_model_names_a_preset_of_the_summary(self):
+        presets = {page.name: {number.preset for number in page.numbers()} for page in PAGES if page.numbers()}
+        assert set().union(*presets.values()) == {"paper", "literal", "tuned", ""} == {*ORDER, ""} - {GIVEN}
+        assert presets["accuracy"] == presets["accuracy-unfiltered"] == {"tuned", "paper", "literal"}
+        assert presets["ablation"] == {"paper", "literal"}
+        assert presets["measures"] == presets["mixtures"] == {""}
+
+    @pytest.mark.parametrize("page", [page for page in PAGES if page.numbers()], ids=lambda page: page.name)
+    def test_what_is_counted_in_points(self, page):
+        for number in page.numbers():
+            assert number.accuracy == number.quantity.startswith("test %")
 
     @pytest.mark.parametrize("page", [page for page in PAGES if hasattr(page, "numbers")], ids=lambda page: page.name)
     def test_the_columns_are_those_of_the_page(self, page):
-        columns = {*page.all_headings(), "model", "layers", "graph", "source", "labels", "clusters", "components"}
+        columns = {
+            *page.all_headings(),
+            "model",
+            "preset",
+            "layers",
+            "graph",
+            "source",
+            "labels",
+            "clusters",
+            "components",
+        }
         for number in page.numbers():
             assert {*number.row, number.column} <= columns
             assert not number.error_column or number.error_column in page.all_headings()
 
     def test_values_and_errors_as_printed(self):
-        (number,) = [
-            n for n in experiments["accuracy"].numbers() if (n.dataset, n.model) == ("tolokers", "gumbel-mpnn")
-        ]
-        assert (number.value, number.error, number.value.digits) == (81.56, 0.41, 2)
-        without, with_ = [n for n in experiments["ablation"].numbers() if n.dataset == "actor"]
-        assert (without.quantity, without.value, without.column) == ("test %, without regularizer", 34.92, "without")
-        assert (with_.quantity, with_.value, with_.error_column) == ("test %, with regularizer", 37.13, "stderr")
+        found = [n for n in experiments["accuracy"].numbers() if (n.dataset, n.model) == ("tolokers", "gumbel-mpnn")]
+        assert [(n.value, n.error, n.value.digits) for n in found] == [(81.56, 0.41, 2)] * 3
+        paper, literal = [n for n in experiments["ablation"].numbers() if n.dataset == "actor"]
+        assert (paper.quantity, paper.value, paper.column) == ("test %, without regularizer", 34.92, "without")
+        assert (paper.preset, literal.preset, literal.row["preset"]) == ("paper", "literal", "literal")
         edges = {n.dataset: n.row["source"] for n in analyses["measures"].numbers() if n.column == "num_edges"}
         assert (edges["cora"], edges["squirrel-unfiltered"]) == ("ours", "ours, as listed")
 
@@ -96,6 +120,23 @@ class TestVerdict:
         assert [COUNT.verdict(value, None) for value in (5_278, 5_279)] == ["equal", "differs"]
 
 
+class TestWithin:
+    @pytest.mark.parametrize(("ours", "within"), [(89.45, True), (86.45, True), (89.46, False), (86.44, False)])
+    def test_an_accuracy_by_points(self, ours, within):
+        assert replace(MEAN, accuracy=True).within(ours) is within
+
+    @pytest.mark.parametrize(("ours", "within"), [(5805, True), (5806, False), (4751, True), (4750, False)])
+    def test_any_other_number_by_a_share_of_the_published_one(self, ours, within):
+        assert COUNT.within(ours) is within  # 5278 ± 527.8
+
+    @pytest.mark.parametrize(
+        ("value", "ours", "within"),
+        [(0, 0, True), (0, 1, False), (4, 4, True), (4, 5, False), (Fixed(0.04, 2), 0.045, True), (-0.5, -0.55, True)],
+    )
+    def test_by_the_printed_digits_at_least(self, value, ours, within):
+        assert replace(COUNT, value=value).within(ours) is within
+
+
 class TestRows:
     def test_ours_and_the_difference(self):
         row = summary(
@@ -103,6 +144,7 @@ class TestRows:
         )
         assert row == {
             "page": "page",
+            "preset": "given graph",
             "dataset": "cora",
             "model": "gcn",
             "quantity": "test %",
@@ -112,6 +154,7 @@ class TestRows:
             "pm": 0.1,
             "n": 30,
             "difference": pytest.approx(1.05),
+            "within": "yes",
             "verdict": "above",
         }
 
@@ -123,7 +166,12 @@ class TestRows:
     def test_not_run_and_no_data(self, rows):
         assert summary(MEAN, *rows)["verdict"] == "not run"
         row = summary(MEAN, *rows, missing=["cora"])
-        assert (row["verdict"], row["ours"], row["difference"]) == ("no data", None, None)
+        assert (row["verdict"], row["ours"], row["difference"], row["within"]) == ("no data", None, None, None)
+
+    def test_its_preset_and_whether_it_is_within_reach(self):
+        number = replace(MEAN, preset="literal", accuracy=True)
+        row = summary(number, {"dataset": "cora", "test": 86.0, "stderr": 0.1, "n": 30})
+        assert (row["preset"], row["within"], row["verdict"]) == ("literal", "no", "below")
 
     def test_a_number_of_ours_is_told_whatever_is_missing(self):
         assert summary(COUNT, {"dataset": "cora", "edges": 5_278}, missing=["cora"])["verdict"] == "equal"
@@ -138,27 +186,66 @@ class TestRows:
         count = summary(COUNT, {"dataset": "cora", "edges": 5_280})
         table = Reproduction(SummaryTable(), [mean, plain, count]).table().render("markdown").splitlines()[2:]
         assert table == [
-            "| page | cora | GCN | test % | 87.95 | 0.30 | 88.12 | 0.10 | 30 | 0.17 | same |",
-            "| page | cora |  | homophily | 0.80 | – | 0.801 | – | – | 0.001 | equal |",
-            "| page | cora |  | edges | 5278 | – | 5280 | – | – | 2 | differs |",
+            "| page | given graph | cora | GCN | test % | 87.95 | 0.30 | 88.12 | 0.10 | 30 | 0.17 | yes | same |",
+            "| page | given graph | cora |  | homophily | 0.80 | – | 0.801 | – | – | 0.001 | yes | equal |",
+            "| page | given graph | cora |  | edges | 5278 | – | 5280 | – | – | 2 | yes | differs |",
         ]
 
 
+def judged(page, preset, dataset, verdict, within=None):
+    return {
+        "page": page,
+        "preset": preset,
+        "dataset": dataset,
+        "model": "gcn",
+        "quantity": "test %",
+        "verdict": verdict,
+        "within": within,
+    }
+
+
 JUDGED = [
-    {"page": page, "verdict": verdict}
-    for page, verdicts in {"a": ("same", "above", "no data"), "b": ("not run", "same", "differs")}.items()
-    for verdict in verdicts
+    judged("a", "tuned", "cora", "same", "yes"),
+    judged("a", "paper", "cora", "above", "yes"),
+    judged("a", "tuned", "questions", "no data"),
+    judged("a", "paper", "questions", "no data"),
+    judged("b", "paper", "cora", "not run"),
+    judged("b", "paper", "actor", "below", "no"),
+    judged("b", "paper", "pubmed", "above", "yes"),
+    judged("c", GIVEN, "cora", "differs", "no"),
 ]
 
 
 class TestHead:
-    def test_how_many(self):
-        assert SummaryTable().lead(JUDGED) == (
+    def test_how_many_numbers_and_how_many_within_for_each_preset(self):
+        first, empty, *items = SummaryTable().lead(JUDGED).splitlines()
+        assert first.startswith(
             "6 numbers of the paper's tables are listed. The available data allows 5 of them (1 need data sets that are"
-            " missing): 2 same, 1 above, 1 differs, 1 not run."
+            " missing)."
         )
+        assert "at most 1.5 points" in first
+        assert "at most 10 %" in first
+        assert first.endswith("The target is 80 % for `paper`.")
+        assert empty == ""
+        assert items == [
+            "- `paper`: 4 numbers that the data allows, 2 of them within (50 %); 1 were not run",
+            "- `tuned`: 1 numbers that the data allows, 1 of them within (100 %)",
+            "- given graph: 1 numbers that the data allows, 0 of them within (0 %)",
+        ]
 
-    def test_by_page(self):
-        a, b, both = SummaryTable().counts(JUDGED)
-        assert a == {"page": "a", "numbers": 3, "same": 1, "above": 1, "differs": 0, "not run": 0, "no data": 1}
-        assert (b["same"], b["not run"], both["page"], both["numbers"], both["same"]) == (1, 1, "all", 6, 2)
+    def test_no_share_of_nothing(self):
+        last = SummaryTable().lead([judged("a", "paper", "cora", "no data")]).splitlines()[-1]
+        assert last == "- `paper`: 0 numbers that the data allows, 0 of them within"
+
+    def test_by_page_and_preset(self):
+        rows = {(row.pop("page"), row.pop("preset")): row for row in SummaryTable().counts(JUDGED)}
+        none = dict.fromkeys(("same", "above", "below", "differs", "not run", "no data"), 0)
+        assert rows == {
+            ("a", "tuned"): {**none, "numbers": 2, "within": 1, "same": 1, "no data": 1},
+            ("a", "paper"): {**none, "numbers": 2, "within": 1, "above": 1, "no data": 1},
+            ("b", "paper"): {**none, "numbers": 3, "within": 1, "above": 1, "below": 1, "not run": 1},
+            ("c", GIVEN): {**none, "numbers": 1, "within": 0, "differs": 1},
+            ("all", "tuned"): {**none, "numbers": 2, "within": 1, "same": 1, "no data": 1},
+            ("all", "paper"): {**none, "numbers": 5, "within": 2, "above": 2, "below": 1, "not run": 1, "no data": 1},
+            ("all", GIVEN): {**none, "numbers": 1, "within": 0, "differs": 1},
+        }

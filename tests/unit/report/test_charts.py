@@ -119,3 +119,10 @@ def test_the_same_rows_give_the_same_files(tmp_path):
         draw_charts([CHART], ROWS, paths)
         contents.append([path.read_bytes() for path in paths])
     assert contents[0] == contents[1]
+
+
+def test_no_two_curves_look_alike(drawn):
+    """The fault: from the eighth curve on, color and marker were those of the first."""
+    rows = [{"model": f"model {k}", "k": 1, "test": float(k), "stderr": 1.0, "paper": None} for k in range(14)]
+    lines = [box.lines[0] for box in drawn(CHART, rows).containers]
+    assert len({(line.get_color(), line.get_marker()) for line in lines}) == 14
