@@ -61,7 +61,7 @@ def degree(edges: list[list[Tensor]], i: int) -> Tensor:
 
 
 def gcn_layer(hidden: Tensor, edges: list[list[Tensor]], weight: Tensor, bias: Tensor) -> Tensor:
-    """Kipf and Welling: Σ_j a_ji / √(d_i d_j) h_j W + b over the neighbors and the node itself, d with the self-loop."""
+    """Kipf and Welling: Σ_j a_ji / √(d_i d_j) h_j W + b over neighbors and the node itself, which d counts too."""
     out = []
     for i in range(len(hidden)):
         own = 1 + degree(edges, i)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import Any, ClassVar
 
 from torch import Tensor, nn
@@ -39,8 +39,8 @@ class Backbone(TrainableModel):
         norm: `layer`, `batch` or `none`.
         residual: Add a layer's input to its output, as `shortcut` says.
         shortcut: What a residual adds: `linear` for a linear map of the input, before norm and ReLU; `identity` for the
-            input itself, after norm, ReLU and dropout; `inner` for the input itself, before norm and ReLU. The last two
-            do not apply to a first layer whose input are the features; `input_layer` puts a layer in front of it.
+            input itself, after norm, ReLU and dropout; `inner` for the input itself, before norm and ReLU. A first
+            layer whose input are the features, which have another width, adds a linear map of them.
         input_layer: Start with a linear map to `hidden_channels` and dropout.
         input_dropout: Dropout probability of the features.
         replicas: Number of models R trained together, with output [R, N, out]; None for one model with output [N, out].
@@ -86,8 +86,8 @@ class Backbone(TrainableModel):
         self.input = Linear(count, in_channels, hidden_channels) if input_layer else None
         self.convs = nn.ModuleList(self.make_conv(count, *pair) for pair in pairwise(widths))
         self.shortcut = shortcut if residual else None
-        maps = widths[:-1] if self.shortcut == "linear" else []
-        self.shortcuts = nn.ModuleList(Linear(count, i, hidden_channels) for i in maps)
+        mapped = num_layers if self.shortcut == "linear" else int(self.shortcut is not None and not input_layer)
+        self.shortcuts = nn.ModuleList(Linear(count, i, hidden_channels) for i in widths[:mapped])
         self.norms = nn.ModuleList(make_norm(norm, count, hidden_channels) for _ in range(num_layers))
         self.head = Linear(count, hidden_channels, out_channels)
         self._rng: ReplicaRNG | None = None
@@ -141,18 +141,25 @@ class Backbone(TrainableModel):
         if self.training:
             x = dropout_features(x, self.input_dropout, self.rng)
         hidden = x if self.input is None else dropout(self.input(x), self.dropout * self.training, self.rng)
-        layers: Any = zip(self.convs, self.norms, self.shortcuts or [None] * len(graphs), graphs, strict=True)
-        for conv, norm, shortcut, weighted in layers:
-            before = hidden if isinstance(hidden, Tensor) and hidden is not x else None
-            out = conv.sums(hidden, weighted, None if shortcut is None else shortcut.weight)
-            if self.shortcut == "inner" and before is not None:
-                out = out + before
-            bias = conv.offset if shortcut is None else conv.offset + shortcut.bias
-            hidden = activate(out, bias, norm, self.dropout, self.rng)
-            if self.shortcut == "identity" and before is not None:
-                hidden = hidden + before
+        layers: Any = zip_longest(self.convs, self.norms, self.shortcuts, graphs)
+        for conv, norm, mapped, weighted in layers:
+            hidden = self._layer(hidden, conv, norm, mapped, weighted)
         logits: Tensor = self.head(hidden)
         return logits
+
+    def _layer(
+        self, x: Tensor | SparseFeatures, conv: Conv, norm: nn.Module, mapped: Linear | None, graph: WeightedGraph
+    ) -> Tensor:
+        """One layer with norm, ReLU, dropout and residual; `mapped` is the linear map of a residual, if it has one."""
+        inner = None if self.shortcut == "identity" else mapped
+        out = conv.sums(x, graph, None if inner is None else inner.weight)
+        bias = conv.offset if inner is None or inner.bias is None else conv.offset + inner.bias
+        if self.shortcut == "inner" and mapped is None:
+            out = out + _hidden(x)
+        hidden = activate(out, bias, norm, self.dropout, self.rng)
+        if self.shortcut == "identity":
+            hidden = hidden + (_hidden(x) if mapped is None else mapped(x))
+        return hidden
 
     @property
     def width(self) -> int:
@@ -186,6 +193,12 @@ class Backbone(TrainableModel):
         width, classes = self.head.weight.shape[1:]
         many = "" if self.replicas is None else f", replicas={self.replicas}"
         return f"{type(self).__name__}({width} wide, {len(self.convs)} layers, {classes} classes{many})"
+
+
+def _hidden(x: Tensor | SparseFeatures) -> Tensor:
+    """The output of a layer, which is never sparse."""
+    assert isinstance(x, Tensor)
+    return x
 
 
 backbones: Registry[Backbone] = Registry("model", reserved=("replicas", "seeds"), parent=models)

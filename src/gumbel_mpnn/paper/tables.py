@@ -20,6 +20,7 @@ from gumbel_mpnn.paper.measures import MeasuresTable
 from gumbel_mpnn.paper.mixtures import MixturesTable
 from gumbel_mpnn.paper.noise import Noise
 from gumbel_mpnn.paper.page import Analysis, Experiment
+from gumbel_mpnn.paper.readings import Readings
 from gumbel_mpnn.paper.request import Request
 from gumbel_mpnn.paper.rewiring import Rewiring
 from gumbel_mpnn.paper.spectra import Spectra
@@ -29,6 +30,7 @@ _EXPERIMENTS: tuple[Experiment, ...] = (
     Accuracy(),
     AccuracyUnfiltered(),
     Backbones(),
+    Readings(),
     Rewiring(),
     Noise(),
     LongRange(),

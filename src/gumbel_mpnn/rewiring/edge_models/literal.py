@@ -81,7 +81,7 @@ class Literal(Scorer):
         if graph.undirected:
             matrix = (matrix + matrix.transpose(1, 2)) / 2
         columns = self._columns.get(graph, [nodes.values], lambda: Columns.of(nodes.features))
-        scores = matrix.new_zeros(len(matrix), graph.num_pairs)
+        scores: Tensor = matrix.new_zeros(len(matrix), graph.num_pairs)
         for block, part in enumerate(matrix.split(columns.widths, -1)):
             scores = scores + checkpoint(
                 _of_columns, part, columns, block, graph, use_reentrant=False, preserve_rng_state=False

@@ -1,0 +1,159 @@
+"""Readings of the paper's models, compared by how near they come to its own numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from statistics import fmean
+
+from gumbel_mpnn.paper.backbones import DATASETS, MODELS
+from gumbel_mpnn.paper.base import PAPER_RUNS, Columns, Job, figures, published
+from gumbel_mpnn.paper.page import Experiment
+from gumbel_mpnn.paper.paper_numbers import POINTS
+from gumbel_mpnn.report import Row, Table
+from gumbel_mpnn.report.grid import Grid
+from gumbel_mpnn.runs import Run, RunSpec
+
+CHOSEN = "chosen"
+"""The reading of `--preset paper`."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A reading of the paper: settings that override those of `--preset paper`."""
+
+    name: str
+    overrides: tuple[str, ...]
+    residual: bool | None = None
+    """Whether it applies to models with a residual, to models without one, or to both."""
+    few_features: bool = True
+    """Whether it applies to data sets with a handful of features."""
+    candidates: tuple[str, ...] = ()
+    """Candidate strategies of Gumbel-MPNN that it applies to; empty for readings of all models."""
+
+
+READINGS = (
+    Reading(CHOSEN, ()),
+    Reading("linear", ("model.shortcut=linear", "model.input_layer=false"), residual=True),
+    Reading("inner", ("model.shortcut=inner", "model.input_layer=false"), residual=True),
+    Reading("inner, input layer", ("model.shortcut=inner", "model.input_layer=true"), residual=True),
+    Reading("identity", ("model.shortcut=identity", "model.input_layer=false"), residual=True),
+    Reading("identity, input layer", ("model.shortcut=identity", "model.input_layer=true"), residual=True),
+    Reading("input layer", ("model.input_layer=true",), residual=False),
+    Reading("row-normalized", ("data.features=row-normalized",), few_features=False),
+    Reading("patience 20", ("train.patience=20",)),
+    Reading("2|E| pairs", ("rewiring.pairs=0",), candidates=("global",)),
+    Reading("2,000 pairs", ("rewiring.pairs=2000",), candidates=("global",)),
+    Reading("500 pairs", ("rewiring.pairs=500",), candidates=("global",)),
+    Reading("3 per node", ("rewiring.per_node=3",), candidates=("local", "two_hop")),
+    Reading("no offset by origin", ("rewiring.origin=none",), candidates=("local", "global", "two_hop", "ricci")),
+    Reading("thresholded", ("rewiring.evaluation=threshold",), candidates=("local", "global", "two_hop", "ricci")),
+)
+REWIRED = "gumbel-mpnn"
+FEW_FEATURES = ("minesweeper", "tolokers")
+
+
+class Readings(Experiment):
+    """Models with the paper's hyperparameters, read in several ways."""
+
+    name = "readings"
+    title = "How the paper's models are read"
+    headings: Mapping[str, str] = {"paper": "paper %", "to_paper": "ours − paper"}
+    grid = Grid(
+        down=("dataset", "model"),
+        across="reading",
+        value="test",
+        error="",
+        bold="nearest",
+        bold_for=("nearest",),
+        caption="Test accuracy in percent (ROC-AUC for minesweeper and tolokers). Bold: nearest to the paper. `chosen` is `--preset paper`.",
+    )
+
+    def plan(self) -> list[Job]:
+        """Return a job for every model and data set with every reading that applies to it."""
+        return [
+            Job(dataset, model, "paper", PAPER_RUNS, reading.overrides)
+            for dataset in DATASETS
+            for model in (*MODELS, REWIRED)
+            for reading in _applicable(dataset, model)
+        ]
+
+    def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
+        """Return one row for each model, data set and reading."""
+        paper = published("accuracy")
+        rows = [_row(job, run, paper[job.dataset][job.model][0]) for job, run in results.items()]
+        distances = _distances(rows)
+        least: dict[tuple[str, str], float] = {}
+        for of_reading in distances.values():
+            for key, distance in of_reading.items():
+                least[key] = min(distance, least.get(key, distance))
+        return [
+            row | {"nearest": "nearest" if distances.get(str(row["reading"]), {}).get(key) == least.get(key, 0) else ""}
+            for row in rows
+            for key in [_key(row)]
+        ]
+
+    def remarks(self, results: Mapping[Job, Run | None]) -> str:
+        """Return a table of readings of plain models: their distance to the paper, and that of the chosen one."""
+        by_reading = _distances(row for row in self.collect(results) if row["model"] != REWIRED)
+        chosen = by_reading.get(CHOSEN, {})
+        lines: list[list[str | int | float | None]] = []
+        for name, distances in by_reading.items():
+            same = [chosen[key] for key in distances if key in chosen]
+            lines.append(
+                [
+                    name,
+                    len(distances),
+                    fmean(distances.values()),
+                    sum(distance <= POINTS for distance in distances.values()),
+                    fmean(same) if same else None,
+                    sum(distance <= POINTS for distance in same) if same else None,
+                ]
+            )
+        columns = [
+            "reading",
+            "rows",
+            "mean distance to the paper",
+            f"within {POINTS:g}",
+            "the chosen reading on these rows",
+            f"of it within {POINTS:g}",
+        ]
+        return Table(columns, lines).render("markdown") if lines else ""
+
+
+def _applicable(dataset: str, model: str) -> list[Reading]:
+    settings = RunSpec.of(dataset, model, preset="paper").settings
+    candidates = None if settings.rewiring is None else settings.rewiring.candidates
+    return [
+        reading
+        for reading in READINGS
+        if reading.residual in (None, settings.options["residual"])
+        and (reading.few_features or dataset not in FEW_FEATURES)
+        and (not reading.candidates or candidates in reading.candidates)
+    ]
+
+
+def _key(row: Row) -> tuple[str, str]:
+    return str(row["dataset"]), str(row["model"])
+
+
+def _distances(rows: Iterable[Row]) -> dict[str, dict[tuple[str, str], float]]:
+    """Return the distances to the paper in points: reading → data set and model → distance."""
+    found: dict[str, dict[tuple[str, str], float]] = {}
+    for row in rows:
+        if row["to_paper"] is not None:
+            found.setdefault(str(row["reading"]), {})[_key(row)] = abs(float(row["to_paper"]))
+    return found
+
+
+def _row(job: Job, run: Run | None, paper: float) -> Columns:
+    reading = next(reading.name for reading in READINGS if reading.overrides == job.overrides)
+    row: Columns = {
+        "dataset": job.dataset,
+        "model": job.model,
+        "reading": reading,
+        **dict.fromkeys(("test", "std", "stderr", "n")),
+        "paper": paper,
+        "to_paper": None,
+    }
+    return row if run is None else row | {**figures(run), "to_paper": 100 * run.test.mean - paper}
