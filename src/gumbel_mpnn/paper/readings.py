@@ -36,7 +36,6 @@ READINGS = (
     Reading(CHOSEN, ()),
     Reading("linear", ("model.shortcut=linear", "model.input_layer=false"), residual=True),
     Reading("inner", ("model.shortcut=inner", "model.input_layer=false"), residual=True),
-    Reading("inner, input layer", ("model.shortcut=inner", "model.input_layer=true"), residual=True),
     Reading("identity", ("model.shortcut=identity", "model.input_layer=false"), residual=True),
     Reading("identity, input layer", ("model.shortcut=identity", "model.input_layer=true"), residual=True),
     Reading("input layer", ("model.input_layer=true",), residual=False),
@@ -66,7 +65,8 @@ class Readings(Experiment):
         error="",
         bold="nearest",
         bold_for=("nearest",),
-        caption="Test accuracy in percent (ROC-AUC for minesweeper and tolokers). Bold: nearest to the paper. `chosen` is `--preset paper`.",
+        caption="Test accuracy in percent (ROC-AUC for minesweeper and tolokers). Bold: nearest to the"
+        " paper. `chosen` is `--preset paper`.",
     )
 
     def plan(self) -> list[Job]:
