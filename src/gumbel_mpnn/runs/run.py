@@ -98,6 +98,18 @@ class Run:
         learned = self._learned(here) if stored is None else stored
         return as_data(learned.graph, learned.probability, here, threshold).to(given.edge_index.device)
 
+    def graphs(self, threshold: float = 0.5, records: Iterable[Record] | None = None) -> Iterator[Data]:
+        """Learned graph of each run, one at a time, with the attributes that `rewire` describes.
+
+        An edge that half of the runs are sure of is in half of these graphs, while `rewire` averages first.
+
+        Args:
+            threshold: Pairs with a smaller probability in this run are left out; with 0 there are all pairs.
+            records: Runs whose graphs are returned; all by default.
+        """
+        for record in self.records if records is None else records:
+            yield replace(self, records=(record,)).rewire(threshold=threshold)
+
     def _learned(self, data: Data) -> Learned:
         """Probabilities of the pairs of a graph, averaged over the trained models."""
         task = self._task(data)
