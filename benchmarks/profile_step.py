@@ -32,7 +32,7 @@ def trainer_of(dataset: str, model: str, runs: int, device: torch.device, toy: b
     source = generated(60, 120, 30, 4, 2) if toy else dataset
     settings = RunSpec.of(source, model).settings
     data, _ = DataReader().read(source, settings.data, None, None)
-    task = Task.of(prepare(data, settings), settings.data, device, candidates=settings.rewiring is not None)
+    task = Task.for_model(prepare(data, settings), settings, device)
     splits = data.train_mask.shape[1]
     return Trainer(task, settings, [Replica(k % splits, k // splits) for k in range(runs)])
 

@@ -75,7 +75,7 @@ def ours(data: Data, model: str, width: int, replicas: list[Replica]) -> Epoch:
     if model == "gumbel-mpnn":
         chosen += [f"rewiring.channels={CHANNELS}", "rewiring.scorer=bilinear"]
     settings = RunSpec.of(data, model, preset=None, overrides=chosen).settings
-    task = Task.of(data, settings.data, data.x.device, candidates=settings.rewiring is not None)
+    task = Task.for_model(data, settings, data.x.device)
     trainer = Trainer(task, settings, replicas)
 
     def epoch() -> None:

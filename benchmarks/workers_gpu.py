@@ -66,7 +66,7 @@ def work(kind: Kind, device: torch.device, pipe: Connection) -> None:
     data = generated(kind.nodes, kind.edges, kind.features, kind.words, 5).to(device)
     chosen = [f"model.hidden_channels={kind.width}", f"model.num_layers={kind.layers}", f"model.norm={kind.norm}"]
     settings = RunSpec.of(data, kind.model, preset=None, overrides=[*chosen, "model.residual=true"]).settings
-    task = Task.of(data, settings.data, device, candidates=settings.rewiring is not None)
+    task = Task.for_model(data, settings, device)
     trainer = Trainer(task, settings, [Replica(k % SPLITS, k // SPLITS) for k in range(kind.runs)])
 
     def train(epochs: int) -> None:

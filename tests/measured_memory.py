@@ -65,10 +65,9 @@ def task_for(settings: Settings, shape: Mapping[str, int], device: str = "cpu") 
     shape = dict(shape)
     edges = torch.randint(shape["nodes"], (2, shape.pop("edges")), generator=torch.Generator().manual_seed(1))
     data = prepare(changed(small_data(**shape), edge_index=edges), settings)
-    candidates = settings.rewiring is not None
 
     def make() -> Task:
-        return Task.of(changed(data, edge_index=data.edge_index.clone()), settings.data, device, candidates=candidates)
+        return Task.for_model(changed(data, edge_index=data.edge_index.clone()), settings, device)
 
     return make
 

@@ -27,10 +27,13 @@ def presets(context: typer.Context, format: FormatOption = OutputFormat.text) ->
     if context.invoked_subcommand is not None:
         reject_early_options(context)
         return
-    from gumbel_mpnn.config.presets import list_presets
+    from gumbel_mpnn.config.presets import family_base, list_presets, preset_families
     from gumbel_mpnn.report import Table
 
     emit(Table(["family", "dataset", "model"], [list(row) for row in list_presets()]), format)
+    for family in preset_families():
+        if base := family_base(family):
+            note(f"where {family} has no preset, that of {base} is used")
 
 
 @app.command()

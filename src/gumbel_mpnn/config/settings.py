@@ -25,9 +25,9 @@ class Rule(NamedTuple):
     wanted: str
 
 
-def one_of(*names: str) -> Rule:
-    """Rule that a value is one of these names."""
-    return Rule(lambda value: value in names, " or ".join(map(repr, names)))
+def one_of(*values: str | int) -> Rule:
+    """Rule that a value is one of these."""
+    return Rule(lambda value: value in values, " or ".join(map(repr, values)))
 
 
 ABOVE_0 = Rule(lambda value: value > 0, "above 0")
@@ -143,6 +143,19 @@ class RewiringSettings:
     )
     keep: float = setting(0.95, "Initial probability of a given edge.", PROBABILITY, assumed=0.95)
     add: float = setting(0.05, "Initial probability of a candidate.", PROBABILITY, assumed=0.05)
+    symmetric: bool = setting(
+        True,
+        "Whether a pair of an undirected graph is scored and drawn once for both directions; otherwise i → j and j → i"
+        " are two pairs, as in the paper, and the rewired graph is directed.",
+        assumed=True,
+    )
+    sigmoids: int = setting(
+        1,
+        "Number of sigmoids between a score and the probability of an edge; with 2, as printed in the paper,"
+        " probabilities lie between .5 and .73.",
+        one_of(1, 2),
+        assumed=1,
+    )
     tau: float = setting(
         1.0,
         "Temperature at the first epoch, and at all epochs if it is set without `tau_end`; the paper uses 0.1.",

@@ -20,7 +20,7 @@ from gumbel_mpnn.graph.edge_list import (
     edge_index_of,
 )
 from gumbel_mpnn.graph.layout import SparseLayout
-from gumbel_mpnn.graph.pairs import contains, pairs_of, undirected_keys
+from gumbel_mpnn.graph.pairs import contains, pair_key, pairs_of, undirected_keys
 from gumbel_mpnn.graph.sparse import matmul, sampled_product
 
 
@@ -130,6 +130,16 @@ class PairGraph:
         place[order] = torch.arange(len(order), device=order.device)
         key = undirected_keys(place[self.pair_index], self.num_nodes)
         return self._lay_out(key, self.num_nodes, True, torch.ones_like(key, dtype=torch.bool))
+
+    def directed(self) -> PairGraph:
+        """The arcs as pairs of their own: i → j and j → i with the origin and the weight of their pair."""
+        if not self.undirected:
+            return self
+        key, order = pair_key(_both_ways(self.pair_index), self.num_nodes).sort()
+        pair = order % max(self.num_pairs, 1)
+        graph = self._lay_out(key, self.num_nodes, False, self.is_original[pair])
+        weight = None if self.pair_weight is None else self.pair_weight[pair]
+        return replace(graph, pair_weight=weight, batch=self.batch)
 
     def _weighing(self, listed: ListedEdges, edge_weight: Tensor) -> PairGraph:
         """Copy of this graph with the given edge weights [E]; the layout is shared."""

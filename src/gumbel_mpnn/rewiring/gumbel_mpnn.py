@@ -24,7 +24,7 @@ from gumbel_mpnn.candidates.chosen import with_candidates
 from gumbel_mpnn.config import RewiringSettings, Settings
 from gumbel_mpnn.graph import PairGraph, WeightedGraph
 from gumbel_mpnn.nn import ReplicaRNG, SparseFeatures, backbones, make_backbone
-from gumbel_mpnn.nn.model import Report, Sizes, TrainableModel, models
+from gumbel_mpnn.nn.model import COPIES_OF_A_LAYER, Report, Sizes, TrainableModel, models
 from gumbel_mpnn.nn.modules import evaluating
 from gumbel_mpnn.rewiring.decoys import Decoys, Flood
 from gumbel_mpnn.rewiring.regularizers import Prior, regularizers
@@ -269,10 +269,13 @@ class GumbelMPNN(RewiringModel, TrainableModel):
         """Numbers that the backbone holds for all drawn graphs, plus those of every pair and of the edge model."""
         samples, decoys = self.settings.samples, round(self.settings.decoys * sizes.given_pairs)
         sizes = replace(sizes, arcs=sizes.arcs + 2 * decoys, pairs=sizes.pairs + decoys)
-        per_pair = 12 + 8 * samples + self.rewirer.scorer.numbers_per_pair
         head = 0 if self.belief_head is None else self.belief_head.hidden.weight.shape[-1]
-        scored = sizes.pairs * per_pair + sizes.nodes * (self.settings.channels + head) * 6
-        return scored + self.backbone.step_numbers(sizes, samples, weighs_arcs=True)
+        scored = sizes.pairs * (12 + 8 * samples) + sizes.nodes * head * COPIES_OF_A_LAYER
+        return (
+            scored
+            + self.rewirer.scorer.step_numbers(sizes)
+            + self.backbone.step_numbers(sizes, samples, weighs_arcs=True)
+        )
 
     def reset_parameters(self) -> None:
         """Initialize all parameters from the seeds of the replicas."""

@@ -30,8 +30,8 @@ class Rewired(RewiringModel):
         seeds: A single seed, such as `seeds=[7]`, for the rewirer's parameters and the graphs drawn in training; drawn
             from torch's global generator by default.
         **changes: Rewiring settings that differ from their defaults, such as `scorer="mixed"`: `scorer`, `channels`,
-            `origin`, `keep`, `add`, `tau` (constant unless `tau_end` is given), `tau_end`, `hard` and `evaluation`.
-            Candidates are those of the data; add regularizers to your loss.
+            `origin`, `keep`, `add`, `sigmoids`, `tau` (constant unless `tau_end` is given), `tau_end`, `hard` and
+            `evaluation`. Candidates are those of the data; add regularizers to your loss.
     """
 
     def __init__(

@@ -26,7 +26,7 @@ class Rewirer(ReplicaModule):
         num_features: Number of features per node.
         num_classes: Number of classes.
         replicas: Number of replicas R.
-        settings: Settings of the scorer, the bias by origin and the temperature.
+        settings: Settings of the scorer, the bias by origin, the number of sigmoids and the temperature.
     """
 
     def __init__(self, num_features: int, num_classes: int, replicas: int, settings: RewiringSettings) -> None:
@@ -53,7 +53,7 @@ class Rewirer(ReplicaModule):
         """θ of every pair, [R, P]."""
         candidate_bias, given_bias = self.origin.unsqueeze(-1).unbind(1)
         theta: Tensor = self.scorer(nodes, graph) + candidate_bias + (given_bias - candidate_bias) * nodes.given
-        return theta
+        return theta.sigmoid() if self.settings.sigmoids == 2 else theta
 
     def temperature(self, progress: Tensor | float) -> Tensor | float:
         """Temperature τ when a share `progress` of the epochs is done."""

@@ -23,7 +23,7 @@ from gumbel_mpnn.rewiring.regularizers.base import labels_of
 from gumbel_mpnn.rewiring.rewired_graph import RewiredGraph, as_data
 from gumbel_mpnn.rewiring.rewirer import Rewirer
 
-OF_THE_REWIRER = ("scorer", "channels", "origin", "keep", "add", "tau", "tau_end", "hard", "evaluation")
+OF_THE_REWIRER = ("scorer", "channels", "origin", "keep", "add", "sigmoids", "tau", "tau_end", "hard", "evaluation")
 """Settings that have an effect in the user's own training loop; the others belong to `fit` or to the loss."""
 
 

@@ -190,7 +190,7 @@ def _make_task(workload: Workload, device: torch.device, monitor: Monitor | None
     """Prepare the data for training, only if runs are missing, since candidates and SDRF take time."""
     settings = workload.settings
     prepared = prepare(workload.data, settings, None if monitor is None else monitor.prepare)
-    return Task.of(prepared, settings.data, device, candidates=settings.rewiring is not None)
+    return Task.for_model(prepared, settings, device)
 
 
 def _train_missing(

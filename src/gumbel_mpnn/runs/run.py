@@ -169,7 +169,7 @@ class Run:
         data = self.data if data is None else data
         _check_data(data)
         data = prepare(data, self.settings)
-        task = Task.of(_with_masks(data), self.settings.data, device, candidates=self.settings.rewiring is not None)
+        task = Task.for_model(_with_masks(data), self.settings, device)
         features = int(self.data.x.shape[1])
         if task.num_features != features:
             raise UserError(f"the runs were trained on {features} features, but this graph has {task.num_features}")

@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn._util.content_cache import add_tensor
 from gumbel_mpnn._util.errors import DataError, unknown_name
-from gumbel_mpnn.config import DataSettings, Replica
+from gumbel_mpnn.config import DataSettings, Replica, Settings
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import SparseFeatures, as_features
 from gumbel_mpnn.training.metrics import metrics
@@ -36,10 +36,31 @@ class Task:
     """Finer labels to train on, [S, N]; metrics still use the classes `y`."""
 
     @classmethod
+    def for_model(cls, data: Data, settings: Settings, device: torch.device | str = "cpu") -> Task:
+        """Create the task of a model from its prepared graph."""
+        rewiring = settings.rewiring
+        symmetric = rewiring is None or rewiring.symmetric
+        return cls.of(data, settings.data, device, candidates=rewiring is not None, symmetric=symmetric)
+
+    @classmethod
     def of(
-        cls, data: Data, settings: DataSettings, device: torch.device | str = "cpu", *, candidates: bool = True
+        cls,
+        data: Data,
+        settings: DataSettings,
+        device: torch.device | str = "cpu",
+        *,
+        candidates: bool = True,
+        symmetric: bool = True,
     ) -> Task:
-        """Create a task from a graph, with or without its candidates."""
+        """Create a task from a graph.
+
+        Args:
+            data: Graph with features, labels and masks.
+            settings: How the data is read.
+            device: Device of all tensors.
+            candidates: Whether to include the candidates of the graph.
+            symmetric: Whether both directions of an undirected edge are one pair; otherwise they are two.
+        """
         for name, what in (("x", "features"), ("y", "labels"), ("edge_index", "edges")):
             if data.get(name) is None:
                 raise DataError(f"this graph has no {what}: give it data.{name}")
@@ -53,9 +74,10 @@ class Task:
         if settings.features == "row-normalized":
             x = x / x.abs().sum(-1, keepdim=True).clamp(min=1e-12)
         train, val, test = (mask.to(device) for mask in masks)
+        graph = PairGraph.of(data, undirected=settings.undirected, candidates=candidates)
         return cls(
             features=as_features(x, device),
-            graph=PairGraph.of(data, undirected=settings.undirected, candidates=candidates).to(device),
+            graph=(graph if symmetric else graph.directed()).to(device),
             y=data.y.long().to(device),
             train_mask=train,
             val_mask=val,

@@ -12,6 +12,15 @@ from gumbel_mpnn.candidates import candidates
 from gumbel_mpnn.rewiring.edge_models import scorers
 from gumbel_mpnn.rewiring.regularizers import regularizers
 
+OF_INTER_CLASS = {
+    "weight": 1.0,
+    "detach": True,
+    "labels": "soft",
+    "margin": 1.0,
+    "weighting": "confidence",
+    "prototypes": "neighborhoods",
+    "factor": "mean",
+}
 DEFAULTS = {
     candidates: {
         "global": {"pairs": 0, "similarity": "cosine", "on": "x"},
@@ -19,13 +28,13 @@ DEFAULTS = {
         "ricci": {"pairs": 0, "per_edge": 10, "seed": 0},
         "two_hop": {"per_node": 3, "seed": 0},
     },
-    scorers: {"bilinear": {}, "class-space": {}, "mixed": {}, "neighborhood": {}},
+    scorers: {"bilinear": {}, "class-space": {}, "literal": {"rank": 0}, "mixed": {}, "neighborhood": {}},
     regularizers: {
         "degree": {"weight": 1.0, "target": 5.0, "tolerance": 0.0, "two_sided": False},
-        "inter-class": {"weight": 1.0, "detach": True, "margin": 1.0},
-        "label-consistency": {"weight": 1.0, "detach": True},
-        "mix": {"weight": 1.0, "detach": True, "margin": 1.0},
-        "neighborhood-consistency": {"weight": 1.0, "detach": True},
+        "inter-class": OF_INTER_CLASS,
+        "label-consistency": {"weight": 1.0, "detach": True, "labels": "soft"},
+        "mix": OF_INTER_CLASS,
+        "neighborhood-consistency": {"weight": 1.0, "detach": True, "labels": "soft"},
         "prior": {"weight": 1.0, "keep": 0.95, "add": 0.05},
     },
 }

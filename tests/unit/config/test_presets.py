@@ -1,6 +1,7 @@
 """Every preset file that comes with the package."""
 
 import csv
+import dataclasses
 import tomllib
 from importlib import resources
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 
 from gumbel_mpnn._util.errors import UnknownNameError
 from gumbel_mpnn.config import presets
-from gumbel_mpnn.config.presets import Preset, list_presets, preset_families, read_preset
+from gumbel_mpnn.config.presets import Preset, family_base, list_presets, preset_families, read_preset
 from gumbel_mpnn.data import specs
 from gumbel_mpnn.nn import backbones
 from gumbel_mpnn.paper.accuracy import MODELS
@@ -42,11 +43,11 @@ def test_it_resolves_against_its_model_which_can_be_built(family, dataset, model
 
 
 @each_preset
-def test_what_it_is_like_is_the_preset_of_a_backbone(family, dataset, model):
+def test_what_it_is_like_is_the_preset_of_a_backbone_or_of_another_family(family, dataset, model):
     like = raw(family, dataset, model).get("like")
     if like is not None:
         of_family, of_model = like.split("/")
-        assert of_model in backbones
+        assert of_model in backbones or (of_model == model and of_family != family)
         assert (of_family, dataset, of_model) in PRESETS
 
 
@@ -105,7 +106,7 @@ def test_a_preset_like_another_has_all_that_it_does_not_change():
 
 
 def test_all_families_are_there():
-    assert preset_families() == ["few-labels", "paper", "robust", "start", "tuned"]
+    assert preset_families() == ["few-labels", "literal", "paper", "robust", "start", "tuned"]
     assert len(set(PRESETS)) == len(PRESETS)
 
 
@@ -115,6 +116,32 @@ def test_the_paper_has_every_model_on_each_of_its_data_sets():
     assert {(d, m) for family, d, m in PRESETS if family == "paper"} >= {
         (d, m) for d in datasets for m in (*backbones, "gumbel-mpnn")
     }
+
+
+PAPER = sorted({dataset for family, dataset, _ in PRESETS if family == "paper"})
+
+
+@pytest.mark.parametrize("dataset", PAPER)
+@pytest.mark.parametrize("model", ["mlp", "gcn", "sage", "gat", "drop-edge", "sdrf"])
+def test_models_without_an_edge_model_are_those_of_the_paper_in_literal(dataset, model):
+    assert family_base("literal") == "paper"
+    assert resolved(dataset, model, preset="literal") == resolved(dataset, model, preset="paper")
+
+
+@pytest.mark.parametrize("dataset", PAPER)
+def test_literal_differs_from_the_paper_in_what_is_ours(dataset):
+    literal, paper = (resolved(dataset, "gumbel-mpnn", preset=family) for family in ("literal", "paper"))
+    assert (literal.data, literal.train, literal.options) == (paper.data, paper.train, paper.options)
+    ours = {"scorer": "literal", "origin": "none", "symmetric": False}
+    as_printed = {"weighting": "entropy", "prototypes": "labels", "factor": "printed"}
+    names = {"lc": ["labels"], "pc": ["labels"], "mix": ["labels", *as_printed]}.get(paper.rewiring.regularizer, [])
+    options = {f"regularizer.{name}": {"labels": "one-hot", **as_printed}[name] for name in names}
+    assert literal.rewiring == dataclasses.replace(paper.rewiring, **ours, options=options)
+
+
+def test_another_backbone_leaves_a_preset_that_is_like_one_of_its_model_as_it_is():
+    ours, other = (resolved("cora", "gumbel-mpnn", preset="literal", overrides=o) for o in ([], ["model.backbone=gat"]))
+    assert other == dataclasses.replace(ours, options={**ours.options, "backbone": "gat"})
 
 
 def test_every_model_of_the_demo_has_a_preset():

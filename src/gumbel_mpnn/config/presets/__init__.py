@@ -12,6 +12,9 @@ from typing import Any
 from gumbel_mpnn._util.errors import unknown_name
 from gumbel_mpnn.config.files import ABOUT_THE_FILE, merge, parse_toml
 
+FAMILY = "family.toml"
+"""File about a family of presets, in its folder."""
+
 
 @dataclass(frozen=True)
 class Preset:
@@ -30,22 +33,31 @@ def read_preset(family: str, dataset: str, model: str, backbone: str | None = No
     """Read the preset `<family>/<dataset>/<model>.toml`; returns None if there is no such file.
 
     A preset may be `like` that of a backbone on the same data set, given as `family/backbone`: its values then override
-    those of that preset. If `backbone` is given and has a preset, it takes the place of this backbone.
+    those of that preset. If `backbone` is given and has a preset, it takes the place of this backbone. It may also be
+    like that of the same model in another family. A whole family may be like another (see `family_base`).
     """
     if family not in preset_families():
         raise unknown_name("family of presets", family, preset_families())
     file = _file(family, dataset, model)
     if not file.is_file():
-        return None
+        other = family_base(family)
+        return None if other is None else read_preset(other, dataset, model, backbone)
     content = parse_toml(file)
     tables = {name: table for name, table in content.items() if name not in ABOUT_THE_FILE}
     if "like" in content:
         base_family, _, base_model = content["like"].partition("/")
-        if backbone is not None and _file(base_family, dataset, backbone).is_file():
+        if base_model != model and backbone is not None and _file(base_family, dataset, backbone).is_file():
             base_model = backbone
-        base = read_preset(base_family, dataset, base_model)
+        base = read_preset(base_family, dataset, base_model, backbone if base_model == model else None)
         tables = merge(base.tables if base is not None else None, tables)
     return Preset(model, tables, content.get("source", ""), content.get("tried"))
+
+
+def family_base(family: str) -> str | None:
+    """Family whose presets are used where `family` has none: what its `family.toml`, if there is one, is `like`."""
+    file = _folder() / family / FAMILY
+    base: str | None = parse_toml(file).get("like") if file.is_file() else None
+    return base
 
 
 def preset_families() -> list[str]:
@@ -54,12 +66,13 @@ def preset_families() -> list[str]:
 
 
 def list_presets() -> list[tuple[str, str, str]]:
-    """(family, data set, model) of every preset."""
+    """(family, data set, model) of every preset, without those that a family takes from another."""
     root = _folder()
     return [
         (family, dataset.name, Path(file.name).stem)
         for family in preset_families()
         for dataset in sorted((root / family).iterdir(), key=lambda entry: entry.name)
+        if dataset.is_dir()
         for file in sorted(dataset.iterdir(), key=lambda entry: entry.name)
     ]
 

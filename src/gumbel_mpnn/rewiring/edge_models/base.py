@@ -13,6 +13,7 @@ from gumbel_mpnn.config.registry import Registry
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import ReplicaRNG, SparseFeatures
 from gumbel_mpnn.nn.activation import dropout
+from gumbel_mpnn.nn.model import COPIES_OF_A_LAYER, Sizes
 from gumbel_mpnn.nn.modules import Linear, ReplicaModule
 
 
@@ -64,10 +65,15 @@ class Scorer(ReplicaModule, ABC):
 
     def __init__(self, replicas: int, num_features: int, num_classes: int, channels: int) -> None:
         super().__init__()
+        self.channels = channels
 
     @abstractmethod
     def forward(self, nodes: NodeView, graph: PairGraph) -> Tensor:
         """θ of every pair, [R, P]."""
+
+    def step_numbers(self, sizes: Sizes) -> int:
+        """Upper bound on the numbers that one replica stores in a training step, besides parameters and scores."""
+        return sizes.pairs * self.numbers_per_pair + COPIES_OF_A_LAYER * sizes.nodes * self.channels
 
 
 scorers: Registry[Scorer] = Registry("scorer")

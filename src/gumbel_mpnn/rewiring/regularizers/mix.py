@@ -18,6 +18,10 @@ class Mix(InterClass):
         weight: λ of the sum.
         margin: m of L_inter.
         detach: Stop the gradient through the predictions, so that only edges are changed; see `soft_labels`.
+        labels: ỹ of nodes that are not in the training set, `soft` or `one-hot`, in both terms.
+        weighting: Weights of L_inter, see `InterClass`.
+        prototypes: Prototypes of L_inter, see `InterClass`.
+        factor: Factor of L_inter, see `InterClass`.
     """
 
     def penalty(self, logits: Tensor, graph: RewiredGraph, y: Tensor, train_mask: Tensor) -> Tensor:

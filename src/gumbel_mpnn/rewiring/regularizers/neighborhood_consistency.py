@@ -19,6 +19,7 @@ class NeighborhoodConsistency(SoftLabelRegularizer):
     Args:
         weight: λ.
         detach: Stop the gradient through the predictions, so that only edges are changed; see `soft_labels`.
+        labels: ỹ of nodes that are not in the training set: `soft` (softmax prediction) or `one-hot` (predicted class).
     """
 
     def penalty(self, logits: Tensor, graph: RewiredGraph, y: Tensor, train_mask: Tensor) -> Tensor:

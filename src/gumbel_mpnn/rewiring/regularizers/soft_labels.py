@@ -1,6 +1,7 @@
 """Soft labels of nodes and neighborhoods, which regularizers are computed from.
 
-The soft label ỹ of a training node is its one-hot label; that of any other node is the softmax prediction of the model.
+The soft label ỹ of a training node is its one-hot label; that of any other node is the softmax prediction of the model,
+or with `labels="one-hot"`, as in the paper, the one-hot vector of the predicted class, which has no gradient.
 By default, predictions are detached, so that a penalty acts on the edges only, through their weights. Otherwise, a
 penalty on disagreeing neighbors would smooth the predictions over a graph that is still being learned, or would be
 minimized by predicting one class for all nodes. With `detach=False`, the penalty acts on the predictions as well, as in
@@ -10,10 +11,12 @@ label propagation.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
+from gumbel_mpnn._util.errors import unknown_name
 from gumbel_mpnn.graph.weighted import NO_WEIGHT
 from gumbel_mpnn.rewiring.regularizers.base import Regularizer
 from gumbel_mpnn.rewiring.rewired_graph import RewiredGraph
@@ -25,26 +28,43 @@ class SoftLabelRegularizer(Regularizer):
     Args:
         weight: λ.
         detach: Stop the gradient through the predictions, so that only edges are changed.
+        labels: ỹ of nodes that are not in the training set: `soft` (softmax prediction) or `one-hot` (predicted class).
     """
 
     uses_labels = True
 
-    def __init__(self, weight: float = 1.0, *, detach: bool = True) -> None:
+    def __init__(self, weight: float = 1.0, *, detach: bool = True, labels: str = "soft") -> None:
         super().__init__(weight)
         self.detach = detach
+        self.labels = checked_choice("labels", labels, ["soft", "one-hot"])
 
     def soft_labels(self, logits: Tensor, graph: RewiredGraph, y: Tensor, train_mask: Tensor) -> Tensor:
         """Soft label ỹ of every node, [R, N, C]."""
-        return soft_labels(logits, y, train_mask, graph.weight.dtype, detach=self.detach)
+        dtype, one_hot = graph.weight.dtype, self.labels == "one-hot"
+        return soft_labels(logits, y, train_mask, dtype, detach=self.detach, one_hot=one_hot)
 
 
-def soft_labels(logits: Tensor, y: Tensor, train_mask: Tensor, dtype: torch.dtype, *, detach: bool = True) -> Tensor:
+def checked_choice(option: str, value: str, known: Sequence[str]) -> str:
+    """Return `value` if it is one of `known`, else raise a `UserError`."""
+    if value not in known:
+        raise unknown_name(f"value of the option {option!r}", value, known)
+    return value
+
+
+def soft_labels(
+    logits: Tensor,
+    y: Tensor,
+    train_mask: Tensor,
+    dtype: torch.dtype,
+    *,
+    detach: bool = True,
+    one_hot: bool = False,
+) -> Tensor:
     """Soft labels ỹ, [R, N, C]: labels of training nodes and predictions of all other nodes."""
     logits = logits.detach() if detach else logits
-    predicted = logits.softmax(-1, dtype=dtype)
-    labels = y[:, None] == torch.arange(
-        logits.shape[-1], device=y.device
-    )  # one_hot does not accept the -1 of unlabelled nodes
+    classes = torch.arange(logits.shape[-1], device=y.device)
+    labels = y[:, None] == classes  # one_hot does not accept the -1 of unlabelled nodes
+    predicted = (logits.argmax(-1, keepdim=True) == classes).to(dtype) if one_hot else logits.softmax(-1, dtype=dtype)
     return torch.where(train_mask[..., None], labels.to(dtype), predicted)
 
 

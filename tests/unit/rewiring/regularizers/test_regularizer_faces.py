@@ -42,10 +42,10 @@ def test_names():
     assert regularizers["pc"] is NeighborhoodConsistency
     assert regularizers["dc"] is Degree
     assert regularizers["inter_class"] is InterClass
-    assert regularizers.complete("mix", {"weight": 2}) == {"weight": 2.0, "margin": 1.0, "detach": True}
-    assert repr(LabelConsistency(0.05)) == "LabelConsistency(0.05, detach=True)"
-    assert repr(Prior() + Mix(0.5)) == (
-        "Sum([Prior(1.0, keep=0.95, add=0.05), Mix(0.5, margin=1.0, detach=True)], weight=1.0)"
+    assert regularizers.complete("pc", {"weight": 2}) == {"weight": 2.0, "detach": True, "labels": "soft"}
+    assert repr(LabelConsistency(0.05)) == "LabelConsistency(0.05, detach=True, labels=soft)"
+    assert repr(Prior() + LabelConsistency(0.5)) == (
+        "Sum([Prior(1.0, keep=0.95, add=0.05), LabelConsistency(0.5, detach=True, labels=soft)], weight=1.0)"
     )
 
 
