@@ -106,16 +106,17 @@ def _learned(run: Run) -> Columns:
 def _measures(run: Run) -> list[Measured]:
     """Measure the graph of each run with the labels of all nodes, including test nodes; nothing is trained.
 
-    The graphs of a few runs are clustered, each with another seed.
+    The graphs of a few runs are clustered, each with another seed. Learned graphs list both directions of an edge, if
+    both are learned, so that neighbors are the nodes whose messages arrive.
     """
     seeds = {record.replica: seed for seed, record in enumerate(sample(run.records))}
     measured: list[Measured] = []
     for record, graph in zip(run.records, run.graphs(), strict=True):
         seed = seeds.get(record.replica)
-        clusters = None if seed is None else _clusters(graph, seed)
-        measured.append({"std": std_per_class(graph), "clusters": clusters})
+        clusters = None if seed is None else _clusters(graph, seed, directed=True)
+        measured.append({"std": std_per_class(graph, directed=True), "clusters": clusters})
     return measured
 
 
-def _clusters(graph: Data, seed: int) -> int:
-    return decompose(graph, seeds=[seed], reg_covar=PAPERS, cache=True).total
+def _clusters(graph: Data, seed: int, directed: bool = False) -> int:
+    return decompose(graph, seeds=[seed], directed=directed, reg_covar=PAPERS, cache=True).total

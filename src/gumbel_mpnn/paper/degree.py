@@ -83,14 +83,20 @@ def _learned(run: Run, before: Measured) -> Row:
 
 def _degrees(run: Run) -> list[Measured]:
     """Return the degrees of the graph of each run."""
-    return [measure(_likely(graph), DEGREES) | {"expected": _expected(graph)} for graph in run.graphs(threshold=0.0)]
+    return [_degrees_of(graph) for graph in run.graphs(threshold=0.0)]
 
 
-def _likely(graph: Data) -> Data:
-    """Return the graph of all edges with a probability of at least one half."""
-    return Data(edge_index=graph.edge_index[:, graph.edge_probability >= 0.5], num_nodes=graph.num_nodes)
+def _degrees_of(graph: Data) -> Measured:
+    """Return degrees by all pairs of a graph: of edges with a probability of at least one half, and expected.
 
-
-def _expected(graph: Data) -> float:
-    """Return the expected mean degree: the sum of all probabilities, divided by the number of nodes."""
-    return float(graph.edge_probability.double().sum()) / int(graph.num_nodes or 1)
+    A degree is the number of edges to a node. The expected one is the sum of their probabilities.
+    """
+    nodes = int(graph.num_nodes or 0)
+    likely = graph.edge_probability >= 0.5
+    degree = graph.edge_index[1, likely].bincount(minlength=nodes)
+    return {
+        "degree_min": int(degree.min()),
+        "degree_mean": float(degree.double().mean()),
+        "degree_max": int(degree.max()),
+        "expected": float(graph.edge_probability.double().sum()) / nodes,
+    }

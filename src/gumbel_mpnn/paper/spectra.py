@@ -19,6 +19,7 @@ from gumbel_mpnn.measures import (
     spectral_gap,
     undirected_edges,
 )
+from gumbel_mpnn.measures.edges import directed_edges
 from gumbel_mpnn.paper.base import PAPER_DATASETS, STRUCTURE_DATASETS, Job
 from gumbel_mpnn.paper.page import Experiment
 from gumbel_mpnn.paper.structure import (
@@ -86,14 +87,20 @@ def _spectra(run: Run) -> dict[str, Any]:
     """Describe the given graph and the graphs of a few runs; a graph that did not change is not solved again."""
     resistance = effective_resistance(run.data, samples=PAIRS)
     given = _describe(run.data, resistance, resistance)
-    edges, learned, changed = undirected_edges(run.data), list[Measured](), 0
+    arcs, learned, changed = _both_ways(run.data), list[Measured](), 0
     for graph in run.graphs(records=sample(run.records)):
-        if torch.equal(undirected_edges(graph), edges):
+        if torch.equal(directed_edges(graph), arcs):
             learned.append(given)
         else:
             changed += 1
             learned.append(_describe(graph, effective_resistance(graph, samples=PAIRS), resistance))
     return {"given": given, "runs": learned, "changed": changed}
+
+
+def _both_ways(data: Data) -> Tensor:
+    """Return both directions of all edges of a graph, sorted as those of a learned graph, [2, 2E]."""
+    edges = undirected_edges(data)
+    return directed_edges(Data(edge_index=torch.cat([edges, edges.flip(0)], dim=1), num_nodes=data.num_nodes))
 
 
 def _describe(graph: Data, resistance: Tensor, given: Tensor) -> Measured:

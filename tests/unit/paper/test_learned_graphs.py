@@ -27,10 +27,14 @@ def record(split, seed=0, epoch=1, test=0.5):
 
 
 class Runs:
-    """Finished runs on `data` whose learned graphs are known: the probabilities of `pairs`, [runs, pairs]."""
+    """Finished runs on `data` whose learned graphs are known: the probabilities of `pairs`, [runs, pairs].
 
-    def __init__(self, data, pairs, probability, records=None):
-        self.data, self.pairs, self.probability = data, pairs, torch.tensor(probability)
+    If they are not `symmetric`, pairs have a direction.
+    """
+
+    def __init__(self, data, pairs, probability, records=None, symmetric=True):
+        self.data, self.symmetric = data, symmetric
+        self.pairs, self.probability = pairs, torch.tensor(probability)
         self.records = tuple(records or (record(split) for split in range(len(probability))))
         self.n, self.test = len(self.records), SimpleNamespace(mean=0.6)
 
@@ -38,10 +42,11 @@ class Runs:
         for each in self.records if records is None else records:
             probability = self.probability[self.records.index(each)]
             kept = probability >= threshold
+            index = edges(*self.pairs)[:, kept]
             yield changed(
                 self.data,
-                edge_index=both_ways(edges(*self.pairs)[:, kept]),
-                edge_probability=probability[kept].repeat(2),
+                edge_index=both_ways(index) if self.symmetric else index,
+                edge_probability=probability[kept].repeat(2 if self.symmetric else 1),
                 num_nodes=self.data.num_nodes,
             )
 
@@ -138,6 +143,12 @@ class TestDegree:
         assert [paper_given[name] for name in self.NAMES] == [1, 3.9, 168, None]
         assert [paper_learned[name] for name in self.NAMES] == [4, 11.5, 161, None]
 
+    def test_edges_to_a_node_count(self, path):
+        """0 → 1 ← 2 with 2 → 0 unlikely: degrees 0, 2, 0."""
+        runs = Runs(path, ((0, 1), (2, 1), (2, 0)), [[0.9, 0.9, 0.3]], symmetric=False)
+        learned = DegreeGoal().collect({PAPER: runs})[1]
+        assert [learned[name] for name in self.NAMES] == [0, pytest.approx(2 / 3), 2, pytest.approx(2.1 / 3)]
+
     def test_the_last_epoch_has_a_row_of_its_own(self, path):
         chosen = Runs(path, PAIRS, [[0.9, 0.9, 0.1]])
         last = Runs(path, PAIRS, [[0.9, 0.9, 0.9]], [record(0, epoch=1000)])
@@ -193,10 +204,17 @@ class TestConsistency:
         assert (given["paper_std"], given["paper_clusters"]) == (0.0957, 47)
         assert (learned["paper_std"], learned["paper_clusters"]) == (0.0853, 41)
 
+    def test_neighbors_are_those_with_an_edge_to_a_node(self, path):
+        """0 → 1 and 0 → 2: only node 1 sees another class. The second run has 1 → 0 as well."""
+        runs = Runs(path, ((0, 1), (0, 2), (1, 0)), [[0.9, 0.9, 0.1], [0.9, 0.9, 0.9]], symmetric=False)
+        learned = Consistency().collect({PAPER: runs})[1]
+        # The second run: (1/2, 1/2) and (1, 0) in class 0, whose deviation is √(1/8) in both dimensions.
+        assert learned["std"] == pytest.approx((0 + 0.125**0.5) / 2)
+
     def test_the_same_regularization_before_and_after(self, halves, monkeypatch):
         asked = []
 
-        def note(graph, seeds, reg_covar, cache):
+        def note(graph, seeds, directed, reg_covar, cache):
             asked.append((*seeds, reg_covar))
             return SimpleNamespace(total=7)
 
@@ -270,6 +288,13 @@ class TestSpectra:
         assert learned["graph"] == "the learned graph is the given one"
         assert (learned["epoch"], learned["edges"], learned["n"]) == ("last", None, 2)
         assert given["edges"] == 2
+
+    def test_a_graph_that_lost_directions_did_move(self, path):
+        runs = Runs(path, ((0, 1), (1, 0), (1, 2), (2, 1)), [[0.9, 0.9, 0.9, 0.1]], symmetric=False)
+        given, learned = Spectra().collect({PAPER: runs})
+        assert (learned["graph"], learned["edges"]) == ("learned", given["edges"])
+        whole = Runs(path, runs.pairs, [[0.9] * 4], symmetric=False)
+        assert Spectra().collect({PAPER: whole})[1]["graph"] == "the learned graph is the given one"
 
     def test_no_pair_is_joined_in_both(self, path):
         _, learned = Spectra().collect({PAPER: Runs(path, PAIRS, [[0.1, 0.1, 0.1]])})
