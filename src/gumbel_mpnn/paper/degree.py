@@ -73,7 +73,7 @@ def _rows(dataset: str, runs: Mapping[Job, Run]) -> list[Row]:
 
 def _learned(run: Run, before: Measured) -> Row:
     return {
-        **over_runs(run.stored(DegreeGoal.from_models, partial(_degrees, run))),
+        **over_runs(run.stored(DegreeGoal.from_models, partial(_degrees, run)), counts=["degree_min", "degree_max"]),
         "goal": float(before["degree_mean"] or 0) + ABOVE_MEAN,
         "best_epoch": fmean(record.best_epoch for record in run.records),
         "test": 100 * run.test.mean,
