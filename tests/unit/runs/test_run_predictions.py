@@ -314,6 +314,10 @@ class TestGraphs:
             assert torch.equal(before.edge_index, after.edge_index)
             torch.testing.assert_close(before.edge_probability, after.edge_probability)
 
+    def test_runs_of_sdrf_share_one(self):
+        run = quick(model="sdrf")
+        assert [pairs(graph.edge_index) for graph in run.graphs()] == [pairs(run.rewire().edge_index)] * 2
+
     def test_a_model_that_does_not_rewire(self):
         with pytest.raises(UserError, match="does not rewire"):
             next(quick(splits=[0]).graphs())
