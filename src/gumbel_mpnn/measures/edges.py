@@ -9,7 +9,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gumbel_mpnn._util.errors import DataError, unknown_name
-from gumbel_mpnn.graph import check_edges, edge_index_of, pairs_of, undirected_keys
+from gumbel_mpnn.graph import check_edges, edge_index_of, pair_key, pairs_of, undirected_keys
 
 Convention = Literal["coalesced", "as_listed"]
 MOST_CLASSES = 10_000
@@ -31,6 +31,12 @@ def undirected_edges(data: Data, convention: Convention = "coalesced") -> Tensor
     if convention == "as_listed":
         return edge_index
     return pairs_of(undirected_keys(edge_index, num_nodes), num_nodes)
+
+
+def directed_edges(data: Data) -> Tensor:
+    """Edges of a graph with their directions, int64 [2, E]: every ordered pair of distinct nodes once, sorted."""
+    edge_index, num_nodes = _edge_index(data), node_count(data)
+    return pairs_of(pair_key(edge_index[:, edge_index[0] != edge_index[1]], num_nodes).unique(), num_nodes)
 
 
 def node_count(data: Data) -> int:

@@ -74,6 +74,7 @@ def decompose(
     *,
     seeds: int | Iterable[int] = 3,
     own_label: bool = True,
+    directed: bool = False,
     max_components: int = 25,
     starts: int = 5,
     reg_covar: float = 1e-4,
@@ -96,6 +97,7 @@ def decompose(
         seeds: Number of seeds, or the seeds. The best mixture of each class is used; `spread` is the range over seeds.
         own_label: Count a node itself among its neighbors, as the paper's figures do. Otherwise a node without
             neighbors has a row of zeros.
+        directed: Whether only edges to a node make neighbors of it.
         max_components: Maximum number of components of a class.
         starts: Number of EM runs until convergence for each number of components.
         reg_covar: Added to the diagonal of every covariance.
@@ -107,7 +109,7 @@ def decompose(
 
     chosen = _seeds(seeds)
     options = SearchOptions(max_components, starts, reg_covar, tol, patience)
-    y, rows = labels_of(data), neighborhood_distributions(data, own_label)
+    y, rows = labels_of(data), neighborhood_distributions(data, own_label, directed)
     if not class_count(y):
         raise DataError("the graph has no labelled nodes: there is no class to decompose")
     groups = [(y == label).nonzero().squeeze(1) for label in range(class_count(y))]

@@ -6,21 +6,24 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gumbel_mpnn.measures.edges import class_count, labels_of, node_count, undirected_edges
+from gumbel_mpnn.measures.edges import class_count, directed_edges, labels_of, node_count, undirected_edges
 
 
-def neighborhood_distributions(data: Data, own_label: bool = True) -> Tensor:
+def neighborhood_distributions(data: Data, own_label: bool = True, directed: bool = False) -> Tensor:
     """Share of each class among the neighbors of each node, float64 [N, C]: the paper's p̂ of N(v).
 
-    The graph is treated as undirected and each neighbor counts once. Unlabelled neighbors (y = -1) are ignored. A node
-    without labelled neighbors has a row of zeros; every other row sums to 1.
+    Each neighbor counts once. Unlabelled neighbors (y = -1) are ignored. A node without labelled neighbors has a row of
+    zeros; every other row sums to 1.
 
     Args:
         data: A graph with labels `y` [N].
         own_label: Count the node itself among its neighbors, if it is labelled.
+        directed: Whether only edges to a node make neighbors of it, those from which it receives messages. By default
+            the graph is treated as undirected.
     """
     y, num_nodes = labels_of(data), node_count(data)
-    counts = neighbor_label_counts(undirected_edges(data), y, num_nodes).double()
+    arcs = directed_edges(data) if directed else _both_ways(undirected_edges(data))
+    counts = _label_counts(arcs, y, num_nodes).double()
     if own_label:
         labelled = (y >= 0).nonzero().squeeze(1)
         counts[labelled, y[labelled]] += 1
@@ -29,14 +32,23 @@ def neighborhood_distributions(data: Data, own_label: bool = True) -> Tensor:
 
 def neighbor_label_counts(edges: Tensor, y: Tensor, num_nodes: int) -> Tensor:
     """Number of neighbors in each class for every node of a graph with undirected `edges` [2, E]: int64 [N, C]."""
+    return _label_counts(_both_ways(edges), y, num_nodes)
+
+
+def _both_ways(edges: Tensor) -> Tensor:
+    return torch.cat([edges, edges.flip(0)], dim=1)
+
+
+def _label_counts(arcs: Tensor, y: Tensor, num_nodes: int) -> Tensor:
+    """Number of `arcs` [2, A] into every node from each class, int64 [N, C]."""
     num_classes = class_count(y)
-    node, neighbor = torch.cat([edges, edges.flip(0)], dim=1)
+    neighbor, node = arcs
     known = y[neighbor] >= 0
     key = node[known] * num_classes + y[neighbor[known]]
     return torch.bincount(key, minlength=num_nodes * num_classes).view(num_nodes, num_classes)
 
 
-def std_per_class(data: Data, own_label: bool = True) -> float:
+def std_per_class(data: Data, own_label: bool = True, directed: bool = False) -> float:
     """Spread of the neighborhood distributions within a class, averaged over classes: the paper's "std per class".
 
     It is the mean of the sample standard deviations over all classes and dimensions. Unlabelled nodes, nodes without
@@ -45,8 +57,9 @@ def std_per_class(data: Data, own_label: bool = True) -> float:
     Args:
         data: A graph with labels `y` [N], -1 for unknown.
         own_label: Count a node itself among its neighbors, as the paper's figures do.
+        directed: Whether only edges to a node make neighbors of it.
     """
-    y, rows = labels_of(data), neighborhood_distributions(data, own_label)
+    y, rows = labels_of(data), neighborhood_distributions(data, own_label, directed)
     usable = (y >= 0) & (rows.sum(1) > 0)
     members = [rows[usable & (y == label)] for label in range(class_count(y))]
     spreads = [group.std(0, correction=1) for group in members if len(group) > 1]

@@ -8,89 +8,115 @@ from functools import partial
 from torch_geometric.data import Data
 
 from gumbel_mpnn.measures import decompose, std_per_class
-from gumbel_mpnn.paper.base import PAPER_DATASETS, PAPER_RUNS, STRUCTURE_DATASETS, UNFILTERED, Job, published
+from gumbel_mpnn.paper.base import (
+    PAPER_DATASETS,
+    PAPER_PRESETS,
+    STRUCTURE_DATASETS,
+    UNFILTERED,
+    Columns,
+    Job,
+    published,
+)
+from gumbel_mpnn.paper.mixtures import PAPERS
 from gumbel_mpnn.paper.page import Experiment
-from gumbel_mpnn.paper.paper_numbers import PaperNumber, of_learned_graphs
+from gumbel_mpnn.paper.paper_numbers import PaperNumber
+from gumbel_mpnn.paper.structure import (
+    GIVEN,
+    HEADINGS,
+    LEARNED,
+    SAMPLE,
+    Measured,
+    by_dataset,
+    over_runs,
+    paper_jobs,
+    published_learned,
+    row_of,
+    sample,
+    with_spread,
+)
 from gumbel_mpnn.report import Row
 from gumbel_mpnn.runs import Run
 
-SEEDS = 3
-FIGURES = ("std", "clusters", "fewest", "most")
-GIVEN, PAPERS = "given", "learned, the paper's settings"
-LEARNED = {"tuned": "learned, tuned settings", "paper": PAPERS}
+MEASURED = {"std": "std per class", "clusters": "clusters"}
+COLUMNS = (*with_spread(MEASURED), "n", "clustered", "paper_std", "paper_clusters")
 
 
 class Consistency(Experiment):
-    """Std per class and clusters of a Gaussian mixture, for the given and the learned graph."""
+    """Std per class and clusters of a Gaussian mixture, for the given and the learned graphs."""
 
     name = "consistency"
     title = "Neighborhoods within a class before and after rewiring"
     headings: Mapping[str, str] = {
-        "std": "std per class",
-        "fewest": "fewest by a seed",
-        "most": "most by a seed",
+        **HEADINGS,
+        **with_spread(MEASURED),
+        "clustered": "of them clustered",
         "paper_std": "paper's std",
         "paper_clusters": "paper's clusters",
     }
     digits = 4
-    from_models = f"consistency-{SEEDS}"
+    from_models = f"consistency-of-runs-{SAMPLE}-{PAPERS:.0e}"
 
     def plan(self) -> list[Job]:
-        """Return the jobs of Gumbel-MPNN with tuned settings and with the paper's settings.
+        """Return the jobs of Gumbel-MPNN with tuned settings and with the paper's presets.
 
         The paper uses the unfiltered Squirrel and Chameleon.
         """
-        return [
-            *(Job(dataset, "gumbel-mpnn", experiment="rewiring") for dataset in (*PAPER_DATASETS, *UNFILTERED)),
-            *(Job(dataset, "gumbel-mpnn", "paper", experiment=PAPER_RUNS) for dataset in STRUCTURE_DATASETS),
-        ]
+        tuned = [Job(dataset, "gumbel-mpnn", experiment="rewiring") for dataset in (*PAPER_DATASETS, *UNFILTERED)]
+        return [*tuned, *paper_jobs(STRUCTURE_DATASETS)]
 
     def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
         """Return rows for the given graph of each data set and for the graphs learned from it."""
-        found: dict[str, dict[str, Run | None]] = {}
-        for job, run in results.items():
-            found.setdefault(job.dataset, {})[LEARNED[job.preset]] = run
-        return [row for dataset, runs in found.items() for row in _rows(dataset, runs)]
+        return [row for dataset, runs in by_dataset(results).items() for row in _rows(dataset, runs)]
 
     def numbers(self) -> list[PaperNumber]:
         """Return the numbers of learned graphs; those of given graphs belong to `measures` and `mixtures`."""
-        return of_learned_graphs("consistency", {"std": "std per class", "clusters": "clusters"}, PAPERS)
+        return published_learned("consistency", MEASURED)
 
 
-def _rows(dataset: str, runs: Mapping[str, Run | None]) -> list[Row]:
-    paper = {
-        GIVEN: {
-            "std": published("measures").get(dataset, {}).get("std_per_class"),
-            "clusters": published("mixtures").get(dataset, {}).get("components"),
-        },
-        PAPERS: published("consistency").get(dataset, {}),
+def _rows(dataset: str, runs: Mapping[Job, Run]) -> list[Row]:
+    learned = published("consistency").get(dataset, {})
+    before = {
+        "paper_std": published("measures").get(dataset, {}).get("std_per_class"),
+        "paper_clusters": published("mixtures").get(dataset, {}).get("components"),
     }
-    given = next((run.data for run in runs.values() if run is not None), None)
-    described = {
-        GIVEN: None if given is None else _describe(given),
-        **{
-            name: None if run is None else run.stored(Consistency.from_models, partial(_learned, run))
-            for name, run in runs.items()
-        },
-    }
-    return [
-        {
-            "dataset": dataset,
-            "graph": name if figures is not None else f"{name}: no data",
-            **(figures or dict.fromkeys(FIGURES)),
-            "paper_std": paper.get(name, {}).get("std"),
-            "paper_clusters": paper.get(name, {}).get("clusters"),
-        }
-        for name, figures in described.items()
-    ]
+    after = {"paper_std": learned.get("std"), "paper_clusters": learned.get("clusters")}
+    if not runs:
+        pairs = ((GIVEN, before), (LEARNED, after))
+        return [row_of(dataset, f"{graph}: no data", paper, COLUMNS) for graph, paper in pairs]
+    given = next(iter(runs.values())).data
+    rows = [row_of(dataset, GIVEN, _given(given) | before, COLUMNS)]
+    for job, run in runs.items():
+        paper = after if job.preset in PAPER_PRESETS else {}
+        rows.append(row_of(dataset, LEARNED, _learned(run) | paper, COLUMNS, job))
+    return rows
 
 
-def _learned(run: Run) -> Row:
-    return _describe(run.rewire())
+def _given(graph: Data) -> Columns:
+    """Return the measures of the given graph; its clusters are a mean over as many seeds as runs are clustered."""
+    clusters = over_runs([{"clusters": _clusters(graph, seed)} for seed in range(SAMPLE)], counts=["clusters"])
+    return {"std": std_per_class(graph), **clusters}
 
 
-def _describe(graph: Data) -> Row:
-    """Measure a graph with the labels of all nodes, including test nodes; nothing is trained."""
-    found = decompose(graph, seeds=SEEDS, cache=True)
-    fewest, most = found.spread
-    return {"std": std_per_class(graph), "clusters": found.total, "fewest": fewest, "most": most}
+def _learned(run: Run) -> Columns:
+    measured: list[Measured] = run.stored(Consistency.from_models, partial(_measures, run))
+    clustered = sum(each["clusters"] is not None for each in measured)
+    return {**over_runs(measured, counts=["clusters"]), "n": len(measured), "clustered": clustered}
+
+
+def _measures(run: Run) -> list[Measured]:
+    """Measure the graph of each run with the labels of all nodes, including test nodes; nothing is trained.
+
+    The graphs of a few runs are clustered, each with another seed. Learned graphs list both directions of an edge, if
+    both are learned, so that neighbors are the nodes whose messages arrive.
+    """
+    seeds = {record.replica: seed for seed, record in enumerate(sample(run.records))}
+    measured: list[Measured] = []
+    for record, graph in zip(run.records, run.graphs(), strict=True):
+        seed = seeds.get(record.replica)
+        clusters = None if seed is None else _clusters(graph, seed, directed=True)
+        measured.append({"std": std_per_class(graph, directed=True), "clusters": clusters})
+    return measured
+
+
+def _clusters(graph: Data, seed: int, directed: bool = False) -> int:
+    return decompose(graph, seeds=[seed], directed=directed, reg_covar=PAPERS, cache=True).total

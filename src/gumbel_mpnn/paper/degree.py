@@ -6,83 +6,97 @@ from collections.abc import Mapping
 from functools import partial
 from statistics import fmean
 
-import torch
 from torch_geometric.data import Data
 
 from gumbel_mpnn.measures import MEASURES, measure
 from gumbel_mpnn.paper.base import STRUCTURE_DATASETS, Job, published
 from gumbel_mpnn.paper.page import Experiment
-from gumbel_mpnn.paper.paper_numbers import PaperNumber, of_learned_graphs
+from gumbel_mpnn.paper.paper_numbers import PaperNumber
+from gumbel_mpnn.paper.structure import (
+    GIVEN,
+    HEADINGS,
+    LEARNED,
+    Measured,
+    by_dataset,
+    over_runs,
+    paper_jobs,
+    published_learned,
+    row_of,
+    with_spread,
+)
 from gumbel_mpnn.report import Row
 from gumbel_mpnn.rewiring.regularizers.degree import ABOVE_MEAN
 from gumbel_mpnn.runs import Run
 
 GOAL = ("rewiring.regularizer=degree", "rewiring.regularizer_weight=1.0", "rewiring.target_degree=0")
 """The weight is high: a node that lacks five neighbors adds 25 to a cross-entropy of about 1."""
-MEASURED = ("degree_min", "degree_mean", "degree_max")
+DEGREES = ("degree_min", "degree_mean", "degree_max")
+MEASURED = with_spread({name: MEASURES[name].heading for name in DEGREES} | {"expected": "expected mean degree"})
 COLUMNS = (*MEASURED, "goal", "best_epoch", "test", "n")
 
 
 class DegreeGoal(Experiment):
-    """Degrees of the given and of the learned graph, and the published ones."""
+    """Degrees of the given and of the learned graphs, and the published ones."""
 
     name = "degree"
     title = "Learning a mean degree that is higher by five"
     headings: Mapping[str, str] = {
-        "degree_min": "min degree",
-        "degree_mean": "mean degree",
-        "degree_max": "max degree",
+        **HEADINGS,
+        **MEASURED,
         "goal": "goal for the mean",
-        "best_epoch": "epoch that validation chose",
+        "best_epoch": "number of the epoch",
     }
-    from_models = "degree"
+    from_models = "degree-of-runs"
 
     def plan(self) -> list[Job]:
-        """Return jobs with the paper's preset and the degree as the regularizer."""
-        return [
-            Job(dataset, "gumbel-mpnn", "paper", experiment=self.name, overrides=GOAL) for dataset in STRUCTURE_DATASETS
-        ]
+        """Return jobs with the paper's presets and the degree as the regularizer."""
+        return paper_jobs(STRUCTURE_DATASETS, self.name, GOAL)
 
     def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
-        """Return rows for the given graph, the learned graph, the expected degrees, and the paper's two graphs."""
-        return [row for job, run in results.items() for row in _rows(job.dataset, run)]
+        """Return rows for the given graph, for the learned graphs, and for the paper's two graphs."""
+        return [row for dataset, runs in by_dataset(results).items() for row in _rows(dataset, runs)]
 
     def numbers(self) -> list[PaperNumber]:
         """Return the degrees of learned graphs; those of given graphs belong to `measures`."""
-        return of_learned_graphs("degree", {name: known.heading for name, known in MEASURES.items()})
+        return published_learned("degree", {name: MEASURES[name].heading for name in DEGREES})
 
 
-def _rows(dataset: str, run: Run | None) -> list[Row]:
-    given, learned = published("measures").get(dataset, {}), published("degree").get(dataset, {})
-    rows = []
-    if run is None:
-        rows.append(_row(dataset, "no data", {}))
-    else:
-        before = measure(run.data, MEASURED)
-        goal = float(before["degree_mean"] or 0) + ABOVE_MEAN
-        rows.append(_row(dataset, "given", before))
-        chosen = fmean(record.best_epoch for record in run.records)
-        known = {"goal": goal, "best_epoch": chosen, "test": 100 * run.test.mean, "n": run.n}
-        degrees = run.stored(DegreeGoal.from_models, partial(_degrees, run))
-        rows += [_row(dataset, graph, {**values, **known}) for graph, values in degrees.items()]
-    return [*rows, _row(dataset, "given, paper", given), _row(dataset, "learned, paper", learned)]
+def _rows(dataset: str, runs: Mapping[Job, Run]) -> list[Row]:
+    before = next((measure(run.data, DEGREES) for run in runs.values()), {})
+    papers = {"given, paper": published("measures"), "learned, paper": published("degree")}
+    return [
+        row_of(dataset, GIVEN if runs else "no data", before, COLUMNS),
+        *(row_of(dataset, LEARNED, _learned(run, before), COLUMNS, job) for job, run in runs.items()),
+        *(row_of(dataset, graph, table.get(dataset, {}), COLUMNS) for graph, table in papers.items()),
+    ]
 
 
-def _degrees(run: Run) -> dict[str, dict[str, int | float | None]]:
-    graph = run.rewire(threshold=0.0)
-    return {"learned": measure(_likely(graph), MEASURED), "expected": _expected_degrees(graph)}
+def _learned(run: Run, before: Measured) -> Row:
+    return {
+        **over_runs(run.stored(DegreeGoal.from_models, partial(_degrees, run)), counts=["degree_min", "degree_max"]),
+        "goal": float(before["degree_mean"] or 0) + ABOVE_MEAN,
+        "best_epoch": fmean(record.best_epoch for record in run.records),
+        "test": 100 * run.test.mean,
+        "n": run.n,
+    }
 
 
-def _likely(graph: Data) -> Data:
-    """Return the graph of all edges with a probability above 0.5."""
-    return Data(edge_index=graph.edge_index[:, graph.edge_probability > 0.5], num_nodes=graph.num_nodes)
+def _degrees(run: Run) -> list[Measured]:
+    """Return the degrees of the graph of each run."""
+    return [_degrees_of(graph) for graph in run.graphs(threshold=0.0)]
 
 
-def _expected_degrees(graph: Data) -> dict[str, int | float | None]:
-    """Return expected degrees, which are sums of edge probabilities."""
-    degree = torch.zeros(int(graph.num_nodes or 0)).index_add(0, graph.edge_index[1], graph.edge_probability)
-    return dict(zip(MEASURED, (float(degree.min()), float(degree.mean()), float(degree.max())), strict=True))
+def _degrees_of(graph: Data) -> Measured:
+    """Return degrees by all pairs of a graph: of edges with a probability of at least one half, and expected.
 
-
-def _row(dataset: str, graph: str, values: Mapping[str, int | float | None]) -> Row:
-    return {"dataset": dataset, "graph": graph, **{name: values.get(name) for name in COLUMNS}}
+    A degree is the number of edges to a node. The expected one is the sum of their probabilities.
+    """
+    nodes = int(graph.num_nodes or 0)
+    likely = graph.edge_probability >= 0.5
+    degree = graph.edge_index[1, likely].bincount(minlength=nodes)
+    return {
+        "degree_min": int(degree.min()),
+        "degree_mean": float(degree.double().mean()),
+        "degree_max": int(degree.max()),
+        "expected": float(graph.edge_probability.double().sum()) / nodes,
+    }

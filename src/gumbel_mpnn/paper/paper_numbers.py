@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from gumbel_mpnn.paper.base import published
 from gumbel_mpnn.report import Row
 from gumbel_mpnn.report.table import Fixed
 
@@ -99,29 +98,3 @@ class PaperNumber:
 def decimals(value: int | float) -> int:
     """Return the number of decimals with which a number was published."""
     return value.digits if isinstance(value, Fixed) else 0
-
-
-def of_learned_graphs(
-    table: str, headings: Mapping[str, str], graph: str = "learned", preset: str = "paper"
-) -> list[PaperNumber]:
-    """Return the numbers of a published table on graphs learned by Gumbel-MPNN.
-
-    Args:
-        table: Name of the published table.
-        headings: Headings of its columns.
-        graph: Value of the column `graph` in our rows of learned graphs.
-        preset: Family of the presets with which the graphs were learned.
-    """
-    return [
-        PaperNumber(
-            dataset,
-            f"{headings[name]}, rewired",
-            value,
-            {"dataset": dataset, "graph": graph},
-            name,
-            "gumbel-mpnn",
-            preset=preset,
-        )
-        for dataset, values in published(table).items()
-        for name, value in values.items()
-    ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from statistics import fmean
+from typing import Any
 
 from gumbel_mpnn.paper.backbones import DATASETS, MODELS
 from gumbel_mpnn.paper.base import PAPER_RUNS, Columns, Job, figures, published
@@ -32,21 +33,32 @@ class Reading:
     """Candidate strategies of Gumbel-MPNN that it applies to; empty for readings of all models."""
 
 
+ANY = ("local", "global", "two_hop", "ricci")
+
+
+def _without_input_layer(name: str, *overrides: str, **applies: Any) -> tuple[Reading, Reading]:
+    """Return a reading on top of models without an input layer: for models with a residual, and for the others."""
+    return (
+        Reading(name, ("model.shortcut=identity", "model.input_layer=false", *overrides), residual=True, **applies),
+        Reading(name, ("model.input_layer=false", *overrides), residual=False, **applies),
+    )
+
+
 READINGS = (
     Reading(CHOSEN, ()),
     Reading("linear", ("model.shortcut=linear", "model.input_layer=false"), residual=True),
     Reading("inner", ("model.shortcut=inner", "model.input_layer=false"), residual=True),
-    Reading("identity", ("model.shortcut=identity", "model.input_layer=false"), residual=True),
     Reading("identity, input layer", ("model.shortcut=identity", "model.input_layer=true"), residual=True),
     Reading("input layer", ("model.input_layer=true",), residual=False),
-    Reading("row-normalized", ("data.features=row-normalized",), few_features=False),
-    Reading("patience 20", ("train.patience=20",)),
-    Reading("2|E| pairs", ("rewiring.pairs=0",), candidates=("global",)),
-    Reading("2,000 pairs", ("rewiring.pairs=2000",), candidates=("global",)),
-    Reading("500 pairs", ("rewiring.pairs=500",), candidates=("global",)),
-    Reading("3 per node", ("rewiring.per_node=3",), candidates=("local", "two_hop")),
-    Reading("no offset by origin", ("rewiring.origin=none",), candidates=("local", "global", "two_hop", "ricci")),
-    Reading("thresholded", ("rewiring.evaluation=threshold",), candidates=("local", "global", "two_hop", "ricci")),
+    *_without_input_layer("no input layer"),
+    *_without_input_layer("row-normalized", "data.features=row-normalized", few_features=False),
+    *_without_input_layer("patience 20", "train.patience=20"),
+    *_without_input_layer("2|E| pairs", "rewiring.pairs=0", candidates=("global",)),
+    *_without_input_layer("2,000 pairs", "rewiring.pairs=2000", candidates=("global",)),
+    *_without_input_layer("500 pairs", "rewiring.pairs=500", candidates=("global",)),
+    *_without_input_layer("3 per node", "rewiring.per_node=3", candidates=("local", "two_hop")),
+    *_without_input_layer("no offset by origin", "rewiring.origin=none", candidates=ANY),
+    *_without_input_layer("thresholded", "rewiring.evaluation=threshold", candidates=ANY),
 )
 REWIRED = "gumbel-mpnn"
 FEW_FEATURES = ("minesweeper", "tolokers")

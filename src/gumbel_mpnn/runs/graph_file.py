@@ -45,23 +45,29 @@ def pack(graph: PairGraph, probability: Tensor, node_ids: Sequence[str] | None) 
 
 @dataclass(frozen=True)
 class Learned:
-    """A learned graph, averaged over runs."""
+    """The learned graphs of runs, which have the same pairs."""
 
     graph: PairGraph
     probability: Tensor
-    """Mean probability of every pair over the runs, [P]."""
+    """Probability of every pair in each run, [R, P]."""
     node_ids: list[str] | None = None
+
+    @property
+    def mean(self) -> Tensor:
+        """Mean probability of every pair over the runs, [P]."""
+        return self.probability.mean(0)
 
 
 def read_learned(files: Sequence[Path]) -> Learned:
-    """Read learned graphs of runs on the same graph, and average them."""
-    contents = [_unpack(file) for file in files]
-    first = contents[0]
-    same = ("pairs", "given_weight")
-    if any(not np.array_equal(first.get(name, 0), content.get(name, 0)) for content in contents for name in same):
-        raise DataError(
-            f"the runs under {Path(os.path.commonpath(files))} are of different graphs: give the folder of one of them"
-        )
+    """Read the learned graphs of runs on the same graph."""
+    first, same = _unpack(files[0]), ("pairs", "given_weight")
+    probability = np.empty((len(files), len(first["probability"])), dtype=first["probability"].dtype)
+    for row, file in enumerate(files):
+        content = _unpack(file)
+        if any(not np.array_equal(first.get(name, 0), content.get(name, 0)) for name in same):
+            folder = Path(os.path.commonpath(files))
+            raise DataError(f"the runs under {folder} are of different graphs: give the folder of one of them")
+        probability[row] = content["probability"]
     pairs, given = torch.from_numpy(first["pairs"].T.astype(np.int64)), torch.from_numpy(first["is_original"])
     graph = PairGraph.build(
         pairs[:, given],
@@ -71,8 +77,8 @@ def read_learned(files: Sequence[Path]) -> Learned:
     )
     if "given_weight" in first:  # pairs are sorted in the file as in the graph
         graph = replace(graph, pair_weight=torch.from_numpy(first["given_weight"]))
-    probability = torch.from_numpy(np.mean([content["probability"] for content in contents], axis=0))
-    return Learned(graph, probability, first["node_ids"].tolist() if "node_ids" in first else None)
+    node_ids = first["node_ids"].tolist() if "node_ids" in first else None
+    return Learned(graph, torch.from_numpy(probability), node_ids)
 
 
 def learned_graph(folder: Path, threshold: float = 0.5) -> Data:
@@ -91,7 +97,7 @@ def learned_graph(folder: Path, threshold: float = 0.5) -> Data:
     data = Data(num_nodes=learned.graph.num_nodes)
     if learned.node_ids is not None:
         data.node_ids = learned.node_ids
-    return as_data(learned.graph, learned.probability, data, threshold)
+    return as_data(learned.graph, learned.mean, data, threshold)
 
 
 def _one_setting(folder: Path, files: Sequence[Path]) -> Path:

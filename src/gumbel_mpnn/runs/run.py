@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -94,15 +94,38 @@ class Run:
                 raise UserError(f"model {self.settings.model!r} does not rewire the graph")
             return rewired
         here = copy.copy(given).cpu()
-        stored = self.folder.learned(record.replica for record in self.records) if data is None else None
-        learned = self._learned(here) if stored is None else stored
-        return as_data(learned.graph, learned.probability, here, threshold).to(given.edge_index.device)
+        learned = self._stored_or_learned(here, self.records) if data is None else self._learned(here, self.records)
+        return as_data(learned.graph, learned.mean, here, threshold).to(given.edge_index.device)
 
-    def _learned(self, data: Data) -> Learned:
-        """Probabilities of the pairs of a graph, averaged over the trained models."""
+    def graphs(self, threshold: float = 0.5, records: Iterable[Record] | None = None) -> Iterator[Data]:
+        """Learned graph of each run, one at a time, with the attributes that `rewire` describes.
+
+        An edge that half of the runs are sure of is in half of these graphs, while `rewire` averages first. All runs of
+        the model `sdrf` have the same graph.
+
+        Args:
+            threshold: Pairs with a smaller probability in this run are left out; with 0 there are all pairs.
+            records: Runs whose graphs are returned; all by default.
+        """
+        records = self.records if records is None else tuple(records)
+        if self.settings.rewiring is None:
+            yield from [self.rewire()] * len(records)
+            return
+        here = copy.copy(self.data).cpu()
+        learned = self._stored_or_learned(here, records)
+        for probability in learned.probability:
+            yield as_data(learned.graph, probability, here, threshold).to(self.data.edge_index.device)
+
+    def _stored_or_learned(self, data: Data, records: Sequence[Record]) -> Learned:
+        """Probabilities of the pairs of the training graph, from files or, if some are missing, from the models."""
+        stored = self.folder.learned(record.replica for record in records)
+        return self._learned(data, records) if stored is None else stored
+
+    def _learned(self, data: Data, records: Sequence[Record]) -> Learned:
+        """Probabilities of the pairs of a graph by each trained model."""
         task = self._task(data)
-        learned = (pair_probability(model, task, self.settings) for model in self._models(task))
-        return Learned(task.graph, _mean(each[0] for each in learned if each is not None))
+        learned = (pair_probability(model, task, self.settings) for model in self._models(task, records))
+        return Learned(task.graph, torch.stack([each[0] for each in learned if each is not None]))
 
     @torch.no_grad()
     def scores(self, data: Data, records: Iterable[Record] | None = None, device: str = "auto") -> list[float]:

@@ -116,7 +116,7 @@ class SettingFolder:
         )[0]
 
     def learned(self, replicas: Iterable[Replica]) -> Learned | None:
-        """Learned graph, averaged over finished runs; None if the file of one of them is missing."""
+        """Learned graphs of finished runs; None if the file of one of them is missing."""
         files = [self.folder(replica) / GRAPH for replica in replicas]
         return read_learned(files) if all(file.exists() for file in files) else None
 

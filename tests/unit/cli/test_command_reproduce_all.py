@@ -58,7 +58,7 @@ def stand_ins(tmp_path, monkeypatch, user_cache):
         monkeypatch.setitem(specs, name, replace(specs[name], make=make))
     monkeypatch.setattr(base, "QUICK_OVERRIDES", ("train.epochs=1", "model.hidden_channels=8"))
     monkeypatch.setattr("gumbel_mpnn.paper.noise.COUNTS", (0, 10))
-    monkeypatch.setattr("gumbel_mpnn.paper.consistency.SEEDS", 1)
+    monkeypatch.setattr("gumbel_mpnn.paper.consistency.SAMPLE", 1)
     monkeypatch.setattr(mixtures, "SEEDS", 1)
 
 
@@ -111,7 +111,7 @@ def test_tables_made_from_models_do_runs_again_where_what_was_taken_is_gone_too(
     call = ("reproduce", "consistency", "--only", "cora", "--quick", "--device", "cpu", "--format", "json")
     first, answers = command(*call), learned()
     models = list(here.rglob("model.safetensors"))
-    assert len(models) == 4
+    assert len(models) == 10  # two splits of tuned, and of the two presets at two epochs
     assert "not run" not in {row["verdict"] for row in answers}
     for file in models:
         file.unlink()

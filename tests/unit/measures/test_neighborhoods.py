@@ -7,7 +7,7 @@ import torch
 from torch_geometric.data import Data
 
 from gumbel_mpnn.measures import neighborhood_distributions, std_per_class
-from helpers import edges
+from helpers import both_ways, edges
 
 # A star: the middle (class 0) with neighbors of classes 0, 1, 1, unlabelled; node 5 is alone.
 STAR = Data(edge_index=edges((0, 1), (2, 0), (0, 3), (4, 0), (0, 3), (1, 1)), y=torch.tensor([0, 0, 1, 1, -1, 1]))
@@ -21,6 +21,19 @@ def test_with_the_own_label():
 def test_without_the_own_label():
     expected = [[1 / 3, 2 / 3], [1, 0], [1, 0], [1, 0], [1, 0], [0, 0]]
     assert torch.allclose(neighborhood_distributions(STAR, own_label=False), torch.tensor(expected).double())
+
+
+def test_edges_to_a_node_alone():
+    """Nodes 1 and 3 receive from the middle, which receives from 2 and the unlabelled 4."""
+    expected = [[1 / 2, 1 / 2], [1, 0], [0, 1], [1 / 2, 1 / 2], [0, 0], [0, 1]]
+    assert torch.allclose(neighborhood_distributions(STAR, directed=True), torch.tensor(expected).double())
+    # Class 0: (1/2, 1/2) and (1, 0). Class 1: (0, 1) twice and (1/2, 1/2).
+    assert std_per_class(STAR, directed=True) == pytest.approx((math.sqrt(1 / 8) + math.sqrt(1 / 12)) / 2)
+
+
+def test_with_both_directions_it_is_the_undirected_graph():
+    both = Data(edge_index=both_ways(STAR.edge_index), y=STAR.y)
+    assert torch.equal(neighborhood_distributions(both, directed=True), neighborhood_distributions(STAR))
 
 
 def test_std_per_class_with_the_own_label():

@@ -5,7 +5,8 @@ import inspect
 import pytest
 
 from gumbel_mpnn._util.errors import UserError
-from gumbel_mpnn.paper import Analysis, Experiment, analyses, consistency, experiments, noise, spectra
+from gumbel_mpnn.paper import Analysis, Experiment, analyses, experiments, mixtures, noise, spectra
+from gumbel_mpnn.paper.structure import SAMPLE
 
 PAGES = [*experiments.values(), *analyses.values()]
 OF_ITS_OWN = {"dataset", "datasets"}
@@ -46,7 +47,11 @@ def test_what_is_not_said_is_nothing():
 
 @pytest.mark.parametrize(
     ("name", "constants"),
-    [("noise", noise.COUNTS), ("consistency", (consistency.SEEDS,)), ("spectra", (spectra.PAIRS,))],
+    [
+        ("noise", noise.COUNTS),
+        ("consistency", ("of-runs", SAMPLE, f"{mixtures.PAPERS:.0e}")),
+        ("spectra", ("of-runs", SAMPLE, spectra.PAIRS)),
+    ],
 )
 def test_what_is_kept_of_models_is_named_after_the_constants_that_decide_it(name, constants):
     """The fault: once they had changed, what was kept before was taken for what they give now."""

@@ -100,10 +100,12 @@ def test_they_take_from_models_what_the_table_needs(in_this_process, monkeypatch
         for file in Path("runs").rglob(name):
             file.unlink()
     no_training()
-    rows = {row["graph"]: row for row in reproduce("degree", **{**ASKED, "only": ["cora"]}).rows}
-    assert rows["learned"]["n"] == 1
-    assert rows["learned"]["degree_mean"] >= 0
-    assert rows["expected"]["degree_mean"] > 0
+    rows = [row for row in reproduce("degree", **{**ASKED, "only": ["cora"]}).rows if row["graph"] == "learned"]
+    assert len(rows) == 4
+    for row in rows:
+        assert row["n"] == 1
+        assert row["degree_mean"] >= 0
+        assert row["expected"] > 0
 
 
 def test_they_begin_at_different_jobs(in_this_process, monkeypatch):

@@ -280,3 +280,44 @@ class TestKeptGraphs:
         same = run.rewire(small_data(), threshold=0.0)
         torch.testing.assert_close(same.edge_probability, run.rewire(threshold=0.0).edge_probability)
         assert run.rewire(other, threshold=0.0).num_edges != same.num_edges  # its candidates are others
+
+
+@pytest.fixture(scope="module")
+def moved():
+    """Two runs that learned different graphs."""
+    return quick(model="gumbel-mpnn", overrides=["rewiring.lr=0.5", "rewiring.origin=none"])
+
+
+class TestGraphs:
+    """The learned graph of each run, where `rewire` averages."""
+
+    def test_one_for_each_run_in_the_order_of_the_records(self, moved):
+        alone = [replace(moved, records=(record,)).rewire() for record in moved.records]
+        graphs = list(moved.graphs())
+        assert [pairs(graph.edge_index) for graph in graphs] == [pairs(graph.edge_index) for graph in alone]
+        assert pairs(graphs[0].edge_index) != pairs(graphs[1].edge_index)
+        assert all((graph.edge_probability >= 0.5).all() for graph in graphs)
+
+    def test_their_mean_is_what_rewire_returns(self, moved):
+        mean = torch.stack([graph.edge_probability for graph in moved.graphs(threshold=0.0)]).mean(0)
+        torch.testing.assert_close(mean, moved.rewire(threshold=0.0).edge_probability)
+
+    def test_of_some_runs(self, moved):
+        (graph,) = moved.graphs(records=moved.records[1:])
+        assert torch.equal(graph.edge_index, list(moved.graphs())[1].edge_index)
+
+    def test_from_the_models_if_files_are_missing(self, tmp_path):
+        run = quick(model="gumbel-mpnn", runs=tmp_path, overrides=["rewiring.lr=0.5"])
+        kept = list(run.graphs(threshold=0.0))
+        (run.folder.folder(run.records[0].replica) / "graph.npz").unlink()
+        for before, after in zip(kept, run.graphs(threshold=0.0), strict=True):
+            assert torch.equal(before.edge_index, after.edge_index)
+            torch.testing.assert_close(before.edge_probability, after.edge_probability)
+
+    def test_runs_of_sdrf_share_one(self):
+        run = quick(model="sdrf")
+        assert [pairs(graph.edge_index) for graph in run.graphs()] == [pairs(run.rewire().edge_index)] * 2
+
+    def test_a_model_that_does_not_rewire(self):
+        with pytest.raises(UserError, match="does not rewire"):
+            next(quick(splits=[0]).graphs())
