@@ -99,6 +99,16 @@ def class_space_by_hand(scorer):
     return 0.8 * 0.5
 
 
+def literal_by_hand(scorer):
+    """The raw features, whatever their length, and the symmetric part of W = [[2, 1], [0, 1]]."""
+    scorer.factors[0].data[0] = torch.tensor([[2.0, 1.0], [0.0, 1.0]])
+    scorer.bias.data.fill_(0.25)
+    # (3, 0) [[2, ½], [½, 1]] = (6, 1.5), and (6, 1.5) · (0.6, 0.8) = 3.6 + 1.2, plus the bias.
+    longer = look(UNIT * torch.tensor([[3.0], [1.0]]), BELIEFS, PAIR)
+    assert scorer(longer, PAIR).item() == pytest.approx(3.6 + 1.2 + 0.25)
+    return 1.2 + 0.4 + 0.25
+
+
 def mixed_by_hand(scorer):
     """Bilinear form off: cosine 0.6 and agreement 0.5 weigh 1 each, degrees (1 and 1) weigh nothing, then 2 and 3."""
     scorer.form.matrix.data.zero_()
@@ -120,6 +130,7 @@ def neighborhood_by_hand(scorer):
 BY_HAND = {
     "bilinear": bilinear_by_hand,
     "class-space": class_space_by_hand,
+    "literal": literal_by_hand,
     "mixed": mixed_by_hand,
     "neighborhood": neighborhood_by_hand,
 }
