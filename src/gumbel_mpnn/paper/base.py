@@ -45,6 +45,8 @@ PAPER_PRESETS = ("paper", "literal")
 """Families of presets with the paper's model: with its readings calibrated, and as printed."""
 PAPER_RUNS = "paper"
 """Experiment that stores the runs of both families, so that settings which they share are trained once."""
+PAPER_SEEDS = 1
+"""Seeds per split for these families, even if more are requested, to save time."""
 PAIRED = ("difference", "low", "high", "p", "verdict")
 """Columns of a paired difference."""
 
@@ -176,7 +178,7 @@ def _spec(job: Job, request: Request) -> RunSpec:
         job.dataset,
         job.model,
         splits=QUICK_SPLITS if request.quick and request.splits is None else request.splits,
-        seeds=request.seeds,
+        seeds=min(request.seeds, PAPER_SEEDS) if job.preset in PAPER_PRESETS else request.seeds,
         preset=job.preset,
         overrides=[*(QUICK_OVERRIDES if request.quick else ()), *job.overrides, *request.overrides],
         transform=job.transform,

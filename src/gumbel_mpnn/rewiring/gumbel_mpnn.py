@@ -64,7 +64,8 @@ class GumbelMPNN(RewiringModel, TrainableModel):
         num_layers: Number of layers of the backbone before its head.
         dropout: Dropout probability after every layer.
         norm: `layer`, `batch` or `none`.
-        residual: Add a linear map of a layer's input to its output.
+        residual: Add a layer's input to its output, as `shortcut` says.
+        shortcut: `linear`, `identity` or `inner`; see `gm.GCN`.
         input_layer: Start with a linear map to `hidden_channels` and dropout.
         input_dropout: Dropout probability of the features.
         heads: Number of attention heads of `gat`, which share `hidden_channels`; ignored by other backbones.
@@ -91,6 +92,7 @@ class GumbelMPNN(RewiringModel, TrainableModel):
         dropout: float = 0.5,
         norm: str = "none",
         residual: bool = False,
+        shortcut: str = "linear",
         input_layer: bool = False,
         input_dropout: float = 0.0,
         heads: int = 1,
@@ -105,6 +107,7 @@ class GumbelMPNN(RewiringModel, TrainableModel):
             "dropout": dropout,
             "norm": norm,
             "residual": residual,
+            "shortcut": shortcut,
             "input_layer": input_layer,
             "input_dropout": input_dropout,
             "heads": heads,
