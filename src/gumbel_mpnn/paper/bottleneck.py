@@ -11,7 +11,7 @@ from gumbel_mpnn.report.chart import Chart
 from gumbel_mpnn.runs import Run
 
 MODELS = ("gcn", "sdrf", "gumbel-mpnn")
-SIZES = ("bottleneck-10", "bottleneck-50", "bottleneck-100")
+SIZES = ("bottleneck-10", "bottleneck-50", "bottleneck-100", "bottleneck-200")
 """Other sizes; `bottleneck` has 20 nodes on each side."""
 WIDTHS = (16, 32, 128, 256)
 """Other widths; the presets have 64."""
