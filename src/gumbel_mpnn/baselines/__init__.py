@@ -2,6 +2,6 @@
 
 from gumbel_mpnn.baselines.backbone_model import BackboneModel
 from gumbel_mpnn.baselines.drop_edge import DropEdge
-from gumbel_mpnn.baselines.sdrf import SDRF, SDRFModel
+from gumbel_mpnn.baselines.sdrf import SDRF, SDRFModel, SDRFOfEachGraph
 
-__all__ = ["SDRF", "BackboneModel", "DropEdge", "SDRFModel"]
+__all__ = ["SDRF", "BackboneModel", "DropEdge", "SDRFModel", "SDRFOfEachGraph"]

@@ -17,7 +17,7 @@ MATCH_DEPTHS = {
     "tree-neighbors-match-4": 4,
     "tree-neighbors-match-5": 5,
 }
-SIDES = {"bottleneck": 20, "bottleneck-10": 10, "bottleneck-50": 50, "bottleneck-100": 100}
+SIDES = {"bottleneck": 20, "bottleneck-10": 10, "bottleneck-50": 50, "bottleneck-100": 100, "bottleneck-200": 200}
 
 _COUNTS: dict[str, Counts] = {
     "demo": (1_000, 9_877, 16, 4),
@@ -32,6 +32,7 @@ _COUNTS: dict[str, Counts] = {
     "bottleneck-10": (400, 1_820, 205, 5),
     "bottleneck-50": (2_000, 49_020, 1_005, 5),
     "bottleneck-100": (4_000, 198_020, 2_005, 5),
+    "bottleneck-200": (8_000, 796_020, 4_005, 5),
 }
 
 

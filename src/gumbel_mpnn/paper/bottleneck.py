@@ -11,14 +11,19 @@ from gumbel_mpnn.report.chart import Chart
 from gumbel_mpnn.runs import Run
 
 MODELS = ("gcn", "sdrf", "gumbel-mpnn")
-SIZES = ("bottleneck-10", "bottleneck-50", "bottleneck-100")
+SIZES = ("bottleneck-10", "bottleneck-50", "bottleneck-100", "bottleneck-200")
 """Other sizes; `bottleneck` has 20 nodes on each side."""
 WIDTHS = (16, 32, 128, 256)
 """Other widths; the presets have 64."""
+CONTROL = "rewiring.lr=1e-9"
+"""Setting of the control: a Gumbel-MPNN with the same candidates, whose scorer never learns."""
 
 
 class Bottleneck(Experiment):
-    """GCN, GCN on the graph of SDRF, and Gumbel-MPNN with equal depth and width, tested on unseen pairs."""
+    """GCN, GCN on the graph of SDRF, and Gumbel-MPNN with equal depth and width, tested on unseen pairs.
+
+    The control shows what the candidates are worth if nothing is learned about them.
+    """
 
     name = "bottleneck"
     title = "Labels beyond a bottleneck"
@@ -30,7 +35,7 @@ class Bottleneck(Experiment):
         Chart(
             x=x,
             y="test",
-            series=("model",),
+            series=("model", "scorer"),
             x_label=label,
             y_label="test accuracy, %",
             title=title,
@@ -49,21 +54,23 @@ class Bottleneck(Experiment):
     )
 
     def plan(self) -> list[Job]:
-        """Return jobs for all models with the sizes of the presets, then with other sizes, then with other widths."""
+        """Return jobs for all models with the sizes of the presets, with other sizes, the control, and other widths."""
         sizes = [Job(dataset, model) for dataset in ("bottleneck", *SIZES) for model in MODELS]
         widths = [
             Job("bottleneck", model, overrides=(f"model.hidden_channels={width}",))
             for width in WIDTHS
             for model in MODELS
         ]
-        return sizes + widths
+        control = [Job(dataset, "gumbel-mpnn", overrides=(CONTROL,)) for dataset in ("bottleneck", *SIZES)]
+        return sizes + control + widths
 
     def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
         """Return one row for each model and size."""
         return [
             {
                 "model": job.model,
-                "varied": "width" if job.overrides else "nodes" if job.dataset in SIZES else "",
+                "scorer": "fixed" if CONTROL in job.overrides else "",
+                "varied": _varied(job),
                 "nodes": int(run.data.batch.bincount()[0]) // 2,
                 "layers": run.settings.options["num_layers"],
                 "hidden": run.settings.options["hidden_channels"],
@@ -72,3 +79,10 @@ class Bottleneck(Experiment):
             for job, run in results.items()
             if run is not None
         ]
+
+
+def _varied(job: Job) -> str:
+    """Return the size in which a job differs from the presets."""
+    if job.dataset in SIZES:
+        return "nodes"
+    return "width" if any(one.startswith("model.hidden_channels") for one in job.overrides) else ""

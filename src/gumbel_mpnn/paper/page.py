@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn.paper.base import Job
 from gumbel_mpnn.paper.paper_numbers import PaperNumber
 from gumbel_mpnn.report import Row
-from gumbel_mpnn.report.chart import Chart
+from gumbel_mpnn.report.chart import Chart, draw_charts
 from gumbel_mpnn.report.grid import Grid
 from gumbel_mpnn.runs import Run
 
@@ -46,6 +46,20 @@ class Page:
     def numbers(self) -> list[PaperNumber]:
         """Return the published numbers to which the rows correspond."""
         return []
+
+    def draw(self, rows: Sequence[Row], runs: Sequence[Run], root: Path | None, paths: Sequence[Path]) -> bool:
+        """Draw the figure of the page, and save it to each of `paths`.
+
+        Args:
+            rows: Rows of the table.
+            runs: Runs from which the rows were computed.
+            root: Folder in which data files are searched first.
+            paths: Files to write.
+
+        Returns:
+            Whether there was anything to draw.
+        """
+        return draw_charts(self.charts, rows, paths)
 
 
 class Experiment(Page, ABC):

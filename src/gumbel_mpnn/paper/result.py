@@ -13,7 +13,6 @@ from gumbel_mpnn.paper.page import Analysis, Page
 from gumbel_mpnn.paper.request import Request
 from gumbel_mpnn.paper.summary import Collected
 from gumbel_mpnn.report import Row, Table
-from gumbel_mpnn.report.chart import draw_charts
 from gumbel_mpnn.report.grid import grid_table
 from gumbel_mpnn.report.style import MODEL_COLUMN, MODEL_NAMES
 from gumbel_mpnn.runs import Run
@@ -113,6 +112,6 @@ class Reproduction:
         rows = path.with_suffix(".csv")
         write_atomically(rows, (self.table().render("csv") + "\n").encode())
         pictures = [path.with_suffix(".png"), path.with_suffix(".pdf")]
-        drawn = draw_charts(self.page.charts, self.rows, pictures)
+        drawn = self.page.draw(self.rows, self.runs, self.request.root, pictures)
         write_atomically(path, self.markdown(path, pictures[0].name if drawn else "").encode())
         return [path, rows, *(pictures if drawn else [])]

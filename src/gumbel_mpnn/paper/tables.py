@@ -18,6 +18,7 @@ from gumbel_mpnn.paper.degree import DegreeGoal
 from gumbel_mpnn.paper.long_range import LongRange
 from gumbel_mpnn.paper.measures import MeasuresTable
 from gumbel_mpnn.paper.mixtures import MixturesTable
+from gumbel_mpnn.paper.neighborhoods import Neighborhoods
 from gumbel_mpnn.paper.noise import Noise
 from gumbel_mpnn.paper.page import Analysis, Experiment
 from gumbel_mpnn.paper.readings import Readings
@@ -45,7 +46,9 @@ _EXPERIMENTS: tuple[Experiment, ...] = (
     Budget(),
 )
 experiments: dict[str, Experiment] = {experiment.name: experiment for experiment in _EXPERIMENTS}
-analyses: dict[str, Analysis] = {analysis.name: analysis for analysis in (MeasuresTable(), MixturesTable())}
+analyses: dict[str, Analysis] = {
+    analysis.name: analysis for analysis in (MeasuresTable(), MixturesTable(), Neighborhoods())
+}
 
 
 def requested_experiment(name: str, request: Request) -> Experiment:

@@ -63,12 +63,16 @@ def draw_charts(charts: Iterable[Chart], rows: Sequence[Row], paths: Iterable[Pa
         figure.tight_layout()
         known = {label: handle for place in axes[0] for handle, label in zip(*_legend(place), strict=True)}
         axes[0][-1].legend(known.values(), known, loc="center left", bbox_to_anchor=(1.02, 0.5))
-        for path in paths:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            # No date, so that equal rows give equal files.
-            figure.savefig(path, metadata={"CreationDate": None} if suffix_of(path) == ".pdf" else None)
+        save_figure(figure, paths)
         plt.close(figure)
     return True
+
+
+def save_figure(figure: Any, paths: Iterable[Path]) -> None:
+    """Save a figure to each of `paths`, without a date, so that equal figures give equal files."""
+    for path in paths:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path, metadata={"CreationDate": None} if suffix_of(path) == ".pdf" else None)
 
 
 def _rows_of(chart: Chart, rows: Sequence[Row]) -> list[Row]:

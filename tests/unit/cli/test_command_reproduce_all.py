@@ -19,7 +19,7 @@ from gumbel_mpnn.paper.budget import START
 from helpers import small_data
 
 STAND_INS = ("cora", "chameleon", "actor")
-FIGURES = {"noise", "bottleneck", "components", "temperature"}
+FIGURES = {"noise", "bottleneck", "components", "temperature", "long-range", "neighborhoods"}
 NODES, CLASSES = 300, 5
 
 

@@ -133,7 +133,7 @@ def test_workers_of_a_script(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=300)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "3\n", "")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "4\n", "")
 
 
 def test_workers_of_a_thread(monkeypatch):

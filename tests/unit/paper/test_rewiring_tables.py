@@ -1,23 +1,25 @@
 """What rewiring adds, what noise takes, and the generated tasks."""
 
+import shutil
 from dataclasses import replace
 
 import pytest
 import torch
 
 from gumbel_mpnn._util.errors import UnknownNameError
+from gumbel_mpnn.baselines import SDRFOfEachGraph
 from gumbel_mpnn.config.presets import read_preset
 from gumbel_mpnn.data import load, specs
 from gumbel_mpnn.data.generated import SIDES
 from gumbel_mpnn.data.tasks import add_noise_edges, bottleneck, leaf_count, tree_neighbors_match
-from gumbel_mpnn.paper import Job, Request, experiments, run_jobs
+from gumbel_mpnn.paper import Job, Request, experiments, long_range, run_jobs
 from gumbel_mpnn.paper import noise as noise_experiment
 from gumbel_mpnn.paper.bottleneck import Bottleneck
 from gumbel_mpnn.paper.long_range import DEPTHS, LongRange
 from gumbel_mpnn.paper.noise import Noise
 from gumbel_mpnn.paper.rewiring import Rewiring
 from gumbel_mpnn.runs import find_preset, fit
-from helpers import small_data
+from helpers import changed, small_data
 from quick_fit import resolved
 
 QUICK = {"model": {"hidden_channels": 4}, "train": {"epochs": 2}}
@@ -161,26 +163,53 @@ def test_generated_tasks_are_trained_and_shown(experiment, tmp_path, monkeypatch
     makers |= dict.fromkeys(SIDES, lambda: bottleneck(5, 2, num_graphs=3, num_splits=1))
     for name, make in makers.items():
         monkeypatch.setitem(specs, name, replace(specs[name], make=make))
-    jobs = experiment.plan()[:6]
+    jobs = experiment.plan()[:7]
     changes = ("train.epochs=1", "model.hidden_channels=4")
     request = Request(splits=(0,), seeds=1, runs=tmp_path, device="cpu", overrides=changes)
     results = run_jobs(experiment, jobs, request)
     rows = experiment.collect(results)
-    assert [row["model"] for row in rows] == [job.model for job in jobs]
+    assert [row["model"] for row in rows] == ["sdrf" if job.transform else job.model for job in jobs]
     assert all(row["n"] == 1 and set(experiment.headings) <= set(row) for row in rows)
     if experiment.name == "long-range":
-        assert [row["paper"] for row in rows] == [14.29, 100, 100, None, None, None]
+        assert [row["paper"] for row in rows] == [14.29, 100, None, 100, None, None, None]
         assert rows[0]["to_paper"] == pytest.approx(rows[0]["test"] - 14.29)
-        assert [row["chance"] for row in rows] == pytest.approx([100 / 3] * 3 + [25] * 3)
+        assert [row["chance"] for row in rows] == pytest.approx([100 / 3] * 4 + [25] * 3)
     layers = [row["layers"] for row in rows]
-    assert layers == ([2, 4, 2, 3, 4, 3] if experiment.name == "long-range" else [3] * 6)
+    assert layers == ([2, 4, 2, 2, 3, 4, 3] if experiment.name == "long-range" else [3] * 7)
+
+
+def test_the_tree_that_is_drawn_is_a_test_tree_with_the_edges_of_the_first_run(tmp_path, monkeypatch):
+    monkeypatch.setitem(specs, "leaf-count", replace(specs["leaf-count"], make=lambda: leaf_count(3, num_trees=256)))
+    experiment = LongRange(("leaf-count",))
+    request = Request(
+        splits=(0,), seeds=2, runs=tmp_path / "runs", device="cpu", overrides=("train.epochs=1", "rewiring.add=0.9")
+    )
+    jobs = [job for job in experiment.plan() if job.model == "gumbel-mpnn"]
+    (run,) = run_jobs(experiment, jobs, request).values()
+    drawn = []
+    monkeypatch.setattr(long_range, "draw_rewired_tree", lambda tree, paths: drawn.append(tree))
+    assert experiment.draw([], [run], None, [])
+    (tree,) = drawn
+    root = int(run.data.test_mask[:, 0].nonzero()[0])
+    assert (len(tree.parent), tree.parent[:4]) == (15, [-1, 0, 1, 2])
+    assert sum(bit == 1 for bit in tree.bits) == int(run.data.class_names[int(run.data.y[root])])
+    learned = replace(run, records=run.records[:1]).rewire().edge_index.T.tolist()
+    inside = {(i - root, j - root) for i, j in learned if root <= i < j < root + 15}
+    assert {tuple(edge) for edge in tree.edges} == inside
+    assert tree.edges_by_kind()["added"]
+    shutil.rmtree(run.folder.path)
+    assert not experiment.draw([], [run], None, [])
+
+
+def test_without_a_rewired_run_no_tree_is_drawn(run):
+    assert not LongRange().draw([], [run], None, [])
 
 
 @pytest.mark.parametrize(
     ("dataset", "depth", "layers"),
     [
-        ("leaf-count-3", 3, [2, 3, 2]),
-        ("leaf-count-5", 5, [3, 5, 3]),
+        ("leaf-count-3", 3, [2, 3, 2, 2]),
+        ("leaf-count-5", 5, [3, 5, 3, 3]),
         ("tree-neighbors-match-2", 2, [2, 3, 2]),
         ("tree-neighbors-match-5", 5, [4, 6, 4]),
     ],
@@ -188,7 +217,9 @@ def test_generated_tasks_are_trained_and_shown(experiment, tmp_path, monkeypatch
 def test_a_task_on_trees_at_another_depth(dataset, depth, layers):
     experiment = LongRange().on(dataset)
     plan = experiment.plan()
-    assert [(job.dataset, job.model) for job in plan] == [(dataset, m) for m in ("gcn", "gcn", "gumbel-mpnn")]
+    models = ["gcn", "gcn", *(["gcn"] if dataset.startswith("leaf-count") else []), "gumbel-mpnn"]
+    assert [(job.dataset, job.model) for job in plan] == [(dataset, model) for model in models]
+    assert [job.transform for job in plan if job.transform] == [SDRFOfEachGraph(100)] * dataset.startswith("leaf-count")
     assert [job.overrides for job in plan] == [(f"model.num_layers={count}",) for count in layers]
     assert DEPTHS[dataset] == depth
     assert experiment.title.endswith(dataset)
@@ -216,3 +247,14 @@ def test_the_default_size_of_the_bottleneck_comes_first_and_is_in_both_charts():
         ("bottleneck", model, ()) for model in ("gcn", "sdrf", "gumbel-mpnn")
     ]
     assert {load(name).num_nodes for name in ("bottleneck", "bottleneck-10")} == {20 * 2 * 20, 20 * 2 * 10}
+
+
+def test_what_the_rows_of_the_bottleneck_vary(run):
+    made = replace(run, data=changed(run.data, batch=torch.zeros(24, dtype=torch.int64)))
+    rows = Bottleneck().collect(dict.fromkeys(Bottleneck().plan(), made))
+    kinds = [(row["model"], row["scorer"], row["varied"]) for row in rows]
+    assert len(kinds) == 3 * 5 + 5 + 3 * 4
+    assert kinds[:4] == [("gcn", "", ""), ("sdrf", "", ""), ("gumbel-mpnn", "", ""), ("gcn", "", "nodes")]
+    assert kinds[15:20] == [("gumbel-mpnn", "fixed", "")] + [("gumbel-mpnn", "fixed", "nodes")] * 4
+    assert {varied for _, _, varied in kinds[20:]} == {"width"}
+    assert [row["nodes"] for row in rows] == [12] * 32

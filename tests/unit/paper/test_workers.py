@@ -144,7 +144,7 @@ def test_what_is_not_there_is_told_before_anybody_starts(monkeypatch):
         pass
 
 
-@pytest.mark.parametrize(("cores", "workers"), [(64, 2), (1, 1)])
+@pytest.mark.parametrize(("cores", "workers"), [(64, 3), (1, 1)])
 def test_never_more_than_jobs_or_cores(monkeypatch, cores, workers):
     started = []
 

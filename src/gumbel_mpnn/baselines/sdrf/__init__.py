@@ -1,7 +1,8 @@
 """SDRF: rewiring by stochastic discrete Ricci flow."""
 
+from gumbel_mpnn.baselines.sdrf.each_graph import SDRFOfEachGraph
 from gumbel_mpnn.baselines.sdrf.flow import Flow
 from gumbel_mpnn.baselines.sdrf.model import SDRFModel
 from gumbel_mpnn.baselines.sdrf.transform import SDRF
 
-__all__ = ["SDRF", "Flow", "SDRFModel"]
+__all__ = ["SDRF", "Flow", "SDRFModel", "SDRFOfEachGraph"]

@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 
 from gumbel_mpnn._util.errors import UserError, check_at_least, check_whole
-from gumbel_mpnn.baselines.sdrf import Flow
+from gumbel_mpnn.baselines.sdrf.flow import Flow
 from gumbel_mpnn.graph import PairGraph, edge_index_of, pairs_of, undirected_keys, without_pairs
 from gumbel_mpnn.graph.batches import can_be_taken_apart, renew_pairs
 from gumbel_mpnn.graph.content_order import content_order
