@@ -21,6 +21,8 @@ SETTINGS = {"tuned": "tuned", "paper": "the paper's"}
 """Display names of the families of presets."""
 WITHOUT_REWIRING = "the paper's for Gumbel-MPNN"
 """Display name of the settings of the paper's Gumbel-MPNN if a GCN uses them."""
+ONLY_GIVEN = ("rewiring.candidates=none",)
+"""Overrides of a Gumbel-MPNN that keeps or drops given edges and adds none."""
 
 
 @dataclass(frozen=True)
@@ -66,18 +68,30 @@ class Components(Experiment):
         """Return jobs for both models and every k, with the tuned presets and, if they exist, the paper's.
 
         The paper's two models differ in depth. A GCN with the settings of the paper's Gumbel-MPNN is added, so that the
-        effect of rewiring can be seen.
+        effect of rewiring can be seen, and a Gumbel-MPNN without candidates, which shows what the candidates do.
         """
         kinds = [Job(self.dataset, model, experiment=self.name) for model in MODELS]
         if all(find_preset("paper", self.dataset, model) for model in MODELS):
             plain, rewired = (replace(job, preset="paper") for job in kinds)
             kinds += [plain, replace(plain, overrides=beneath(self.dataset)), rewired]
+            kinds += [replace(rewired, overrides=ONLY_GIVEN)]
         return [replace(job, transform=MixtureNeighborhoods(k)) for k in COMPONENTS for job in kinds]
 
     def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
         """Return one row for each model, settings and k; each GCN is compared with Gumbel-MPNN of the same preset."""
-        rewired = {(job.transform, job.preset): run for job, run in results.items() if job.model == "gumbel-mpnn"}
+        rewired = {
+            (job.transform, job.preset): run
+            for job, run in results.items()
+            if job.model == "gumbel-mpnn" and not job.overrides
+        }
         return [_row(job, run, rewired.get((job.transform, job.preset))) for job, run in results.items()]
+
+
+def _settings(job: Job) -> str:
+    """Return the display name of the settings of a job."""
+    if job.model == "gcn" and job.overrides:
+        return WITHOUT_REWIRING
+    return SETTINGS[job.preset] + ", no candidates" * bool(job.overrides)
 
 
 def _row(job: Job, run: Run | None, rewired: Run | None) -> Row:
@@ -86,7 +100,7 @@ def _row(job: Job, run: Run | None, rewired: Run | None) -> Row:
         "dataset": job.dataset,
         "components": job.transform.components if isinstance(job.transform, MixtureNeighborhoods) else None,
         "model": job.model,
-        "settings": WITHOUT_REWIRING if job.overrides else SETTINGS[job.preset],
+        "settings": _settings(job),
         **dict.fromkeys(names),
     }
     if run is None:

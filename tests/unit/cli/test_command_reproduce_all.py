@@ -92,7 +92,7 @@ def test_a_page_for_every_table_and_a_picture_for_every_figure(command, here, st
     assert again.exit_code == 0, again.stderr
     assert again.stdout == (here / "pages/summary.csv").read_text()
     with (here / "pages/components.csv").open() as file:
-        assert len(list(csv.DictReader(file))) == 35
+        assert len(list(csv.DictReader(file))) == 42
 
 
 def test_quick_takes_few_data_sets_splits_and_epochs(command, here, stand_ins):

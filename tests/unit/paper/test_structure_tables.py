@@ -186,6 +186,7 @@ class TestComponents:
             ("paper", "gcn"),
             ("paper", "gcn"),
             ("paper", "gumbel-mpnn"),
+            ("paper", "gumbel-mpnn"),
         ]
         found = [(job.transform.components, (job.preset, job.model)) for job in jobs]
         assert found == [(k, kind) for k in range(1, 8) for kind in kinds]
@@ -210,15 +211,23 @@ class TestComponents:
         assert mixture.edge_index.shape != data.edge_index.shape
 
     def test_rewired_runs_are_paired_with_plain_ones_of_the_same_k_and_settings(self, run):
-        jobs = Components().plan()[:7]
-        shifts = (0.0, 0.01, 0.2, 0.3, 0.22, 0.1, 0.05)
+        jobs = Components().plan()[:8]
+        shifts = (0.0, 0.01, 0.2, 0.3, 0.22, 0.4, 0.1, 0.05)
         rows = Components().collect(dict(zip(jobs, (shifted(run, shift) for shift in shifts), strict=True)))
-        differences = [1, None, 2, -8, None, -5, None]
+        differences = [1, None, 2, -8, None, None, -5, None]
         assert [row["difference"] for row in rows] == [each and pytest.approx(each) for each in differences]
-        assert [row["verdict"] for row in rows] == ["better", None, "better", "worse", None, "worse", None]
-        assert [row["components"] for row in rows] == [1] * 5 + [2] * 2
-        names = ["tuned", "tuned", "the paper's", "the paper's for Gumbel-MPNN", "the paper's", "tuned", "tuned"]
-        assert [row["settings"] for row in rows] == names
+        assert [row["verdict"] for row in rows] == ["better", None, "better", "worse", None, None, "worse", None]
+        assert [row["components"] for row in rows] == [1] * 6 + [2] * 2
+        assert [row["settings"] for row in rows] == [
+            "tuned",
+            "tuned",
+            "the paper's",
+            "the paper's for Gumbel-MPNN",
+            "the paper's",
+            "the paper's, no candidates",
+            "tuned",
+            "tuned",
+        ]
 
     def test_another_data_set(self):
         other = Components().on("cora")
