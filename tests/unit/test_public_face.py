@@ -87,7 +87,10 @@ ACCURACY = README.parent / "docs" / "results" / "accuracy.md"
 
 @pytest.mark.skipif(not (README.is_file() and ACCURACY.is_file()), reason="the documents are not here")
 def test_the_table_of_the_readme_is_that_of_the_page():
-    page = ACCURACY.read_text().splitlines()
+    """README has the lines of the preset `tuned`, without the column that says so."""
+    tuned = [line for line in ACCURACY.read_text().splitlines() if "| tuned |" in line or line.startswith("| data set")]
+    page = ["|".join(cells[:2] + cells[3:]) for line in tuned if (cells := line.split("|"))]
+    page.append("|" + " --- |" * 8)
     section = README.read_text().split("## Results\n")[1].split("\n## ")[0]
     rows = [line for line in section.splitlines() if line.startswith("|")]
     assert len(rows) > 5
