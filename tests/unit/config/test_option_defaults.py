@@ -28,7 +28,14 @@ DEFAULTS = {
         "ricci": {"pairs": 0, "per_edge": 10, "seed": 0},
         "two_hop": {"per_node": 3, "seed": 0},
     },
-    scorers: {"bilinear": {}, "class-space": {}, "literal": {"rank": 0}, "mixed": {}, "neighborhood": {}},
+    scorers: {
+        "bilinear": {},
+        "class-space": {},
+        "constant": {},
+        "literal": {"rank": 0},
+        "mixed": {},
+        "neighborhood": {},
+    },
     regularizers: {
         "degree": {"weight": 1.0, "target": 5.0, "tolerance": 0.0, "two_sided": False},
         "inter-class": OF_INTER_CLASS,

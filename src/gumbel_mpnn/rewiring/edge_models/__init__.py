@@ -3,8 +3,20 @@
 from gumbel_mpnn.rewiring.edge_models.base import BeliefHead, NodeView, Scorer, scorers
 from gumbel_mpnn.rewiring.edge_models.bilinear import Bilinear
 from gumbel_mpnn.rewiring.edge_models.class_space import ClassSpace
+from gumbel_mpnn.rewiring.edge_models.constant import Constant
 from gumbel_mpnn.rewiring.edge_models.literal import Literal
 from gumbel_mpnn.rewiring.edge_models.mixed import Mixed
 from gumbel_mpnn.rewiring.edge_models.neighborhood import Neighborhood
 
-__all__ = ["BeliefHead", "Bilinear", "ClassSpace", "Literal", "Mixed", "Neighborhood", "NodeView", "Scorer", "scorers"]
+__all__ = [
+    "BeliefHead",
+    "Bilinear",
+    "ClassSpace",
+    "Constant",
+    "Literal",
+    "Mixed",
+    "Neighborhood",
+    "NodeView",
+    "Scorer",
+    "scorers",
+]
