@@ -306,7 +306,7 @@ def _assumed(table: type) -> dict[str, Any]:
 
 TABLES: Mapping[str, Any] = {"data": DataSettings, "train": TrainSettings, "rewiring": RewiringSettings}
 ASSUMED: Mapping[str, Mapping[str, Any]] = {
-    "model": {"shortcut": "linear"},
+    "model": {"shortcut": "linear", "samples": 1, "agreement": 0.0, "agreement_ramp": 0.0},
     **{name: _assumed(table) for name, table in TABLES.items()},
 }
 """Values of settings that are missing in fingerprints and older records, by table; those of `model` are of options that

@@ -77,7 +77,7 @@ class Classification(Term):
 
     def __call__(self, step: Step) -> Tensor:
         """Unweighted, [R]."""
-        return _mean([cross_entropy(draw.logits, step.y, step.train_mask) for draw in step.draws])
+        return mean([cross_entropy(draw.logits, step.y, step.train_mask) for draw in step.draws])
 
 
 class Regularization(Term):
@@ -89,7 +89,7 @@ class Regularization(Term):
     def __call__(self, step: Step) -> Tensor:
         """λ · L, [R]."""
         weighted = self.regularizer.weighted
-        return _mean([weighted(draw.logits, draw.graph, step.y, step.train_mask) for draw in step.draws])
+        return mean([weighted(draw.logits, draw.graph, step.y, step.train_mask) for draw in step.draws])
 
 
 class Agreement(Term):
@@ -106,11 +106,16 @@ class Agreement(Term):
 
     def __call__(self, step: Step) -> Tensor:
         """λ · disagreement of the predictions with their sharpened mean, [R]."""
-        grown = (step.progress / self.ramp).clamp(max=1) if self.ramp else 1.0
-        return grown * (self.weight * agreement([draw.logits for draw in step.draws]))
+        return self.between([draw.logits for draw in step.draws], step.progress)
+
+    def between(self, outputs: Sequence[Tensor], progress: Tensor) -> Tensor:
+        """λ · disagreement of `outputs` [R, N, C], two or more, when a share `progress` of the epochs is done, [R]."""
+        grown = (progress / self.ramp).clamp(max=1) if self.ramp else 1.0
+        return grown * (self.weight * agreement(outputs))
 
 
-def _mean(values: Sequence[Tensor]) -> Tensor:
+def mean(values: Sequence[Tensor]) -> Tensor:
+    """Mean of several tensors of the same shape."""
     total = values[0] / len(values)
     for value in values[1:]:
         total = total + value / len(values)

@@ -5,11 +5,11 @@ import torch
 
 from gumbel_mpnn import UserError
 from gumbel_mpnn.baselines import DropEdge
-from gumbel_mpnn.config import resolve
+from gumbel_mpnn.config import Settings, resolve
 from gumbel_mpnn.graph import PairGraph, WeightedGraph
 from gumbel_mpnn.nn import GCN, ReplicaRNG, backbones
 from gumbel_mpnn.training import models, train
-from helpers import assert_close_outcomes, make_task, normal, numbers, random_edges, replicas, small_data
+from helpers import assert_close_outcomes, edges, make_task, normal, numbers, random_edges, replicas, small_data
 
 NODES = 40
 GRAPH = PairGraph.build(random_edges(NODES, 150), NODES)
@@ -89,6 +89,48 @@ def test_a_share_is_between_0_and_1(edge_dropout):
         make(edge_dropout=edge_dropout)
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"samples": 0}, "samples must be 1 or more"),
+        ({"agreement": 1.0}, "set samples to 2 or more"),
+        ({"agreement": -1.0, "samples": 2}, "agreement must be 0 or more"),
+        ({"agreement_ramp": 1.5}, "agreement_ramp must lie between 0 and 1"),
+    ],
+    ids=str,
+)
+def test_what_several_graphs_need(options, message):
+    with pytest.raises(UserError, match=message):
+        make(**options)
+
+
+def test_the_agreement_of_three_nodes_by_hand():
+    """Two draws on a triangle: the mean of both losses and the squared distance to the sharpened mean."""
+    triangle, y = PairGraph.build(edges((0, 1), (1, 2), (0, 2)), 3), torch.tensor([0, 1, 2])
+    x = normal(3, 5, dtype=torch.float32)
+    mask = torch.tensor([[True, True, False]])
+    loss = make(edge_dropout=0.5, samples=2, agreement=3.0, agreement_ramp=0.4).train()
+    half_grown = loss.training_loss(x, triangle, y, mask, torch.tensor(0.2))
+    one = make(edge_dropout=0.5).train()  # the same seed: its two passes draw the same two graphs
+    first, second = one(x, triangle).softmax(-1), one(x, triangle).softmax(-1)
+    assert not torch.equal(first, second)
+    classification = -(first[0, 0].log() + first[1, 1].log() + second[0, 0].log() + second[1, 1].log()) / 4
+    sharpened = ((first + second) / 2).square()
+    target = (sharpened / sharpened.sum(-1, keepdim=True)).detach()
+    distance = ((first - target).square().sum() + (second - target).square().sum()) / (2 * 3)
+    torch.testing.assert_close(half_grown, (classification + 0.5 * 3.0 * distance)[None])
+
+
+def test_several_graphs_without_dropped_edges_agree_up_to_dropout():
+    without = make(edge_dropout=0.0, samples=2, agreement=1.0).train()
+    y, mask = torch.arange(NODES) % 3, torch.ones(1, NODES, dtype=torch.bool)
+    probability = without(X, GRAPH).softmax(-1)
+    sharpened = probability.square() / probability.square().sum(-1, keepdim=True)
+    distance = (probability - sharpened).square().sum(-1).mean()
+    expected = torch.nn.functional.cross_entropy(without(X, GRAPH), y) + distance
+    torch.testing.assert_close(without.training_loss(X, GRAPH, y, mask, torch.tensor(0.0)), expected[None])
+
+
 @pytest.mark.parametrize("name", ["backbone", "replicas", "out_channels", "hidden_channels"])
 def test_options_of_its_base_class_are_suggested_too(name):
     with pytest.raises(UserError, match=f"DropEdge has no option '{name[:-1]}': did you mean '{name}'"):
@@ -109,13 +151,22 @@ def settings(model="drop-edge", **options):
     return resolve("toy", models.canonical(model), tables, models.complete)
 
 
-@pytest.mark.parametrize("per_layer", [False, True])
-def test_replicas_train_together_as_they_do_alone(per_layer):
+@pytest.mark.parametrize("options", [{}, {"per_layer": True}, {"samples": 2, "agreement": 1.0}], ids=str)
+def test_replicas_train_together_as_they_do_alone(options):
     task, both = make_task(), replicas((0, 0), (1, 3))
-    together = train(task, settings(per_layer=per_layer), both)
-    alone = [train(task, settings(per_layer=per_layer), [replica])[0] for replica in both]
+    together = train(task, settings(**options), both)
+    alone = [train(task, settings(**options), [replica])[0] for replica in both]
     assert_close_outcomes(together, alone)
-    assert numbers(train(task, settings(per_layer=per_layer), both)) == numbers(together)
+    assert numbers(train(task, settings(**options), both)) == numbers(together)
+
+
+def test_runs_from_before_the_agreement_are_still_found():
+    assert settings().fingerprint("data") == settings(samples=1, agreement=0.0).fingerprint("data")
+    before = settings().to_dict()
+    for name in ("samples", "agreement", "agreement_ramp"):
+        del before["model"][name]
+    assert Settings.from_dict(before).fingerprint("data") == settings().fingerprint("data")
+    assert settings(samples=2).fingerprint("data") != settings().fingerprint("data")
 
 
 def test_nothing_dropped_is_the_plain_model():
