@@ -36,6 +36,8 @@ SPECIAL: list[tuple[str, dict[str, Any], dict[str, Any], dict[str, int]]] = [
     ("drop-edge", {"per_layer": True, "num_layers": 4, "hidden_channels": 8}, {}, MANY_ARCS),
     ("drop-edge", {"per_layer": True, "backbone": "gat", "heads": 4, "norm": "layer"}, {}, FEW_ARCS),
     ("drop-edge", {"backbone": "mlp"}, {}, MANY_ARCS),
+    ("drop-edge", {"samples": 3, "agreement": 1.0, "hidden_channels": 8}, {}, MANY_CLASSES),
+    ("drop-edge", {"samples": 2, "per_layer": True, "hidden_channels": 8}, {}, MANY_ARCS),
     ("gumbel-mpnn", {"backbone": "gat"}, {}, MANY_ARCS),
     ("gumbel-mpnn", {"backbone": "mlp"}, {}, MANY_ARCS),
     ("gumbel-mpnn", {}, {"samples": 2}, FEW_ARCS),
@@ -50,6 +52,9 @@ SPECIAL: list[tuple[str, dict[str, Any], dict[str, Any], dict[str, int]]] = [
     ("gumbel-mpnn", {"hidden_channels": 8}, {"scorer": "literal", "scorer.rank": 64}, FEW_ARCS),
     ("gumbel-mpnn", {"hidden_channels": 8}, {"channels": 256}, FEW_ARCS),
     ("gumbel-mpnn", {"hidden_channels": 8}, {"regularizer": "mix", "regularizer_weight": 1.0}, MANY_CLASSES),
+    # The controls have the estimate of Gumbel-MPNN, which is generous where arcs without a gradient outweigh layers.
+    ("frozen", {"hidden_channels": 128}, {"scorer": "class-space", "samples": 2, "agreement": 1.0}, FEW_ARCS),
+    ("random", {"hidden_channels": 128}, {"samples": 2, "agreement": 1.0}, FEW_ARCS),
 ]
 
 

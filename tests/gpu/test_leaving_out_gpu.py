@@ -25,9 +25,10 @@ def settings_of(model, **options):
         "model": {"hidden_channels": 16, "dropout": 0.4, "norm": "layer", **options},
         "train": {"epochs": EPOCHS, "lr": 0.01, "patience": EPOCHS, "tf32": False},
     }
-    if model == "gumbel-mpnn":
+    rewires = models[model].rewires
+    if rewires:
         tables["rewiring"] = {"hard": False}
-    return resolve("own", model, tables, models.complete, rewires=model == "gumbel-mpnn")
+    return resolve("own", model, tables, models.complete, rewires=rewires)
 
 
 def advance(trainer, epochs):

@@ -28,7 +28,7 @@ class BackboneModel(TrainableModel):
             backbones are ignored.
     """
 
-    default_backbone: ClassVar[str | None] = "gcn"
+    presets_of: ClassVar[tuple[str, ...]] = ("gcn",)
 
     def __init__(
         self,

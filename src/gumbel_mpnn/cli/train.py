@@ -41,7 +41,9 @@ if TYPE_CHECKING:
 @in_one_sentence
 def train(
     dataset: Annotated[str | None, typer.Argument(help="Name of a data set (see `gumbel-mpnn data`), or demo.")] = None,
-    model: Annotated[str, typer.Option(help="mlp, gcn, sage, gat, drop-edge, sdrf or gumbel-mpnn.")] = "gcn",
+    model: Annotated[
+        str, typer.Option(help="mlp, gcn, sage, gat, drop-edge, sdrf, gumbel-mpnn, or its controls frozen and random.")
+    ] = "gcn",
     splits: Annotated[str | None, typer.Option(help="Splits to use, such as 0-9 or 0,3; all by default.")] = None,
     seeds: Annotated[int, typer.Option(help="Number of seeds for each split.", min=1)] = 1,
     preset: Annotated[

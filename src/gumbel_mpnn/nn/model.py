@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gumbel_mpnn.config import Registry, Settings
+from gumbel_mpnn.config import Registry, RewiringSettings, Settings
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn.features import SparseFeatures
 from gumbel_mpnn.nn.modules import ReplicaModule
@@ -50,8 +50,9 @@ class TrainableModel(ReplicaModule, ABC):
 
     rewires: ClassVar[bool] = False
     """Whether the constructor takes the settings of the table `rewiring` as the argument `rewiring`."""
-    default_backbone: ClassVar[str | None] = None
-    """Backbone whose preset is used if the model has none of its own."""
+    presets_of: ClassVar[tuple[str, ...]] = ()
+    """Models whose preset is used if the model has none of its own, the first that has one. A backbone stands for the
+    backbone that the user asks for."""
 
     @property
     @abstractmethod
@@ -71,6 +72,11 @@ class TrainableModel(ReplicaModule, ABC):
             train_mask: Training nodes of every replica, [R, N].
             progress: Share of the epochs done, a scalar.
         """
+
+    @classmethod
+    def settle(cls, rewiring: RewiringSettings) -> RewiringSettings:
+        """Rewiring settings that the model uses when asked for `rewiring`: the same by default."""
+        return rewiring
 
     @classmethod
     def prepare(cls, data: Data, settings: Settings, report: Report | None = None) -> Data:

@@ -14,6 +14,8 @@ MODEL_NAMES: Mapping[str, str] = {
     "drop-edge": "DropEdge",
     "sdrf": "SDRF",
     "gumbel-mpnn": "Gumbel-MPNN",
+    "frozen": "Frozen",
+    "random": "Random",
 }
 """Display names of models; a model that is not listed is shown under its own name."""
 MODEL_COLUMN = "model"

@@ -118,7 +118,8 @@ class GumbelMPNN(RewiringModel, TrainableModel):
         if rewiring is not None and changes:
             names = ", ".join(changes)
             raise UserError(f"{names} cannot be combined with rewiring: set it in rewiring, or leave out rewiring")
-        super().__init__(own_settings(changes, *OF_SAMPLING) if rewiring is None else rewiring, replicas)
+        rewiring = own_settings(changes, *OF_SAMPLING) if rewiring is None else rewiring
+        super().__init__(self.settle(rewiring), replicas)
         self.backbone = make_backbone(
             self,
             backbone,
@@ -254,11 +255,15 @@ class GumbelMPNN(RewiringModel, TrainableModel):
         return with_candidates(data, settings.rewiring)
 
     def parameter_groups(self, settings: Settings) -> list[dict[str, Any]]:
-        """Groups of parameters for the optimizer; the rewirer has its own learning rate and weight decay."""
+        """Groups of parameters for the optimizer; the rewirer has its own learning rate and weight decay.
+
+        Parameters that do not require a gradient are left out.
+        """
         assert settings.rewiring is not None
-        rewirer = list(self.rewirer.parameters())
-        in_rewirer = set(map(id, rewirer))
-        others = [parameter for parameter in self.parameters() if id(parameter) not in in_rewirer]
+        in_rewirer = set(map(id, self.rewirer.parameters()))
+        learned = [parameter for parameter in self.parameters() if parameter.requires_grad]
+        rewirer = [parameter for parameter in learned if id(parameter) in in_rewirer]
+        others = [parameter for parameter in learned if id(parameter) not in in_rewirer]
         groups = [(others, settings.train.lr, settings.train.weight_decay)]
         groups += [(rewirer, settings.rewiring.lr, settings.rewiring.weight_decay)]
         return [{"params": params, "lr": lr, "weight_decay": decay} for params, lr, decay in groups if params]
@@ -301,7 +306,7 @@ class GumbelMPNN(RewiringModel, TrainableModel):
         super()._load_from_state_dict(state_dict, prefix, *rest)
 
     def __repr__(self) -> str:
-        return f"GumbelMPNN({self.backbone}, scorer={self.settings.scorer!r})"
+        return f"{type(self).__name__}({self.backbone}, scorer={self.settings.scorer!r})"
 
 
 def make_terms(settings: RewiringSettings) -> list[Term]:

@@ -45,7 +45,7 @@ class RunSpec:
     settings: Settings
     """All settings, including defaults."""
     origins: Mapping[str, str]
-    """Origin of each setting by `table.name`: `default`, `preset …`, a file, or `given`."""
+    """Origin of each setting by `table.name`: `default`, `preset …`, a file, `given`, or the model that sets it."""
     splits: tuple[int, ...] | None
     """Splits to train on; None for all."""
     seeds: tuple[int, ...]
@@ -88,12 +88,15 @@ class RunSpec:
             found = find_preset(str(preset), name, model, given.get("model", {}).get("backbone"))
             below = merge(None if found is None else found.tables)
         resolved = resolve(name, model, merge(below, given), models.complete, rewires=models[model].rewires)
+        settled = dict[str, Any]()
         if resolved.rewiring is not None:
-            resolved = dataclasses.replace(resolved, rewiring=_with_checked_options(resolved.rewiring))
+            rewiring = models[model].settle(resolved.rewiring)
+            settled = _changes(resolved.rewiring, rewiring)
+            resolved = dataclasses.replace(resolved, rewiring=_with_checked_options(rewiring))
         return cls(
             dataset=dataset,
             settings=resolved,
-            origins=_origins(resolved, {origin: below, "given": given}),
+            origins=_origins(resolved, {origin: below, "given": given, f"model {model}": {"rewiring": settled}}),
             splits=None if splits is None else tuple(whole_numbers("splits", splits)),
             seeds=tuple(whole_numbers("seeds", range(int(seeds)) if isinstance(seeds, Integral) else seeds)),
             preset=found,
@@ -163,7 +166,7 @@ class Workload:
 
 
 def find_preset(family: str, dataset: str, model: str, backbone: str | None = None) -> Preset | None:
-    """Find the preset of a model, or that of its backbone if it has none.
+    """Find the preset of a model, or that of the model that `presets_of` names if it has none.
 
     Args:
         family: Name of a family of presets.
@@ -173,9 +176,8 @@ def find_preset(family: str, dataset: str, model: str, backbone: str | None = No
             based on this one.
     """
     asked = None if backbone is None else backbones.canonical(str(backbone))
-    default = models[model].default_backbone
-    for owner in (models.canonical(model), *([asked or default] if default is not None else [])):
-        found = read_preset(family, dataset, owner, asked)
+    for owner in (models.canonical(model), *models[model].presets_of):
+        found = read_preset(family, dataset, asked if asked and owner in backbones else owner, asked)
         if found is not None:
             return found
     return None
@@ -216,6 +218,12 @@ def _with_checked_options(rewiring: RewiringSettings) -> RewiringSettings:
         changed = registry.changed(name, given) if given else {}
         checked |= {f"{component}.{option}": value for option, value in changed.items()}
     return dataclasses.replace(rewiring, options=checked)
+
+
+def _changes(before: RewiringSettings, after: RewiringSettings) -> dict[str, Any]:
+    """Settings that have another value in `after`."""
+    values = dataclasses.asdict(after)
+    return {name: value for name, value in values.items() if name != "options" and getattr(before, name) != value}
 
 
 def _origins(settings: Settings, layers: Mapping[str, Tables]) -> dict[str, str]:

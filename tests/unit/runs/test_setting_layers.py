@@ -124,6 +124,9 @@ def test_a_temperature_laid_over_a_preset_is_constant_without_an_end_of_its_own(
         (("robust", "cora", "drop-edge"), None),
         (("robust", "cora", "gcn"), None),
         (("robust", "cora", "gumbel-mpnn"), "gumbel-mpnn"),
+        (("robust", "cora", "frozen"), "gumbel-mpnn"),
+        (("few-labels", "citeseer", "random"), "gumbel-mpnn"),
+        (("tuned", "roman-empire", "frozen"), None),
     ],
     ids=str,
 )

@@ -21,7 +21,7 @@ class Preset:
     """Settings that come with the package."""
 
     model: str
-    """Model that the preset was made for; models without a preset use that of their backbone."""
+    """Model that the preset was made for; a model without a preset may use that of another."""
     tables: Mapping[str, Any]
     source: str = ""
     """Origin of the values, as stated in the file."""

@@ -1,0 +1,40 @@
+"""A backbone on random edges: the control of Gumbel-MPNN that knows nothing about edges."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import ClassVar
+
+from gumbel_mpnn.config import RewiringSettings
+from gumbel_mpnn.nn import backbones, models
+from gumbel_mpnn.rewiring.gumbel_mpnn import GumbelMPNN
+
+
+@models.register("random", passes_on=backbones.all_defaults)
+class RandomEdges(GumbelMPNN):
+    """Gumbel-MPNN that keeps every given edge with probability `keep` and adds every candidate with probability `add`.
+
+    It has no parameters beyond those of its backbone: the scorer is `constant`, whatever the settings say, and there is
+    no belief head. With `origin="none"`, both probabilities are ½. Candidates, samples, agreement and evaluation are
+    those of the settings. What only teaches a scorer is left out: the prior, decoys, a learned bias by origin and the
+    second sigmoid. Regularizers that act on the edges alone have no effect.
+
+    Args:
+        in_channels: Number of features per node.
+        **options: Arguments of `GumbelMPNN`.
+    """
+
+    presets_of: ClassVar[tuple[str, ...]] = ("gumbel-mpnn",)
+
+    @classmethod
+    def settle(cls, rewiring: RewiringSettings) -> RewiringSettings:
+        """The same settings with a constant scorer, and without what teaches a scorer."""
+        return replace(
+            rewiring,
+            scorer="constant",
+            origin="none" if rewiring.origin == "none" else "fixed",
+            sigmoids=1,
+            prior=0.0,
+            decoys=0.0,
+            options={name: value for name, value in rewiring.options.items() if not name.startswith("scorer.")},
+        )
