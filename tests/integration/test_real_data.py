@@ -110,6 +110,32 @@ def test_unlabelled_people_of_cornell5(present, data_root):
     assert not (data.train_mask | data.val_mask | data.test_mask)[data.y < 0].any()
 
 
+@pytest.mark.parametrize(
+    ("name", "meta", "nettack", "targets", "split"),
+    [
+        ("attacked-cora", 6_246, 5_440, 83, (247, 249, 1_988)),
+        ("attacked-citeseer", 4_549, 3_963, 63, (210, 211, 1_688)),
+        ("attacked-polblogs", 17_636, 18_978, 540, (121, 123, 978)),
+    ],
+)
+def test_attacked_edges_and_targets(name, meta, nettack, targets, split, present, data_root):
+    present(name)
+    poisoned = load(name, root=data_root, attack="meta-0.25")
+    assert check(poisoned).num_edges == meta
+    assert sizes(poisoned) == [split]
+    targeted = load(name, root=data_root, attack="nettack-5")
+    assert check(targeted).num_edges == nettack
+    assert sizes(targeted) == [(*split[:2], targets)]
+
+
+def test_metattack_makes_cora_less_homophilous(present, data_root):
+    present("attacked-cora")
+    for attack, expected in (("", 0.804), ("meta-0.25", 0.661)):
+        data = load("attacked-cora", root=data_root, attack=attack)
+        same = data.y[data.edge_index[0]] == data.y[data.edge_index[1]]
+        assert same.float().mean().item() == pytest.approx(expected, abs=5e-4)
+
+
 @pytest.mark.parametrize("name", PLANETOID)
 def test_planetoid_equals_pyg(name, present, data_root, tmp_path):
     from torch_geometric.datasets import Planetoid

@@ -61,6 +61,7 @@ def show(
     name: Annotated[str, typer.Argument(help="Name of a data set.")],
     data_root: DataRootOption = None,
     protocol: Annotated[str | None, typer.Option(help="Name of a split protocol.")] = None,
+    attack: Annotated[str, typer.Option(help="Name of an attack, for data sets that come with attacks.")] = "",
     features: Annotated[bool, typer.Option(help="Whether to read the features.")] = True,
     format: FormatOption = OutputFormat.text,
 ) -> None:
@@ -74,7 +75,7 @@ def show(
     if features and not presence.complete and presence.without_features:
         note("the file of features is missing: the graph is shown without features")
         features = False
-    data = load(name, root=data_root, protocol=protocol, features=features)
+    data = load(name, root=data_root, protocol=protocol, features=features, attack=attack)
     facts = check(data, require_all_classes=False)
     masks = {part: data[f"{part}_mask"].sum(0) for part in ("train", "val", "test")}
     splits = {
@@ -99,6 +100,7 @@ def show(
         "splits": data.train_mask.shape[1],
         **splits,
         "protocols": list(spec.protocols),
+        **({"attack": attack or "none", "attacks": list(spec.attacks)} if spec.attacks else {}),
         "source": spec.source,
         "licence": spec.licence,
     }

@@ -193,25 +193,28 @@ def _training_graph(run: Path, given: Data | None, root: Path | None, features: 
     """Return the graph that the runs in `run` were trained on: `given`, or the data set read by its name."""
     from gumbel_mpnn.runs.query import find_records
 
-    hashes = {record.settings["dataset"]: record.data_hash for record in find_records(run)}
+    hashes = {
+        (record.settings["dataset"], record.settings["data"].get("attack", "")): record.data_hash
+        for record in find_records(run)
+    }
     if len(hashes) != 1:
         raise UserError(f"the runs in {run} use {len(hashes)} data sets: give the folder of one setting")
     if given is not None:
         return given
-    ((name, digest),) = hashes.items()
+    (((name, attack), digest),) = hashes.items()
     dataset = dataset_of(name, digest)
     if dataset is not None:
-        return _load(dataset, root, EdgeConvention.coalesced, features)
+        return _load(dataset, root, EdgeConvention.coalesced, features, attack)
     raise UserError(f"the runs in {run} use own data: give its files too (--nodes, --edges, --label)")
 
 
-def _load(name: str, root: Path | None, convention: EdgeConvention, features: bool = False) -> Data:
+def _load(name: str, root: Path | None, convention: EdgeConvention, features: bool = False, attack: str = "") -> Data:
     """Load a data set; edges have directions if they are counted as listed and the files have them."""
     from gumbel_mpnn.data import get_spec, load
 
     as_listed = convention is EdgeConvention.as_listed
     directed = as_listed and get_spec(name).has_directions
-    return load(name, root=root, features=features, directed=directed, as_listed=as_listed)
+    return load(name, root=root, features=features, directed=directed, as_listed=as_listed, attack=attack)
 
 
 def _measured(data: Data, convention: EdgeConvention, largest: bool) -> Values:

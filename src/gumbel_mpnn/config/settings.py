@@ -63,6 +63,11 @@ class DataSettings:
         one_of("raw", "row-normalized"),
     )
     undirected: bool = setting(True, "Whether edges are undirected.")
+    attack: str = setting(
+        "",
+        "Name of an attack on the edges, for data sets that come with attacks; empty for the clean graph.",
+        assumed="",
+    )
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from gumbel_mpnn.data import npz, ogb, planetoid
+from gumbel_mpnn.data import attacked, npz, ogb, planetoid
 from gumbel_mpnn.data.raw import RawGraph
 from gumbel_mpnn.data.spec import Counts, DatasetSpec, File, Form, Metric
 from gumbel_mpnn.data.splits import RANDOM_PROTOCOLS
@@ -95,6 +95,23 @@ def _add_repacked(
     _add(name, counts, (protocol,), (Form((File(f"{folder or name}/{name}.npz"),), read),), source, licence)
 
 
+def _add_attacked(name: str, counts: Counts) -> None:
+    """Add a graph with poisoned edges, whose counts are those of the clean graph.
+
+    It has no random splits: the attacks were made against the split of the file.
+    """
+    BENCHMARKS[f"attacked-{name}"] = DatasetSpec(
+        f"attacked-{name}",
+        "accuracy",
+        ("pro-gnn",),
+        *counts,
+        source="github.com/danielzuegner/nettack, split and attacks github.com/ChandlerBang/Pro-GNN",
+        licence="none stated",
+        forms=(Form((File(f"attacked/{name}.npz"),), attacked.read_attacked),),
+        attacks=attacked.ATTACKS,
+    )
+
+
 def _add_arxiv() -> None:
     files = tuple(_file(f"ogbn-arxiv/{f}", _ARXIV, f"arxiv/{f}") for f in (*ogb.STRUCTURE, ogb.FEATURES))
     forms: tuple[Form, ...] = (
@@ -147,3 +164,7 @@ _add_repacked(
     folder="facebook100",
     read=npz.read_facebook,
 )
+_add_repacked("blogcatalog", (5_196, 171_743, 8_189, 6), "random-48-32-20", "github.com/EdisonLeeeee/GraphData", "MIT")
+_add_attacked("cora", (2_485, 5_069, 1_433, 7))
+_add_attacked("citeseer", (2_110, 3_668, 3_703, 6))
+_add_attacked("polblogs", (1_222, 16_714, 1_222, 2))

@@ -44,6 +44,7 @@ def load(
     num_splits: int = 10,
     progress: Progress | None = None,
     as_listed: bool = False,
+    attack: str = "",
 ) -> Data:
     """Load a data set by name as a plain `Data`.
 
@@ -62,6 +63,8 @@ def load(
         num_splits: number of splits of a random protocol.
         progress: called during a download with the number of bytes done and the number expected.
         as_listed: True keeps every edge as often as the files list it, and in the direction listed.
+        attack: name of an attack, for data sets that come with poisoned edges; empty for the clean graph. After
+            nettack, the test nodes are its targets.
 
     Returns:
         A graph with `x` float32 [N, F], `edge_index` int64 [2, E], sorted and with every edge once per direction, `y`
@@ -69,12 +72,13 @@ def load(
     """
     spec = get_spec(name)
     protocol = spec.protocol(protocol)
+    _check_attack(spec, attack)
     if directed and not spec.has_directions:
         raise DataError(f"data set {spec.name!r} has no directed edges: load it with directed=False")
     if isinstance(spec, GeneratedSpec):
         data = spec.make()
     else:
-        data = _read(spec, protocol, root, features, directed, progress)
+        data = _read(spec, protocol, root, features, directed, progress, attack)
         if not as_listed:
             set_edges(data, undirected=not directed)
     if not features:
@@ -84,7 +88,18 @@ def load(
     if split is not None:
         choose_split(data, split)
     data.name, data.metric, data.protocol = spec.name, spec.metric, protocol
+    if spec.attacks:
+        data.attack = attack
     return data
+
+
+def _check_attack(spec: AnySpec, attack: str) -> None:
+    """Raise a `UserError` if the data set does not come with this attack."""
+    if attack and not spec.attacks:
+        attacked = ", ".join(name for name, each in specs.items() if each.attacks)
+        raise UserError(f"there are no attacks on data set {spec.name!r}, only on {attacked}: leave out the attack")
+    if attack and attack not in spec.attacks:
+        raise unknown_name(f"attack on {spec.name!r}", attack, spec.attacks)
 
 
 def choose_split(data: Data, split: int) -> None:
@@ -98,12 +113,21 @@ def choose_split(data: Data, split: int) -> None:
 
 
 def _read(
-    spec: DatasetSpec, protocol: str, root: str | Path | None, features: bool, directed: bool, progress: Progress | None
+    spec: DatasetSpec,
+    protocol: str,
+    root: str | Path | None,
+    features: bool,
+    directed: bool,
+    progress: Progress | None,
+    attack: str,
 ) -> Data:
     """Read a data set from its files, with the splits of `protocol` unless it is a random one."""
     form, paths = _obtain(spec, protocol, root, features, directed, progress)
     graph = form.read(paths[: len(form.files)])
     _check_counts(spec, graph, features)
+    if attack:
+        graph = graph.attacks[attack]
+        check_edges(torch.from_numpy(graph.edges).T, num_nodes=len(graph.y))
     data = graph.to_data()
     if protocol not in RANDOM_PROTOCOLS:
         split_files = paths[len(form.files) :]

@@ -60,19 +60,21 @@ def read_graph(paths: Sequence[Path], need_labels: bool = True) -> RawGraph:
         need_labels: False fills `y` with -1 if the file has no labels.
     """
     (path,) = paths
-    arrays = read_npz(path, required=("edges", "node_labels") if need_labels else ("edges",))
+    return graph_of(read_npz(path, required=("edges", "node_labels") if need_labels else ("edges",)), path)
+
+
+def graph_of(arrays: Arrays, path: Path) -> RawGraph:
+    """Make a graph of the arrays of the file `path`; without `node_labels`, all labels are -1."""
     x = _features(arrays, path)
     if "node_labels" not in arrays:
-        arrays["node_labels"] = np.full(_count_nodes(arrays, x, path), -1)
+        arrays = {**arrays, "node_labels": np.full(_count_nodes(arrays, x, path), -1)}
     if arrays["node_labels"].dtype.kind == "f":
         raise DataError(f"array 'node_labels' of {path} holds decimals: {label_hint(arrays['node_labels'])}")
-    edges, labels = integers(arrays, "edges", path), integers(arrays, "node_labels", path)
-    if edges.ndim != 2 or edges.shape[1] != 2:
-        raise DataError(f"array 'edges' of {path} must have the shape [E, 2], not {list(edges.shape)}")
+    labels = integers(arrays, "node_labels", path)
     if labels.ndim != 1:
         raise DataError(f"array 'node_labels' of {path} must have the shape [N], not {list(labels.shape)}")
     return RawGraph(
-        edges=edges,
+        edges=edges_of(arrays, "edges", path),
         y=labels,
         x=x,
         masks=read_masks(arrays, len(labels), path),
@@ -137,6 +139,14 @@ def _count_nodes(arrays: Arrays, x: NDArray[np.float32] | None, path: Path) -> i
             f"{path} does not say how many nodes the graph has: add an array 'node_labels' or a number 'num_nodes'"
         )
     return len(x)
+
+
+def edges_of(arrays: Arrays, name: str, path: Path) -> NDArray[np.int64]:
+    """Return the array `name` as edges [E, 2]."""
+    edges = integers(arrays, name, path)
+    if edges.ndim != 2 or edges.shape[1] != 2:
+        raise DataError(f"array {name!r} of {path} must have the shape [E, 2], not {list(edges.shape)}")
+    return edges
 
 
 def integers(arrays: Arrays, name: str, path: Path) -> NDArray[np.int64]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,6 +48,7 @@ class RawGraph:
         node_ids: name of each node.
         metric: metric by which models are evaluated.
         directed: whether edges have a direction.
+        attacks: the same graph after each attack, by name of the attack.
     """
 
     edges: IntArray
@@ -61,6 +62,7 @@ class RawGraph:
     node_ids: list[str] | None = None
     metric: str | None = None
     directed: bool | None = None
+    attacks: Mapping[str, RawGraph] = field(default_factory=dict)
 
     def to_data(self) -> Data:
         """Convert to a `Data` with the edges as listed; use `set_edges` to merge and mirror them."""

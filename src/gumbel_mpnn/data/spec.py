@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -66,6 +66,7 @@ class Spec:
         num_classes: number of distinct labels.
         source: where the data come from.
         licence: licence of that source.
+        attacks: names of the attacks whose poisoned edges come with it.
     """
 
     name: str
@@ -77,6 +78,7 @@ class Spec:
     num_classes: int
     source: str
     licence: str
+    attacks: tuple[str, ...] = field(default=(), kw_only=True)
 
     def protocol(self, name: str | None) -> str:
         """Return the protocol called `name`, or the default protocol if it is None."""

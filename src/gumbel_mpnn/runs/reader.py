@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 from torch_geometric.data import Data
 
-from gumbel_mpnn._util.errors import DataError, DataWarning
+from gumbel_mpnn._util.errors import DataError, DataWarning, UserError
 from gumbel_mpnn.config import DataSettings
 from gumbel_mpnn.data import GraphFacts, add_splits, check, check_masks, get_spec, load
 from gumbel_mpnn.graph import says_directed
@@ -35,7 +35,7 @@ class DataReader:
         """Read and transform the data; returns it with its hash. The data may be cached: do not change it in place."""
         if not isinstance(dataset, str):
             return _read(dataset, settings, root, transform)
-        key = (dataset, settings.protocol, settings.undirected, root, transform)
+        key = (dataset, settings.protocol, settings.undirected, settings.attack, root, transform)
         if self._key != key:
             self._last = _read(dataset, settings, root, transform)
             self._key = key
@@ -59,7 +59,9 @@ def read_data(dataset: str | Data, settings: DataSettings, root: str | Path | No
     protocol = settings.protocol
     if isinstance(dataset, str):
         directed = not settings.undirected and get_spec(dataset).has_directions
-        return load(dataset, protocol=protocol or None, root=root, directed=directed)
+        return load(dataset, protocol=protocol or None, root=root, directed=directed, attack=settings.attack)
+    if settings.attack:
+        raise UserError("data.attack applies to data sets by name only: leave it out for a graph of your own")
     if dataset.get("y") is None:
         raise DataError("this graph has no labels: give it data.y")
     if settings.undirected and says_directed(dataset):

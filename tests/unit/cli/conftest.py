@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import attacked_graph
 from gumbel_mpnn.cli import app
 from gumbel_mpnn.data import specs
 from gumbel_mpnn.data.npz import read_graph
@@ -107,3 +108,10 @@ def tiny(tmp_path, monkeypatch):
     )
     monkeypatch.setitem(specs, "tiny", spec)
     return spec
+
+
+@pytest.fixture
+def attacked(tmp_path, monkeypatch):
+    """A data set called attacked-small, which comes with attacks."""
+    attacked_graph.write(tmp_path / "data")
+    monkeypatch.setitem(specs, "attacked-small", attacked_graph.SPEC)

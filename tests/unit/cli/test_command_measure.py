@@ -274,6 +274,13 @@ class TestRun:
         command("train", "tiny", "--splits", "0", *options, "--set", "model.iterations=6")
         assert "have different settings" in command("measure", "--run", "runs").stderr
 
+    @pytest.mark.usefixtures("attacked")
+    @pytest.mark.parametrize("model", ["sdrf", "gumbel-mpnn"])
+    def test_the_graph_before_is_the_attacked_one(self, command, model):
+        command("train", "attacked-small", "--model", model, "--set", "data.attack=meta-0.1", *QUICK)
+        shown = as_json(command("measure", "--run", "runs", "--format", "json"))
+        assert shown["before"]["num_edges"] == 13
+
     @pytest.mark.usefixtures("tiny")
     def test_steps_of_sdrf_are_shown(self, command, monkeypatch):
         monkeypatch.setattr("gumbel_mpnn.cli.live_line.PLAIN_LINE_SECONDS", -1.0)

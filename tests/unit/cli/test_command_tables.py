@@ -10,6 +10,7 @@ from quick_options import QUICK
 from gumbel_mpnn import __version__
 from gumbel_mpnn.config.presets import list_presets
 from gumbel_mpnn.data import specs
+from gumbel_mpnn.data.attacked import ATTACKS
 from quick_fit import resolved
 
 
@@ -80,6 +81,15 @@ class TestData:
         assert (shown["features"], shown["protocol"], shown["splits"]) == ("None", "random-60-20-20", "10")
         assert shown["class_sizes"] == "8, 8, 8"
         assert (shown["train"], shown["val"], shown["test"]) == ("15", "6", "3")
+        assert "attack" not in shown
+
+    @pytest.mark.usefixtures("attacked")
+    def test_a_data_set_that_was_attacked(self, command):
+        clean = json.loads(command("data", "show", "attacked-small", "--format", "json").stdout)
+        assert (clean["attack"], clean["attacks"], clean["edges"], clean["test"]) == ("none", list(ATTACKS), 12, 4)
+        arguments = ("data", "show", "attacked-small", "--attack", "nettack-1", "--format", "json")
+        shown = json.loads(command(*arguments).stdout)
+        assert (shown["attack"], shown["edges"], shown["test"]) == ("nettack-1", 13, 2)
 
 
 class TestPresets:

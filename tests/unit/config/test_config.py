@@ -105,7 +105,7 @@ def test_to_dict_has_the_shape_of_a_settings_file():
     assert SETTINGS.to_dict() == {
         "dataset": "cora",
         "model": {"name": "gcn", "width": 16, "dropout": 0.25, "norm": "layer"},
-        "data": {"protocol": "geom-gcn", "features": "row-normalized", "undirected": False},
+        "data": {"protocol": "geom-gcn", "features": "row-normalized", "undirected": False, "attack": ""},
         "train": {
             "lr": 0.01,
             "weight_decay": 5e-4,
@@ -185,7 +185,7 @@ def test_fingerprint_does_not_tell_an_int_from_the_same_float():
     assert resolved(train={"lr": 1}).fingerprint("") == resolved(train={"lr": 1.0}).fingerprint("")
 
 
-OTHER_DATA = {"protocol": "public", "features": "raw", "undirected": True}
+OTHER_DATA = {"protocol": "public", "features": "raw", "undirected": True, "attack": "meta-0.1"}
 OTHER_TRAIN = {"lr": 0.02, "weight_decay": 0.0, "epochs": 201, "patience": 21, "eval_every": 1, "tf32": True}
 OTHER_TRAIN |= {"bfloat16": True, "select": "last"}
 

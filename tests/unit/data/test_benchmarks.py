@@ -26,11 +26,13 @@ NAMES = [
     "coauthor-physics",
     "github-musae",
     "cornell5",
+    "blogcatalog",
 ]
+ATTACKED = ["attacked-cora", "attacked-citeseer", "attacked-polblogs"]
 
 
 def test_every_name_is_there():
-    assert sorted(BENCHMARKS) == sorted(NAMES)
+    assert sorted(BENCHMARKS) == sorted(NAMES + ATTACKED)
     assert all(spec.name == name for name, spec in BENCHMARKS.items())
 
 
@@ -50,6 +52,8 @@ def test_roc_auc_for_three_and_accuracy_for_the_rest():
         ("ogbn-arxiv", "year"),
         ("coauthor-physics", "fixed-60-20-20"),
         ("cornell5", "random-60-20-20"),
+        ("blogcatalog", "random-48-32-20"),
+        ("attacked-cora", "pro-gnn"),
     ],
 )
 def test_default_protocols(name, protocol):
@@ -60,6 +64,12 @@ def test_default_protocols(name, protocol):
 def test_every_data_set_takes_the_random_protocols(name):
     assert {"per-class-20-30", "random-48-32-20", "random-60-20-20"} <= set(specs[name].protocols)
     assert ("public" in specs[name].protocols) == (name in ("cora", "citeseer", "pubmed"))
+
+
+@pytest.mark.parametrize("name", ATTACKED)
+def test_attacked_graphs_have_the_split_that_was_attacked_and_no_other(name):
+    assert specs[name].protocols == ("pro-gnn",)
+    assert len(specs[name].attacks) == 10
 
 
 @pytest.mark.parametrize("spelling", ["Roman_Empire", "ROMAN-EMPIRE", "roman_empire"])
@@ -92,5 +102,5 @@ def test_every_file_on_github_has_a_checksum():
 
 
 def test_what_was_repacked_has_no_public_original():
-    for name in ("amazon-computers", "coauthor-physics", "github-musae", "cornell5"):
+    for name in ("amazon-computers", "coauthor-physics", "github-musae", "cornell5", "blogcatalog", *ATTACKED):
         assert [file.url for form in specs[name].forms for file in form.files] == [None]

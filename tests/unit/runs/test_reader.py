@@ -2,11 +2,14 @@
 
 import pytest
 
+import attacked_graph
+from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn.config import DataSettings
+from gumbel_mpnn.data import specs
 from gumbel_mpnn.runs import DataReader, reader
 from gumbel_mpnn.training import data_hash
 from helpers import changed, small_data
-from quick_fit import find, fit
+from quick_fit import find, fit, resolved
 
 QUICK = {"preset": None, "overrides": ["train.epochs=2", "model.hidden_channels=4"], "splits": [0]}
 
@@ -20,7 +23,7 @@ def loads(monkeypatch):
     """The names that are read, each a graph of its own."""
     names = []
 
-    def load(name, protocol=None, root=None, directed=False):
+    def load(name, protocol=None, root=None, directed=False, attack=""):
         names.append(name)
         return changed(small_data(seed=len(names)), name=name, directed=directed)
 
@@ -41,10 +44,11 @@ class TestReads:
         [
             ("citeseer", DataSettings(), None, None),
             ("cora", DataSettings(protocol="public"), None, None),
+            ("cora", DataSettings(attack="meta-0.1"), None, None),
             ("cora", DataSettings(), "elsewhere", None),
             ("cora", DataSettings(), None, negated),
         ],
-        ids=["name", "protocol", "root", "transform"],
+        ids=["name", "protocol", "attack", "root", "transform"],
     )
     def test_what_is_not_the_same_anew(self, loads, other):
         once = DataReader()
@@ -96,3 +100,31 @@ def test_fit_and_find_read_through_it(loads, tmp_path):
         run = fit("cora", model, runs=tmp_path, device="cpu", reader=once, **QUICK)
         assert find("cora", model, runs=tmp_path, reader=once, **QUICK).records == run.records
     assert loads == ["cora"]
+
+
+class TestAttacks:
+    @pytest.fixture
+    def root(self, tmp_path, monkeypatch):
+        monkeypatch.setitem(specs, "attacked-small", attacked_graph.SPEC)
+        return attacked_graph.write(tmp_path / "data")
+
+    def test_every_attack_has_its_own_runs(self, root, tmp_path):
+        folders = set()
+        for attack in ("", "meta-0.1", "meta-0.2", "nettack-1"):
+            settings = {"data": {"attack": attack}, "train": {"epochs": 2}}
+            run = fit("attacked-small", "gcn", settings=settings, root=root, runs=tmp_path, device="cpu", preset=None)
+            assert run.data.attack == run.settings.data.attack == attack
+            folders.update(run.folders)
+        assert len(folders) == 4
+
+    def test_equal_edges_under_another_attack_are_other_runs(self):
+        settings = [resolved("attacked-cora", "gcn", overrides=[f"data.attack={name}"]) for name in ("", "meta-0.1")]
+        assert len({each.fingerprint("abc") for each in settings}) == 2
+
+    def test_a_graph_of_the_user(self):
+        with pytest.raises(UserError, match=r"data\.attack applies to data sets by name only: leave it out"):
+            reader.read_data(small_data(), DataSettings(attack="meta-0.1"), None)
+
+    def test_an_unknown_one_before_anything_is_read(self):
+        with pytest.raises(UserError, match="no attack on 'attacked-cora' called 'meta-1'"):
+            reader.read_data("attacked-cora", DataSettings(attack="meta-1"), None)
