@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 
 from rich.console import Console
-from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 
 from gumbel_mpnn.cli.live_line import LiveLine, StepLine
 from gumbel_mpnn.config import Settings
-from gumbel_mpnn.runs import Run
+from gumbel_mpnn.runs import Run, Step
 
 
 class ProgressMonitor:
@@ -26,6 +26,15 @@ class ProgressMonitor:
         self.line: LiveLine | StepLine | None = None
         self.done_epochs = self.total_epochs = self.group_epochs = 0
         self.title, self.waited = "", False
+        self.step: Step | None = None
+        """The step of `auto`, if it trains the runs."""
+        self.auto_started = 0.0
+
+    def rung(self, step: Step) -> None:
+        """Remember which step of `auto` begins."""
+        if self.step is None:
+            self.auto_started = time.monotonic()
+        self.step = step
 
     def prepare(self, done: int, total: int) -> None:
         """Show the progress of SDRF."""
@@ -36,7 +45,8 @@ class ProgressMonitor:
     def begin(self, settings: Settings, replicas: int, finished: int, groups: int, bytes_needed: int) -> None:
         """Show how many runs of a setting are trained and how many were found finished."""
         self.close()
-        self.title, self.waited = f"{settings.model} on {settings.dataset}", False
+        what = settings.model if self.step is None else _in_words(self.step)
+        self.title, self.waited = f"{what} on {settings.dataset}", False
         if self.preface:
             self.say(self.preface)
             self.preface = ""
@@ -49,7 +59,8 @@ class ProgressMonitor:
             parts.append(f"{finished} more already finished")
         if groups:
             parts.append(f"{groups} group{'s' if groups > 1 else ''}, about {_size(bytes_needed)} of memory")
-        self.say(", ".join(parts))
+        if self.step is None:
+            self.say(", ".join(parts))
         self.done_epochs = self.group_epochs = 0
         self.total_epochs = groups * settings.train.epochs
         self.started = time.monotonic()
@@ -60,9 +71,10 @@ class ProgressMonitor:
             BarColumn(),
             TextColumn("{task.completed}/{task.total} epochs  best val {task.fields[best]}"),
             TimeElapsedColumn(),
-            TimeRemainingColumn(),
+            TextColumn("{task.fields[left]}"),
             total=self.total_epochs,
             best="–",
+            left="",
         )
 
     def group(self, replicas: int, epochs: int) -> None:
@@ -75,9 +87,17 @@ class ProgressMonitor:
         if not isinstance(self.line, LiveLine):
             return
         done, total, best_val = self.done_epochs + epoch, self.total_epochs, f"{100 * best:.2f}"
-        left = (time.monotonic() - self.started) * (total - done) / max(done, 1)
-        plain = f"{self.title}: {done}/{total} epochs, best val {best_val}, about {left:.0f} s left"
-        self.line.show(done, total, plain, best=best_val)
+        left = f"about {self._seconds_left(done / total):.0f} s left"
+        self.line.show(
+            done, total, f"{self.title}: {done}/{total} epochs, best val {best_val}, {left}", best=best_val, left=left
+        )
+
+    def _seconds_left(self, share: float) -> float:
+        """Time left when a share of the epochs of this setting is done; with `auto`, that of all rungs."""
+        now, start = time.monotonic(), self.started
+        if self.step is not None:
+            share, start = self.step.before + self.step.share * share, self.auto_started
+        return (now - start) * (1 - share) / max(share, 1e-9)
 
     def wait(self) -> None:
         """Report, once, that another process trains the remaining runs."""
@@ -88,7 +108,7 @@ class ProgressMonitor:
     def end(self, run: Run) -> None:
         """Show the results of a setting."""
         self.close()
-        test = f"test {run.test}, " if self.show_test else ""
+        test = f"test {run.test}, " if self.show_test and self.step is None else ""
         self.say(f"{self.title}: {test}val {100 * run.val.mean:.2f}, {run.seconds:.1f} s of training")
 
     def close(self) -> None:
@@ -100,6 +120,11 @@ class ProgressMonitor:
     def say(self, message: str) -> None:
         """Print a message, above the live line if there is one."""
         self.console.print(message, soft_wrap=True)
+
+
+def _in_words(step: Step) -> str:
+    round = "" if step.round == 1 else f"round {step.round}, "
+    return f"{round}rung {step.place} of {step.rungs}, {step.rung}"
 
 
 def _size(count: int) -> str:

@@ -35,15 +35,19 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
     from gumbel_mpnn.data import GraphFacts
-    from gumbel_mpnn.runs import Run, RunSpec
+    from gumbel_mpnn.runs import AnySpec, Run
 
 
 @in_one_sentence
 def train(
     dataset: Annotated[str | None, typer.Argument(help="Name of a data set (see `gumbel-mpnn data`), or demo.")] = None,
     model: Annotated[
-        str, typer.Option(help="mlp, gcn, sage, gat, drop-edge, sdrf, gumbel-mpnn, or its controls frozen and random.")
-    ] = "gcn",
+        str | None,
+        typer.Option(
+            help="auto, mlp, gcn, sage, gat, drop-edge, sdrf, gumbel-mpnn, frozen or random. auto trains plain and"
+            " rewired models and chooses one on validation. Default: auto, or gcn on data sets that have presets."
+        ),
+    ] = None,
     splits: Annotated[str | None, typer.Option(help="Splits to use, such as 0-9 or 0,3; all by default.")] = None,
     seeds: Annotated[int, typer.Option(help="Number of seeds for each split.", min=1)] = 1,
     preset: Annotated[
@@ -68,14 +72,14 @@ def train(
     convolutions add their own. Runs on own data are listed under the name of the file of nodes or of the graph.
     """
     from gumbel_mpnn.cli.progress import ProgressMonitor
-    from gumbel_mpnn.report import run_table
-    from gumbel_mpnn.runs import Place, RunSpec, fit_spec
+    from gumbel_mpnn.report import choice_table, run_table
+    from gumbel_mpnn.runs import Place, default_model, describe, fit_any
 
     if predictions is not None and predictions.is_dir():
         raise UserError(f"--predictions {predictions} is a folder: give the name of a file")
-    spec = RunSpec.of(
+    spec = describe(
         Source(dataset, nodes, edges, graph, label, features).to_train_on,
-        model,
+        default_model(dataset) if model is None else model,
         splits=None if splits is None else parse_range(splits),
         seeds=seeds,
         preset=None if preset == "none" else preset,
@@ -83,19 +87,25 @@ def train(
         root=data_root,
     )
     with closing(ProgressMonitor(preface=_what_was_read(spec))) as monitor:
-        run = fit_spec(spec, Place(runs, experiment, device, monitor=monitor, models=predictions is not None))
+        run = fit_any(spec, Place(runs, experiment, device, monitor=monitor, models=predictions is not None))
     if predictions is not None:
         _write_predictions(run, predictions)
         note(f"predictions of {run.data.num_nodes} nodes are in {predictions}")
+    if run.choice is not None:
+        note(choice_table(run.choice).render("text") + "\n")
     emit(run_table([run]), format, run.to_dict())
+    if run.choice is not None:
+        note(run.choice.sentence())
     note(f"runs are in {run.folder.path}")
 
 
-def _what_was_read(spec: RunSpec) -> str:
+def _what_was_read(asked: AnySpec) -> str:
     """Return a sentence about the data or the preset, which shows the user misread columns or missing presets."""
     from gumbel_mpnn.config.files import is_settings_file
     from gumbel_mpnn.data import facts_of
+    from gumbel_mpnn.runs import AutoSpec
 
+    spec = asked.plainest if isinstance(asked, AutoSpec) else asked
     if not isinstance(spec.dataset, str):
         facts = facts_of(spec.dataset)
         return (

@@ -13,7 +13,19 @@ from gumbel_mpnn._util.errors import DivergedError, MissingDataError
 from gumbel_mpnn.paper.request import Request
 from gumbel_mpnn.report import Row
 from gumbel_mpnn.report.table import Fixed
-from gumbel_mpnn.runs import BusyError, DataReader, Monitor, Place, Run, RunSpec, Transform, find_spec, fit_spec
+from gumbel_mpnn.runs import (
+    AnySpec,
+    BusyError,
+    DataReader,
+    Monitor,
+    Place,
+    Run,
+    RunSpec,
+    Transform,
+    describe,
+    find_any,
+    fit_any,
+)
 from gumbel_mpnn.runs.query import Paired, Summary, compare, corrected, flat
 from gumbel_mpnn.training import pick_device
 from gumbel_mpnn.training.device import available_bytes
@@ -127,8 +139,8 @@ def run_jobs(
     def do(job: Job, wait: bool) -> Run | None:
         spec, here = _spec(job, request), replace(place, experiment=job.experiment or experiment.name, wait=wait)
         try:
-            needs_models = bool(stored) and not _has_stored(find_spec(spec, here), stored)
-            return fit_spec(spec, replace(here, models=needs_models))
+            needs_models = bool(stored) and not _has_stored(find_any(spec, here), stored)
+            return fit_any(spec, replace(here, models=needs_models))
         except MissingDataError:
             return None
 
@@ -158,9 +170,9 @@ def find_jobs(experiment: Experiment, jobs: Iterable[Job], request: Request) -> 
     for job in jobs:
         spec, here = _spec(job, request), replace(place, experiment=job.experiment or experiment.name)
         try:
-            found = find_spec(spec, here)
+            found = find_any(spec, here)
             if stored and not _has_stored(found, stored):
-                found = find_spec(spec, replace(here, models=True))
+                found = find_any(spec, replace(here, models=True))
         except MissingDataError:
             results[job] = None
         else:
@@ -172,9 +184,9 @@ def _has_stored(run: Run | None, name: str) -> bool:
     return run is not None and run.has_stored(name)
 
 
-def _spec(job: Job, request: Request) -> RunSpec:
+def _spec(job: Job, request: Request) -> AnySpec:
     """Return the runs of a job that are requested."""
-    return RunSpec.of(
+    return describe(
         job.dataset,
         job.model,
         splits=QUICK_SPLITS if request.quick and request.splits is None else request.splits,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from gumbel_mpnn.runs import Run
+    from gumbel_mpnn.runs import Choice, Run
 
 Cell = str | int | float | None
 Row = Mapping[str, Cell]
@@ -132,7 +132,7 @@ def run_table(runs: Iterable[Run]) -> Table:
         rows=[
             [
                 run.settings.dataset,
-                run.settings.model,
+                run.settings.model if run.choice is None else f"auto: {run.choice.chosen}",
                 METRIC_NAMES[run.metric],
                 run.n,
                 100 * run.test.mean,
@@ -143,6 +143,26 @@ def run_table(runs: Iterable[Run]) -> Table:
             for run in runs
         ],
         headings={"dataset": "data set", "stderr": "std error", "n": "runs"},
+    )
+
+
+def choice_table(choice: Choice) -> Table:
+    """Return a table with one row for each rung that `auto` tried; validation results are in percent."""
+    marks = {choice.best_plain: "best plain", choice.chosen: "chosen"}
+    return Table(
+        columns=["rung", "about", "runs", "val", "behind", "error", "rank", "mark"],
+        rows=[
+            [
+                rung.name,
+                rung.about,
+                rung.runs,
+                *(None if value is None else 100 * value for value in (rung.val, rung.behind, rung.error)),
+                rung.rank,
+                marks.get(rung.name, "" if rung.rank else "stopped early" if rung.runs else "diverged"),
+            ]
+            for rung in choice.rungs
+        ],
+        headings={"val": "val %", "behind": "behind the best", "error": "± error", "mark": ""},
     )
 
 

@@ -4,7 +4,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gumbel_mpnn.runs.fitting import Monitor, Place, find_spec, fit, fit_spec
+    from gumbel_mpnn.runs.auto import AutoSpec
+    from gumbel_mpnn.runs.choice import Choice
+    from gumbel_mpnn.runs.entry import AnySpec, default_model, describe, find_any, fit, fit_any
+    from gumbel_mpnn.runs.fitting import Monitor, Place, Step, find_spec, fit_spec
     from gumbel_mpnn.runs.graph_file import learned_graph
     from gumbel_mpnn.runs.reader import DataReader, Transform
     from gumbel_mpnn.runs.run import Run
@@ -13,26 +16,37 @@ if TYPE_CHECKING:
     from gumbel_mpnn.runs.work_queue import BusyError
 
 _MODULE_OF = {
-    **dict.fromkeys(["Monitor", "Place", "find_spec", "fit", "fit_spec"], "fitting"),
+    **dict.fromkeys(["AnySpec", "default_model", "describe", "find_any", "fit", "fit_any"], "entry"),
+    **dict.fromkeys(["Monitor", "Place", "Step", "find_spec", "fit_spec"], "fitting"),
     **dict.fromkeys(["DataReader", "Transform"], "reader"),
     **dict.fromkeys(["RunSpec", "find_preset"], "spec"),
+    "AutoSpec": "auto",
     "BusyError": "work_queue",
+    "Choice": "choice",
     "Run": "run",
     "SettingFolder": "store",
     "learned_graph": "graph_file",
 }
 __all__ = [
+    "AnySpec",
+    "AutoSpec",
     "BusyError",
+    "Choice",
     "DataReader",
     "Monitor",
     "Place",
     "Run",
     "RunSpec",
     "SettingFolder",
+    "Step",
     "Transform",
+    "default_model",
+    "describe",
+    "find_any",
     "find_preset",
     "find_spec",
     "fit",
+    "fit_any",
     "fit_spec",
     "learned_graph",
 ]

@@ -1,22 +1,21 @@
-"""`fit` trains a model on splits and seeds of a data set, without repeating finished runs."""
+"""Training of the runs that a spec describes, without repeating finished ones."""
 
 from __future__ import annotations
 
 import tempfile
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import torch
-from torch_geometric.data import Data
 
 from gumbel_mpnn._util.errors import DataWarning, DivergedError, UserError
 from gumbel_mpnn.config import Replica, Settings
 from gumbel_mpnn.data.names import node_ids_of
-from gumbel_mpnn.runs.reader import DataReader, Transform
+from gumbel_mpnn.runs.reader import DataReader
 from gumbel_mpnn.runs.run import Run
 from gumbel_mpnn.runs.spec import RunSpec, Workload
 from gumbel_mpnn.runs.store import SettingFolder, record_of
@@ -24,6 +23,23 @@ from gumbel_mpnn.runs.work_queue import BusyError, WorkQueue
 from gumbel_mpnn.training import Task, pick_device, prepare, train
 from gumbel_mpnn.training.device import available_bytes
 from gumbel_mpnn.training.memory import plan_groups
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of `auto`: the runs of one rung in one round."""
+
+    rung: str
+    round: int
+    """Number of the round, from 1."""
+    place: int
+    """Place of the rung among those of the round, from 1."""
+    rungs: int
+    """Number of rungs in the round."""
+    before: float
+    """Share of the whole work that is done when the step begins. The work ahead is estimated from above."""
+    share: float
+    """Share of the work that this step takes."""
 
 
 class Monitor(Protocol):
@@ -40,6 +56,9 @@ class Monitor(Protocol):
 
     def progress(self, epoch: int, best: float) -> None:
         """The group has done `epoch` epochs; `best` is its mean best validation value."""
+
+    def rung(self, step: Step) -> None:
+        """`auto` begins a step: the runs of one rung in one round."""
 
     def wait(self) -> None:
         """Another process trains the missing runs, and this process waits for it."""
@@ -74,64 +93,6 @@ class Place:
         if not self.experiment or Path(self.experiment).name != self.experiment:
             raise UserError(f"experiment must be the name of a single folder, but is {self.experiment!r}")
         return SettingFolder.of(Path(runs), self.experiment, workload.settings, workload.data_hash, self.models)
-
-
-def fit(
-    dataset: str | Data,
-    model: str,
-    *,
-    splits: Iterable[int] | None = None,
-    seeds: int | Iterable[int] = 1,
-    preset: str | Path | None = "tuned",
-    settings: Mapping[str, Mapping[str, Any]] | None = None,
-    overrides: Iterable[str] = (),
-    transform: Transform | None = None,
-    root: str | Path | None = None,
-    runs: str | Path | None = None,
-    experiment: str = "train",
-    device: str = "auto",
-    memory: int | None = None,
-    monitor: Monitor | None = None,
-    models: bool = False,
-) -> Run:
-    """Train a model on splits and seeds of a data set, as many at once as fit into memory.
-
-    Args:
-        dataset: Name of a data set, or a `Data` with `x`, `y` and masks [N] or [N, S]. If it has a `candidate_index`
-            and `rewiring.candidates` is not set, these are the candidates of rewiring.
-        model: Name of a model.
-        splits: Splits to train on; all by default.
-        seeds: Number of seeds per split, or the seeds themselves.
-        preset: Family of presets (`tuned`, `paper`), a TOML file, or None for the defaults.
-        settings: Tables `data`, `model`, `train` and `rewiring`, which override the preset.
-        overrides: Settings such as `["model.dropout=0.7", ...]`, which override both.
-        transform: Applied to the data after reading and splitting.
-        root: Folder with the files of the data sets.
-        runs: Folder of the runs. Finished runs are not trained again, and interrupted ones are continued. Runs that
-            diverged raise a `DivergedError`, which names the file to delete to try them again. None for a temporary
-            folder that is deleted with the result.
-        experiment: Folder within `runs`.
-        device: `cpu`, `cuda`, or `auto` for a GPU if there is one.
-        memory: Bytes that training may use; all free memory by default.
-        monitor: Called while runs are trained.
-        models: Whether trained models are needed besides records; runs whose models were deleted are trained again,
-            and their records are replaced.
-
-    Returns:
-        The finished runs.
-    """
-    spec = RunSpec.of(
-        dataset,
-        model,
-        splits=splits,
-        seeds=seeds,
-        preset=preset,
-        settings=settings,
-        overrides=overrides,
-        transform=transform,
-        root=root,
-    )
-    return fit_spec(spec, Place(runs, experiment, device, memory, monitor, models=models))
 
 
 def fit_spec(spec: RunSpec, place: Place) -> Run:
@@ -171,7 +132,7 @@ def find_spec(spec: RunSpec, place: Place) -> Run | None:
 def _finished(workload: Workload, folder: SettingFolder, temporary: object = None) -> Run:
     """Read the finished runs; `temporary` is deleted with the result."""
     records = tuple(folder.record(replica) for replica in workload.replicas)
-    return Run(workload.settings, records[0].metric, records, workload.data, folder, temporary)
+    return Run(workload.settings, records[0].metric, records, workload.data, folder, _temporary=temporary)
 
 
 def _warn_of_runs_without_models(workload: Workload, missing: Sequence[Replica], folder: SettingFolder) -> None:

@@ -19,12 +19,16 @@ from gumbel_mpnn.config import Settings
 from gumbel_mpnn.data.names import class_names_of
 from gumbel_mpnn.nn import TrainableModel
 from gumbel_mpnn.rewiring.rewired_graph import as_data
+from gumbel_mpnn.runs.choice import Choice
 from gumbel_mpnn.runs.graph_file import Learned
 from gumbel_mpnn.runs.query import Record, Summary
 from gumbel_mpnn.runs.store import SettingFolder
 from gumbel_mpnn.training import Task, build_model, metrics, pick_device, prepare
 from gumbel_mpnn.training.precision import class_scores, pair_probability
 from gumbel_mpnn.training.task import labels_per_class
+
+CHOICE = "choice.json"
+"""File in the folder of the runs that `auto` chose, with the rungs that it tried."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,8 @@ class Run:
     records: tuple[Record, ...]
     data: Data = field(repr=False)
     folder: SettingFolder = field(repr=False)
+    choice: Choice | None = None
+    """What `auto` tried and chose, if it made these runs."""
     _temporary: object = field(default=None, repr=False, compare=False)
 
     @property
@@ -213,6 +219,7 @@ class Run:
             "val": self.val.to_dict(),
             "seconds": self.seconds,
             "runs": self.folders,
+            **({} if self.choice is None else {"choice": self.choice.to_dict()}),
         }
 
 

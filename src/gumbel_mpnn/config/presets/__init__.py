@@ -14,6 +14,8 @@ from gumbel_mpnn.config.files import ABOUT_THE_FILE, merge, parse_toml
 
 FAMILY = "family.toml"
 """File about a family of presets, in its folder."""
+AUTO = "auto"
+"""Folder of the rungs of the model `auto`, which is not a family of presets."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,8 @@ def family_base(family: str) -> str | None:
 
 def preset_families() -> list[str]:
     """Names of all families of presets."""
-    return sorted(entry.name for entry in _folder().iterdir() if entry.is_dir() and entry.name != "__pycache__")
+    others = (AUTO, "__pycache__")
+    return sorted(entry.name for entry in _folder().iterdir() if entry.is_dir() and entry.name not in others)
 
 
 def list_presets() -> list[tuple[str, str, str]]:

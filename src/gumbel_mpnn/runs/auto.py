@@ -1,0 +1,225 @@
+"""`auto`: trains rungs of growing freedom, from plain models to free rewiring, and chooses one on validation."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from torch_geometric.data import Data
+
+from gumbel_mpnn._util.errors import DivergedError, UserError, did_you_mean
+from gumbel_mpnn._util.files import write_atomically
+from gumbel_mpnn.config.files import merge, parse_overrides
+from gumbel_mpnn.config.rungs import Rung, read_rungs
+from gumbel_mpnn.nn import models
+from gumbel_mpnn.runs.choice import Candidate, Choice, Values, best_of, difference, plainest, upper_half
+from gumbel_mpnn.runs.fitting import Place, Step, find_spec, fit_spec
+from gumbel_mpnn.runs.reader import DataReader, Transform
+from gumbel_mpnn.runs.run import CHOICE, Run
+from gumbel_mpnn.runs.spec import RunSpec, Tables, Workload
+
+ROUNDS = (4, 2, 1)
+"""After a quarter and after half of the splits, half of the rungs are left."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Splits and seeds of a round."""
+
+    splits: tuple[int, ...]
+    seeds: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class AutoSpec:
+    """Description of the runs of `auto`: one spec per rung, the plainest first."""
+
+    rungs: Mapping[str, tuple[Rung, RunSpec]]
+
+    @classmethod
+    def of(
+        cls,
+        dataset: str | Data | Callable[[bool], str | Data],
+        *,
+        splits: Iterable[int] | None = None,
+        seeds: int | Iterable[int] = 1,
+        settings: Tables | None = None,
+        overrides: Iterable[str] = (),
+        transform: Transform | None = None,
+        root: str | Path | None = None,
+    ) -> AutoSpec:
+        """Describe the runs of `fit(dataset, "auto")`; settings of the user are given to every rung that has them."""
+        given = merge(settings, parse_overrides(overrides))
+        if callable(dataset) and not isinstance(dataset, Data):
+            dataset = dataset(bool(given.get("data", {}).get("undirected", True)))
+        rungs = read_rungs()
+        _check_options(given, rungs)
+        splits = None if splits is None else list(splits)
+        seeds = seeds if isinstance(seeds, int) else list(seeds)
+        return cls(
+            {
+                rung.name: (
+                    rung,
+                    RunSpec.of(
+                        dataset,
+                        rung.model,
+                        splits=splits,
+                        seeds=seeds,
+                        preset=None,
+                        settings=merge(rung.tables, _for_model(given, rung.model)),
+                        transform=transform,
+                        root=root,
+                    ),
+                )
+                for rung in rungs
+            }
+        )
+
+    @property
+    def plainest(self) -> RunSpec:
+        """Spec of the plainest rung."""
+        return next(spec for _, spec in self.rungs.values())
+
+    @property
+    def plain(self) -> list[str]:
+        """Names of the rungs that train on the given edges alone, or on none."""
+        return [name for name, (rung, _) in self.rungs.items() if not models[rung.model].rewires]
+
+
+def fit_auto(spec: AutoSpec, place: Place) -> Run:
+    """Train the rungs, of which weak ones are stopped early; returns the runs of the chosen rung with their `choice`.
+
+    Rungs are compared on the runs of a quarter of the splits (or of the seeds, if there are fewer than three splits),
+    then of half of them, then of all. After each of the first two rounds the better half goes on, with the best plain
+    rung. The choice is made for the graph, on the validation values of all runs.
+    """
+    temporary = tempfile.TemporaryDirectory(prefix="gumbel-mpnn-") if place.runs is None else None
+    place = replace(place, runs=temporary.name if temporary else place.runs, reader=place.reader or DataReader())
+
+    def train(rung: RunSpec, step: Step) -> Run | None:
+        if place.monitor is not None:
+            place.monitor.rung(step)
+        try:
+            return fit_spec(rung, place)
+        except DivergedError:
+            return None
+
+    run = _climb(spec, place, train)
+    if run is None:
+        raise UserError("training of every rung diverged: are the features of very different sizes?")
+    assert run.choice is not None
+    write_atomically(run.folder.path / CHOICE, json.dumps(run.choice.to_dict(), indent=1).encode())
+    return replace(run, _temporary=temporary)
+
+
+def find_auto(spec: AutoSpec, place: Place) -> Run | None:
+    """Find the runs of `fit_auto` without training; returns None if some are missing."""
+    place, missing = replace(place, reader=place.reader or DataReader()), list[str]()
+
+    def find(rung: RunSpec, step: Step) -> Run | None:
+        found = find_spec(rung, place)
+        missing.extend([step.rung] * (found is None))
+        return found
+
+    run = _climb(spec, place, find)
+    return None if missing else run
+
+
+def _climb(spec: AutoSpec, place: Place, runs_of: Callable[[RunSpec, Step], Run | None]) -> Run | None:
+    """Compare the rungs round by round; rungs without runs are left out. Returns the runs of the chosen rung."""
+    workload = spec.plainest.read(place.reader)
+    rounds, runs, running, done = _rounds(workload), dict[str, Run](), list(spec.rungs), 0.0
+    for number, part in enumerate(rounds):
+        steps = _steps(spec, running, number, rounds, done)
+        found = {step.rung: runs_of(_restricted(spec.rungs[step.rung][1], part), step) for step in steps}
+        runs |= {name: run for name, run in found.items() if run is not None}
+        running, done = [name for name, run in found.items() if run is not None], steps[-1].before + steps[-1].share
+        if not running:
+            return None
+        if number < len(rounds) - 1:
+            running = upper_half(_values(runs), running, spec.plain)
+    return _chosen(spec, runs, running, workload)
+
+
+def _steps(spec: AutoSpec, running: list[str], number: int, rounds: list[Part], done: float) -> list[Step]:
+    """The steps of a round; `done` is the share of the work before it.
+
+    The work of later rounds is estimated from above: as if the costliest half of the rungs went on.
+    """
+    runs = [0, *(len(part.splits) * len(part.seeds) for part in rounds)]
+    costs, ahead = [_cost(spec.rungs[name][1]) for name in running], 0.0
+    left = sorted(costs, reverse=True)
+    for later in range(number + 1, len(rounds)):
+        left = left[: -(-len(left) // 2) + 1]
+        ahead += sum(left) * (runs[later + 1] - runs[later])
+    now = [cost * (runs[number + 1] - runs[number]) for cost in costs]
+    shares = [(1 - done) * work / (sum(now) + ahead) for work in now]
+    return [
+        Step(name, number + 1, k + 1, len(running), done + sum(shares[:k]), shares[k]) for k, name in enumerate(running)
+    ]
+
+
+def _cost(spec: RunSpec) -> float:
+    """Cost of an epoch of a rung compared with others: layers of all drawn graphs, twice if edges have a gradient."""
+    rewiring, layers = spec.settings.rewiring, spec.settings.options["num_layers"]
+    return float(layers if rewiring is None else 2 * rewiring.samples * layers)
+
+
+def _chosen(spec: AutoSpec, runs: Mapping[str, Run], finalists: list[str], workload: Workload) -> Run:
+    """The runs of the rung that validation chooses among the finalists."""
+    values, val_nodes = _values(runs), int(workload.data.val_mask.float().sum(0).mean())
+    best, chosen = best_of(values, finalists), plainest(values, finalists, val_nodes)
+    best_plain = best_of(values, [name for name in finalists if name in spec.plain] or finalists)
+    gain, gain_error = difference(values[chosen], values[best_plain], val_nodes)
+    ranks = {name: 1 + k for k, name in enumerate(sorted(finalists, key=lambda name: -runs[name].val.mean))}
+    rungs = []
+    for name, (rung, _) in spec.rungs.items():
+        if name in runs:
+            behind, error = difference(values[best], values[name], val_nodes)
+            val, count = runs[name].val.mean, runs[name].n
+            rungs.append(Candidate(name, rung.about, name in spec.plain, val, behind, error, count, ranks.get(name)))
+        else:
+            rungs.append(Candidate(name, rung.about, name in spec.plain, None, None, None, 0, None))
+    return replace(runs[chosen], choice=Choice(chosen, best_plain, gain, gain_error, tuple(rungs)))
+
+
+def _values(runs: Mapping[str, Run]) -> dict[str, Values]:
+    return {name: {record.replica: record.val for record in run.records} for name, run in runs.items()}
+
+
+def _rounds(workload: Workload) -> list[Part]:
+    """Splits and seeds of each round; a round has two runs of a rung or more, if there are as many."""
+    splits = tuple(dict.fromkeys(replica.split for replica in workload.replicas))
+    seeds = tuple(dict.fromkeys(replica.seed for replica in workload.replicas))
+    total = len(splits) if len(splits) >= 3 else len(seeds)
+    counts = sorted({max(min(2, total), -(-total // share)) for share in ROUNDS})
+    if len(splits) >= 3:
+        return [Part(splits[:count], seeds) for count in counts]
+    return [Part(splits, seeds[:count]) for count in counts]
+
+
+def _restricted(spec: RunSpec, part: Part) -> RunSpec:
+    return replace(spec, splits=part.splits, seeds=part.seeds)
+
+
+def _for_model(given: Tables, model: str) -> dict[str, Any]:
+    """Settings of the user that a model has: all but rewiring settings and model options that it does not know."""
+    known = models.defaults(model)
+    tables = {table: dict(values) for table, values in given.items() if table != "rewiring" or models[model].rewires}
+    if "model" in tables:
+        tables["model"] = {name: value for name, value in tables["model"].items() if name in known}
+    return tables
+
+
+def _check_options(given: Tables, rungs: Iterable[Rung]) -> None:
+    """Raise a `UserError` for an option of a model that no rung has, or one that every rung sets by itself."""
+    known = {option for rung in rungs for option in models.defaults(rung.model)} - {"backbone"}
+    for option in given.get("model", {}):
+        if option == "backbone":
+            raise UserError("model 'auto' chooses the backbone: leave out model.backbone, or name another model")
+        if option not in known:
+            raise UserError(f"model 'auto' has no option {option!r}: {did_you_mean(option, known)}")

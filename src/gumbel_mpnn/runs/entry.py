@@ -1,0 +1,119 @@
+"""`fit`: the entry to training, for a single model and for `auto`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from torch_geometric.data import Data
+
+from gumbel_mpnn._util.errors import UserError
+from gumbel_mpnn.config.files import is_settings_file
+from gumbel_mpnn.config.presets import AUTO, list_presets
+from gumbel_mpnn.data import get_spec
+from gumbel_mpnn.runs.auto import AutoSpec, find_auto, fit_auto
+from gumbel_mpnn.runs.fitting import Monitor, Place, find_spec, fit_spec
+from gumbel_mpnn.runs.reader import Transform
+from gumbel_mpnn.runs.run import Run
+from gumbel_mpnn.runs.spec import RunSpec
+
+AnySpec = RunSpec | AutoSpec
+DEFAULT_FAMILY = "tuned"
+WITH_PRESETS = "gcn"
+"""Default model on data sets that have presets."""
+
+
+def fit(
+    dataset: str | Data,
+    model: str | None = None,
+    *,
+    splits: Iterable[int] | None = None,
+    seeds: int | Iterable[int] = 1,
+    preset: str | Path | None = "tuned",
+    settings: Mapping[str, Mapping[str, Any]] | None = None,
+    overrides: Iterable[str] = (),
+    transform: Transform | None = None,
+    root: str | Path | None = None,
+    runs: str | Path | None = None,
+    experiment: str = "train",
+    device: str = "auto",
+    memory: int | None = None,
+    monitor: Monitor | None = None,
+    models: bool = False,
+) -> Run:
+    """Train a model on splits and seeds of a data set, as many at once as fit into memory.
+
+    Args:
+        dataset: Name of a data set, or a `Data` with `x`, `y` and masks [N] or [N, S]. If it has a `candidate_index`
+            and `rewiring.candidates` is not set, these are the candidates of rewiring.
+        model: Name of a model, or `auto`, which trains plain and rewired models and chooses one on validation (see
+            `Run.choice`). By default `auto`, or `gcn` for a data set that has presets.
+        splits: Splits to train on; all by default.
+        seeds: Number of seeds per split, or the seeds themselves.
+        preset: Family of presets (`tuned`, `paper`), a TOML file, or None for the defaults. `auto` has its own settings
+            and takes no preset.
+        settings: Tables `data`, `model`, `train` and `rewiring`, which override the preset.
+        overrides: Settings such as `["model.dropout=0.7", ...]`, which override both.
+        transform: Applied to the data after reading and splitting.
+        root: Folder with the files of the data sets.
+        runs: Folder of the runs. Finished runs are not trained again, and interrupted ones are continued. Runs that
+            diverged raise a `DivergedError`, which names the file to delete to try them again. None for a temporary
+            folder that is deleted with the result.
+        experiment: Folder within `runs`.
+        device: `cpu`, `cuda`, or `auto` for a GPU if there is one.
+        memory: Bytes that training may use; all free memory by default.
+        monitor: Called while runs are trained.
+        models: Whether trained models are needed besides records; runs whose models were deleted are trained again,
+            and their records are replaced.
+
+    Returns:
+        The finished runs.
+    """
+    spec = describe(
+        dataset,
+        model,
+        splits=splits,
+        seeds=seeds,
+        preset=preset,
+        settings=settings,
+        overrides=overrides,
+        transform=transform,
+        root=root,
+    )
+    return fit_any(spec, Place(runs, experiment, device, memory, monitor, models=models))
+
+
+def describe(
+    dataset: str | Data | Callable[[bool], str | Data],
+    model: str | None = None,
+    *,
+    preset: str | Path | None = DEFAULT_FAMILY,
+    **arguments: Any,
+) -> AnySpec:
+    """Describe the runs of `fit` with the same arguments; `dataset` may also be a function, as in `RunSpec.of`."""
+    model = default_model(dataset) if model is None else model
+    if not isinstance(model, str) or model.lower() != AUTO:
+        return RunSpec.of(dataset, model, preset=preset, **arguments)
+    if preset not in (None, DEFAULT_FAMILY):
+        what = f"the settings file {preset}" if is_settings_file(preset) else f"the preset {preset}"
+        raise UserError(f"model 'auto' has its own settings and cannot use {what}: name another model")
+    return AutoSpec.of(dataset, **arguments)
+
+
+def default_model(dataset: object) -> str:
+    """Model that is trained if none is named: `auto`, or a GCN on data sets that have presets."""
+    if not isinstance(dataset, str):
+        return AUTO
+    name = get_spec(dataset).name
+    return WITH_PRESETS if (DEFAULT_FAMILY, name, WITH_PRESETS) in list_presets() else AUTO
+
+
+def fit_any(spec: AnySpec, place: Place) -> Run:
+    """Train the runs of `spec` that are missing in `place`; returns all of them, or those that `auto` chose."""
+    return fit_auto(spec, place) if isinstance(spec, AutoSpec) else fit_spec(spec, place)
+
+
+def find_any(spec: AnySpec, place: Place) -> Run | None:
+    """Find the runs of `spec` without training; returns None if some are missing."""
+    return find_auto(spec, place) if isinstance(spec, AutoSpec) else find_spec(spec, place)

@@ -1,0 +1,166 @@
+"""`auto`: rungs are trained as any runs are, and validation alone chooses."""
+
+import json
+from itertools import pairwise
+
+import pytest
+import torch
+
+import gumbel_mpnn as gm
+from gumbel_mpnn._util.errors import UserError
+from gumbel_mpnn.config.presets import preset_families
+from gumbel_mpnn.config.rungs import read_rungs
+from gumbel_mpnn.nn import models
+from gumbel_mpnn.runs import AutoSpec, Place, default_model, describe, find_any, fit
+from gumbel_mpnn.runs.choice import Choice
+from gumbel_mpnn.runs.query import find_records
+from gumbel_mpnn.runs.run import CHOICE
+from helpers import changed, small_data
+
+FAST = {"overrides": ["train.epochs=3", "model.hidden_channels=8"]}
+
+
+def quick(data=None, **options):
+    return fit(small_data() if data is None else data, "auto", **{**FAST, **options})
+
+
+def vals(run):
+    return {rung.name: rung.val for rung in run.choice.rungs}
+
+
+class TestRungs:
+    def test_from_plain_to_free_without_a_rank_twice(self):
+        rungs = read_rungs()
+        assert [rung.rank for rung in rungs] == list(range(len(rungs)))
+        rewires = [models[rung.model].rewires for rung in rungs]
+        assert rewires == sorted(rewires)
+        assert rungs[0].model == "mlp"
+        assert {"gcn", "sage"} <= {rung.model for rung in rungs}
+
+    def test_all_are_described_and_read(self):
+        assert all(rung.about for rung in read_rungs())
+        spec = AutoSpec.of(small_data())
+        assert list(spec.rungs) == [rung.name for rung in read_rungs()]
+        assert spec.plain == [rung.name for rung in read_rungs() if rung.model in ("mlp", "gcn", "sage")]
+
+    def test_are_not_a_family_of_presets(self):
+        assert "auto" not in preset_families()
+
+
+class TestRun:
+    def test_is_that_of_the_chosen_rung(self, tmp_path):
+        run = quick(runs=tmp_path)
+        chosen = next(rung for rung in read_rungs() if rung.name == run.choice.chosen)
+        alone = fit(small_data(), chosen.model, preset=None, settings=chosen.tables, **FAST)
+        assert run.settings == alone.settings
+        assert [record.val for record in run.records] == [record.val for record in alone.records]
+        assert torch.equal(run.predict_proba(), alone.predict_proba())
+        assert run.choice.chosen in repr(run.to_dict()["choice"])
+
+    def test_without_a_folder(self):
+        run = quick()
+        assert len(run.predict()) == small_data().num_nodes
+
+    def test_every_rung_has_its_validation_value(self):
+        run = quick()
+        best = max(run.choice.rungs, key=lambda rung: rung.val)
+        assert best.rank == 1
+        assert all(rung.behind == pytest.approx(best.val - rung.val) for rung in run.choice.rungs)
+        plain = [rung for rung in run.choice.rungs if rung.plain]
+        assert run.choice.best_plain == max(plain, key=lambda rung: rung.val).name
+        assert run.choice.gain == pytest.approx(vals(run)[run.choice.chosen] - vals(run)[run.choice.best_plain])
+
+    def test_is_found_again_and_nothing_is_trained_twice(self, tmp_path, no_training):
+        run = quick(runs=tmp_path)
+        no_training()
+        assert quick(runs=tmp_path).choice == run.choice
+        assert find_any(describe(small_data(), "auto", **FAST), Place(tmp_path)).choice == run.choice
+        stored = json.loads((run.folder.path / CHOICE).read_text())
+        assert Choice.from_dict(stored) == run.choice
+
+    def test_is_not_found_if_a_rung_is_missing(self, tmp_path):
+        assert find_any(describe(small_data(), "auto", **FAST), Place(tmp_path)) is None
+
+    def test_goes_on_after_an_interruption(self, tmp_path):
+        class Stop:
+            def __getattr__(self, name):
+                return lambda *arguments: None
+
+            def rung(self, step):
+                if step.place == 5:
+                    raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            quick(runs=tmp_path, monitor=Stop())
+        assert quick(runs=tmp_path).choice == quick().choice
+
+    def test_weak_rungs_are_stopped_early(self, tmp_path):
+        data = changed(small_data(nodes=60), train_mask=None, val_mask=None, test_mask=None)
+        run = quick(data, runs=tmp_path)
+        counts = {rung.name: rung.runs for rung in run.choice.rungs}
+        assert set(counts.values()) == {3, 5, 10}
+        assert counts[run.choice.chosen] == counts[run.choice.best_plain] == 10
+        assert sum(counts.values()) == len(list(find_records(tmp_path)))
+        assert all((rung.rank is None) == (rung.runs < 10) for rung in run.choice.rungs)
+
+    def test_the_steps_make_up_the_work(self):
+        steps = []
+
+        class Notes:
+            def __getattr__(self, name):
+                return lambda *arguments: None
+
+            def rung(self, step):
+                steps.append(step)
+
+        quick(changed(small_data(nodes=60), train_mask=None, val_mask=None, test_mask=None), monitor=Notes())
+        assert steps[0].before == 0
+        assert all(later.before >= step.before + 0.999 * step.share for step, later in pairwise(steps))
+        assert steps[-1].before + steps[-1].share == pytest.approx(1)
+        assert [step.place for step in steps if step.round == 1] == list(range(1, len(read_rungs()) + 1))
+
+
+def test_no_test_label_reaches_the_choice():
+    data = small_data()
+    test = data.test_mask if data.test_mask.dim() == 1 else data.test_mask.all(1)
+    other = data.y.clone()
+    other[test] = other[test].flip(0)
+    shuffled = changed(data, y=other)
+    assert vals(quick(shuffled)) == vals(quick(data))
+    assert not torch.equal(other, data.y)
+
+
+class TestSettingsOfTheUser:
+    def test_are_given_to_every_rung_that_has_them(self):
+        spec = AutoSpec.of(small_data(), overrides=["train.epochs=7", "rewiring.tau=0.3", "model.num_layers=1"])
+        for _, rung in spec.rungs.values():
+            assert rung.settings.train.epochs == 7
+            assert rung.settings.options["num_layers"] == 1
+            assert rung.settings.rewiring is None or rung.settings.rewiring.tau == rung.settings.rewiring.tau_end == 0.3
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"overrides": ["model.backbone=gat"]}, "model 'auto' chooses the backbone: leave out model.backbone"),
+            ({"overrides": ["model.hidden=8"]}, "model 'auto' has no option 'hidden': known are"),
+            ({"preset": "paper"}, "model 'auto' has its own settings and cannot use the preset paper"),
+            ({"preset": "my.toml"}, "model 'auto' has its own settings and cannot use the settings file my.toml"),
+        ],
+    )
+    def test_that_it_cannot_use(self, options, message):
+        with pytest.raises(UserError, match=message.replace("(", r"\(")):
+            fit(small_data(), "auto", **options)
+
+    def test_that_let_every_rung_diverge(self):
+        with pytest.raises(UserError, match="training of every rung diverged"):
+            quick(overrides=["train.epochs=3", "train.lr=1e30"])
+
+
+@pytest.mark.parametrize(("dataset", "model"), [("cora", "gcn"), ("bottleneck-10", "gcn"), ("texas", "auto")])
+def test_the_default_model(dataset, model):
+    assert default_model(dataset) == model
+    assert default_model(small_data()) == "auto"
+
+
+def test_a_graph_without_a_name_of_a_model_is_for_auto():
+    assert gm.fit(small_data(), **FAST).choice is not None

@@ -1,0 +1,103 @@
+"""The choice among rungs, by hand-computed differences and errors."""
+
+import math
+
+import pytest
+
+from gumbel_mpnn.config import Replica
+from gumbel_mpnn.runs.choice import Candidate, Choice, best_of, difference, plainest, upper_half
+
+NODES = 100
+
+
+def values(*by_split, seeds=1):
+    """Validation values of the runs of a rung: one for each split, the same for each seed."""
+    return {Replica(split, seed): value for split, value in enumerate(by_split) for seed in range(seeds)}
+
+
+def of_seeds(*by_seed):
+    return {Replica(0, seed): value for seed, value in enumerate(by_seed)}
+
+
+class TestDifference:
+    def test_of_splits(self):
+        mean, error = difference(values(0.8, 0.7, 0.9), values(0.7, 0.7, 0.7), NODES)
+        assert mean == pytest.approx(0.1)  # differences .1, 0, .2: standard deviation .1
+        assert error == pytest.approx(0.1 / math.sqrt(3))
+
+    def test_seeds_of_a_split_are_not_independent(self):
+        once = difference(values(0.8, 0.7, 0.9), values(0.7, 0.7, 0.7), NODES)
+        thrice = difference(values(0.8, 0.7, 0.9, seeds=3), values(0.7, 0.7, 0.7, seeds=3), NODES)
+        assert thrice == pytest.approx(once)
+
+    def test_of_the_seeds_of_one_split(self):
+        mean, error = difference(of_seeds(0.8, 0.6), of_seeds(0.5, 0.5), NODES)
+        assert (mean, error) == pytest.approx((0.2, 0.1))
+
+    def test_of_one_run_is_that_of_a_share_of_nodes(self):
+        assert difference(values(0.8), values(0.7), NODES) == pytest.approx((0.1, 0.04))
+
+    def test_of_the_runs_that_both_have(self):
+        stopped = {Replica(0, 0): 0.5, Replica(1, 0): 0.5}
+        assert difference(values(0.6, 0.8, 0.1, 0.1), stopped, NODES) == pytest.approx((0.2, 0.1))
+
+
+class TestChoosing:
+    RUNGS = ("mlp", "gcn", "free")
+
+    def test_the_best_if_others_are_further_behind_than_the_error(self):
+        of = {"mlp": values(0.5, 0.5, 0.5), "gcn": values(0.6, 0.6, 0.6), "free": values(0.8, 0.7, 0.8)}
+        assert plainest(of, self.RUNGS, NODES) == "free"
+
+    def test_the_plainer_within_the_error(self):
+        of = {"mlp": values(0.5, 0.5, 0.5), "gcn": values(0.7, 0.8, 0.7), "free": values(0.8, 0.7, 0.8)}
+        assert best_of(of, self.RUNGS) == "free"
+        assert plainest(of, self.RUNGS, NODES) == "gcn"  # .033 behind, with an error of .067
+
+    def test_the_plainer_of_equals(self):
+        of = dict.fromkeys(self.RUNGS, values(0.5, 0.6, 0.7))
+        assert best_of(of, self.RUNGS) == plainest(of, self.RUNGS, NODES) == "mlp"
+
+    def test_the_upper_half_and_the_best_plain_rung_go_on_in_their_order(self):
+        of = {name: values(value) for name, value in zip("abcdef", (0.1, 0.3, 0.9, 0.4, 0.8, 0.7), strict=True)}
+        assert upper_half(of, "abcdef", plain=["a", "b"]) == ["b", "c", "e", "f"]
+        assert upper_half(of, "cde", plain=[]) == ["c", "e"]
+
+
+def choice(chosen, gain, error, vals):
+    ranked = sorted(vals, key=lambda name: -vals[name])
+    rungs = [
+        Candidate(name, "", name in ("mlp", "gcn"), val, 0.0, 0.0, 3, 1 + ranked.index(name))
+        for name, val in vals.items()
+    ]
+    return Choice(chosen, "gcn", gain, error, tuple(rungs))
+
+
+@pytest.mark.parametrize(
+    ("made", "sentence"),
+    [
+        (
+            choice("gcn", 0.0, 0.0, {"gcn": 0.8, "free": 0.7}),
+            "no rewiring needed: gcn on the given edges has the best validation value",
+        ),
+        (
+            choice("gcn", 0.0, 0.0, {"gcn": 0.8, "free": 0.805}),
+            "no rewiring needed: gcn is within the error of the best rung, free (0.5 points ahead on validation)",
+        ),
+        (
+            choice("free", 0.1, 0.01, {"gcn": 0.7, "free": 0.8}),
+            "free is surely better than the best plain model, gcn: +10.0 ± 1.0 points on validation",
+        ),
+        (
+            choice("free", 0.03, 0.02, {"gcn": 0.77, "free": 0.8}),
+            "free is probably better than the best plain model, gcn: +3.0 ± 2.0 points on validation",
+        ),
+    ],
+)
+def test_sentences(made, sentence):
+    assert made.sentence() == sentence
+
+
+def test_a_choice_is_read_back():
+    made = choice("free", 0.1, 0.01, {"gcn": 0.7, "free": 0.8})
+    assert Choice.from_dict(made.to_dict()) == made
