@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from gumbel_mpnn._util.files import cache_root, write_atomically
+from gumbel_mpnn._util.sparse_tensors import dense_if_small
 
 if TYPE_CHECKING:
     from hashlib import _Hash
@@ -69,8 +70,13 @@ def _trim(folder: Path) -> None:
 
 
 def add_tensor(digest: _Hash, name: str, value: Tensor) -> None:
-    """Update `digest` with the name, dtype, shape and content of a tensor, independent of its memory layout."""
+    """Update `digest` with the name, dtype, shape and content of a tensor.
+
+    The memory layout does not matter, except that large sparse tensors have another digest than dense ones.
+    """
     digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
-    plain = value.detach().cpu()
-    plain = plain if plain.layout is torch.strided else plain.to_dense()
+    plain = dense_if_small(value.detach().cpu())
+    if plain.layout is not torch.strided:
+        add_tensor(digest, "positions", plain.indices())
+        plain = plain.values()
     digest.update(plain.contiguous().flatten().view(torch.uint8).numpy().data)  # numpy has no bfloat16

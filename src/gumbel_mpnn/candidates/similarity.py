@@ -12,6 +12,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gumbel_mpnn._util.errors import DataError, did_you_mean, unknown_name
+from gumbel_mpnn._util.sparse_tensors import coalesced
 from gumbel_mpnn.candidates.base import CandidateStrategy
 
 SIMILARITIES = ("cosine", "dot")
@@ -52,6 +53,8 @@ def embeddings(data: Data, on: str, similarity: str) -> Tensor:
 
     They are scaled such that no dot product overflows. The cosine of a zero vector with any other is 0.
     """
+    if _is_apart(data.get(on), data.num_nodes):
+        return torch.zeros(int(data.num_nodes or 0), 1, device=data[on].device)
     x = _attribute(data, on)
     if x.shape[1] == 0:
         return x.new_zeros(x.shape[0], 1, dtype=torch.float32)
@@ -110,6 +113,14 @@ def full_precision() -> Iterator[None]:
             torch.set_float32_matmul_precision(older)
         for switch, value in zip(switches, before, strict=True):
             switch.fp32_precision = value
+
+
+def _is_apart(value: object, num_nodes: int | None) -> bool:
+    """Whether `value` is sparse and no two nodes share a feature, as in the identity matrix: all similarities are 0."""
+    if not isinstance(value, Tensor) or value.layout is torch.strided or value.dim() != 2 or len(value) != num_nodes:
+        return False
+    columns = coalesced(value.detach()).indices()[1]
+    return columns.numel() == 0 or int(columns.bincount().max()) == 1
 
 
 def _attribute(data: Data, name: str) -> Tensor:

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 NodesOption = Annotated[Path | None, typer.Option("--nodes", help="Own data: CSV file of nodes.")]
-EdgesOption = Annotated[Path | None, typer.Option("--edges", help="Own data: CSV file of edges.")]
+EdgesOption = Annotated[
+    Path | None, typer.Option("--edges", help="Own data: CSV file of edges; leave it out for none.")
+]
 GraphOption = Annotated[Path | None, typer.Option("--graph", help="Own data: .npz or .graphml file instead of CSV.")]
 LabelOption = Annotated[
     str | None,
@@ -47,7 +49,7 @@ class Source:
         return any(option is not None for option in own)
 
     def to_train_on(self, undirected: bool) -> str | Data:
-        """Return the name of the data set, or the graph of the user's files, which needs labels and features.
+        """Return the name of the data set, or the graph of the user's files, which needs labels.
 
         Edges are read with their direction if `undirected` is false; npz and GraphML files may state whether edges are
         directed.
@@ -65,8 +67,7 @@ class Source:
             return data
         if self.label is None:
             raise UserError("own data needs --label, the name of the label column")
-        nodes, edges = Path(self.nodes or ""), Path(self.edges or "")
-        return from_csv(nodes, edges, self.label, self._columns(), undirected=undirected)
+        return from_csv(Path(self.nodes or ""), self.edges, self.label, self._columns(), undirected=undirected)
 
     def to_measure(self, as_listed: bool) -> str | Data:
         """Return the name of the data set, or the graph of the user's files, which needs no labels and no features."""
@@ -79,7 +80,7 @@ class Source:
             return from_npz(Path(self.graph or ""), features=False, as_listed=as_listed, labels=False)
         if self.graph is not None:
             return from_graphml(self.graph, self.label, columns, as_listed)
-        return from_csv(Path(self.nodes or ""), Path(self.edges or ""), self.label, columns, as_listed=as_listed)
+        return from_csv(Path(self.nodes or ""), self.edges, self.label, columns, as_listed=as_listed)
 
     def _is_by_name(self) -> bool:
         """Return whether a data set is named; raise a `UserError` if there is neither a name nor files, or both."""
@@ -88,7 +89,7 @@ class Source:
                 if self.label is not None or self.features is not None:
                     raise UserError("--label and --features apply to own data only, not to a named data set")
                 return True
-            case False, True, False if self.nodes is not None and self.edges is not None:
+            case False, True, False if self.nodes is not None:
                 return False
             case False, False, True:
                 return False

@@ -2,6 +2,7 @@
 
 from gumbel_mpnn.data.export import graph_file, save_graph
 from gumbel_mpnn.data.files import Presence, locate
+from gumbel_mpnn.data.identity import with_identity_features
 from gumbel_mpnn.data.load import choose_split, get_spec, load, specs
 from gumbel_mpnn.data.networks import from_graphml, from_networkx
 from gumbel_mpnn.data.own import from_npz
@@ -44,4 +45,5 @@ __all__ = [
     "save_graph",
     "specs",
     "tree_neighbors_match",
+    "with_identity_features",
 ]

@@ -31,6 +31,15 @@ def read_header(path: str | Path) -> Header:
     return header
 
 
+def is_empty(path: str | Path) -> bool:
+    """Whether the file exists and has no header and no lines, only white space if anything."""
+    try:
+        with Path(path).open("rb") as content:
+            return not content.read(2**16).strip()
+    except OSError:
+        return False
+
+
 def known_column(path: str | Path, header: Header, name: str) -> str | None:
     """Return the column that matches `name`, ignoring case and surrounding blanks, or None."""
     return known_name(str(path), "columns", header, name)

@@ -18,6 +18,7 @@ from torch_geometric.utils import is_undirected
 
 from gumbel_mpnn._util.errors import DataError, DataWarning, UserError, did_you_mean
 from gumbel_mpnn._util.files import suffix_of, write_atomically
+from gumbel_mpnn.data.identity import MARK
 from gumbel_mpnn.data.names import check_different
 from gumbel_mpnn.data.networks import LABEL, LABEL_NAMED_BY, METRIC
 from gumbel_mpnn.data.own import GIVEN, PROBABILITY, SPLIT
@@ -38,7 +39,8 @@ def save_graph(data: Data, path: str | Path) -> None:
     The file can be read with `from_npz`, `from_csv` or `from_graphml`. An undirected edge is written once. The edge
     attributes `edge_weight`, `edge_probability` and `edge_origin` are written as `weight`, `probability` and `given`.
     A CSV file contains only the edges. Npz and GraphML files also contain isolated nodes, features, labels and splits,
-    of which GraphML can hold a single one. The label attribute in GraphML is `label`, and the file records this.
+    of which GraphML can hold a single one. The label attribute in GraphML is `label`, and the file records this. The
+    features of `with_identity_features` are not written.
 
     Args:
         data: the graph; `node_ids` and `class_names` are used if present.
@@ -56,6 +58,8 @@ def graph_file(data: Data, suffix: str) -> bytes:
         _check_nodes(data)
     num_nodes, data = _count_nodes(data), copy.copy(data).cpu()
     data.num_nodes = num_nodes
+    if data.get(MARK):
+        data.x = None
     names = _names(data)
     edges, columns = _edges(data)
     match suffix:

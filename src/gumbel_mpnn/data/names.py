@@ -37,6 +37,11 @@ def node_ids_of(data: Data) -> Sequence[Any] | None:
     return joined if len(set(map(str, joined))) == len(joined) else None
 
 
+def among(count: int) -> str:
+    """Continue an error message about the first of `count` nodes with their number; nothing if it is the only one."""
+    return f", the first of {count} such nodes" if count > 1 else ""
+
+
 def check_different(names: Iterable[str], where: str) -> None:
     """Raise a `DataError` if two nodes have the same name, since files identify nodes by name."""
     seen: set[str] = set()

@@ -14,6 +14,7 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn._util.errors import DataError, UserError, did_you_mean
 from gumbel_mpnn.data.column_names import chosen_name, known_name, same_names
+from gumbel_mpnn.data.names import among
 from gumbel_mpnn.data.own import GIVEN, PROBABILITY, SPLIT, assemble, named_after, warn_of_mixed
 
 LABEL = "label"
@@ -65,7 +66,7 @@ def from_networkx(
         label: node attribute to predict. None uses the one named by the graph attribute `label_attribute`; if there is
             none, the graph has no labels and can only be measured.
         features: node attributes to learn from, numbers or vectors. None uses all of them except label and split, and
-            except an attribute called `label` if no label is known. False leaves `x` out.
+            except an attribute called `label` if no label is known. False leaves `x` out, as it is if there are none.
         as_listed: keep every edge as often as the graph lists it, and in the direction listed.
     """
     return _convert(graph, label, features, as_listed, where="the NetworkX graph")
@@ -100,8 +101,6 @@ def _convert(
         free = [name for name in known if name not in taken]
         chosen = [name for name in free if _first_other(nodes, name) is None]
         warn_of_mixed("attribute", where, [found for name in free if (found := _mixed(nodes, name))])
-    if not chosen and features is not False:
-        raise DataError(f"{where} has no numeric node attribute to use as a feature: add one")
 
     row = {node: k for k, node in enumerate(nodes)}
     links = list(graph.edges(data=True))
@@ -159,9 +158,13 @@ def _is_numeric(value: object) -> bool:
 def _feature(nodes: Mapping[Hashable, Attributes], name: str, where: str) -> NDArray[np.float32]:
     """Return an attribute as columns [N, k], where k is the length of its vectors."""
     columns: list[NDArray[Any]] = []
+    missing = [node for node, attributes in nodes.items() if name not in attributes]
+    if missing:
+        raise DataError(
+            f"node {missing[0]!r} of {where} has no feature {name!r}{among(len(missing))}: give every node one, or name"
+            " the features to use"
+        )
     for node, attributes in nodes.items():
-        if name not in attributes:
-            raise DataError(f"node {node!r} of {where} has no feature {name!r}: give every node one")
         value = np.ravel(attributes[name])
         if not _is_numeric(value):
             raise DataError(f"feature {name!r} of node {node!r} of {where} is {attributes[name]!r}, not a number")

@@ -142,7 +142,9 @@ def _count_nodes(arrays: Arrays, x: NDArray[np.float32] | None, path: Path) -> i
 
 
 def edges_of(arrays: Arrays, name: str, path: Path) -> NDArray[np.int64]:
-    """Return the array `name` as edges [E, 2]."""
+    """Return the array `name` as edges [E, 2]; an empty array of any type and shape means that there are none."""
+    if arrays[name].size == 0:
+        return np.empty((0, 2), dtype=np.int64)
     edges = integers(arrays, name, path)
     if edges.ndim != 2 or edges.shape[1] != 2:
         raise DataError(f"array {name!r} of {path} must have the shape [E, 2], not {list(edges.shape)}")

@@ -44,12 +44,12 @@ def from_npz(
     Required arrays:
 
     - `edges`, integer [E, 2];
-    - `node_labels`, integer [N], -1 for unlabelled nodes;
-    - the features, either as `node_features` [N, F] or in CSR form as `features_shape`, `features_indptr`,
-      `features_indices` and `features_data`, which can be omitted if all stored values are 1.
+    - `node_labels`, integer [N], -1 for unlabelled nodes.
 
     Optional arrays:
 
+    - the features, either as `node_features` [N, F] or in CSR form as `features_shape`, `features_indptr`,
+      `features_indices` and `features_data`, which can be omitted if all stored values are 1;
     - `train_masks`, `val_masks` and `test_masks`, bool [S, N], or `train_idx`, `valid_idx` and `test_idx`;
     - `class_names` and `node_ids`, one name per class and per node;
     - `metric`, by which models are evaluated;
@@ -61,15 +61,13 @@ def from_npz(
         path: path of the file.
         undirected: whether every edge goes both ways. None makes edges undirected unless the file says `directed`.
             False keeps directions unless the file says that there are none.
-        features: False leaves `x` out; the file then needs no features.
+        features: False leaves `x` out.
         as_listed: keep every edge as often as the file lists it, and in the direction listed, whatever `undirected`.
         labels: False reads a graph for measures only; a file without labels then needs features or `num_nodes`.
     """
     graph = read_graph([Path(path)], labels)
     if not features:
         graph = replace(graph, x=None)
-    elif graph.x is None:
-        raise DataError(f"{path} has no features: add an array 'node_features' of shape [N, F]")
     unlabelled = not labels and (graph.y == -1).all()
     data = _without_labels(graph) if unlabelled else graph.to_data()
     both_ways = graph.directed is False or (not graph.directed if undirected is None else undirected)

@@ -105,6 +105,14 @@ def _check_split(data: Data, split: str, train: Tensor, val: Tensor, test: Tenso
         raise DataError(f"node {int(unlabelled[0])} is in a mask of {split} but has no label: take it out of the mask")
     absent = sorted(set(y[val | test].tolist()) - set(y[train].tolist()))
     if absent and require_all_classes:
-        names = class_names_of(data)
-        label = f"{absent[0]} ({names[absent[0]]!r})" if names else absent[0]
+        label = _class(data, absent[0])
         raise DataError(f"class {label} is to be predicted in {split} but has no training node there: add one")
+    only = int(y[train][0])
+    if (y[train] == only).all() and (y[y >= 0] != only).any() and require_all_classes:
+        raise DataError(f"all training nodes of {split} are of class {_class(data, only)}: add nodes of another class")
+
+
+def _class(data: Data, number: int) -> str:
+    """Return the number of a class, with its name if it has one."""
+    names = class_names_of(data)
+    return f"{number} ({names[number]!r})" if names else str(number)

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from torch_geometric.data import Data
 
 from gumbel_mpnn._util.errors import DataError
-from gumbel_mpnn.data.csv_file import Header, check_column, known_column, line_of, read_header, read_table
+from gumbel_mpnn.data.csv_file import Header, check_column, is_empty, known_column, line_of, read_header, read_table
+from gumbel_mpnn.data.names import among
 from gumbel_mpnn.data.own import GIVEN, PROBABILITY, SPLIT, assemble, named_after, warn_of_mixed
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 def from_csv(
     nodes: str | Path,
-    edges: str | Path,
+    edges: str | Path | None = None,
     label: str | None = None,
     features: Sequence[str] | Literal[False] | None = None,
     id: str | None = None,
@@ -40,9 +41,10 @@ def from_csv(
 
     Args:
         nodes: path of the file with one line per node.
-        edges: path of the file with one line per edge.
+        edges: path of the file with one line per edge, which may be empty; None for a graph without edges.
         label: column of the nodes to predict; None reads a graph without labels, which can only be measured.
-        features: columns to learn from. None uses all numeric columns except id, label and split; False leaves `x` out.
+        features: columns to learn from. None uses all numeric columns except id, label and split; False leaves `x` out,
+            as it is if there are none.
         id: column with the id of the node; by default the one called `id`, or else the first.
         source: column with the id of the source of an edge; by default the one called `source`, or else the first.
         target: column with the id of the target; by default the one called `target`, or else the second.
@@ -63,7 +65,10 @@ def from_csv(
     table = read_table(nodes, header, text)
     ids = table[id].str.strip()
     _check_ids(nodes, ids)
-    ends, about = _edges(edges, nodes, ids, source, target)
+    if edges is None or is_empty(edges):
+        ends, about = np.empty((0, 2), dtype=np.int64), dict.fromkeys(("weight", PROBABILITY, GIVEN))
+    else:
+        ends, about = _edges(edges, nodes, ids, source, target)
     data = assemble(
         where=str(nodes),
         ids=ids.tolist(),
@@ -90,7 +95,7 @@ def _check_ids(path: str | Path, ids: pd.Series[str]) -> None:
 
 def _features(
     path: str | Path, table: pd.DataFrame, wanted: Sequence[str] | None, ids: pd.Series[str]
-) -> NDArray[np.float32]:
+) -> NDArray[np.float32] | None:
     numeric = [str(name) for name in table.select_dtypes(include=["number", "bool"]).columns]
     for name in wanted or ():
         if name not in numeric:
@@ -99,15 +104,16 @@ def _features(
         warn_of_mixed("column", str(path), _mixed(table.drop(columns=numeric)))
     chosen = numeric if wanted is None else list(wanted)
     if not chosen:
-        raise DataError(f"{path} has no numeric column to use as a feature: add one")
+        return None
     x: NDArray[np.float32] = table[chosen].to_numpy(dtype=np.float32, copy=True)
     wrong = np.argwhere(~np.isfinite(x))
     if len(wrong):
         row, column = wrong[0]
         found = "no number" if np.isnan(x[row, column]) else "an infinite number"
+        count = int((~np.isfinite(x[:, column])).sum())
         raise DataError(
             f"line {line_of(table.index[row])} of {path} has {found} as the feature {chosen[column]!r} of the node "
-            f"{ids.iloc[row]!r}: give every node finite features"
+            f"{ids.iloc[row]!r}{among(count)}: give every node finite features, or name the feature columns to use"
         )
     return x
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gumbel_mpnn._util.errors import DataError
-from gumbel_mpnn.data.names import class_names_of, node_ids_of
+from gumbel_mpnn.data.names import among, class_names_of, node_ids_of
 from gumbel_mpnn.data.raw import label_hint
 from gumbel_mpnn.data.splits import check_masks
 from gumbel_mpnn.graph import check_edges, check_weights, edge_index_of, pair_key, pairs_of, undirected_keys
@@ -101,7 +101,10 @@ def _check_features(data: Data) -> None:
     if not finite.all():
         node, column = (~finite).nonzero()[0].tolist()
         value = "NaN" if torch.isnan(x[node, column]) else "infinite"
-        raise DataError(f"feature {column} of {_name(data, node)} is {value}: give every node finite features")
+        count = int((~finite[:, column]).sum())
+        raise DataError(
+            f"feature {column} of {_name(data, node)} is {value}{among(count)}: give every node finite features"
+        )
 
 
 def _check_edges(data: Data) -> None:

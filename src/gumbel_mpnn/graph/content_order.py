@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from gumbel_mpnn._util.sparse_tensors import dense_if_small
 from gumbel_mpnn.graph.pair_graph import PairGraph
 
 ROUNDS = 3
@@ -57,8 +58,7 @@ def in_order(data: Data, order: Tensor) -> Data:
     for name in data.node_attrs():
         value = data[name]
         if isinstance(value, Tensor):
-            value = value if value.layout is torch.strided else value.to_dense()
-            out[name] = value[order.to(value.device)]
+            out[name] = dense_if_small(value).index_select(0, order.to(value.device))
         else:
             out[name] = [value[node] for node in order.tolist()]
     for name in ("edge_index", "candidate_index"):
@@ -78,7 +78,11 @@ def _places(order: Tensor) -> Tensor:
 
 def _row_hash(values: Tensor) -> Tensor:
     """Hash of every row of `values` [N, ...], int64 [N]; equal rows have equal hashes on every device."""
-    values = (values if values.layout is torch.strided else values.to_dense()).detach()
+    values = dense_if_small(values.detach())
+    if values.layout is not torch.strided:
+        row, column = values.indices()
+        hashes = torch.zeros(len(values), dtype=torch.int64, device=values.device)
+        return hashes.index_add_(0, row, _bits(values.values()) * (_mixed(column + 1) | 1))
     values = torch.view_as_real(values.resolve_conj()) if values.is_complex() else values
     values = values.reshape(len(values), -1) if len(values) else values.new_zeros(0, 1)
     factor = _mixed(torch.arange(1, values.shape[1] + 1, device=values.device)) | 1

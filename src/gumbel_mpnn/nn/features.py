@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from gumbel_mpnn._util.sparse_tensors import coalesced
 from gumbel_mpnn.graph import SparseLayout
 
 SPARSE_BELOW = {"cpu": 0.25, "cuda": 0.04}
@@ -44,8 +45,15 @@ class SparseFeatures:
 
 
 def as_features(x: Tensor, device: torch.device | str = "cpu") -> Tensor | SparseFeatures:
-    """Move `x` to `device`, in sparse format if that makes the first layer faster."""
-    if int(torch.count_nonzero(x)) >= SPARSE_BELOW.get(torch.device(device).type, 0) * x.numel():
-        return x.to(device)
-    row, col = x.nonzero().T
-    return SparseFeatures(SparseLayout.build(row, col, *x.shape), x[row, col]).to(device)
+    """Move `x`, dense or sparse, to `device`, in sparse format if that makes the first layer faster."""
+    sparse = None if x.layout is torch.strided else coalesced(x)
+    nonzeros = int(torch.count_nonzero(x if sparse is None else sparse.values()))
+    if nonzeros >= SPARSE_BELOW.get(torch.device(device).type, 0) * x.numel():
+        return (x if sparse is None else sparse.to_dense()).to(device)
+    if sparse is None:
+        row, col = x.nonzero().T
+        values = x[row, col]
+    else:
+        stored = sparse.values() != 0
+        (row, col), values = sparse.indices()[:, stored], sparse.values()[stored]
+    return SparseFeatures(SparseLayout.build(row, col, *x.shape), values).to(device)

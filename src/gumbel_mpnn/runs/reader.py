@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn._util.errors import DataError, DataWarning, UserError
 from gumbel_mpnn.config import DataSettings
-from gumbel_mpnn.data import GraphFacts, add_splits, check, check_masks, get_spec, load
+from gumbel_mpnn.data import GraphFacts, add_splits, check, check_masks, get_spec, load, with_identity_features
 from gumbel_mpnn.graph import says_directed
 from gumbel_mpnn.training import data_hash
 
@@ -75,15 +75,30 @@ def read_data(dataset: str | Data, settings: DataSettings, root: str | Path | No
         dataset = copy.copy(dataset)
         dataset.x = dataset.x.to_dense()
     if protocol or dataset.get("train_mask") is None:
-        _check_classes(check(_without_masks(dataset)))
+        facts = check(_without_masks(dataset))
+        _check_classes(facts)
         dataset = add_splits(dataset, protocol or OWN_PROTOCOL)
         check_masks(dataset)
     else:
-        _check_classes(check(dataset))
+        facts = check(dataset)
+        _check_classes(facts)
     for name, mask in (("validation", dataset.val_mask), ("test", dataset.test_mask)):
         if not mask.any(0).all():
             raise DataError(f"the {name} mask is empty: every split needs validation and test nodes")
-    return dataset
+    return dataset if dataset.get("x") is not None else _with_features(dataset, facts)
+
+
+def _with_features(data: Data, facts: GraphFacts) -> Data:
+    """Give a graph without features the identity matrix."""
+    if not facts.num_edges:
+        raise DataError("this graph has neither features nor edges to learn from: give it one of them")
+    warnings.warn(
+        "this graph has no features, so each node gets one of its own (the identity matrix): models learn from the"
+        " edges alone and cannot be applied to other graphs",
+        DataWarning,
+        stacklevel=3,
+    )
+    return with_identity_features(data)
 
 
 def _without_masks(data: Data) -> Data:

@@ -16,6 +16,7 @@ from torch_geometric.data import Data
 from gumbel_mpnn._util.errors import DataError, UserError
 from gumbel_mpnn._util.files import write_atomically
 from gumbel_mpnn.config import Settings
+from gumbel_mpnn.data.identity import MARK
 from gumbel_mpnn.data.names import class_names_of
 from gumbel_mpnn.nn import TrainableModel
 from gumbel_mpnn.rewiring.rewired_graph import as_data
@@ -185,6 +186,11 @@ class Run:
     def _task(self, data: Data | None, device: torch.device | str = "cpu") -> Task:
         data = self.data if data is None else data
         _check_data(data)
+        if data.get("x") is None and self.data.get(MARK):
+            raise UserError(
+                "the runs were trained on a graph without features, so they know its nodes only and cannot be applied"
+                " to another graph: call this method without a graph, or give a copy of run.data with other edges"
+            )
         data = prepare(data, self.settings)
         task = Task.for_model(_with_masks(data), self.settings, device)
         features = int(self.data.x.shape[1])

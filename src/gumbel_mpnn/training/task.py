@@ -12,6 +12,7 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn._util.content_cache import add_tensor
 from gumbel_mpnn._util.errors import DataError, unknown_name
+from gumbel_mpnn._util.sparse_tensors import dense_if_small
 from gumbel_mpnn.config import DataSettings, Replica, Settings
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import SparseFeatures, as_features
@@ -70,9 +71,9 @@ class Task:
         if metric not in metrics:
             raise unknown_name("metric", metric, metrics)
         masks = [_columns(data, name) for name in ("train_mask", "val_mask", "test_mask")]
-        x = (data.x if data.x.layout == torch.strided else data.x.to_dense()).float()
+        x = data.x.float()
         if settings.features == "row-normalized":
-            x = x / x.abs().sum(-1, keepdim=True).clamp(min=1e-12)
+            x = _row_normalized(x)
         train, val, test = (mask.to(device) for mask in masks)
         graph = PairGraph.of(data, undirected=settings.undirected, candidates=candidates)
         return cls(
@@ -175,6 +176,16 @@ def _train_y(data: Data, train_mask: Tensor) -> Tensor:
     if (class_of[trained] != data.y.expand(train_mask.shape)[train_mask]).any():
         raise DataError("data.class_of[data.train_y] must be equal to data.y on training nodes")
     return labels
+
+
+def _row_normalized(x: Tensor) -> Tensor:
+    """Divide each row by the sum of its absolute values; `x` [N, F] is dense or sparse."""
+    x = dense_if_small(x)
+    if x.layout is torch.strided:
+        return x / x.abs().sum(-1, keepdim=True).clamp(min=1e-12)
+    row, values = x.indices()[0], x.values()
+    total = values.new_zeros(len(x)).index_add_(0, row, values.abs()).clamp(min=1e-12)
+    return torch.sparse_coo_tensor(x.indices(), values / total[row], x.shape, is_coalesced=True, check_invariants=False)
 
 
 def _columns(data: Data, name: str) -> Tensor:

@@ -52,7 +52,7 @@ def test_dot_products_neither_overflow_nor_vanish(dtype, scale):
     [
         torch.tensor([[1, 0], [2, 0]]),
         torch.tensor([[True, False], [True, False]]),
-        torch.eye(2).to_sparse(),
+        torch.ones(2, 2).to_sparse(),
         torch.eye(2).half(),
     ],
     ids=["int", "bool", "sparse", "half"],
@@ -63,7 +63,11 @@ def test_any_numbers_will_do(x, kind):
     assert out.shape == (2, 2)
 
 
-@pytest.mark.parametrize("x", [torch.empty(4, 0), torch.zeros(4, 2), torch.eye(4)], ids=["none", "zeros", "identity"])
+@pytest.mark.parametrize(
+    "x",
+    [torch.empty(4, 0), torch.zeros(4, 2), torch.eye(4), torch.eye(4).to_sparse()],
+    ids=["none", "zeros", "identity", "sparse identity"],
+)
 @pytest.mark.parametrize("kind", ["cosine", "dot"])
 def test_a_similarity_of_zero_proposes_nothing(x, kind):
     data = Data(x=x, edge_index=edges((0, 1)))

@@ -41,7 +41,6 @@ def refused(command, tmp_path):
         ("train", "give the name of a data set, or own data as --nodes and --edges, or as --graph"),
         ("train cora --graph g.npz", "give the name of a data set, or own data"),
         ("train cora --nodes n.csv --edges e.csv", "give the name of a data set, or own data"),
-        ("train --nodes n.csv", "give the name of a data set, or own data"),
         ("train --edges e.csv", "give the name of a data set, or own data"),
         ("train --graph g.npz --nodes n.csv --edges e.csv", "give the name of a data set, or own data"),
         ("train --nodes n.csv --edges e.csv", "own data needs --label, the name of the label column"),

@@ -311,3 +311,24 @@ def test_graph_files_by_other_endings(own, command, file):
     for verb in (("train", *QUICK, "--splits", "0"), ("measure",)):
         result = command(*verb, "--graph", own / file, *label)
         assert result.exit_code == 0, result.stderr
+
+
+class TestOwnDataThatLacksSomething:
+    def test_without_edges(self, command, own):
+        result = command("train", "--nodes", own / "nodes.csv", "--label", "kind", "--splits", "0", *QUICK)
+        assert result.exit_code == 0
+        assert "read 20 nodes (1 without a label), 0 edges, 2 features, 2 classes" in result.stderr
+
+    def test_without_features(self, command, own):
+        lines = (own / "nodes.csv").read_text().splitlines()
+        (own / "names.csv").write_text("".join(f"{line.split(',')[0]},{line.split(',')[3]}\n" for line in lines))
+        files = ("--nodes", own / "names.csv", "--edges", own / "edges.csv")
+        result = command("train", *files, "--label", "kind", "--splits", "0", *QUICK)
+        assert result.exit_code == 0
+        assert "note: this graph has no features, so each node gets one of its own" in result.stderr
+
+    def test_without_both(self, command, own):
+        (own / "names.csv").write_text("id,kind\n" + "".join(f"n{k},{k % 2}\n" for k in range(20)))
+        result = command("train", "--nodes", own / "names.csv", "--label", "kind", *QUICK)
+        assert result.exit_code == 2
+        assert "this graph has neither features nor edges to learn from: give it one of them" in result.stderr

@@ -131,7 +131,6 @@ def test_graphml_there_and_back(graph, tmp_path):
         ({"label": "kind", "features": ["sise"]}, "attribute 'sise': did you mean 'size'"),
         ({"label": "kind", "features": ["name"]}, "feature 'name' of node 'a' .* is 'first', not a number"),
         ({"label": "kind", "features": ["kind"]}, "'kind' of the NetworkX graph is the label"),
-        ({"label": "kind", "features": []}, "no numeric node attribute"),
     ],
 )
 def test_attributes_that_cannot_be_taken(graph, options, message):
@@ -153,8 +152,28 @@ def test_an_attribute_that_is_a_number_at_some_nodes_only_is_remarked_on(graph):
 
 def test_a_feature_that_only_some_nodes_have(graph):
     graph.nodes["a"]["age"] = 3
-    with pytest.raises(DataError, match="node 'b' of the NetworkX graph has no feature 'age'"):
+    with pytest.raises(
+        DataError, match="node 'b' of the NetworkX graph has no feature 'age', the first of 2 such nodes: give"
+    ):
         from_networkx(graph, label="kind")
+
+
+def test_a_graph_without_attributes_has_no_features():
+    graph = networkx.Graph([("a", "b"), ("b", "c")])
+    networkx.set_node_attributes(graph, {"a": "x", "b": "y", "c": "x"}, "kind")
+    data = from_networkx(graph, label="kind")
+    assert data.x is None
+    assert data.num_nodes == 3
+    assert from_networkx(graph, label="kind", features=[]).x is None
+
+
+def test_a_graph_without_edges(tmp_path):
+    graph = networkx.Graph()
+    graph.add_node("a", kind="x", size=1.0)
+    graph.add_node("b", kind="y", size=2.0)
+    networkx.write_graphml(graph, tmp_path / "g.graphml")
+    for data in (from_networkx(graph, label="kind"), from_graphml(tmp_path / "g.graphml", label="kind")):
+        assert data.edge_index.shape == (2, 0)
 
 
 def test_vectors_of_different_length(graph):

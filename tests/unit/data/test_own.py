@@ -58,6 +58,14 @@ def test_a_graph_to_measure_needs_no_labels(tmp_path, changes):
         from_npz(path)
 
 
+def test_features_and_edges_may_be_absent(tmp_path):
+    data = from_npz(write_npz(tmp_path / "g.npz", node_features=None, edges=np.array([])))
+    assert data.x is None
+    assert data.num_nodes == 6
+    assert data.edge_index.shape == (2, 0)
+    assert data.edge_index.dtype == torch.int64
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [({"node_features": None}, "how many nodes"), ({"edges": np.array([[0, 6]])}, "edge 0 goes from node 0 to node 6")],
@@ -70,8 +78,7 @@ def test_what_is_wrong_with_a_graph_without_labels(tmp_path, changes, message):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"node_features": None}, "has no features"),
-        ({"node_features": np.full((6, 1), np.nan)}, "feature 0 of node 0 is NaN"),
+        ({"node_features": np.full((6, 1), np.nan)}, "feature 0 of node 0 is NaN, the first of 6 such nodes"),
         ({"node_features": np.ones((5, 1))}, "features x for 5 nodes, but labels y for 6"),
         ({"edges": np.array([[0, 6]])}, "edge 0 goes from node 0 to node 6"),
         (

@@ -89,6 +89,19 @@ def test_a_class_absent_from_training_is_named(data):
     check_masks(data, require_all_classes=False)
 
 
+def test_training_nodes_of_one_class(data):
+    for mask in ("train_mask", "val_mask", "test_mask"):
+        data[mask] = data[mask][:, 0] & (data.y == 1)
+    with pytest.raises(DataError, match="all training nodes of the split are of class 1: add nodes of another class"):
+        check_masks(data)
+    data.class_names = ["no", "yes"]
+    with pytest.raises(DataError, match=r"are of class 1 \('yes'\)"):
+        check_masks(data)
+    check_masks(data, require_all_classes=False)
+    data.y = torch.ones(6, dtype=torch.int64)
+    check_masks(data)
+
+
 def test_an_unlabelled_node_in_a_mask(data):
     data.y[5] = -1
     with pytest.raises(DataError, match="node 5 is in a mask of split 0 but has no label"):

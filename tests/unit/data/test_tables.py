@@ -152,6 +152,34 @@ def test_a_feature_that_is_no_number_is_told_by_line_column_and_node(read):
         read(NODES.replace("1.5", "inf").replace("p2", "\np2", 1))
 
 
+def test_nodes_without_a_feature_are_counted(read):
+    with pytest.raises(
+        DataError, match=r"line 3 of .* of the node 'p2', the first of 2 such nodes: give every node .*, or name"
+    ):
+        read(NODES.replace("1.5", "").replace("2.5", ""))
+
+
+def test_without_a_numeric_column_there_are_no_features(read):
+    data = read("paper,class\np1,x\np2,y\n", edges="from,to\np1,p2\n")
+    assert data.x is None
+    assert data.num_nodes == 2
+    assert read(features=[]).x is None
+
+
+@pytest.mark.parametrize("edges", ["", "\n\n", "from,to\n"])
+def test_a_file_without_edges(read, edges):
+    data = read(edges=edges)
+    assert data.edge_index.shape == (2, 0)
+    assert check(data).num_edges == 0
+
+
+def test_no_file_of_edges(tmp_path):
+    (tmp_path / "nodes.csv").write_text(NODES)
+    data = from_csv(tmp_path / "nodes.csv", label="class")
+    assert data.edge_index.shape == (2, 0)
+    assert data.edges_listed == 0
+
+
 def test_a_column_that_holds_numbers_and_other_things_is_remarked_on(read):
     nodes = NODES.replace("2.5", "long").replace("3.5", "short")
     with pytest.warns(DataWarning) as told:
@@ -213,7 +241,6 @@ def test_a_quantity_is_no_label(read):
         ({"target": "too"}, r"edges\.csv has no column 'too'"),
         ({"features": ["year", "note"]}, r"feature column 'note' of .*nodes\.csv has values that are not numbers"),
         ({"features": ["class"]}, "column 'class' of .* cannot be a feature"),
-        ({"features": []}, "no numeric column to use as a feature"),
     ],
 )
 def test_columns_that_cannot_be_taken(read, options, message):
@@ -224,7 +251,6 @@ def test_columns_that_cannot_be_taken(read, options, message):
 @pytest.mark.parametrize(
     ("nodes", "message"),
     [
-        ("id,class\na,x\n", r"nodes\.csv has no numeric column to use as a feature"),
         ("id,class,f\na,x,1\n\na,y,2\n", r"line 4 of .*nodes\.csv repeats the node 'a'"),
         ("id,class,f\na,x,1\n,y,2\n", r"line 3 of .*nodes\.csv has no node id"),
         ("id,class,f\n", r"nodes\.csv has no nodes"),

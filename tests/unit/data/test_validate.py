@@ -54,7 +54,8 @@ def test_features_that_are_not_finite(data, value, word):
     with pytest.raises(DataError, match=f"feature 1 of node 2 is {word}"):
         check(data)
     data.node_ids = ["a", "b", "c", "d"]
-    with pytest.raises(DataError, match=r"node 2 \('c'\)"):
+    data.x[3, 1] = value
+    with pytest.raises(DataError, match=rf"node 2 \('c'\) is {word}\w*, the first of 2 such nodes: give every node"):
         check(data)
 
 

@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
+from gumbel_mpnn._util import sparse_tensors
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.graph import content_order as module
 from gumbel_mpnn.graph.content_order import content_order, in_order
@@ -43,11 +44,13 @@ def test_minus_0_is_0():
     assert torch.equal(content_order(NO_EDGES, [torch.where(x == 0, -x, x)]), content_order(NO_EDGES, [x]))
 
 
-def test_all_features_and_the_column_they_stand_in_count():
+def test_all_features_and_the_column_they_stand_in_count(monkeypatch):
     x = normal(40, 3)
     order = content_order(NO_EDGES, [x])
     assert not torch.equal(content_order(NO_EDGES, [x.flip(1)]), order)
     assert not torch.equal(content_order(NO_EDGES, [x, torch.arange(40)]), order)
+    assert torch.equal(content_order(NO_EDGES, [x.to_sparse()]), order)
+    monkeypatch.setattr(sparse_tensors, "MOST_DENSE", 0)
     assert torch.equal(content_order(NO_EDGES, [x.to_sparse()]), order)
 
 

@@ -36,6 +36,26 @@ def test_sparse_features_worked_by_hand():
     assert (features.dtype, features.device) == (torch.float32, torch.device("cpu"))
 
 
+@pytest.mark.parametrize("nonzeros", [0, 3, 40])
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr])
+def test_sparse_tensors_become_what_dense_ones_do(nonzeros, layout):
+    x = with_nonzeros(nonzeros)
+    expected, features = as_features(x), as_features(x.to_sparse(layout=layout))
+    assert isinstance(features, SparseFeatures) == isinstance(expected, SparseFeatures)
+    if isinstance(features, SparseFeatures):
+        assert features.shape == expected.shape
+        assert torch.equal(features.layout.rowptr, expected.layout.rowptr)
+        assert torch.equal(features.layout.col, expected.layout.col)
+        assert torch.equal(features.values, expected.values)
+    else:
+        assert torch.equal(features, expected)
+
+
+def test_stored_zeros_are_not_kept():
+    x = torch.sparse_coo_tensor([[0, 2], [1, 1]], [0.0, 3.0], (3, 4))
+    assert as_features(x).values.tolist() == [3.0]
+
+
 def test_sparse_features_move():
     moved = as_features(with_nonzeros(3)).to("meta")
     assert moved.device.type == moved.layout.col.device.type == "meta"

@@ -9,6 +9,7 @@ import torch
 from torch_geometric.data import Batch
 
 import gumbel_mpnn as gm
+from gumbel_mpnn._util import sparse_tensors
 from gumbel_mpnn._util.errors import DataError, DataWarning, DivergedError, UnknownNameError, UserError
 from gumbel_mpnn.baselines.sdrf import SDRF
 from gumbel_mpnn.candidates import Local
@@ -419,7 +420,7 @@ class TestOwnData:
     @pytest.mark.parametrize(
         ("change", "message"),
         [
-            ({"x": None}, "no features"),
+            ({"x": None, "edge_index": torch.empty(2, 0)}, "neither features nor edges to learn from: give it one of"),
             ({"edge_index": None}, "no edge_index"),
             ({"test_mask": None}, "no test_mask"),
             ({"metric": "f1"}, "there is no metric called 'f1'"),
@@ -435,6 +436,45 @@ class TestOwnData:
         with pytest.raises(UserError, match=message):
             quick(changed(small_data(), **change), runs=tmp_path / "runs")
         assert not (tmp_path / "runs").exists()
+
+    @pytest.mark.parametrize("model", ["mlp", "gcn", "sage", "gat", "gumbel-mpnn"])
+    def test_a_graph_without_edges(self, model):
+        run = quick(changed(small_data(), edge_index=torch.empty(2, 0, dtype=torch.int64)), model)
+        assert torch.isfinite(run.predict_proba()).all()
+        if model == "gumbel-mpnn":
+            assert run.rewire(threshold=0).edge_index.shape[1] > 0
+
+    @pytest.mark.parametrize("model", ["mlp", "gcn", "sage", "gat", "gumbel-mpnn"])
+    @pytest.mark.filterwarnings("ignore:the strategy 'local' finds no candidates")
+    def test_a_graph_without_features(self, model):
+        with pytest.warns(DataWarning) as told:
+            run = quick(changed(small_data(), x=None, num_nodes=24), model)
+        assert [str(warning.message) for warning in told if "features" in str(warning.message)] == [
+            "this graph has no features, so each node gets one of its own (the identity matrix): models learn from the"
+            " edges alone and cannot be applied to other graphs"
+        ]
+        assert torch.equal(run.data.x, torch.eye(24))
+        assert torch.isfinite(run.predict_proba()).all()
+
+    @pytest.mark.filterwarnings("ignore::gumbel_mpnn._util.errors.DataWarning")
+    def test_runs_without_features_know_their_own_nodes_only(self):
+        own = changed(small_data(), x=None, num_nodes=24)
+        run = quick(own)
+        with pytest.raises(UserError, match="trained on a graph without features, so they know its nodes only"):
+            run.predict(own)
+        assert len(run.scores(changed(run.data, edge_index=own.edge_index[:, :4]))) == run.n
+
+    @pytest.mark.parametrize("model", ["gcn", "gumbel-mpnn"])
+    @pytest.mark.parametrize("features", ["raw", "row-normalized"])
+    @pytest.mark.filterwarnings("ignore::gumbel_mpnn._util.errors.DataWarning")
+    def test_the_sparse_identity_gives_the_same_numbers(self, model, features, monkeypatch):
+        own = changed(small_data(), x=None, num_nodes=24)
+        settings = {**TABLES, "data": {"features": features}}
+        dense = quick(own, model, settings=settings)
+        monkeypatch.setattr(sparse_tensors, "MOST_DENSE", 0)
+        sparse = quick(own, model, settings=settings)
+        assert sparse.data.x.layout is torch.sparse_coo
+        assert torch.equal(sparse.predict_proba(), dense.predict_proba())
 
     def test_roc_auc_is_for_two_classes(self):
         with pytest.raises(DataError, match="the metric roc_auc is for two classes, but there are 3"):
