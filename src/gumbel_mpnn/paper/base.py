@@ -71,12 +71,15 @@ def override(name: str, value: object) -> str:
     return f"{name}={str(value).lower() if isinstance(value, bool) else value}"
 
 
-def beneath(dataset: str, preset: str = "paper") -> tuple[str, ...]:
-    """Return overrides for a GCN with the settings of Gumbel-MPNN of the same preset, apart from rewiring."""
+def beneath(dataset: str, preset: str = "paper", model: str = "gcn") -> tuple[str, ...]:
+    """Return overrides for a GCN, or another `model`, with the settings of Gumbel-MPNN of the same preset.
+
+    Settings of rewiring, and options that only the other model has, are left as they are.
+    """
     plain, rewired = (
-        flat(RunSpec.of(dataset, model, preset=preset).settings.to_dict()) for model in ("gcn", "gumbel-mpnn")
+        flat(RunSpec.of(dataset, name, preset=preset).settings.to_dict()) for name in (model, "gumbel-mpnn")
     )
-    different = (name for name, value in plain.items() if name != "model.name" and rewired[name] != value)
+    different = (name for name, value in plain.items() if rewired.get(name, value) != value and name != "model.name")
     return tuple(override(name, rewired[name]) for name in different)
 
 
