@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from gumbel_mpnn.paper.base import PAIRED, Columns, Job, differences, figures, published
 from gumbel_mpnn.report import Row
+from gumbel_mpnn.report.style import MODEL_NAMES
 from gumbel_mpnn.runs import Run, find_preset
 from gumbel_mpnn.runs.query import compare
 
@@ -80,5 +81,5 @@ def origin(job: Job) -> tuple[str, int | None]:
     if preset is None:
         return "no preset: the package's defaults", None
     if preset.model != job.model:
-        return f"the {preset.model.upper()}'s preset, not searched for this model", None
+        return f"the {MODEL_NAMES[preset.model]}'s preset, not searched for this model", None
     return preset.source, preset.tried

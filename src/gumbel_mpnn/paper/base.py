@@ -76,6 +76,8 @@ class Job:
     """Settings that override the preset, such as `model.num_layers=4`."""
     transform: Transform | None = None
     """Applied to the data before training."""
+    seeds: int = 0
+    """Number of seeds per split; 0 for the number that is requested."""
 
 
 def override(name: str, value: object) -> str:
@@ -83,12 +85,15 @@ def override(name: str, value: object) -> str:
     return f"{name}={str(value).lower() if isinstance(value, bool) else value}"
 
 
-def beneath(dataset: str, preset: str = "paper") -> tuple[str, ...]:
-    """Return overrides for a GCN with the settings of Gumbel-MPNN of the same preset, apart from rewiring."""
+def beneath(dataset: str, preset: str = "paper", model: str = "gcn") -> tuple[str, ...]:
+    """Return overrides for a GCN, or another `model`, with the settings of Gumbel-MPNN of the same preset.
+
+    Settings of rewiring, and options that only the other model has, are left as they are.
+    """
     plain, rewired = (
-        flat(RunSpec.of(dataset, model, preset=preset).settings.to_dict()) for model in ("gcn", "gumbel-mpnn")
+        flat(RunSpec.of(dataset, name, preset=preset).settings.to_dict()) for name in (model, "gumbel-mpnn")
     )
-    different = (name for name, value in plain.items() if name != "model.name" and rewired[name] != value)
+    different = (name for name, value in plain.items() if rewired.get(name, value) != value and name != "model.name")
     return tuple(override(name, rewired[name]) for name in different)
 
 
@@ -190,12 +195,18 @@ def _spec(job: Job, request: Request) -> AnySpec:
         job.dataset,
         job.model,
         splits=QUICK_SPLITS if request.quick and request.splits is None else request.splits,
-        seeds=min(request.seeds, PAPER_SEEDS) if job.preset in PAPER_PRESETS else request.seeds,
+        seeds=_seeds(job, request),
         preset=job.preset,
         overrides=[*(QUICK_OVERRIDES if request.quick else ()), *job.overrides, *request.overrides],
         transform=job.transform,
         root=request.root,
     )
+
+
+def _seeds(job: Job, request: Request) -> int:
+    if job.seeds and not request.quick:
+        return job.seeds
+    return min(request.seeds, PAPER_SEEDS) if job.preset in PAPER_PRESETS else request.seeds
 
 
 def quick_jobs(jobs: Iterable[Job]) -> list[Job]:

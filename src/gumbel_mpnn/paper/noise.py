@@ -55,14 +55,14 @@ class Noise(Experiment):
     )
 
     def plan(self) -> list[Job]:
-        """Return jobs for plain models, DropEdge and Gumbel-MPNN with our presets, and for the paper's models.
+        """Return jobs for plain models, DropEdge, Gumbel-MPNN and its control, and for the paper's models.
 
         The paper's GCN and Gumbel-MPNN differ in width. A GCN with the settings of the latter is added, so that the
         effect of rewiring can be seen.
         """
         plain = [Job(DATASET, model, experiment="backbones") for model in ("gcn", "sage", "gat")]
         dropping = Job(DATASET, "drop-edge", experiment="accuracy")
-        tuned = Job(DATASET, REWIRED, experiment="rewiring")
+        tuned = [Job(DATASET, model, experiment="rewiring") for model in (REWIRED, "frozen")]
         robust = Job(DATASET, REWIRED, "robust", experiment=self.name)
         papers = [
             Job(DATASET, "gcn", "paper", PAPER_RUNS),
@@ -70,7 +70,7 @@ class Noise(Experiment):
             *(Job(DATASET, REWIRED, "paper", PAPER_RUNS, overrides) for overrides in ORIGIN),
             Job(DATASET, REWIRED, "literal", PAPER_RUNS),
         ]
-        return [*plain, dropping, tuned, robust, *papers]
+        return [*plain, dropping, *tuned, robust, *papers]
 
     def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
         """Return the mean test accuracy in percent for each number of noise edges."""

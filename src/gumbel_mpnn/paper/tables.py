@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable
 from gumbel_mpnn._util.errors import unknown_name
 from gumbel_mpnn.paper.ablation import Ablation
 from gumbel_mpnn.paper.accuracy import Accuracy, AccuracyUnfiltered
+from gumbel_mpnn.paper.auto import Auto
 from gumbel_mpnn.paper.backbones import Backbones
 from gumbel_mpnn.paper.base import Job, quick_jobs
 from gumbel_mpnn.paper.bottleneck import Bottleneck
@@ -33,6 +34,7 @@ _EXPERIMENTS: tuple[Experiment, ...] = (
     Backbones(),
     Readings(),
     Rewiring(),
+    Auto(),
     Noise(),
     LongRange(),
     Bottleneck(),

@@ -22,6 +22,8 @@ from gumbel_mpnn.runs.reader import DataReader, Transform
 from gumbel_mpnn.runs.run import CHOICE, Run
 from gumbel_mpnn.runs.spec import RunSpec, Tables, Workload
 
+LEARNED = "gumbel-mpnn"
+"""Model of the rungs that learn which edges to keep, drop and add."""
 ROUNDS = (4, 2, 1)
 """After a quarter and after half of the splits, half of the rungs are left."""
 
@@ -51,12 +53,17 @@ class AutoSpec:
         overrides: Iterable[str] = (),
         transform: Transform | None = None,
         root: str | Path | None = None,
+        learned: str = LEARNED,
     ) -> AutoSpec:
-        """Describe the runs of `fit(dataset, "auto")`; settings of the user are given to every rung that has them."""
+        """Describe the runs of `fit(dataset, "auto")`; settings of the user are given to every rung that has them.
+
+        `learned` is the model of the rungs that learn edges. Another one, such as `frozen`, makes a control of `auto`:
+        the same rungs and the same choice without learned edges.
+        """
         given = merge(settings, parse_overrides(overrides))
         if callable(dataset) and not isinstance(dataset, Data):
             dataset = dataset(bool(given.get("data", {}).get("undirected", True)))
-        rungs = read_rungs()
+        rungs = [replace(rung, model=learned) if rung.model == LEARNED else rung for rung in read_rungs()]
         _check_options(given, rungs)
         splits = None if splits is None else list(splits)
         seeds = seeds if isinstance(seeds, int) else list(seeds)
@@ -184,7 +191,7 @@ def _chosen(spec: AutoSpec, runs: Mapping[str, Run], finalists: list[str], workl
             rungs.append(Candidate(name, rung.about, name in spec.plain, val, behind, error, count, ranks.get(name)))
         else:
             rungs.append(Candidate(name, rung.about, name in spec.plain, None, None, None, 0, None))
-    return replace(runs[chosen], choice=Choice(chosen, best_plain, gain, gain_error, tuple(rungs)))
+    return replace(runs[chosen], rungs=runs, choice=Choice(chosen, best_plain, gain, gain_error, tuple(rungs)))
 
 
 def _values(runs: Mapping[str, Run]) -> dict[str, Values]:

@@ -11,14 +11,17 @@ from torch_geometric.data import Data
 from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn.config.files import is_settings_file
 from gumbel_mpnn.config.presets import AUTO, list_presets
+from gumbel_mpnn.config.registry import normal_name
 from gumbel_mpnn.data import get_spec
-from gumbel_mpnn.runs.auto import AutoSpec, find_auto, fit_auto
+from gumbel_mpnn.runs.auto import LEARNED, AutoSpec, find_auto, fit_auto
 from gumbel_mpnn.runs.fitting import Monitor, Place, find_spec, fit_spec
 from gumbel_mpnn.runs.reader import Transform
 from gumbel_mpnn.runs.run import Run
 from gumbel_mpnn.runs.spec import RunSpec
 
 AnySpec = RunSpec | AutoSpec
+LADDERS = {AUTO: LEARNED, f"{AUTO}-frozen": "frozen", f"{AUTO}-random": "random"}
+"""`auto` and its controls, each with the model of the rungs that learn edges in `auto`."""
 DEFAULT_FAMILY = "tuned"
 WITH_PRESETS = "gcn"
 """Default model on data sets that have presets."""
@@ -48,7 +51,8 @@ def fit(
         dataset: Name of a data set, or a `Data` with `x`, `y` and masks [N] or [N, S]. If it has a `candidate_index`
             and `rewiring.candidates` is not set, these are the candidates of rewiring.
         model: Name of a model, or `auto`, which trains plain and rewired models and chooses one on validation (see
-            `Run.choice`). By default `auto`, or `gcn` for a data set that has presets.
+            `Run.choice`). `auto-frozen` and `auto-random` are its controls, in which no edge is learned. By default
+            `auto`, or `gcn` for a data set that has presets.
         splits: Splits to train on; all by default.
         seeds: Number of seeds per split, or the seeds themselves.
         preset: Family of presets (`tuned`, `paper`), a TOML file, or None for the defaults. `auto` has its own settings
@@ -93,12 +97,13 @@ def describe(
 ) -> AnySpec:
     """Describe the runs of `fit` with the same arguments; `dataset` may also be a function, as in `RunSpec.of`."""
     model = default_model(dataset) if model is None else model
-    if not isinstance(model, str) or model.lower() != AUTO:
+    learned = LADDERS.get(normal_name(model)) if isinstance(model, str) else None
+    if learned is None:
         return RunSpec.of(dataset, model, preset=preset, **arguments)
     if preset not in (None, DEFAULT_FAMILY):
         what = f"the settings file {preset}" if is_settings_file(preset) else f"the preset {preset}"
         raise UserError(f"model 'auto' has its own settings and cannot use {what}: name another model")
-    return AutoSpec.of(dataset, **arguments)
+    return AutoSpec.of(dataset, learned=learned, **arguments)
 
 
 def default_model(dataset: object) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -47,6 +47,8 @@ class Run:
     folder: SettingFolder = field(repr=False)
     choice: Choice | None = None
     """What `auto` tried and chose, if it made these runs."""
+    rungs: Mapping[str, Run] = field(default_factory=dict, repr=False, compare=False)
+    """Runs of every rung that `auto` tried, by name; rungs that were stopped early have fewer runs."""
     _temporary: object = field(default=None, repr=False, compare=False)
 
     @property

@@ -17,6 +17,7 @@ from helpers import small_data
 from quick_fit import resolved
 
 MODELS = ("mlp", "gcn", "sage", "gat", "drop-edge", "sdrf", "gumbel-mpnn")
+CONTROLS = ("frozen", "random")
 SPLITS = 8
 EVEN = [0.5 + 0.01 * split for split in range(SPLITS)]
 
@@ -35,8 +36,10 @@ def with_tests(run, values):
 class TestPlan:
     def test_seven_models_on_the_papers_data_sets(self):
         main = [(job.dataset, job.model, job.preset) for job in Accuracy().plan()]
-        assert len(main) == len(set(main)) == 12 * 7 * 3
-        assert {model for _, model, _ in main} == set(MODELS)
+        assert len(main) == len(set(main)) == 12 * (7 * 3 + 2)
+        tuned = [model for dataset, model, preset in main if (dataset, preset) == ("cora", "tuned")]
+        assert tuned == [*MODELS, *CONTROLS]
+        assert {model for _, model, preset in main if preset != "tuned"} == set(MODELS)
         assert {preset for _, _, preset in main} == {"tuned", "paper", "literal"}
         assert {job.dataset for job in AccuracyUnfiltered().plan()} == {"squirrel-unfiltered", "chameleon-unfiltered"}
         assert {dataset for dataset, _, _ in main} | {"squirrel-unfiltered", "chameleon-unfiltered"} == set(
@@ -64,7 +67,7 @@ class TestPlan:
         for job in Backbones().plan():
             assert kept.get((job.dataset, job.model, job.preset), "backbones") == "backbones"
         for job in Rewiring().plan():
-            if job.preset == "tuned":
+            if job.preset == "tuned" and not job.overrides:
                 assert kept[job.dataset, job.model, job.preset] == job.experiment
 
     @pytest.mark.parametrize(
@@ -223,6 +226,8 @@ class TestPage:
 
     def test_the_budget_is_named(self, run):
         results = {Job("cora", "gcn"): run, Job("roman-empire", "sdrf"): run, Job("roman-empire", "mlp"): run}
+        controls = Accuracy().remarks({Job("cora", "frozen"): run, Job("actor", "random"): run})
+        assert "the Gumbel-MPNN's preset, not searched for this model: frozen on cora; random on actor" in controls
         remarks = Accuracy().remarks(results)
         assert "- random search on validation, ten splits, one seed: gcn on cora\n" in remarks
         assert "- the GCN's preset, not searched for this model: sdrf on roman-empire\n" in remarks

@@ -8,6 +8,7 @@ import torch
 
 from gumbel_mpnn._util.errors import UnknownNameError
 from gumbel_mpnn.baselines import SDRFOfEachGraph
+from gumbel_mpnn.config import RewiringSettings
 from gumbel_mpnn.config.presets import read_preset
 from gumbel_mpnn.data import load, specs
 from gumbel_mpnn.data.generated import SIDES
@@ -17,7 +18,7 @@ from gumbel_mpnn.paper import noise as noise_experiment
 from gumbel_mpnn.paper.bottleneck import Bottleneck
 from gumbel_mpnn.paper.long_range import DEPTHS, LongRange
 from gumbel_mpnn.paper.noise import Noise
-from gumbel_mpnn.paper.rewiring import Rewiring
+from gumbel_mpnn.paper.rewiring import Rewiring, best_control
 from gumbel_mpnn.runs import find_preset, fit
 from helpers import changed, small_data
 from quick_fit import resolved
@@ -55,6 +56,71 @@ class TestRewiring:
                 read_preset(job.preset, job.dataset, model).tables["train"] for model in (job.model, backbone.model)
             )
             assert (ours["epochs"], ours["lr"]) == (theirs["epochs"], theirs["lr"])
+
+    def test_every_rewired_job_has_its_controls_with_the_same_settings(self):
+        plan = Rewiring().plan()
+        for job in plan:
+            if job.model in ("frozen", "random"):
+                ours, control = (
+                    resolved(job.dataset, model, preset=job.preset) for model in ("gumbel-mpnn", job.model)
+                )
+                assert (control.data, control.train, control.options) == (ours.data, ours.train, ours.options)
+        assert [job.model for job in plan].count("frozen") == [job.model for job in plan].count("random") == 10
+
+    def test_drop_edge_has_the_agreement_and_everything_else_of_gumbel_mpnn_that_has_it(self):
+        jobs = [job for job in Rewiring().plan() if job.model == "drop-edge"]
+        assert [(job.dataset, job.preset) for job in jobs] == [
+            ("citeseer", "tuned"),
+            ("pubmed", "tuned"),
+            ("cora", "few-labels"),
+            ("citeseer", "few-labels"),
+        ]
+        for job in jobs:
+            ours = resolved(job.dataset, "gumbel-mpnn", preset=job.preset)
+            control = resolved(job.dataset, "drop-edge", preset=job.preset, overrides=job.overrides)
+            assert (control.data, control.train) == (ours.data, ours.train)
+            own = {name: control.options[name] for name in control.options.keys() - ours.options.keys()}
+            assert ours.options == {name: control.options[name] for name in ours.options}
+            assert own == {
+                "edge_dropout": pytest.approx(1 - ours.rewiring.keep),
+                "per_layer": False,
+                "samples": ours.rewiring.samples,
+                "agreement": ours.rewiring.agreement,
+                "agreement_ramp": ours.rewiring.agreement_ramp,
+            }
+
+    def gain(self, run, **means):
+        """The row of a Gumbel-MPNN at 35 % and of its controls."""
+        of_all = {"gumbel_mpnn": 35} | means
+        results = {
+            Job("cora", model.replace("_", "-")): with_tests(run, *(mean / 100 + k / 100 for k in (-3, -1, 1, 3)))
+            for model, mean in of_all.items()
+        }
+        (row,) = Rewiring().collect(results)
+        return row
+
+    def test_a_gain_counts_over_the_best_of_the_controls(self, run):
+        row = self.gain(run, gcn=25, frozen=33, random=31)
+        assert (row["frozen"], row["to_frozen"]) == (pytest.approx(33), pytest.approx(2))
+        assert (row["random"], row["to_random"]) == (pytest.approx(31), pytest.approx(4))
+        assert (row["drop-edge"], row["to_drop-edge"], row["drop-edge_verdict"]) == (None, None, None)
+        assert (row["difference"], row["control"]) == (pytest.approx(10), "frozen")
+        assert [row[f"gain_{name}"] for name in ("difference", "low", "high")] == [pytest.approx(2)] * 3
+        assert row["gain_verdict"] == row["frozen_verdict"] == "too few splits"
+
+    def test_the_backbone_is_a_control_too(self, run):
+        row = self.gain(run, gcn=36, frozen=33, random=31)
+        assert (row["control"], row["gain_difference"]) == ("gcn", pytest.approx(-1))
+
+    def test_without_one_of_the_controls_there_is_no_gain(self, run):
+        row = self.gain(run, gcn=25, frozen=33)
+        assert (row["to_frozen"], row["control"], row["gain_difference"]) == (pytest.approx(2), None, None)
+
+    def test_where_predictions_have_to_agree_drop_edge_is_needed(self, run):
+        agreeing = replace(run, settings=replace(run.settings, rewiring=RewiringSettings(samples=2, agreement=1.0)))
+        runs = {"gumbel-mpnn": agreeing, **dict.fromkeys(("gcn", "frozen", "random"), run)}
+        assert best_control(runs) is None
+        assert best_control({**runs, "drop-edge": with_tests(run, 1.0, 1.0, 1.0, 1.0)}) == "drop-edge"
 
     def test_the_difference_is_paired(self, run):
         results = {
@@ -110,7 +176,7 @@ class TestNoise:
     def test_tuned_runs_are_those_of_the_tables_that_train_them(self):
         kept = {job.model: job.experiment for job in Noise().plan() if job.preset == "tuned"}
         plain = dict.fromkeys(("gcn", "sage", "gat"), "backbones")
-        assert kept == plain | {"drop-edge": "accuracy", "gumbel-mpnn": "rewiring"}
+        assert kept == plain | {"drop-edge": "accuracy", "gumbel-mpnn": "rewiring", "frozen": "rewiring"}
 
     def test_a_row_for_each_number_of_edges(self, run, monkeypatch):
         monkeypatch.setattr(noise_experiment, "COUNTS", (0, 20))
