@@ -1,0 +1,135 @@
+"""`auto` without any settings, compared with the best plain model and with its controls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from gumbel_mpnn.paper.base import PAIRED, Columns, Job, differences, figures
+from gumbel_mpnn.paper.page import Experiment
+from gumbel_mpnn.report import Row
+from gumbel_mpnn.runs import Run
+
+AUTO, CONTROLS = "auto", ("auto-frozen", "auto-random")
+CLEAN = (
+    "cora",
+    "citeseer",
+    "pubmed",
+    "squirrel",
+    "chameleon",
+    "actor",
+    "minesweeper",
+    "tolokers",
+    "amazon-computers",
+    "github-musae",
+)
+SEEDS_OF_ONE_SPLIT = 10
+
+
+class Case(NamedTuple):
+    """A data set, a setting of its data, and the number of seeds (0 for the number that is requested)."""
+
+    dataset: str
+    setting: str = ""
+    seeds: int = 0
+
+
+CASES = (
+    *map(Case, CLEAN),
+    Case("blogcatalog", "protocol=per-class-20-30"),
+    Case("blogcatalog", "protocol=random-48-32-20"),
+    *(Case("attacked-cora", f"attack={attack}", SEEDS_OF_ONE_SPLIT) for attack in ("", "meta-0.1", "meta-0.25")),
+    *(Case("attacked-citeseer", f"attack={attack}", SEEDS_OF_ONE_SPLIT) for attack in ("", "meta-0.25")),
+    *(Case("attacked-polblogs", f"attack={attack}", SEEDS_OF_ONE_SPLIT) for attack in ("", "meta-0.25")),
+)
+
+Runs = Mapping[str, Run | None]
+"""Runs of one case: of `auto` and its controls."""
+
+
+class Auto(Experiment):
+    """What `auto` chooses, what it gains over the best plain model, and how much of it is learned."""
+
+    name = "auto"
+    title = "A model chosen on validation, without settings"
+    headings: Mapping[str, str] = {
+        "setting": "data",
+        "plain": "best plain model",
+        "plain_test": "its test %",
+        "rung": "auto's choice",
+        "p": "corrected p",
+        "auto-frozen": "frozen ladder %",
+        "auto-random": "random ladder %",
+        "control": "better control",
+        "learned_difference": "learned",
+        "learned_low": "95 % from",
+        "learned_high": "to",
+        "learned_p": "corrected p",
+        "learned_verdict": "verdict",
+        "best_on_test": "best rung on test, after the fact",
+        "seconds": "seconds of training",
+    }
+
+    def plan(self) -> list[Job]:
+        """Return a job of `auto` and of each control for every case."""
+        return [
+            Job(
+                case.dataset,
+                model,
+                experiment=self.name,
+                overrides=(f"data.{case.setting}",) if case.setting else (),
+                seeds=case.seeds,
+            )
+            for case in CASES
+            for model in (AUTO, *CONTROLS)
+        ]
+
+    def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
+        """Return one row for each case, with p-values corrected for the number of cases."""
+        found: dict[tuple[str, str], dict[str, Run | None]] = {}
+        for job, run in results.items():
+            setting = next((name for name in job.overrides if name.startswith("data.")), "")
+            found.setdefault((job.dataset, setting.removeprefix("data.")), {})[job.model] = run
+        gains = differences({key: (runs.get(AUTO), _plain(runs)) for key, runs in found.items()})
+        better = {key: _better_control(runs) for key, runs in found.items()}
+        learned = differences({key: (runs.get(AUTO), runs.get(better[key] or "")) for key, runs in found.items()})
+        return [_row(*key, runs, better[key], gains[key], learned[key]) for key, runs in found.items()]
+
+
+def _plain(runs: Runs) -> Run | None:
+    """Runs of the plain rung that validation chooses."""
+    run = runs.get(AUTO)
+    return None if run is None or run.choice is None else run.rungs[run.choice.best_plain]
+
+
+def _better_control(runs: Runs) -> str | None:
+    """Control with the higher mean test result, the harder one to beat; None if one is missing."""
+    means = {name: run.test.mean for name in CONTROLS if (run := runs.get(name)) is not None}
+    return max(means, key=means.__getitem__) if len(means) == len(CONTROLS) else None
+
+
+def _row(dataset: str, setting: str, runs: Runs, better: str | None, gain: Columns, learned: Columns) -> Row:
+    run, plain = runs.get(AUTO), _plain(runs)
+    row: Columns = {
+        "dataset": dataset,
+        "setting": setting,
+        **dict.fromkeys(("plain", "plain_test", "rung", "test", "stderr", "n")),
+        **gain,
+        **{name: None if (control := runs.get(name)) is None else 100 * control.test.mean for name in CONTROLS},
+        "control": better,
+        **{f"learned_{name}": learned[name] for name in PAIRED},
+        "best_on_test": None,
+        "seconds": None,
+    }
+    if run is None or run.choice is None or plain is None:
+        return row | {"verdict": "no data"}
+    values = figures(run)
+    finalists = {name: each.test.mean for name, each in run.rungs.items() if each.n == run.n}
+    return row | {
+        "plain": run.choice.best_plain,
+        "plain_test": 100 * plain.test.mean,
+        "rung": run.choice.chosen,
+        **{name: values[name] for name in ("test", "stderr", "n")},
+        "best_on_test": max(finalists, key=finalists.__getitem__),
+        "seconds": sum(each.seconds for each in run.rungs.values()),
+    }
