@@ -16,6 +16,9 @@ MODEL_NAMES: Mapping[str, str] = {
     "gumbel-mpnn": "Gumbel-MPNN",
     "frozen": "Frozen",
     "random": "Random",
+    "auto": "Auto",
+    "auto-frozen": "Auto-frozen",
+    "auto-random": "Auto-random",
 }
 """Display names of models; a model that is not listed is shown under its own name."""
 MODEL_COLUMN = "model"

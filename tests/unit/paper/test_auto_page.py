@@ -1,0 +1,61 @@
+"""The page of `auto`: each row compares it with the best plain model and with the better control."""
+
+import pytest
+
+from gumbel_mpnn.paper import tables
+from gumbel_mpnn.paper.auto import AUTO, CASES, CONTROLS, Auto
+from gumbel_mpnn.paper.base import Job
+from gumbel_mpnn.runs import fit
+from helpers import small_data
+
+FAST = ["train.epochs=3", "model.hidden_channels=8"]
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    runs = tmp_path_factory.mktemp("runs")
+    return {
+        Job("small", model, experiment="auto", overrides=("data.attack=meta-0.1",)): fit(
+            small_data(), model, overrides=FAST, seeds=2, runs=runs
+        )
+        for model in (AUTO, *CONTROLS)
+    }
+
+
+def test_a_row(results):
+    (row,) = Auto().collect(results)
+    ours, *controls = results.values()
+    plain = ours.rungs[ours.choice.best_plain]
+    assert (row["dataset"], row["setting"]) == ("small", "attack=meta-0.1")
+    assert (row["rung"], row["plain"]) == (ours.choice.chosen, ours.choice.best_plain)
+    assert row["test"] == pytest.approx(100 * ours.test.mean)
+    assert row["difference"] == pytest.approx(100 * (ours.test.mean - plain.test.mean))
+    better = max(controls, key=lambda run: run.test.mean)
+    assert row["learned_difference"] == pytest.approx(100 * (ours.test.mean - better.test.mean))
+    assert row["best_on_test"] in ours.rungs
+    assert row["verdict"] == "too few splits"
+
+
+def test_in_controls_no_edge_is_learned(results):
+    for model, run in zip(CONTROLS, list(results.values())[1:], strict=True):
+        assert "gumbel-mpnn" not in {each.settings.model for each in run.rungs.values()}
+        assert model.removeprefix("auto-") in {each.settings.model for each in run.rungs.values()}
+
+
+def test_plain_rungs_are_the_same_runs_in_all_ladders(results):
+    ours, *controls = results.values()
+    for run in controls:
+        assert run.rungs["gcn"].records == ours.rungs["gcn"].records
+
+
+def test_without_data_or_a_control():
+    job = Job("cora", AUTO, experiment="auto")
+    (row,) = Auto().collect({job: None})
+    assert (row["verdict"], row["test"], row["learned_difference"]) == ("no data", None, None)
+
+
+def test_the_plan_is_of_every_case_and_control():
+    jobs = Auto().plan()
+    assert len(jobs) == len(set(jobs)) == 3 * len(CASES)
+    assert {job.seeds for job in jobs if job.dataset.startswith("attacked")} == {10}
+    assert tables.experiments["auto"].plan() == jobs
