@@ -16,10 +16,10 @@ from gumbel_mpnn._util.files import write_atomically
 from gumbel_mpnn.config.files import merge, parse_overrides
 from gumbel_mpnn.config.rungs import Rung, read_rungs
 from gumbel_mpnn.nn import models
-from gumbel_mpnn.runs.choice import Candidate, Choice, Values, best_of, difference, plainest, upper_half
+from gumbel_mpnn.runs.choice import CHOICE, Candidate, Choice, Values, best_of, difference, plainest, upper_half
 from gumbel_mpnn.runs.fitting import Place, Step, find_spec, fit_spec
 from gumbel_mpnn.runs.reader import DataReader, Transform
-from gumbel_mpnn.runs.run import CHOICE, Run
+from gumbel_mpnn.runs.run import Run
 from gumbel_mpnn.runs.spec import RunSpec, Tables, Workload
 
 LEARNED = "gumbel-mpnn"

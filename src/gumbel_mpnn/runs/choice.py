@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
-from gumbel_mpnn.config import Replica
+from gumbel_mpnn._util.errors import DataError
+from gumbel_mpnn.config.replica import Replica
+
+CHOICE = "choice.json"
+"""File in the folder of the runs that `auto` chose, with the rungs that it tried."""
 
 Values = Mapping[Replica, float]
 """Validation values of the runs of one rung."""
@@ -69,6 +75,17 @@ class Choice:
     def from_dict(cls, values: Mapping[str, Any]) -> Choice:
         """Read what `to_dict` wrote."""
         return cls(**{**values, "rungs": tuple(Candidate(**rung) for rung in values["rungs"])})
+
+
+def read_choice(folder: Path) -> Choice | None:
+    """Read the choice of `auto` from the folder of the runs that it chose; None if these are other runs."""
+    path = folder / CHOICE
+    if not path.exists():
+        return None
+    try:
+        return Choice.from_dict(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise DataError(f"cannot read the choice {path}: {error}; delete it and train again to write it anew") from None
 
 
 def difference(better: Values, worse: Values, val_nodes: int) -> tuple[float, float]:

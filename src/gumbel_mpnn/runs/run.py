@@ -28,9 +28,6 @@ from gumbel_mpnn.training import Task, build_model, metrics, pick_device, prepar
 from gumbel_mpnn.training.precision import class_scores, pair_probability
 from gumbel_mpnn.training.task import labels_per_class
 
-CHOICE = "choice.json"
-"""File in the folder of the runs that `auto` chose, with the rungs that it tried."""
-
 
 @dataclass(frozen=True)
 class Run:

@@ -1,20 +1,18 @@
 """`auto`: rungs are trained as any runs are, and validation alone chooses."""
 
-import json
 from itertools import pairwise
 
 import pytest
 import torch
 
 import gumbel_mpnn as gm
-from gumbel_mpnn._util.errors import UserError
+from gumbel_mpnn._util.errors import DataError, UserError
 from gumbel_mpnn.config.presets import preset_families
 from gumbel_mpnn.config.rungs import read_rungs
 from gumbel_mpnn.nn import models
 from gumbel_mpnn.runs import AutoSpec, Place, default_model, describe, find_any, fit
-from gumbel_mpnn.runs.choice import Choice
+from gumbel_mpnn.runs.choice import CHOICE, read_choice
 from gumbel_mpnn.runs.query import find_records
-from gumbel_mpnn.runs.run import CHOICE
 from helpers import changed, small_data
 
 FAST = {"overrides": ["train.epochs=3", "model.hidden_channels=8"]}
@@ -75,8 +73,14 @@ class TestRun:
         no_training()
         assert quick(runs=tmp_path).choice == run.choice
         assert find_any(describe(small_data(), "auto", **FAST), Place(tmp_path)).choice == run.choice
-        stored = json.loads((run.folder.path / CHOICE).read_text())
-        assert Choice.from_dict(stored) == run.choice
+        assert read_choice(run.folder.path) == run.choice
+
+    def test_a_damaged_choice_is_told(self, tmp_path):
+        (tmp_path / CHOICE).write_text("{}")
+        with pytest.raises(DataError, match="cannot read the choice .* delete it and train again"):
+            read_choice(tmp_path)
+        (tmp_path / CHOICE).unlink()
+        assert read_choice(tmp_path) is None
 
     def test_is_not_found_if_a_rung_is_missing(self, tmp_path):
         assert find_any(describe(small_data(), "auto", **FAST), Place(tmp_path)) is None
