@@ -105,6 +105,13 @@ def test_a_preset_like_another_has_all_that_it_does_not_change():
     assert backbone.options.items() <= rewired.options.items()
 
 
+@pytest.mark.parametrize("dataset", ["cora", "citeseer"])
+def test_with_few_labels_gumbel_mpnn_differs_from_the_gcn_in_the_rewiring_only(dataset):
+    backbone, rewired = (resolved(dataset, model, preset="few-labels") for model in ("gcn", "gumbel-mpnn"))
+    assert (rewired.train, rewired.data) == (backbone.train, backbone.data)
+    assert backbone.options.items() <= rewired.options.items()
+
+
 def test_all_families_are_there():
     assert preset_families() == ["few-labels", "literal", "paper", "robust", "start", "tuned"]
     assert len(set(PRESETS)) == len(PRESETS)
