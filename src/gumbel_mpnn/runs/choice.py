@@ -53,13 +53,15 @@ class Choice:
 
     def sentence(self) -> str:
         """One sentence for the user: which rung, how sure, and what it gained over the best plain model."""
+        chosen = next(rung for rung in self.rungs if rung.name == self.chosen)
         best = min((rung for rung in self.rungs if rung.rank), key=lambda rung: rung.rank or 0)
-        if self.chosen == self.best_plain:
-            if best.name == self.chosen:
-                return f"no rewiring needed: {self.chosen} on the given edges has the best validation value"
+        if chosen.plain and chosen is best:
+            return f"no rewiring needed: {self.chosen} has the best validation value"
+        if chosen.plain:
+            behind = f"{100 * (chosen.behind or 0):.1f} ± {100 * (chosen.error or 0):.1f} points"
             return (
-                f"no rewiring needed: {self.chosen} is within the error of the best rung, {best.name}"
-                f" ({_points(best.val, _of(self, self.chosen).val)} points ahead on validation)"
+                f"no rewiring needed: {self.chosen} is behind the best rung, {best.name}, by {behind} on validation,"
+                " which is within the error"
             )
         sure = "surely" if self.gain > 2 * self.gain_error else "probably" if self.gain > self.gain_error else "perhaps"
         return (
@@ -133,11 +135,3 @@ def upper_half(values: Mapping[str, Values], among: Sequence[str], plain: Sequen
 
 def _mean(values: Values) -> float:
     return math.fsum(values.values()) / len(values)
-
-
-def _of(choice: Choice, name: str) -> Candidate:
-    return next(rung for rung in choice.rungs if rung.name == name)
-
-
-def _points(first: float | None, second: float | None) -> str:
-    return f"{100 * ((first or 0) - (second or 0)):.1f}"

@@ -52,7 +52,7 @@ def fit(
             and `rewiring.candidates` is not set, these are the candidates of rewiring.
         model: Name of a model, or `auto`, which trains plain and rewired models and chooses one on validation (see
             `Run.choice`). `auto-frozen` and `auto-random` are its controls, in which no edge is learned. By default
-            `auto`, or `gcn` for a data set that has presets.
+            `auto`, or `gcn` for a data set that has presets and if a preset is given.
         splits: Splits to train on; all by default.
         seeds: Number of seeds per split, or the seeds themselves.
         preset: Family of presets (`tuned`, `paper`), a TOML file, or None for the defaults. `auto` has its own settings
@@ -96,7 +96,7 @@ def describe(
     **arguments: Any,
 ) -> AnySpec:
     """Describe the runs of `fit` with the same arguments; `dataset` may also be a function, as in `RunSpec.of`."""
-    model = default_model(dataset) if model is None else model
+    model = default_model(dataset, preset) if model is None else model
     learned = LADDERS.get(normal_name(model)) if isinstance(model, str) else None
     if learned is None:
         return RunSpec.of(dataset, model, preset=preset, **arguments)
@@ -106,12 +106,13 @@ def describe(
     return AutoSpec.of(dataset, learned=learned, **arguments)
 
 
-def default_model(dataset: object) -> str:
-    """Model that is trained if none is named: `auto`, or a GCN on data sets that have presets."""
+def default_model(dataset: object, preset: str | Path | None = DEFAULT_FAMILY) -> str:
+    """Model that is trained if none is named: `auto`, or a GCN if the data set has presets or one is asked for."""
+    if preset != DEFAULT_FAMILY:
+        return WITH_PRESETS
     if not isinstance(dataset, str):
         return AUTO
-    name = get_spec(dataset).name
-    return WITH_PRESETS if (DEFAULT_FAMILY, name, WITH_PRESETS) in list_presets() else AUTO
+    return WITH_PRESETS if (DEFAULT_FAMILY, get_spec(dataset).name, WITH_PRESETS) in list_presets() else AUTO
 
 
 def fit_any(spec: AnySpec, place: Place) -> Run:

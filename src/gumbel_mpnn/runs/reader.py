@@ -23,22 +23,26 @@ Transform = Callable[[Data], Data]
 
 
 class DataReader:
-    """Reads data sets by name and caches the last one, since many settings are tried on one data set."""
+    """Reads data and caches the last one, since many settings are tried on one data set.
+
+    A graph of the user is cached as well: do not change it between two calls.
+    """
 
     def __init__(self) -> None:
         self._key: tuple[object, ...] | None = None
+        self._dataset: str | Data
+        """What was read last, which must live on as long as its `id` is a key."""
         self._last: tuple[Data, str]
 
     def read(
         self, dataset: str | Data, settings: DataSettings, root: str | Path | None, transform: Transform | None
     ) -> tuple[Data, str]:
         """Read and transform the data; returns it with its hash. The data may be cached: do not change it in place."""
-        if not isinstance(dataset, str):
-            return _read(dataset, settings, root, transform)
-        key = (dataset, settings.protocol, settings.undirected, settings.attack, root, transform)
+        what = dataset if isinstance(dataset, str) else id(dataset)
+        key = (what, settings.protocol, settings.undirected, settings.attack, root, transform)
         if self._key != key:
             self._last = _read(dataset, settings, root, transform)
-            self._key = key
+            self._key, self._dataset = key, dataset
         return self._last
 
 

@@ -32,7 +32,9 @@ def test_own_data_without_a_model(files, tmp_path):
     assert "auto: " in done.stdout
     last, folder = done.stderr.strip().splitlines()[-2:]
     assert last.startswith("no rewiring needed: ") or " better than the best plain model, " in last
-    shown = CliRunner().invoke(app, ["runs", "show", folder.removeprefix("runs are in ")])
+    shown = CliRunner().invoke(
+        app, ["runs", "show", folder.removeprefix("runs are in "), "--runs", str(tmp_path / "runs")]
+    )
     assert last in shown.stderr
     assert read_rungs()[-1].about in shown.stdout
 

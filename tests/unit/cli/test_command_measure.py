@@ -7,7 +7,7 @@ import networkx
 import numpy as np
 import pytest
 import torch
-from quick_options import QUICK
+from quick_options import GCN, QUICK
 
 from gumbel_mpnn import measures
 from gumbel_mpnn.data import demo_graph, from_csv, from_npz, load, specs
@@ -255,7 +255,7 @@ class TestRun:
 
     @pytest.mark.usefixtures("tiny")
     def test_runs_that_do_not_rewire(self, command):
-        command("train", "tiny", "--splits", "0", *QUICK)
+        command("train", "tiny", "--splits", "0", *GCN)
         result = command("measure", "--run", "runs")
         assert result.exit_code == 2
         assert "there is no learned graph under runs" in result.stderr

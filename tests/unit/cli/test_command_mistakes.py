@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 import pytest
-from quick_options import QUICK
+from quick_options import GCN
 
 
 def tree(folder):
@@ -131,7 +131,7 @@ def test_wrong_usage(refused, arguments, message):
     ],
 )
 def test_with_data(refused, arguments, message):
-    refused("train", "tiny", *arguments.split(), message=message)
+    refused("train", "tiny", "--model", "gcn", *arguments.split(), message=message)
 
 
 def test_a_missing_label_column(refused, own):
@@ -195,7 +195,7 @@ def test_an_altered_data_file(refused, tmp_path):
 def test_a_file_where_the_runs_should_go(command, here, place):
     (here / place).parent.mkdir(parents=True, exist_ok=True)
     (here / place).write_text("a diary")
-    result = command("train", "tiny", *QUICK)
+    result = command("train", "tiny", *GCN)
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.splitlines()[-1].startswith("error: ")
     assert place in result.stderr.splitlines()[-1]
@@ -205,7 +205,7 @@ def test_a_file_where_the_runs_should_go(command, here, place):
 @pytest.mark.usefixtures("tiny")
 def test_predictions_that_cannot_be_written(command, here):
     (here / "folder").mkdir()
-    result = command("train", "tiny", *QUICK, "--predictions", "folder")
+    result = command("train", "tiny", *GCN, "--predictions", "folder")
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.splitlines()[-1].startswith("error: ")
     assert "folder" in result.stderr.splitlines()[-1]
@@ -214,10 +214,10 @@ def test_predictions_that_cannot_be_written(command, here):
 
 @pytest.mark.usefixtures("tiny")
 def test_a_damaged_record(command, here):
-    command("train", "tiny", *QUICK)
+    command("train", "tiny", *GCN)
     record = next(here.rglob("record.json"))
     record.write_text("{")
-    result = command("train", "tiny", *QUICK)
+    result = command("train", "tiny", *GCN)
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.splitlines()[-1].startswith("error: cannot read the run record runs/")
     result = command("runs", "--format", "csv")

@@ -9,7 +9,7 @@ import networkx
 import numpy as np
 import pytest
 import torch
-from quick_options import QUICK
+from quick_options import GCN, QUICK
 
 from gumbel_mpnn.data import from_csv, load
 
@@ -60,7 +60,7 @@ def test_the_learned_edges_take_the_place_of_the_given_ones(command, run, own, h
     assert data.edge_index.shape[1] == 2 * counts["edges"]
     assert torch.equal(data.edge_weight, data.edge_probability)
     assert (data.edge_probability > 0.5).all()
-    result = command("train", "--nodes", own / "nodes.csv", "--edges", "graph.csv", "--label", "kind", *QUICK)
+    result = command("train", "--nodes", own / "nodes.csv", "--edges", "graph.csv", "--label", "kind", *GCN)
     assert result.exit_code == 0, result.stderr
 
 
@@ -94,7 +94,7 @@ def test_what_is_written_can_be_trained_on(command, run, csv, own, suffix, thres
     counts = rewired(command, run, *options, *([] if suffix == "csv" else csv))
     assert (counts["edges"] == 0) == (threshold == "1")
     files = ("--graph", f"graph.{suffix}") if suffix != "csv" else (*csv[:3], "graph.csv", *csv[4:])
-    result = command("train", *files, *QUICK, "--splits", "0")
+    result = command("train", *files, *GCN, "--splits", "0")
     assert result.exit_code == 0, result.stderr
     read = f"read 20 nodes (1 without a label), {counts['edges']} edges, 2 features, 2 classes"
     assert result.stderr.splitlines()[0] == read
@@ -152,7 +152,7 @@ def test_no_direction_is_lost(command, csv, here):
 
 
 def test_a_folder_without_a_learned_graph(command, csv, here):
-    folder = command("train", *csv, *QUICK).stderr.splitlines()[-1].removeprefix("runs are in ")
+    folder = command("train", *csv, *GCN).stderr.splitlines()[-1].removeprefix("runs are in ")
     result = command("rewire", folder, "--out", "graph.csv")
     assert result.exit_code == 2
     assert result.stderr.startswith("error: there is no learned graph under ")
@@ -173,7 +173,7 @@ def test_runs_of_different_settings_are_not_averaged(command, run, csv, here, fo
 
 
 def test_runs_of_models_that_learn_no_graph_may_lie_beside(command, run, csv):
-    command("train", *csv, *QUICK)
+    command("train", *csv, *GCN)
     alone, beside = (rewired(command, folder, "--out", "graph.csv") for folder in (run, "runs"))
     assert alone == beside
 
@@ -186,7 +186,7 @@ def test_the_same_setting_in_two_experiments_is_not_counted_twice(command, run, 
 @pytest.mark.parametrize("number", [1, 2])
 def test_runs_that_lost_their_learned_graph_are_told(command, csv, here, number):
     """The fault: the mean over the others was written without a word."""
-    command("train", *csv, *QUICK)  # learns no graph, and is not missed
+    command("train", *csv, *GCN)  # learns no graph, and is not missed
     trained = command("train", *csv, *REWIRED, "--splits", "0-3").stderr.splitlines()[-1].removeprefix("runs are in ")
     for split in range(number):
         (here / trained / f"split{split}-seed0/graph.npz").unlink()

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
-from quick_options import QUICK
+from quick_options import GCN, QUICK
 
 from gumbel_mpnn.runs.query import Record, find_records
 from gumbel_mpnn.runs.query import compare as compare_records
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("tiny")
 def trained(command, here):
     """Three settings: gcn and mlp on two splits, and gcn with another rate; their fingerprints."""
     for options in ((), ("--model", "mlp"), ("--set", "train.lr=0.05", "--experiment", "rates")):
-        assert command("train", "tiny", *QUICK, *options).exit_code == 0
+        assert command("train", "tiny", *GCN, *options).exit_code == 0
     rows = json.loads(command("runs", "--format", "json").stdout)
     assert [row["model"] for row in rows] == ["gcn", "gcn", "mlp"]
     rates, gcn, mlp = (row["folder"] for row in rows)
@@ -80,7 +80,7 @@ def test_a_folder_that_is_not_there(command):
 
 
 def test_a_single_run_has_no_spread(command, tiny):
-    result = command("train", "tiny", "--splits", "0", *QUICK, "--format", "csv")
+    result = command("train", "tiny", "--splits", "0", *GCN, "--format", "csv")
     (row,) = csv.DictReader(result.stdout.splitlines())
     assert (row["n"], row["std"], row["stderr"]) == ("1", "", "")
     assert "(one run), val" in result.stderr
@@ -125,7 +125,7 @@ class TestCompare:
         assert [shown[name] for name in names] == [-100, 100, 2, paired.p, "too few splits"]
 
     def test_runs_without_a_counterpart_and_too_few_splits_are_told(self, command, trained):
-        command("train", "tiny", "--splits", "1", "--seeds", "2", "--set", "train.patience=7", *QUICK)
+        command("train", "tiny", "--splits", "1", "--seeds", "2", "--set", "train.patience=7", *GCN)
         found = json.loads(command("runs", "--where", "train.patience=7", "--format", "json").stdout)
         notes = command("runs", "compare", trained.gcn, found[0]["folder"]).stderr.splitlines()
         assert notes == [
@@ -139,7 +139,7 @@ class TestCompare:
         assert "p (Wilcoxon)" in result
 
     def test_different_data(self, command, trained, csv):
-        command("train", *csv, *QUICK)
+        command("train", *csv, *GCN)
         own = json.loads(command("runs", "--dataset", "nodes", "--format", "json").stdout)[0]["folder"]
         result = command("runs", "compare", trained.gcn, own)
         assert result.exit_code == 2

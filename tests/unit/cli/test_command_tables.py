@@ -5,7 +5,7 @@ from importlib import import_module
 
 import pytest
 import torch
-from quick_options import QUICK
+from quick_options import GCN, QUICK
 
 from gumbel_mpnn import __version__
 from gumbel_mpnn.config.presets import list_presets
@@ -127,20 +127,20 @@ class TestPresets:
 @pytest.mark.usefixtures("tiny")
 class TestRuns:
     def test_one_row_for_each_setting(self, command):
-        command("train", "tiny", *QUICK)
+        command("train", "tiny", *GCN)
         command("train", "tiny", *QUICK, "--model", "mlp", "--splits", "1")
         rows = json.loads(command("runs", "--format", "json").stdout)
         assert [(row["dataset"], row["model"], row["metric"], row["n"]) for row in rows] == [
             ("tiny", "gcn", "accuracy", 2),
             ("tiny", "mlp", "accuracy", 1),
         ]
-        trained = json.loads(command("train", "tiny", *QUICK, "--format", "json").stdout)
+        trained = json.loads(command("train", "tiny", *GCN, "--format", "json").stdout)
         assert rows[0]["test"] == pytest.approx(100 * trained["test"]["mean"])
         assert rows[0]["std"] == pytest.approx(100 * trained["test"]["std"])
         assert trained["runs"][0] == f"{rows[0]['folder']}/split0-seed0"
 
     def test_another_folder(self, command):
-        command("train", "tiny", *QUICK, "--runs", "kept")
+        command("train", "tiny", *GCN, "--runs", "kept")
         assert len(json.loads(command("runs", "--runs", "kept", "--format", "json").stdout)) == 1
         assert json.loads(command("runs", "--format", "json").stdout) == []
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from quick_options import QUICK
+from quick_options import GCN, QUICK
 
 from gumbel_mpnn.config import TrainSettings
 from gumbel_mpnn.data import from_npz, save_graph
@@ -48,7 +48,7 @@ def test_a_column_that_is_no_feature_is_noted_on_standard_error(command, own, cs
     table[5] = ",".join([first[0], "tall", *first[2:]])
     (own / "nodes.csv").write_text("\n".join(table))
     for _ in range(2):
-        result = command("train", *csv, *QUICK, "--splits", "0", "--format", "json")
+        result = command("train", *csv, *GCN, "--splits", "0", "--format", "json")
         assert result.exit_code == 0
         assert json.loads(result.stdout)["n"] == 1
         told, preface, *_ = result.stderr.splitlines()
@@ -60,7 +60,7 @@ def test_a_column_that_is_no_feature_is_noted_on_standard_error(command, own, cs
 
 
 def test_own_csv_files_in_a_real_process(own, csv, here, environment):
-    arguments = ["train", *csv, *QUICK, "--splits", "0-1", "--seeds", "2", "--format", "json"]
+    arguments = ["train", *csv, *GCN, "--splits", "0-1", "--seeds", "2", "--format", "json"]
     arguments += ["--predictions", "out/predicted.csv", "--runs", "kept"]
     done = subprocess.run(
         [sys.executable, "-m", "gumbel_mpnn", *map(str, arguments)],
@@ -86,7 +86,7 @@ def test_own_csv_files_in_a_real_process(own, csv, here, environment):
 
 
 def test_npz(own, command, here):
-    result = command("train", "--graph", own / "graph.npz", *QUICK, "--format", "json", "--predictions", "p.csv")
+    result = command("train", "--graph", own / "graph.npz", *GCN, "--format", "json", "--predictions", "p.csv")
     check_object(json.loads(result.stdout), runs=10)
     predicted = read_predictions(here / "p.csv")
     assert [row["node"] for row in predicted] == [str(k) for k in range(20)]
@@ -95,7 +95,7 @@ def test_npz(own, command, here):
 
 def test_graphml(own, command, here):
     result = command(
-        "train", "--graph", own / "graph.graphml", "--label", "kind", *QUICK, "--format", "json",
+        "train", "--graph", own / "graph.graphml", "--label", "kind", *GCN, "--format", "json",
         "--predictions", "p.csv", "--model", "mlp",
     )  # fmt: skip
     shown = json.loads(result.stdout)
@@ -110,7 +110,7 @@ def test_a_saved_graph_knows_its_label(command, own, here):
     data = from_npz(own / "graph.npz")
     save_graph(data, here / "saved.graphml")
     named, bare = (
-        json.loads(command("train", "--graph", "saved.graphml", *label, *QUICK, "--format", "json").stdout)
+        json.loads(command("train", "--graph", "saved.graphml", *label, *GCN, "--format", "json").stdout)
         for label in (("--label", "label"), ())
     )
     assert named["runs"] == bare["runs"]
@@ -119,7 +119,7 @@ def test_a_saved_graph_knows_its_label(command, own, here):
 @pytest.mark.parametrize("suffix", [".npz", ".graphml"])
 def test_a_saved_graph_has_no_directions_if_it_had_none(command, own, here, suffix):
     save_graph(from_npz(own / "graph.npz"), here / f"saved{suffix}")
-    asked = (*QUICK, "--splits", "0", "--set", "data.undirected=false")
+    asked = (*GCN, "--splits", "0", "--set", "data.undirected=false")
     assert " 80 directed edges," in command("train", "--graph", f"saved{suffix}", *asked).stderr
 
 
@@ -128,7 +128,7 @@ def test_a_file_with_directions_that_is_taken_both_ways_is_told_of(command, own,
     data = from_npz(own / "graph.npz", undirected=False)
     save_graph(data, here / f"saved{suffix}")
     told = "this graph is directed (undirected is false), but is treated as undirected"
-    call = ("train", "--graph", f"saved{suffix}", *QUICK, "--splits", "0")
+    call = ("train", "--graph", f"saved{suffix}", *GCN, "--splits", "0")
     assert told in command(*call).stderr
     assert told not in command(*call, "--set", "data.undirected=false").stderr
 
@@ -148,7 +148,7 @@ TEN_NODES = "id,f,kind\n" + "".join(f"{node},{k},{'xy'[k % 2]}\n" for k, node in
 def test_edges_are_counted_as_they_are_trained_on(command, here, edges, undirected, said):
     (here / "nodes.csv").write_text(TEN_NODES)
     (here / "edges.csv").write_text("source,target\n" + edges)
-    files = ("--nodes", "nodes.csv", "--edges", "edges.csv", "--label", "kind", "--splits", "0", *QUICK)
+    files = ("--nodes", "nodes.csv", "--edges", "edges.csv", "--label", "kind", "--splits", "0", *GCN)
     preface = f"read 10 nodes (0 without a label), {said}, 1 features, 2 classes"
     result = command("train", *files, "--set", f"data.undirected={undirected}")
     assert result.stderr.splitlines()[0] == preface
@@ -160,8 +160,8 @@ def test_repeats_in_graph_files_are_counted_too(command, own):
     arrays = dict(np.load(own / "graph.npz"))
     np.savez(own / "twice.npz", **{**arrays, "edges": np.concatenate([arrays["edges"]] * 2)})
     for name, said in (("graph.npz", "40 edges,"), ("twice.npz", "40 edges (40 repeats merged),")):
-        assert said in command("train", "--graph", own / name, *QUICK, "--splits", "0").stderr
-    result = command("train", "--graph", own / "graph.graphml", "--label", "kind", *QUICK, "--splits", "0")
+        assert said in command("train", "--graph", own / name, *GCN, "--splits", "0").stderr
+    result = command("train", "--graph", own / "graph.graphml", "--label", "kind", *GCN, "--splits", "0")
     assert "label), 40 edges, 2 features" in result.stderr
 
 
@@ -172,7 +172,7 @@ def test_repeats_in_graph_files_are_counted_too(command, own):
 def test_runs_on_own_files_are_listed_by_their_names(command, own, file, name):
     """A name of a data set is not taken: its presets would be."""
     (own / file).write_bytes((own / "graph.npz").read_bytes())
-    result = command("train", "--graph", own / file, *QUICK, "--splits", "0", "--format", "json")
+    result = command("train", "--graph", own / file, *GCN, "--splits", "0", "--format", "json")
     assert json.loads(result.stdout)["dataset"] == name
     (listed,) = json.loads(command("runs", "--dataset", name, "--format", "json").stdout)
     assert Path(listed["folder"]).parts[-3] == name
@@ -181,19 +181,17 @@ def test_runs_on_own_files_are_listed_by_their_names(command, own, file, name):
 
 
 def test_the_graph_of_the_demo_by_name(command):
-    result = command("train", "demo", *QUICK, "--splits", "0", "--format", "json")
+    result = command("train", "demo", *GCN, "--splits", "0", "--format", "json")
     shown = json.loads(result.stdout)
     assert (shown["dataset"], len(shown["runs"])) == ("demo", 1)
     assert result.stderr.startswith("gcn on demo: 1 runs")
 
 
 def test_only_the_named_features(own, csv, command):
-    whole = json.loads(command("train", *csv, *QUICK, "--splits", "0", "--format", "json").stdout)
-    part = json.loads(
-        command("train", *csv, "--features", "weight", *QUICK, "--splits", "0", "--format", "json").stdout
-    )
+    whole = json.loads(command("train", *csv, *GCN, "--splits", "0", "--format", "json").stdout)
+    part = json.loads(command("train", *csv, "--features", "weight", *GCN, "--splits", "0", "--format", "json").stdout)
     named = json.loads(
-        command("train", *csv, "--features", "height, weight", *QUICK, "--splits", "0", "--format", "json").stdout
+        command("train", *csv, "--features", "height, weight", *GCN, "--splits", "0", "--format", "json").stdout
     )
     assert part["runs"] != whole["runs"]
     assert named["runs"] == whole["runs"]
@@ -202,29 +200,29 @@ def test_only_the_named_features(own, csv, command):
 @pytest.mark.usefixtures("tiny")
 class TestDataSet:
     def test_all_splits_in_the_default_folder(self, command, here):
-        shown = json.loads(command("train", "tiny", *QUICK, "--format", "json").stdout)
+        shown = json.loads(command("train", "tiny", *GCN, "--format", "json").stdout)
         check_object(shown, runs=2)
         assert shown["runs"][0].startswith("runs/train/tiny/gcn/")
 
     def test_a_second_call_trains_nothing(self, command):
-        first = command("train", "tiny", *QUICK, "--format", "json")
-        again = command("train", "Tiny", *QUICK, "--format", "json")
+        first = command("train", "tiny", *GCN, "--format", "json")
+        again = command("train", "Tiny", *GCN, "--format", "json")
         assert again.stdout == first.stdout
         assert "gcn on tiny: all 2 runs were already finished\n" in again.stderr
 
     def test_more_seeds_train_the_missing(self, command):
-        command("train", "tiny", *QUICK)
-        more = command("train", "tiny", *QUICK, "--seeds", "3")
+        command("train", "tiny", *GCN)
+        more = command("train", "tiny", *GCN, "--seeds", "3")
         assert "gcn on tiny: 4 runs, 2 more already finished, 1 group, about " in more.stderr
 
     def test_splits_in_the_order_asked_for(self, command):
-        shown = json.loads(command("train", "tiny", *QUICK, "--splits", "1,0", "--format", "json").stdout)
+        shown = json.loads(command("train", "tiny", *GCN, "--splits", "1,0", "--format", "json").stdout)
         assert [Path(folder).name for folder in shown["runs"]] == ["split1-seed0", "split0-seed0"]
 
     def test_folders_by_option_and_by_variable(self, command, here, monkeypatch):
-        command("train", "tiny", *QUICK, "--runs", "one", "--experiment", "trial")
+        command("train", "tiny", *GCN, "--runs", "one", "--experiment", "trial")
         monkeypatch.setenv("GUMBEL_MPNN_RUNS", "two")
-        command("train", "tiny", *QUICK)
+        command("train", "tiny", *GCN)
         assert sorted(path.name for path in here.iterdir()) == ["one", "two"]
         assert [path.parts[1] for path in Path("one").glob("**/record.json")] == ["trial"] * 2
 
@@ -258,7 +256,7 @@ class TestDataSet:
 
     def test_a_data_root_by_option(self, command, tmp_path, monkeypatch):
         monkeypatch.delenv("GUMBEL_MPNN_DATA")
-        result = command("train", "tiny", *QUICK, "--data-root", tmp_path / "data")
+        result = command("train", "tiny", *GCN, "--data-root", tmp_path / "data")
         assert result.exit_code == 0
 
     @pytest.mark.parametrize(
@@ -271,7 +269,7 @@ class TestDataSet:
         ],
     )
     def test_tables(self, command, form, first, last):
-        result = command("train", "tiny", *QUICK, "--format", form)
+        result = command("train", "tiny", *GCN, "--format", form)
         lines = result.stdout.splitlines()
         assert result.exit_code == 0
         assert lines[0].startswith(first)
@@ -281,7 +279,7 @@ class TestDataSet:
 
     def test_long_work_prints_plain_lines_where_there_is_no_terminal(self, command, monkeypatch, every_epoch):
         monkeypatch.setattr("gumbel_mpnn.cli.live_line.PLAIN_LINE_SECONDS", -1)
-        preface, *lines = command("train", "tiny", *QUICK, "--splits", "0").stderr.splitlines()
+        preface, *lines = command("train", "tiny", *GCN, "--splits", "0").stderr.splitlines()
         assert preface == "there is no tuned preset for gcn on tiny: the default settings are used"
         assert lines[1].startswith("gcn on tiny: 1/3 epochs, best val ")
         assert lines[1].endswith(" s left")
@@ -290,11 +288,11 @@ class TestDataSet:
 
 def test_predictions_of_runs_whose_models_were_deleted(csv, command, here):
     """The fault: the advice was an option that the command does not have."""
-    arguments = ("train", *csv, *QUICK, "--splits", "0-1", "--predictions")
+    arguments = ("train", *csv, *GCN, "--splits", "0-1", "--predictions")
     command(*arguments, "first.csv")
     model = next(here.glob("runs/**/split1-seed0/model.safetensors"))
     model.unlink()
-    command("train", *csv, *QUICK, "--splits", "0-1")
+    command("train", *csv, *GCN, "--splits", "0-1")
     assert not model.exists()  # where no predictions are wanted, nothing is done again
     result = command(*arguments, "second.csv")
     assert result.exit_code == 0, result.stderr
@@ -308,14 +306,14 @@ def test_graph_files_by_other_endings(own, command, file):
     content = (own / ("graph.npz" if file == "UP.NPZ" else "graph.graphml")).read_bytes()
     (own / file).write_bytes(gzip.compress(content) if file.endswith("gz") else content)
     label = () if file == "UP.NPZ" else ("--label", "kind")
-    for verb in (("train", *QUICK, "--splits", "0"), ("measure",)):
+    for verb in (("train", *GCN, "--splits", "0"), ("measure",)):
         result = command(*verb, "--graph", own / file, *label)
         assert result.exit_code == 0, result.stderr
 
 
 class TestOwnDataThatLacksSomething:
     def test_without_edges(self, command, own):
-        result = command("train", "--nodes", own / "nodes.csv", "--label", "kind", "--splits", "0", *QUICK)
+        result = command("train", "--nodes", own / "nodes.csv", "--label", "kind", "--splits", "0", *GCN)
         assert result.exit_code == 0
         assert "read 20 nodes (1 without a label), 0 edges, 2 features, 2 classes" in result.stderr
 
@@ -323,12 +321,12 @@ class TestOwnDataThatLacksSomething:
         lines = (own / "nodes.csv").read_text().splitlines()
         (own / "names.csv").write_text("".join(f"{line.split(',')[0]},{line.split(',')[3]}\n" for line in lines))
         files = ("--nodes", own / "names.csv", "--edges", own / "edges.csv")
-        result = command("train", *files, "--label", "kind", "--splits", "0", *QUICK)
+        result = command("train", *files, "--label", "kind", "--splits", "0", *GCN)
         assert result.exit_code == 0
         assert "note: this graph has no features, so each node gets one of its own" in result.stderr
 
     def test_without_both(self, command, own):
         (own / "names.csv").write_text("id,kind\n" + "".join(f"n{k},{k % 2}\n" for k in range(20)))
-        result = command("train", "--nodes", own / "names.csv", "--label", "kind", *QUICK)
+        result = command("train", "--nodes", own / "names.csv", "--label", "kind", *GCN)
         assert result.exit_code == 2
         assert "this graph has neither features nor edges to learn from: give it one of them" in result.stderr

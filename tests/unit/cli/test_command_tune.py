@@ -38,7 +38,7 @@ def test_directions_of_own_files_are_read_where_they_are_wanted(command, here, c
     (here / "mine.toml").write_text("[data]\nundirected = false\n")
     (here / "space.toml").write_text(f"[train]\nepochs = 1\nlr = [0.01]\n[data]\n{tried}\n")
     command(
-        "train", *csv, "--splits", "0", "--set", "data.undirected=false", "--set", "train.epochs=1", "--device", "cpu"
+        "train", *csv, "--model", "gcn", "--splits", "0", "--set", "data.undirected=false", "--set", "train.epochs=1"
     )
     preset = "none" if tried else "mine.toml"
     command("tune", *csv, "--space", "space.toml", "--preset", preset, "--splits", "0")

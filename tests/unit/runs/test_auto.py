@@ -77,7 +77,7 @@ class TestRun:
 
     def test_a_damaged_choice_is_told(self, tmp_path):
         (tmp_path / CHOICE).write_text("{}")
-        with pytest.raises(DataError, match="cannot read the choice .* delete it and train again"):
+        with pytest.raises(DataError, match=r"cannot read the choice .* delete it and train again"):
             read_choice(tmp_path)
         (tmp_path / CHOICE).unlink()
         assert read_choice(tmp_path) is None
