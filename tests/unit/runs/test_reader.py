@@ -87,11 +87,17 @@ class TestReads:
         assert len(calls) == 1
         assert first[0] is again[0]
 
-    def test_a_graph_that_is_given_as_it_is_each_time(self):
+    def test_a_graph_that_is_given_once(self):
         once, data = DataReader(), small_data()
-        _, before = once.read(data, DataSettings(), None, None)
+        first = once.read(data, DataSettings(), None, None)
+        assert once.read(data, DataSettings(), None, None) is first
+        assert once.read(changed(data, x=-data.x), DataSettings(), None, None)[1] != first[1]
+
+    def test_a_graph_as_it_is_by_each_reader(self):
+        data = small_data()
+        _, before = DataReader().read(data, DataSettings(), None, None)
         data.x = -data.x
-        assert once.read(data, DataSettings(), None, None)[1] != before
+        assert DataReader().read(data, DataSettings(), None, None)[1] != before
 
 
 def test_fit_and_find_read_through_it(loads, tmp_path):
