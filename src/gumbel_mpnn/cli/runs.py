@@ -79,7 +79,7 @@ def show(run: RunArgument, runs: RunsOption = Path("runs"), format: FormatOption
     settings, test = records[0].settings, Summary.of(record.test for record in records)
     columns = ["split", "seed", "val", "test", "best_epoch", "epochs", "seconds"]
     rows = [[r.split, r.seed, 100 * r.val, 100 * r.test, r.best_epoch, r.epochs, r.seconds] for r in records]
-    payload = {
+    payload: dict[str, Any] = {
         "folder": str(folder),
         "fingerprint": records[0].fingerprint,
         "metric": records[0].metric,

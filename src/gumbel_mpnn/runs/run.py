@@ -18,6 +18,7 @@ from gumbel_mpnn._util.files import write_atomically
 from gumbel_mpnn.config import Settings
 from gumbel_mpnn.data.identity import MARK
 from gumbel_mpnn.data.names import class_names_of
+from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import TrainableModel
 from gumbel_mpnn.rewiring.rewired_graph import as_data
 from gumbel_mpnn.runs.choice import Choice
@@ -85,6 +86,8 @@ class Run:
         It has the attributes `edge_index`, `edge_probability`, `edge_weight` (the probability times the weight in the
         given graph, 1 for new edges and unweighted graphs) and `edge_origin` (true for given edges).
 
+        If `auto` chose a plain model, it is the given graph, with probability 1.
+
         For the model `sdrf`, it is the graph that all runs were trained on. It has no probabilities, `threshold` has no
         effect, and it has weights only if the given graph has them.
 
@@ -96,6 +99,9 @@ class Run:
         _check_data(given)
         if self.settings.rewiring is None:
             rewired = prepare(given, self.settings)
+            if rewired is given and self.choice is not None:
+                graph = PairGraph.of(given, undirected=self.settings.data.undirected, candidates=False)
+                return as_data(graph, torch.ones(graph.num_pairs), given, threshold)
             if rewired is given:
                 raise UserError(f"model {self.settings.model!r} does not rewire the graph")
             return rewired

@@ -1,12 +1,13 @@
 """`auto`: rungs are trained as any runs are, and validation alone chooses."""
 
+import dataclasses
 from itertools import pairwise
 
 import pytest
 import torch
 
 import gumbel_mpnn as gm
-from gumbel_mpnn._util.errors import DataError, UserError
+from gumbel_mpnn._util.errors import DataError, DataWarning, UserError
 from gumbel_mpnn.config.presets import preset_families
 from gumbel_mpnn.config.rungs import read_rungs
 from gumbel_mpnn.nn import models
@@ -58,6 +59,17 @@ class TestRun:
     def test_without_a_folder(self):
         run = quick()
         assert len(run.predict()) == small_data().num_nodes
+
+    def test_the_learned_graph_is_the_given_one_if_a_plain_rung_is_chosen(self, tmp_path):
+        run = quick(runs=tmp_path)
+        plain = dataclasses.replace(run.rungs["gcn"], choice=run.choice)
+        graph = plain.rewire()
+        pairs = {(i, j) for i, j in small_data().edge_index.t().tolist() if i != j}
+        assert set(map(tuple, graph.edge_index.t().tolist())) == pairs | {(j, i) for i, j in pairs}
+        assert graph.edge_origin.all()
+        assert (graph.edge_probability == 1).all()
+        with pytest.raises(UserError, match="model 'gcn' does not rewire the graph"):
+            run.rungs["gcn"].rewire()
 
     def test_every_rung_has_its_validation_value(self):
         run = quick()
@@ -132,6 +144,18 @@ def test_no_test_label_reaches_the_choice():
     shuffled = changed(data, y=other)
     assert vals(quick(shuffled)) == vals(quick(data))
     assert not torch.equal(other, data.y)
+
+
+class TestGraphsThatLackSomething:
+    def test_no_edges(self):
+        run = quick(changed(small_data(), edge_index=torch.empty(2, 0, dtype=torch.long)))
+        assert set(vals(run)) == {rung.name for rung in read_rungs()}
+
+    def test_no_features(self):
+        with pytest.warns(DataWarning, match="no features") as told:
+            run = quick(changed(small_data(), x=None))
+        assert run.choice is not None
+        assert sum("no features" in str(warning.message) for warning in told) == 1
 
 
 class TestSettingsOfTheUser:
