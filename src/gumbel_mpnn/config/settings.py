@@ -78,7 +78,7 @@ class TrainSettings:
     weight_decay: float = setting(0.0, "Weight decay of Adam.", AT_LEAST_0)
     epochs: int = setting(500, "Largest number of epochs.", AT_LEAST_1)
     patience: int = setting(
-        0, "Epochs without a better validation value after which a replica stops; 0 for never.", AT_LEAST_0
+        100, "Epochs without a better validation value after which a replica stops; 0 for never.", AT_LEAST_0
     )
     eval_every: int = setting(1, "Epochs between two evaluations.", AT_LEAST_1)
     tf32: bool = setting(
@@ -129,7 +129,7 @@ class RewiringSettings:
         assumed="cosine",
         option="candidates.similarity",
     )
-    scorer: str = setting("bilinear", "The edge model: how a pair of nodes is scored.", assumed="bilinear")
+    scorer: str = setting("class-space", "The edge model: how a pair of nodes is scored.", assumed="bilinear")
     channels: int = setting(
         64, "Width of the features that a scorer compares.", AT_LEAST_1, assumed=64, option="scorer.channels"
     )
@@ -191,7 +191,7 @@ class RewiringSettings:
         option="regularizer.target",
     )
     prior: float = setting(
-        0.0,
+        1.0,
         "Weight of the prior, which pulls the probabilities of pairs towards their initial values.",
         AT_LEAST_0,
         assumed=0.0,
