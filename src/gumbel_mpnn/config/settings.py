@@ -92,7 +92,8 @@ class TrainSettings:
     )
     select: str = setting(
         "validation",
-        "Epoch whose model is kept: that of the best `validation` value, or the `last`, which needs a patience of 0.",
+        "Epoch whose model is kept: that of the best `validation` value, or the `last`, for which patience is 0 and"
+        " need not be set.",
         one_of("validation", "last"),
         assumed="validation",
     )
@@ -342,7 +343,7 @@ def resolve(
             )
         if name not in known:
             raise UserError(f"there is no setting {name!r}: {did_you_mean(name, known)}")
-    train: TrainSettings = _fill(TrainSettings(), "train", tables.get("train", {}))
+    train: TrainSettings = _fill(TrainSettings(), "train", _without_patience(tables.get("train", {})))
     if train.select == "last" and train.patience:
         raise UserError("train.select=last keeps the model of the last epoch: set train.patience to 0")
     return Settings(
@@ -377,6 +378,11 @@ def rewiring_settings(values: Mapping[str, Any]) -> RewiringSettings:
 def constant_temperature(values: Mapping[str, Any]) -> Mapping[str, Any]:
     """Set `tau_end` to `tau` if only `tau` is given."""
     return {"tau_end": values["tau"], **values} if "tau" in values else values
+
+
+def _without_patience(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Set `patience` to 0 if it is not given and the last epoch is selected, which must then be reached."""
+    return {"patience": 0, **values} if values.get("select") == "last" else values
 
 
 def _fill(defaults: Any, table: str, values: Mapping[str, Any]) -> Any:
