@@ -72,8 +72,9 @@ def generated(nodes: int, edges: int, features: int, words: int, classes: int) -
 def ours(data: Data, model: str, width: int, replicas: list[Replica]) -> Epoch:
     """An epoch of our trainer."""
     chosen = [f"model.hidden_channels={width}", f"model.num_layers={LAYERS}", f"model.dropout={peers.DROPOUT}"]
+    chosen += ["train.patience=0"]
     if model == "gumbel-mpnn":
-        chosen += [f"rewiring.channels={CHANNELS}", "rewiring.scorer=bilinear"]
+        chosen += [f"rewiring.channels={CHANNELS}", "rewiring.scorer=bilinear", "rewiring.prior=0"]
     settings = RunSpec.of(data, model, preset=None, overrides=chosen).settings
     task = Task.for_model(data, settings, data.x.device)
     trainer = Trainer(task, settings, replicas)

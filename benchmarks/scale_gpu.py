@@ -37,6 +37,7 @@ def measure(arcs: int, width: int, rounds: int, device: torch.device) -> dict[st
     largest = power_law.largest_degree(data.edge_index)
     generated = harness.now(device)
     stack = [f"model.hidden_channels={width}", f"model.num_layers={LAYERS}", f"rewiring.channels={width}"]
+    stack += ["rewiring.scorer=bilinear", "rewiring.prior=0"]
     settings = RunSpec.of(data, "gumbel-mpnn", preset=None, overrides=[*stack, "train.tf32=false"]).settings
     task = Task.of(data, settings.data, device)
     num_arcs = task.graph.num_arcs

@@ -22,6 +22,7 @@ from torch_geometric.data import Data
 
 import gumbel_mpnn as gm
 import peers
+from gumbel_mpnn.config import RewiringSettings
 from gumbel_mpnn.nn import as_features
 
 WIDTH, LAYERS = 128, 2
@@ -53,7 +54,8 @@ def main() -> None:
     matrix = peers.as_matrix(data.edge_index, data.num_nodes)
     stack = {"hidden_channels": WIDTH, "num_layers": LAYERS, "dropout": peers.DROPOUT}
     ours = gm.GCN(data.num_features, out_channels=classes, **stack)
-    rewired = gm.GumbelMPNN(data.num_features, out_channels=classes, **stack)
+    rewiring = RewiringSettings(scorer="bilinear", prior=0.0)
+    rewired = gm.GumbelMPNN(data.num_features, out_channels=classes, rewiring=rewiring, **stack)
     features, graph = as_features(data.x), gm.PairGraph.of(data)
     pairs = gm.PairGraph.of(gm.candidates.Local(per_node=5)(data.clone()))
 

@@ -55,7 +55,7 @@ def ours(data: Data, size: cost.Sizes, model: str, *overrides: str, tf32: bool =
     chosen = [f"model.hidden_channels={size.width}", f"model.num_layers={size.layers}"]
     chosen += [f"model.dropout={peers.DROPOUT}", f"train.tf32={str(tf32).lower()}"]
     if model == "gumbel-mpnn":
-        chosen += [f"rewiring.channels={size.channels}", "rewiring.scorer=bilinear"]
+        chosen += [f"rewiring.channels={size.channels}", "rewiring.scorer=bilinear", "rewiring.prior=0"]
     settings = RunSpec.of(data, model, preset=None, overrides=[*chosen, *overrides]).settings
     if settings.rewiring is None:
         data = data.clone()

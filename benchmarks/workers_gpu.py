@@ -65,6 +65,9 @@ def work(kind: Kind, device: torch.device, pipe: Connection) -> None:
     torch.set_num_threads(1)
     data = generated(kind.nodes, kind.edges, kind.features, kind.words, 5).to(device)
     chosen = [f"model.hidden_channels={kind.width}", f"model.num_layers={kind.layers}", f"model.norm={kind.norm}"]
+    chosen += ["train.patience=0"]
+    if kind.model == "gumbel-mpnn":
+        chosen += ["rewiring.scorer=bilinear", "rewiring.prior=0"]
     settings = RunSpec.of(data, kind.model, preset=None, overrides=[*chosen, "model.residual=true"]).settings
     task = Task.for_model(data, settings, device)
     trainer = Trainer(task, settings, [Replica(k % SPLITS, k // SPLITS) for k in range(kind.runs)])

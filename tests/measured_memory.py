@@ -50,7 +50,7 @@ SPECIAL: list[tuple[str, dict[str, Any], dict[str, Any], dict[str, int]]] = [
     ("gumbel-mpnn", {"hidden_channels": 8}, {"scorer": "literal"}, MANY_FEATURES),
     ("gumbel-mpnn", {"hidden_channels": 8}, {"scorer": "literal", "symmetric": False}, MANY_FEATURES),
     ("gumbel-mpnn", {"hidden_channels": 8}, {"scorer": "literal", "scorer.rank": 64}, FEW_ARCS),
-    ("gumbel-mpnn", {"hidden_channels": 8}, {"channels": 256}, FEW_ARCS),
+    ("gumbel-mpnn", {"hidden_channels": 8}, {"scorer": "bilinear", "channels": 256}, FEW_ARCS),
     ("gumbel-mpnn", {"hidden_channels": 8}, {"regularizer": "mix", "regularizer_weight": 1.0}, MANY_CLASSES),
     # The controls have the estimate of Gumbel-MPNN, which is generous where arcs without a gradient outweigh layers.
     ("frozen", {"hidden_channels": 128}, {"scorer": "class-space", "samples": 2, "agreement": 1.0}, FEW_ARCS),

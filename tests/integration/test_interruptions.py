@@ -22,6 +22,7 @@ OPTIONS = {
     "model.dropout": 0.5,
     "model.norm": '"batch"',
     "train.epochs": 150,
+    "train.patience": 0,
     "train.lr": 0.01,
     "train.eval_every": 2,
 }
@@ -63,7 +64,7 @@ def whole(graph, tmp_path_factory):
 def arguments(graph, runs):
     sets = [word for override in OVERRIDES for word in ("--set", override)]
     places = ["--graph", str(graph), "--runs", str(runs)]
-    return ["train", *places, "--seeds", str(SEEDS), *sets, "--device", "cpu", "--format", "json"]
+    return ["train", "--model", "gcn", *places, "--seeds", str(SEEDS), *sets, "--device", "cpu", "--format", "json"]
 
 
 def start(code, graph, runs):

@@ -78,7 +78,7 @@ class TrainSettings:
     weight_decay: float = setting(0.0, "Weight decay of Adam.", AT_LEAST_0)
     epochs: int = setting(500, "Largest number of epochs.", AT_LEAST_1)
     patience: int = setting(
-        0, "Epochs without a better validation value after which a replica stops; 0 for never.", AT_LEAST_0
+        100, "Epochs without a better validation value after which a replica stops; 0 for never.", AT_LEAST_0
     )
     eval_every: int = setting(1, "Epochs between two evaluations.", AT_LEAST_1)
     tf32: bool = setting(
@@ -92,7 +92,8 @@ class TrainSettings:
     )
     select: str = setting(
         "validation",
-        "Epoch whose model is kept: that of the best `validation` value, or the `last`, which needs a patience of 0.",
+        "Epoch whose model is kept: that of the best `validation` value, or the `last`, for which patience is 0 and"
+        " need not be set.",
         one_of("validation", "last"),
         assumed="validation",
     )
@@ -129,7 +130,7 @@ class RewiringSettings:
         assumed="cosine",
         option="candidates.similarity",
     )
-    scorer: str = setting("bilinear", "The edge model: how a pair of nodes is scored.", assumed="bilinear")
+    scorer: str = setting("class-space", "The edge model: how a pair of nodes is scored.", assumed="bilinear")
     channels: int = setting(
         64, "Width of the features that a scorer compares.", AT_LEAST_1, assumed=64, option="scorer.channels"
     )
@@ -191,7 +192,7 @@ class RewiringSettings:
         option="regularizer.target",
     )
     prior: float = setting(
-        0.0,
+        1.0,
         "Weight of the prior, which pulls the probabilities of pairs towards their initial values.",
         AT_LEAST_0,
         assumed=0.0,
@@ -342,7 +343,7 @@ def resolve(
             )
         if name not in known:
             raise UserError(f"there is no setting {name!r}: {did_you_mean(name, known)}")
-    train: TrainSettings = _fill(TrainSettings(), "train", tables.get("train", {}))
+    train: TrainSettings = _fill(TrainSettings(), "train", _without_patience(tables.get("train", {})))
     if train.select == "last" and train.patience:
         raise UserError("train.select=last keeps the model of the last epoch: set train.patience to 0")
     return Settings(
@@ -377,6 +378,11 @@ def rewiring_settings(values: Mapping[str, Any]) -> RewiringSettings:
 def constant_temperature(values: Mapping[str, Any]) -> Mapping[str, Any]:
     """Set `tau_end` to `tau` if only `tau` is given."""
     return {"tau_end": values["tau"], **values} if "tau" in values else values
+
+
+def _without_patience(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Set `patience` to 0 if it is not given and the last epoch is selected, which must then be reached."""
+    return {"patience": 0, **values} if values.get("select") == "last" else values
 
 
 def _fill(defaults: Any, table: str, values: Mapping[str, Any]) -> Any:

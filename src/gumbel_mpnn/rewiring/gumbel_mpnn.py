@@ -50,7 +50,11 @@ SETTINGS = frozenset(field.name for field in fields(RewiringSettings)) - {"optio
 class GumbelMPNN(RewiringModel, TrainableModel):
     """A backbone and a rewirer that chooses its edges, trained together.
 
-    In your own training loop, add `auxiliary_loss` to the loss, and set `progress` if the temperature should fall.
+    In your own training loop, add `auxiliary_loss` to the loss: the default scorer, `class-space`, compares class
+    beliefs, and nothing else trains the head that predicts them. Without it, edges are scored by the beliefs of an
+    untrained head; `scorer="bilinear"` needs none. The prior, which `fit` has in its loss by default, is
+    `gm.regularizers.Prior()`. Set `progress` if the temperature should fall.
+
     Graphs and dropout are drawn from the model's own `rng`; save and restore it with `get_state` and `set_state`.
     Do not use `torch.utils.checkpoint` around the model: the second pass would draw a different graph.
 

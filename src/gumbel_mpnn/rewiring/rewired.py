@@ -20,8 +20,12 @@ class Rewired(RewiringModel):
     """Wraps a model and rewires the graph while the model trains: `Rewired(my_gcn, in_channels, out_channels)(data)`.
 
     The model must use `edge_weight`: PyG's GCNConv does, whereas its SAGEConv and GATConv do not accept one. For the
-    backbones of this package, use `GumbelMPNN`. Add `auxiliary_loss` to your loss, and set `progress` if the
-    temperature should fall.
+    backbones of this package, use `GumbelMPNN`.
+
+    Add `auxiliary_loss` to your loss: the default scorer, `class-space`, compares class beliefs, and nothing else
+    trains the head that predicts them. Without it, edges are scored by the beliefs of an untrained head;
+    `scorer="bilinear"` needs none. The prior, which `fit` has in its loss by default, is `gm.regularizers.Prior()`. Set
+    `progress` if the temperature should fall.
 
     Args:
         model: Called as `model(x, edge_index, edge_weight)`.

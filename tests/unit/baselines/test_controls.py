@@ -76,7 +76,7 @@ class TestFrozen:
         assert {id(parameter) for parameter in model.belief_head.parameters()} <= optimized
 
     def test_a_gumbel_mpnn_has_the_groups_it_had(self):
-        model = GumbelMPNN(6, out_channels=3, hidden_channels=8, origin="learned")
+        model = GumbelMPNN(6, out_channels=3, hidden_channels=8, scorer="bilinear", origin="learned")
         others, rewirer = (group["params"] for group in model.parameter_groups(settings("gumbel-mpnn")))
         assert list(map(id, rewirer)) == list(map(id, model.rewirer.parameters()))
         assert list(map(id, others)) == list(map(id, model.backbone.parameters()))

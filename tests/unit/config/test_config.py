@@ -23,6 +23,8 @@ SETTINGS = Settings(
     data=DataSettings(protocol="geom-gcn", features="row-normalized", undirected=False),
     train=TrainSettings(lr=0.01, weight_decay=5e-4, epochs=200, patience=20, eval_every=2, tf32=False),
 )
+EARLIER = {"scorer": "bilinear", "prior": 0.0}
+"""Defaults of earlier versions that have changed since: what their records and fingerprints leave out."""
 
 
 def test_resolve_fills_every_table_with_defaults():
@@ -76,6 +78,11 @@ def test_resolve_says_what_is_wrong(sections, message):
         resolved(**sections)
 
 
+def test_who_asks_for_the_last_epoch_need_not_switch_patience_off():
+    assert resolved(train={"select": "last"}).train == TrainSettings(select="last", patience=0)
+    assert resolved(train={"select": "validation"}).train.patience == TrainSettings().patience == 100
+
+
 def test_resolve_hands_the_models_options_to_its_registry():
     def refuse(model, options):
         raise UserError(f"{model} {dict(options)}")
@@ -94,7 +101,7 @@ def test_settings_survive_json():
 
 
 def test_what_an_old_record_does_not_name_is_assumed():
-    settings = dataclasses.replace(SETTINGS, rewiring=RewiringSettings())
+    settings = dataclasses.replace(SETTINGS, rewiring=RewiringSettings(**EARLIER))
     old = settings.to_dict()
     del old["train"]["bfloat16"], old["train"]["select"]
     old["rewiring"].clear()
@@ -140,15 +147,16 @@ def test_fingerprint_of_known_settings_does_not_move():
 @pytest.mark.parametrize(
     ("rewiring", "fingerprint"),
     [
-        (RewiringSettings(), "995159e3545312fc"),
+        (RewiringSettings(**EARLIER), "995159e3545312fc"),
         (
             RewiringSettings(
-                per_node=3, tau=0.1, tau_end=0.1, regularizer="degree", regularizer_weight=0.5, hard=False
+                per_node=3, tau=0.1, tau_end=0.1, regularizer="degree", regularizer_weight=0.5, hard=False, **EARLIER
             ),
             "dc61aa5ff0871f47",
         ),
+        (RewiringSettings(), "3f72e242a6dacce3"),
     ],
-    ids=["usual", "changed"],
+    ids=["earlier defaults", "changed", "defaults"],
 )
 def test_fingerprint_of_known_rewiring_does_not_move(rewiring, fingerprint):
     assert dataclasses.replace(SETTINGS, rewiring=rewiring).fingerprint("abc") == fingerprint
@@ -221,7 +229,7 @@ def test_fingerprint_changes_with_the_data_and_with_the_schema(monkeypatch):
 
 def test_a_rewiring_setting_that_is_assumed_does_not_change_the_fingerprint():
     def fingerprint(**rewiring):
-        return dataclasses.replace(SETTINGS, rewiring=RewiringSettings(**rewiring)).fingerprint("0")
+        return dataclasses.replace(SETTINGS, rewiring=RewiringSettings(**EARLIER | rewiring)).fingerprint("0")
 
     for name, value in config.ASSUMED["rewiring"].items():
         assert fingerprint(**{name: value}) == fingerprint()

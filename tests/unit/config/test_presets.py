@@ -52,6 +52,14 @@ def test_what_it_is_like_is_the_preset_of_a_backbone_or_of_another_family(family
 
 
 @each_preset
+def test_it_does_not_change_with_defaults_that_have_changed_before(family, dataset, model):
+    tables = read_preset(family, dataset, model).tables
+    assert "patience" in tables["train"]
+    if model == "gumbel-mpnn":
+        assert {"scorer", "prior"} <= tables["rewiring"].keys()
+
+
+@each_preset
 def test_it_says_where_it_comes_from(family, dataset, model):
     source = raw(family, dataset, model)["source"]
     assert isinstance(source, str)

@@ -274,7 +274,7 @@ def test_penalties_with_a_weight_of_their_own_are_not_named_as_the_regularizer(n
     ("settings", "target"), [({}, 5.0), ({"target_degree": 0}, 0.0), ({"target_degree": 8.5}, 8.5)]
 )
 def test_the_degree_that_is_asked_for(settings, target):
-    rewiring = RewiringSettings(regularizer="dc", regularizer_weight=2.0, **settings)
+    rewiring = RewiringSettings(regularizer="dc", regularizer_weight=2.0, prior=0.0, **settings)
     model = GumbelMPNN(3, out_channels=2, rewiring=rewiring)
     (term,) = (term for term in model.terms if isinstance(term, Regularization))
     assert isinstance(term.regularizer, Degree)

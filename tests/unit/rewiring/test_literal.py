@@ -29,7 +29,7 @@ OPTIONS = {"lc": ["labels"], "pc": ["labels"], "mix": PRINTED, "inter-class": PR
 def literal_model(regularizer="none", options=None, **changes):
     """Two replicas of a GCN of two layers with the literal edge model, all parameters random."""
     given = {name: PRINTED[name] for name in OPTIONS.get(regularizer, [])} | (options or {})
-    values = {"scorer": "literal", "origin": "none", "tau": TAU, "regularizer": regularizer, **changes}
+    values = {"scorer": "literal", "origin": "none", "tau": TAU, "prior": 0.0, "regularizer": regularizer, **changes}
     values |= {} if regularizer == "none" else {"regularizer_weight": WEIGHT}
     values |= {f"regularizer.{name}": value for name, value in given.items()}
     model = gm.GumbelMPNN(

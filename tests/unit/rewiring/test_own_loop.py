@@ -50,13 +50,16 @@ def test_every_replica_has_its_own_auxiliary_loss(data):
     logits = model.belief_head(data.x, model.rng)
     expected = [F.cross_entropy(logits[r][mask], data.y[mask]) for r, mask in enumerate(data.train_mask.T)]
     torch.testing.assert_close(model.auxiliary_loss(data), torch.stack(expected))
-    assert model_for(data, replicas=2).auxiliary_loss(data).tolist() == [0, 0]
+    assert model_for(data, scorer="bilinear", replicas=2).auxiliary_loss(data).tolist() == [0, 0]
 
 
 @each_model
 def test_scorers_without_a_head_need_no_labels(make, data):
     del data.y, data.train_mask
-    model = gm.GumbelMPNN(data.num_features, out_channels=3) if make is model_for else wrapped(data)
+    if make is model_for:
+        model = gm.GumbelMPNN(data.num_features, out_channels=3, scorer="bilinear")
+    else:
+        model = wrapped(data, scorer="bilinear")
     assert model.auxiliary_loss(data).item() == 0
     model = gm.GumbelMPNN(data.num_features, out_channels=3, scorer="class-space", beliefs="graph")
     assert model.auxiliary_loss(data).item() == 0

@@ -9,7 +9,7 @@ from helpers import changed, edges, small_data
 from quick_fit import quick, resolved
 
 BY_ARC = ["rewiring.symmetric=false"]
-BILINEAR = [*BY_ARC, "rewiring.candidates=data"]
+BILINEAR = [*BY_ARC, "rewiring.scorer=bilinear", "rewiring.candidates=data"]
 
 
 def with_candidates():

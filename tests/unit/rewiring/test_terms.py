@@ -122,10 +122,17 @@ def test_agreement_grows_over_its_share_of_the_epochs(progress, share):
 
 class TestWhichTermsThereAre:
     def kinds(self, **settings):
-        return [type(term) for term in make_terms(RewiringSettings(**settings))]
+        return [type(term) for term in make_terms(RewiringSettings(**{"prior": 0.0, **settings}))]
 
     def test_beliefs_and_classification_always(self):
         assert self.kinds() == [BeliefLoss, Classification]
+
+    def test_the_prior_by_default(self):
+        *others, last = make_terms(RewiringSettings())
+        assert [type(term) for term in others] == [BeliefLoss, Classification]
+        assert isinstance(last, Regularization)
+        assert isinstance(last.regularizer, Prior)
+        assert last.regularizer.weight == 1.0
 
     @pytest.mark.parametrize(
         ("settings", "kind"),

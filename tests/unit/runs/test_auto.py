@@ -42,6 +42,13 @@ class TestRungs:
         assert list(spec.rungs) == [rung.name for rung in read_rungs()]
         assert spec.plain == [rung.name for rung in read_rungs() if rung.model in ("mlp", "gcn", "sage")]
 
+    def test_do_not_change_with_defaults_that_have_changed_before(self):
+        rungs = read_rungs()
+        assert all("patience" in rung.tables["train"] for rung in rungs)
+        learned = [rung.tables["rewiring"].keys() for rung in rungs if rung.model == "gumbel-mpnn"]
+        assert learned
+        assert all({"scorer", "prior"} <= names for names in learned)
+
     def test_are_not_a_family_of_presets(self):
         assert "auto" not in preset_families()
 

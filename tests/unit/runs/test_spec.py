@@ -241,7 +241,7 @@ class TestOptionsOfComponents:
             ),
             (("candidates=ricci", "candidates.per_edge=1.5"), "option 'per_edge' of candidate strategy 'ricci'"),
             (("candidates.per_edge=3",), "^candidate strategy 'local' has no option 'per_edge'"),
-            (("scorer.depth=3",), "^scorer 'bilinear' has no option 'depth'"),
+            (("scorer.depth=3",), "^scorer 'class-space' has no option 'depth'"),
             (("regularizer.margin=0.5",), r"^rewiring\.regularizer is 'none', which has no option 'margin'"),
             (("candidates=none", "candidates.seed=1"), r"^rewiring\.candidates is 'none', which has no option 'seed'"),
             (("sampler.depth=3",), r"^there is no setting 'rewiring\.sampler\.depth'"),

@@ -26,7 +26,7 @@ def sizes(monkeypatch):
 @pytest.mark.parametrize("model", list(models))
 def test_every_model_ends_as_if_all_were_trained_to_the_end(model, sizes, monkeypatch):
     tables = {"model": {"hidden_channels": 8, "dropout": 0.4, "norm": "layer"}, "train": PATIENT}
-    settings = resolve("toy", model, tables, models.complete, rewires=model == "gumbel-mpnn")
+    settings = resolve("toy", model, tables, models.complete, rewires=models[model].rewires)
     data = prepare(small_data(), settings)
     task = Task.for_model(data, settings)
     outcomes = train(task, settings, GROUP)
