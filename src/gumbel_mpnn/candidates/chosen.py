@@ -14,6 +14,8 @@ from gumbel_mpnn.graph import without_candidates
 
 DATA = "data"
 """Value of `rewiring.candidates` for the candidates of the data."""
+NONE = "none"
+"""Value of `rewiring.candidates` for the given edges only."""
 
 
 def with_candidates(data: Data, settings: RewiringSettings) -> Data:
@@ -26,7 +28,7 @@ def with_candidates(data: Data, settings: RewiringSettings) -> Data:
             )
         return data
     data = without_candidates(data)
-    if settings.candidates == "none":
+    if settings.candidates == NONE:
         return data
     options = settings.options_of("candidates", candidates.defaults(settings.candidates))
     with_them: Data = Cached(candidates[settings.candidates](**options))(data)

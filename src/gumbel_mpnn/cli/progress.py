@@ -32,7 +32,7 @@ class ProgressMonitor:
 
     def rung(self, step: Step) -> None:
         """Remember which step of `auto` begins."""
-        if self.step is None:
+        if step.before == 0:
             self.auto_started = time.monotonic()
         self.step = step
 
@@ -110,6 +110,7 @@ class ProgressMonitor:
         self.close()
         test = f"test {run.test}, " if self.show_test and self.step is None else ""
         self.say(f"{self.title}: {test}val {100 * run.val.mean:.2f}, {run.seconds:.1f} s of training")
+        self.step = None
 
     def close(self) -> None:
         """Remove the live line."""

@@ -69,13 +69,13 @@ def runs(
 def show(run: RunArgument, runs: RunsOption = Path("runs"), format: FormatOption = OutputFormat.text) -> None:
     """Show a setting and the results of its runs, and the rungs among which `auto` chose it."""
     from gumbel_mpnn.report import Table, choice_table
-    from gumbel_mpnn.runs.choice import read_choice
+    from gumbel_mpnn.runs.choice import read_choices
     from gumbel_mpnn.runs.query import Summary, find_records
     from gumbel_mpnn.runs.query.filters import flat
 
     with open_index(runs) as index:
         folder = index.find(run).path
-    records, choice = list(find_records(folder)), read_choice(folder)
+    records, choices = list(find_records(folder)), read_choices(folder)
     settings, test = records[0].settings, Summary.of(record.test for record in records)
     columns = ["split", "seed", "val", "test", "best_epoch", "epochs", "seconds"]
     rows = [[r.split, r.seed, 100 * r.val, 100 * r.test, r.best_epoch, r.epochs, r.seconds] for r in records]
@@ -86,20 +86,20 @@ def show(run: RunArgument, runs: RunsOption = Path("runs"), format: FormatOption
         "test": {**test.to_dict(), "n": test.n},
         "settings": settings,
         "runs": [record.to_dict() for record in records],
-        **({} if choice is None else {"choice": choice.to_dict()}),
+        **({"choices": [choice.to_dict() for choice in choices]} if choices else {}),
     }
     if format not in (OutputFormat.json, OutputFormat.csv):
         machines = {record.machine.get("device", "unknown") for record in records}
         facts = {"data set": settings["dataset"], **flat(settings), "device": ", ".join(sorted(machines))}
         emit(Table(["setting", "value"], [[name, str(value)] for name, value in facts.items()]), format)
         typer.echo("")
-        if choice is not None:
+        for choice in choices:
             emit(choice_table(choice), format)
             typer.echo("")
     emit(Table(columns, rows, headings={"val": "val %", "test": "test %", "best_epoch": "best epoch"}), format, payload)
     note(f"{records[0].metric} {test}")
-    if choice is not None:
-        note(choice.sentence())
+    for choice in choices:
+        note(f"auto on {len(choice.runs)} run{'s' * (len(choice.runs) > 1)}: {choice.sentence()}")
 
 
 @app.command()

@@ -79,7 +79,7 @@ def train(
         raise UserError(f"--predictions {predictions} is a folder: give the name of a file")
     spec = describe(
         Source(dataset, nodes, edges, graph, label, features).to_train_on,
-        default_model(dataset, preset) if model is None else model,
+        default_model(dataset, None if preset == "none" else preset) if model is None else model,
         splits=None if splits is None else parse_range(splits),
         seeds=seeds,
         preset=None if preset == "none" else preset,

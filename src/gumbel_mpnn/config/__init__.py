@@ -10,6 +10,7 @@ from gumbel_mpnn.config.settings import (
     constant_temperature,
     resolve,
     rewiring_settings,
+    without_patience,
 )
 
 __all__ = [
@@ -22,4 +23,5 @@ __all__ = [
     "constant_temperature",
     "resolve",
     "rewiring_settings",
+    "without_patience",
 ]

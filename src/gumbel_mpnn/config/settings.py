@@ -343,7 +343,7 @@ def resolve(
             )
         if name not in known:
             raise UserError(f"there is no setting {name!r}: {did_you_mean(name, known)}")
-    train: TrainSettings = _fill(TrainSettings(), "train", _without_patience(tables.get("train", {})))
+    train: TrainSettings = _fill(TrainSettings(), "train", without_patience(tables.get("train", {})))
     if train.select == "last" and train.patience:
         raise UserError("train.select=last keeps the model of the last epoch: set train.patience to 0")
     return Settings(
@@ -380,7 +380,7 @@ def constant_temperature(values: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"tau_end": values["tau"], **values} if "tau" in values else values
 
 
-def _without_patience(values: Mapping[str, Any]) -> Mapping[str, Any]:
+def without_patience(values: Mapping[str, Any]) -> Mapping[str, Any]:
     """Set `patience` to 0 if it is not given and the last epoch is selected, which must then be reached."""
     return {"patience": 0, **values} if values.get("select") == "last" else values
 

@@ -66,7 +66,7 @@ class Experiment(Page, ABC):
     """A table made from trained models: the jobs to train, and how rows are computed from their runs."""
 
     from_models: str = ""
-    """Name under which `run.keep` stores what the table takes from trained models; empty if records are enough.
+    """Name under which `run.stored` stores what the table takes from trained models; empty if records are enough.
 
     The name must change if the stored values change, so constants that determine them are part of it.
     """

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from statistics import fmean
 
@@ -89,7 +88,7 @@ def _row(job: Job, run: Run | None) -> Row:
 
 def _moved(run: Run) -> Columns:
     """Return the percentages of the given edges and of the candidates that are in the learned graph, mean over runs."""
-    each = [_shares(replace(run, records=(record,)).rewire(threshold=0.0)) for record in run.records]
+    each = [_shares(graph) for graph in run.graphs(threshold=0.0)]
     kept, added = (fmean(shares) for shares in zip(*each, strict=True))
     return {"kept": None if math.isnan(kept) else kept, "added": None if math.isnan(added) else added}
 

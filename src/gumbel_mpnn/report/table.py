@@ -148,7 +148,7 @@ def run_table(runs: Iterable[Run]) -> Table:
 
 def choice_table(choice: Choice) -> Table:
     """Return a table with one row for each rung that `auto` tried; validation results are in percent."""
-    marks = {choice.best_plain: "best plain", choice.chosen: "chosen"}
+    marks = {str(choice.best_plain): "best plain", choice.chosen: "chosen"}
     return Table(
         columns=["rung", "about", "runs", "val", "behind", "error", "rank", "mark"],
         rows=[

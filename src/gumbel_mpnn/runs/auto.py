@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,11 +11,10 @@ from typing import Any
 from torch_geometric.data import Data
 
 from gumbel_mpnn._util.errors import DivergedError, UserError, did_you_mean
-from gumbel_mpnn._util.files import write_atomically
 from gumbel_mpnn.config.files import merge, parse_overrides
 from gumbel_mpnn.config.rungs import Rung, read_rungs
 from gumbel_mpnn.nn import models
-from gumbel_mpnn.runs.choice import CHOICE, Candidate, Choice, Values, best_of, difference, plainest, upper_half
+from gumbel_mpnn.runs.choice import Candidate, Choice, Values, best_of, difference, plainest, upper_half, write_choice
 from gumbel_mpnn.runs.fitting import Place, Step, find_spec, fit_spec
 from gumbel_mpnn.runs.reader import DataReader, Transform
 from gumbel_mpnn.runs.run import Run
@@ -41,6 +39,8 @@ class AutoSpec:
     """Description of the runs of `auto`: one spec per rung, the plainest first."""
 
     rungs: Mapping[str, tuple[Rung, RunSpec]]
+    learned: str = LEARNED
+    """Model of the rungs that learn edges; another one, such as `frozen`, makes a control of `auto`."""
 
     @classmethod
     def of(
@@ -55,18 +55,14 @@ class AutoSpec:
         root: str | Path | None = None,
         learned: str = LEARNED,
     ) -> AutoSpec:
-        """Describe the runs of `fit(dataset, "auto")`; settings of the user are given to every rung that has them.
-
-        `learned` is the model of the rungs that learn edges. Another one, such as `frozen`, makes a control of `auto`:
-        the same rungs and the same choice without learned edges.
-        """
+        """Describe the runs of `fit(dataset, "auto")`; settings of the user are given to every rung that has them."""
         given = merge(settings, parse_overrides(overrides))
         if callable(dataset) and not isinstance(dataset, Data):
             dataset = dataset(bool(given.get("data", {}).get("undirected", True)))
         rungs = [replace(rung, model=learned) if rung.model == LEARNED else rung for rung in read_rungs()]
         _check_options(given, rungs)
-        splits = None if splits is None else list(splits)
-        seeds = seeds if isinstance(seeds, int) else list(seeds)
+        splits = list(splits) if isinstance(splits, Iterator) else splits
+        seeds = list(seeds) if isinstance(seeds, Iterator) else seeds
         return cls(
             {
                 rung.name: (
@@ -77,13 +73,15 @@ class AutoSpec:
                         splits=splits,
                         seeds=seeds,
                         preset=None,
-                        settings=merge(rung.tables, _for_model(given, rung.model)),
+                        rung=rung,
+                        settings=_for_model(given, rung.model),
                         transform=transform,
                         root=root,
                     ),
                 )
                 for rung in rungs
-            }
+            },
+            learned,
         )
 
     @property
@@ -111,15 +109,17 @@ def fit_auto(spec: AutoSpec, place: Place) -> Run:
         if place.monitor is not None:
             place.monitor.rung(step)
         try:
-            return fit_spec(rung, place)
+            return fit_spec(rung, replace(place, models=False))
         except DivergedError:
             return None
 
     run = _climb(spec, place, train)
-    if run is None:
+    if run is None or run.choice is None:
         raise UserError("training of every rung diverged: are the features of very different sizes?")
-    assert run.choice is not None
-    write_atomically(run.folder.path / CHOICE, json.dumps(run.choice.to_dict(), indent=1).encode())
+    choice = run.choice
+    if place.models:  # of the chosen rung only
+        run = replace(fit_spec(spec.rungs[choice.chosen][1], place), choice=choice, rungs=run.rungs)
+    write_choice(run.folder.path, choice)
     return replace(run, _temporary=temporary)
 
 
@@ -129,7 +129,8 @@ def find_auto(spec: AutoSpec, place: Place) -> Run | None:
 
     def find(rung: RunSpec, step: Step) -> Run | None:
         found = find_spec(rung, place)
-        missing.extend([step.rung] * (found is None))
+        if found is None and not _has_diverged(rung, place):
+            missing.append(step.rung)
         return found
 
     run = _climb(spec, place, find)
@@ -142,9 +143,14 @@ def _climb(spec: AutoSpec, place: Place, runs_of: Callable[[RunSpec, Step], Run 
     rounds, runs, running, done = _rounds(workload), dict[str, Run](), list(spec.rungs), 0.0
     for number, part in enumerate(rounds):
         steps = _steps(spec, running, number, rounds, done)
-        found = {step.rung: runs_of(_restricted(spec.rungs[step.rung][1], part), step) for step in steps}
-        runs |= {name: run for name, run in found.items() if run is not None}
-        running, done = [name for name, run in found.items() if run is not None], steps[-1].before + steps[-1].share
+        for step in steps:
+            run = runs_of(_restricted(spec.rungs[step.rung][1], part), step)
+            if run is None:
+                runs.pop(step.rung, None)
+                running.remove(step.rung)
+            else:
+                runs[step.rung] = run
+        done = steps[-1].before + steps[-1].share
         if not running:
             return None
         if number < len(rounds) - 1:
@@ -180,8 +186,9 @@ def _chosen(spec: AutoSpec, runs: Mapping[str, Run], finalists: list[str], workl
     """The runs of the rung that validation chooses among the finalists."""
     values, val_nodes = _values(runs), int(workload.data.val_mask.float().sum(0).mean())
     best, chosen = best_of(values, finalists), plainest(values, finalists, val_nodes)
-    best_plain = best_of(values, [name for name in finalists if name in spec.plain] or finalists)
-    gain, gain_error = difference(values[chosen], values[best_plain], val_nodes)
+    plain = [name for name in finalists if name in spec.plain] or [name for name in spec.plain if name in runs]
+    best_plain = best_of(values, plain) if plain else None
+    gain, gain_error = difference(values[chosen], values[best_plain], val_nodes) if best_plain else (None, None)
     ranks = {name: 1 + k for k, name in enumerate(sorted(finalists, key=lambda name: -runs[name].val.mean))}
     rungs = []
     for name, (rung, _) in spec.rungs.items():
@@ -191,7 +198,10 @@ def _chosen(spec: AutoSpec, runs: Mapping[str, Run], finalists: list[str], workl
             rungs.append(Candidate(name, rung.about, name in spec.plain, val, behind, error, count, ranks.get(name)))
         else:
             rungs.append(Candidate(name, rung.about, name in spec.plain, None, None, None, 0, None))
-    return replace(runs[chosen], rungs=runs, choice=Choice(chosen, best_plain, gain, gain_error, tuple(rungs)))
+    of = tuple(str(record.replica) for record in runs[chosen].records)
+    return replace(
+        runs[chosen], rungs=runs, choice=Choice(chosen, best_plain, gain, gain_error, tuple(rungs), spec.learned, of)
+    )
 
 
 def _values(runs: Mapping[str, Run]) -> dict[str, Values]:
@@ -207,6 +217,15 @@ def _rounds(workload: Workload) -> list[Part]:
     if len(splits) >= 3:
         return [Part(splits[:count], seeds) for count in counts]
     return [Part(splits, seeds[:count]) for count in counts]
+
+
+def _has_diverged(spec: RunSpec, place: Place) -> bool:
+    workload = spec.read(place.reader)
+    try:
+        place.folder(workload, place.runs or "").check_diverged(workload.replicas)
+    except DivergedError:
+        return True
+    return False
 
 
 def _restricted(spec: RunSpec, part: Part) -> RunSpec:

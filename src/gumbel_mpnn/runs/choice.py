@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -10,10 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from gumbel_mpnn._util.errors import DataError
+from gumbel_mpnn._util.files import write_atomically
 from gumbel_mpnn.config.replica import Replica
 
-CHOICE = "choice.json"
-"""File in the folder of the runs that `auto` chose, with the rungs that it tried."""
+FILES = "choice-*.json"
+"""Files in the folder of runs that `auto` chose, with the rungs that it tried: one for each ladder and set of runs."""
+
+FEW_SPLITS = 3
+"""With fewer splits, their validation nodes are the larger part of the error."""
 
 Values = Mapping[Replica, float]
 """Validation values of the runs of one rung."""
@@ -44,12 +49,17 @@ class Choice:
     """Which rung `auto` chose, and all rungs that it tried, the plainest first."""
 
     chosen: str
-    best_plain: str
-    gain: float
+    best_plain: str | None
+    """None if training of all plain rungs diverged."""
+    gain: float | None
     """Mean validation value of the chosen rung minus that of the best plain rung, on the same runs."""
-    gain_error: float
+    gain_error: float | None
     """Standard error of the gain."""
     rungs: tuple[Candidate, ...]
+    learned: str
+    """Model of the rungs that learn edges: `gumbel-mpnn`, or that of a control."""
+    runs: tuple[str, ...]
+    """Names of the runs, such as `split0-seed0`."""
 
     def sentence(self) -> str:
         """One sentence for the user: which rung, how sure, and what it gained over the best plain model."""
@@ -63,7 +73,10 @@ class Choice:
                 f"no rewiring needed: {self.chosen} is behind the best rung, {best.name}, by {behind} on validation,"
                 " which is within the error"
             )
-        sure = "surely" if self.gain > 2 * self.gain_error else "probably" if self.gain > self.gain_error else "perhaps"
+        if self.gain is None or self.gain_error is None:
+            return f"{self.chosen} was chosen; training of all plain models diverged"
+        certain = self.gain > 2 * self.gain_error and len(self.runs) >= FEW_SPLITS
+        sure = "surely" if certain else "probably" if self.gain > self.gain_error else "perhaps"
         return (
             f"{self.chosen} is {sure} better than the best plain model, {self.best_plain}: {100 * self.gain:+.1f} ±"
             f" {100 * self.gain_error:.1f} points on validation"
@@ -76,39 +89,48 @@ class Choice:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Choice:
         """Read what `to_dict` wrote."""
-        return cls(**{**values, "rungs": tuple(Candidate(**rung) for rung in values["rungs"])})
+        rungs = tuple(Candidate(**rung) for rung in values["rungs"])
+        return cls(**{**values, "rungs": rungs, "runs": tuple(values["runs"])})
 
 
-def read_choice(folder: Path) -> Choice | None:
-    """Read the choice of `auto` from the folder of the runs that it chose; None if these are other runs."""
-    path = folder / CHOICE
-    if not path.exists():
-        return None
-    try:
-        return Choice.from_dict(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise DataError(f"cannot read the choice {path}: {error}; delete it and train again to write it anew") from None
+def write_choice(folder: Path, choice: Choice) -> None:
+    """Write a choice to the folder of the runs that were chosen; it replaces an earlier one of the same runs."""
+    digest = hashlib.sha256(json.dumps([choice.learned, *choice.runs]).encode()).hexdigest()[:12]
+    write_atomically(folder / FILES.replace("*", digest), json.dumps(choice.to_dict(), indent=1).encode())
+
+
+def read_choices(folder: Path) -> list[Choice]:
+    """Read all choices of `auto` that chose the runs in a folder, that of most runs first."""
+    found = []
+    for path in sorted(folder.glob(FILES)):
+        try:
+            found.append(Choice.from_dict(json.loads(path.read_text(encoding="utf-8"))))
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            raise DataError(f"cannot read the choice {path}: {error}; delete it and train again") from None
+    return sorted(found, key=lambda choice: -len(choice.runs))
 
 
 def difference(better: Values, worse: Values, val_nodes: int) -> tuple[float, float]:
     """Mean paired difference of two rungs on the runs that both have, and its standard error.
 
     Runs of one split share their validation nodes. With three splits or more, the error is therefore that of the means
-    per split; with fewer, that of the runs. One run has the error of a share of `val_nodes` nodes.
+    per split. With fewer, the variance is that of a share of `val_nodes` nodes, plus that of the runs.
     """
     pairs = [(replica, better[replica] - worse[replica]) for replica in better if replica in worse]
     by_split: dict[int, list[float]] = {}
     for replica, value in pairs:
         by_split.setdefault(replica.split, []).append(value)
     values = [value for _, value in pairs]
-    if len(by_split) >= 3:
+    if len(by_split) >= FEW_SPLITS:
         values = [math.fsum(of) / len(of) for of in by_split.values()]
     mean = math.fsum(values) / len(values)
+    variance = 0.0
     if len(values) > 1:
-        variance = math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
-        return mean, math.sqrt(variance / len(values))
-    share = max(better.values())
-    return mean, math.sqrt(share * (1 - share) / max(val_nodes, 1))
+        variance = math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1) / len(values)
+    if len(by_split) < FEW_SPLITS:
+        share = _mean(better)
+        variance += share * (1 - share) / max(val_nodes, 1)
+    return mean, math.sqrt(variance)
 
 
 def best_of(values: Mapping[str, Values], among: Sequence[str]) -> str:

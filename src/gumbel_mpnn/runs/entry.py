@@ -52,7 +52,7 @@ def fit(
             and `rewiring.candidates` is not set, these are the candidates of rewiring.
         model: Name of a model, or `auto`, which trains plain and rewired models and chooses one on validation (see
             `Run.choice`). `auto-frozen` and `auto-random` are its controls, in which no edge is learned. By default
-            `auto`, or `gcn` for a data set that has presets and if a preset is given.
+            `auto`, or `gcn` if a preset is given or the data set has presets.
         splits: Splits to train on; all by default.
         seeds: Number of seeds per split, or the seeds themselves.
         preset: Family of presets (`tuned`, `paper`), a TOML file, or None for the defaults. `auto` has its own settings
@@ -107,10 +107,10 @@ def describe(
 
 
 def default_model(dataset: object, preset: str | Path | None = DEFAULT_FAMILY) -> str:
-    """Model that is trained if none is named: `auto`, or a GCN if the data set has presets or one is asked for."""
-    if preset != DEFAULT_FAMILY:
+    """Model that is trained if none is named: `auto`, or a GCN if a preset is asked for or the data set has one."""
+    if preset not in (None, DEFAULT_FAMILY):
         return WITH_PRESETS
-    if not isinstance(dataset, str):
+    if preset is None or not isinstance(dataset, str):
         return AUTO
     return WITH_PRESETS if (DEFAULT_FAMILY, get_spec(dataset).name, WITH_PRESETS) in list_presets() else AUTO
 

@@ -19,6 +19,7 @@ from gumbel_mpnn._util.errors import DataError, DataWarning
 from gumbel_mpnn.data.npz import read_npz
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.rewiring.rewired_graph import as_data
+from gumbel_mpnn.runs.choice import FILES as CHOICES
 from gumbel_mpnn.runs.query import RECORD
 
 GRAPH = "graph.npz"
@@ -87,6 +88,10 @@ def learned_graph(folder: Path, threshold: float = 0.5) -> Data:
     All runs must be of the same setting. A `DataWarning` is issued if the learned graphs of some runs are missing.
     """
     files = sorted(folder.glob(f"**/{GRAPH}"))
+    if not files and any(folder.glob(CHOICES)):
+        raise DataError(
+            f"there is no learned graph under {folder}: `auto` chose a model that keeps the given edges as they are"
+        )
     if not files:
         raise DataError(
             f"there is no learned graph under {folder}: give the folder of a finished run of gumbel-mpnn"

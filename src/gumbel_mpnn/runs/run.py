@@ -56,7 +56,7 @@ class Run:
 
     @property
     def val(self) -> Summary:
-        """Best validation metric."""
+        """Validation metric of the epoch that was kept."""
         return Summary.of(record.val for record in self.records)
 
     @property
@@ -101,7 +101,7 @@ class Run:
             rewired = prepare(given, self.settings)
             if rewired is given and self.choice is not None:
                 graph = PairGraph.of(given, undirected=self.settings.data.undirected, candidates=False)
-                return as_data(graph, torch.ones(graph.num_pairs), given, threshold)
+                return as_data(graph, torch.ones(graph.num_pairs, device=given.edge_index.device), given, threshold)
             if rewired is given:
                 raise UserError(f"model {self.settings.model!r} does not rewire the graph")
             return rewired

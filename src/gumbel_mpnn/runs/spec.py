@@ -14,11 +14,12 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn._util.errors import UserError, did_you_mean, whole_numbers
 from gumbel_mpnn.candidates import candidates
-from gumbel_mpnn.candidates.chosen import DATA
-from gumbel_mpnn.config import Replica, RewiringSettings, Settings, constant_temperature, resolve
+from gumbel_mpnn.candidates.chosen import DATA, NONE
+from gumbel_mpnn.config import Replica, RewiringSettings, Settings, constant_temperature, resolve, without_patience
 from gumbel_mpnn.config.files import is_settings_file, merge, parse_overrides, read_settings_file
 from gumbel_mpnn.config.plugins import load_plugins
 from gumbel_mpnn.config.presets import Preset, read_preset
+from gumbel_mpnn.config.rungs import Rung
 from gumbel_mpnn.data import get_spec
 from gumbel_mpnn.graph import without_candidates
 from gumbel_mpnn.nn import backbones, models
@@ -29,6 +30,8 @@ from gumbel_mpnn.training import data_hash
 
 Tables = Mapping[str, Mapping[str, Any]]
 
+OF_A_RUNG = "rung"
+"""First word of the origin of settings that come from a rung of `auto`."""
 OF_CANDIDATES = ("rewiring.candidates", "rewiring.per_node", "rewiring.pairs", "rewiring.similarity")
 """Prefixes of the settings that choose candidates."""
 
@@ -71,20 +74,24 @@ class RunSpec:
         overrides: Iterable[str] = (),
         transform: Transform | None = None,
         root: str | Path | None = None,
+        rung: Rung | None = None,
     ) -> RunSpec:
         """Describe the runs of `fit` with the same arguments.
 
-        `dataset` may also be a function that reads the graph; its argument is whether edges are undirected.
+        `dataset` may also be a function that reads the graph; its argument is whether edges are undirected. A rung of
+        `auto` takes the place of a preset.
         """
         load_plugins()
-        given = _with_constant_temperature(merge(settings, parse_overrides(overrides)))
+        given = _with_what_follows(merge(settings, parse_overrides(overrides)))
         found, origin, below = None, f"preset {preset}", dict[str, Any]()
+        if rung is not None:
+            origin, below = f"{OF_A_RUNG} {rung.name}", merge(rung.tables)
         if is_settings_file(preset):
             origin, below = str(preset), merge(read_settings_file(Path(preset or "")))
         if callable(dataset) and not isinstance(dataset, Data):
             dataset = dataset(bool(merge(below, given).get("data", {}).get("undirected", True)))
         name, model = _dataset_name(dataset), _model_name(model)
-        if preset is not None and not is_settings_file(preset):
+        if preset is not None and rung is None and not is_settings_file(preset):
             found = find_preset(str(preset), name, model, given.get("model", {}).get("backbone"))
             below = merge(None if found is None else found.tables)
         resolved = resolve(name, model, merge(below, given), models.complete, rewires=models[model].rewires)
@@ -114,7 +121,7 @@ class RunSpec:
             splits=self.splits,
             seeds=self.seeds,
             preset=self.asked_preset,
-            settings=merge(self.given, _with_constant_temperature(merge(tables))),
+            settings=merge(self.given, _with_what_follows(merge(tables))),
             transform=self.transform,
             root=self.root,
         )
@@ -129,17 +136,20 @@ class RunSpec:
     def _settle_candidates(self, data: Data) -> tuple[Data, Settings]:
         """Make data and settings agree about candidates.
 
-        Candidates of the data are used instead of those of a preset or of the default. They are removed if the user
-        asked for others or for none.
+        Candidates of the data are used instead of those of a preset, of a rung or of the default. They are removed if
+        the user asked for others or for none, and for a rung that has none.
         """
         rewiring = self.settings.rewiring
         if rewiring is None or data.get("candidate_index") is None:
             return data, self.settings
         ours = ("default", f"preset {self.asked_preset}")
         chosen = [
-            name for name, origin in self.origins.items() if origin not in ours and name.startswith(OF_CANDIDATES)
+            name
+            for name, origin in self.origins.items()
+            if name.startswith(OF_CANDIDATES) and origin not in ours and not origin.startswith(OF_A_RUNG)
         ]
-        if not chosen:
+        without = rewiring.candidates == NONE and self.origins["rewiring.candidates"].startswith(OF_A_RUNG)
+        if not chosen and not without:
             return data, dataclasses.replace(self.settings, rewiring=dataclasses.replace(rewiring, candidates=DATA))
         return data if rewiring.candidates == DATA else without_candidates(data), self.settings
 
@@ -200,11 +210,13 @@ def _model_name(model: object) -> str:
     return models.canonical(model)
 
 
-def _with_constant_temperature(tables: Tables) -> Tables:
-    """Set `tau_end` to `tau` if only `tau` is given, so that it is not combined with the `tau_end` of a preset."""
-    if "rewiring" not in tables:
-        return tables
-    return {**tables, "rewiring": constant_temperature(tables["rewiring"])}
+def _with_what_follows(tables: Tables) -> Tables:
+    """Add settings that follow from those given, so that they are not combined with others of a preset.
+
+    If only `tau` is given, `tau_end` is the same. If the last epoch is selected, there is no patience.
+    """
+    follow = {"rewiring": constant_temperature, "train": without_patience}
+    return {name: follow[name](values) if name in follow else values for name, values in tables.items()}
 
 
 def _with_checked_options(rewiring: RewiringSettings) -> RewiringSettings:

@@ -35,7 +35,7 @@ def test_own_data_without_a_model(files, tmp_path):
     shown = CliRunner().invoke(
         app, ["runs", "show", folder.removeprefix("runs are in "), "--runs", str(tmp_path / "runs")]
     )
-    assert last in shown.stderr
+    assert f"auto on 2 runs: {last}" in shown.stderr
     assert read_rungs()[-1].about in shown.stdout
 
 
@@ -62,7 +62,10 @@ def test_the_time_left_is_that_of_all_rungs(monkeypatch, capsys):
     monitor.group(1, 10)
     now[0] = 60.0
     monitor.progress(5, 0.5)  # three quarters
-    first, second = capsys.readouterr().err.splitlines()
+    monitor.step = None  # as after the end of a setting
+    monitor.begin(make_settings(epochs=10), replicas=1, finished=0, groups=1, bytes_needed=0)
+    first, second, third = capsys.readouterr().err.splitlines()
+    assert third.startswith("gcn on ")
     assert first.startswith("rung 1 of 2, gcn on ")
     assert first.endswith("about 140 s left")
     assert second.startswith("round 2, rung 1 of 1, free-gcn on ")

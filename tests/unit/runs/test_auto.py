@@ -1,8 +1,10 @@
 """`auto`: rungs are trained as any runs are, and validation alone chooses."""
 
 import dataclasses
+import shutil
 from itertools import pairwise
 
+import numpy as np
 import pytest
 import torch
 
@@ -11,8 +13,8 @@ from gumbel_mpnn._util.errors import DataError, DataWarning, UserError
 from gumbel_mpnn.config.presets import preset_families
 from gumbel_mpnn.config.rungs import read_rungs
 from gumbel_mpnn.nn import models
-from gumbel_mpnn.runs import AutoSpec, Place, default_model, describe, find_any, fit
-from gumbel_mpnn.runs.choice import CHOICE, read_choice
+from gumbel_mpnn.runs import AutoSpec, Place, auto, default_model, describe, find_any, fit
+from gumbel_mpnn.runs.choice import read_choices
 from gumbel_mpnn.runs.query import find_records
 from helpers import changed, small_data
 
@@ -92,30 +94,68 @@ class TestRun:
         no_training()
         assert quick(runs=tmp_path).choice == run.choice
         assert find_any(describe(small_data(), "auto", **FAST), Place(tmp_path)).choice == run.choice
-        assert read_choice(run.folder.path) == run.choice
+        assert read_choices(run.folder.path) == [run.choice]
+
+    def test_choices_of_other_splits_and_ladders_lie_beside(self, tmp_path):
+        both, first = quick(runs=tmp_path), quick(runs=tmp_path, splits=[0])
+        frozen = fit(small_data(), "auto-frozen", runs=tmp_path, **FAST)
+        found = [
+            choice for folder in {run.folder.path for run in (both, first, frozen)} for choice in read_choices(folder)
+        ]
+        assert sorted(found, key=repr) == sorted((both.choice, first.choice, frozen.choice), key=repr)
 
     def test_a_damaged_choice_is_told(self, tmp_path):
-        (tmp_path / CHOICE).write_text("{}")
+        assert read_choices(tmp_path) == []
+        (tmp_path / "choice-0.json").write_text("{}")
         with pytest.raises(DataError, match=r"cannot read the choice .* delete it and train again"):
-            read_choice(tmp_path)
-        (tmp_path / CHOICE).unlink()
-        assert read_choice(tmp_path) is None
+            read_choices(tmp_path)
 
     def test_is_not_found_if_a_rung_is_missing(self, tmp_path):
+        run = quick(runs=tmp_path)
+        shutil.rmtree(run.rungs["free-sage"].folder.path)
         assert find_any(describe(small_data(), "auto", **FAST), Place(tmp_path)) is None
+
+    def test_a_rung_that_diverges_is_left_out(self, tmp_path, monkeypatch):
+        fit_one = auto.fit_spec
+
+        def diverge(spec, place):
+            if spec.origins["train.lr"] == "rung gcn":
+                spec = spec.laid_over({"train": {"lr": 1e30}})
+            return fit_one(spec, place)
+
+        monkeypatch.setattr(auto, "fit_spec", diverge)
+        run = quick(runs=tmp_path)
+        assert {rung.name for rung in run.choice.rungs if rung.val is None} == {"gcn"}
+        assert "gcn" not in run.rungs
+
+    def test_only_the_models_of_the_chosen_rung_are_trained_again(self, tmp_path, trained):
+        run = quick(runs=tmp_path)
+        for path in tmp_path.glob("**/model.safetensors"):
+            path.unlink()
+        trained.clear()
+        with pytest.warns(DataWarning, match="trained model of 2 finished runs"):
+            again = quick(runs=tmp_path, models=True)
+        assert len(trained) == 1
+        assert again.choice == run.choice
+        assert len(again.predict()) == small_data().num_nodes
 
     def test_goes_on_after_an_interruption(self, tmp_path):
         class Stop:
+            def __init__(self, round, place):
+                self.at = round, place
+
             def __getattr__(self, name):
                 return lambda *arguments: None
 
             def rung(self, step):
-                if step.place == 5:
+                if (step.round, step.place) == self.at:
                     raise KeyboardInterrupt
 
-        with pytest.raises(KeyboardInterrupt):
-            quick(runs=tmp_path, monitor=Stop())
-        assert quick(runs=tmp_path).choice == quick().choice
+        data = changed(small_data(nodes=60), train_mask=None, val_mask=None, test_mask=None)
+        for at in ((1, 5), (2, 3), (3, 1)):
+            with pytest.raises(KeyboardInterrupt):
+                quick(data, runs=tmp_path, monitor=Stop(*at))
+        assert quick(data, runs=tmp_path).choice == quick(data).choice
 
     def test_weak_rungs_are_stopped_early(self, tmp_path):
         data = changed(small_data(nodes=60), train_mask=None, val_mask=None, test_mask=None)
@@ -143,13 +183,13 @@ class TestRun:
         assert [step.place for step in steps if step.round == 1] == list(range(1, len(read_rungs()) + 1))
 
 
-def test_no_test_label_reaches_the_choice():
+def test_no_label_of_nodes_that_every_split_tests_reaches_the_choice():
     data = small_data()
     test = data.test_mask if data.test_mask.dim() == 1 else data.test_mask.all(1)
     other = data.y.clone()
     other[test] = other[test].flip(0)
     shuffled = changed(data, y=other)
-    assert vals(quick(shuffled)) == vals(quick(data))
+    assert quick(shuffled).choice == quick(data).choice
     assert not torch.equal(other, data.y)
 
 
@@ -157,6 +197,14 @@ class TestGraphsThatLackSomething:
     def test_no_edges(self):
         run = quick(changed(small_data(), edge_index=torch.empty(2, 0, dtype=torch.long)))
         assert set(vals(run)) == {rung.name for rung in read_rungs()}
+
+    def test_candidates_of_the_data_are_used(self):
+        data = changed(small_data(), candidate_index=torch.tensor([[0, 1], [5, 6]]))
+        spec = AutoSpec.of(data)
+        chosen = {name: rung.read().settings.rewiring for name, (_, rung) in spec.rungs.items()}
+        rewired = {name: rewiring.candidates for name, rewiring in chosen.items() if rewiring is not None}
+        assert rewired.pop("steady-gcn") == "none"
+        assert set(rewired.values()) == {"data"}
 
     def test_no_features(self):
         with pytest.warns(DataWarning, match="no features") as told:
@@ -186,6 +234,12 @@ class TestSettingsOfTheUser:
         with pytest.raises(UserError, match=message.replace("(", r"\(")):
             fit(small_data(), "auto", **options)
 
+    def test_the_last_epoch_needs_no_patience(self):
+        assert quick(overrides=[*FAST["overrides"], "train.select=last"]).settings.train.patience == 0
+
+    def test_numbers_of_numpy(self):
+        assert quick(seeds=np.int64(1), splits=iter([0])).n == 1
+
     def test_that_let_every_rung_diverge(self):
         with pytest.raises(UserError, match="training of every rung diverged"):
             quick(overrides=["train.epochs=3", "train.lr=1e30"])
@@ -194,7 +248,8 @@ class TestSettingsOfTheUser:
 @pytest.mark.parametrize(("dataset", "model"), [("cora", "gcn"), ("bottleneck-10", "gcn"), ("texas", "auto")])
 def test_the_default_model(dataset, model):
     assert default_model(dataset) == model
-    assert default_model(small_data()) == "auto"
+    assert default_model(small_data()) == default_model(dataset, None) == "auto"
+    assert default_model(small_data(), "paper") == "gcn"
 
 
 def test_a_graph_without_a_name_of_a_model_is_for_auto():

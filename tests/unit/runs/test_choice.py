@@ -30,16 +30,18 @@ class TestDifference:
         thrice = difference(values(0.8, 0.7, 0.9, seeds=3), values(0.7, 0.7, 0.7, seeds=3), NODES)
         assert thrice == pytest.approx(once)
 
-    def test_of_the_seeds_of_one_split(self):
+    def test_seeds_of_one_split_share_the_error_of_its_nodes(self):
         mean, error = difference(of_seeds(0.8, 0.6), of_seeds(0.5, 0.5), NODES)
-        assert (mean, error) == pytest.approx((0.2, 0.1))
+        assert mean == pytest.approx(0.2)
+        assert error == pytest.approx(math.sqrt(0.1**2 + 0.7 * 0.3 / NODES))
 
     def test_of_one_run_is_that_of_a_share_of_nodes(self):
         assert difference(values(0.8), values(0.7), NODES) == pytest.approx((0.1, 0.04))
 
     def test_of_the_runs_that_both_have(self):
         stopped = {Replica(0, 0): 0.5, Replica(1, 0): 0.5}
-        assert difference(values(0.6, 0.8, 0.1, 0.1), stopped, NODES) == pytest.approx((0.2, 0.1))
+        mean, error = difference({Replica(k, 0): 0.6 + 0.2 * (k == 1) for k in range(4)}, stopped, math.inf)
+        assert (mean, error) == pytest.approx((0.2, 0.1))
 
 
 class TestChoosing:
@@ -64,13 +66,13 @@ class TestChoosing:
         assert upper_half(of, "cde", plain=[]) == ["c", "e"]
 
 
-def choice(chosen, gain, error, vals):
+def choice(chosen, gain, error, vals, runs=("split0-seed0", "split1-seed0", "split2-seed0")):
     ranked = sorted(vals, key=lambda name: -vals[name])
     rungs = [
         Candidate(name, "", name in ("mlp", "gcn"), val, vals[ranked[0]] - val, 0.02, 3, 1 + ranked.index(name))
         for name, val in vals.items()
     ]
-    return Choice(chosen, "gcn", gain, error, tuple(rungs))
+    return Choice(chosen, "gcn", gain, error, tuple(rungs), "gumbel-mpnn", runs)
 
 
 @pytest.mark.parametrize(
@@ -88,6 +90,14 @@ def choice(chosen, gain, error, vals):
         (
             choice("free", 0.1, 0.01, {"gcn": 0.7, "free": 0.8}),
             "free is surely better than the best plain model, gcn: +10.0 ± 1.0 points on validation",
+        ),
+        (
+            choice("free", 0.1, 0.01, {"gcn": 0.7, "free": 0.8}, runs=("split0-seed0",)),
+            "free is probably better than the best plain model, gcn: +10.0 ± 1.0 points on validation",
+        ),
+        (
+            choice("free", None, None, {"free": 0.8}),
+            "free was chosen; training of all plain models diverged",
         ),
         (
             choice("free", 0.03, 0.02, {"gcn": 0.77, "free": 0.8}),
