@@ -159,9 +159,10 @@ class TestTemperature:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(
                 type(run),
-                "rewire",
-                lambda self, threshold: SimpleNamespace(
-                    edge_index=index, edge_origin=given, edge_probability=learned[self.records[0].split]
+                "graphs",
+                lambda self, threshold: (
+                    SimpleNamespace(edge_index=index, edge_origin=given, edge_probability=learned[record.split])
+                    for record in self.records
                 ),
             )
             patch.setattr(type(run), "stored", lambda self, name, make: make_anew(name, make))
@@ -171,7 +172,7 @@ class TestTemperature:
     def test_no_candidates(self, run):
         pairs = SimpleNamespace(edge_probability=torch.tensor([0.9, 0.1]), edge_origin=torch.tensor([True, True]))
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(type(run), "rewire", lambda self, threshold: pairs)
+            patch.setattr(type(run), "graphs", lambda self, threshold: [pairs] * len(self.records))
             patch.setattr(type(run), "stored", lambda self, name, make: make_anew(name, make))
             (row,) = Temperature().collect({Temperature().plan()[0]: run})
         assert (row["kept"], row["added"]) == (pytest.approx(50), None)
