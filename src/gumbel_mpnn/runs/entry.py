@@ -8,11 +8,13 @@ from typing import Any
 
 from torch_geometric.data import Data
 
-from gumbel_mpnn._util.errors import UserError
+from gumbel_mpnn._util.errors import UserError, unknown_name
 from gumbel_mpnn.config.files import is_settings_file
+from gumbel_mpnn.config.plugins import load_plugins
 from gumbel_mpnn.config.presets import AUTO, list_presets
 from gumbel_mpnn.config.registry import normal_name
 from gumbel_mpnn.data import get_spec
+from gumbel_mpnn.nn import models
 from gumbel_mpnn.runs.auto import LEARNED, AutoSpec, find_auto, fit_auto
 from gumbel_mpnn.runs.fitting import Monitor, Place, find_spec, fit_spec
 from gumbel_mpnn.runs.reader import Transform
@@ -98,6 +100,9 @@ def describe(
     """Describe the runs of `fit` with the same arguments; `dataset` may also be a function, as in `RunSpec.of`."""
     model = default_model(dataset, preset) if model is None else model
     learned = LADDERS.get(normal_name(model)) if isinstance(model, str) else None
+    load_plugins()
+    if isinstance(model, str) and learned is None and model not in models:
+        raise unknown_name("model", model, [*models, *LADDERS])
     if learned is None:
         return RunSpec.of(dataset, model, preset=preset, **arguments)
     if preset not in (None, DEFAULT_FAMILY):

@@ -234,6 +234,10 @@ class TestSettingsOfTheUser:
         with pytest.raises(UserError, match=message.replace("(", r"\(")):
             fit(small_data(), "auto", **options)
 
+    def test_a_name_that_is_almost_right(self):
+        with pytest.raises(UserError, match=r"there is no model called 'aut': did you mean .*'auto'"):
+            fit(small_data(), "aut")
+
     def test_the_last_epoch_needs_no_patience(self):
         assert quick(overrides=[*FAST["overrides"], "train.select=last"]).settings.train.patience == 0
 
