@@ -16,4 +16,4 @@ def test_it_does_not_grow_with_the_evaluations():
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), *sys.path]), "OMP_NUM_THREADS": "1"}
     script = Path(__file__).with_name("held_memory.py")
     done = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, check=True)
-    assert int(done.stdout) < 50e6  # it was 230e6
+    assert int(done.stdout) < 200e6  # with the fault 330e6 to 810e6; without it up to 60e6, by chance of the allocator
