@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from gumbel_mpnn.nn import GAT, GCN, MLP, GraphSAGE
     from gumbel_mpnn.paper import reproduce
     from gumbel_mpnn.rewiring import GumbelMPNN, Rewired, RewiredGraph, regularizers
-    from gumbel_mpnn.runs import Run, fit
+    from gumbel_mpnn.runs import Run, fit, load_run
 
 __all__ = [
     "GAT",
@@ -37,6 +37,7 @@ __all__ = [
     "from_npz",
     "graph",
     "load",
+    "load_run",
     "measures",
     "nn",
     "regularizers",
@@ -48,7 +49,7 @@ _MODULE_OF = {
     **dict.fromkeys(["from_csv", "from_graphml", "from_networkx", "from_npz", "load"], "data"),
     **dict.fromkeys(["GAT", "GCN", "MLP", "GraphSAGE"], "nn"),
     **dict.fromkeys(["GumbelMPNN", "Rewired", "RewiredGraph", "regularizers"], "rewiring"),
-    **dict.fromkeys(["Run", "fit"], "runs"),
+    **dict.fromkeys(["Run", "fit", "load_run"], "runs"),
     "PairGraph": "graph",
     "reproduce": "paper",
     "UserError": "_util.errors",

@@ -105,7 +105,7 @@ def check_same_runs(runs, whole):
         assert records[0] == records[1]
         for name in ("history.jsonl", "model.safetensors"):
             assert (one / name).read_bytes() == (other / name).read_bytes()
-    assert sorted(path.name for path in found[0].parent.iterdir()) == [path.name for path in found]
+    assert sorted(path.name for path in found[0].parent.iterdir()) == ["data.json", *(path.name for path in found)]
 
 
 def test_killed_outright(begun, graph, whole):

@@ -19,7 +19,7 @@ from gumbel_mpnn.cli.common import (
     in_one_sentence,
     note,
 )
-from gumbel_mpnn.cli.finished_runs import dataset_of, folder_of
+from gumbel_mpnn.cli.finished_runs import folder_of
 from gumbel_mpnn.cli.own_data import (
     EdgesOption,
     FeaturesOption,
@@ -191,6 +191,7 @@ def _learned(run: Path, given: Data | None, threshold: float, root: Path | None)
 
 def _training_graph(run: Path, given: Data | None, root: Path | None, features: bool = False) -> Data:
     """Return the graph that the runs in `run` were trained on: `given`, or the data set read by its name."""
+    from gumbel_mpnn.runs.loading import dataset_of
     from gumbel_mpnn.runs.query import find_records
 
     hashes = {

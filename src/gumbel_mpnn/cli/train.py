@@ -30,12 +30,13 @@ from gumbel_mpnn.cli.own_data import (
     NodesOption,
     Source,
 )
+from gumbel_mpnn.cli.predict import write_table
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
     from gumbel_mpnn.data import GraphFacts
-    from gumbel_mpnn.runs import AnySpec, Run
+    from gumbel_mpnn.runs import AnySpec
 
 
 @in_one_sentence
@@ -59,7 +60,9 @@ def train(
     graph: GraphOption = None,
     label: LabelOption = None,
     features: FeaturesOption = None,
-    predictions: Annotated[Path | None, typer.Option(help="CSV file for the predicted class of every node.")] = None,
+    predictions: Annotated[
+        Path | None, typer.Option(help="CSV file for predictions, out of fold and by all models.")
+    ] = None,
     experiment: Annotated[str, typer.Option(help="Name of the folder inside the runs folder.")] = "train",
     data_root: DataRootOption = None,
     runs: RunsOption = Path("runs"),
@@ -89,7 +92,7 @@ def train(
     with closing(ProgressMonitor(preface=_what_was_read(spec))) as monitor:
         run = fit_any(spec, Place(runs, experiment, device, monitor=monitor, models=predictions is not None))
     if predictions is not None:
-        _write_predictions(run, predictions)
+        write_table(run.predictions(), predictions)
         note(f"predictions of {run.data.num_nodes} nodes are in {predictions}")
     if run.choice is not None:
         note(choice_table(run.choice).render("text") + "\n")
@@ -130,18 +133,3 @@ def _edges_in_words(data: Data, facts: GraphFacts, undirected: bool) -> str:
     if facts.num_self_loops:
         remarks.append(f"{facts.num_self_loops} self-loop{'s' * (facts.num_self_loops > 1)} left out")
     return f"{edges} {'' if undirected else 'directed '}edges" + f" ({', '.join(remarks)})" * bool(remarks)
-
-
-def _write_predictions(run: Run, path: Path) -> None:
-    import csv
-    import io
-
-    from gumbel_mpnn._util.files import write_atomically
-
-    ids = run.data.get("node_ids") or range(int(run.data.num_nodes or 0))
-    confidence, classes = run.predict_proba().max(-1)
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["node", "prediction", "probability"])
-    writer.writerows(zip(ids, run.named(classes), (f"{p:.4f}" for p in confidence.tolist()), strict=True))
-    write_atomically(path, text.getvalue().encode())

@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from gumbel_mpnn.runs.entry import AnySpec, default_model, describe, find_any, fit, fit_any
     from gumbel_mpnn.runs.fitting import Monitor, Place, Step, find_spec, fit_spec
     from gumbel_mpnn.runs.graph_file import learned_graph
+    from gumbel_mpnn.runs.loading import load_run
+    from gumbel_mpnn.runs.predictions import predictions_of
     from gumbel_mpnn.runs.reader import DataReader, Transform
     from gumbel_mpnn.runs.run import Run
     from gumbel_mpnn.runs.spec import RunSpec, find_preset
@@ -26,6 +28,8 @@ _MODULE_OF = {
     "Run": "run",
     "SettingFolder": "store",
     "learned_graph": "graph_file",
+    "load_run": "loading",
+    "predictions_of": "predictions",
 }
 __all__ = [
     "AnySpec",
@@ -49,6 +53,8 @@ __all__ = [
     "fit_any",
     "fit_spec",
     "learned_graph",
+    "load_run",
+    "predictions_of",
 ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -19,6 +19,7 @@ from gumbel_mpnn.runs.reader import DataReader
 from gumbel_mpnn.runs.run import Run
 from gumbel_mpnn.runs.spec import RunSpec, Workload
 from gumbel_mpnn.runs.store import SettingFolder, record_of
+from gumbel_mpnn.runs.training_data import DataFacts, TrainingData, has_facts, write_facts
 from gumbel_mpnn.runs.work_queue import BusyError, WorkQueue
 from gumbel_mpnn.training import Task, pick_device, prepare, train
 from gumbel_mpnn.training.device import available_bytes
@@ -111,8 +112,11 @@ def fit_spec(spec: RunSpec, place: Place) -> Run:
     with disk_errors_as_sentences(folder.path):
         if task is not None:
             _train_missing(task, workload, missing, folder, place)
-        elif monitor is not None:
-            monitor.begin(workload.settings, len(workload.replicas), len(workload.replicas), 0, 0)
+        else:
+            with suppress(OSError):  # the folder may be read-only
+                _write_facts(workload, WorkQueue(folder))
+            if monitor is not None:
+                monitor.begin(workload.settings, len(workload.replicas), len(workload.replicas), 0, 0)
         WorkQueue(folder).tidy()
     run = _finished(workload, folder, temporary)
     if monitor is not None:
@@ -132,7 +136,8 @@ def find_spec(spec: RunSpec, place: Place) -> Run | None:
 def _finished(workload: Workload, folder: SettingFolder, temporary: object = None) -> Run:
     """Read the finished runs; `temporary` is deleted with the result."""
     records = tuple(folder.record(replica) for replica in workload.replicas)
-    return Run(workload.settings, records[0].metric, records, workload.data, folder, _temporary=temporary)
+    trained_on = TrainingData(lambda: workload.data)
+    return Run(workload.settings, records[0].metric, records, trained_on, folder, _temporary=temporary)
 
 
 def _warn_of_runs_without_models(workload: Workload, missing: Sequence[Replica], folder: SettingFolder) -> None:
@@ -187,11 +192,20 @@ def _train_missing(
                 claim.give_up(error.runs)
                 raise
             else:
+                _write_facts(workload, queue)
                 for outcome in outcomes:
                     if not folder.is_finished(outcome.replica):
                         record = record_of(outcome, settings, workload.data_hash, task.metric, device)
                         folder.write(outcome, record, task.graph, node_ids_of(workload.data))
             claim.close()
+
+
+def _write_facts(workload: Workload, queue: WorkQueue) -> None:
+    """Write what a trained model must know about its data, unless it is there."""
+    facts, folder = DataFacts.of(workload.data), queue.folder.path
+    if not has_facts(folder, facts):
+        with queue.alone():
+            write_facts(folder, facts)
 
 
 def _wait_for_others(queue: WorkQueue, missing: Sequence[Replica], size: int, settings: Settings, place: Place) -> None:

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -16,18 +16,20 @@ from torch_geometric.data import Data
 from gumbel_mpnn._util.errors import DataError, UserError
 from gumbel_mpnn._util.files import write_atomically
 from gumbel_mpnn.config import Settings
-from gumbel_mpnn.data.identity import MARK
-from gumbel_mpnn.data.names import class_names_of
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import TrainableModel
 from gumbel_mpnn.rewiring.rewired_graph import as_data
 from gumbel_mpnn.runs.choice import Choice
 from gumbel_mpnn.runs.graph_file import Learned
+from gumbel_mpnn.runs.predictions import prediction_table
 from gumbel_mpnn.runs.query import Record, Summary
 from gumbel_mpnn.runs.store import SettingFolder
+from gumbel_mpnn.runs.training_data import TrainingData
 from gumbel_mpnn.training import Task, build_model, metrics, pick_device, prepare
 from gumbel_mpnn.training.precision import class_scores, pair_probability
-from gumbel_mpnn.training.task import labels_per_class
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -41,13 +43,18 @@ class Run:
     settings: Settings
     metric: str
     records: tuple[Record, ...]
-    data: Data = field(repr=False)
+    trained_on: TrainingData = field(repr=False)
     folder: SettingFolder = field(repr=False)
     choice: Choice | None = None
     """What `auto` tried and chose, if it made these runs."""
     rungs: Mapping[str, Run] = field(default_factory=dict, repr=False, compare=False)
     """Runs of every rung that `auto` tried, by name; rungs that were stopped early have fewer runs."""
     _temporary: object = field(default=None, repr=False, compare=False)
+
+    @property
+    def data(self) -> Data:
+        """The graph that the runs were trained on."""
+        return self.trained_on.data
 
     @property
     def test(self) -> Summary:
@@ -74,11 +81,47 @@ class Run:
         """Folders of the runs."""
         return [str(self.folder.folder(record.replica)) for record in self.records]
 
-    @torch.no_grad()
-    def predict_proba(self, data: Data | None = None) -> Tensor:
-        """Class probabilities averaged over all runs, [N, C], on the training graph by default."""
+    def predict_proba(self, data: Data | None = None, *, out_of_fold: bool = False) -> Tensor:
+        """Class probabilities averaged over all runs, [N, C], on the training graph by default.
+
+        Args:
+            data: Any graph with the same features.
+            out_of_fold: Average only over the runs that neither trained nor validated on the node; NaN for nodes that
+                every run used. This needs the training graph.
+        """
         task = self._task(data)
-        return _mean(class_scores(model, task, self.settings)[0].softmax(-1) for model in self._models(task))
+        if not out_of_fold:
+            return _mean(self._probabilities(task))
+        if data is not None:
+            raise UserError("out_of_fold needs the splits of the training graph: leave out the graph")
+        total, count = task.y.new_zeros(len(task.y), task.num_classes, dtype=torch.float32), torch.zeros(len(task.y))
+        for record, probability in zip(self.records, self._probabilities(task), strict=True):
+            train, val, _ = task.masks([record.replica])
+            unseen = ~(train | val)[0]
+            total[unseen] += probability[unseen]
+            count += unseen
+        return total / count[:, None]  # 0 / 0 is NaN
+
+    def predictions(self) -> pd.DataFrame:
+        """Table of the nodes of the training graph: how they were used, and what is predicted for them.
+
+        Columns:
+
+        - `node`: id or number of the node;
+        - `label`: its class, empty if unknown;
+        - `trained`, `validated`, `tested`: the splits in which it was a training, validation or test node;
+        - `out_of_fold`, `out_of_fold_probability`: class predicted by the runs that neither trained nor validated on
+          the node, and its probability; empty if every run used the node. Trust these for nodes with a label;
+        - `average`, `average_probability`: class predicted by all runs, including those that trained on the node;
+        - `out_of_fold[CLASS]`, `average[CLASS]`: probability of every class.
+        """
+        return prediction_table(self)
+
+    def _probabilities(self, task: Task) -> Iterator[Tensor]:
+        """Class probabilities of each run, [N, C]."""
+        for model in self._models(task):
+            with torch.no_grad():
+                yield class_scores(model, task, self.settings)[0].softmax(-1)
 
     def rewire(self, data: Data | None = None, threshold: float = 0.5) -> Data:
         """Learned graph, averaged over all runs.
@@ -95,7 +138,7 @@ class Run:
             data: Any graph with the same features; the training graph by default.
             threshold: Pairs with a smaller probability are left out; with 0 there are all pairs.
         """
-        given = self.data if data is None else data
+        given = self._training_graph() if data is None else data
         _check_data(given)
         if self.settings.rewiring is None:
             rewired = prepare(given, self.settings)
@@ -123,10 +166,24 @@ class Run:
         if self.settings.rewiring is None:
             yield from [self.rewire()] * len(records)
             return
-        here = copy.copy(self.data).cpu()
+        given = self._training_graph()
+        here = copy.copy(given).cpu()
         learned = self._stored_or_learned(here, records)
         for probability in learned.probability:
-            yield as_data(learned.graph, probability, here, threshold).to(self.data.edge_index.device)
+            yield as_data(learned.graph, probability, here, threshold).to(given.edge_index.device)
+
+    def _training_graph(self) -> Data:
+        """The training graph or, if its data cannot be read again, the given pairs of a stored learned graph alone."""
+        try:
+            return self.data
+        except DataError:
+            stored = self.folder.learned(record.replica for record in self.records)
+            if stored is None:
+                raise
+        bare = Data(edge_index=stored.graph.pair_index[:, stored.graph.is_original], num_nodes=stored.graph.num_nodes)
+        if stored.node_ids is not None:
+            bare.node_ids = stored.node_ids
+        return bare
 
     def _stored_or_learned(self, data: Data, records: Sequence[Record]) -> Learned:
         """Probabilities of the pairs of the training graph, from files or, if some are missing, from the models."""
@@ -191,17 +248,17 @@ class Run:
     def _task(self, data: Data | None, device: torch.device | str = "cpu") -> Task:
         data = self.data if data is None else data
         _check_data(data)
-        if data.get("x") is None and self.data.get(MARK):
+        if data.get("x") is None and self.trained_on.facts.identity:
             raise UserError(
                 "the runs were trained on a graph without features, so they know its nodes only and cannot be applied"
                 " to another graph: call this method without a graph, or give a copy of run.data with other edges"
             )
         data = prepare(data, self.settings)
         task = Task.for_model(_with_masks(data), self.settings, device)
-        features = int(self.data.x.shape[1])
+        features = self.trained_on.facts.num_features
         if task.num_features != features:
             raise UserError(f"the runs were trained on {features} features, but this graph has {task.num_features}")
-        return replace(task, labels_per_class=labels_per_class(self.data))
+        return replace(task, labels_per_class=self.trained_on.facts.labels_per_class)
 
     def _models(self, task: Task, records: Iterable[Record] | None = None) -> Iterator[TrainableModel]:
         """Load the trained models one at a time, in evaluation mode."""
@@ -216,7 +273,7 @@ class Run:
 
     def named(self, classes: Tensor) -> list[Any]:
         """The names of classes, given by their numbers; the numbers if the data has no class names."""
-        names, numbers = class_names_of(self.data), classes.tolist()
+        names, numbers = self.trained_on.facts.class_names, classes.tolist()
         return [names[number] for number in numbers] if names else numbers
 
     def to_dict(self) -> dict[str, Any]:

@@ -81,8 +81,14 @@ def test_own_csv_files_in_a_real_process(own, csv, here, environment):
     ]
     predicted = read_predictions(here / "out/predicted.csv")
     assert [row["node"] for row in predicted] == [f"n{k}" for k in range(20)]
-    assert {row["prediction"] for row in predicted} <= {"cat", "dog"}
-    assert all(0.5 <= float(row["probability"]) <= 1 for row in predicted)
+    assert list(predicted[0]) == [
+        "node", "label", "trained", "validated", "tested", "out_of_fold", "out_of_fold_probability", "average",
+        "average_probability", "out_of_fold[cat]", "out_of_fold[dog]", "average[cat]", "average[dog]",
+    ]  # fmt: skip
+    assert {row["average"] for row in predicted} <= {"cat", "dog"}
+    assert all(0.5 <= float(row["average_probability"]) <= 1 for row in predicted)
+    for row in predicted:
+        assert bool(row["out_of_fold"]) == (set(row["trained"].split()) | set(row["validated"].split()) != {"0", "1"})
 
 
 def test_npz(own, command, here):
@@ -90,7 +96,7 @@ def test_npz(own, command, here):
     check_object(json.loads(result.stdout), runs=10)
     predicted = read_predictions(here / "p.csv")
     assert [row["node"] for row in predicted] == [str(k) for k in range(20)]
-    assert {row["prediction"] for row in predicted} <= {"0", "1"}
+    assert {row["average"] for row in predicted} <= {"0", "1"}
 
 
 def test_graphml(own, command, here):
@@ -103,7 +109,7 @@ def test_graphml(own, command, here):
     assert shown["model"] == "mlp"
     predicted = read_predictions(here / "p.csv")
     assert {row["node"] for row in predicted} == {f"n{k}" for k in range(20)}
-    assert {row["prediction"] for row in predicted} <= {"cat", "dog"}
+    assert {row["average"] for row in predicted} <= {"cat", "dog"}
 
 
 def test_a_saved_graph_knows_its_label(command, own, here):

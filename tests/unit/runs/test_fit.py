@@ -64,8 +64,10 @@ class TestFolders:
     def test_the_layout_under_the_folder(self, tmp_path):
         run = quick(splits=[1], runs=tmp_path, experiment="mine")
         files = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file())
-        base = f"mine/own/gcn/{run.records[0].fingerprint}/split1-seed0"
-        assert files == [f"{base}/{name}" for name in ("history.jsonl", "model.safetensors", "record.json")]
+        setting = f"mine/own/gcn/{run.records[0].fingerprint}"
+        base = f"{setting}/split1-seed0"
+        expected = [f"{base}/{name}" for name in ("history.jsonl", "model.safetensors", "record.json")]
+        assert files == [f"{setting}/data.json", *expected]
         assert run.folders == [str(tmp_path / base)]
 
     def test_a_named_graph_has_a_folder_of_that_name(self, tmp_path):
@@ -126,7 +128,7 @@ class TestFolders:
         assert [record.seconds == 1e6 for record in again.records] == [True, False, False, True]
         torch.testing.assert_close(torch.tensor(figures(again)), torch.tensor(figures(first)), rtol=1e-4, atol=1e-4)
         assert [stored(again)[place] for place in (0, 3)] == [models[place] for place in (0, 3)]
-        assert [file for file in again.folder.path.iterdir() if file.is_file()] == []
+        assert [file.name for file in again.folder.path.iterdir() if file.is_file()] == ["data.json"]
 
     def test_what_came_later_has_the_same_figures(self, tmp_path):
         whole = quick(**SIX)
