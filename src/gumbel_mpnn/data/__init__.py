@@ -1,6 +1,7 @@
 """Data sets by name, graphs from the user's own files, split protocols and export."""
 
 from gumbel_mpnn.data.export import graph_file, save_graph
+from gumbel_mpnn.data.feature_columns import FeatureColumn
 from gumbel_mpnn.data.files import Presence, locate
 from gumbel_mpnn.data.identity import with_identity_features
 from gumbel_mpnn.data.load import choose_split, get_spec, load, specs
@@ -21,6 +22,7 @@ from gumbel_mpnn.data.validate import GraphFacts, check, facts_of
 
 __all__ = [
     "DatasetSpec",
+    "FeatureColumn",
     "GeneratedSpec",
     "GraphFacts",
     "Presence",
