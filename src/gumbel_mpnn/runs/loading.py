@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from torch_geometric.data import Data
 
 from gumbel_mpnn._util.errors import DataError, UserError
 from gumbel_mpnn.config import Settings
 from gumbel_mpnn.config.plugins import load_plugins
-from gumbel_mpnn.data import from_csv, from_graphml, from_npz, get_spec, load, locate, specs
+from gumbel_mpnn.data import get_spec, load, locate, specs
+from gumbel_mpnn.data.read_again import read_again
 from gumbel_mpnn.graph import without_candidates
 from gumbel_mpnn.runs.choice import read_choices
 from gumbel_mpnn.runs.query import RECORD, Record, RunIndex, find_records
@@ -20,8 +19,6 @@ from gumbel_mpnn.runs.run import Run
 from gumbel_mpnn.runs.store import SettingFolder
 from gumbel_mpnn.runs.training_data import TrainingData, read_facts
 from gumbel_mpnn.training import data_hash
-
-_READERS: dict[str, Callable[..., Data]] = {"csv": from_csv, "npz": from_npz, "graphml": from_graphml}
 
 
 def load_run(
@@ -96,7 +93,7 @@ def _training_data(path: Path, record: Record, settings: Settings, given: Data |
     facts = read_facts(path)
     if facts is not None and facts.source_files is not None:
         try:
-            found = read_data(_read_files(facts.source_files), settings.data, root)
+            found = read_data(read_again(facts.source_files), settings.data, root)
         except DataError as error:
             raise DataError(f"the data that the runs in {path} were trained on cannot be read again: {error}") from None
         if data_hash(found) == record.data_hash:
@@ -109,8 +106,3 @@ def _training_data(path: Path, record: Record, settings: Settings, given: Data |
         f"the data that the runs in {path} were trained on are not known: give them as load_run(..., data=...), or give"
         " a graph to predict"
     )
-
-
-def _read_files(source: dict[str, Any]) -> Data:
-    arguments = dict(source)
-    return _READERS[arguments.pop("reader")](**arguments)
