@@ -122,14 +122,10 @@ def _what_was_read(asked: AnySpec) -> str:
 
 
 def _edges_in_words(data: Data, facts: GraphFacts, undirected: bool) -> str:
-    """Describe how many edges are used, and how many of those in the files were merged or left out."""
+    """Describe how many edges are used, and how many of those in the files were merged."""
     edges = facts.num_edges
     if not undirected:
         edges = data.edge_index.shape[1] - facts.num_duplicate_edges - facts.num_self_loops
     repeats = data.get("edges_listed", 0) - edges - facts.num_self_loops
-    remarks = []
-    if repeats > 0:
-        remarks.append(f"{repeats} repeat{'s' * (repeats > 1)} merged")
-    if facts.num_self_loops:
-        remarks.append(f"{facts.num_self_loops} self-loop{'s' * (facts.num_self_loops > 1)} left out")
-    return f"{edges} {'' if undirected else 'directed '}edges" + f" ({', '.join(remarks)})" * bool(remarks)
+    merged = f" ({repeats} repeat{'s' * (repeats > 1)} merged)" if repeats > 0 else ""
+    return f"{edges} {'' if undirected else 'directed '}edges{merged}"

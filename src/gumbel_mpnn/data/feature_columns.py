@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from torch_geometric.data import Batch, Data
 
 from gumbel_mpnn._util.errors import DataError, DataWarning
 
@@ -68,6 +69,14 @@ class Features(NamedTuple):
 
 Wanted = Sequence[str] | Sequence[FeatureColumn]
 """What the readers take as features: names, or columns as another graph has them."""
+
+
+def feature_columns_of(data: Data) -> list[FeatureColumn] | None:
+    """Return the columns of a graph, or of a batch whose graphs all have the same; None if there are none."""
+    columns = data.get("feature_columns")
+    if isinstance(data, Batch) and columns and all(isinstance(part, list) for part in columns):
+        columns = columns[0] if all(part == columns[0] for part in columns) else None
+    return None if columns is None else list(columns)
 
 
 def as_trained(wanted: Wanted | bool | None) -> list[FeatureColumn] | None:

@@ -13,6 +13,7 @@ from torch_geometric.data import Data
 from gumbel_mpnn._util.errors import DivergedError, UserError, did_you_mean
 from gumbel_mpnn.config.files import merge, parse_overrides
 from gumbel_mpnn.config.rungs import Rung, read_rungs
+from gumbel_mpnn.data.given import check_kind
 from gumbel_mpnn.nn import models
 from gumbel_mpnn.runs.choice import Candidate, Choice, Values, best_of, difference, plainest, upper_half, write_choice
 from gumbel_mpnn.runs.fitting import Place, Step, find_spec, fit_spec
@@ -56,6 +57,7 @@ class AutoSpec:
         learned: str = LEARNED,
     ) -> AutoSpec:
         """Describe the runs of `fit(dataset, "auto")`; settings of the user are given to every rung that has them."""
+        check_kind(dataset)
         given = merge(settings, parse_overrides(overrides))
         if callable(dataset) and not isinstance(dataset, Data):
             dataset = dataset(bool(given.get("data", {}).get("undirected", True)))

@@ -21,6 +21,7 @@ from gumbel_mpnn.config.plugins import load_plugins
 from gumbel_mpnn.config.presets import Preset, read_preset
 from gumbel_mpnn.config.rungs import Rung
 from gumbel_mpnn.data import get_spec
+from gumbel_mpnn.data.given import check_kind
 from gumbel_mpnn.graph import without_candidates
 from gumbel_mpnn.nn import backbones, models
 from gumbel_mpnn.rewiring.edge_models import scorers
@@ -81,6 +82,7 @@ class RunSpec:
         `dataset` may also be a function that reads the graph; its argument is whether edges are undirected. A rung of
         `auto` takes the place of a preset.
         """
+        check_kind(dataset)
         load_plugins()
         given = _with_what_follows(merge(settings, parse_overrides(overrides)))
         found, origin, below = None, f"preset {preset}", dict[str, Any]()

@@ -14,6 +14,7 @@ from gumbel_mpnn._util.content_cache import add_tensor
 from gumbel_mpnn._util.errors import DataError, unknown_name
 from gumbel_mpnn._util.sparse_tensors import dense_if_small
 from gumbel_mpnn.config import DataSettings, Replica, Settings
+from gumbel_mpnn.data.names import metric_of
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import SparseFeatures, as_features
 from gumbel_mpnn.training.metrics import metrics
@@ -65,8 +66,8 @@ class Task:
         for name, what in (("x", "features"), ("y", "labels"), ("edge_index", "edges")):
             if data.get(name) is None:
                 raise DataError(f"this graph has no {what}: give it data.{name}")
-        metric = data.get("metric") or "accuracy"
-        if not isinstance(metric, str):  # a Batch has a list of the metrics of its graphs
+        metric = metric_of(data)
+        if not isinstance(metric, str):
             raise DataError(f"data.metric must be the name of one metric, as 'accuracy', not {metric!r}")
         if metric not in metrics:
             raise unknown_name("metric", metric, metrics)

@@ -145,8 +145,8 @@ TEN_NODES = "id,f,kind\n" + "".join(f"{node},{k},{'xy'[k % 2]}\n" for k, node in
 @pytest.mark.parametrize(
     ("edges", "undirected", "said"),
     [
-        ("a,b\nb,a\na,b\nc,c\nb,c\nc,d\n", "true", "3 edges (2 repeats merged, 1 self-loop left out)"),
-        ("a,b\nb,a\na,b\nc,c\nd,d\nb,c\nc,d\n", "false", "4 directed edges (1 repeat merged, 2 self-loops left out)"),
+        ("a,b\nb,a\na,b\nb,c\nc,d\n", "true", "3 edges (2 repeats merged)"),
+        ("a,b\nb,a\na,b\nb,c\nc,d\n", "false", "4 directed edges (1 repeat merged)"),
         ("a,b\nc,b\n", "false", "2 directed edges"),
         ("a,b\nc,b\n", "true", "2 edges"),
     ],
@@ -160,6 +160,20 @@ def test_edges_are_counted_as_they_are_trained_on(command, here, edges, undirect
     assert result.stderr.splitlines()[0] == preface
     (here / "mine.toml").write_text(f"[data]\nundirected = {undirected}\n")
     assert command("train", *files, "--preset", "mine.toml").stderr.splitlines()[0] == preface
+
+
+@pytest.mark.parametrize(
+    ("edges", "said"),
+    [("c,c\n", "this graph has 1 self-loop, which is"), ("c,c\nd,d\nc,c\n", "this graph has 2 self-loops, which are")],
+)
+def test_self_loops_are_told_once(command, here, edges, said):
+    (here / "nodes.csv").write_text(TEN_NODES)
+    (here / "edges.csv").write_text(f"source,target\na,b\nb,c\n{edges}")
+    files = ("--nodes", "nodes.csv", "--edges", "edges.csv", "--label", "kind", "--splits", "0", *GCN)
+    told = command("train", *files).stderr.splitlines()
+    assert told[0] == f"note: {said} left out: convolutions add their own"
+    assert sum("self-loop" in line for line in told) == 1
+    assert " 2 edges" in told[1]
 
 
 def test_repeats_in_graph_files_are_counted_too(command, own):
