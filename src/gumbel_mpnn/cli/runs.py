@@ -118,8 +118,13 @@ def compare(
     with open_index(runs) as index:
         folders = [index.find(name).path for name in (a, b)]
     ours, theirs = (list(find_records(folder)) for folder in folders)
-    if (ours[0].data_hash, ours[0].metric) != (theirs[0].data_hash, theirs[0].metric):
+    if ours[0].data_hash != theirs[0].data_hash:
         raise UserError(f"{a} and {b} use different data: only runs on the same splits can be compared")
+    if ours[0].metric != theirs[0].metric:
+        raise UserError(
+            f"{a} has the metric {ours[0].metric}, but {b} has {theirs[0].metric}: train one of them with the"
+            " data.metric of the other"
+        )
     paired = compare_records(ours, theirs)
     if len(ours) + len(theirs) > 2 * paired.n:
         note(f"left out, without a counterpart: {len(ours) - paired.n} runs of A, {len(theirs) - paired.n} of B")

@@ -18,7 +18,13 @@ Cell = str | int | float | None
 Row = Mapping[str, Cell]
 Format = Literal["text", "json", "csv", "markdown", "latex"]
 FORMATS: tuple[Format, ...] = ("text", "json", "csv", "markdown", "latex")
-METRIC_NAMES = {"accuracy": "accuracy %", "roc_auc": "ROC-AUC %"}
+METRIC_NAMES = {
+    "accuracy": "accuracy %",
+    "balanced_accuracy": "balanced accuracy %",
+    "macro_f1": "macro F1 %",
+    "roc_auc": "ROC-AUC %",
+    "average_precision": "average precision %",
+}
 
 
 class Fixed(float):

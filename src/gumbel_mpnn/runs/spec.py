@@ -27,6 +27,7 @@ from gumbel_mpnn.rewiring.edge_models import scorers
 from gumbel_mpnn.rewiring.regularizers import regularizers
 from gumbel_mpnn.runs.reader import DataReader, Transform
 from gumbel_mpnn.training import data_hash
+from gumbel_mpnn.training.metrics import check_name
 
 Tables = Mapping[str, Mapping[str, Any]]
 
@@ -95,6 +96,8 @@ class RunSpec:
             found = find_preset(str(preset), name, model, given.get("model", {}).get("backbone"))
             below = merge(None if found is None else found.tables)
         resolved = resolve(name, model, merge(below, given), models.complete, rewires=models[model].rewires)
+        if resolved.data.metric:
+            check_name(resolved.data.metric)
         settled = dict[str, Any]()
         if resolved.rewiring is not None:
             rewiring = models[model].settle(resolved.rewiring)

@@ -11,12 +11,12 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gumbel_mpnn._util.content_cache import add_tensor
-from gumbel_mpnn._util.errors import DataError, unknown_name
+from gumbel_mpnn._util.errors import DataError
 from gumbel_mpnn._util.sparse_tensors import dense_if_small
 from gumbel_mpnn.config import DataSettings, Replica, Settings
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import SparseFeatures, as_features
-from gumbel_mpnn.training.metrics import metrics
+from gumbel_mpnn.training.metrics import metric_of
 
 
 @dataclass(frozen=True)
@@ -65,11 +65,7 @@ class Task:
         for name, what in (("x", "features"), ("y", "labels"), ("edge_index", "edges")):
             if data.get(name) is None:
                 raise DataError(f"this graph has no {what}: give it data.{name}")
-        metric = data.get("metric") or "accuracy"
-        if not isinstance(metric, str):  # a Batch has a list of the metrics of its graphs
-            raise DataError(f"data.metric must be the name of one metric, as 'accuracy', not {metric!r}")
-        if metric not in metrics:
-            raise unknown_name("metric", metric, metrics)
+        metric = metric_of(data, settings)
         masks = [_columns(data, name) for name in ("train_mask", "val_mask", "test_mask")]
         x = data.x.float()
         if settings.features == "row-normalized":

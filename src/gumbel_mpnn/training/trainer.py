@@ -16,6 +16,7 @@ from gumbel_mpnn.nn.modules import cross_entropy
 from gumbel_mpnn.training.best_states import BestStates
 from gumbel_mpnn.training.build import build_model
 from gumbel_mpnn.training.checkpoint import load_tensors, save_tensors
+from gumbel_mpnn.training.class_weights import node_weights
 from gumbel_mpnn.training.metrics import metrics
 from gumbel_mpnn.training.precision import activation_precision, class_scores, pair_probability
 from gumbel_mpnn.training.replay import Replay
@@ -48,8 +49,6 @@ class Trainer:
     """Model, optimizer and best states of a group of replicas; stopped replicas are left out over time."""
 
     def __init__(self, task: Task, settings: Settings, replicas: Sequence[Replica]) -> None:
-        if task.metric == "roc_auc" and task.num_classes != 2:
-            raise DataError(f"the metric roc_auc is for two classes, but there are {task.num_classes}: use accuracy")
         self.task, self.settings, self.replicas = task, settings, list(replicas)
         self.device = task.y.device
         self.metric = metrics[task.metric]
@@ -75,6 +74,7 @@ class Trainer:
         )
         self.targets = self.task.targets(replicas)
         self.train_mask, self.val_mask, _ = self.task.masks(replicas)
+        self.weight = node_weights(self.settings.train, self.model, self.task.y, self.train_mask)
         self.train_loss = torch.zeros(len(replicas), device=self.device)
         self.latest = torch.zeros(len(replicas), 3, dtype=torch.float64, device=self.device)
         self._replay_step = Replay(self._step, self.device)
@@ -98,8 +98,9 @@ class Trainer:
         self.optimizer.zero_grad(set_to_none=True)
         progress = self.epochs_done / self.settings.train.epochs
         with activation_precision(self.settings, self.device):
+            weighted = {} if self.weight is None else {"weight": self.weight}
             loss = self.model.training_loss(
-                self.task.features, self.task.graph, self.targets, self.train_mask, progress
+                self.task.features, self.task.graph, self.targets, self.train_mask, progress, **weighted
             )
         loss.sum().backward()
         self.optimizer.step()
