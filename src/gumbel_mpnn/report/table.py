@@ -141,9 +141,8 @@ def run_table(runs: Iterable[Run]) -> Table:
                 run.settings.model if run.choice is None else f"auto: {run.choice.chosen}",
                 METRIC_NAMES[run.metric],
                 run.n,
-                100 * run.test.mean,
-                *((100 * run.test.std, 100 * run.test.stderr) if run.n > 1 else (None, None)),
-                100 * run.val.mean,
+                *run.test.percent(),
+                run.val.percent()[0],
                 run.seconds,
             ]
             for run in runs

@@ -12,7 +12,16 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn._util.errors import DataError, DataWarning, UserError
 from gumbel_mpnn.config import DataSettings
-from gumbel_mpnn.data import GraphFacts, add_splits, check, check_masks, get_spec, load, with_identity_features
+from gumbel_mpnn.data import (
+    GraphFacts,
+    add_splits,
+    check,
+    check_masks,
+    get_spec,
+    load,
+    with_all_masks,
+    with_identity_features,
+)
 from gumbel_mpnn.graph import says_directed
 from gumbel_mpnn.training import data_hash
 
@@ -86,9 +95,7 @@ def read_data(dataset: str | Data, settings: DataSettings, root: str | Path | No
     else:
         facts = check(dataset)
         _check_classes(facts)
-    for name, mask in (("validation", dataset.val_mask), ("test", dataset.test_mask)):
-        if not mask.any(0).all():
-            raise DataError(f"the {name} mask is empty: every split needs validation and test nodes")
+        dataset = with_all_masks(dataset)
     return dataset if dataset.get("x") is not None else _with_features(dataset, facts)
 
 

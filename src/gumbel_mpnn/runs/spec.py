@@ -12,7 +12,7 @@ from typing import Any
 
 from torch_geometric.data import Data
 
-from gumbel_mpnn._util.errors import UserError, did_you_mean, whole_numbers
+from gumbel_mpnn._util.errors import DataError, UserError, did_you_mean, whole_numbers
 from gumbel_mpnn.candidates import candidates
 from gumbel_mpnn.candidates.chosen import DATA, NONE
 from gumbel_mpnn.config import Replica, RewiringSettings, Settings, constant_temperature, resolve, without_patience
@@ -134,7 +134,9 @@ class RunSpec:
         reader = reader or DataReader()
         read, digest = reader.read(self.dataset, self.settings.data, self.root, self.transform)
         data, settings = self._settle_candidates(read)
-        return Workload(settings, data, digest if data is read else data_hash(data), self._replicas(data))
+        replicas = self._replicas(data)
+        _check_validation(data, settings, replicas)
+        return Workload(settings, data, digest if data is read else data_hash(data), replicas)
 
     def _settle_candidates(self, data: Data) -> tuple[Data, Settings]:
         """Make data and settings agree about candidates.
@@ -199,6 +201,19 @@ def find_preset(family: str, dataset: str, model: str, backbone: str | None = No
 def folder_name(name: object) -> str:
     """Turn the name of a graph of the user into a valid folder name."""
     return re.sub(r"[^\w.-]+", "-", str(name or "")).strip(".-") or "own"
+
+
+def _check_validation(data: Data, settings: Settings, replicas: Iterable[Replica]) -> None:
+    """Raise a `DataError` if the epoch is to be chosen on validation and a split has no validation nodes."""
+    if settings.train.select == "last":
+        return
+    counts = data.val_mask.reshape(len(data.val_mask), -1).sum(0).tolist()
+    for replica in replicas:
+        if not counts[replica.split]:
+            raise DataError(
+                f"the validation mask of split {replica.split} is empty, so that no epoch can be chosen: add nodes to"
+                " it, or set train.select=last and train.epochs"
+            )
 
 
 def _dataset_name(dataset: object) -> str:

@@ -435,13 +435,12 @@ class TestOwnData:
         [
             ({"x": None, "edge_index": torch.empty(2, 0)}, "neither features nor edges to learn from: give it one of"),
             ({"edge_index": None}, "no edge_index"),
-            ({"test_mask": None}, "no test_mask"),
             ({"metric": "f1"}, "there is no metric called 'f1'"),
             ({"edge_index": torch.tensor([[0], [24]])}, "node 24"),
             ({"y": torch.full((24,), -1)}, "no node of the graph has a label"),
             ({"y": None, "train_mask": None, "val_mask": None, "test_mask": None}, "this graph has no labels"),
-            ({"val_mask": torch.zeros(24, 2, dtype=torch.bool)}, "the validation mask is empty"),
-            ({"test_mask": torch.zeros(24, 2, dtype=torch.bool)}, "the test mask is empty"),
+            ({"val_mask": torch.zeros(24, 2, dtype=torch.bool)}, "the validation mask of split 0 is empty"),
+            ({"val_mask": None}, "the validation mask of split 0 is empty.* or set train.select=last and train.epochs"),
         ],
         ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
     )
