@@ -1,5 +1,7 @@
 """`fit` on a small graph in a moment, and what must be equal between two runs of it."""
 
+import json
+
 from gumbel_mpnn.runs import Place, RunSpec, find_spec, fit_spec
 from helpers import small_data
 
@@ -50,3 +52,9 @@ def stored(run):
         [(folder / name).read_bytes() for name in ("history.jsonl", "model.safetensors")]
         for folder in (run.folder.path / f"split{split}-seed{seed}" for split, seed in names(run))
     ]
+
+
+def history(run, record):
+    """Rows of the history of a run."""
+    path = run.folder.folder(record.replica) / "history.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 
 from rich.console import Console
@@ -86,7 +87,8 @@ class ProgressMonitor:
         """Show the progress of the current group."""
         if not isinstance(self.line, LiveLine):
             return
-        done, total, best_val = self.done_epochs + epoch, self.total_epochs, f"{100 * best:.2f}"
+        done, total = self.done_epochs + epoch, self.total_epochs
+        best_val = "–" if math.isnan(best) else f"{100 * best:.2f}"  # without validation nodes
         left = f"about {self._seconds_left(done / total):.0f} s left"
         self.line.show(
             done, total, f"{self.title}: {done}/{total} epochs, best val {best_val}, {left}", best=best_val, left=left
@@ -108,8 +110,9 @@ class ProgressMonitor:
     def end(self, run: Run) -> None:
         """Show the results of a setting."""
         self.close()
-        test = f"test {run.test}, " if self.show_test and self.step is None else ""
-        self.say(f"{self.title}: {test}val {100 * run.val.mean:.2f}, {run.seconds:.1f} s of training")
+        test = f"test {run.test}, " if self.show_test and self.step is None and run.test.n else ""
+        val = f"val {100 * run.val.mean:.2f}, " if run.val.n else ""
+        self.say(f"{self.title}: {test}{val}{run.seconds:.1f} s of training")
         self.step = None
 
     def close(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -56,9 +57,11 @@ def runs(
     with open_index(runs) as index:
         found = index.settings(_filters(dataset, model, experiment, where))
     rows: list[list[str | int | float | None]] = [
-        [row.dataset, row.model, row.metric, row.n, 100 * row.test, spread, 100 * row.val, str(row.path)]
+        [
+            *(row.dataset, row.model, row.metric, row.n, _percent(row.test)),
+            *(_percent(row.std) if row.n > 1 else None, _percent(row.val), str(row.path)),
+        ]
         for row in found
-        for spread in [100 * row.std if row.n > 1 else None]
     ]
     columns = ["dataset", "model", "metric", "n", "test", "std", "val", "folder"]
     emit(Table(columns, rows, headings={"dataset": "data set", "n": "runs"}), format)
@@ -78,7 +81,7 @@ def show(run: RunArgument, runs: RunsOption = Path("runs"), format: FormatOption
     records, choices = list(find_records(folder)), read_choices(folder)
     settings, test = records[0].settings, Summary.of(record.test for record in records)
     columns = ["split", "seed", "val", "test", "best_epoch", "epochs", "seconds"]
-    rows = [[r.split, r.seed, 100 * r.val, 100 * r.test, r.best_epoch, r.epochs, r.seconds] for r in records]
+    rows = [[r.split, r.seed, _percent(r.val), _percent(r.test), r.best_epoch, r.epochs, r.seconds] for r in records]
     payload: dict[str, Any] = {
         "folder": str(folder),
         "fingerprint": records[0].fingerprint,
@@ -118,8 +121,13 @@ def compare(
     with open_index(runs) as index:
         folders = [index.find(name).path for name in (a, b)]
     ours, theirs = (list(find_records(folder)) for folder in folders)
-    if (ours[0].data_hash, ours[0].metric) != (theirs[0].data_hash, theirs[0].metric):
+    if ours[0].data_hash != theirs[0].data_hash:
         raise UserError(f"{a} and {b} use different data: only runs on the same splits can be compared")
+    if ours[0].metric != theirs[0].metric:
+        raise UserError(
+            f"{a} has the metric {ours[0].metric}, but {b} has {theirs[0].metric}: train one of them with the"
+            " data.metric of the other"
+        )
     paired = compare_records(ours, theirs)
     if len(ours) + len(theirs) > 2 * paired.n:
         note(f"left out, without a counterpart: {len(ours) - paired.n} runs of A, {len(theirs) - paired.n} of B")
@@ -143,6 +151,11 @@ def compare(
     headings = {"difference": f"A − B, {ours[0].metric} %", "low": "95 % from", "high": "to", "n": "runs"}
     table = Table(list(result), [list(result.values())], headings={**headings, "p": "p (Wilcoxon)"}, digits=3)
     emit(table, format, {"a": str(folders[0]), "b": str(folders[1]), "settings": differing, **result})
+
+
+def _percent(value: float | None) -> float | None:
+    """Return a value in percent; None for none and for NaN, which JSON does not have."""
+    return None if value is None or math.isnan(value) else 100 * value
 
 
 def _differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, list[Any]]:

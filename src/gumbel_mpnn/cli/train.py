@@ -22,6 +22,7 @@ from gumbel_mpnn.cli.common import (
     parse_range,
     preset_in_place,
 )
+from gumbel_mpnn.cli.final import check_final, check_like_runs, records_of
 from gumbel_mpnn.cli.own_data import (
     EdgesOption,
     FeaturesOption,
@@ -60,6 +61,19 @@ def train(
     graph: GraphOption = None,
     label: LabelOption = None,
     features: FeaturesOption = None,
+    final: Annotated[
+        bool,
+        typer.Option(
+            "--final", help="Train a model to be used: no test nodes, a tenth of the labelled nodes for validation."
+        ),
+    ] = False,
+    epochs_from: Annotated[
+        str | None,
+        typer.Option(
+            help="With --final: train on every labelled node, with the settings and the median best epoch of these runs"
+            " (a folder or a fingerprint)."
+        ),
+    ] = None,
     predictions: Annotated[
         Path | None, typer.Option(help="CSV file for predictions, out of fold and by all models.")
     ] = None,
@@ -75,20 +89,29 @@ def train(
     convolutions add their own. Runs on own data are listed under the name of the file of nodes or of the graph.
     """
     from gumbel_mpnn.cli.progress import ProgressMonitor
+    from gumbel_mpnn.data.splits import FINAL
     from gumbel_mpnn.report import choice_table, run_table
-    from gumbel_mpnn.runs import Place, default_model, describe, fit_any
+    from gumbel_mpnn.runs import Place, default_model, describe, final_spec, fit_any
 
     if predictions is not None and predictions.is_dir():
         raise UserError(f"--predictions {predictions} is a folder: give the name of a file")
-    spec = describe(
-        Source(dataset, nodes, edges, graph, label, features).to_train_on,
-        default_model(dataset, None if preset == "none" else preset) if model is None else model,
-        splits=None if splits is None else parse_range(splits),
-        seeds=seeds,
-        preset=None if preset == "none" else preset,
-        overrides=overrides or (),
-        root=data_root,
-    )
+    source = Source(dataset, nodes, edges, graph, label, features).to_train_on
+    if final:
+        check_final(overrides)
+    if epochs_from is not None:
+        check_like_runs(final, splits, preset)
+        records = records_of(epochs_from, runs, model)
+        spec: AnySpec = final_spec(source, records, seeds=seeds, overrides=overrides or (), root=data_root)
+    else:
+        spec = describe(
+            source,
+            default_model(dataset, None if preset == "none" else preset) if model is None else model,
+            splits=None if splits is None else parse_range(splits),
+            seeds=seeds,
+            preset=None if preset == "none" else preset,
+            overrides=[*(overrides or ()), *([f"data.protocol={FINAL}"] if final else [])],
+            root=data_root,
+        )
     with closing(ProgressMonitor(preface=_what_was_read(spec))) as monitor:
         run = fit_any(spec, Place(runs, experiment, device, monitor=monitor, models=predictions is not None))
     if predictions is not None:

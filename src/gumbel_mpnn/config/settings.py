@@ -68,6 +68,12 @@ class DataSettings:
         "Name of an attack on the edges, for data sets that come with attacks; empty for the clean graph.",
         assumed="",
     )
+    metric: str = setting(
+        "",
+        "Metric of the runs, which also picks the epoch: `accuracy`, `balanced_accuracy`, `macro_f1`, `roc_auc` or"
+        " `average_precision`; empty for that of the data, which is accuracy unless the data names another.",
+        assumed="",
+    )
 
 
 @dataclass(frozen=True)
@@ -96,6 +102,13 @@ class TrainSettings:
         " need not be set.",
         one_of("validation", "last"),
         assumed="validation",
+    )
+    class_weights: str = setting(
+        "none",
+        "`none`, or `balanced`: in the classification loss, nodes weigh inversely to the frequency of their class among"
+        " the training nodes of the split.",
+        one_of("none", "balanced"),
+        assumed="none",
     )
 
 

@@ -8,7 +8,7 @@ from gumbel_mpnn.data.load import choose_split, get_spec, load, specs
 from gumbel_mpnn.data.networks import from_graphml, from_networkx
 from gumbel_mpnn.data.own import from_npz
 from gumbel_mpnn.data.spec import DatasetSpec, GeneratedSpec
-from gumbel_mpnn.data.splits import add_splits, check_masks
+from gumbel_mpnn.data.splits import add_splits, check_masks, with_all_masks
 from gumbel_mpnn.data.tables import from_csv
 from gumbel_mpnn.data.tasks import (
     add_noise_edges,
@@ -47,5 +47,6 @@ __all__ = [
     "save_graph",
     "specs",
     "tree_neighbors_match",
+    "with_all_masks",
     "with_identity_features",
 ]

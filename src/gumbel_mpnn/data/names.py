@@ -37,7 +37,7 @@ def node_ids_of(data: Data) -> Sequence[Any] | None:
     return joined if len(set(map(str, joined))) == len(joined) else None
 
 
-def metric_of(data: Data) -> Any:
+def given_metric(data: Data) -> Any:
     """Return the metric of a graph, `accuracy` if it has none; all graphs of a batch must have the same one."""
     metric = data.get("metric") or "accuracy"
     if not isinstance(data, Batch) or not isinstance(metric, list) or len(metric) != data.num_graphs:

@@ -146,6 +146,7 @@ def _chosen_per_split(finalists: Mapping[str, Run]) -> float:
         for record in run.records:
             by_split.setdefault(record.split, {}).setdefault(name, []).append(record)
     chosen = [
-        max(rungs.values(), key=lambda records: fmean(record.val for record in records)) for rungs in by_split.values()
+        max(rungs.values(), key=lambda records: fmean(record.val_or_nan for record in records))
+        for rungs in by_split.values()
     ]
-    return fmean(record.test for records in chosen for record in records)
+    return fmean(record.test_or_nan for records in chosen for record in records)

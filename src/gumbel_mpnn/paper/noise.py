@@ -86,7 +86,7 @@ class Noise(Experiment):
                 names = ("edges", "test", "stderr", "kept", "kept_stderr", "n")
                 rows.append(row | dict.fromkeys(names) | {"verdict": "no data"})
                 continue
-            clean = [record.test for record in run.records]
+            clean = [record.test_or_nan for record in run.records]
             noisy = run.stored(self.from_models, partial(_noisy_scores, run))
             for count in COUNTS:
                 scores = noisy[str(count)] if count else clean

@@ -18,7 +18,13 @@ Cell = str | int | float | None
 Row = Mapping[str, Cell]
 Format = Literal["text", "json", "csv", "markdown", "latex"]
 FORMATS: tuple[Format, ...] = ("text", "json", "csv", "markdown", "latex")
-METRIC_NAMES = {"accuracy": "accuracy %", "roc_auc": "ROC-AUC %"}
+METRIC_NAMES = {
+    "accuracy": "accuracy %",
+    "balanced_accuracy": "balanced accuracy %",
+    "macro_f1": "macro F1 %",
+    "roc_auc": "ROC-AUC %",
+    "average_precision": "average precision %",
+}
 
 
 class Fixed(float):
@@ -135,9 +141,8 @@ def run_table(runs: Iterable[Run]) -> Table:
                 run.settings.model if run.choice is None else f"auto: {run.choice.chosen}",
                 METRIC_NAMES[run.metric],
                 run.n,
-                100 * run.test.mean,
-                *((100 * run.test.std, 100 * run.test.stderr) if run.n > 1 else (None, None)),
-                100 * run.val.mean,
+                *run.test.percent(),
+                run.val.percent()[0],
                 run.seconds,
             ]
             for run in runs

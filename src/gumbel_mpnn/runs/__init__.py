@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from gumbel_mpnn.runs.auto import AutoSpec
     from gumbel_mpnn.runs.choice import Choice
     from gumbel_mpnn.runs.entry import AnySpec, default_model, describe, find_any, fit, fit_any
+    from gumbel_mpnn.runs.final import final_spec
     from gumbel_mpnn.runs.fitting import Monitor, Place, Step, find_spec, fit_spec
     from gumbel_mpnn.runs.graph_file import learned_graph
     from gumbel_mpnn.runs.loading import load_run
@@ -26,6 +27,7 @@ _MODULE_OF = {
     "BusyError": "work_queue",
     "Choice": "choice",
     "Run": "run",
+    "final_spec": "final",
     "SettingFolder": "store",
     "learned_graph": "graph_file",
     "load_run": "loading",
@@ -46,6 +48,7 @@ __all__ = [
     "Transform",
     "default_model",
     "describe",
+    "final_spec",
     "find_any",
     "find_preset",
     "find_spec",

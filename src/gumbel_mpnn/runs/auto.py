@@ -142,6 +142,11 @@ def find_auto(spec: AutoSpec, place: Place) -> Run | None:
 def _climb(spec: AutoSpec, place: Place, runs_of: Callable[[RunSpec, Step], Run | None]) -> Run | None:
     """Compare the rungs round by round; rungs without runs are left out. Returns the runs of the chosen rung."""
     workload = spec.plainest.read(place.reader)
+    if not workload.data.val_mask.any(0).all():
+        raise UserError(
+            "model 'auto' chooses on validation, but there are splits without validation nodes: name another model, or"
+            " give every split validation nodes"
+        )
     rounds, runs, running, done = _rounds(workload), dict[str, Run](), list(spec.rungs), 0.0
     for number, part in enumerate(rounds):
         steps = _steps(spec, running, number, rounds, done)
@@ -207,7 +212,7 @@ def _chosen(spec: AutoSpec, runs: Mapping[str, Run], finalists: list[str], workl
 
 
 def _values(runs: Mapping[str, Run]) -> dict[str, Values]:
-    return {name: {record.replica: record.val for record in run.records} for name, run in runs.items()}
+    return {name: {record.replica: record.val_or_nan for record in run.records} for name, run in runs.items()}
 
 
 def _rounds(workload: Workload) -> list[Part]:

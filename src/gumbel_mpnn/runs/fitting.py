@@ -24,6 +24,7 @@ from gumbel_mpnn.runs.work_queue import BusyError, WorkQueue
 from gumbel_mpnn.training import Task, pick_device, prepare, train
 from gumbel_mpnn.training.device import available_bytes
 from gumbel_mpnn.training.memory import plan_groups
+from gumbel_mpnn.training.metrics import check_metric, metric_of
 
 
 @dataclass(frozen=True)
@@ -108,6 +109,9 @@ def fit_spec(spec: RunSpec, place: Place) -> Run:
         if missing and not place.wait and WorkQueue(folder).all_held(missing):
             raise _busy(workload.settings)  # before the data is prepared
     _warn_of_runs_without_models(workload, missing, folder)
+    if missing:
+        metric = metric_of(workload.data, workload.settings.data)
+        check_metric(metric, workload.data, sorted({replica.split for replica in missing}))
     task = _make_task(workload, device, monitor) if missing else None
     with disk_errors_as_sentences(folder.path):
         if task is not None:

@@ -12,7 +12,16 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn._util.errors import DataError, DataWarning, UserError
 from gumbel_mpnn.config import DataSettings
-from gumbel_mpnn.data import GraphFacts, add_splits, check, check_masks, get_spec, load, with_identity_features
+from gumbel_mpnn.data import (
+    GraphFacts,
+    add_splits,
+    check,
+    check_masks,
+    get_spec,
+    load,
+    with_all_masks,
+    with_identity_features,
+)
 from gumbel_mpnn.data.given import as_graph
 from gumbel_mpnn.data.remarks import warn_of_ignored
 from gumbel_mpnn.graph import CANDIDATE_OF, check_candidates, digest_of_nodes, warn_if_stale
@@ -82,11 +91,9 @@ def read_data(dataset: str | Data, settings: DataSettings, root: str | Path | No
     else:
         facts = check(dataset)
         _check_classes(facts)
+        dataset = with_all_masks(dataset)
     warn_of_ignored(dataset, settings.undirected)
     dataset = _with_checked_candidates(dataset)
-    for name, mask in (("validation", dataset.val_mask), ("test", dataset.test_mask)):
-        if not mask.any(0).all():
-            raise DataError(f"the {name} mask is empty: every split needs validation and test nodes")
     return dataset if dataset.get("x") is not None else _with_features(dataset, facts)
 
 

@@ -58,12 +58,12 @@ class Run:
 
     @property
     def test(self) -> Summary:
-        """Test metric, at the epochs chosen on validation."""
+        """Test metric, at the epochs chosen on validation; of no values (n is 0) without test nodes."""
         return Summary.of(record.test for record in self.records)
 
     @property
     def val(self) -> Summary:
-        """Validation metric of the epoch that was kept."""
+        """Validation metric of the epoch that was kept; of no values (n is 0) without validation nodes."""
         return Summary.of(record.val for record in self.records)
 
     @property
@@ -206,7 +206,7 @@ class Run:
             device: `cpu`, `cuda`, or `auto` for a GPU if there is one.
         """
         _check_data(data)
-        for name in ("y", "train_mask", "val_mask", "test_mask"):
+        for name in ("y", "train_mask", "test_mask"):
             if data.get(name) is None:
                 raise DataError(f"this graph has no {name}: give it the labels and masks of the training graph")
         records = self.records if records is None else tuple(records)
@@ -218,6 +218,8 @@ class Run:
         found = []
         for record, model in zip(records, self._models(task, records), strict=True):
             test_mask = task.masks([record.replica])[2]
+            if not test_mask.any():
+                raise DataError(f"split {record.split} of this graph has no test nodes: add some to its test_mask")
             scores = class_scores(model, task, self.settings)
             found.append(float(metrics[task.metric](scores, task.y, test_mask)[0]))
         return found

@@ -12,7 +12,7 @@ from typing import Any
 
 from torch_geometric.data import Data
 
-from gumbel_mpnn._util.errors import UserError, did_you_mean, whole_numbers
+from gumbel_mpnn._util.errors import DataError, UserError, did_you_mean, whole_numbers
 from gumbel_mpnn.candidates import candidates
 from gumbel_mpnn.candidates.chosen import DATA, NONE
 from gumbel_mpnn.config import Replica, RewiringSettings, Settings, constant_temperature, resolve, without_patience
@@ -28,6 +28,7 @@ from gumbel_mpnn.rewiring.edge_models import scorers
 from gumbel_mpnn.rewiring.regularizers import regularizers
 from gumbel_mpnn.runs.reader import DataReader, Transform
 from gumbel_mpnn.training import data_hash
+from gumbel_mpnn.training.metrics import check_name
 
 Tables = Mapping[str, Mapping[str, Any]]
 
@@ -97,6 +98,8 @@ class RunSpec:
             found = find_preset(str(preset), name, model, given.get("model", {}).get("backbone"))
             below = merge(None if found is None else found.tables)
         resolved = resolve(name, model, merge(below, given), models.complete, rewires=models[model].rewires)
+        if resolved.data.metric:
+            check_name(resolved.data.metric)
         settled = dict[str, Any]()
         if resolved.rewiring is not None:
             rewiring = models[model].settle(resolved.rewiring)
@@ -133,7 +136,9 @@ class RunSpec:
         reader = reader or DataReader()
         read, digest = reader.read(self.dataset, self.settings.data, self.root, self.transform)
         data, settings = self._settle_candidates(read)
-        return Workload(settings, data, digest if data is read else data_hash(data), self._replicas(data))
+        replicas = self._replicas(data)
+        _check_validation(data, settings, replicas)
+        return Workload(settings, data, digest if data is read else data_hash(data), replicas)
 
     def _settle_candidates(self, data: Data) -> tuple[Data, Settings]:
         """Make data and settings agree about candidates.
@@ -198,6 +203,19 @@ def find_preset(family: str, dataset: str, model: str, backbone: str | None = No
 def folder_name(name: object) -> str:
     """Turn the name of a graph of the user into a valid folder name."""
     return re.sub(r"[^\w.-]+", "-", str(name or "")).strip(".-") or "own"
+
+
+def _check_validation(data: Data, settings: Settings, replicas: Iterable[Replica]) -> None:
+    """Raise a `DataError` if the epoch is to be chosen on validation and a split has no validation nodes."""
+    if settings.train.select == "last":
+        return
+    counts = data.val_mask.reshape(len(data.val_mask), -1).sum(0).tolist()
+    for replica in replicas:
+        if not counts[replica.split]:
+            raise DataError(
+                f"the validation mask of split {replica.split} is empty, so that no epoch can be chosen: add nodes to"
+                " it, or set train.select=last and train.epochs"
+            )
 
 
 def _dataset_name(dataset: object) -> str:

@@ -92,6 +92,8 @@ def search(spec: RunSpec, space: Tables, *, trials: int, place: Place, seed: int
         run: Run | None = None
         with suppress(DivergedError):
             run = fit_spec(trial, place)
+            if not run.val.n:
+                raise UserError("a search compares settings on validation nodes: give the graph some")
         done.append(Trial(chosen, tables, run))
     return sorted(done, key=lambda trial: -trial.val)
 

@@ -350,3 +350,67 @@ class TestOwnDataThatLacksSomething:
         result = command("train", "--nodes", own / "names.csv", "--label", "kind", *GCN)
         assert result.exit_code == 2
         assert "this graph has neither features nor edges to learn from: give it one of them" in result.stderr
+
+
+class TestFinal:
+    def test_predictions_of_a_model_without_test_nodes(self, command, csv, here):
+        result = command("train", *csv, *GCN, "--final", "--predictions", "out.csv", "--format", "json")
+        assert result.exit_code == 0, result.stderr
+        shown = json.loads(result.stdout)
+        assert (shown["n"], shown["test"]["mean"]) == (10, None)
+        assert len(read_predictions(here / "out.csv")) == 20
+        (told,) = [line for line in result.stderr.splitlines() if line.startswith("gcn on nodes: val")]
+        assert "test" not in told
+
+    def test_the_same_model_on_every_node(self, command, csv, here):
+        first = json.loads(command("train", *csv, *GCN, "--splits", "0-2", "--format", "json").stdout)
+        folder = Path(first["runs"][0]).parent
+        best = [json.loads((Path(name) / "record.json").read_text())["best_epoch"] for name in first["runs"]]
+        how = ("--final", "--epochs-from", folder.name, "--seeds", "2", "--predictions", "out.csv", "--device", "cpu")
+        result = command("train", *csv, *how, "--format", "json")
+        assert result.exit_code == 0, result.stderr
+        shown = json.loads(result.stdout)
+        records = [json.loads((Path(name) / "record.json").read_text()) for name in shown["runs"]]
+        assert [(r["val"], r["test"], r["epochs"]) for r in records] == [(None, None, sorted(best)[1])] * 2
+        assert records[0]["settings"]["model"]["hidden_channels"] == 8
+        assert len(read_predictions(here / "out.csv")) == 20
+
+        listed = command("runs", "--format", "json")
+        rows = json.loads(listed.stdout, parse_constant=lambda word: pytest.fail(word))
+        assert {(row["n"], row["test"] is None, row["val"] is None) for row in rows} == {
+            (3, False, False),
+            (2, True, True),
+        }
+        new = Path(shown["runs"][0]).parent
+        detail = json.loads(command("runs", "show", new, "--format", "json").stdout, parse_constant=pytest.fail)
+        assert detail["test"] == {"mean": None, "std": None, "stderr": None, "n": 0}
+        assert command("runs", "show", new).exit_code == command("runs", "export", "all.csv").exit_code == 0
+
+    def test_auto(self, command, csv, here):
+        result = command("train", *csv, *QUICK, "--final", "--splits", "0", "--predictions", "out.csv")
+        assert result.exit_code == 0, result.stderr
+        assert len(read_predictions(here / "out.csv")) == 20
+
+    @pytest.mark.parametrize(
+        ("options", "sentence"),
+        [
+            (("--final", "--set", "data.protocol=all"), "--final chooses the split protocol: leave out data.protocol"),
+            (("--epochs-from", "abc"), "--epochs-from is for --final: add --final"),
+            (("--final", "--epochs-from", "abc", "--splits", "0"), "in a single split: leave out --splits"),
+            (("--final", "--epochs-from", "abc", "--preset", "none"), "takes all settings from finished runs"),
+            (("--final", "--epochs-from", "abc"), "there is no finished run 'abc'"),
+            (("--final", "--epochs-from", "."), "there are no finished runs in ."),
+        ],
+        ids=str,
+    )
+    def test_what_does_not_go_together(self, command, csv, options, sentence):
+        result = command("train", *csv, *options)
+        assert result.exit_code == 2
+        assert sentence in result.stderr
+
+    def test_runs_of_another_model(self, command, csv):
+        shown = json.loads(command("train", *csv, *GCN, "--splits", "0", "--format", "json").stdout)
+        folder = Path(shown["runs"][0]).parent
+        result = command("train", *csv, "--final", "--epochs-from", folder, "--model", "sage")
+        assert result.exit_code == 2
+        assert "are of model 'gcn', not 'sage': leave out --model" in result.stderr

@@ -55,7 +55,7 @@ def to_tensorboard(runs: Sequence[Mapping[str, Any]], out: Path) -> int:
         with writer_of(log_dir=str(out / _name(run))) as writer:
             for epoch, curve, value in _curves(run):
                 writer.add_scalar(curve, value, epoch)
-            results = {f"final_{name}": run[name] for name in ("val", "test")}
+            results = {f"final_{name}": run[name] for name in ("val", "test") if run[name] is not None}
             writer.add_hparams(_settings(run), results, run_name=".", global_step=run["best_epoch"])
     return len(runs)
 
@@ -76,7 +76,9 @@ def to_mlflow(runs: Sequence[Mapping[str, Any]], out: Path) -> int:
             experiments[experiment] = client.create_experiment(experiment)
         identity = client.create_run(experiments[experiment], run_name=_name(run)).info.run_id
         metrics = [entities.Metric(curve, value, 0, epoch) for epoch, curve, value in _curves(run)]
-        metrics += [entities.Metric(f"final_{name}", float(run[name]), 0, 0) for name in _FIGURES]
+        metrics += [
+            entities.Metric(f"final_{name}", float(run[name]), 0, 0) for name in _FIGURES if run[name] is not None
+        ]
         parameters = {name: run[name] for name in ("dataset", "fingerprint", "split", "seed")} | _settings(run)
         for part in _parts(metrics):
             client.log_batch(identity, metrics=part)
@@ -125,7 +127,12 @@ def _curves(run: Mapping[str, Any]) -> Iterator[tuple[int, str, float]]:
     path = Path(run["folder"]) / _replica(run) / HISTORY
     try:
         rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-        yield from [(int(row["epoch"]), curve, float(row[curve])) for row in rows for curve in CURVES]
+        yield from [
+            (int(row["epoch"]), curve, float(row[curve]))
+            for row in rows
+            for curve in CURVES
+            if row[curve] is not None  # without validation nodes
+        ]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UserError(f"cannot read the history {path}: {error}; delete its folder to do the run again") from None
 

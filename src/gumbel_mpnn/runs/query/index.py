@@ -47,7 +47,7 @@ COLUMNS = ("experiment", "dataset", "model", "fingerprint", "metric", "n", "test
 
 @dataclass(frozen=True)
 class SettingRow:
-    """Summary of the finished runs of one setting; metrics are between 0 and 1."""
+    """Summary of the finished runs of one setting; metrics are between 0 and 1, or NaN if there are none."""
 
     path: Path
     experiment: str
@@ -198,7 +198,7 @@ class RunIndex:
         test, first = Summary.of(record.test for record in records), records[0]
         experiment = folder.absolute().parts[-4] if len(folder.absolute().parts) > 4 else ""
         head = [experiment, first.settings["dataset"], first.settings["model"]["name"], first.fingerprint, first.metric]
-        figures = [test.n, test.mean, test.std, test.stderr, Summary.of(record.val for record in records).mean]
+        figures = [len(records), test.mean, test.std, test.stderr, Summary.of(record.val for record in records).mean]
         figures.append(sum(record.seconds for record in records))
         row = [key, changed if settled else None, *head, *figures, json.dumps(first.settings)]
         database.execute(f"INSERT INTO settings VALUES ({', '.join('?' * len(row))})", row)

@@ -55,11 +55,14 @@ def compare(ours: Iterable[Record], theirs: Iterable[Record]) -> Paired:
     within each split, over seeds. The test is the two-sided Wilcoxon signed-rank test of the mean differences per
     split.
     """
-    other = {(record.split, record.seed): record.test for record in theirs}
+    first, second = ({record.replica: record.test for record in records} for records in (ours, theirs))
     by_split: dict[int, list[float]] = {}
-    for record in ours:
-        if (record.split, record.seed) in other:
-            by_split.setdefault(record.split, []).append(record.test - other[record.split, record.seed])
+    for replica, one in first.items():
+        other = second.get(replica)
+        if one is not None and other is not None:
+            by_split.setdefault(replica.split, []).append(one - other)
+    if not by_split and first.keys() & second.keys():
+        raise UserError("these runs have no test results to compare: train both on splits with test nodes")
     if not by_split:
         raise UserError("the two settings have no split and seed in common: train both on the same ones")
     groups = [np.array(values) for values in by_split.values()]
