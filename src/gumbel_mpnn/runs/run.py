@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -19,15 +19,20 @@ from gumbel_mpnn.config import Settings
 from gumbel_mpnn.data.identity import MARK
 from gumbel_mpnn.data.names import class_names_of
 from gumbel_mpnn.graph import PairGraph
-from gumbel_mpnn.nn import TrainableModel
+from gumbel_mpnn.nn import TrainableModel, models
 from gumbel_mpnn.rewiring.rewired_graph import as_data
 from gumbel_mpnn.runs.choice import Choice
 from gumbel_mpnn.runs.graph_file import Learned
+from gumbel_mpnn.runs.history import read_history
 from gumbel_mpnn.runs.query import Record, Summary
+from gumbel_mpnn.runs.shown import as_html, as_text
 from gumbel_mpnn.runs.store import SettingFolder
 from gumbel_mpnn.training import Task, build_model, metrics, pick_device, prepare
 from gumbel_mpnn.training.precision import class_scores, pair_probability
 from gumbel_mpnn.training.task import labels_per_class
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
 @dataclass(frozen=True)
@@ -73,6 +78,27 @@ class Run:
     def folders(self) -> list[str]:
         """Folders of the runs."""
         return [str(self.folder.folder(record.replica)) for record in self.records]
+
+    @property
+    def history(self) -> DataFrame:
+        """Training curves of all runs: columns split, seed, epoch, train_loss, val and val_loss.
+
+        Runs whose file is missing are left out with a `DataWarning`.
+        """
+        return read_history(self.folder, self.records)
+
+    @property
+    def rewires(self) -> bool:
+        """Whether the model changes the graph; if not, `rewire` has nothing to tell."""
+        own: Any = models[self.settings.model].prepare
+        usual: Any = TrainableModel.prepare
+        return self.settings.rewiring is not None or own.__func__ is not usual.__func__
+
+    def __repr__(self) -> str:
+        return as_text(self)
+
+    def _repr_html_(self) -> str:
+        return as_html(self)
 
     @torch.no_grad()
     def predict_proba(self, data: Data | None = None) -> Tensor:
@@ -164,6 +190,20 @@ class Run:
             scores = class_scores(model, task, self.settings)
             found.append(float(metrics[task.metric](scores, task.y, test_mask)[0]))
         return found
+
+    @torch.no_grad()
+    def confusion_matrix(self) -> Tensor:
+        """How often a test node of each class (row) was predicted as each class (column), int64 [C, C].
+
+        Each run counts on its own test nodes, which its model has not seen; the counts of all runs are added.
+        """
+        task = self._task(None)
+        count = torch.zeros(task.num_classes**2, dtype=torch.int64)
+        for record, model in zip(self.records, self._models(task), strict=True):
+            test = task.masks([record.replica])[2][0]
+            predicted = class_scores(model, task, self.settings)[0].argmax(-1)
+            count += (task.y * task.num_classes + predicted)[test].bincount(minlength=len(count))
+        return count.view(task.num_classes, task.num_classes)
 
     def stored(self, name: str, make: Callable[[], Any]) -> Any:
         """Result of `make` (plain JSON values), computed once for these records and stored next to them under `name`.
