@@ -32,6 +32,7 @@ from gumbel_mpnn.training.precision import class_scores, pair_probability
 from gumbel_mpnn.training.task import labels_per_class
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from pandas import DataFrame
 
 
@@ -93,6 +94,19 @@ class Run:
         own: Any = models[self.settings.model].prepare
         usual: Any = TrainableModel.prepare
         return self.settings.rewiring is not None or own.__func__ is not usual.__func__
+
+    def plot(self, what: str | None = None, ax: Axes | None = None) -> Any:
+        """Draw the runs with Matplotlib; returns the axes of one plot, or an array of the axes of all.
+
+        Args:
+            what: `curves` (validation and losses, with the chosen epochs), `confusion` (test nodes, each run on its
+                own), `probabilities` (of given edges and candidates) or `degrees` (before and after); None for all.
+                Models that do not rewire have only the first two.
+            ax: Axes to draw a single plot on; a new figure by default.
+        """
+        from gumbel_mpnn.report.run_plots import plot_run
+
+        return plot_run(self, what, ax)
 
     def __repr__(self) -> str:
         return as_text(self)
