@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from gumbel_mpnn.graph import PairGraph
     from gumbel_mpnn.nn import GAT, GCN, MLP, GraphSAGE
     from gumbel_mpnn.paper import reproduce
+    from gumbel_mpnn.report.neighborhood_plot import plot_neighborhood
     from gumbel_mpnn.rewiring import GumbelMPNN, Rewired, RewiredGraph, regularizers
     from gumbel_mpnn.runs import Run, fit, load_run
 
@@ -40,6 +41,7 @@ __all__ = [
     "load_run",
     "measures",
     "nn",
+    "plot_neighborhood",
     "regularizers",
     "reproduce",
     "rewiring",
@@ -51,6 +53,7 @@ _MODULE_OF = {
     **dict.fromkeys(["GumbelMPNN", "Rewired", "RewiredGraph", "regularizers"], "rewiring"),
     **dict.fromkeys(["Run", "fit", "load_run"], "runs"),
     "PairGraph": "graph",
+    "plot_neighborhood": "report.neighborhood_plot",
     "reproduce": "paper",
     "UserError": "_util.errors",
 }

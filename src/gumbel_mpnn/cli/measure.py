@@ -146,7 +146,7 @@ def _compare(
     elif threshold is not None:
         raise UserError("--threshold applies to a learned graph, and the graph of sdrf is not learned: leave it out")
     else:
-        from gumbel_mpnn.cli.live_line import StepLine
+        from gumbel_mpnn._util.live_line import StepLine
         from gumbel_mpnn.training import prepare
 
         before = _training_graph(run, given, root, features=True)

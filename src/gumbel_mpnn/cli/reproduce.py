@@ -59,7 +59,7 @@ def reproduce(
     tables use.
     """
     from gumbel_mpnn import paper
-    from gumbel_mpnn.cli.progress import ProgressMonitor
+    from gumbel_mpnn.runs.progress import ProgressMonitor
 
     if name == "all" and format is not OutputFormat.text:
         raise UserError("all writes each table to a page: leave out --format")

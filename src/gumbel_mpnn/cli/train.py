@@ -88,10 +88,10 @@ def train(
     In own data, repeated edges are merged into one edge with their mean weight, and self-loops are left out, since
     convolutions add their own. Runs on own data are listed under the name of the file of nodes or of the graph.
     """
-    from gumbel_mpnn.cli.progress import ProgressMonitor
     from gumbel_mpnn.data.splits import FINAL
     from gumbel_mpnn.report import choice_table, run_table
     from gumbel_mpnn.runs import Place, default_model, describe, final_spec, fit_any
+    from gumbel_mpnn.runs.progress import ProgressMonitor
 
     if predictions is not None and predictions.is_dir():
         raise UserError(f"--predictions {predictions} is a folder: give the name of a file")

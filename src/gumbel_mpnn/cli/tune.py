@@ -50,10 +50,10 @@ def tune(
     format: FormatOption = OutputFormat.text,
 ) -> None:
     """Try settings at random and list them by validation result. Test results are not used and not shown."""
-    from gumbel_mpnn.cli.progress import ProgressMonitor
     from gumbel_mpnn.config.files import merge, read_settings_file
     from gumbel_mpnn.report import Table
     from gumbel_mpnn.runs import Place, RunSpec
+    from gumbel_mpnn.runs.progress import ProgressMonitor
     from gumbel_mpnn.runs.tuning import choices, search
 
     tables = merge(read_settings_file(space))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from torch_geometric.data import Data
 
 from gumbel_mpnn._util.errors import UserError, unknown_name
+from gumbel_mpnn._util.watched import in_notebook, on_terminal
 from gumbel_mpnn.config.files import is_settings_file
 from gumbel_mpnn.config.plugins import load_plugins
 from gumbel_mpnn.config.presets import AUTO, list_presets
@@ -46,6 +49,7 @@ def fit(
     memory: int | None = None,
     monitor: Monitor | None = None,
     models: bool = False,
+    progress: bool | None = None,
 ) -> Run:
     """Train a model on splits and seeds of a data set, as many at once as fit into memory.
 
@@ -72,6 +76,8 @@ def fit(
         monitor: Called while runs are trained.
         models: Whether trained models are needed besides records; runs whose models were deleted are trained again,
             and their records are replaced.
+        progress: Whether to show progress on standard error; by default on a terminal and in a notebook, unless there
+            is a `monitor`.
 
     Returns:
         The finished runs.
@@ -87,7 +93,24 @@ def fit(
         transform=transform,
         root=root,
     )
-    return fit_any(spec, Place(runs, experiment, device, memory, monitor, models=models))
+    place = Place(runs, experiment, device, memory, monitor, models=models)
+    return _fit_with_progress(spec, place) if _shows(progress, monitor) else fit_any(spec, place)
+
+
+def _shows(progress: bool | None, monitor: Monitor | None) -> bool:
+    """Whether `fit` shows progress by itself."""
+    if monitor is not None:
+        if progress:
+            raise UserError("fit was given both monitor and progress=True: leave out one of them")
+        return False
+    return on_terminal() or in_notebook() if progress is None else progress
+
+
+def _fit_with_progress(spec: AnySpec, place: Place) -> Run:
+    from gumbel_mpnn.runs.progress import ProgressMonitor
+
+    with closing(ProgressMonitor()) as monitor:
+        return fit_any(spec, replace(place, monitor=monitor))
 
 
 def describe(

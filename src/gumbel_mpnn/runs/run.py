@@ -17,19 +17,22 @@ from gumbel_mpnn._util.errors import DataError, UserError
 from gumbel_mpnn._util.files import write_atomically
 from gumbel_mpnn.config import Settings
 from gumbel_mpnn.graph import PairGraph
-from gumbel_mpnn.nn import TrainableModel
+from gumbel_mpnn.nn import TrainableModel, models
 from gumbel_mpnn.rewiring.rewired_graph import as_data
 from gumbel_mpnn.runs.choice import Choice
 from gumbel_mpnn.runs.graph_file import Learned
+from gumbel_mpnn.runs.history import read_history
 from gumbel_mpnn.runs.predictions import prediction_table
 from gumbel_mpnn.runs.query import Record, Summary
+from gumbel_mpnn.runs.shown import as_html, as_text
 from gumbel_mpnn.runs.store import SettingFolder
 from gumbel_mpnn.runs.training_data import TrainingData
 from gumbel_mpnn.training import Task, build_model, metrics, pick_device, prepare
 from gumbel_mpnn.training.precision import class_scores, pair_probability
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from matplotlib.axes import Axes
+    from pandas import DataFrame
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,40 @@ class Run:
         """Folders of the runs."""
         return [str(self.folder.folder(record.replica)) for record in self.records]
 
+    @property
+    def history(self) -> DataFrame:
+        """Training curves of all runs: columns split, seed, epoch, train_loss, val and val_loss.
+
+        Runs whose file is missing are left out with a `DataWarning`.
+        """
+        return read_history(self.folder, self.records)
+
+    @property
+    def rewires(self) -> bool:
+        """Whether the model changes the graph; if not, `rewire` has nothing to tell."""
+        own: Any = models[self.settings.model].prepare
+        usual: Any = TrainableModel.prepare
+        return self.settings.rewiring is not None or own.__func__ is not usual.__func__
+
+    def plot(self, what: str | None = None, ax: Axes | None = None) -> Any:
+        """Draw the runs with Matplotlib; returns the axes of one plot, or an array of the axes of all.
+
+        Args:
+            what: `curves` (validation and losses, with the chosen epochs), `confusion` (test nodes, each run on its
+                own), `probabilities` (of given edges and candidates) or `degrees` (before and after); None for all.
+                Models that do not rewire have only the first two.
+            ax: Axes to draw a single plot on; a new figure by default.
+        """
+        from gumbel_mpnn.report.run_plots import plot_run
+
+        return plot_run(self, what, ax)
+
+    def __repr__(self) -> str:
+        return as_text(self)
+
+    def _repr_html_(self) -> str:
+        return as_html(self)
+
     def predict_proba(self, data: Data | None = None, *, out_of_fold: bool = False) -> Tensor:
         """Class probabilities averaged over all runs, [N, C], on the training graph by default.
 
@@ -102,7 +139,7 @@ class Run:
             count += unseen
         return total / count[:, None]  # 0 / 0 is NaN
 
-    def predictions(self) -> pd.DataFrame:
+    def predictions(self) -> DataFrame:
         """Table of the nodes of the training graph: how they were used, and what is predicted for them.
 
         Columns:
@@ -223,6 +260,20 @@ class Run:
             scores = class_scores(model, task, self.settings)
             found.append(float(metrics[task.metric](scores, task.y, test_mask)[0]))
         return found
+
+    @torch.no_grad()
+    def confusion_matrix(self) -> Tensor:
+        """How often a test node of each class (row) was predicted as each class (column), int64 [C, C].
+
+        Each run counts on its own test nodes, which its model has not seen; the counts of all runs are added.
+        """
+        task = self._task(None)
+        count = torch.zeros(task.num_classes**2, dtype=torch.int64)
+        for record, model in zip(self.records, self._models(task), strict=True):
+            test = task.masks([record.replica])[2][0]
+            predicted = class_scores(model, task, self.settings)[0].argmax(-1)
+            count += (task.y * task.num_classes + predicted)[test].bincount(minlength=len(count))
+        return count.view(task.num_classes, task.num_classes)
 
     def stored(self, name: str, make: Callable[[], Any]) -> Any:
         """Result of `make` (plain JSON values), computed once for these records and stored next to them under `name`.

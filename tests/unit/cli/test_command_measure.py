@@ -283,7 +283,7 @@ class TestRun:
 
     @pytest.mark.usefixtures("tiny")
     def test_steps_of_sdrf_are_shown(self, command, monkeypatch):
-        monkeypatch.setattr("gumbel_mpnn.cli.live_line.PLAIN_LINE_SECONDS", -1.0)
+        monkeypatch.setattr("gumbel_mpnn._util.live_line.PLAIN_LINE_SECONDS", -1.0)
         trained = command("train", "tiny", "--splits", "0", "--model", "sdrf", "--set", "model.iterations=5", *QUICK)
         measured = command("measure", "--run", "runs", "--format", "json")
         for result in (trained, measured):

@@ -298,7 +298,7 @@ class TestDataSet:
         assert "runs are in" not in result.stdout
 
     def test_long_work_prints_plain_lines_where_there_is_no_terminal(self, command, monkeypatch, every_epoch):
-        monkeypatch.setattr("gumbel_mpnn.cli.live_line.PLAIN_LINE_SECONDS", -1)
+        monkeypatch.setattr("gumbel_mpnn._util.live_line.PLAIN_LINE_SECONDS", -1)
         preface, *lines = command("train", "tiny", *GCN, "--splits", "0").stderr.splitlines()
         assert preface == "there is no tuned preset for gcn on tiny: the default settings are used"
         assert lines[1].startswith("gcn on tiny: 1/3 epochs, best val ")

@@ -1,16 +1,16 @@
-"""Progress of training: a live line on a terminal, otherwise plain lines, always on standard error."""
+"""Progress of training on standard error: a live line on a terminal and in a notebook, otherwise plain lines."""
 
 from __future__ import annotations
 
 import math
 import time
 
-from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 
-from gumbel_mpnn.cli.live_line import LiveLine, StepLine
+from gumbel_mpnn._util.live_line import LiveLine, StepLine, plain_console
 from gumbel_mpnn.config import Settings
-from gumbel_mpnn.runs import Run, Step
+from gumbel_mpnn.runs.fitting import Step
+from gumbel_mpnn.runs.run import Run
 
 
 class ProgressMonitor:
@@ -23,7 +23,7 @@ class ProgressMonitor:
 
     def __init__(self, show_test: bool = True, preface: str = "") -> None:
         self.show_test, self.preface = show_test, preface
-        self.console = Console(stderr=True, highlight=False, markup=False, emoji=False)
+        self.console = plain_console()
         self.line: LiveLine | StepLine | None = None
         self.done_epochs = self.total_epochs = self.group_epochs = 0
         self.title, self.waited = "", False
@@ -123,6 +123,8 @@ class ProgressMonitor:
 
     def say(self, message: str) -> None:
         """Print a message, above the live line if there is one."""
+        if self.line is not None:
+            self.line.clear()
         self.console.print(message, soft_wrap=True)
 
 

@@ -1,12 +1,17 @@
 """How long work is shown: a live line on a terminal, nothing but plain lines elsewhere."""
 
 import io
+import re
+import sys
+from types import SimpleNamespace
 
 import pytest
 
-from gumbel_mpnn.cli.live_line import StepLine
-from gumbel_mpnn.cli.progress import ProgressMonitor
-from helpers import make_settings
+import gumbel_mpnn as gm
+from gumbel_mpnn._util.live_line import StepLine
+from gumbel_mpnn.runs.progress import ProgressMonitor
+from helpers import make_settings, small_data
+from quick_fit import TABLES
 
 SETTINGS = make_settings(epochs=10)
 
@@ -140,3 +145,89 @@ def test_sizes(capsys, count, text):
     monitor.begin(SETTINGS, replicas=1, finished=0, groups=1, bytes_needed=count)
     monitor.close()
     assert capsys.readouterr().err.endswith(f", about {text} of memory\n")
+
+
+@pytest.fixture
+def notebook(monkeypatch):
+    """The kernel of a notebook, whose standard error is not a terminal."""
+
+    def open_notebook():
+        shown, shell = io.StringIO(), SimpleNamespace(kernel=object())
+        monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+        monkeypatch.setattr("sys.stderr", shown)
+        return shown
+
+    return open_notebook
+
+
+def test_a_line_that_is_written_over_in_a_notebook(notebook):
+    shown, monitor = notebook(), ProgressMonitor()
+    monitor.begin(SETTINGS, replicas=1, finished=0, groups=1, bytes_needed=0)
+    monitor.group(1, 10)
+    monitor.started -= 1e6  # the time left has seven digits, then one
+    monitor.progress(5, 0.5)
+    monitor.progress(10, 0.5)
+    monitor.wait()
+    monitor.close()
+    _, first, second, erased, waiting = re.split("[\r\n]+", shown.getvalue())[:5]
+    assert first == "gcn on toy: 5/10 epochs, best val 50.00, about 1000000 s left"
+    assert second.rstrip() == "gcn on toy: 10/10 epochs, best val 50.00, about 0 s left"
+    assert len(second) == len(first)
+    assert erased.isspace()
+    assert waiting == "gcn on toy: waiting for another process that trains the remaining runs"
+
+
+class TestFit:
+    """Who sees progress without asking for it."""
+
+    def fit(self, **how):
+        return gm.fit(small_data(), "gcn", settings=TABLES, splits=[0], device="cpu", **how)
+
+    def test_on_a_terminal(self, terminal):
+        shown = terminal()
+        run = self.fit()
+        assert "gcn on own: 1 runs, 1 group" in shown.getvalue()
+        assert f"gcn on own: test {run.test}" in shown.getvalue()
+
+    def test_in_a_notebook(self, notebook):
+        shown = notebook()
+        self.fit()
+        assert shown.getvalue().startswith("gcn on own: 1 runs")
+
+    def test_not_in_the_terminal_of_ipython_without_one(self, notebook, monkeypatch):
+        shown = notebook()
+        monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: None))
+        self.fit()
+        assert shown.getvalue() == ""
+
+    def test_nowhere_else(self, capsys):
+        self.fit()
+        assert capsys.readouterr().err == ""
+
+    def test_on_request(self, capsys):
+        self.fit(progress=True)
+        assert "gcn on own: 1 runs" in capsys.readouterr().err
+
+    def test_not_on_request(self, terminal):
+        shown = terminal()
+        self.fit(progress=False)
+        assert shown.getvalue() == ""
+
+    def test_a_monitor_takes_its_place(self, terminal):
+        shown = terminal()
+        monitor = ProgressMonitor()
+        monitor.say = lambda message: None
+        self.fit(monitor=monitor)
+        assert "1 runs" not in shown.getvalue()
+        with pytest.raises(gm.UserError, match="both monitor and progress=True: leave out one"):
+            self.fit(monitor=monitor, progress=True)
+
+    def test_the_line_is_closed_after_an_error(self, terminal, monkeypatch):
+        closed = []
+        terminal()
+        monkeypatch.setattr(ProgressMonitor, "group", lambda *_: 1 / 0)
+        monkeypatch.setattr(ProgressMonitor, "close", lambda self: closed.append(self.line))
+        with pytest.raises(ZeroDivisionError):
+            self.fit()
+        assert closed[-1] is not None
+        closed[-1].close()
