@@ -1,8 +1,10 @@
 """`fit` on a small graph in a moment, and what must be equal between two runs of it."""
 
 import json
+from dataclasses import replace
 
 from gumbel_mpnn.runs import Place, RunSpec, find_spec, fit_spec
+from gumbel_mpnn.runs.training_data import TrainingData
 from helpers import small_data
 
 TABLES = {"model": {"hidden_channels": 8, "dropout": 0.3}, "train": {"lr": 0.01, "epochs": 6}}
@@ -34,6 +36,11 @@ def resolved(dataset, model, **arguments):
 def quick(data=None, model="gcn", **changes):
     """A narrow model on `small_data`, for six epochs."""
     return fit(small_data() if data is None else data, model, **{"settings": TABLES, "device": "cpu", **changes})
+
+
+def on_other_data(run, data):
+    """The run as if it had been trained on these data."""
+    return replace(run, trained_on=TrainingData(lambda: data))
 
 
 def names(run):

@@ -78,15 +78,18 @@ def _draw_curves(run: Run, ax: Axes) -> None:
     history = run.history
     by_epoch = history.pivot_table(index="epoch", columns=["split", "seed"], values=["train_loss", "val", "val_loss"])
     together = by_epoch.dropna()  # a mean over fewer and fewer runs would jump where one ends
-    for curve in by_epoch["val"]:
-        ax.plot(by_epoch.index, 100 * by_epoch["val"][curve], color=METRIC, linewidth=0.6, alpha=0.4)
-    ax.plot(together.index, 100 * together["val"].mean(axis=1), color=METRIC, linewidth=1.8, label="validation, mean")
-    chosen = [(record.best_epoch, 100 * record.val) for record in run.records if record.val is not None]
-    ax.plot(*zip(*chosen, strict=True), "o", color="black", markersize=3.5, zorder=3, label="chosen epoch")
+    if "val" in by_epoch:  # there are validation nodes
+        for curve in by_epoch["val"]:
+            ax.plot(by_epoch.index, 100 * by_epoch["val"][curve], color=METRIC, linewidth=0.6, alpha=0.4)
+        mean = 100 * together["val"].mean(axis=1)
+        ax.plot(together.index, mean, color=METRIC, linewidth=1.8, label="validation, mean")
+        chosen = [(record.best_epoch, 100 * record.val) for record in run.records if record.val is not None]
+        ax.plot(*zip(*chosen, strict=True), "o", color="black", markersize=3.5, zorder=3, label="chosen epoch")
     losses = ax.twinx()
     losses.spines["right"].set_visible(True)
     for name, style, label in (("train_loss", "--", "training loss"), ("val_loss", ":", "validation loss")):
-        losses.plot(together.index, together[name].mean(axis=1), style, color=LOSS, linewidth=1.3, label=label)
+        if name in together:
+            losses.plot(together.index, together[name].mean(axis=1), style, color=LOSS, linewidth=1.3, label=label)
     ax.set_xlabel("epoch")
     ax.set_ylabel(f"validation {run.metric}, %", color=METRIC)
     losses.set_ylabel("loss, mean of the runs", color=LOSS)

@@ -10,7 +10,7 @@ import torch
 
 import gumbel_mpnn as gm
 from helpers import both_ways, changed, edges, small_data
-from quick_fit import quick
+from quick_fit import TABLES, on_other_data, quick
 
 GIVEN = both_ways(edges((0, 1), (1, 2), (2, 3)))
 
@@ -80,7 +80,7 @@ class TestAll:
 
     def test_no_confusion_without_test_nodes(self, plain):
         data = changed(plain.data, test_mask=torch.zeros_like(plain.data.test_mask))
-        run = replace(plain, data=data)
+        run = on_other_data(plain, data)
         assert len(run.plot()) == 1
         with pytest.raises(gm.UserError, match="no test nodes"):
             run.plot("confusion")
@@ -160,7 +160,7 @@ class TestOne:
 
     def test_large_degrees_have_wider_bars(self, rewired, monkeypatch):
         star = both_ways(edges(*((0, other) for other in range(1, 101))))
-        run = replace(rewired, data=small_data(101).update({"edge_index": star}))
+        run = on_other_data(rewired, small_data(101).update({"edge_index": star}))
         monkeypatch.setattr(gm.Run, "rewire", lambda self, threshold=0.5: self.data)
         ax = run.plot("degrees")
         assert ax.get_xscale() == "symlog"
@@ -196,7 +196,7 @@ class TestNeighborhood:
         assert axes[0].figure.get_suptitle().endswith("(3 of 4 nodes: the nearest, and those with the surest edges)")
 
     def test_a_node_by_its_id(self, learned):
-        run = replace(learned, data=changed(learned.data, node_ids=[f"n{k}" for k in range(12)]))
+        run = on_other_data(learned, changed(learned.data, node_ids=[f"n{k}" for k in range(12)]))
         by_id, by_number = gm.plot_neighborhood(run, "n2"), gm.plot_neighborhood(run, 2)
         for axes in (by_id, by_number):
             assert axes[0].figure.get_suptitle() == "node n2 and neighbors within 1 hop"
@@ -206,7 +206,7 @@ class TestNeighborhood:
             gm.plot_neighborhood(run, "n99")
 
     def test_numbers_that_are_ids(self, learned):
-        run = replace(learned, data=changed(learned.data, node_ids=list(range(11, -1, -1))))
+        run = on_other_data(learned, changed(learned.data, node_ids=list(range(11, -1, -1))))
         assert {note.get_text() for note in gm.plot_neighborhood(run, 9)[0].texts} == {"11", "10", "9", "8"}
 
     def test_colors_by_class_or_prediction(self, learned, monkeypatch):
@@ -216,7 +216,7 @@ class TestNeighborhood:
 
         y = learned.data.y.clone()
         y[3] = -1
-        run = replace(learned, data=changed(learned.data, y=y))
+        run = on_other_data(learned, changed(learned.data, y=y))
         monkeypatch.setattr(gm.Run, "predict_proba", lambda self: torch.eye(3)[torch.full((12,), 1)])
         assert names("class") == ["no label", "class a", "class <b>", r"class \$c\$"]
         assert names("prediction") == ["prediction <b>"]
@@ -245,3 +245,11 @@ class TestNeighborhood:
         learned = rewired.rewire()
         kept = {"".join(map(str, sorted(pair))) for pair in learned.edge_index[:, learned.edge_origin].T.tolist()}
         assert found.get("-", set()) == kept
+
+
+def test_runs_without_validation_and_test_have_losses_only():
+    run = quick(settings={**TABLES, "data": {"protocol": "all"}, "train": {"epochs": 4, "select": "last"}})
+    (ax,) = run.plot().flat
+    assert len(ax.get_lines()) == 0
+    (losses,) = [each for each in ax.figure.axes if each is not ax]
+    assert [line.get_label() for line in losses.get_lines()] == ["training loss"]
