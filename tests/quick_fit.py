@@ -40,7 +40,7 @@ def quick(data=None, model="gcn", **changes):
 
 def on_other_data(run, data):
     """The run as if it had been trained on these data."""
-    return replace(run, trained_on=TrainingData(lambda: data))
+    return replace(run, trained_on=TrainingData(data))
 
 
 def names(run):

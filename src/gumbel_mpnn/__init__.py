@@ -7,6 +7,7 @@ from gumbel_mpnn._version import __version__
 
 if TYPE_CHECKING:
     from gumbel_mpnn import candidates, data, graph, measures, nn, rewiring
+    from gumbel_mpnn import sklearn as sklearn
     from gumbel_mpnn._util.errors import UserError
     from gumbel_mpnn.data import from_csv, from_graphml, from_networkx, from_npz, load
     from gumbel_mpnn.graph import PairGraph
@@ -47,6 +48,8 @@ __all__ = [
     "rewiring",
 ]
 
+_OPTIONAL = ["sklearn"]
+"""Subpackages that need a package that may be missing, which `from gumbel_mpnn import *` must not ask for."""
 _MODULE_OF = {
     **dict.fromkeys(["from_csv", "from_graphml", "from_networkx", "from_npz", "load"], "data"),
     **dict.fromkeys(["GAT", "GCN", "MLP", "GraphSAGE"], "nn"),
@@ -63,10 +66,10 @@ def __getattr__(name: str) -> Any:
     """Import a subpackage when one of its names is first used, so that the command line starts without torch."""
     if name in _MODULE_OF:
         return getattr(import_module(f"gumbel_mpnn.{_MODULE_OF[name]}"), name)
-    if name in __all__:
+    if name in __all__ or name in _OPTIONAL:
         return import_module(f"gumbel_mpnn.{name}")
     raise AttributeError(f"module 'gumbel_mpnn' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return [*__all__, *_OPTIONAL]

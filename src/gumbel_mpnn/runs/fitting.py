@@ -140,7 +140,7 @@ def find_spec(spec: RunSpec, place: Place) -> Run | None:
 def _finished(workload: Workload, folder: SettingFolder, temporary: object = None) -> Run:
     """Read the finished runs; `temporary` is deleted with the result."""
     records = tuple(folder.record(replica) for replica in workload.replicas)
-    trained_on = TrainingData(lambda: workload.data)
+    trained_on = TrainingData(workload.data)
     return Run(workload.settings, records[0].metric, records, trained_on, folder, _temporary=temporary)
 
 

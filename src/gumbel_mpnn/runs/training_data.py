@@ -80,17 +80,17 @@ class TrainingData:
     """The training data of runs, read when they are first needed.
 
     Args:
-        read: Returns the data, or raises a `DataError` that says what is missing.
+        data: The data, or a function that reads them or raises a `DataError` that says what is missing.
         facts: Facts about the data; taken from the data by default.
     """
 
-    def __init__(self, read: Callable[[], Data], facts: DataFacts | None = None) -> None:
-        self._read, self._facts = read, facts
+    def __init__(self, data: Data | Callable[[], Data], facts: DataFacts | None = None) -> None:
+        self._data, self._facts = data, facts
 
     @cached_property
     def data(self) -> Data:
         """The data."""
-        return self._read()
+        return self._data if isinstance(self._data, Data) else self._data()
 
     @cached_property
     def facts(self) -> DataFacts:

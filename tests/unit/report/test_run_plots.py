@@ -200,9 +200,7 @@ class TestNeighborhood:
         by_id, by_number = gm.plot_neighborhood(run, "n2"), gm.plot_neighborhood(run, 2)
         for axes in (by_id, by_number):
             assert axes[0].figure.get_suptitle() == "node n2 and neighbors within 1 hop"
-        with pytest.raises(
-            gm.UserError, match=r"no node 'n99': give a number from 0 to 11 or one of run\.data\.node_ids"
-        ):
+        with pytest.raises(gm.UserError, match=r"no node 'n99': give a number from 0 to 11 or one of run\.data"):
             gm.plot_neighborhood(run, "n99")
 
     def test_numbers_that_are_ids(self, learned):
