@@ -68,7 +68,8 @@ def read_edges(edges: Any, rows: IntArray, numbered: bool) -> RowEdges:
     """Edges that the user gives, as pairs or as a sparse matrix, for rows of X with the numbers `rows`.
 
     Args:
-        edges: Pairs of row numbers [E, 2], a sparse adjacency matrix [N, M], or None.
+        edges: Pairs of row numbers [E, 2], a sparse adjacency matrix of the rows of X [N, M] (as scikit-learn cuts it)
+            or of all rows [M, M], or None.
         rows: Number of each row of X, [N].
         numbered: Whether the user gave these numbers; if not, all ends of edges must be rows of X.
     """
@@ -76,7 +77,7 @@ def read_edges(edges: Any, rows: IntArray, numbered: bool) -> RowEdges:
 
     if edges is None:
         return RowEdges(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32))
-    found = _from_matrix(edges, rows) if issparse(edges) else _from_pairs(edges, rows, numbered)
+    found = _from_matrix(edges, rows, numbered) if issparse(edges) else _from_pairs(edges, rows, numbered)
     ends = np.concatenate([found.source, found.target])
     if len(ends) and ends.min() < 0:
         raise UserError(f"edges has the row number {ends.min()}: numbers begin at 0")
@@ -88,13 +89,15 @@ def read_edges(edges: Any, rows: IntArray, numbered: bool) -> RowEdges:
     return found
 
 
-def _from_matrix(edges: Any, rows: IntArray) -> RowEdges:
-    if edges.shape[0] != len(rows):
+def _from_matrix(edges: Any, rows: IntArray, numbered: bool) -> RowEdges:
+    """Edges of a matrix with one row for each row of X or, if these are numbered, for each number."""
+    whole = numbered and edges.shape[0] == edges.shape[1] > rows.max(initial=-1)
+    if not whole and edges.shape[0] != len(rows):
         raise UserError(f"the matrix edges has {edges.shape[0]} rows, but X has {len(rows)}: give one row for each")
     matrix = edges.tocoo()
     stored = matrix.data != 0
-    source, target = rows[matrix.row[stored]], matrix.col[stored].astype(np.int64)
-    return RowEdges(source, target, matrix.data[stored].astype(np.float32))
+    row, target = matrix.row[stored].astype(np.int64), matrix.col[stored].astype(np.int64)
+    return RowEdges(row if whole else rows[row], target, matrix.data[stored].astype(np.float32))
 
 
 def _from_pairs(edges: Any, rows: IntArray, numbered: bool) -> RowEdges:

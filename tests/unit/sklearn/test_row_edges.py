@@ -28,6 +28,9 @@ class TestAPartOfTheRows:
     def test_rows_of_a_matrix(self):
         assert pairs_of(read_edges(MATRIX[self.ROWS], self.ROWS, True).graph(X, self.ROWS)) == list(self.EXPECTED)
 
+    def test_a_matrix_of_all_rows(self):
+        assert pairs_of(read_edges(MATRIX, self.ROWS, True).graph(X, self.ROWS)) == list(self.EXPECTED)
+
     def test_edges_of_two_parts(self):
         """The matrix of `fit` has the rows 0 and 2, that of `predict` the row 4, and both edges at 4 are found."""
         fitted, new = np.array([0, 2]), np.array([4])
