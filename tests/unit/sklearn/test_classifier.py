@@ -3,6 +3,7 @@
 import builtins
 import pickle
 import sys
+from functools import partial
 from importlib import import_module
 
 import numpy as np
@@ -239,16 +240,13 @@ class TestCrossValidation:
                 routed(classifier()), x, y, params={"edges": pairs, "rows": np.arange(N)}, error_score="raise"
             )
 
-    @pytest.mark.parametrize("by", ["cross_val_predict", "scoring"])
-    def test_where_no_edges_are_passed_on_to_predict(self, by):
+    @pytest.mark.parametrize("validate", [cross_val_predict, partial(cross_val_score, scoring="f1_macro")])
+    def test_where_no_edges_are_passed_on_to_predict(self, validate):
         x, y, edges = table()
         how = {"cv": self.FOLDS, "params": {"edges": edges, "rows": np.arange(N)}}
         model = classifier(epochs=2).set_fit_request(edges=True, rows=True)
         with pytest.warns(DataWarning, match="trained with edges, but gets none here"):
-            if by == "scoring":
-                cross_val_score(model, x, y, scoring="f1_macro", **how)
-            else:
-                cross_val_predict(model, x, y, **how)
+            validate(model, x, y, **how)
 
     def test_grid_search(self):
         x, y, edges = table()
