@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from gumbel_mpnn.runs.auto import AutoSpec
     from gumbel_mpnn.runs.choice import Choice
-    from gumbel_mpnn.runs.entry import AnySpec, default_model, describe, find_any, fit, fit_any
+    from gumbel_mpnn.runs.entry import (
+        LADDERS,
+        AnySpec,
+        default_model,
+        describe,
+        find_any,
+        fit,
+        fit_any,
+        missing_preset,
+    )
     from gumbel_mpnn.runs.fitting import Monitor, Place, Step, find_spec, fit_spec
     from gumbel_mpnn.runs.graph_file import learned_graph
     from gumbel_mpnn.runs.reader import DataReader, Transform
@@ -16,7 +25,19 @@ if TYPE_CHECKING:
     from gumbel_mpnn.runs.work_queue import BusyError
 
 _MODULE_OF = {
-    **dict.fromkeys(["AnySpec", "default_model", "describe", "find_any", "fit", "fit_any"], "entry"),
+    **dict.fromkeys(
+        [
+            "LADDERS",
+            "AnySpec",
+            "default_model",
+            "describe",
+            "find_any",
+            "fit",
+            "fit_any",
+            "missing_preset",
+        ],
+        "entry",
+    ),
     **dict.fromkeys(["Monitor", "Place", "Step", "find_spec", "fit_spec"], "fitting"),
     **dict.fromkeys(["DataReader", "Transform"], "reader"),
     **dict.fromkeys(["RunSpec", "find_preset"], "spec"),
@@ -28,6 +49,7 @@ _MODULE_OF = {
     "learned_graph": "graph_file",
 }
 __all__ = [
+    "LADDERS",
     "AnySpec",
     "AutoSpec",
     "BusyError",
@@ -49,6 +71,7 @@ __all__ = [
     "fit_any",
     "fit_spec",
     "learned_graph",
+    "missing_preset",
 ]
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from torch_geometric.data import Data
 
-from gumbel_mpnn._util.errors import UserError, unknown_name
+from gumbel_mpnn._util.errors import DataWarning, UserError, unknown_name
 from gumbel_mpnn.config.files import is_settings_file
 from gumbel_mpnn.config.plugins import load_plugins
 from gumbel_mpnn.config.presets import AUTO, list_presets
@@ -87,6 +88,8 @@ def fit(
         transform=transform,
         root=root,
     )
+    if message := missing_preset(spec):
+        warnings.warn(message, DataWarning, stacklevel=2)
     return fit_any(spec, Place(runs, experiment, device, memory, monitor, models=models))
 
 
@@ -109,6 +112,20 @@ def describe(
         what = f"the settings file {preset}" if is_settings_file(preset) else f"the preset {preset}"
         raise UserError(f"model 'auto' has its own settings and cannot use {what}: name another model")
     return AutoSpec.of(dataset, learned=learned, **arguments)
+
+
+def missing_preset(spec: AnySpec) -> str:
+    """Return a sentence if the family of presets has none for the model on this data set; empty otherwise.
+
+    On a graph of the user's, the default family is not remarked on: it never has one.
+    """
+    if isinstance(spec, AutoSpec) or spec.preset is not None:
+        return ""
+    family = spec.asked_preset
+    if family is None or is_settings_file(family) or (family == DEFAULT_FAMILY and not isinstance(spec.dataset, str)):
+        return ""
+    model, dataset = spec.settings.model, spec.settings.dataset
+    return f"there is no {family} preset for {model} on {dataset}: the default settings are used"
 
 
 def default_model(dataset: object, preset: str | Path | None = DEFAULT_FAMILY) -> str:
