@@ -127,20 +127,20 @@ def train(
 
 def _what_was_read(asked: AnySpec) -> str:
     """Return a sentence about the data or the preset, which shows the user misread columns or missing presets."""
-    from gumbel_mpnn.config.files import is_settings_file
     from gumbel_mpnn.data import facts_of
-    from gumbel_mpnn.runs import AutoSpec
+    from gumbel_mpnn.runs import AutoSpec, missing_preset
 
     spec = asked.plainest if isinstance(asked, AutoSpec) else asked
     if not isinstance(spec.dataset, str):
         facts = facts_of(spec.dataset)
-        return (
+        read = (
             f"read {facts.num_nodes} nodes ({facts.num_unlabelled} without a label),"
             f" {_edges_in_words(spec.dataset, facts, spec.settings.data.undirected)},"
             f" {spec.dataset.num_features} features, {facts.num_classes} classes"
         )
-    if spec.asked_preset is None or is_settings_file(spec.asked_preset):
-        return ""
+        return "\n".join(filter(None, (read, missing_preset(asked))))
+    if spec.preset is None:
+        return missing_preset(spec)
     return preset_in_place(str(spec.asked_preset), spec.settings.dataset, spec.settings.model, spec.preset)
 
 

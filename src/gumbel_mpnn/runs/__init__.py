@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from gumbel_mpnn.runs.auto import AutoSpec
     from gumbel_mpnn.runs.choice import Choice
-    from gumbel_mpnn.runs.entry import AnySpec, default_model, describe, find_any, fit, fit_any
+    from gumbel_mpnn.runs.entry import (
+        LADDERS,
+        AnySpec,
+        default_model,
+        describe,
+        find_any,
+        fit,
+        fit_any,
+        missing_preset,
+    )
     from gumbel_mpnn.runs.final import final_spec
     from gumbel_mpnn.runs.fitting import Monitor, Place, Step, find_spec, fit_spec
     from gumbel_mpnn.runs.graph_file import learned_graph
@@ -19,7 +28,19 @@ if TYPE_CHECKING:
     from gumbel_mpnn.runs.work_queue import BusyError
 
 _MODULE_OF = {
-    **dict.fromkeys(["AnySpec", "default_model", "describe", "find_any", "fit", "fit_any"], "entry"),
+    **dict.fromkeys(
+        [
+            "LADDERS",
+            "AnySpec",
+            "default_model",
+            "describe",
+            "find_any",
+            "fit",
+            "fit_any",
+            "missing_preset",
+        ],
+        "entry",
+    ),
     **dict.fromkeys(["Monitor", "Place", "Step", "find_spec", "fit_spec"], "fitting"),
     **dict.fromkeys(["DataReader", "Transform"], "reader"),
     **dict.fromkeys(["RunSpec", "find_preset"], "spec"),
@@ -34,6 +55,7 @@ _MODULE_OF = {
     "predictions_of": "predictions",
 }
 __all__ = [
+    "LADDERS",
     "AnySpec",
     "AutoSpec",
     "BusyError",
@@ -57,6 +79,7 @@ __all__ = [
     "fit_spec",
     "learned_graph",
     "load_run",
+    "missing_preset",
     "predictions_of",
 ]
 

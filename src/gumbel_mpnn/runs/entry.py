@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from dataclasses import replace
@@ -10,7 +11,7 @@ from typing import Any
 
 from torch_geometric.data import Data
 
-from gumbel_mpnn._util.errors import UserError, unknown_name
+from gumbel_mpnn._util.errors import DataWarning, UserError, unknown_name
 from gumbel_mpnn._util.watched import in_notebook, on_terminal
 from gumbel_mpnn.config.files import is_settings_file
 from gumbel_mpnn.config.plugins import load_plugins
@@ -93,6 +94,8 @@ def fit(
         transform=transform,
         root=root,
     )
+    if message := missing_preset(spec):
+        warnings.warn(message, DataWarning, stacklevel=2)
     place = Place(runs, experiment, device, memory, monitor, models=models)
     return _fit_with_progress(spec, place) if _shows(progress, monitor) else fit_any(spec, place)
 
@@ -132,6 +135,20 @@ def describe(
         what = f"the settings file {preset}" if is_settings_file(preset) else f"the preset {preset}"
         raise UserError(f"model 'auto' has its own settings and cannot use {what}: name another model")
     return AutoSpec.of(dataset, learned=learned, **arguments)
+
+
+def missing_preset(spec: AnySpec) -> str:
+    """Return a sentence if the family of presets has none for the model on this data set; empty otherwise.
+
+    On a graph of the user's, the default family is not remarked on: it never has one.
+    """
+    if isinstance(spec, AutoSpec) or spec.preset is not None:
+        return ""
+    family = spec.asked_preset
+    if family is None or is_settings_file(family) or (family == DEFAULT_FAMILY and not isinstance(spec.dataset, str)):
+        return ""
+    model, dataset = spec.settings.model, spec.settings.dataset
+    return f"there is no {family} preset for {model} on {dataset}: the default settings are used"
 
 
 def default_model(dataset: object, preset: str | Path | None = DEFAULT_FAMILY) -> str:

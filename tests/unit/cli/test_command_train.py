@@ -260,6 +260,13 @@ class TestDataSet:
         said = result.stderr.splitlines()[0]
         assert said == f"there is no {family} preset for drop-edge on tiny: the default settings are used"
 
+    def test_such_a_family_is_told_for_own_data_unless_it_is_the_default(self, command, csv):
+        for family in ("tuned", "paper"):
+            lines = command("train", *csv, *GCN, "--splits", "0", "--preset", family).stderr.splitlines()
+            told = [line for line in lines if "preset" in line]
+            sentence = f"there is no {family} preset for gcn on nodes: the default settings are used"
+            assert told == [sentence] * (family == "paper")
+
     def test_the_preset_of_the_backbone_that_is_asked_for_is_borrowed(self, command, tmp_path, monkeypatch):
         (tmp_path / "presets/tuned/tiny").mkdir(parents=True)
         (tmp_path / "presets/tuned/tiny/gat.toml").write_text("[train]\nlr = 0.5\n")

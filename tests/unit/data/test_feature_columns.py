@@ -3,9 +3,11 @@
 import json
 
 import pytest
+import torch
+from torch_geometric.data import Batch, Data
 
 from gumbel_mpnn._util.errors import DataError
-from gumbel_mpnn.data.feature_columns import FeatureColumn, as_trained, encode, listed, word
+from gumbel_mpnn.data.feature_columns import FeatureColumn, as_trained, encode, feature_columns_of, listed, word
 
 
 def test_the_width_is_that_of_the_categories():
@@ -36,6 +38,14 @@ def test_names_and_columns_are_not_mixed():
     assert as_trained([FeatureColumn("a")]) == [FeatureColumn("a")]
     with pytest.raises(DataError, match=r"^features are names or FeatureColumns, but not both: give one kind$"):
         as_trained([FeatureColumn("a"), "b"])
+
+
+def test_columns_of_a_batch():
+    one, other = (Data(x=torch.ones(2, 1), feature_columns=[FeatureColumn(name)]) for name in "ab")
+    assert feature_columns_of(one) == [FeatureColumn("a")]
+    assert feature_columns_of(Batch.from_data_list([one, one])) == [FeatureColumn("a")]
+    assert feature_columns_of(Batch.from_data_list([one, other])) is None
+    assert feature_columns_of(Data()) is None
 
 
 def test_many_names_are_counted():

@@ -1,6 +1,7 @@
 """`fit` on graphs that a user made in Python."""
 
 import warnings
+from functools import partial
 
 import pytest
 import torch
@@ -8,8 +9,9 @@ from torch_geometric.data import Batch, Data, HeteroData
 
 import gumbel_mpnn as gm
 from gumbel_mpnn._util.errors import DataError, DataWarning, UserError
+from gumbel_mpnn.data import specs
 from gumbel_mpnn.graph.content_order import in_order
-from helpers import both_ways, changed, small_data
+from helpers import both_ways, changed, generated, small_data
 from quick_fit import TABLES, figures, quick
 
 
@@ -117,3 +119,18 @@ def test_other_kinds_of_graphs_are_refused_by_every_model(model):
         gm.fit(HeteroData(), model)
     with pytest.raises(UserError, match="a list of graphs is not supported"):
         gm.fit([two_way(), two_way()], model)
+
+
+class TestPresetFamilies:
+    def test_that_have_nothing_for_this_graph_are_told_once(self):
+        settings = {"splits": [0], "settings": TABLES, "device": "cpu"}
+        _, messages = told(lambda: gm.fit(two_way(name="mine"), "gcn", preset="paper", **settings))
+        assert messages == ["there is no paper preset for gcn on mine: the default settings are used"]
+        for preset in ("tuned", None):
+            assert told(lambda preset=preset: gm.fit(two_way(), "gcn", preset=preset, **settings))[1] == []
+
+    def test_that_have_nothing_for_a_data_set_are_told_once(self, monkeypatch):
+        monkeypatch.setitem(specs, "plain", generated("plain", two_way))
+        for preset in ("tuned", "paper"):
+            run = partial(gm.fit, "plain", "gcn", preset=preset, settings=TABLES, device="cpu")
+            assert told(run)[1] == [f"there is no {preset} preset for gcn on plain: the default settings are used"]
