@@ -59,8 +59,9 @@ class DataSettings:
     protocol: str = setting("", "Name of the split protocol; empty for the data set's own.")
     features: str = setting(
         "raw",
-        "`raw`, or `row-normalized`: each node's features divided by the sum of their absolute values.",
-        one_of("raw", "row-normalized"),
+        "`raw`; `row-normalized`: each node's features divided by the sum of their absolute values; or `standardized`:"
+        " each column minus its mean, divided by its standard deviation, over the training nodes of the split.",
+        one_of("raw", "row-normalized", "standardized"),
     )
     undirected: bool = setting(True, "Whether edges are undirected.")
     attack: str = setting(

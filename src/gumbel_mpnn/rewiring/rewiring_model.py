@@ -144,7 +144,7 @@ class RewiringModel(ReplicaModule, ABC):
 
     def _beliefs(self, x: Tensor | SparseFeatures, graph: PairGraph, given: Tensor) -> Tensor:
         """Beliefs of a model without a belief head, which has none by default, [R, N, 0]."""
-        return torch.empty(self.replicas or 1, x.shape[0], 0, dtype=x.dtype, device=x.device)
+        return torch.empty(self.replicas or 1, x.shape[-2], 0, dtype=x.dtype, device=x.device)
 
     def _squeeze(self, values: Tensor) -> Tensor:
         """Remove the leading axis of `values` [R, ...] if the model has no replicas."""

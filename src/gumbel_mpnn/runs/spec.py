@@ -10,6 +10,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch_geometric.data import Data
 
 from gumbel_mpnn._util.errors import DataError, UserError, did_you_mean, whole_numbers
@@ -22,6 +23,7 @@ from gumbel_mpnn.config.presets import Preset, read_preset
 from gumbel_mpnn.config.rungs import Rung
 from gumbel_mpnn.data import get_spec
 from gumbel_mpnn.data.given import check_kind
+from gumbel_mpnn.data.identity import MARK
 from gumbel_mpnn.graph import without_candidates
 from gumbel_mpnn.nn import backbones, models
 from gumbel_mpnn.rewiring.edge_models import scorers
@@ -138,6 +140,8 @@ class RunSpec:
         data, settings = self._settle_candidates(read)
         replicas = self._replicas(data)
         _check_validation(data, settings, replicas)
+        if settings.data.features == "standardized" and (data.get(MARK) or data.x.layout is not torch.strided):
+            raise DataError("an identity matrix or sparse features cannot be standardized: leave out data.features")
         return Workload(settings, data, digest if data is read else data_hash(data), replicas)
 
     def _settle_candidates(self, data: Data) -> tuple[Data, Settings]:

@@ -25,6 +25,7 @@ class Task:
     """Graph, labels and masks [S, N] of one training problem, on one device."""
 
     features: Tensor | SparseFeatures
+    """Features [N, F]; [R, N, F] where `seen_by` a model that standardizes them."""
     graph: PairGraph
     y: Tensor
     train_mask: Tensor
@@ -75,7 +76,8 @@ class Task:
         train, val, test = (mask.to(device) for mask in masks)
         graph = PairGraph.of(data, undirected=settings.undirected, candidates=candidates)
         return cls(
-            features=as_features(x, device),
+            # Standardized features have hardly a zero.
+            features=x.to_dense().to(device) if settings.features == "standardized" else as_features(x, device),
             graph=(graph if symmetric else graph.directed()).to(device),
             y=data.y.long().to(device),
             train_mask=train,

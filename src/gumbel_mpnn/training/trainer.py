@@ -18,6 +18,7 @@ from gumbel_mpnn.training.best_states import BestStates
 from gumbel_mpnn.training.build import build_model
 from gumbel_mpnn.training.checkpoint import load_tensors, save_tensors
 from gumbel_mpnn.training.class_weights import node_weights
+from gumbel_mpnn.training.inputs import fit_features, seen_by
 from gumbel_mpnn.training.metrics import metrics
 from gumbel_mpnn.training.precision import activation_precision, class_scores, pair_probability
 from gumbel_mpnn.training.replay import Replay
@@ -77,6 +78,8 @@ class Trainer:
         )
         self.targets = self.task.targets(replicas)
         self.train_mask, self.val_mask, _ = self.task.masks(replicas)
+        fit_features(self.model, self.task, self.train_mask)
+        self.seen = seen_by(self.model, self.task)
         self.weight = node_weights(self.settings.train, self.model, self.task.y, self.train_mask)
         validated = self.val_mask.any(-1)
         self.validated = None if validated.all() else validated
@@ -106,7 +109,7 @@ class Trainer:
         with activation_precision(self.settings, self.device):
             weighted = {} if self.weight is None else {"weight": self.weight}
             loss = self.model.training_loss(
-                self.task.features, self.task.graph, self.targets, self.train_mask, progress, **weighted
+                self.seen.features, self.seen.graph, self.targets, self.train_mask, progress, **weighted
             )
         loss.sum().backward()
         self.optimizer.step()
@@ -116,7 +119,7 @@ class Trainer:
     @torch.no_grad()
     def _evaluate(self) -> None:
         self.model.eval()
-        scores = class_scores(self.model, self.task, self.settings)
+        scores = class_scores(self.model, self.seen, self.settings)
         val, loss = self.metric(scores, self.task.y, self.val_mask), cross_entropy(scores, self.task.y, self.val_mask)
         self.latest.copy_(torch.stack([self.train_loss, val, loss], dim=1))
         if self.validated is not None:  # without validation nodes, training nodes tell whether training diverged
@@ -169,9 +172,10 @@ class Trainer:
         model = build_model(self.settings, self.task, replicas)
         model.load_state_dict(best.best_state)
         model.eval()
-        scores = class_scores(model, self.task, self.settings)
+        seen = seen_by(model, self.task)
+        scores = class_scores(model, seen, self.settings)
         test = self.metric(scores, self.task.y, self.task.masks(replicas)[2]).tolist()
-        learned = pair_probability(model, self.task, self.settings)
+        learned = pair_probability(model, seen, self.settings)
         last, history = best.last_epoch.tolist(), best.history[:, : self.evaluations].tolist()
         return [
             Outcome(
