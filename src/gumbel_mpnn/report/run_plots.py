@@ -80,8 +80,7 @@ def _draw_curves(run: Run, ax: Axes) -> None:
     together = by_epoch.dropna()  # a mean over fewer and fewer runs would jump where one ends
     for curve in by_epoch["val"]:
         ax.plot(by_epoch.index, 100 * by_epoch["val"][curve], color=METRIC, linewidth=0.6, alpha=0.4)
-    name = "validation" + ", mean" * (run.n > 1)
-    ax.plot(together.index, 100 * together["val"].mean(axis=1), color=METRIC, linewidth=1.8, label=name)
+    ax.plot(together.index, 100 * together["val"].mean(axis=1), color=METRIC, linewidth=1.8, label="validation, mean")
     chosen = [record.best_epoch for record in run.records]
     values = [100 * record.val for record in run.records]
     ax.plot(chosen, values, "o", color="black", markersize=3.5, zorder=3, label="chosen epoch")
@@ -91,7 +90,7 @@ def _draw_curves(run: Run, ax: Axes) -> None:
         losses.plot(together.index, together[name].mean(axis=1), style, color=LOSS, linewidth=1.3, label=label)
     ax.set_xlabel("epoch")
     ax.set_ylabel(f"validation {run.metric}, %", color=METRIC)
-    losses.set_ylabel("loss" + ", mean of the runs" * (run.n > 1), color=LOSS)
+    losses.set_ylabel("loss, mean of the runs", color=LOSS)
     ax.set_title(f"training of {run.n} run{'s' * (run.n > 1)}")
     handles, labels = (
         first + second
