@@ -92,7 +92,7 @@ def _edges(run: Run, threshold: float) -> tuple[NDArray[np.int64], NDArray[np.st
     was, is_ = np.isin(key, before), np.isin(key, after)
     sure = np.zeros(len(key))
     if run.settings.rewiring is not None:
-        every = run.rewire(threshold=0)
+        every = run.rewire(threshold=0).cpu()
         pair = _keys(every.edge_index.sort(0).values, nodes)
         listed = np.isin(pair, key)
         place = np.searchsorted(key, pair[listed])
@@ -102,7 +102,7 @@ def _edges(run: Run, threshold: float) -> tuple[NDArray[np.int64], NDArray[np.st
 
 
 def _keys(ends: Tensor, nodes: int) -> NDArray[np.int64]:
-    return (ends[0] * nodes + ends[1]).numpy()
+    return (ends[0] * nodes + ends[1]).cpu().numpy()
 
 
 def node_number(data: Data, node: object) -> int:

@@ -129,7 +129,7 @@ def _draw_probabilities(run: Run, ax: Axes) -> None:
     """Histogram of the learned probabilities of given edges and of candidates."""
     if run.settings.rewiring is None:
         raise UserError(f"model {run.settings.model!r} learns no edge probabilities: plot 'curves' or 'confusion'")
-    learned = run.rewire(threshold=0)
+    learned = run.rewire(threshold=0).cpu()
     once = learned.edge_index[0] <= learned.edge_index[1] if run.settings.data.undirected else slice(None)
     probability, given = learned.edge_probability[once].numpy(), learned.edge_origin[once].numpy()
     bins = np.linspace(0, 1, 41)
@@ -140,6 +140,7 @@ def _draw_probabilities(run: Run, ax: Axes) -> None:
             ax.hist(probability[among], bins.tolist(), histtype="step", linewidth=1.5, **look)
     ax.axvline(0.5, color="#999999", linewidth=0.8)
     ax.set_yscale("log")
+    ax.set_ylim(bottom=0.7)
     ax.set_xlim(0, 1)
     ax.set_xlabel("probability of the edge" + ", mean of the runs" * (run.n > 1))
     ax.set_ylabel("pairs of nodes")
@@ -151,16 +152,18 @@ def _draw_degrees(run: Run, ax: Axes) -> None:
     """Histogram of the degrees in the given and in the learned graph."""
     if not run.rewires:
         raise UserError(f"model {run.settings.model!r} does not rewire the graph: plot 'curves' or 'confusion'")
-    before, after = node_degrees(run.data).numpy(), node_degrees(run.rewire()).numpy()
+    before, after = (node_degrees(graph).cpu().numpy() for graph in (run.data, run.rewire()))
     most = max(before.max(), after.max())
     edges = np.arange(min(most, WHOLE_DEGREES) + 2) - 0.5
     if most > WHOLE_DEGREES:
         edges = np.unique([0, *np.geomspace(1, most + 1, WHOLE_DEGREES).round()]) - 0.5
         ax.set_xscale("symlog", linthresh=1)
-    for degree, name, color, style in ((before, "given", METRIC, "-"), (after, "learned", OTHER, "--")):
+        ax.xaxis.set_major_formatter("{x:g}")
+    # The first line is wide, so that it is seen under the second where the degrees are the same.
+    for degree, name, color, style, width in ((before, "given", METRIC, "-", 3), (after, "learned", OTHER, "--", 1.5)):
         label = f"{name} graph: mean {degree.mean():.1f}, {(degree == 0).sum():,} isolated"
-        look: dict[str, Any] = {"color": color, "linestyle": style, "label": label}
-        ax.hist(degree, edges.tolist(), histtype="step", linewidth=1.5, **look)
+        look: dict[str, Any] = {"color": color, "linestyle": style, "linewidth": width, "label": label}
+        ax.hist(degree, edges.tolist(), histtype="step", **look)
     ax.set_xlim(left=-0.5)
     ax.set_xlabel("degree")
     ax.set_ylabel("nodes")

@@ -120,12 +120,11 @@ class SettingFolder:
         """Read the training curve of a finished run, one row per evaluated epoch; None if the file is missing."""
         path = self.folder(replica) / HISTORY
         try:
-            rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+            return [dict(json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
         except FileNotFoundError:
             return None
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, TypeError) as error:
             raise DataError(f"cannot read the curve {path}: {error}; delete its folder to do the run again") from None
-        return rows
 
     def learned(self, replicas: Iterable[Replica]) -> Learned | None:
         """Learned graphs of finished runs; None if the file of one of them is missing."""

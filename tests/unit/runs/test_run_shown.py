@@ -117,9 +117,10 @@ class TestHistory:
         with pytest.raises(DataError, match=r"curves of 2 of 2 runs are missing: .* runs="):
             _ = run.history
 
-    def test_a_damaged_file(self, tmp_path):
+    @pytest.mark.parametrize("content", ['{"epoch": 1', "3"])
+    def test_a_damaged_file(self, tmp_path, content):
         run = quick(runs=tmp_path)
-        (run.folder.path / "split1-seed0" / "history.jsonl").write_text('{"epoch": 1')
+        (run.folder.path / "split1-seed0" / "history.jsonl").write_text(content)
         with pytest.raises(DataError, match=r"cannot read the curve .*split1-seed0.*; delete its folder"):
             _ = run.history
 
