@@ -209,7 +209,7 @@ def test_replayed_epochs_of_many_classes_with_own_features_and_weights(metric, m
 
 @pytest.mark.parametrize("metric", list(metrics))
 def test_metrics_are_those_of_a_cpu(metric):
-    logits, y = normal(2, 3000, 4, dtype=torch.float32).mul(4).round(), torch.arange(3000) % 4
+    logits, y = normal(2, 3000, 4, dtype=torch.float32), torch.arange(3000) % 4
     mask = normal(2, 3000, seed=1) > 0
     here = metrics[metric](logits, y, mask)
     torch.testing.assert_close(metrics[metric](logits.cuda(), y.cuda(), mask.cuda()).cpu(), here)

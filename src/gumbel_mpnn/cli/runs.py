@@ -100,7 +100,7 @@ def show(run: RunArgument, runs: RunsOption = Path("runs"), format: FormatOption
             emit(choice_table(choice), format)
             typer.echo("")
     emit(Table(columns, rows, headings={"val": "val %", "test": "test %", "best_epoch": "best epoch"}), format, payload)
-    note(f"{records[0].metric} {test}")
+    note(f"{records[0].metric} {test if test.n else 'on no test nodes'}")
     for choice in choices:
         note(f"auto on {len(choice.runs)} run{'s' * (len(choice.runs) > 1)}: {choice.sentence()}")
 

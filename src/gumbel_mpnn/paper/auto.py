@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from statistics import fmean
 from typing import NamedTuple
 
 from gumbel_mpnn.paper.base import PAIRED, Columns, Job, differences, figures
@@ -11,7 +10,7 @@ from gumbel_mpnn.paper.page import Experiment
 from gumbel_mpnn.report import Row
 from gumbel_mpnn.runs import Run
 from gumbel_mpnn.runs.entry import LADDERS
-from gumbel_mpnn.runs.query import Record
+from gumbel_mpnn.runs.query import Record, Summary
 
 AUTO, *CONTROLS = LADDERS
 CLEAN = (
@@ -146,7 +145,7 @@ def _chosen_per_split(finalists: Mapping[str, Run]) -> float:
         for record in run.records:
             by_split.setdefault(record.split, {}).setdefault(name, []).append(record)
     chosen = [
-        max(rungs.values(), key=lambda records: fmean(record.val_or_nan for record in records))
+        max(rungs.values(), key=lambda records: Summary.of(record.val for record in records).mean)
         for rungs in by_split.values()
     ]
-    return fmean(record.test_or_nan for records in chosen for record in records)
+    return Summary.of(record.test for records in chosen for record in records).mean

@@ -85,6 +85,8 @@ def search(spec: RunSpec, space: Tables, *, trials: int, place: Place, seed: int
         place: Where runs are saved and how they are trained.
         seed: Seed of the search.
     """
+    if "data.metric" in choices(space):
+        raise UserError("a search compares settings by one metric: give data.metric one value")
     drawn = [(chosen, tables, spec.laid_over(tables)) for chosen, tables in islice(draws(space, seed), trials)]
     place = replace(place, experiment="tune", reader=place.reader or DataReader())
     done = []

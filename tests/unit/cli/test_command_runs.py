@@ -145,6 +145,16 @@ class TestCompare:
         assert result.exit_code == 2
         assert "use different data" in result.stderr
 
+    def test_different_metrics(self, command, csv):
+        command("train", *csv, *GCN)
+        command("train", *csv, *GCN, "--set", "data.metric=macro_f1")
+        rows = json.loads(command("runs", "--dataset", "nodes", "--format", "json").stdout)
+        assert {row["metric"] for row in rows} == {"accuracy", "macro_f1"}
+        result = command("runs", "compare", *(row["folder"] for row in sorted(rows, key=lambda row: row["metric"])))
+        assert result.exit_code == 2
+        assert "has the metric accuracy, but" in result.stderr
+        assert "has macro_f1: train one of them with the data.metric of the other" in result.stderr
+
 
 class TestExport:
     def test_csv(self, command, trained):

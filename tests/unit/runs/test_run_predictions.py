@@ -205,7 +205,7 @@ def test_what_runs_are_asked_about_is_a_graph(model, what, shown):
             ask(what)
 
 
-@pytest.mark.parametrize("name", ["y", "train_mask", "val_mask", "test_mask"])
+@pytest.mark.parametrize("name", ["y", "train_mask", "test_mask"])
 def test_scores_need_labels_and_masks(run, name):
     with pytest.raises(UserError, match=f"this graph has no {name}: give it the labels and masks"):
         run.scores(changed(small_data(), **{name: None}))
