@@ -47,7 +47,8 @@ def test_every_kind_of_file_has_every_pair_at_threshold_zero(command, run, here)
 
 
 @pytest.mark.parametrize("name", ["graph.NPZ", "graph.CSV", "graph.GraphML"])
-def test_the_format_is_the_suffix_in_upper_or_lower_case(command, run, here, name):
+def test_the_format_is_the_suffix_in_upper_or_lower_case(command, run, own, here, name):
+    (own / "nodes.csv").unlink()
     notes = [command("rewire", run, "--out", out).stderr.splitlines()[1:] for out in (name, name.lower())]
     assert notes[0] == notes[1] == [note for note in notes[0] if "it has no labels or features" in note]
     assert bool(notes[0]) == (name != "graph.CSV")
@@ -101,12 +102,14 @@ def test_what_is_written_can_be_trained_on(command, run, csv, own, suffix, thres
 
 
 def test_graph_files_have_the_nodes_of_the_training_data(command, run, csv, own, here):
-    command("rewire", run, "--out", "graph.npz", *csv)
     data = from_csv(own / "nodes.csv", own / "edges.csv", label="kind")
-    with np.load(here / "graph.npz") as file:
-        assert np.array_equal(file["node_features"], data.x)
-        assert np.array_equal(file["node_labels"], data.y)
-        assert file["train_masks"].shape == (10, 20)
+    for files in (csv, ()):  # without files, those of training are read again
+        command("rewire", run, "--out", "graph.npz", *files)
+        with np.load(here / "graph.npz") as file:
+            assert np.array_equal(file["node_features"], data.x)
+            assert np.array_equal(file["node_labels"], data.y)
+            assert file["train_masks"].shape == (10, 20)
+    (own / "nodes.csv").unlink()
     result = command("rewire", run, "--out", "bare.npz")
     assert result.stderr.splitlines()[1].startswith("it has no labels or features: to add them, give the files")
     with np.load(here / "bare.npz") as file:

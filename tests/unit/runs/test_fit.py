@@ -535,7 +535,7 @@ class TestMistakes:
             ({"seeds": None}, "seeds are a list of whole numbers, as [0] or range(3), not None"),
             ({"seeds": [0.5]}, "seeds are a list of whole numbers, as [0] or range(3), not [0.5]"),
             (
-                {"data": Batch.from_data_list([changed(small_data(), metric="accuracy")])},
+                {"data": changed(small_data(), metric=["accuracy"])},
                 "data.metric must be the name of one metric, as 'accuracy', not ['accuracy']",
             ),
             ({"splits": []}, "there is nothing to train: give at least one split and one seed"),
