@@ -15,6 +15,8 @@ from gumbel_mpnn.config.replica import Replica
 
 RECORD, HISTORY = "record.json", "history.jsonl"
 """Files in the folder of a run: its record, which is written last, and its curves."""
+TRIALS = "tune"
+"""Experiment of the trials of a search; settings are chosen among them on validation, so test results are hidden."""
 
 _KINDS: dict[Any, Any] = {
     "str": str,
