@@ -28,6 +28,12 @@ def test_our_numbers_beside_the_papers(command):
     assert sum(row["best"] == "by val" for row in rows.values()) >= 1
 
 
+def test_quiet(command):
+    result = command("reproduce", "backbones", "--only", "tiny,gcn", "--seeds", "1", *QUICK, "--quiet")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "tiny" in result.stdout
+
+
 def no_data_of_cora(tmp_path, root=""):
     folders = f"{root}{tmp_path / 'data'}, {tmp_path / 'cache/gumbel-mpnn'}"
     return f"no data: the files of cora were not found in {folders}; `gumbel-mpnn data` lists them"

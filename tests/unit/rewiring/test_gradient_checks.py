@@ -10,6 +10,7 @@ from torch_geometric.nn import GATConv, GCNConv, SAGEConv
 
 import gumbel_mpnn as gm
 from gumbel_mpnn._util.errors import DataWarning
+from gumbel_mpnn.rewiring.gradient_checks import can_look
 from helpers import small_data
 
 
@@ -93,6 +94,17 @@ def test_the_check_changes_no_number(data, monkeypatch):
     checked = losses()
     monkeypatch.setattr("gumbel_mpnn.rewiring.gradient_checks.can_look", lambda: False)
     assert losses() == checked
+
+
+def test_no_check_while_a_model_is_compiled():
+    """A check that reads values would break the compiled graph in two."""
+
+    @torch.compile(backend="eager", fullgraph=True)
+    def looked(x):
+        return x + 1 if can_look() else x
+
+    assert looked(torch.zeros(())) == 0
+    assert can_look()
 
 
 def test_no_check_in_evaluation_or_without_gradients(data):
