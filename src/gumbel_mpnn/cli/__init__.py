@@ -23,7 +23,7 @@ from gumbel_mpnn.cli.usage import OneSentenceGroup
 app = typer.Typer(
     cls=OneSentenceGroup,
     no_args_is_help=True,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},  # inherited by all verbs
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     help="Learnable graph rewiring for node classification on PyTorch Geometric.",

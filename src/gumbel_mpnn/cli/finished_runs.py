@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gumbel_mpnn._util.errors import DataError
-from gumbel_mpnn.cli.common import note
+from gumbel_mpnn.cli.common import note, warn
 from gumbel_mpnn.cli.own_data import Source
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def open_index(runs: Path) -> Iterator[RunIndex]:
         yield index
     finally:
         for sentence in index.damaged:
-            note(f"note: {sentence}")
+            warn(sentence)
         index.close()
 
 

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gumbel_mpnn._util.errors import UserError
+from gumbel_mpnn._util.errors import DataError, UserError
 from gumbel_mpnn.cli.common import (
     DataRootOption,
     DeviceOption,
     FormatOption,
     OutputFormat,
     OverrideOption,
+    QuietOption,
     RunsOption,
     emit,
     in_one_sentence,
@@ -37,7 +38,8 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
     from gumbel_mpnn.data import GraphFacts
-    from gumbel_mpnn.runs import AnySpec
+    from gumbel_mpnn.rewiring import Changes
+    from gumbel_mpnn.runs import AnySpec, Run
 
 
 @in_one_sentence
@@ -81,6 +83,7 @@ def train(
     data_root: DataRootOption = None,
     runs: RunsOption = Path("runs"),
     device: DeviceOption = "auto",
+    quiet: QuietOption = False,
     format: FormatOption = OutputFormat.text,
 ) -> None:
     """Train a model on several splits and seeds at once. Finished runs are not trained again.
@@ -112,17 +115,31 @@ def train(
             overrides=[*(overrides or ()), *([f"data.protocol={FINAL}"] if final else [])],
             root=data_root,
         )
-    with closing(ProgressMonitor(preface=_what_was_read(spec))) as monitor:
+    with closing(ProgressMonitor(preface=_what_was_read(spec), quiet=quiet)) as monitor:
         run = fit_any(spec, Place(runs, experiment, device, monitor=monitor, models=predictions is not None))
     if predictions is not None:
         write_table(run.predictions(), predictions)
         note(f"predictions of {run.data.num_nodes} nodes are in {predictions}")
     if run.choice is not None:
         note(choice_table(run.choice).render("text") + "\n")
-    emit(run_table([run]), format, run.to_dict())
+    changes = _changes(run)
+    emit(run_table([run]), format, run.to_dict() | ({} if changes is None else {"changes": changes.to_dict()}))
+    if changes is not None:
+        note(changes.sentence())
     if run.choice is not None:
         note(run.choice.sentence())
     note(f"runs are in {run.folder.path}")
+
+
+def _changes(run: Run) -> Changes | None:
+    """Return what the model changed in the graph, or None if it does not rewire or its graphs were deleted."""
+    if run.settings.rewiring is None:
+        return None
+    try:
+        return run.changes()
+    except DataError as error:
+        note(f"the changes of the graph are not shown: {error}")
+        return None
 
 
 def _what_was_read(asked: AnySpec) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from gumbel_mpnn.paper.base import PAIRED, Columns, Job, differences, figures
-from gumbel_mpnn.paper.page import Experiment
+from gumbel_mpnn.paper.page import RESULTS, Experiment
 from gumbel_mpnn.report import Row
 from gumbel_mpnn.runs import Run
 from gumbel_mpnn.runs.entry import LADDERS
@@ -54,6 +54,7 @@ class Auto(Experiment):
 
     name = "auto"
     title = "A model chosen on validation, without settings"
+    percent = (*RESULTS, "plain_test", *CONTROLS, "learned_difference", "learned_low", "learned_high", "per_split")
     headings: Mapping[str, str] = {
         "setting": "data",
         "plain": "best plain model",

@@ -35,6 +35,7 @@ class Budget(Experiment):
 
     name = "budget"
     title = "One budget for every model: settings tried, and what validation chose"
+    percent = ("start", "middle", "best", "gain", "gain_stderr")
     headings: Mapping[str, str] = {
         "tried": "settings tried",
         "diverged": "of these diverged",

@@ -7,7 +7,7 @@ from functools import partial
 
 from gumbel_mpnn.data.tasks import add_noise_edges
 from gumbel_mpnn.paper.base import PAPER_RUNS, Columns, Job, beneath, override, spread
-from gumbel_mpnn.paper.page import Experiment
+from gumbel_mpnn.paper.page import RESULTS, Experiment
 from gumbel_mpnn.report import Row
 from gumbel_mpnn.report.chart import Chart
 from gumbel_mpnn.runs import Run
@@ -30,6 +30,7 @@ class Noise(Experiment):
 
     name = "noise"
     title = "Edge noise at test time"
+    percent = (*RESULTS, "kept", "kept_stderr")
     headings: Mapping[str, str] = {
         "changed": "changed in the preset",
         "edges": "noise edges",

@@ -56,6 +56,9 @@ class Monitor(Protocol):
     def group(self, replicas: int, epochs: int) -> None:
         """The next group of replicas begins."""
 
+    def resume(self, epoch: int) -> None:
+        """The group continues from a checkpoint of an earlier process, which did `epoch` epochs."""
+
     def progress(self, epoch: int, best: float) -> None:
         """The group has done `epoch` epochs; `best` is its mean best validation value."""
 
@@ -183,8 +186,11 @@ def _train_missing(
             if monitor is not None:
                 monitor.group(len(group), settings.train.epochs)
             watch = monitor.progress if monitor is not None else None
+            resumed = getattr(monitor, "resume", None)  # a monitor of the user may lack it
             try:
-                outcomes = train(task, settings, group, checkpoint=folder.checkpoint(group), watch=watch)
+                outcomes = train(
+                    task, settings, group, checkpoint=folder.checkpoint(group), watch=watch, resumed=resumed
+                )
             except torch.OutOfMemoryError:
                 if len(group) == 1:
                     raise UserError(

@@ -16,12 +16,15 @@ from torch_geometric.data import Data
 from gumbel_mpnn._util.errors import DataError, UserError
 from gumbel_mpnn._util.files import write_atomically
 from gumbel_mpnn.config import Settings
+from gumbel_mpnn.data.names import node_ids_of
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import TrainableModel, models
+from gumbel_mpnn.rewiring.changes import Changes, changes
 from gumbel_mpnn.rewiring.rewired_graph import as_data
 from gumbel_mpnn.runs.choice import Choice
 from gumbel_mpnn.runs.graph_file import Learned
 from gumbel_mpnn.runs.history import read_history
+from gumbel_mpnn.runs.pair_measures import PairMeasures, measure_pairs
 from gumbel_mpnn.runs.predictions import prediction_table
 from gumbel_mpnn.runs.query import Record, Summary
 from gumbel_mpnn.runs.shown import as_html, as_text
@@ -222,6 +225,40 @@ class Run:
             bare.node_ids = stored.node_ids
         return bare
 
+    def changes(self, threshold: float = 0.5) -> Changes:
+        """What the learned graph, averaged over all runs, changed: edges kept, dropped and added.
+
+        If `auto` chose a plain model, nothing is changed.
+
+        Args:
+            threshold: Pairs with this probability or more are edges.
+        """
+        if self.settings.rewiring is not None:
+            given = self._training_graph()
+            learned = self._stored_or_learned(copy.copy(given).cpu(), self.records)
+            graph, probability = learned.graph, learned.mean
+        elif self.choice is not None:
+            given = self.data
+            graph = PairGraph.of(given, undirected=self.settings.data.undirected, candidates=False)
+            probability = torch.ones(graph.num_pairs)
+        else:
+            raise UserError(f"model {self.settings.model!r} has no edge probabilities, so there are no changes to list")
+        return changes(graph, probability, threshold, node_ids_of(given))
+
+    def measure_pairs(self, threshold: float = 0.5) -> PairMeasures:
+        """Homophily of the given and the learned graphs, separately for pairs of training nodes and of others.
+
+        Every run is measured on its own graph and with its own split, then the values are averaged. An improvement
+        among training nodes alone is overfitting: see `PairMeasures.overfits`.
+
+        Args:
+            threshold: Pairs with a smaller probability in a run are left out.
+        """
+        if self.settings.rewiring is None:
+            raise UserError(f"model {self.settings.model!r} learns no graph, so there is nothing to compare")
+        learned = self._stored_or_learned(copy.copy(self.data).cpu(), self.records)
+        return measure_pairs(learned, self.data, [record.split for record in self.records], threshold)
+
     def _stored_or_learned(self, data: Data, records: Sequence[Record]) -> Learned:
         """Probabilities of the pairs of the training graph, from files or, if some are missing, from the models."""
         stored = self.folder.learned(record.replica for record in records)
@@ -330,11 +367,12 @@ class Run:
         return [names[number] for number in numbers] if names else numbers
 
     def to_dict(self) -> dict[str, Any]:
-        """Convert the metrics to plain JSON values."""
+        """Convert the metrics to plain JSON values; they are shares between 0 and 1."""
         return {
             "dataset": self.settings.dataset,
             "model": self.settings.model,
             "metric": self.metric,
+            "unit": "share",
             "n": self.n,
             "test": self.test.to_dict(),
             "val": self.val.to_dict(),

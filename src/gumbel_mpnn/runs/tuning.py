@@ -22,6 +22,7 @@ from typing import Any
 from gumbel_mpnn._util.errors import DivergedError, UserError
 from gumbel_mpnn.config.files import merge
 from gumbel_mpnn.runs.fitting import Place, fit_spec
+from gumbel_mpnn.runs.query import TRIALS
 from gumbel_mpnn.runs.reader import DataReader
 from gumbel_mpnn.runs.run import Run
 from gumbel_mpnn.runs.spec import RunSpec
@@ -88,7 +89,7 @@ def search(spec: RunSpec, space: Tables, *, trials: int, place: Place, seed: int
     if "data.metric" in choices(space):
         raise UserError("a search compares settings by one metric: give data.metric one value")
     drawn = [(chosen, tables, spec.laid_over(tables)) for chosen, tables in islice(draws(space, seed), trials)]
-    place = replace(place, experiment="tune", reader=place.reader or DataReader())
+    place = replace(place, experiment=TRIALS, reader=place.reader or DataReader())
     done = []
     for chosen, tables, trial in drawn:
         run: Run | None = None

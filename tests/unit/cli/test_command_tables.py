@@ -156,8 +156,9 @@ class TestRuns:
             ("tiny", "mlp", "accuracy", 1),
         ]
         trained = json.loads(command("train", "tiny", *GCN, "--format", "json").stdout)
-        assert rows[0]["test"] == pytest.approx(100 * trained["test"]["mean"])
-        assert rows[0]["std"] == pytest.approx(100 * trained["test"]["std"])
+        assert rows[0]["test"] == pytest.approx(trained["test"]["mean"])
+        assert rows[0]["std"] == pytest.approx(trained["test"]["std"])
+        assert rows[0]["unit"] == trained["unit"] == "share"
         assert trained["runs"][0] == f"{rows[0]['folder']}/split0-seed0"
 
     def test_another_folder(self, command):

@@ -15,7 +15,7 @@ from quick_options import GCN, QUICK
 from gumbel_mpnn.config import TrainSettings
 from gumbel_mpnn.data import from_npz, save_graph
 
-KEYS = ["dataset", "model", "metric", "n", "test", "val", "seconds", "runs"]
+KEYS = ["dataset", "model", "metric", "unit", "n", "test", "val", "seconds", "runs"]
 
 
 def read_predictions(path):
@@ -290,7 +290,7 @@ class TestDataSet:
         ("form", "first", "last"),
         [
             ("text", "data set  model  metric      runs ", "tiny      gcn    accuracy %     2 "),
-            ("csv", "dataset,model,metric,n,test,std,stderr,val,seconds", "tiny,gcn,accuracy %,2,"),
+            ("csv", "dataset,model,metric,n,test,std,stderr,val,seconds", "tiny,gcn,accuracy,2,"),
             ("markdown", "| data set | model | metric | runs | test ", "| tiny | gcn | accuracy % | 2 | "),
             ("latex", r"\begin{tabular}{lllrrrrrr}", r"\end{tabular}"),
         ],

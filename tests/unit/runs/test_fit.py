@@ -6,7 +6,6 @@ import json
 import numpy as np
 import pytest
 import torch
-from torch_geometric.data import Batch
 
 import gumbel_mpnn as gm
 from gumbel_mpnn._util import sparse_tensors

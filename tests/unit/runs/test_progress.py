@@ -9,11 +9,14 @@ import pytest
 
 import gumbel_mpnn as gm
 from gumbel_mpnn._util.live_line import StepLine
+from gumbel_mpnn.runs import Step
 from gumbel_mpnn.runs.progress import ProgressMonitor
 from helpers import make_settings, small_data
-from quick_fit import TABLES
+from quick_fit import TABLES, quick
 
 SETTINGS = make_settings(epochs=10)
+FINISHED = SimpleNamespace(test=SimpleNamespace(n=0), val=SimpleNamespace(mean=0.5, n=1), seconds=1.0)
+"""What the monitor reads of a `Run`."""
 
 
 class Terminal(io.StringIO):
@@ -103,6 +106,83 @@ def test_epochs_in_plain_lines(monkeypatch, capsys):
         "gcn on toy: 4/10 epochs, best val 50.00, about 30 s left",
         "gcn on toy: 8/10 epochs, best val 50.00, about 10 s left",
     ]
+
+
+def test_epochs_of_an_earlier_process_took_no_time_in_this_one(monkeypatch, capsys):
+    """The fault: after a resume at epoch 8 of 20, the first 8 epochs counted as done in a second."""
+    now = clock(monkeypatch)
+    monitor = ProgressMonitor()
+    monitor.begin(SETTINGS, replicas=4, finished=0, groups=2, bytes_needed=0)
+    monitor.group(2, 10)
+    monitor.resume(8)
+    for seconds, epoch in ((11, 8), (22, 9), (40, 10)):
+        now[0] = seconds
+        monitor.progress(epoch, 0.5)
+    monitor.group(2, 10)
+    now[0] = 60
+    monitor.progress(1, 0.5)
+    assert capsys.readouterr().err.splitlines()[1:] == [
+        "gcn on toy: 8/20 epochs, best val 50.00",  # nothing to judge by
+        "gcn on toy: 9/20 epochs, best val 50.00, about 242 s left",  # 22 s an epoch, 11 epochs
+        "gcn on toy: 10/20 epochs, best val 50.00, about 200 s left",  # 20 s an epoch
+        "gcn on toy: 11/20 epochs, best val 50.00, about 180 s left",
+    ]
+
+
+def test_rungs_of_an_earlier_process_took_no_time_in_this_one(monkeypatch, capsys):
+    now = clock(monkeypatch)
+    monitor = ProgressMonitor()
+    monitor.rung(Step("mlp", 1, 1, 3, before=0.0, share=0.4))
+    monitor.begin(SETTINGS, replicas=4, finished=4, groups=0, bytes_needed=0)  # found finished
+    monitor.end(FINISHED)
+    monitor.rung(Step("gcn", 1, 2, 3, before=0.4, share=0.4))
+    monitor.begin(SETTINGS, replicas=4, finished=2, groups=1, bytes_needed=0)  # half of it found
+    monitor.group(2, 10)
+    now[0] = 20
+    monitor.progress(5, 0.5)  # a tenth of all was done here, and three tenths are left
+    monitor.end(FINISHED)
+    monitor.rung(Step("gcn", 2, 1, 1, before=0.8, share=0.2))
+    monitor.begin(SETTINGS, replicas=6, finished=4, groups=1, bytes_needed=0)  # those of round 1 are not this step's
+    monitor.group(2, 10)
+    now[0] = 60
+    monitor.progress(5, 0.5)  # 0.9 of all, of which 0.4 + 0.2 were found
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.endswith(" left")]
+    assert [line.rpartition(", ")[2] for line in lines] == ["about 60 s left", "about 20 s left"]
+
+
+def test_a_resume_tells_the_monitor_how_far_it_was(tmp_path):
+    class Stop(ProgressMonitor):
+        def progress(self, epoch, best):
+            raise KeyboardInterrupt
+
+    class Listen(ProgressMonitor):
+        def resume(self, epoch):
+            resumed.append(epoch)
+
+    resumed = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gumbel_mpnn.training.loop._Clock.checkpoint_due", lambda clock: True)
+        patch.setattr("gumbel_mpnn.training.loop._Clock.checkpoint_written", lambda clock: None)
+        patch.setattr("gumbel_mpnn.training.loop._Clock.report_due", lambda clock: next(due))
+        due = iter([False, False, False, True])
+        with pytest.raises(KeyboardInterrupt):
+            quick(runs=tmp_path, monitor=Stop(quiet=True))
+    quick(runs=tmp_path, monitor=Listen(quiet=True))
+    assert resumed == [3]
+
+
+def test_quiet_shows_nothing(monkeypatch, capsys):
+    now = clock(monkeypatch)
+    monitor = ProgressMonitor(preface="read 3 nodes", quiet=True)
+    monitor.prepare(1, 2)
+    monitor.begin(SETTINGS, replicas=2, finished=0, groups=1, bytes_needed=0)
+    monitor.group(2, 10)
+    now[0] = 100
+    monitor.progress(5, 0.5)
+    monitor.wait()
+    monitor.end(FINISHED)
+    monitor.close()
+    assert capsys.readouterr() == ("", "")
 
 
 def test_steps_of_sdrf_on_a_terminal(terminal):

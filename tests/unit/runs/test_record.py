@@ -40,8 +40,6 @@ class TestSummary:
         assert (summary.n, str(summary)) == (0, "–")
         assert math.isnan(summary.mean)
         assert summary.to_dict() == {"mean": None, "std": None, "stderr": None}
-        assert summary.percent() == [None, None, None]
-        assert Summary.of([0.5, 0.7]).percent() == pytest.approx([60.0, 100 * math.sqrt(0.02), 10.0])
 
     def test_people_read_per_cent(self):
         assert str(Summary.of([0.5, 0.7])) == "60.00 ± 14.14 (std of 2)"

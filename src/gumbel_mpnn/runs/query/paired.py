@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 
@@ -48,14 +48,16 @@ class Paired:
         return "better" if self.low > 0 else "worse" if self.high < 0 else "same"
 
 
-def compare(ours: Iterable[Record], theirs: Iterable[Record]) -> Paired:
+def compare(ours: Iterable[Record], theirs: Iterable[Record], figure: Literal["test", "val"] = "test") -> Paired:
     """Difference of the test metric, `ours` minus `theirs`, on the splits and seeds that both have.
+
+    With the figure `val`, it is the difference of the validation metric.
 
     Runs of one split have the same test nodes and are not independent. So the interval is a bootstrap over splits and,
     within each split, over seeds. The test is the two-sided Wilcoxon signed-rank test of the mean differences per
     split.
     """
-    first, second = ({record.replica: record.test for record in records} for records in (ours, theirs))
+    first, second = ({record.replica: getattr(record, figure) for record in records} for records in (ours, theirs))
     by_split: dict[int, list[float]] = {}
     for replica, one in first.items():
         other = second.get(replica)

@@ -15,6 +15,8 @@ from gumbel_mpnn.config.replica import Replica
 
 RECORD, HISTORY = "record.json", "history.jsonl"
 """Files in the folder of a run: its record, which is written last, and its curves."""
+TRIALS = "tune"
+"""Experiment of the trials of a search; settings are chosen among them on validation, so test results are hidden."""
 
 _KINDS: dict[Any, Any] = {
     "str": str,
@@ -90,10 +92,6 @@ class Summary:
         """Convert to plain JSON values; a single value has no standard deviation, and none has no mean."""
         std, stderr = (self.std, self.stderr) if self.n > 1 else (None, None)
         return {"mean": self.mean if self.n else None, "std": std, "stderr": stderr}
-
-    def percent(self) -> list[float | None]:
-        """Mean, standard deviation and standard error in percent, as cells of a table; None where there is none."""
-        return [None if value is None else 100 * value for value in self.to_dict().values()]
 
     def __str__(self) -> str:
         if self.n == 0:
