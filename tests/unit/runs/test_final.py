@@ -51,7 +51,7 @@ class TestWithoutTestNodes:
         run, _ = untested
         (row,) = strict(run_table([run]).render("json"))
         assert (row["test"], row["std"], row["stderr"]) == (None, None, None)
-        assert row["val"] == pytest.approx(100 * run.val.mean)
+        assert row["val"] == pytest.approx(run.val.mean)
         assert run_table([run]).render("text").splitlines()[-1].count("–") == 3
 
     def test_the_index_and_its_export(self, untested, tmp_path):
