@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -97,6 +98,7 @@ def bytes_of_one_more(peak: Callable[[int], int]) -> int:
 
 def peak_bytes_on_cpu(task: Task, settings: Settings, count: int, folder: Path) -> int:
     """The most bytes of tensors alive at once that training asked for, by the word of torch's allocator."""
+    gc.collect()  # earlier trainers, which would be freed while this one is measured
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as watched:
         train_whole(task, settings, count)
     trace = folder / "trace.json"

@@ -1,6 +1,10 @@
 """`fit` on a small graph in a moment, and what must be equal between two runs of it."""
 
+import json
+from dataclasses import replace
+
 from gumbel_mpnn.runs import Place, RunSpec, find_spec, fit_spec
+from gumbel_mpnn.runs.training_data import TrainingData
 from helpers import small_data
 
 TABLES = {"model": {"hidden_channels": 8, "dropout": 0.3}, "train": {"lr": 0.01, "epochs": 6}}
@@ -34,6 +38,11 @@ def quick(data=None, model="gcn", **changes):
     return fit(small_data() if data is None else data, model, **{"settings": TABLES, "device": "cpu", **changes})
 
 
+def on_other_data(run, data):
+    """The run as if it had been trained on these data."""
+    return replace(run, trained_on=TrainingData(data))
+
+
 def names(run):
     """(split, seed) of every record, in order."""
     return [(record.split, record.seed) for record in run.records]
@@ -50,3 +59,9 @@ def stored(run):
         [(folder / name).read_bytes() for name in ("history.jsonl", "model.safetensors")]
         for folder in (run.folder.path / f"split{split}-seed{seed}" for split, seed in names(run))
     ]
+
+
+def history(run, record):
+    """Rows of the history of a run."""
+    path = run.folder.folder(record.replica) / "history.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()]

@@ -7,13 +7,15 @@ from gumbel_mpnn._version import __version__
 
 if TYPE_CHECKING:
     from gumbel_mpnn import candidates, data, graph, measures, nn, rewiring
+    from gumbel_mpnn import sklearn as sklearn
     from gumbel_mpnn._util.errors import UserError
     from gumbel_mpnn.data import from_csv, from_graphml, from_networkx, from_npz, load
     from gumbel_mpnn.graph import PairGraph
     from gumbel_mpnn.nn import GAT, GCN, MLP, GraphSAGE
     from gumbel_mpnn.paper import reproduce
+    from gumbel_mpnn.report.neighborhood_plot import plot_neighborhood
     from gumbel_mpnn.rewiring import GumbelMPNN, Rewired, RewiredGraph, regularizers
-    from gumbel_mpnn.runs import Run, fit
+    from gumbel_mpnn.runs import Run, fit, load_run
 
 __all__ = [
     "GAT",
@@ -37,19 +39,24 @@ __all__ = [
     "from_npz",
     "graph",
     "load",
+    "load_run",
     "measures",
     "nn",
+    "plot_neighborhood",
     "regularizers",
     "reproduce",
     "rewiring",
 ]
 
+_OPTIONAL = ["sklearn"]
+"""Subpackages that need a package that may be missing, which `from gumbel_mpnn import *` must not ask for."""
 _MODULE_OF = {
     **dict.fromkeys(["from_csv", "from_graphml", "from_networkx", "from_npz", "load"], "data"),
     **dict.fromkeys(["GAT", "GCN", "MLP", "GraphSAGE"], "nn"),
     **dict.fromkeys(["GumbelMPNN", "Rewired", "RewiredGraph", "regularizers"], "rewiring"),
-    **dict.fromkeys(["Run", "fit"], "runs"),
+    **dict.fromkeys(["Run", "fit", "load_run"], "runs"),
     "PairGraph": "graph",
+    "plot_neighborhood": "report.neighborhood_plot",
     "reproduce": "paper",
     "UserError": "_util.errors",
 }
@@ -59,10 +66,10 @@ def __getattr__(name: str) -> Any:
     """Import a subpackage when one of its names is first used, so that the command line starts without torch."""
     if name in _MODULE_OF:
         return getattr(import_module(f"gumbel_mpnn.{_MODULE_OF[name]}"), name)
-    if name in __all__:
+    if name in __all__ or name in _OPTIONAL:
         return import_module(f"gumbel_mpnn.{name}")
     raise AttributeError(f"module 'gumbel_mpnn' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return [*__all__, *_OPTIONAL]

@@ -51,6 +51,19 @@ def test_replicas_together_equal_replicas_alone(name):
 
 
 @each_scorer
+def test_features_of_every_replica(name):
+    nodes = view(2)
+    scorer = make(name, seeds=(1, 2))
+    shared = scorer(nodes, GRAPH)
+    repeated = nodes.features.repeat(2, 1, 1)
+    torch.testing.assert_close(scorer(look(repeated, nodes.beliefs, GRAPH), GRAPH), shared)
+    repeated[1] = normal(NODES, FEATURES, seed=9).float()
+    changed = scorer(look(repeated, nodes.beliefs, GRAPH), GRAPH)
+    torch.testing.assert_close(changed[0], shared[0])
+    torch.testing.assert_close(changed[1], scorer(look(repeated[1], nodes.beliefs, GRAPH), GRAPH)[1])
+
+
+@each_scorer
 def test_the_order_of_the_nodes_does_not_matter(name):
     scorer, nodes = make(name), view()
     order = torch.randperm(NODES, generator=torch.Generator().manual_seed(3))

@@ -1,16 +1,19 @@
 """Sparse products, dropout and replay on a CUDA device against plain torch."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 from graph_cases import GRAPHS, REPLICAS, WIDTHS, check_against_float64
+from gumbel_mpnn.config import DataSettings
 from gumbel_mpnn.graph import PairGraph, SparseLayout, matmul, sampled_product
 from gumbel_mpnn.graph.attention import attention
 from gumbel_mpnn.nn import ReplicaRNG, backbones
 from gumbel_mpnn.nn.activation import activate, dropout, dropout_features
 from gumbel_mpnn.nn.modules import Linear, make_norm
 from gumbel_mpnn.rewiring import GumbelMPNN
-from gumbel_mpnn.training import replay, train
+from gumbel_mpnn.training import metrics, replay, train
 from helpers import make_settings, make_task, normal, numbers, randomized, replicas, small_data
 
 pytestmark = [
@@ -177,7 +180,7 @@ def norm_of_second(norm, name):
     return alone
 
 
-@pytest.mark.parametrize("metric", ["accuracy", "roc_auc"])
+@pytest.mark.parametrize("metric", list(metrics))
 @pytest.mark.parametrize("name", list(backbones))
 def test_replayed_epochs_are_the_plain_ones(name, metric, monkeypatch):
     data = small_data(nodes=200, features=20, classes=2)
@@ -189,6 +192,27 @@ def test_replayed_epochs_are_the_plain_ones(name, metric, monkeypatch):
     replayed = train(task, settings, group)
     monkeypatch.setattr(replay, "WARM_UP", 10**9)
     assert numbers(replayed) == numbers(train(task, settings, group))
+
+
+@pytest.mark.parametrize("metric", list(metrics))
+def test_replayed_epochs_of_many_classes_with_own_features_and_weights(metric, monkeypatch):
+    data = small_data(nodes=200, features=20, classes=4)
+    data.metric = metric
+    task = make_task(data, "cuda", features="standardized")
+    plain = make_settings("gcn", {"dropout": 0.4, "input_dropout": 0.2}, epochs=20, class_weights="balanced")
+    settings = replace(plain, data=DataSettings(features="standardized"))
+    group = replicas((0, 0), (1, 0))
+    replayed = train(task, settings, group)
+    monkeypatch.setattr(replay, "WARM_UP", 10**9)
+    assert numbers(replayed) == numbers(train(task, settings, group))
+
+
+@pytest.mark.parametrize("metric", list(metrics))
+def test_metrics_are_those_of_a_cpu(metric):
+    logits, y = normal(2, 3000, 4, dtype=torch.float32), torch.arange(3000) % 4
+    mask = normal(2, 3000, seed=1) > 0
+    here = metrics[metric](logits, y, mask)
+    torch.testing.assert_close(metrics[metric](logits.cuda(), y.cuda(), mask.cuda()).cpu(), here)
 
 
 @pytest.mark.parametrize("widths", [(7, 64), (64, 64), (128, 100), (300, 20)], ids=str)

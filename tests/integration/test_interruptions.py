@@ -105,7 +105,7 @@ def check_same_runs(runs, whole):
         assert records[0] == records[1]
         for name in ("history.jsonl", "model.safetensors"):
             assert (one / name).read_bytes() == (other / name).read_bytes()
-    assert sorted(path.name for path in found[0].parent.iterdir()) == [path.name for path in found]
+    assert sorted(path.name for path in found[0].parent.iterdir()) == ["data.json", *(path.name for path in found)]
 
 
 def test_killed_outright(begun, graph, whole):
@@ -132,7 +132,8 @@ def test_interrupted_by_a_person(begun, graph, whole, monkeypatch):
     stdout, stderr = process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode == 130
     assert stdout == ""
-    preface, first, last = stderr.splitlines()
+    *notes, preface, first, last = stderr.splitlines()
+    assert all(line.startswith("note: ") for line in notes)
     assert preface.startswith("read ")
     assert first.startswith("gcn on graph: 4 runs, 1 group, about ")
     assert last == "interrupted: finished runs are stored; repeat the command to continue"

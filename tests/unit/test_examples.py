@@ -43,6 +43,14 @@ def test_wrap_your_model(capsys):
         assert 0 < int(shown[3]) < int(shown[2])
 
 
+def test_mini_batches(capsys):
+    main = example("mini_batches").main
+    assert main(epochs=0) < 0.4
+    trained = main(epochs=6)
+    assert trained > 0.5
+    assert f"test accuracy {100 * trained:.1f} %" in capsys.readouterr().out
+
+
 def test_theorem(capsys):
     wide, narrow = example("theorem").main(count=50)
     assert wide.printed.mean() > 0

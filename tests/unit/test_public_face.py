@@ -32,7 +32,7 @@ def test_parts_that_do_nothing_by_themselves_are_not_public(part):
 
 
 def test_dir_lists_the_public_names():
-    assert sorted(gm.__all__) == dir(gm)
+    assert sorted([*gm.__all__, "sklearn"]) == dir(gm)
     assert len(set(gm.__all__)) == len(gm.__all__)
 
 
@@ -59,6 +59,12 @@ def test_the_version_is_a_version():
     assert re.fullmatch(r"\d+\.\d+\.\d+([.+-]?\w+)*", gm.__version__)
 
 
+def test_what_needs_another_package_is_there_but_not_imported_by_a_star():
+    """Without scikit-learn, `from gumbel_mpnn import *` must not fail."""
+    assert gm.sklearn.RewiringClassifier.__module__ == "gumbel_mpnn.sklearn.classifier"
+    assert "sklearn" not in gm.__all__
+
+
 def test_user_errors_are_value_errors():
     assert issubclass(gm.UserError, ValueError)
 
@@ -78,6 +84,22 @@ def test_the_import_does_not_wait_for_torch():
 def test_what_the_readme_shows_runs(block, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     exec(compile(block, str(README), "exec"), {"__name__": "readme"})
+    assert list(tmp_path.iterdir()) == []
+    assert capsys.readouterr().err == ""
+
+
+GUIDE = README.parent / "docs" / "guide.md"
+GUIDE_BLOCKS = re.findall(r"^```python\n(.*?)^```", GUIDE.read_text(), re.M | re.S) if GUIDE.is_file() else []
+
+
+@pytest.mark.skipif(not GUIDE_BLOCKS, reason="docs/guide.md is not here or has no Python in it")
+@pytest.mark.parametrize("block", GUIDE_BLOCKS, ids=lambda block: block.splitlines()[0])
+def test_what_the_guide_shows_runs(block, tmp_path, monkeypatch, capsys):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    plt.switch_backend("Agg")
+    monkeypatch.chdir(tmp_path)
+    exec(compile(block, str(GUIDE), "exec"), {"__name__": "guide"})
+    plt.close("all")
     assert list(tmp_path.iterdir()) == []
     assert capsys.readouterr().err == ""
 

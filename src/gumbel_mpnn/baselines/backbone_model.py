@@ -65,10 +65,16 @@ class BackboneModel(TrainableModel):
         return logits
 
     def training_loss(
-        self, x: Tensor | SparseFeatures, graph: PairGraph, y: Tensor, train_mask: Tensor, progress: Tensor
+        self,
+        x: Tensor | SparseFeatures,
+        graph: PairGraph,
+        y: Tensor,
+        train_mask: Tensor,
+        progress: Tensor,
+        weight: Tensor | None = None,
     ) -> Tensor:
         """Loss of every replica, [R]."""
-        return self.backbone.training_loss(x, graph, y, train_mask, progress)
+        return self.backbone.training_loss(x, graph, y, train_mask, progress, weight)
 
     @property
     def width(self) -> int:

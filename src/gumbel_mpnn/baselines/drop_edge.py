@@ -73,13 +73,19 @@ class DropEdge(BackboneModel):
         return logits if self.backbone.replicas is not None else logits.squeeze(0)
 
     def training_loss(
-        self, x: Tensor | SparseFeatures, graph: PairGraph, y: Tensor, train_mask: Tensor, progress: Tensor
+        self,
+        x: Tensor | SparseFeatures,
+        graph: PairGraph,
+        y: Tensor,
+        train_mask: Tensor,
+        progress: Tensor,
+        weight: Tensor | None = None,
     ) -> Tensor:
         """Cross-entropy of every replica with random edges dropped, and the agreement of several draws, [R]."""
         if self.edge_dropout == 0 and self.samples == 1:
-            return super().training_loss(x, graph, y, train_mask, progress)
+            return super().training_loss(x, graph, y, train_mask, progress, weight)
         outputs = [self.backbone.compute(x, self._dropped(x, graph)) for _ in range(self.samples)]
-        loss = mean([cross_entropy(logits, y, train_mask) for logits in outputs])
+        loss = mean([cross_entropy(logits, y, train_mask, weight) for logits in outputs])
         return loss if self.agreement is None else loss + self.agreement.between(outputs, progress)
 
     def step_numbers(self, sizes: Sizes) -> int:

@@ -13,13 +13,16 @@ from torch_geometric.transforms import BaseTransform
 from gumbel_mpnn.candidates.blocks import check_batch
 from gumbel_mpnn.config.registry import Registry
 from gumbel_mpnn.graph import (
+    CANDIDATE_OF,
     PairGraph,
     check_candidates,
     contains,
+    digest_of_nodes,
     edge_index_of,
     pair_key,
     pairs_of,
     undirected_keys,
+    warn_if_stale,
 )
 from gumbel_mpnn.graph.batches import can_be_taken_apart, renew_numbers, renew_pairs
 from gumbel_mpnn.graph.content_order import content_order, in_order
@@ -35,6 +38,7 @@ class CandidateStrategy(BaseTransform):  # type: ignore[misc]
     It is large if the strategy creates hubs.
 
     `data.subgraph` and permutations of the nodes do not update `candidate_index`, so apply them before the strategy.
+    `candidate_of` [1, 3] is a digest of the nodes, by which later steps notice this and warn.
 
     A subclass implements `propose` and stores its arguments as attributes of the same names. `propose` receives the
     nodes in an order that depends on features and edges only. Ties may be broken by node number: candidates do not
@@ -63,15 +67,18 @@ class CandidateStrategy(BaseTransform):  # type: ignore[misc]
         if earlier is not None:
             check_candidates(earlier, graph.num_nodes)
             check_batch(data, earlier, "a candidate")
+            warn_if_stale(data)
         pairs = self._propose_in_content_order(data, graph) if graph.num_nodes > 1 else graph.pair_index
         if earlier is not None:
             pairs = torch.cat([earlier.to(pairs), pairs], dim=1)
         data.candidate_index = clean(pairs, graph)
         data.max_candidates_per_node = largest_count(data.candidate_index)
+        data[CANDIDATE_OF] = digest_of_nodes(data)
         if can_be_taken_apart(data):
             data.max_candidates_per_node = _largest_counts(data.candidate_index, data.batch, len(data.ptr) - 1)
             renew_pairs(data, "candidate_index")
             renew_numbers(data, "max_candidates_per_node")
+            renew_numbers(data, CANDIDATE_OF)
         return data
 
     def _propose_in_content_order(self, data: Data, graph: PairGraph) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 
 from torch_geometric.data import Data
@@ -11,6 +12,7 @@ from gumbel_mpnn.candidates.base import candidates
 from gumbel_mpnn.candidates.cache import Cached
 from gumbel_mpnn.config import RewiringSettings
 from gumbel_mpnn.graph import without_candidates
+from gumbel_mpnn.nn.standardize import column_statistics
 
 DATA = "data"
 """Value of `rewiring.candidates` for the candidates of the data."""
@@ -18,8 +20,12 @@ NONE = "none"
 """Value of `rewiring.candidates` for the given edges only."""
 
 
-def with_candidates(data: Data, settings: RewiringSettings) -> Data:
-    """Graph with the candidates that `settings` ask for, and no others."""
+def with_candidates(data: Data, settings: RewiringSettings, standardized: bool = False) -> Data:
+    """Graph with the candidates that `settings` ask for, and no others.
+
+    If `standardized`, strategies see features that are standardized over all nodes. This uses no label, and so
+    candidates are the same for all splits.
+    """
     if settings.candidates == DATA:
         if data.get("candidate_index") is None:
             raise DataError(
@@ -31,7 +37,10 @@ def with_candidates(data: Data, settings: RewiringSettings) -> Data:
     if settings.candidates == NONE:
         return data
     options = settings.options_of("candidates", candidates.defaults(settings.candidates))
-    with_them: Data = Cached(candidates[settings.candidates](**options))(data)
+    standardized &= data.get("x") is not None  # a strategy that needs features says so itself
+    with_them: Data = Cached(candidates[settings.candidates](**options))(_standardized(data) if standardized else data)
+    if standardized:
+        with_them.x = data.x
     if with_them.candidate_index.numel() == 0:
         warnings.warn(
             f"the strategy {settings.candidates!r} finds no candidates here: edges can be dropped, but none added",
@@ -39,3 +48,11 @@ def with_candidates(data: Data, settings: RewiringSettings) -> Data:
             stacklevel=2,
         )
     return with_them
+
+
+def _standardized(data: Data) -> Data:
+    x = data.x.to_dense().double()
+    mean, scale = column_statistics(x)
+    data = copy.copy(data)
+    data.x = ((x - mean) / scale).float()
+    return data

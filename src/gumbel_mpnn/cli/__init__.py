@@ -11,6 +11,7 @@ from gumbel_mpnn.cli.data import app as data
 from gumbel_mpnn.cli.demo import demo
 from gumbel_mpnn.cli.doctor import doctor
 from gumbel_mpnn.cli.measure import measure
+from gumbel_mpnn.cli.predict import predict
 from gumbel_mpnn.cli.presets import app as presets
 from gumbel_mpnn.cli.reproduce import reproduce
 from gumbel_mpnn.cli.rewire import rewire
@@ -22,13 +23,13 @@ from gumbel_mpnn.cli.usage import OneSentenceGroup
 app = typer.Typer(
     cls=OneSentenceGroup,
     no_args_is_help=True,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},  # inherited by all verbs
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     help="Learnable graph rewiring for node classification on PyTorch Geometric.",
 )
 app.callback()(show_version)
-for verb in (demo, train, rewire, measure, tune, reproduce, doctor):
+for verb in (demo, train, predict, rewire, measure, tune, reproduce, doctor):
     app.command()(verb)
 app.add_typer(data, name="data")
 app.add_typer(presets, name="presets")

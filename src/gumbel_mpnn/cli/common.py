@@ -8,6 +8,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, ParamSpec, TypeVar
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from gumbel_mpnn.runs import Preset
 
 MOST_NUMBERS = 10_000
+_QUIET: ContextVar[bool] = ContextVar("quiet", default=False)
+"""Whether the verb that runs was called with --quiet."""
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -47,13 +50,20 @@ DeviceOption = Annotated[str, typer.Option("--device", help="cpu, cuda, or auto 
 OverrideOption = Annotated[
     list[str] | None, typer.Option("--set", metavar="TABLE.NAME=VALUE", help="Override a setting; can be repeated.")
 ]
+QuietOption = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Show results, warnings and errors only, no progress and no notes.")
+]
 
 
 def in_one_sentence(verb: Callable[P, R]) -> Callable[P, R]:
-    """Report a `UserError` in one sentence on standard error, without a traceback, and end with exit code 2."""
+    """Report a `UserError` in one sentence on standard error, without a traceback, and end with exit code 2.
+
+    With an argument `quiet`, the notes of the verb are not shown.
+    """
 
     @functools.wraps(verb)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
+        quiet = _QUIET.set(bool(kwargs.get("quiet", False)))
         try:
             with _warnings_as_notes():
                 return verb(*args, **kwargs)
@@ -65,6 +75,8 @@ def in_one_sentence(verb: Callable[P, R]) -> Callable[P, R]:
             _stop(f"error: {error.strerror or error}: {error.filename or ''}".rstrip(": "), 2)
         except KeyboardInterrupt:
             _stop("interrupted: finished runs are stored; repeat the command to continue", 130)
+        finally:
+            _QUIET.reset(quiet)
 
     return guarded
 
@@ -78,7 +90,7 @@ def _warnings_as_notes() -> Iterator[None]:
 
         def tell(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
             if issubclass(category, DataWarning):
-                note(f"note: {message}")
+                warn(str(message))
             else:
                 show(message, category, *place, **more)
 
@@ -114,8 +126,14 @@ def reject_early_options(context: typer.Context) -> None:
 
 
 def note(message: str) -> None:
-    """Print a message on standard error."""
-    typer.echo(message, err=True)
+    """Print a message on standard error, unless --quiet is given."""
+    if not _QUIET.get():
+        typer.echo(message, err=True)
+
+
+def warn(message: str) -> None:
+    """Print a warning on standard error, even if --quiet is given."""
+    typer.echo(f"note: {message}", err=True)
 
 
 def preset_in_place(family: str, dataset: str, model: str, found: Preset | None) -> str:

@@ -19,9 +19,9 @@ def demo(
 ) -> None:
     """Train and compare models on a generated graph that has many random edges among the useful ones."""
     from gumbel_mpnn._util.files import write_atomically
-    from gumbel_mpnn.cli.progress import ProgressMonitor
     from gumbel_mpnn.report import run_table
     from gumbel_mpnn.report.demo import demo_figure, run_demo
+    from gumbel_mpnn.runs.progress import ProgressMonitor
 
     with closing(ProgressMonitor()) as monitor:
         runs = run_demo(out / "runs", device=device, monitor=monitor)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from contextlib import closing
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gumbel_mpnn._util.errors import UserError
+from gumbel_mpnn._util.errors import DataWarning, UserError
 from gumbel_mpnn.cli.common import (
     DataRootOption,
     FormatOption,
@@ -19,7 +21,7 @@ from gumbel_mpnn.cli.common import (
     in_one_sentence,
     note,
 )
-from gumbel_mpnn.cli.finished_runs import dataset_of, folder_of
+from gumbel_mpnn.cli.finished_runs import folder_of, training_data
 from gumbel_mpnn.cli.own_data import (
     EdgesOption,
     FeaturesOption,
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
     from gumbel_mpnn.config import Settings
+    from gumbel_mpnn.runs.pair_measures import PairMeasures
 
 Values = dict[str, int | float | None]
 
@@ -78,7 +81,8 @@ def measure(
 ) -> None:
     """Show homophily, label informativeness, neighborhoods, degrees, components and spectral gap of a graph.
 
-    Edge weights are ignored.
+    Edge weights are ignored. With --run, homophily is also shown separately for pairs of training nodes, of other
+    nodes, and of both: each run's graph is measured with its own split, and the values are averaged.
     """
     source = Source(dataset, nodes, edges, graph, label, features)
     if every and (source.is_own or dataset is not None or run is not None):
@@ -102,7 +106,7 @@ def measure(
     if isinstance(data, str):
         data = _load(data, data_root, convention, features=sdrf is not None)
     if folder is not None:
-        _compare(folder, sdrf, data, threshold, data_root, largest_component, format)
+        _compare(folder, sdrf, data, threshold, data_root, largest_component, format, source)
     elif data is not None:
         values = _measured(data, convention, largest_component)
         _emit_columns({"value": values}, format, values, convention)
@@ -139,14 +143,17 @@ def _compare(
     root: Path | None,
     largest: bool,
     format: OutputFormat,
+    source: Source,
 ) -> None:
     """Compare the graph that runs were trained on with the graph that they learned, or that SDRF made."""
+    pairs: PairMeasures | None = None
     if sdrf is None:
         before, after = _learned(run, given, 0.5 if threshold is None else threshold, root)
+        pairs = None if largest else _pairs(run, source, root, 0.5 if threshold is None else threshold)
     elif threshold is not None:
         raise UserError("--threshold applies to a learned graph, and the graph of sdrf is not learned: leave it out")
     else:
-        from gumbel_mpnn.cli.live_line import StepLine
+        from gumbel_mpnn._util.live_line import StepLine
         from gumbel_mpnn.training import prepare
 
         before = _training_graph(run, given, root, features=True)
@@ -154,7 +161,32 @@ def _compare(
             after = prepare(before, sdrf, line)
     graphs = {"before": before, "after": after}
     compared = {name: _measured(graph, EdgeConvention.coalesced, largest) for name, graph in graphs.items()}
-    _emit_columns(compared, format, compared)
+    payload = compared if pairs is None else {**compared, "pairs": pairs.to_dict()}
+    _emit_columns(compared, format, payload, pairs=pairs)
+    if pairs is not None and pairs.overfits:
+        note(pairs.sentence())
+
+
+def _pairs(run: Path, source: Source, root: Path | None, threshold: float) -> PairMeasures | None:
+    """Measure the pairs of training nodes and of others; None if the data with its splits cannot be read."""
+    from gumbel_mpnn.runs.graph_file import find_learned
+    from gumbel_mpnn.runs.pair_measures import measure_pairs
+    from gumbel_mpnn.runs.query import RECORD, read_record
+
+    own = replace(source, dataset=None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)  # these were shown before, when the graph was read
+        try:
+            data = training_data(run, own, root)
+            if data is not None:
+                learned, folders = find_learned(run)
+                splits = [read_record(folder / RECORD).split for folder in folders]
+                return measure_pairs(learned, data, splits, threshold)
+            reason = "its files are not complete, or differ from those that the runs were trained on"
+        except UserError as error:
+            reason = str(error)
+    note(f"pairs of training nodes are not measured separately, which needs the data of training: {reason}")
+    return None
 
 
 def _settings_of_sdrf(run: Path) -> Settings | None:
@@ -191,6 +223,7 @@ def _learned(run: Path, given: Data | None, threshold: float, root: Path | None)
 
 def _training_graph(run: Path, given: Data | None, root: Path | None, features: bool = False) -> Data:
     """Return the graph that the runs in `run` were trained on: `given`, or the data set read by its name."""
+    from gumbel_mpnn.runs.loading import dataset_of
     from gumbel_mpnn.runs.query import find_records
 
     hashes = {
@@ -238,8 +271,9 @@ def _emit_columns(
     format: OutputFormat,
     payload: object,
     convention: EdgeConvention = EdgeConvention.coalesced,
+    pairs: PairMeasures | None = None,
 ) -> None:
-    """Print one row for each measure and one column for each graph."""
+    """Print one row for each measure, also of each kind of pairs, and one column for each graph."""
     from gumbel_mpnn.measures import MEASURES
     from gumbel_mpnn.report import Table
 
@@ -248,4 +282,8 @@ def _emit_columns(
         [_heading(name, convention) if readable else name, *(values[name] for values in columns.values())]
         for name in MEASURES
     ]
+    for kind, values in {} if pairs is None else pairs.kinds.items():
+        for name in values.before:
+            words = f"{MEASURES[name].heading}, {kind.replace('_', '-')}"
+            rows.append([words if readable else f"{name}_{kind}", values.before[name], values.after[name]])
     emit(Table(["measure", *columns], rows, digits=4, keep_small=True), format, payload)

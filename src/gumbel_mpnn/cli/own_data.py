@@ -12,7 +12,11 @@ from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn._util.files import suffix_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from torch_geometric.data import Data
+
+    from gumbel_mpnn.data.feature_columns import FeatureColumn
 
 NodesOption = Annotated[Path | None, typer.Option("--nodes", help="Own data: CSV file of nodes.")]
 EdgesOption = Annotated[
@@ -68,6 +72,22 @@ class Source:
         if self.label is None:
             raise UserError("own data needs --label, the name of the label column")
         return from_csv(Path(self.nodes or ""), self.edges, self.label, self._columns(), undirected=undirected)
+
+    def to_predict(self, columns: Sequence[FeatureColumn] | None, undirected: bool) -> Data:
+        """Return the graph of the user's files, which needs no labels.
+
+        Args:
+            columns: Columns that the models were trained on; None for all numeric columns except the label.
+            undirected: Whether the models treat edges as undirected.
+        """
+        self._is_by_name()  # checks that the options fit together
+        from gumbel_mpnn.data import from_csv, from_graphml, from_npz
+
+        if self._is_npz():
+            return from_npz(Path(self.graph or ""), undirected=None if undirected else False, labels=False)
+        if self.graph is not None:
+            return from_graphml(self.graph, self.label, columns)
+        return from_csv(Path(self.nodes or ""), self.edges, self.label, columns, undirected=undirected)
 
     def to_measure(self, as_listed: bool) -> str | Data:
         """Return the name of the data set, or the graph of the user's files, which needs no labels and no features."""

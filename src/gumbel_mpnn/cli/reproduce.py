@@ -15,6 +15,7 @@ from gumbel_mpnn.cli.common import (
     FormatOption,
     OutputFormat,
     OverrideOption,
+    QuietOption,
     RunsOption,
     emit,
     in_one_sentence,
@@ -50,6 +51,7 @@ def reproduce(
     workers: Annotated[
         int, typer.Option(help="Number of processes that train at once; limited by the number of cores.", min=1)
     ] = 1,
+    quiet: QuietOption = False,
     format: FormatOption = OutputFormat.text,
 ) -> None:
     """Reproduce a table of the paper and print our numbers next to the published ones.
@@ -59,12 +61,12 @@ def reproduce(
     tables use.
     """
     from gumbel_mpnn import paper
-    from gumbel_mpnn.cli.progress import ProgressMonitor
+    from gumbel_mpnn.runs.progress import ProgressMonitor
 
     if name == "all" and format is not OutputFormat.text:
         raise UserError("all writes each table to a page: leave out --format")
     searches = name in paper.experiments and paper.experiments[name].searches
-    with closing(ProgressMonitor(show_test=not searches)) as monitor:
+    with closing(ProgressMonitor(show_test=not searches, quiet=quiet)) as monitor:
         done = paper.reproduce(
             name,
             only=only,
@@ -84,6 +86,9 @@ def reproduce(
     if name == "all":
         typer.echo(f"{len(done.pages)} tables are in {done.pages[0].parent}")
     else:
-        emit(done.table(), format, done.rows)
+        emit(done.table(), format, done.shares())
+    if quiet:  # otherwise they are among the notes
+        for table, reason in done.failed.items():
+            typer.echo(f"failed: {table}: {reason}", err=True)
     if done.failed:
         raise typer.Exit(1)

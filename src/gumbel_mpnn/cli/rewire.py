@@ -8,7 +8,16 @@ from typing import Annotated
 import typer
 
 from gumbel_mpnn._util.files import suffix_of
-from gumbel_mpnn.cli.common import DataRootOption, FormatOption, OutputFormat, RunsOption, emit, in_one_sentence, note
+from gumbel_mpnn.cli.common import (
+    DataRootOption,
+    FormatOption,
+    OutputFormat,
+    QuietOption,
+    RunsOption,
+    emit,
+    in_one_sentence,
+    note,
+)
 from gumbel_mpnn.cli.finished_runs import folder_of, training_data
 from gumbel_mpnn.cli.own_data import EdgesOption, FeaturesOption, GraphOption, LabelOption, NodesOption, Source
 
@@ -30,9 +39,10 @@ def rewire(
     features: FeaturesOption = None,
     data_root: DataRootOption = None,
     runs: RunsOption = Path("runs"),
+    quiet: QuietOption = False,
     format: FormatOption = OutputFormat.text,
 ) -> None:
-    """Write the learned graph, with the weight, the probability and the origin of each edge.
+    """Write the learned graph, with the weight, the probability and the origin of each edge, and show what changed.
 
     The weight is the probability times the given weight of the edge, which is 1 by default. A CSV file contains only
     edges and is used together with the file of nodes. Files in npz and GraphML format also contain labels and features
@@ -41,13 +51,15 @@ def rewire(
     from gumbel_mpnn.data.export import check_suffix, is_directed, save_graph
     from gumbel_mpnn.graph import without_pairs
     from gumbel_mpnn.report import Table
-    from gumbel_mpnn.runs import learned_graph
+    from gumbel_mpnn.rewiring import changes
+    from gumbel_mpnn.runs.graph_file import find_learned
 
     suffix = suffix_of(out)
     check_suffix(suffix)
     source = Source(None, nodes, edges, graph, label, features)
     folder = folder_of(run, runs)
-    data = learned_graph(folder, threshold)
+    learned, _ = find_learned(folder)
+    data = learned.to_data(threshold)
     alone = suffix == ".csv"
     trained_on = None if alone and not source.is_own else training_data(folder, source, data_root)
     if trained_on is not None:
@@ -56,7 +68,16 @@ def rewire(
     save_graph(data, out)
     given = data.edge_origin if is_directed(data) else data.edge_origin[data.edge_index[0] < data.edge_index[1]]
     counts = {"nodes": data.num_nodes, "edges": len(given), "given": int(given.sum()), "added": int((~given).sum())}
-    emit(Table(list(counts), [list(counts.values())]), format, counts)
+    changed = changes(learned.graph, learned.mean, node_ids=learned.node_ids)
+    emit(Table(list(counts), [list(counts.values())]), format, {**counts, "changes": changed.to_dict()})
+    if format not in (OutputFormat.json, OutputFormat.csv):
+        typer.echo(f"\n{changed.sentence()}")
+        if changed.largest:
+            rows: list[list[str | int | float | None]] = [
+                [each.change, str(each.source), str(each.target), each.probability] for each in changed.largest
+            ]
+            typer.echo("")
+            emit(Table(["change", "source", "target", "probability"], rows, digits=4, keep_small=True), format)
     note(f"the graph is in {out}")
     if trained_on is None and not alone:
         note(

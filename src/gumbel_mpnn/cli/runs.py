@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,6 +23,7 @@ from gumbel_mpnn.cli.finished_runs import open_index
 
 if TYPE_CHECKING:
     from gumbel_mpnn.runs.query.filters import Filter
+    from gumbel_mpnn.runs.query.index import RunIndex, SettingRow
 
 app = typer.Typer(help="List, show, compare and export finished runs.", invoke_without_command=True)
 DatasetOption = Annotated[str | None, typer.Option("--dataset", help="Only these data sets, separated by commas.")]
@@ -33,6 +35,13 @@ WhereOption = Annotated[
     list[str] | None,
     typer.Option("--where", metavar="CONDITION", help="Such as 'test>=80' or 'train.lr=0.01'; can be repeated."),
 ]
+TestOption = Annotated[
+    bool,
+    typer.Option("--test", help="Show test results of the trials of tune too; settings are chosen on validation."),
+]
+HIDDEN = "test results of trials of tune are hidden, since settings are chosen on validation: --test shows them"
+OF_TEST = ("test", "std", "stderr")
+"""Figures that are computed from test results."""
 RunArgument = Annotated[str, typer.Argument(help="Folder of a setting, or the beginning of its fingerprint.")]
 
 
@@ -44,29 +53,55 @@ def runs(
     model: ModelOption = None,
     experiment: ExperimentOption = None,
     where: WhereOption = None,
+    test: TestOption = False,
     runs: RunsOption = Path("runs"),
     format: FormatOption = OutputFormat.text,
 ) -> None:
-    """List finished runs, with one row for each setting."""
+    """List finished runs, with one row for each setting.
+
+    Where several data sets have the same name, the first six digits of the hash of their data are shown beside it.
+    """
     if context.invoked_subcommand is not None:
         reject_early_options(context)
         return
     from gumbel_mpnn.report import Table
 
     with open_index(runs) as index:
-        found = index.settings(_filters(dataset, model, experiment, where))
-    rows: list[list[str | int | float | None]] = [
-        [row.dataset, row.model, row.metric, row.n, 100 * row.test, spread, 100 * row.val, str(row.path)]
-        for row in found
-        for spread in [100 * row.std if row.n > 1 else None]
-    ]
-    columns = ["dataset", "model", "metric", "n", "test", "std", "val", "folder"]
-    emit(Table(columns, rows, headings={"dataset": "data set", "n": "runs"}), format)
+        found = _select(index, _filters(dataset, model, experiment, where), test)
+        ambiguous = index.ambiguous_names()
+    readable = format not in (OutputFormat.json, OutputFormat.csv)
+    rows: list[list[str | int | float | None]] = []
+    for row in found:
+        shown = test or not row.is_trial
+        name = f"{row.dataset} ({row.data_hash[:6]})" if readable and row.dataset in ambiguous else row.dataset
+        rows.append(
+            [
+                name,
+                row.model,
+                row.metric,
+                row.n,
+                _known(row.test) if shown else None,
+                _known(row.std) if shown and row.n > 1 else None,
+                _known(row.val),
+                str(row.path),
+                *([] if readable else [row.data_hash]),
+            ]
+        )
+    columns = ["dataset", "model", "metric", "n", "test", "std", "val", "folder", *([] if readable else ["data_hash"])]
+    headings = {"dataset": "data set", "n": "runs"}
+    emit(Table(columns, rows, headings=headings, shares=("test", "std", "val")), format)
+    if not test and any(row.is_trial for row in found):
+        note(HIDDEN)
 
 
 @app.command()
 @in_one_sentence
-def show(run: RunArgument, runs: RunsOption = Path("runs"), format: FormatOption = OutputFormat.text) -> None:
+def show(
+    run: RunArgument,
+    test: TestOption = False,
+    runs: RunsOption = Path("runs"),
+    format: FormatOption = OutputFormat.text,
+) -> None:
     """Show a setting and the results of its runs, and the rungs among which `auto` chose it."""
     from gumbel_mpnn.report import Table, choice_table
     from gumbel_mpnn.runs.choice import read_choices
@@ -74,18 +109,21 @@ def show(run: RunArgument, runs: RunsOption = Path("runs"), format: FormatOption
     from gumbel_mpnn.runs.query.filters import flat
 
     with open_index(runs) as index:
-        folder = index.find(run).path
+        found = index.find(run)
+    folder, hidden = found.path, found.is_trial and not test
     records, choices = list(find_records(folder)), read_choices(folder)
-    settings, test = records[0].settings, Summary.of(record.test for record in records)
+    settings, result = records[0].settings, Summary.of(record.test for record in records)
     columns = ["split", "seed", "val", "test", "best_epoch", "epochs", "seconds"]
-    rows = [[r.split, r.seed, 100 * r.val, 100 * r.test, r.best_epoch, r.epochs, r.seconds] for r in records]
+    rows = [[r.split, r.seed, r.val, None if hidden else r.test, r.best_epoch, r.epochs, r.seconds] for r in records]
     payload: dict[str, Any] = {
         "folder": str(folder),
         "fingerprint": records[0].fingerprint,
         "metric": records[0].metric,
-        "test": {**test.to_dict(), "n": test.n},
+        "unit": "share",
+        "data_hash": found.data_hash,
+        "test": None if hidden else {**result.to_dict(), "n": result.n},
         "settings": settings,
-        "runs": [record.to_dict() for record in records],
+        "runs": [record.to_dict() | ({"test": None} if hidden else {}) for record in records],
         **({"choices": [choice.to_dict() for choice in choices]} if choices else {}),
     }
     if format not in (OutputFormat.json, OutputFormat.csv):
@@ -96,8 +134,9 @@ def show(run: RunArgument, runs: RunsOption = Path("runs"), format: FormatOption
         for choice in choices:
             emit(choice_table(choice), format)
             typer.echo("")
-    emit(Table(columns, rows, headings={"val": "val %", "test": "test %", "best_epoch": "best epoch"}), format, payload)
-    note(f"{records[0].metric} {test}")
+    headings = {"val": "val %", "test": "test %", "best_epoch": "best epoch"}
+    emit(Table(columns, rows, headings=headings, shares=("val", "test")), format, payload)
+    note(HIDDEN if hidden else f"{records[0].metric} {result if result.n else 'on no test nodes'}")
     for choice in choices:
         note(f"auto on {len(choice.runs)} run{'s' * (len(choice.runs) > 1)}: {choice.sentence()}")
 
@@ -107,20 +146,30 @@ def show(run: RunArgument, runs: RunsOption = Path("runs"), format: FormatOption
 def compare(
     a: RunArgument,
     b: RunArgument,
+    test: TestOption = False,
     runs: RunsOption = Path("runs"),
     format: FormatOption = OutputFormat.text,
 ) -> None:
-    """Show the settings that differ between A and B, and the paired difference of their test results."""
+    """Show the settings that differ between A and B, and the paired difference of their test results.
+
+    If A or B is a trial of tune, validation results are compared, unless --test is given.
+    """
     from gumbel_mpnn.report import Table
     from gumbel_mpnn.runs.query import ENOUGH_SPLITS, find_records
     from gumbel_mpnn.runs.query import compare as compare_records
 
     with open_index(runs) as index:
-        folders = [index.find(name).path for name in (a, b)]
+        found = [index.find(name) for name in (a, b)]
+    folders, hidden = [row.path for row in found], any(row.is_trial for row in found) and not test
     ours, theirs = (list(find_records(folder)) for folder in folders)
-    if (ours[0].data_hash, ours[0].metric) != (theirs[0].data_hash, theirs[0].metric):
+    if ours[0].data_hash != theirs[0].data_hash:
         raise UserError(f"{a} and {b} use different data: only runs on the same splits can be compared")
-    paired = compare_records(ours, theirs)
+    if ours[0].metric != theirs[0].metric:
+        raise UserError(
+            f"{a} has the metric {ours[0].metric}, but {b} has {theirs[0].metric}: train one of them with the"
+            " data.metric of the other"
+        )
+    paired = compare_records(ours, theirs, "val" if hidden else "test")
     if len(ours) + len(theirs) > 2 * paired.n:
         note(f"left out, without a counterpart: {len(ours) - paired.n} runs of A, {len(theirs) - paired.n} of B")
     if paired.splits < ENOUGH_SPLITS:
@@ -129,9 +178,9 @@ def compare(
         )
     differing = _differing(ours[0].settings, theirs[0].settings)
     result: dict[str, str | int | float | None] = {
-        "difference": 100 * paired.mean,
-        "low": 100 * paired.low,
-        "high": 100 * paired.high,
+        "difference": paired.mean,
+        "low": paired.low,
+        "high": paired.high,
         "n": paired.n,
         "p": paired.p,
         "verdict": paired.verdict,
@@ -140,9 +189,19 @@ def compare(
         rows = [[name, *("–" if value is None else str(value) for value in pair)] for name, pair in differing.items()]
         emit(Table(["setting", "a", "b"], rows, headings={"a": "A", "b": "B"}), format)
         typer.echo("")
-    headings = {"difference": f"A − B, {ours[0].metric} %", "low": "95 % from", "high": "to", "n": "runs"}
-    table = Table(list(result), [list(result.values())], headings={**headings, "p": "p (Wilcoxon)"}, digits=3)
-    emit(table, format, {"a": str(folders[0]), "b": str(folders[1]), "settings": differing, **result})
+    what = f"validation {ours[0].metric}" if hidden else ours[0].metric
+    headings = {"difference": f"A − B, {what} %", "low": "95 % from", "high": "to", "n": "runs", "p": "p (Wilcoxon)"}
+    shares = ("difference", "low", "high")
+    table = Table(list(result), [list(result.values())], headings=headings, digits=3, shares=shares)
+    about = {"a": str(folders[0]), "b": str(folders[1]), "settings": differing}
+    emit(table, format, {**about, "figure": "val" if hidden else "test", "unit": "share", **result})
+    if hidden:
+        note(HIDDEN)
+
+
+def _known(value: float) -> float | None:
+    """Return a value, or None for NaN, which JSON does not have."""
+    return None if math.isnan(value) else value
 
 
 def _differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, list[Any]]:
@@ -157,20 +216,26 @@ def _differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, li
 @app.command()
 @in_one_sentence
 def export(
-    out: Annotated[Path, typer.Argument(help="File (csv) or folder (tensorboard, mlflow) to write.")],
-    to: Annotated[str, typer.Option(help="csv, tensorboard or mlflow.")] = "csv",
+    out: Annotated[Path, typer.Argument(help="File (csv, json) or folder (tensorboard, mlflow) to write.")],
+    to: Annotated[
+        str | None, typer.Option(help="csv, json, tensorboard or mlflow; by default json for *.json, otherwise csv.")
+    ] = None,
     dataset: DatasetOption = None,
     model: ModelOption = None,
     experiment: ExperimentOption = None,
     where: WhereOption = None,
+    test: TestOption = False,
     runs: RunsOption = Path("runs"),
 ) -> None:
     """Export all runs, or those selected, to other formats."""
     from gumbel_mpnn.runs.query.export import export as write
 
     with open_index(runs) as index:
-        count = write(index, index.settings(_filters(dataset, model, experiment, where)), to, out)
+        found = _select(index, _filters(dataset, model, experiment, where), test)
+        count = write(index, found, to, out, test)
     note(f"{count} runs are in {out}")
+    if not test and any(row.is_trial for row in found):
+        note(HIDDEN)
 
 
 @app.command()
@@ -181,6 +246,15 @@ def reindex(runs: RunsOption = Path("runs")) -> None:
         index.rebuild()
         found = index.settings()
     note(f"{sum(row.n for row in found)} runs of {len(found)} settings are in {runs}")
+
+
+def _select(index: RunIndex, filters: list[Filter], test: bool) -> list[SettingRow]:
+    """Return the settings that pass all filters; conditions on test results do not select trials of tune."""
+    if test or not any(one.name in OF_TEST for one in filters):
+        return index.settings(filters)
+    if any(row.is_trial for row in index.settings(one for one in filters if one.name not in OF_TEST)):
+        note(f"trials of tune are left out: {HIDDEN}")
+    return [row for row in index.settings(filters) if not row.is_trial]
 
 
 def _filters(dataset: str | None, model: str | None, experiment: str | None, where: list[str] | None) -> list[Filter]:

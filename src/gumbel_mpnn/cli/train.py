@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gumbel_mpnn._util.errors import UserError
+from gumbel_mpnn._util.errors import DataError, UserError
 from gumbel_mpnn.cli.common import (
     DataRootOption,
     DeviceOption,
     FormatOption,
     OutputFormat,
     OverrideOption,
+    QuietOption,
     RunsOption,
     emit,
     in_one_sentence,
@@ -22,6 +23,7 @@ from gumbel_mpnn.cli.common import (
     parse_range,
     preset_in_place,
 )
+from gumbel_mpnn.cli.final import check_final, check_like_runs, records_of
 from gumbel_mpnn.cli.own_data import (
     EdgesOption,
     FeaturesOption,
@@ -30,11 +32,13 @@ from gumbel_mpnn.cli.own_data import (
     NodesOption,
     Source,
 )
+from gumbel_mpnn.cli.predict import write_table
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
     from gumbel_mpnn.data import GraphFacts
+    from gumbel_mpnn.rewiring import Changes
     from gumbel_mpnn.runs import AnySpec, Run
 
 
@@ -59,11 +63,27 @@ def train(
     graph: GraphOption = None,
     label: LabelOption = None,
     features: FeaturesOption = None,
-    predictions: Annotated[Path | None, typer.Option(help="CSV file for the predicted class of every node.")] = None,
+    final: Annotated[
+        bool,
+        typer.Option(
+            "--final", help="Train a model to be used: no test nodes, a tenth of the labelled nodes for validation."
+        ),
+    ] = False,
+    epochs_from: Annotated[
+        str | None,
+        typer.Option(
+            help="With --final: train on every labelled node, with the settings and the median best epoch of these runs"
+            " (a folder or a fingerprint)."
+        ),
+    ] = None,
+    predictions: Annotated[
+        Path | None, typer.Option(help="CSV file for predictions, out of fold and by all models.")
+    ] = None,
     experiment: Annotated[str, typer.Option(help="Name of the folder inside the runs folder.")] = "train",
     data_root: DataRootOption = None,
     runs: RunsOption = Path("runs"),
     device: DeviceOption = "auto",
+    quiet: QuietOption = False,
     format: FormatOption = OutputFormat.text,
 ) -> None:
     """Train a model on several splits and seeds at once. Finished runs are not trained again.
@@ -71,77 +91,81 @@ def train(
     In own data, repeated edges are merged into one edge with their mean weight, and self-loops are left out, since
     convolutions add their own. Runs on own data are listed under the name of the file of nodes or of the graph.
     """
-    from gumbel_mpnn.cli.progress import ProgressMonitor
+    from gumbel_mpnn.data.splits import FINAL
     from gumbel_mpnn.report import choice_table, run_table
-    from gumbel_mpnn.runs import Place, default_model, describe, fit_any
+    from gumbel_mpnn.runs import Place, default_model, describe, final_spec, fit_any
+    from gumbel_mpnn.runs.progress import ProgressMonitor
 
     if predictions is not None and predictions.is_dir():
         raise UserError(f"--predictions {predictions} is a folder: give the name of a file")
-    spec = describe(
-        Source(dataset, nodes, edges, graph, label, features).to_train_on,
-        default_model(dataset, None if preset == "none" else preset) if model is None else model,
-        splits=None if splits is None else parse_range(splits),
-        seeds=seeds,
-        preset=None if preset == "none" else preset,
-        overrides=overrides or (),
-        root=data_root,
-    )
-    with closing(ProgressMonitor(preface=_what_was_read(spec))) as monitor:
+    source = Source(dataset, nodes, edges, graph, label, features).to_train_on
+    if final:
+        check_final(overrides)
+    if epochs_from is not None:
+        check_like_runs(final, splits, preset)
+        records = records_of(epochs_from, runs, model)
+        spec: AnySpec = final_spec(source, records, seeds=seeds, overrides=overrides or (), root=data_root)
+    else:
+        spec = describe(
+            source,
+            default_model(dataset, None if preset == "none" else preset) if model is None else model,
+            splits=None if splits is None else parse_range(splits),
+            seeds=seeds,
+            preset=None if preset == "none" else preset,
+            overrides=[*(overrides or ()), *([f"data.protocol={FINAL}"] if final else [])],
+            root=data_root,
+        )
+    with closing(ProgressMonitor(preface=_what_was_read(spec), quiet=quiet)) as monitor:
         run = fit_any(spec, Place(runs, experiment, device, monitor=monitor, models=predictions is not None))
     if predictions is not None:
-        _write_predictions(run, predictions)
+        write_table(run.predictions(), predictions)
         note(f"predictions of {run.data.num_nodes} nodes are in {predictions}")
     if run.choice is not None:
         note(choice_table(run.choice).render("text") + "\n")
-    emit(run_table([run]), format, run.to_dict())
+    changes = _changes(run)
+    emit(run_table([run]), format, run.to_dict() | ({} if changes is None else {"changes": changes.to_dict()}))
+    if changes is not None:
+        note(changes.sentence())
     if run.choice is not None:
         note(run.choice.sentence())
     note(f"runs are in {run.folder.path}")
 
 
+def _changes(run: Run) -> Changes | None:
+    """Return what the model changed in the graph, or None if it does not rewire or its graphs were deleted."""
+    if run.settings.rewiring is None:
+        return None
+    try:
+        return run.changes()
+    except DataError as error:
+        note(f"the changes of the graph are not shown: {error}")
+        return None
+
+
 def _what_was_read(asked: AnySpec) -> str:
     """Return a sentence about the data or the preset, which shows the user misread columns or missing presets."""
-    from gumbel_mpnn.config.files import is_settings_file
     from gumbel_mpnn.data import facts_of
-    from gumbel_mpnn.runs import AutoSpec
+    from gumbel_mpnn.runs import AutoSpec, missing_preset
 
     spec = asked.plainest if isinstance(asked, AutoSpec) else asked
     if not isinstance(spec.dataset, str):
         facts = facts_of(spec.dataset)
-        return (
+        read = (
             f"read {facts.num_nodes} nodes ({facts.num_unlabelled} without a label),"
             f" {_edges_in_words(spec.dataset, facts, spec.settings.data.undirected)},"
             f" {spec.dataset.num_features} features, {facts.num_classes} classes"
         )
-    if spec.asked_preset is None or is_settings_file(spec.asked_preset):
-        return ""
+        return "\n".join(filter(None, (read, missing_preset(asked))))
+    if spec.preset is None:
+        return missing_preset(spec)
     return preset_in_place(str(spec.asked_preset), spec.settings.dataset, spec.settings.model, spec.preset)
 
 
 def _edges_in_words(data: Data, facts: GraphFacts, undirected: bool) -> str:
-    """Describe how many edges are used, and how many of those in the files were merged or left out."""
+    """Describe how many edges are used, and how many of those in the files were merged."""
     edges = facts.num_edges
     if not undirected:
         edges = data.edge_index.shape[1] - facts.num_duplicate_edges - facts.num_self_loops
     repeats = data.get("edges_listed", 0) - edges - facts.num_self_loops
-    remarks = []
-    if repeats > 0:
-        remarks.append(f"{repeats} repeat{'s' * (repeats > 1)} merged")
-    if facts.num_self_loops:
-        remarks.append(f"{facts.num_self_loops} self-loop{'s' * (facts.num_self_loops > 1)} left out")
-    return f"{edges} {'' if undirected else 'directed '}edges" + f" ({', '.join(remarks)})" * bool(remarks)
-
-
-def _write_predictions(run: Run, path: Path) -> None:
-    import csv
-    import io
-
-    from gumbel_mpnn._util.files import write_atomically
-
-    ids = run.data.get("node_ids") or range(int(run.data.num_nodes or 0))
-    confidence, classes = run.predict_proba().max(-1)
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["node", "prediction", "probability"])
-    writer.writerows(zip(ids, run.named(classes), (f"{p:.4f}" for p in confidence.tolist()), strict=True))
-    write_atomically(path, text.getvalue().encode())
+    merged = f" ({repeats} repeat{'s' * (repeats > 1)} merged)" if repeats > 0 else ""
+    return f"{edges} {'' if undirected else 'directed '}edges{merged}"

@@ -14,6 +14,7 @@ from gumbel_mpnn.cli.common import (
     DeviceOption,
     FormatOption,
     OutputFormat,
+    QuietOption,
     RunsOption,
     emit,
     in_one_sentence,
@@ -47,13 +48,14 @@ def tune(
     data_root: DataRootOption = None,
     runs: RunsOption = Path("runs"),
     device: DeviceOption = "auto",
+    quiet: QuietOption = False,
     format: FormatOption = OutputFormat.text,
 ) -> None:
     """Try settings at random and list them by validation result. Test results are not used and not shown."""
-    from gumbel_mpnn.cli.progress import ProgressMonitor
     from gumbel_mpnn.config.files import merge, read_settings_file
     from gumbel_mpnn.report import Table
     from gumbel_mpnn.runs import Place, RunSpec
+    from gumbel_mpnn.runs.progress import ProgressMonitor
     from gumbel_mpnn.runs.tuning import choices, search
 
     tables = merge(read_settings_file(space))
@@ -71,11 +73,12 @@ def tune(
         preset=None if preset == "none" else preset,
         root=data_root,
     )
-    with closing(ProgressMonitor(show_test=False)) as monitor:
+    with closing(ProgressMonitor(show_test=False, quiet=quiet)) as monitor:
         found = search(spec, tables, trials=trials, seed=seed, place=Place(runs, device=device, monitor=monitor))
     rows = [[*_figures(trial), *map(_cell, trial.chosen.values())] for trial in found]
     chosen, headings = list(choices(tables)), {"val": "val %", "n": "runs"}
-    emit(Table(["val", "std", "n", *chosen], rows, headings=headings, exact=chosen), format)
+    table = Table(["val", "std", "n", *chosen], rows, headings=headings, exact=chosen, shares=("val", "std"))
+    emit(table, format)
     if diverged := sum(trial.run is None for trial in found):
         note(f"training diverged for {diverged} of {len(found)} settings")
     note(f"runs are in {runs / 'tune'}")
@@ -85,7 +88,7 @@ def _figures(trial: Trial) -> list[float | int | None]:
     if trial.run is None:
         return [None, None, None]
     val = trial.run.val
-    return [100 * val.mean, 100 * val.std if val.n > 1 else None, val.n]
+    return [val.mean, val.std if val.n > 1 else None, val.n]
 
 
 def _cell(value: object) -> str | int | float:

@@ -39,6 +39,8 @@ def parse_toml(file: Traversable) -> dict[str, Any]:
 def parse_overrides(overrides: Iterable[str]) -> dict[str, Any]:
     """Convert `["model.dropout=0.7", ...]` to nested tables; a value that is not valid TOML is a string.
 
+    True and False may be written as in TOML or as in Python.
+
     The table ends at the first dot: `rewiring.regularizer.margin=0.5` sets `regularizer.margin` of `rewiring`.
     """
     tables: dict[str, Any] = {}
@@ -90,6 +92,8 @@ def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _value(text: str) -> Any:
+    if text in ("True", "False"):  # as in Python
+        return text == "True"
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:

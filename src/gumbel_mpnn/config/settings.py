@@ -59,13 +59,20 @@ class DataSettings:
     protocol: str = setting("", "Name of the split protocol; empty for the data set's own.")
     features: str = setting(
         "raw",
-        "`raw`, or `row-normalized`: each node's features divided by the sum of their absolute values.",
-        one_of("raw", "row-normalized"),
+        "`raw`; `row-normalized`: each node's features divided by the sum of their absolute values; or `standardized`:"
+        " each column minus its mean, divided by its standard deviation, over the training nodes of the split.",
+        one_of("raw", "row-normalized", "standardized"),
     )
     undirected: bool = setting(True, "Whether edges are undirected.")
     attack: str = setting(
         "",
         "Name of an attack on the edges, for data sets that come with attacks; empty for the clean graph.",
+        assumed="",
+    )
+    metric: str = setting(
+        "",
+        "Metric of the runs, which also picks the epoch: `accuracy`, `balanced_accuracy`, `macro_f1`, `roc_auc` or"
+        " `average_precision`; empty for that of the data, which is accuracy unless the data names another.",
         assumed="",
     )
 
@@ -96,6 +103,13 @@ class TrainSettings:
         " need not be set.",
         one_of("validation", "last"),
         assumed="validation",
+    )
+    class_weights: str = setting(
+        "none",
+        "`none`, or `balanced`: in the classification loss, nodes weigh inversely to the frequency of their class among"
+        " the training nodes of the split.",
+        one_of("none", "balanced"),
+        assumed="none",
     )
 
 

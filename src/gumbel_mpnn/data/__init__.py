@@ -1,13 +1,14 @@
 """Data sets by name, graphs from the user's own files, split protocols and export."""
 
 from gumbel_mpnn.data.export import graph_file, save_graph
+from gumbel_mpnn.data.feature_columns import FeatureColumn
 from gumbel_mpnn.data.files import Presence, locate
 from gumbel_mpnn.data.identity import with_identity_features
 from gumbel_mpnn.data.load import choose_split, get_spec, load, specs
 from gumbel_mpnn.data.networks import from_graphml, from_networkx
 from gumbel_mpnn.data.own import from_npz
 from gumbel_mpnn.data.spec import DatasetSpec, GeneratedSpec
-from gumbel_mpnn.data.splits import add_splits, check_masks
+from gumbel_mpnn.data.splits import add_splits, check_masks, with_all_masks
 from gumbel_mpnn.data.tables import from_csv
 from gumbel_mpnn.data.tasks import (
     add_noise_edges,
@@ -21,6 +22,7 @@ from gumbel_mpnn.data.validate import GraphFacts, check, facts_of
 
 __all__ = [
     "DatasetSpec",
+    "FeatureColumn",
     "GeneratedSpec",
     "GraphFacts",
     "Presence",
@@ -45,5 +47,6 @@ __all__ = [
     "save_graph",
     "specs",
     "tree_neighbors_match",
+    "with_all_masks",
     "with_identity_features",
 ]

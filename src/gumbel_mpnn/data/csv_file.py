@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Header = Mapping[str, str]
 """Maps the name of each column in the table to its name in the file: pandas calls a second `x` `x.1`."""
 
-_NO_NUMBER = ["", "nan", "NaN", "NA", "null"]
+NO_NUMBER = ["", "nan", "NaN", "NA", "null"]
 _HEADER_LINES = 1
 _OTHER_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 _DECIMAL = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
@@ -59,7 +59,7 @@ def read_table(path: str | Path, header: Header, text: Sequence[str]) -> pd.Data
     """Read the table without blank lines; columns other than `text` are converted to numbers if possible."""
     import pandas as pd
 
-    no_number = {name: _NO_NUMBER for name in header if name not in text}
+    no_number = {name: NO_NUMBER for name in header if name not in text}
     table = _parse(path, dtype=dict.fromkeys(text, str), na_values=no_number)
     if not isinstance(table.index, pd.RangeIndex):
         raise DataError(f"the lines of {path} have more cells than its header: add the missing column names")

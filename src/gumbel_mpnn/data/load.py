@@ -16,7 +16,7 @@ from gumbel_mpnn.data.generated import GENERATED
 from gumbel_mpnn.data.planetoid import read_geom_gcn_splits
 from gumbel_mpnn.data.raw import RawGraph, count_edges, set_edges, set_masks
 from gumbel_mpnn.data.spec import AnySpec, DatasetSpec, Form, GeneratedSpec
-from gumbel_mpnn.data.splits import RANDOM_PROTOCOLS, random_masks
+from gumbel_mpnn.data.splits import PROTOCOLS, random_masks
 from gumbel_mpnn.graph import check_edges
 
 specs: dict[str, AnySpec] = {**BENCHMARKS, **GENERATED}
@@ -56,7 +56,8 @@ def load(
         name: name of the data set; `specs` lists all of them.
         split: number of a split, which gives masks [N]; None gives the masks [N, S] of all splits.
         root: folder of data files to search first.
-        protocol: how the nodes are split; None selects the default of the data set.
+        protocol: how the nodes are split; None selects the default of the data set. Every data set has `final` and
+            `all`, without test nodes, too.
         features: False leaves `x` out. Some data sets can be loaded without the files of their features.
         directed: True keeps the direction of the edges, for data sets that have one.
         seed: seed of a random protocol.
@@ -83,7 +84,7 @@ def load(
             set_edges(data, undirected=not directed)
     if not features:
         data.num_nodes, data.x = len(data.y), None
-    if protocol in RANDOM_PROTOCOLS:
+    if protocol in PROTOCOLS:
         set_masks(data, random_masks(data.y, protocol, seed, num_splits))
     if split is not None:
         choose_split(data, split)
@@ -129,7 +130,7 @@ def _read(
         graph = graph.attacks[attack]
         check_edges(torch.from_numpy(graph.edges).T, num_nodes=len(graph.y))
     data = graph.to_data()
-    if protocol not in RANDOM_PROTOCOLS:
+    if protocol not in PROTOCOLS:
         split_files = paths[len(form.files) :]
         masks = read_geom_gcn_splits(split_files) if split_files else graph.masks
         if masks is None or len(masks.train) != len(graph.y):

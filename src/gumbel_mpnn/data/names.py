@@ -37,6 +37,16 @@ def node_ids_of(data: Data) -> Sequence[Any] | None:
     return joined if len(set(map(str, joined))) == len(joined) else None
 
 
+def given_metric(data: Data) -> Any:
+    """Return the metric of a graph, `accuracy` if it has none; all graphs of a batch must have the same one."""
+    metric = data.get("metric") or "accuracy"
+    if not isinstance(data, Batch) or not isinstance(metric, list) or len(metric) != data.num_graphs:
+        return metric
+    if len(set(metric)) > 1:
+        raise DataError(f"the graphs of the batch have different metrics, {metric}: give all of them the same")
+    return metric[0]
+
+
 def among(count: int) -> str:
     """Continue an error message about the first of `count` nodes with their number; nothing if it is the only one."""
     return f", the first of {count} such nodes" if count > 1 else ""

@@ -14,8 +14,9 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn._util.errors import DataError, UserError, did_you_mean
 from gumbel_mpnn.data.column_names import chosen_name, known_name, same_names
-from gumbel_mpnn.data.names import among
-from gumbel_mpnn.data.own import GIVEN, PROBABILITY, SPLIT, assemble, named_after, warn_of_mixed
+from gumbel_mpnn.data.feature_columns import FeatureColumn, Features, Wanted, as_trained, names_of
+from gumbel_mpnn.data.network_features import Attributes, all_features, named_features, trained_features
+from gumbel_mpnn.data.own import GIVEN, PROBABILITY, SPLIT, assemble, described, named_after, source_files
 
 LABEL = "label"
 """Node attribute in which `save_graph` writes the label."""
@@ -24,13 +25,11 @@ LABEL_NAMED_BY = "label_attribute"
 METRIC = "metric_of_models"
 """Graph attribute with the metric by which models are evaluated."""
 
-Attributes = Mapping[str, Any]
-
 
 def from_graphml(
     path: str | Path,
     label: str | None = None,
-    features: Sequence[str] | Literal[False] | None = None,
+    features: Wanted | Literal[False] | None = None,
     as_listed: bool = False,
 ) -> Data:
     """Read a graph from a GraphML file.
@@ -45,13 +44,22 @@ def from_graphml(
         raise DataError(f"there is no file {path}: check the path") from None
     except (ParseError, networkx.NetworkXError, ValueError, KeyError, OSError) as error:
         raise DataError(f"{path} is not a valid GraphML file ({error})") from error
-    return named_after(Path(path), _convert(graph, label, features, as_listed, where=str(path)))
+    data = named_after(Path(path), _convert(graph, label, features, as_listed, where=str(path)))
+    data.source_files = source_files(
+        "graphml",
+        {"path": path},
+        {"label": data.get("label_name")},
+        features=features,
+        undirected=not graph.is_directed(),
+        as_listed=as_listed,
+    )
+    return data
 
 
 def from_networkx(
     graph: Any,
     label: str | None = None,
-    features: Sequence[str] | Literal[False] | None = None,
+    features: Wanted | Literal[False] | None = None,
     as_listed: bool = False,
 ) -> Data:
     """Convert a NetworkX graph; edges go both ways unless it is a directed graph.
@@ -65,8 +73,10 @@ def from_networkx(
         graph: any NetworkX graph.
         label: node attribute to predict. None uses the one named by the graph attribute `label_attribute`; if there is
             none, the graph has no labels and can only be measured.
-        features: node attributes to learn from, numbers or vectors. None uses all of them except label and split, and
-            except an attribute called `label` if no label is known. False leaves `x` out, as it is if there are none.
+        features: node attributes to learn from: numbers, vectors, booleans or categories, as in `from_csv`. None uses
+            all of them except label and split, and except an attribute called `label` if no label is known. False
+            leaves `x` out, as it is if there are none. The `feature_columns` of another graph give the same attributes
+            and categories; the label may be missing then.
         as_listed: keep every edge as often as the graph lists it, and in the direction listed.
     """
     return _convert(graph, label, features, as_listed, where="the NetworkX graph")
@@ -82,25 +92,26 @@ def _networkx() -> ModuleType:
 
 
 def _convert(
-    graph: Any, label: str | None, features: Sequence[str] | Literal[False] | None, as_listed: bool, where: str
+    graph: Any, label: str | None, features: Wanted | Literal[False] | None, as_listed: bool, where: str
 ) -> Data:
     nodes: dict[Hashable, Attributes] = dict(graph.nodes(data=True))
     if not nodes:
         raise DataError(f"{where} has no nodes: add at least one")
     label = graph.graph.get(LABEL_NAMED_BY) if label is None else label
     known = _names(nodes.values())
-    label = None if label is None else _check_name(where, known, label)
+    trained = as_trained(features)
+    if label is not None:
+        nothing = trained is not None and chosen_name(where, "node attributes", known, label) is None
+        label = None if nothing else _check_name(where, known, label)
     part = known_name(where, "node attributes", known, SPLIT)
-    if features:
-        features = [_check_name(where, known, name) for name in features]
-        if label in features:
-            raise DataError(f"the attribute {label!r} of {where} is the label, so it cannot be a feature")
-    chosen = features
-    if chosen is None:
+    if features is False:
+        found = Features(None, [])
+    elif features is None:
         taken = {part, *(same_names(known, LABEL) if label is None else [label])}
-        free = [name for name in known if name not in taken]
-        chosen = [name for name in free if _first_other(nodes, name) is None]
-        warn_of_mixed("attribute", where, [found for name in free if (found := _mixed(nodes, name))])
+        found = all_features(nodes, [name for name in known if name not in taken], where)
+    else:
+        chosen = _chosen(where, known, features, trained, label)
+        found = trained_features(nodes, trained, chosen, where) if trained else named_features(nodes, chosen, where)
 
     row = {node: k for k, node in enumerate(nodes)}
     links = list(graph.edges(data=True))
@@ -109,13 +120,14 @@ def _convert(
         where=where,
         ids=list(nodes),
         labels=None if label is None else [_text(has.get(label)) for has in nodes.values()],
-        x=np.concatenate([_feature(nodes, name, where) for name in chosen], axis=1) if chosen else None,
+        x=found.x,
         edges=edges,
         **_about_edges(links, where),
         split=None if part is None else [_text(has.get(part)).lower() for has in nodes.values()],
         undirected=not graph.is_directed(),
         as_listed=as_listed,
     )
+    described(data, found.columns, label)
     if METRIC in graph.graph:
         data.metric = str(graph.graph[METRIC])
     return data
@@ -134,44 +146,30 @@ def _check_name(where: str, known: Mapping[str, str], name: str) -> str:
     return found
 
 
+def _chosen(
+    where: str,
+    known: Mapping[str, str],
+    features: Wanted,
+    trained: Sequence[FeatureColumn] | None,
+    label: str | None,
+) -> list[str]:
+    """Return the node attributes that the user asked for."""
+    if trained is None:
+        chosen = [_check_name(where, known, name) for name in names_of(features)]
+    else:
+        chosen = []
+        for column in trained:
+            name = chosen_name(where, "node attributes", known, column.name)
+            if name is None:
+                raise DataError(f"no node of {where} has the attribute {column.name!r}, which the model was trained on")
+            chosen.append(name)
+    if label in chosen:
+        raise DataError(f"the attribute {label!r} of {where} is the label, so it cannot be a feature")
+    return chosen
+
+
 def _text(value: Any) -> str:
     return "" if value is None or value != value else str(value).strip()  # NaN is not equal to itself
-
-
-def _first_other(nodes: Mapping[Hashable, Attributes], name: str) -> Hashable | None:
-    """Return the first node whose attribute is neither a number nor a vector of numbers, or None."""
-    return next((node for node, has in nodes.items() if name in has and not _is_numeric(has[name])), None)
-
-
-def _mixed(nodes: Mapping[Hashable, Attributes], name: str) -> tuple[str, str, object] | None:
-    """Return name, first node without a number and its value, for an attribute that is a number at some nodes only."""
-    other = _first_other(nodes, name)
-    if other is None or not any(name in has and _is_numeric(has[name]) for has in nodes.values()):
-        return None
-    return name, f"node {other!r}", nodes[other][name]
-
-
-def _is_numeric(value: object) -> bool:
-    return np.asarray(value).dtype.kind in "biuf"
-
-
-def _feature(nodes: Mapping[Hashable, Attributes], name: str, where: str) -> NDArray[np.float32]:
-    """Return an attribute as columns [N, k], where k is the length of its vectors."""
-    columns: list[NDArray[Any]] = []
-    missing = [node for node, attributes in nodes.items() if name not in attributes]
-    if missing:
-        raise DataError(
-            f"node {missing[0]!r} of {where} has no feature {name!r}{among(len(missing))}: give every node one, or name"
-            " the features to use"
-        )
-    for node, attributes in nodes.items():
-        value = np.ravel(attributes[name])
-        if not _is_numeric(value):
-            raise DataError(f"feature {name!r} of node {node!r} of {where} is {attributes[name]!r}, not a number")
-        if columns and len(value) != len(columns[0]):
-            raise DataError(f"feature {name!r} of node {node!r} of {where} has another length than at other nodes")
-        columns.append(value)
-    return np.array(columns, dtype=np.float32)
 
 
 def _about_edges(links: Sequence[tuple[Any, Any, Attributes]], where: str) -> dict[str, Any]:

@@ -159,8 +159,11 @@ def integers(arrays: Arrays, name: str, path: Path) -> NDArray[np.int64]:
 
 
 def read_masks(arrays: Arrays, num_nodes: int, path: Path) -> Masks | None:
-    """Return the splits as masks [N, S], from masks [S, N] or lists of node numbers; None if there are none."""
-    found = []
+    """Return the splits as masks [N, S], from masks [S, N] or lists of node numbers; None if there are none.
+
+    Without validation or test masks, these are empty.
+    """
+    found = {}
     for mask, index in (("train_masks", "train_idx"), ("val_masks", "valid_idx"), ("test_masks", "test_idx")):
         if mask in arrays:
             stored = np.atleast_2d(arrays[mask])
@@ -168,13 +171,16 @@ def read_masks(arrays: Arrays, num_nodes: int, path: Path) -> Masks | None:
                 raise DataError(
                     f"array {mask!r} of {path} must have the shape [S, {num_nodes}], not {list(stored.shape)}"
                 )
-            found.append(np.ascontiguousarray(stored.T.astype(bool)))
+            found[mask] = np.ascontiguousarray(stored.T.astype(bool))
         elif index in arrays:
             nodes = integers(arrays, index, path)
-            found.append(mask_of(nodes, num_nodes, f"array {index!r} of {path}")[:, None])
-    if found and (len(found) < 3 or len({mask.shape for mask in found}) > 1):
+            found[mask] = mask_of(nodes, num_nodes, f"array {index!r} of {path}")[:, None]
+    if not found:
+        return None
+    if "train_masks" not in found or len({mask.shape for mask in found.values()}) > 1:
         raise DataError(f"{path} must have train, validation and test masks for the same number of splits, or none")
-    return Masks(*found) if found else None
+    none = np.zeros_like(found["train_masks"])
+    return Masks(found["train_masks"], found.get("val_masks", none), found.get("test_masks", none))
 
 
 def _numbers(arrays: Arrays, name: str, path: Path) -> NDArray[np.float32] | None:

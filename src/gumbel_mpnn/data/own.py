@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import re
 import warnings
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn._util.errors import DataError, DataWarning
 from gumbel_mpnn.config.registry import normal_name
+from gumbel_mpnn.data.feature_columns import FeatureColumn, Wanted
 from gumbel_mpnn.data.load import specs
 from gumbel_mpnn.data.npz import read_graph
 from gumbel_mpnn.data.raw import BoolArray, IntArray, Masks, RawGraph, set_edges
@@ -71,13 +72,51 @@ def from_npz(
     unlabelled = not labels and (graph.y == -1).all()
     data = _without_labels(graph) if unlabelled else graph.to_data()
     both_ways = graph.directed is False or (not graph.directed if undirected is None else undirected)
-    return named_after(Path(path), finish(data, both_ways, as_listed, where=str(path)))
+    data = named_after(Path(path), finish(data, both_ways, as_listed, where=str(path)))
+    data.source_files = source_files(
+        "npz", {"path": path}, {}, features=None if features else [], undirected=both_ways, as_listed=as_listed
+    )
+    return data
 
 
 def named_after(path: Path, data: Data) -> Data:
     """Name a graph after its file, but never like a data set of the package, whose presets it would get."""
     data.name = f"own-{path.stem}" if normal_name(path.stem) in specs else path.stem
     return data
+
+
+def source_files(
+    reader: str,
+    paths: Mapping[str, str | Path | None],
+    columns: Mapping[str, str | None],
+    features: Wanted | Literal[False] | None,
+    undirected: bool,
+    as_listed: bool,
+) -> dict[str, Any]:
+    """Describe how to read a graph again: the reader (`csv`, `npz` or `graphml`) and its arguments, as plain JSON.
+
+    Paths are absolute. `features` is None for all, and empty for none. All readers have the same keys with values of
+    the same type, since PyG cannot join other graphs in a `Batch`.
+    """
+    files = dict.fromkeys(("nodes", "edges", "path")) | dict(paths)
+    return {
+        "reader": reader,
+        **{name: None if path is None else str(Path(path).absolute()) for name, path in files.items()},
+        **dict.fromkeys(("label", "id", "source", "target")),
+        **columns,
+        "features": None
+        if features is None
+        else [each.to_dict() if isinstance(each, FeatureColumn) else each for each in features or ()],
+        "undirected": undirected,
+        "as_listed": as_listed,
+    }
+
+
+def described(data: Data, columns: list[FeatureColumn], label: str | None) -> None:
+    """Set `feature_columns` and, if there are labels, `label_name`, with which other files can be read alike."""
+    data.feature_columns = columns
+    if label is not None:
+        data.label_name = str(label)
 
 
 def assemble(

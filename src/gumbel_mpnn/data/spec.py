@@ -12,6 +12,7 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn._util.errors import unknown_name
 from gumbel_mpnn.data.raw import RawGraph
+from gumbel_mpnn.data.splits import FINAL_PROTOCOLS
 
 Metric = Literal["accuracy", "roc_auc"]
 Counts = tuple[int, int, int, int]
@@ -81,11 +82,11 @@ class Spec:
     attacks: tuple[str, ...] = field(default=(), kw_only=True)
 
     def protocol(self, name: str | None) -> str:
-        """Return the protocol called `name`, or the default protocol if it is None."""
+        """Return the protocol called `name`, or the default protocol if it is None; `final` and `all` are for all."""
         if name is None:
             return self.protocols[0]
-        if name not in self.protocols:
-            raise unknown_name(f"split protocol of {self.name!r}", name, self.protocols)
+        if name not in self.protocols and name not in FINAL_PROTOCOLS:
+            raise unknown_name(f"split protocol of {self.name!r}", name, [*self.protocols, *FINAL_PROTOCOLS])
         return name
 
 

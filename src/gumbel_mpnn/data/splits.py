@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -50,13 +51,32 @@ RANDOM_PROTOCOLS: dict[str, Callable[[ArrayLike, Seed], Masks]] = {
 }
 
 
+FINAL, ALL = "final", "all"
+FINAL_PROTOCOLS: dict[str, Callable[[ArrayLike, Seed], Masks]] = {
+    FINAL: lambda y, seed: _deal(y, _nine_in_ten, seed),
+    ALL: lambda y, seed: _deal(y, lambda size: (size, 0), seed),
+}
+"""Protocols without test nodes, for a model that will be used: `final` keeps a tenth of each class for validation, and
+`all` trains on every labelled node, in a single split."""
+PROTOCOLS = RANDOM_PROTOCOLS | FINAL_PROTOCOLS
+
+
+def _nine_in_ten(size: int) -> tuple[int, int]:
+    """Nine tenths of a class for training, at least one node, and the rest for validation."""
+    train = max(1, round(0.9 * size))
+    return train, size - train
+
+
 def random_masks(y: ArrayLike, protocol: str, seed: int = 0, num_splits: int = 10) -> Masks:
-    """Return masks [N, S] of a random protocol. Split k depends on labels, seed and k, but not on `num_splits`."""
-    if protocol not in RANDOM_PROTOCOLS:
-        raise unknown_name("random split protocol", protocol, RANDOM_PROTOCOLS)
+    """Return masks [N, S] of a protocol. Split k depends on labels, seed and k, but not on `num_splits`.
+
+    `all` has one split, whatever `num_splits`.
+    """
+    if protocol not in PROTOCOLS:
+        raise unknown_name("random split protocol", protocol, PROTOCOLS)
     check_at_least(0, seed=seed)
     check_at_least(1, num_splits=num_splits)
-    splits = [RANDOM_PROTOCOLS[protocol](y, (seed, k)) for k in range(num_splits)]
+    splits = [PROTOCOLS[protocol](y, (seed, k)) for k in range(1 if protocol == ALL else num_splits)]
     return Masks.stack(splits)
 
 
@@ -71,16 +91,17 @@ def add_splits(data: Data, protocol: str = "random-60-20-20", seed: int = 0, num
 def check_masks(data: Data, require_all_classes: bool = True) -> None:
     """Raise a `DataError` if a split of `data` cannot be used for training, validation and testing.
 
+    Validation and test masks may be empty or missing.
+
     Args:
         data: a graph with `y` and with `train_mask`, `val_mask` and `test_mask`, bool [N] or [N, S].
         require_all_classes: whether each class to be predicted needs a training node. The published splits of texas
             have classes without one, so benchmarks are loaded without this check.
     """
     names = ("train_mask", "val_mask", "test_mask")
-    masks = [data.get(name) for name in names]
+    data = with_all_masks(data)
+    masks = [data[name] for name in names]
     for name, mask in zip(names, masks, strict=True):
-        if mask is None:
-            raise DataError(f"the graph has no {name}: give all of {', '.join(names)}, or none")
         if mask.dtype != torch.bool or mask.dim() not in (1, 2) or len(mask) != len(data.y):
             wanted = f"[{len(data.y)}] or [{len(data.y)}, S]"
             raise DataError(f"{name} must be bool of shape {wanted}, not {mask.dtype} {list(mask.shape)}")
@@ -89,6 +110,20 @@ def check_masks(data: Data, require_all_classes: bool = True) -> None:
     columns = [mask.cpu().reshape(len(mask), -1).unbind(1) for mask in masks]
     for k, (train, val, test) in enumerate(zip(*columns, strict=True)):
         _check_split(data, f"split {k}" if masks[0].dim() == 2 else "the split", train, val, test, require_all_classes)
+
+
+def with_all_masks(data: Data) -> Data:
+    """Return `data`, or a copy with empty masks in place of a missing `val_mask` or `test_mask`."""
+    train = data.get("train_mask")
+    if train is None:
+        raise DataError("this graph has no train_mask: give it train_mask, val_mask and test_mask, or a split protocol")
+    missing = [name for name in ("val_mask", "test_mask") if data.get(name) is None]
+    if not missing:
+        return data
+    data = copy.copy(data)
+    for name in missing:
+        data[name] = torch.zeros_like(train, dtype=torch.bool)
+    return data
 
 
 def _check_split(data: Data, split: str, train: Tensor, val: Tensor, test: Tensor, require_all_classes: bool) -> None:

@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 from torch_geometric.data import Data
 
 from gumbel_mpnn._util.errors import DataError
+from gumbel_mpnn.data.column_names import chosen_name
 from gumbel_mpnn.data.csv_file import Header, check_column, is_empty, known_column, line_of, read_header, read_table
-from gumbel_mpnn.data.names import among
-from gumbel_mpnn.data.own import GIVEN, PROBABILITY, SPLIT, assemble, named_after, warn_of_mixed
+from gumbel_mpnn.data.feature_columns import FeatureColumn, Features, Wanted, as_trained, names_of
+from gumbel_mpnn.data.own import GIVEN, PROBABILITY, SPLIT, assemble, described, named_after, source_files
+from gumbel_mpnn.data.table_features import all_features, named_features, trained_features
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,7 +25,7 @@ def from_csv(
     nodes: str | Path,
     edges: str | Path | None = None,
     label: str | None = None,
-    features: Sequence[str] | Literal[False] | None = None,
+    features: Wanted | Literal[False] | None = None,
     id: str | None = None,
     source: str | None = None,
     target: str | None = None,
@@ -43,8 +45,12 @@ def from_csv(
         nodes: path of the file with one line per node.
         edges: path of the file with one line per edge, which may be empty; None for a graph without edges.
         label: column of the nodes to predict; None reads a graph without labels, which can only be measured.
-        features: columns to learn from. None uses all numeric columns except id, label and split; False leaves `x` out,
-            as it is if there are none.
+        features: columns to learn from. None uses all columns of numbers, booleans (true and false, or yes and no) and
+            categories except id, label and split; False leaves `x` out, as it is if there are none. Categories are
+            words with at most 20 different values, each at 5 nodes on average (100 and 2 for a column that is named).
+            They become one-hot, and a missing value is a category. Text is left out with a warning, and dates are
+            refused. The `feature_columns` of another graph give the same columns and categories; the label may be
+            missing then.
         id: column with the id of the node; by default the one called `id`, or else the first.
         source: column with the id of the source of an edge; by default the one called `source`, or else the first.
         target: column with the id of the target; by default the one called `target`, or else the second.
@@ -53,34 +59,77 @@ def from_csv(
     """
     header = read_header(nodes)
     id = check_column(nodes, header, id) if id else known_column(nodes, header, "id") or next(iter(header))
-    label = None if label is None else check_column(nodes, header, label)
+    trained = as_trained(features)
+    if label is not None:
+        nothing = trained is not None and chosen_name(str(nodes), "columns", header, label) is None
+        label = None if nothing else check_column(nodes, header, label)
     part = known_column(nodes, header, SPLIT)
     text = [name for name in (id, label, part) if name is not None]
-    if features:
-        features = [check_column(nodes, header, name) for name in features]
-        for name in features:
-            if name in text:
-                raise DataError(f"column {name!r} of {nodes} is the id, label or split, so it cannot be a feature")
+    chosen = _chosen(nodes, header, features, trained, text)
 
-    table = read_table(nodes, header, text)
+    # Categories are read as text, since another file may have only those that look like numbers or booleans.
+    words = [name for name, column in zip(chosen or (), trained or (), strict=False) if column.categories is not None]
+    table = read_table(nodes, header, [*text, *words])
     ids = table[id].str.strip()
     _check_ids(nodes, ids)
     if edges is None or is_empty(edges):
         ends, about = np.empty((0, 2), dtype=np.int64), dict.fromkeys(("weight", PROBABILITY, GIVEN))
     else:
         ends, about = _edges(edges, nodes, ids, source, target)
+    if features is False:
+        found = Features(None, [])
+    elif trained:
+        found = trained_features(nodes, table, trained, chosen or [], ids)
+    elif chosen is not None:
+        found = named_features(nodes, table, chosen, ids)
+    else:
+        found = all_features(nodes, table.drop(columns=text), ids)
     data = assemble(
         where=str(nodes),
         ids=ids.tolist(),
         labels=None if label is None else table[label].str.strip().tolist(),
-        x=None if features is False else _features(nodes, table.drop(columns=text), features, ids),
+        x=found.x,
         edges=ends,
         **about,
         split=None if part is None else table[part].str.strip().str.lower().tolist(),
         undirected=undirected,
         as_listed=as_listed,
     )
+    described(data, found.columns, label)
+    data.source_files = source_files(
+        "csv",
+        {"nodes": nodes, "edges": edges},
+        {"label": label, "id": id, "source": source, "target": target},
+        features=features,
+        undirected=undirected,
+        as_listed=as_listed,
+    )
     return named_after(Path(nodes), data)
+
+
+def _chosen(
+    path: str | Path,
+    header: Header,
+    features: Wanted | Literal[False] | None,
+    trained: Sequence[FeatureColumn] | None,
+    taken: Sequence[str],
+) -> list[str] | None:
+    """Return the columns of the file that the user asked for, or None if there are no wishes."""
+    if features is None or features is False:
+        return None
+    if trained is None:
+        chosen = [check_column(path, header, name) for name in names_of(features)]
+    else:
+        chosen = []
+        for column in trained:
+            name = chosen_name(str(path), "columns", header, column.name)
+            if name is None:
+                raise DataError(f"{path} has no column {column.name!r}, which the model was trained on")
+            chosen.append(name)
+    for name in chosen:
+        if name in taken:
+            raise DataError(f"column {name!r} of {path} is the id, label or split, so it cannot be a feature")
+    return chosen
 
 
 def _check_ids(path: str | Path, ids: pd.Series[str]) -> None:
@@ -91,45 +140,6 @@ def _check_ids(path: str | Path, ids: pd.Series[str]) -> None:
     repeated = ids[ids.duplicated()]
     if len(repeated):
         raise DataError(f"line {line_of(repeated.index[0])} of {path} repeats the node {repeated.iloc[0]!r}")
-
-
-def _features(
-    path: str | Path, table: pd.DataFrame, wanted: Sequence[str] | None, ids: pd.Series[str]
-) -> NDArray[np.float32] | None:
-    numeric = [str(name) for name in table.select_dtypes(include=["number", "bool"]).columns]
-    for name in wanted or ():
-        if name not in numeric:
-            raise DataError(f"feature column {name!r} of {path} has values that are not numbers")
-    if wanted is None:
-        warn_of_mixed("column", str(path), _mixed(table.drop(columns=numeric)))
-    chosen = numeric if wanted is None else list(wanted)
-    if not chosen:
-        return None
-    x: NDArray[np.float32] = table[chosen].to_numpy(dtype=np.float32, copy=True)
-    wrong = np.argwhere(~np.isfinite(x))
-    if len(wrong):
-        row, column = wrong[0]
-        found = "no number" if np.isnan(x[row, column]) else "an infinite number"
-        count = int((~np.isfinite(x[:, column])).sum())
-        raise DataError(
-            f"line {line_of(table.index[row])} of {path} has {found} as the feature {chosen[column]!r} of the node "
-            f"{ids.iloc[row]!r}{among(count)}: give every node finite features, or name the feature columns to use"
-        )
-    return x
-
-
-def _mixed(table: pd.DataFrame) -> list[tuple[str, str, object]]:
-    """Return name, first line without a number and its value, for columns that have numbers and other values."""
-    import pandas as pd
-
-    found: list[tuple[str, str, object]] = []
-    for name, column in table.items():
-        filled = column[column.notna()]
-        wrong = pd.to_numeric(filled, errors="coerce").isna()
-        if wrong.any() and not wrong.all():
-            line = filled.index[wrong][0]
-            found.append((str(name), f"line {line_of(line)}", filled[line]))
-    return found
 
 
 def _edges(

@@ -78,6 +78,8 @@ def _check_labels(data: Data) -> None:
 
 def check_label_form(y: Tensor) -> None:
     """Raise a `DataError` unless labels are integers of shape [N]."""
+    if not isinstance(y, Tensor):
+        raise DataError(f"the labels y must be a tensor of integers of shape [N], not a {type(y).__name__}: convert it")
     if y.is_floating_point() or y.is_complex() or y.dtype == torch.bool or y.dim() != 1:
         form = f"{y.dtype} {list(y.shape)}"
         raise DataError(f"the labels y must be integers of shape [N], not {form}: {_label_hint(y)}")
@@ -93,6 +95,8 @@ def _check_features(data: Data) -> None:
     x = data.get("x")
     if x is None:
         return
+    if not isinstance(x, Tensor):
+        raise DataError(f"the features x must be a tensor of shape [N, F], not a {type(x).__name__}: convert it")
     if x.dim() != 2 or not x.is_floating_point():
         raise DataError(f"the features x must be floats of shape [N, F], not {x.dtype} {list(x.shape)}")
     if len(x) != len(data.y):

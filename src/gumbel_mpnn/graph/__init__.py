@@ -1,9 +1,12 @@
 """The pair graph and its differentiable products."""
 
+from gumbel_mpnn.graph.candidate_origin import digest_of_nodes, warn_if_stale
 from gumbel_mpnn.graph.edge_list import check_candidates, check_edges, check_weights, distinct_pairs, edge_index_of
 from gumbel_mpnn.graph.layout import SparseLayout
 from gumbel_mpnn.graph.pair_graph import PairGraph
 from gumbel_mpnn.graph.pairs import (
+    ABOUT_CANDIDATES,
+    CANDIDATE_OF,
     contains,
     ordered,
     pair_key,
@@ -18,6 +21,8 @@ from gumbel_mpnn.graph.symmetric import symmetric_product
 from gumbel_mpnn.graph.weighted import WeightedGraph
 
 __all__ = [
+    "ABOUT_CANDIDATES",
+    "CANDIDATE_OF",
     "PairGraph",
     "SparseLayout",
     "WeightedGraph",
@@ -25,6 +30,7 @@ __all__ = [
     "check_edges",
     "check_weights",
     "contains",
+    "digest_of_nodes",
     "distinct_pairs",
     "edge_index_of",
     "matmul",
@@ -35,6 +41,7 @@ __all__ = [
     "says_directed",
     "symmetric_product",
     "undirected_keys",
+    "warn_if_stale",
     "without_candidates",
     "without_pairs",
 ]

@@ -14,12 +14,12 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gumbel_mpnn._util.sparse_tensors import dense_if_small
+from gumbel_mpnn.graph.hashes import mixed, row_hash
 from gumbel_mpnn.graph.pair_graph import PairGraph
+from gumbel_mpnn.graph.pairs import CANDIDATE_OF
 
 ROUNDS = 3
 """Rounds of hashing over neighbors: nodes with equal features are distinguished by nodes up to three hops away."""
-ENTRIES_AT_ONCE = 2**23
-"""Feature entries that are hashed at a time, which limits memory."""
 
 
 def content_order(graph: PairGraph, features: Iterable[Tensor] = (), batch: Tensor | None = None) -> Tensor:
@@ -37,16 +37,16 @@ def content_order(graph: PairGraph, features: Iterable[Tensor] = (), batch: Tens
     device = graph.pair_index.device
     key = torch.zeros(graph.num_nodes, dtype=torch.int64, device=device)
     for values in features:
-        key = _mixed(key + _row_hash(values.to(device)))
+        key = mixed(key + row_hash(values.to(device)))
     source, target = torch.cat([graph.pair_index, graph.pair_index.flip(0)], dim=1)
     for _ in range(ROUNDS):
-        around = torch.zeros_like(key).index_add_(0, target, _mixed(key + 1)[source])
-        key = _mixed(key + _mixed(around))
+        around = torch.zeros_like(key).index_add_(0, target, mixed(key + 1)[source])
+        key = mixed(key + mixed(around))
     number = torch.arange(graph.num_nodes, device=device)
     if batch is not None:
         batch = batch.to(device)
         number = number - torch.searchsorted(batch, batch)
-    order = _mixed(number + 1).argsort(stable=True)
+    order = mixed(number + 1).argsort(stable=True)
     order = order[key[order].argsort(stable=True)]
     return order if batch is None else order[batch[order].argsort(stable=True)]
 
@@ -65,6 +65,8 @@ def in_order(data: Data, order: Tensor) -> Data:
         if data.get(name) is not None:
             index = data[name].as_subclass(Tensor)
             out[name] = place.to(index.device)[index.long()]
+    if CANDIDATE_OF in out:
+        del out[CANDIDATE_OF]  # the candidates are renumbered too
     out.num_nodes = len(order)
     return out
 
@@ -74,34 +76,3 @@ def _places(order: Tensor) -> Tensor:
     place = torch.empty_like(order)
     place[order] = torch.arange(len(order), device=order.device)
     return place
-
-
-def _row_hash(values: Tensor) -> Tensor:
-    """Hash of every row of `values` [N, ...], int64 [N]; equal rows have equal hashes on every device."""
-    values = dense_if_small(values.detach())
-    if values.layout is not torch.strided:
-        row, column = values.indices()
-        hashes = torch.zeros(len(values), dtype=torch.int64, device=values.device)
-        return hashes.index_add_(0, row, _bits(values.values()) * (_mixed(column + 1) | 1))
-    values = torch.view_as_real(values.resolve_conj()) if values.is_complex() else values
-    values = values.reshape(len(values), -1) if len(values) else values.new_zeros(0, 1)
-    factor = _mixed(torch.arange(1, values.shape[1] + 1, device=values.device)) | 1
-    step = max(ENTRIES_AT_ONCE // max(values.shape[1], 1), 1)
-    parts = [(_bits(rows) * factor).sum(1) for rows in values.split(step)]
-    return torch.cat(parts) if parts else factor.new_zeros(0)
-
-
-def _bits(values: Tensor) -> Tensor:
-    """Convert values to int64: integers by value, floats by their bits."""
-    if not values.is_floating_point():
-        return values.long()
-    values = values if values.dtype == torch.float64 else values.float()
-    bits = (values + 0.0).contiguous()  # turns −0 into 0
-    return bits.view(torch.int64) if bits.dtype == torch.float64 else bits.view(torch.int32).long()
-
-
-def _mixed(value: Tensor) -> Tensor:
-    """Pseudorandom permutation of the 64-bit integers (the last step of SplitMix64)."""
-    value = (value ^ ((value >> 30) & (2**34 - 1))) * -0x40A7B892E31B1A47
-    value = (value ^ ((value >> 27) & (2**37 - 1))) * -0x6B2FB644ECCEEE15
-    return value ^ ((value >> 31) & (2**33 - 1))

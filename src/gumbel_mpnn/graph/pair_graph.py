@@ -11,6 +11,7 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn._util.tensor_cache import TensorCache, lasting_property
+from gumbel_mpnn.graph.candidate_origin import warn_if_stale
 from gumbel_mpnn.graph.edge_list import (
     ListedEdges,
     check_candidates,
@@ -90,6 +91,7 @@ class PairGraph:
             check_edges(edge_index, edge_weight, data.num_nodes)
             if candidate_index is not None:
                 check_candidates(candidate_index, int(data.num_nodes))
+                warn_if_stale(data)
             if edge_weight is not None and edge_weight.requires_grad:  # they change in every step: checked once
                 check_weights(edge_weight)
             arcs = candidate_index if undirected or candidate_index is None else _both_ways(candidate_index)

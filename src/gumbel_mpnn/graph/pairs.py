@@ -8,7 +8,9 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-ABOUT_CANDIDATES = ("candidate_index", "max_candidates_per_node")
+CANDIDATE_OF = "candidate_of"
+"""Attribute with the digest of the nodes that the candidates of a graph were computed for."""
+ABOUT_CANDIDATES = ("candidate_index", "max_candidates_per_node", CANDIDATE_OF)
 """Attributes that a candidate strategy adds to a graph."""
 
 

@@ -25,6 +25,7 @@ from gumbel_mpnn.measures.neighborhoods import neighborhood_distributions, std_p
 from gumbel_mpnn.measures.resistance import effective_resistance, random_pairs
 from gumbel_mpnn.measures.spectra import SpectrumEnds, spectral_gap, spectrum_ends
 from gumbel_mpnn.measures.table import MEASURES, Measure, measure
+from gumbel_mpnn.measures.training_pairs import training_pairs
 
 __all__ = [
     "CONVENTIONS",
@@ -56,5 +57,6 @@ __all__ = [
     "spectral_gap",
     "spectrum_ends",
     "std_per_class",
+    "training_pairs",
     "undirected_edges",
 ]

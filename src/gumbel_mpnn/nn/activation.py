@@ -48,9 +48,9 @@ def dropout(x: Tensor, probability: float, rng: ReplicaRNG) -> Tensor:
 
 
 def dropout_features(x: Tensor | SparseFeatures, probability: float, rng: ReplicaRNG) -> Tensor | SparseFeatures:
-    """Dropout of features [N, F] that all replicas share, dense or sparse; each replica drops its own entries."""
+    """Dropout of features [N, F] that all replicas share, or of [R, N, F]; each replica drops its own entries."""
     if probability == 0:
         return x
     if isinstance(x, SparseFeatures):
         return SparseFeatures(x.layout, dropout(x.values.expand(len(rng), -1), probability, rng))
-    return dropout(x.expand(len(rng), *x.shape), probability, rng)
+    return dropout(x if x.dim() == 3 else x.expand(len(rng), *x.shape), probability, rng)

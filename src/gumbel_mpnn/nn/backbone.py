@@ -130,10 +130,16 @@ class Backbone(TrainableModel):
         return logits if self.replicas is not None else logits.squeeze(0)
 
     def training_loss(
-        self, x: Tensor | SparseFeatures, graph: PairGraph, y: Tensor, train_mask: Tensor, progress: Tensor
+        self,
+        x: Tensor | SparseFeatures,
+        graph: PairGraph,
+        y: Tensor,
+        train_mask: Tensor,
+        progress: Tensor,
+        weight: Tensor | None = None,
     ) -> Tensor:
         """Training loss of each replica, [R]; `progress` is the share of training done."""
-        return cross_entropy(self.compute(x, WeightedGraph.of(graph, None, x.dtype)), y, train_mask)
+        return cross_entropy(self.compute(x, WeightedGraph.of(graph, None, x.dtype)), y, train_mask, weight)
 
     def compute(self, x: Tensor | SparseFeatures, graph: WeightedGraph | Sequence[WeightedGraph]) -> Tensor:
         """Logits [R, N, out], on one graph or on a graph per layer."""

@@ -61,16 +61,23 @@ class TrainableModel(ReplicaModule, ABC):
 
     @abstractmethod
     def training_loss(
-        self, x: Tensor | SparseFeatures, graph: PairGraph, y: Tensor, train_mask: Tensor, progress: Tensor
+        self,
+        x: Tensor | SparseFeatures,
+        graph: PairGraph,
+        y: Tensor,
+        train_mask: Tensor,
+        progress: Tensor,
+        weight: Tensor | None = None,
     ) -> Tensor:
         """Loss of every replica, [R].
 
         Args:
-            x: Features [N, in].
+            x: Features [N, in], or [R, N, in] if they differ by replica.
             graph: Graph to train on.
             y: Labels [N] or [R, N].
             train_mask: Training nodes of every replica, [R, N].
             progress: Share of the epochs done, a scalar.
+            weight: Weight of every node in the classification loss, [R, N]; None for 1.
         """
 
     @classmethod

@@ -154,11 +154,15 @@ def make_norm(name: str, replicas: int, channels: int) -> ReplicaModule:
     raise unknown_name("norm", name, ["layer", "batch", "none"])
 
 
-def cross_entropy(logits: Tensor, y: Tensor, mask: Tensor) -> Tensor:
-    """Mean cross-entropy over the nodes in each replica's mask: [R, N, C], [N], [R, N] → [R]."""
+def cross_entropy(logits: Tensor, y: Tensor, mask: Tensor, weight: Tensor | None = None) -> Tensor:
+    """Mean cross-entropy over the nodes in each replica's mask: [R, N, C], [N], [R, N] → [R].
+
+    With a `weight` of every node, [R, N], it is the weighted mean.
+    """
     labels = y.clamp(min=0).expand(logits.shape[:2])  # no mask contains an unlabelled node
     each = F.cross_entropy(logits.transpose(1, 2), labels, reduction="none")
-    return (each * mask).sum(-1) / mask.sum(-1)
+    counted = mask if weight is None else mask * weight
+    return (each * counted).sum(-1) / counted.sum(-1)
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from gumbel_mpnn.paper.base import (
     published,
     spread,
 )
-from gumbel_mpnn.paper.page import Experiment
+from gumbel_mpnn.paper.page import RESULTS, Experiment
 from gumbel_mpnn.paper.paper_numbers import PaperNumber
 from gumbel_mpnn.report import Row
 from gumbel_mpnn.runs import Run, RunSpec
@@ -34,6 +34,7 @@ class Ablation(Experiment):
 
     name = "ablation"
     title = "Gumbel-MPNN with and without its regularizer"
+    percent = (*RESULTS, "without", "without_stderr", "paper_without", "paper_with", "paper_difference")
     headings: Mapping[str, str] = {
         "weight": "its weight",
         "without": "without %",

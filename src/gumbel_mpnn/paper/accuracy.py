@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from gumbel_mpnn.paper.accuracy_rows import BASELINES, origin, rows_of
 from gumbel_mpnn.paper.base import PAPER_DATASETS, PAPER_PRESETS, PAPER_RUNS, UNFILTERED, Job, published
-from gumbel_mpnn.paper.page import Experiment
+from gumbel_mpnn.paper.page import RESULTS, Experiment
 from gumbel_mpnn.paper.paper_numbers import PaperNumber
 from gumbel_mpnn.report import Row
 from gumbel_mpnn.report.grid import Grid
@@ -37,6 +37,7 @@ class Accuracy(Experiment):
 
     name = "accuracy"
     title = "Test accuracy of seven models on twelve data sets"
+    percent = (*RESULTS, "baseline_difference", "baseline_low", "baseline_high")
     headings: Mapping[str, str] = {
         "tried": "settings tried",
         "paper": "paper %",

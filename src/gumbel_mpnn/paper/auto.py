@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from statistics import fmean
 from typing import NamedTuple
 
 from gumbel_mpnn.paper.base import PAIRED, Columns, Job, differences, figures
-from gumbel_mpnn.paper.page import Experiment
+from gumbel_mpnn.paper.page import RESULTS, Experiment
 from gumbel_mpnn.report import Row
 from gumbel_mpnn.runs import Run
 from gumbel_mpnn.runs.entry import LADDERS
-from gumbel_mpnn.runs.query import Record
+from gumbel_mpnn.runs.query import Record, Summary
 
 AUTO, *CONTROLS = LADDERS
 CLEAN = (
@@ -55,6 +54,7 @@ class Auto(Experiment):
 
     name = "auto"
     title = "A model chosen on validation, without settings"
+    percent = (*RESULTS, "plain_test", *CONTROLS, "learned_difference", "learned_low", "learned_high", "per_split")
     headings: Mapping[str, str] = {
         "setting": "data",
         "plain": "best plain model",
@@ -146,6 +146,7 @@ def _chosen_per_split(finalists: Mapping[str, Run]) -> float:
         for record in run.records:
             by_split.setdefault(record.split, {}).setdefault(name, []).append(record)
     chosen = [
-        max(rungs.values(), key=lambda records: fmean(record.val for record in records)) for rungs in by_split.values()
+        max(rungs.values(), key=lambda records: Summary.of(record.val for record in records).mean)
+        for rungs in by_split.values()
     ]
-    return fmean(record.test for records in chosen for record in records)
+    return Summary.of(record.test for records in chosen for record in records).mean

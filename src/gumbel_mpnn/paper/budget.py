@@ -35,6 +35,7 @@ class Budget(Experiment):
 
     name = "budget"
     title = "One budget for every model: settings tried, and what validation chose"
+    percent = ("start", "middle", "best", "gain", "gain_stderr")
     headings: Mapping[str, str] = {
         "tried": "settings tried",
         "diverged": "of these diverged",
@@ -100,5 +101,5 @@ def _row(dataset: str, model: str, runs: Mapping[Job, Run | None]) -> Row:
 
 def _gain(draw: Run, start: Run | None) -> Summary:
     """Return the paired validation gain of a draw over the start in percent; a start that diverged counts as 0."""
-    before = {} if start is None else {record.replica: record.val for record in start.records}
-    return Summary.of(100 * (record.val - before.get(record.replica, 0.0)) for record in draw.records)
+    before = {} if start is None else {record.replica: record.val_or_nan for record in start.records}
+    return Summary.of(100 * (record.val_or_nan - before.get(record.replica, 0.0)) for record in draw.records)

@@ -46,6 +46,7 @@ class Consistency(Experiment):
 
     name = "consistency"
     title = "Neighborhoods within a class before and after rewiring"
+    percent = ()
     headings: Mapping[str, str] = {
         **HEADINGS,
         **with_spread(MEASURED),

@@ -40,6 +40,7 @@ class DegreeGoal(Experiment):
 
     name = "degree"
     title = "Learning a mean degree that is higher by five"
+    percent = ("test",)
     headings: Mapping[str, str] = {
         **HEADINGS,
         **MEASURED,

@@ -14,7 +14,7 @@ from gumbel_mpnn.baselines import SDRFOfEachGraph
 from gumbel_mpnn.data.generated import LEAF_COUNT_DEPTHS, MATCH_DEPTHS
 from gumbel_mpnn.data.tasks.forest import full_tree
 from gumbel_mpnn.paper.base import Job, figures, published
-from gumbel_mpnn.paper.page import Experiment
+from gumbel_mpnn.paper.page import RESULTS, Experiment
 from gumbel_mpnn.paper.paper_numbers import PaperNumber
 from gumbel_mpnn.report import Row
 from gumbel_mpnn.report.trees import RewiredTree, draw_rewired_tree
@@ -30,6 +30,7 @@ class LongRange(Experiment):
     """A GCN with too few layers, one with enough, and with few layers also SDRF (LeafCount only) and Gumbel-MPNN."""
 
     name = "long-range"
+    percent = (*RESULTS, "chance")
     headings: Mapping[str, str] = {
         "dataset": "task",
         "chance": "chance %",

@@ -7,7 +7,7 @@ from functools import partial
 
 from gumbel_mpnn.data.tasks import add_noise_edges
 from gumbel_mpnn.paper.base import PAPER_RUNS, Columns, Job, beneath, override, spread
-from gumbel_mpnn.paper.page import Experiment
+from gumbel_mpnn.paper.page import RESULTS, Experiment
 from gumbel_mpnn.report import Row
 from gumbel_mpnn.report.chart import Chart
 from gumbel_mpnn.runs import Run
@@ -30,6 +30,7 @@ class Noise(Experiment):
 
     name = "noise"
     title = "Edge noise at test time"
+    percent = (*RESULTS, "kept", "kept_stderr")
     headings: Mapping[str, str] = {
         "changed": "changed in the preset",
         "edges": "noise edges",
@@ -86,7 +87,7 @@ class Noise(Experiment):
                 names = ("edges", "test", "stderr", "kept", "kept_stderr", "n")
                 rows.append(row | dict.fromkeys(names) | {"verdict": "no data"})
                 continue
-            clean = [record.test for record in run.records]
+            clean = [record.test_or_nan for record in run.records]
             noisy = run.stored(self.from_models, partial(_noisy_scores, run))
             for count in COUNTS:
                 scores = noisy[str(count)] if count else clean

@@ -12,6 +12,7 @@ from gumbel_mpnn.paper.paper_numbers import PaperNumber
 from gumbel_mpnn.report import Row
 from gumbel_mpnn.report.chart import Chart, draw_charts
 from gumbel_mpnn.report.grid import Grid
+from gumbel_mpnn.report.table import Cell
 from gumbel_mpnn.runs import Run
 
 COMMON_HEADINGS: Mapping[str, str] = {
@@ -24,6 +25,8 @@ COMMON_HEADINGS: Mapping[str, str] = {
     "high": "to",
 }
 """Headings of columns that many tables have."""
+RESULTS = ("test", "std", "stderr", "val", "difference", "low", "high", "paper", "paper_pm", "to_paper")
+"""Columns in per cent that many tables of trained models have."""
 
 
 class Page:
@@ -38,10 +41,19 @@ class Page:
     grid: Grid | None = None
     digits: int = 2
     """Number of decimals."""
+    percent: tuple[str, ...] = ()
+    """Columns in per cent, which are shares in JSON."""
 
     def all_headings(self) -> dict[str, str]:
         """Return the headings of all columns."""
         return {**COMMON_HEADINGS, **self.headings}
+
+    def shares(self, row: Row) -> Row:
+        """Return a row whose columns in per cent are shares between 0 and 1, with the unit as a column."""
+        if not self.percent:
+            return row
+        converted = {name: as_share(value) if name in self.percent else value for name, value in row.items()}
+        return {**converted, "unit": "share"}
 
     def numbers(self) -> list[PaperNumber]:
         """Return the published numbers to which the rows correspond."""
@@ -62,9 +74,15 @@ class Page:
         return draw_charts(self.charts, rows, paths)
 
 
+def as_share(percent: Cell) -> Cell:
+    """Convert per cent to a share; 12 digits hide the rounding error of 100 · x / 100."""
+    return percent if percent is None or isinstance(percent, str) else round(percent / 100, 12)
+
+
 class Experiment(Page, ABC):
     """A table made from trained models: the jobs to train, and how rows are computed from their runs."""
 
+    percent: tuple[str, ...] = RESULTS
     from_models: str = ""
     """Name under which `run.stored` stores what the table takes from trained models; empty if records are enough.
 

@@ -64,6 +64,10 @@ class Reproduction:
             words={MODEL_COLUMN: MODEL_NAMES},
         )
 
+    def shares(self) -> list[Row]:
+        """Return the rows with shares between 0 and 1 in place of per cent."""
+        return [self.page.shares(row) for row in self.rows]
+
     def collected(self) -> Collected:
         """Return what the summary needs of the table."""
         return Collected(self.rows, self.missing)

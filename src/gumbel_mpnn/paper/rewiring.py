@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gumbel_mpnn.paper.base import PAIRED, Columns, Job, beneath, differences, figures, override, published
-from gumbel_mpnn.paper.page import Experiment
+from gumbel_mpnn.paper.page import RESULTS, Experiment
 from gumbel_mpnn.report import Row
 from gumbel_mpnn.runs import Run, RunSpec
 
@@ -25,6 +25,15 @@ class Rewiring(Experiment):
 
     name = "rewiring"
     title = "Gumbel-MPNN against its backbone"
+    percent = (
+        *RESULTS,
+        "backbone",
+        *CONTROLS,
+        *(f"to_{model}" for model in CONTROLS),
+        "gain_difference",
+        "gain_low",
+        "gain_high",
+    )
     headings: Mapping[str, str] = {
         "backbone": "GCN %",
         "test": "Gumbel-MPNN %",

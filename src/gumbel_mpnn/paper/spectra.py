@@ -56,6 +56,7 @@ class Spectra(Experiment):
 
     name = "spectra"
     title = "Spectral gap and effective resistance before and after rewiring"
+    percent = ()
     headings: Mapping[str, str] = {**HEADINGS, **MEASURED, "given_resistance": "of these pairs in the given graph"}
     digits = 4
     from_models = f"spectra-of-runs-{SAMPLE}-{PAIRS}"

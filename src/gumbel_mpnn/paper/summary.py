@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gumbel_mpnn.paper.base import Columns
-from gumbel_mpnn.paper.page import Page
+from gumbel_mpnn.paper.page import Page, as_share
 from gumbel_mpnn.paper.paper_numbers import POINTS, SHARE, PaperNumber, decimals
 from gumbel_mpnn.report import Row
 from gumbel_mpnn.report.table import Fixed
@@ -17,6 +17,8 @@ GIVEN = "given graph"
 ORDER = ("paper", "literal", "tuned", GIVEN)
 """Order in which the presets are summed up."""
 YES, NO = "yes", "no"
+ACCURACY = "test %"
+"""Beginning of the quantity of accuracies and ROC-AUCs."""
 RULE = (
     f"Ours is called within reach if it differs by at most {POINTS} points (accuracy and ROC-AUC) or by at most"
     f" {100 * SHARE:.0f} % of the paper's number (all others), or by no more than the precision of the printed digits."
@@ -46,6 +48,14 @@ class SummaryTable(Page):
         "difference": "ours − paper",
         "within": f"within {POINTS} points or {100 * SHARE:.0f} %",
     }
+
+    def shares(self, row: Row) -> Row:
+        """Return a row whose numbers are shares if they are accuracies; all other numbers have a unit of their own."""
+        quantity = str(row["quantity"])
+        if not quantity.startswith(ACCURACY):
+            return {**row, "unit": None}
+        converted = {name: as_share(row[name]) for name in ("paper", "paper_pm", "ours", "pm", "difference")}
+        return {**row, "quantity": quantity.replace(ACCURACY, "test", 1), **converted, "unit": "share"}
 
     def rows(self, pages: Iterable[Page], collected: Mapping[str, Collected]) -> list[Row]:
         """Return a row for each published number and preset; pages that are not in `collected` were not run."""

@@ -10,7 +10,7 @@ from statistics import fmean
 from torch_geometric.data import Data
 
 from gumbel_mpnn.paper.base import PAPER_RUNS, Columns, Job, figures, override, published
-from gumbel_mpnn.paper.page import Experiment
+from gumbel_mpnn.paper.page import RESULTS, Experiment
 from gumbel_mpnn.report import Row
 from gumbel_mpnn.report.chart import Chart
 from gumbel_mpnn.runs import Run
@@ -29,6 +29,7 @@ class Temperature(Experiment):
 
     name = "temperature"
     title = "The temperature of the sampled graph"
+    percent = (*RESULTS, "kept", "added")
     headings: Mapping[str, str] = {
         "constant": "τ",
         "kept": "given edges kept %",

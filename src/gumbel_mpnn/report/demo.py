@@ -76,7 +76,7 @@ def _draw_graph(axes: Any, data: Data, graph: Data, title: str) -> None:
 
 def _draw_scores(axes: Any, runs: Sequence[Run]) -> None:
     for k, run in enumerate(runs):
-        scores = np.array([100 * record.test for record in run.records])
+        scores = np.array([100 * record.test_or_nan for record in run.records])
         spread = np.linspace(-0.15, 0.15, len(scores)) if len(scores) > 1 else np.zeros(1)
         axes.plot(k + spread, scores, "o", color=PALETTE[k], markersize=4, alpha=0.7)
         axes.hlines(scores.mean(), k - 0.25, k + 0.25, color=PALETTE[k], linewidth=2)

@@ -31,9 +31,18 @@ PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#9
 def figure_style() -> Iterator[None]:
     """Use Matplotlib without a display and with the settings of this package inside a `with` block."""
     import matplotlib as mpl
-    from cycler import cycler
 
     mpl.use("Agg")
+    with shared_style():
+        yield
+
+
+@contextmanager
+def shared_style() -> Iterator[None]:
+    """Use the settings of this package inside a `with` block and leave the user's backend alone."""
+    import matplotlib as mpl
+    from cycler import cycler
+
     settings: Any = {
         "figure.dpi": 150,
         "savefig.bbox": "tight",
@@ -46,3 +55,9 @@ def figure_style() -> Iterator[None]:
     }
     with mpl.rc_context(settings):
         yield
+
+
+def as_label(text: object, most: int = 20) -> str:
+    """Text of the user for a figure: short, on one line, and with dollar signs that do not begin a formula."""
+    words = " ".join(str(text).split())
+    return (words if len(words) <= most else words[: most - 1] + "…").replace("$", r"\$")

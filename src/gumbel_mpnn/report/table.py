@@ -18,7 +18,13 @@ Cell = str | int | float | None
 Row = Mapping[str, Cell]
 Format = Literal["text", "json", "csv", "markdown", "latex"]
 FORMATS: tuple[Format, ...] = ("text", "json", "csv", "markdown", "latex")
-METRIC_NAMES = {"accuracy": "accuracy %", "roc_auc": "ROC-AUC %"}
+METRIC_NAMES = {
+    "accuracy": "accuracy %",
+    "balanced_accuracy": "balanced accuracy %",
+    "macro_f1": "macro F1 %",
+    "roc_auc": "ROC-AUC %",
+    "average_precision": "average precision %",
+}
 
 
 class Fixed(float):
@@ -43,7 +49,8 @@ class Table:
     """Named columns and rows of plain values.
 
     Columns of numbers are aligned to the right, all other columns to the left. JSON and CSV contain the names of the
-    columns, the values as they are, and all digits.
+    columns, the values as they are, and all digits. Columns of shares are in per cent, except in JSON, where every row
+    says so: its "unit" is "share".
 
     Attributes:
         columns: Names of the columns.
@@ -53,6 +60,7 @@ class Table:
         keep_small: Whether a number that would be rounded to 0 is written in scientific notation (2.6e-08).
         exact: Columns that are shown with all digits.
         words: Texts shown in place of values, by column.
+        shares: Columns of shares between 0 and 1.
     """
 
     columns: Sequence[str]
@@ -62,12 +70,14 @@ class Table:
     keep_small: bool = False
     exact: Sequence[str] = ()
     words: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    shares: Sequence[str] = ()
 
     def render(self, format: Format) -> str:
         """Return the table as text in one of `FORMATS`, without a trailing newline."""
         match format:
             case "json":
-                return json.dumps([dict(zip(self.columns, row, strict=True)) for row in self.rows], indent=1)
+                unit = {"unit": "share"} if self.shares else {}
+                return json.dumps([dict(zip(self.columns, row, strict=True)) | unit for row in self.rows], indent=1)
             case "csv":
                 return self._csv()
             case "markdown":
@@ -99,14 +109,27 @@ class Table:
         return "\n".join([begin, r"\toprule", lines[0], r"\midrule", *lines[1:], r"\bottomrule", end])
 
     def _csv(self) -> str:
-        return "\n".join(_csv_line(row) for row in [self.columns, *self.rows])
+        return "\n".join(_csv_line(row) for row in [self.columns, *self._in_percent()])
 
     def _heads(self) -> list[str]:
         return [_one_line((self.headings or {}).get(column, column)) for column in self.columns]
 
     def _cells(self) -> list[list[str]]:
         kinds = [(column in self.exact, self.words.get(column, {})) for column in self.columns]
-        return [[self._show(cell, *kind) for cell, kind in zip(row, kinds, strict=True)] for row in self.rows]
+        return [[self._show(cell, *kind) for cell, kind in zip(row, kinds, strict=True)] for row in self._in_percent()]
+
+    def _in_percent(self) -> Sequence[Sequence[Cell]]:
+        """Rows with shares multiplied by 100."""
+        if not self.shares:
+            return self.rows
+        is_share = [column in self.shares for column in self.columns]
+        return [
+            [
+                100 * cell if share and isinstance(cell, float) else cell
+                for cell, share in zip(row, is_share, strict=True)
+            ]
+            for row in self.rows
+        ]
 
     def _show(self, cell: Cell, exact: bool, words: Mapping[str, str]) -> str:
         if cell is None:
@@ -126,28 +149,29 @@ class Table:
 
 
 def run_table(runs: Iterable[Run]) -> Table:
-    """Return a table with one row for each setting; test and validation results are in percent."""
+    """Return a table with one row for each setting; test and validation results are shown in percent."""
     return Table(
         columns=["dataset", "model", "metric", "n", "test", "std", "stderr", "val", "seconds"],
         rows=[
             [
                 run.settings.dataset,
                 run.settings.model if run.choice is None else f"auto: {run.choice.chosen}",
-                METRIC_NAMES[run.metric],
+                run.metric,
                 run.n,
-                100 * run.test.mean,
-                *((100 * run.test.std, 100 * run.test.stderr) if run.n > 1 else (None, None)),
-                100 * run.val.mean,
+                *run.test.to_dict().values(),
+                run.val.to_dict()["mean"],
                 run.seconds,
             ]
             for run in runs
         ],
         headings={"dataset": "data set", "stderr": "std error", "n": "runs"},
+        words={"metric": METRIC_NAMES},
+        shares=("test", "std", "stderr", "val"),
     )
 
 
 def choice_table(choice: Choice) -> Table:
-    """Return a table with one row for each rung that `auto` tried; validation results are in percent."""
+    """Return a table with one row for each rung that `auto` tried; validation results are shown in percent."""
     marks = {str(choice.best_plain): "best plain", choice.chosen: "chosen"}
     return Table(
         columns=["rung", "about", "runs", "val", "behind", "error", "rank", "mark"],
@@ -156,13 +180,16 @@ def choice_table(choice: Choice) -> Table:
                 rung.name,
                 rung.about,
                 rung.runs,
-                *(None if value is None else 100 * value for value in (rung.val, rung.behind, rung.error)),
+                rung.val,
+                rung.behind,
+                rung.error,
                 rung.rank,
                 marks.get(rung.name, "" if rung.rank else "stopped early" if rung.runs else "diverged"),
             ]
             for rung in choice.rungs
         ],
         headings={"val": "val %", "behind": "behind the best", "error": "± error", "mark": ""},
+        shares=("val", "behind", "error"),
     )
 
 

@@ -144,7 +144,13 @@ class GumbelMPNN(RewiringModel, TrainableModel):
         self.reset_parameters()
 
     def training_loss(
-        self, x: Tensor | SparseFeatures, graph: PairGraph, y: Tensor, train_mask: Tensor, progress: Tensor
+        self,
+        x: Tensor | SparseFeatures,
+        graph: PairGraph,
+        y: Tensor,
+        train_mask: Tensor,
+        progress: Tensor,
+        weight: Tensor | None = None,
     ) -> Tensor:
         """Score all pairs, draw graphs, classify on each of them and penalise.
 
@@ -158,7 +164,7 @@ class GumbelMPNN(RewiringModel, TrainableModel):
         for _ in range(self.settings.samples):
             rewired = self._draw(theta, graph, progress, flood)
             draws.append(Draw(rewired, self._classify(x, rewired)))
-        step = Step(theta, draws, y, train_mask, progress, belief_logits, flood)
+        step = Step(theta, draws, y, train_mask, progress, belief_logits, flood, weight)
         loss: Tensor = theta.new_zeros(len(theta))
         for term in self.terms:
             loss = loss + term(step)
@@ -256,7 +262,7 @@ class GumbelMPNN(RewiringModel, TrainableModel):
     def prepare(cls, data: Data, settings: Settings, report: Report | None = None) -> Data:
         """The graph with the candidates that the settings ask for."""
         assert settings.rewiring is not None
-        return with_candidates(data, settings.rewiring)
+        return with_candidates(data, settings.rewiring, standardized=settings.data.features == "standardized")
 
     def parameter_groups(self, settings: Settings) -> list[dict[str, Any]]:
         """Groups of parameters for the optimizer; the rewirer has its own learning rate and weight decay.

@@ -12,6 +12,7 @@ from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn.graph import PairGraph, WeightedGraph
 from gumbel_mpnn.nn import ReplicaRNG
 from gumbel_mpnn.nn.replica_rng import replica_seeds
+from gumbel_mpnn.rewiring.gradient_checks import ReactionCheck
 from gumbel_mpnn.rewiring.rewired_graph import RewiredGraph
 from gumbel_mpnn.rewiring.rewiring_model import RewiringModel, own_settings
 
@@ -19,8 +20,9 @@ from gumbel_mpnn.rewiring.rewiring_model import RewiringModel, own_settings
 class Rewired(RewiringModel):
     """Wraps a model and rewires the graph while the model trains: `Rewired(my_gcn, in_channels, out_channels)(data)`.
 
-    The model must use `edge_weight`: PyG's GCNConv does, whereas its SAGEConv and GATConv do not accept one. For the
-    backbones of this package, use `GumbelMPNN`.
+    The model must use `edge_weight`: PyG's GCNConv does, whereas its SAGEConv and GATConv do not accept one. A model
+    whose output does not react to it gets a warning at its first training call. For the backbones of this package, use
+    `GumbelMPNN`.
 
     Add `auxiliary_loss` to your loss: the default scorer, `class-space`, compares class beliefs, and nothing else
     trains the head that predicts them. Without it, edges are scored by the beliefs of an untrained head;
@@ -51,6 +53,7 @@ class Rewired(RewiringModel):
         if self.settings.evaluation == "mean_of_samples":
             raise UserError("Rewired has no evaluation 'mean_of_samples': use 'threshold' or 'expected'")
         self.model = model
+        self._reaction_check = ReactionCheck()
         self._add_rewirer(in_channels, out_channels)
         self.seeds = replica_seeds(seeds, 1)
         self._rng: ReplicaRNG | None = None
@@ -85,4 +88,6 @@ class Rewired(RewiringModel):
         rewired = self._rewired_graph(features, graph)
         weight = WeightedGraph(graph, rewired.weight[0], features.dtype).arc_weight
         out: Tensor = self.model(features, graph.edge_index, weight)
+        if self.training:
+            self._reaction_check(out, weight, self.model)
         return out, rewired

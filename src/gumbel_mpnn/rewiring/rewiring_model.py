@@ -19,6 +19,7 @@ from gumbel_mpnn.nn.inputs import check_features, model_input
 from gumbel_mpnn.nn.modules import ReplicaModule, cross_entropy, evaluating
 from gumbel_mpnn.rewiring.decoys import Flood
 from gumbel_mpnn.rewiring.edge_models import BeliefHead, NodeView
+from gumbel_mpnn.rewiring.gradient_checks import BeliefCheck
 from gumbel_mpnn.rewiring.regularizers.base import labels_of
 from gumbel_mpnn.rewiring.rewired_graph import RewiredGraph, as_data
 from gumbel_mpnn.rewiring.rewirer import Rewirer
@@ -38,6 +39,7 @@ class RewiringModel(ReplicaModule, ABC):
         super().__init__()
         self.settings, self.replicas = settings, replicas
         self._progress = 0.0
+        self._belief_check = BeliefCheck()
 
     @property
     def progress(self) -> float:
@@ -68,6 +70,7 @@ class RewiringModel(ReplicaModule, ABC):
         Returns:
             One value per replica, [R]; a scalar if the model has no replicas.
         """
+        self._belief_check.trained()
         if self.belief_head is None:
             return self._squeeze(self.rewirer.origin.new_zeros(len(self.rewirer.origin)))
         x = check_features(data.x, self.in_channels, self.rewirer.origin.dtype)
@@ -130,6 +133,7 @@ class RewiringModel(ReplicaModule, ABC):
         """One draw in training, otherwise the graph of evaluation."""
         theta, _ = self._score(x, graph)
         if self.training:
+            self._belief_check(theta, self.belief_head, self.settings.scorer)
             return self.rewirer.draw(theta, graph, self.rng, self.progress)
         return self.rewirer.evaluate(theta, graph)
 
@@ -144,7 +148,7 @@ class RewiringModel(ReplicaModule, ABC):
 
     def _beliefs(self, x: Tensor | SparseFeatures, graph: PairGraph, given: Tensor) -> Tensor:
         """Beliefs of a model without a belief head, which has none by default, [R, N, 0]."""
-        return torch.empty(self.replicas or 1, x.shape[0], 0, dtype=x.dtype, device=x.device)
+        return torch.empty(self.replicas or 1, x.shape[-2], 0, dtype=x.dtype, device=x.device)
 
     def _squeeze(self, values: Tensor) -> Tensor:
         """Remove the leading axis of `values` [R, ...] if the model has no replicas."""

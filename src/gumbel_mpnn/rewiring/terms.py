@@ -40,6 +40,8 @@ class Step:
     """Class logits of the belief head, [R, N, C], if there is one."""
     flood: Flood | None = None
     """Decoys of this step, if there are any."""
+    weight: Tensor | None = None
+    """Weight of every node in the classification loss, [R, N]; None for 1."""
 
 
 class Term(ABC):
@@ -57,7 +59,7 @@ class BeliefLoss(Term):
         """Unweighted, [R]."""
         if step.belief_logits is None:
             return step.theta.new_zeros(len(step.theta))
-        return cross_entropy(step.belief_logits, step.y, step.train_mask)
+        return cross_entropy(step.belief_logits, step.y, step.train_mask, step.weight)
 
 
 class DecoyLoss(Term):
@@ -77,7 +79,7 @@ class Classification(Term):
 
     def __call__(self, step: Step) -> Tensor:
         """Unweighted, [R]."""
-        return mean([cross_entropy(draw.logits, step.y, step.train_mask) for draw in step.draws])
+        return mean([cross_entropy(draw.logits, step.y, step.train_mask, step.weight) for draw in step.draws])
 
 
 class Regularization(Term):

@@ -6,9 +6,21 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from gumbel_mpnn.runs.auto import AutoSpec
     from gumbel_mpnn.runs.choice import Choice
-    from gumbel_mpnn.runs.entry import AnySpec, default_model, describe, find_any, fit, fit_any
+    from gumbel_mpnn.runs.entry import (
+        LADDERS,
+        AnySpec,
+        default_model,
+        describe,
+        find_any,
+        fit,
+        fit_any,
+        missing_preset,
+    )
+    from gumbel_mpnn.runs.final import final_spec
     from gumbel_mpnn.runs.fitting import Monitor, Place, Step, find_spec, fit_spec
     from gumbel_mpnn.runs.graph_file import learned_graph
+    from gumbel_mpnn.runs.loading import load_run
+    from gumbel_mpnn.runs.predictions import predictions_of
     from gumbel_mpnn.runs.reader import DataReader, Transform
     from gumbel_mpnn.runs.run import Run
     from gumbel_mpnn.runs.spec import RunSpec, find_preset
@@ -16,7 +28,19 @@ if TYPE_CHECKING:
     from gumbel_mpnn.runs.work_queue import BusyError
 
 _MODULE_OF = {
-    **dict.fromkeys(["AnySpec", "default_model", "describe", "find_any", "fit", "fit_any"], "entry"),
+    **dict.fromkeys(
+        [
+            "LADDERS",
+            "AnySpec",
+            "default_model",
+            "describe",
+            "find_any",
+            "fit",
+            "fit_any",
+            "missing_preset",
+        ],
+        "entry",
+    ),
     **dict.fromkeys(["Monitor", "Place", "Step", "find_spec", "fit_spec"], "fitting"),
     **dict.fromkeys(["DataReader", "Transform"], "reader"),
     **dict.fromkeys(["RunSpec", "find_preset"], "spec"),
@@ -24,10 +48,14 @@ _MODULE_OF = {
     "BusyError": "work_queue",
     "Choice": "choice",
     "Run": "run",
+    "final_spec": "final",
     "SettingFolder": "store",
     "learned_graph": "graph_file",
+    "load_run": "loading",
+    "predictions_of": "predictions",
 }
 __all__ = [
+    "LADDERS",
     "AnySpec",
     "AutoSpec",
     "BusyError",
@@ -42,6 +70,7 @@ __all__ = [
     "Transform",
     "default_model",
     "describe",
+    "final_spec",
     "find_any",
     "find_preset",
     "find_spec",
@@ -49,6 +78,9 @@ __all__ = [
     "fit_any",
     "fit_spec",
     "learned_graph",
+    "load_run",
+    "missing_preset",
+    "predictions_of",
 ]
 
 

@@ -13,6 +13,7 @@ from torch_geometric.data import Data
 from gumbel_mpnn._util.errors import DivergedError, UserError, did_you_mean
 from gumbel_mpnn.config.files import merge, parse_overrides
 from gumbel_mpnn.config.rungs import Rung, read_rungs
+from gumbel_mpnn.data.given import check_kind
 from gumbel_mpnn.nn import models
 from gumbel_mpnn.runs.choice import Candidate, Choice, Values, best_of, difference, plainest, upper_half, write_choice
 from gumbel_mpnn.runs.fitting import Place, Step, find_spec, fit_spec
@@ -56,6 +57,7 @@ class AutoSpec:
         learned: str = LEARNED,
     ) -> AutoSpec:
         """Describe the runs of `fit(dataset, "auto")`; settings of the user are given to every rung that has them."""
+        check_kind(dataset)
         given = merge(settings, parse_overrides(overrides))
         if callable(dataset) and not isinstance(dataset, Data):
             dataset = dataset(bool(given.get("data", {}).get("undirected", True)))
@@ -140,6 +142,11 @@ def find_auto(spec: AutoSpec, place: Place) -> Run | None:
 def _climb(spec: AutoSpec, place: Place, runs_of: Callable[[RunSpec, Step], Run | None]) -> Run | None:
     """Compare the rungs round by round; rungs without runs are left out. Returns the runs of the chosen rung."""
     workload = spec.plainest.read(place.reader)
+    if not workload.data.val_mask.any(0).all():
+        raise UserError(
+            "model 'auto' chooses on validation, but there are splits without validation nodes: name another model, or"
+            " give every split validation nodes"
+        )
     rounds, runs, running, done = _rounds(workload), dict[str, Run](), list(spec.rungs), 0.0
     for number, part in enumerate(rounds):
         steps = _steps(spec, running, number, rounds, done)
@@ -205,7 +212,7 @@ def _chosen(spec: AutoSpec, runs: Mapping[str, Run], finalists: list[str], workl
 
 
 def _values(runs: Mapping[str, Run]) -> dict[str, Values]:
-    return {name: {record.replica: record.val for record in run.records} for name, run in runs.items()}
+    return {name: {record.replica: record.val_or_nan for record in run.records} for name, run in runs.items()}
 
 
 def _rounds(workload: Workload) -> list[Part]:

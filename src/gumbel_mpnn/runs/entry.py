@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from torch_geometric.data import Data
 
-from gumbel_mpnn._util.errors import UserError, unknown_name
+from gumbel_mpnn._util.errors import DataWarning, UserError, unknown_name
+from gumbel_mpnn._util.watched import in_notebook, on_terminal
 from gumbel_mpnn.config.files import is_settings_file
 from gumbel_mpnn.config.plugins import load_plugins
 from gumbel_mpnn.config.presets import AUTO, list_presets
@@ -46,6 +50,7 @@ def fit(
     memory: int | None = None,
     monitor: Monitor | None = None,
     models: bool = False,
+    progress: bool | None = None,
 ) -> Run:
     """Train a model on splits and seeds of a data set, as many at once as fit into memory.
 
@@ -72,6 +77,8 @@ def fit(
         monitor: Called while runs are trained.
         models: Whether trained models are needed besides records; runs whose models were deleted are trained again,
             and their records are replaced.
+        progress: Whether to show progress on standard error; by default on a terminal and in a notebook, unless there
+            is a `monitor`.
 
     Returns:
         The finished runs.
@@ -87,7 +94,26 @@ def fit(
         transform=transform,
         root=root,
     )
-    return fit_any(spec, Place(runs, experiment, device, memory, monitor, models=models))
+    if message := missing_preset(spec):
+        warnings.warn(message, DataWarning, stacklevel=2)
+    place = Place(runs, experiment, device, memory, monitor, models=models)
+    return _fit_with_progress(spec, place) if _shows(progress, monitor) else fit_any(spec, place)
+
+
+def _shows(progress: bool | None, monitor: Monitor | None) -> bool:
+    """Whether `fit` shows progress by itself."""
+    if monitor is not None:
+        if progress:
+            raise UserError("fit was given both monitor and progress=True: leave out one of them")
+        return False
+    return on_terminal() or in_notebook() if progress is None else progress
+
+
+def _fit_with_progress(spec: AnySpec, place: Place) -> Run:
+    from gumbel_mpnn.runs.progress import ProgressMonitor
+
+    with closing(ProgressMonitor()) as monitor:
+        return fit_any(spec, replace(place, monitor=monitor))
 
 
 def describe(
@@ -109,6 +135,20 @@ def describe(
         what = f"the settings file {preset}" if is_settings_file(preset) else f"the preset {preset}"
         raise UserError(f"model 'auto' has its own settings and cannot use {what}: name another model")
     return AutoSpec.of(dataset, learned=learned, **arguments)
+
+
+def missing_preset(spec: AnySpec) -> str:
+    """Return a sentence if the family of presets has none for the model on this data set; empty otherwise.
+
+    On a graph of the user's, the default family is not remarked on: it never has one.
+    """
+    if isinstance(spec, AutoSpec) or spec.preset is not None:
+        return ""
+    family = spec.asked_preset
+    if family is None or is_settings_file(family) or (family == DEFAULT_FAMILY and not isinstance(spec.dataset, str)):
+        return ""
+    model, dataset = spec.settings.model, spec.settings.dataset
+    return f"there is no {family} preset for {model} on {dataset}: the default settings are used"
 
 
 def default_model(dataset: object, preset: str | Path | None = DEFAULT_FAMILY) -> str:

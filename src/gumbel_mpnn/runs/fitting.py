@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -19,10 +19,12 @@ from gumbel_mpnn.runs.reader import DataReader
 from gumbel_mpnn.runs.run import Run
 from gumbel_mpnn.runs.spec import RunSpec, Workload
 from gumbel_mpnn.runs.store import SettingFolder, record_of
+from gumbel_mpnn.runs.training_data import DataFacts, TrainingData, has_facts, write_facts
 from gumbel_mpnn.runs.work_queue import BusyError, WorkQueue
 from gumbel_mpnn.training import Task, pick_device, prepare, train
 from gumbel_mpnn.training.device import available_bytes
 from gumbel_mpnn.training.memory import plan_groups
+from gumbel_mpnn.training.metrics import check_metric, metric_of
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,9 @@ class Monitor(Protocol):
 
     def group(self, replicas: int, epochs: int) -> None:
         """The next group of replicas begins."""
+
+    def resume(self, epoch: int) -> None:
+        """The group continues from a checkpoint of an earlier process, which did `epoch` epochs."""
 
     def progress(self, epoch: int, best: float) -> None:
         """The group has done `epoch` epochs; `best` is its mean best validation value."""
@@ -107,12 +112,18 @@ def fit_spec(spec: RunSpec, place: Place) -> Run:
         if missing and not place.wait and WorkQueue(folder).all_held(missing):
             raise _busy(workload.settings)  # before the data is prepared
     _warn_of_runs_without_models(workload, missing, folder)
+    if missing:
+        metric = metric_of(workload.data, workload.settings.data)
+        check_metric(metric, workload.data, sorted({replica.split for replica in missing}))
     task = _make_task(workload, device, monitor) if missing else None
     with disk_errors_as_sentences(folder.path):
         if task is not None:
             _train_missing(task, workload, missing, folder, place)
-        elif monitor is not None:
-            monitor.begin(workload.settings, len(workload.replicas), len(workload.replicas), 0, 0)
+        else:
+            with suppress(OSError):  # the folder may be read-only
+                _write_facts(workload, WorkQueue(folder))
+            if monitor is not None:
+                monitor.begin(workload.settings, len(workload.replicas), len(workload.replicas), 0, 0)
         WorkQueue(folder).tidy()
     run = _finished(workload, folder, temporary)
     if monitor is not None:
@@ -132,7 +143,8 @@ def find_spec(spec: RunSpec, place: Place) -> Run | None:
 def _finished(workload: Workload, folder: SettingFolder, temporary: object = None) -> Run:
     """Read the finished runs; `temporary` is deleted with the result."""
     records = tuple(folder.record(replica) for replica in workload.replicas)
-    return Run(workload.settings, records[0].metric, records, workload.data, folder, _temporary=temporary)
+    trained_on = TrainingData(workload.data)
+    return Run(workload.settings, records[0].metric, records, trained_on, folder, _temporary=temporary)
 
 
 def _warn_of_runs_without_models(workload: Workload, missing: Sequence[Replica], folder: SettingFolder) -> None:
@@ -174,8 +186,11 @@ def _train_missing(
             if monitor is not None:
                 monitor.group(len(group), settings.train.epochs)
             watch = monitor.progress if monitor is not None else None
+            resumed = getattr(monitor, "resume", None)  # a monitor of the user may lack it
             try:
-                outcomes = train(task, settings, group, checkpoint=folder.checkpoint(group), watch=watch)
+                outcomes = train(
+                    task, settings, group, checkpoint=folder.checkpoint(group), watch=watch, resumed=resumed
+                )
             except torch.OutOfMemoryError:
                 if len(group) == 1:
                     raise UserError(
@@ -187,11 +202,20 @@ def _train_missing(
                 claim.give_up(error.runs)
                 raise
             else:
+                _write_facts(workload, queue)
                 for outcome in outcomes:
                     if not folder.is_finished(outcome.replica):
                         record = record_of(outcome, settings, workload.data_hash, task.metric, device)
                         folder.write(outcome, record, task.graph, node_ids_of(workload.data))
             claim.close()
+
+
+def _write_facts(workload: Workload, queue: WorkQueue) -> None:
+    """Write what a trained model must know about its data, unless it is there."""
+    facts, folder = DataFacts.of(workload.data), queue.folder.path
+    if not has_facts(folder, facts):
+        with queue.alone():
+            write_facts(folder, facts)
 
 
 def _wait_for_others(queue: WorkQueue, missing: Sequence[Replica], size: int, settings: Settings, place: Place) -> None:

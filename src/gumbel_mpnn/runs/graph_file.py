@@ -58,6 +58,13 @@ class Learned:
         """Mean probability of every pair over the runs, [P]."""
         return self.probability.mean(0)
 
+    def to_data(self, threshold: float = 0.5) -> Data:
+        """Graph averaged over the runs, without pairs below `threshold`."""
+        data = Data(num_nodes=self.graph.num_nodes)
+        if self.node_ids is not None:
+            data.node_ids = self.node_ids
+        return as_data(self.graph, self.mean, data, threshold)
+
 
 def read_learned(files: Sequence[Path]) -> Learned:
     """Read the learned graphs of runs on the same graph."""
@@ -87,6 +94,11 @@ def learned_graph(folder: Path, threshold: float = 0.5) -> Data:
 
     All runs must be of the same setting. A `DataWarning` is issued if the learned graphs of some runs are missing.
     """
+    return find_learned(folder)[0].to_data(threshold)
+
+
+def find_learned(folder: Path) -> tuple[Learned, list[Path]]:
+    """Learned graphs of the runs under `folder`, which must be of one setting, and the folders of these runs."""
     files = sorted(folder.glob(f"**/{GRAPH}"))
     if not files and any(folder.glob(CHOICES)):
         raise DataError(
@@ -98,11 +110,7 @@ def learned_graph(folder: Path, threshold: float = 0.5) -> Data:
             " (the graph of sdrf is not stored: use Run.rewire or measure --run)"
         )
     _warn_of_missing(folder, files, _one_setting(folder, files))
-    learned = read_learned(files)
-    data = Data(num_nodes=learned.graph.num_nodes)
-    if learned.node_ids is not None:
-        data.node_ids = learned.node_ids
-    return as_data(learned.graph, learned.mean, data, threshold)
+    return read_learned(files), [file.parent for file in files]
 
 
 def _one_setting(folder: Path, files: Sequence[Path]) -> Path:

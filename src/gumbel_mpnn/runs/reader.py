@@ -12,8 +12,19 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn._util.errors import DataError, DataWarning, UserError
 from gumbel_mpnn.config import DataSettings
-from gumbel_mpnn.data import GraphFacts, add_splits, check, check_masks, get_spec, load, with_identity_features
-from gumbel_mpnn.graph import says_directed
+from gumbel_mpnn.data import (
+    GraphFacts,
+    add_splits,
+    check,
+    check_masks,
+    get_spec,
+    load,
+    with_all_masks,
+    with_identity_features,
+)
+from gumbel_mpnn.data.given import as_graph
+from gumbel_mpnn.data.remarks import warn_of_ignored
+from gumbel_mpnn.graph import CANDIDATE_OF, check_candidates, digest_of_nodes, warn_if_stale
 from gumbel_mpnn.training import data_hash
 
 OWN_PROTOCOL = "random-60-20-20"
@@ -66,15 +77,9 @@ def read_data(dataset: str | Data, settings: DataSettings, root: str | Path | No
         return load(dataset, protocol=protocol or None, root=root, directed=directed, attack=settings.attack)
     if settings.attack:
         raise UserError("data.attack applies to data sets by name only: leave it out for a graph of your own")
+    dataset = as_graph(dataset)
     if dataset.get("y") is None:
         raise DataError("this graph has no labels: give it data.y")
-    if settings.undirected and says_directed(dataset):
-        warnings.warn(
-            "this graph is directed (undirected is false), but is treated as undirected: set data.undirected=false to"
-            " train on directed edges",
-            DataWarning,
-            stacklevel=2,
-        )
     if isinstance(dataset.x, torch.Tensor) and dataset.x.layout != torch.strided:
         dataset = copy.copy(dataset)
         dataset.x = dataset.x.to_dense()
@@ -86,10 +91,20 @@ def read_data(dataset: str | Data, settings: DataSettings, root: str | Path | No
     else:
         facts = check(dataset)
         _check_classes(facts)
-    for name, mask in (("validation", dataset.val_mask), ("test", dataset.test_mask)):
-        if not mask.any(0).all():
-            raise DataError(f"the {name} mask is empty: every split needs validation and test nodes")
+        dataset = with_all_masks(dataset)
+    warn_of_ignored(dataset, settings.undirected)
+    dataset = _with_checked_candidates(dataset)
     return dataset if dataset.get("x") is not None else _with_features(dataset, facts)
+
+
+def _with_checked_candidates(data: Data) -> Data:
+    """Check the candidates of a graph, and warn once if they belong to other nodes."""
+    if data.get("candidate_index") is not None:
+        check_candidates(data.candidate_index, int(data.num_nodes or 0))
+        if warn_if_stale(data):
+            data = copy.copy(data)
+            data[CANDIDATE_OF] = digest_of_nodes(data)  # later steps need not warn again
+    return data
 
 
 def _with_features(data: Data, facts: GraphFacts) -> Data:

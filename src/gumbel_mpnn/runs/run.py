@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -16,18 +16,26 @@ from torch_geometric.data import Data
 from gumbel_mpnn._util.errors import DataError, UserError
 from gumbel_mpnn._util.files import write_atomically
 from gumbel_mpnn.config import Settings
-from gumbel_mpnn.data.identity import MARK
-from gumbel_mpnn.data.names import class_names_of
+from gumbel_mpnn.data.names import node_ids_of
 from gumbel_mpnn.graph import PairGraph
-from gumbel_mpnn.nn import TrainableModel
+from gumbel_mpnn.nn import TrainableModel, models
+from gumbel_mpnn.rewiring.changes import Changes, changes
 from gumbel_mpnn.rewiring.rewired_graph import as_data
 from gumbel_mpnn.runs.choice import Choice
 from gumbel_mpnn.runs.graph_file import Learned
+from gumbel_mpnn.runs.history import read_history
+from gumbel_mpnn.runs.pair_measures import PairMeasures, measure_pairs
+from gumbel_mpnn.runs.predictions import prediction_table
 from gumbel_mpnn.runs.query import Record, Summary
+from gumbel_mpnn.runs.shown import as_html, as_text
 from gumbel_mpnn.runs.store import SettingFolder
+from gumbel_mpnn.runs.training_data import TrainingData
 from gumbel_mpnn.training import Task, build_model, metrics, pick_device, prepare
 from gumbel_mpnn.training.precision import class_scores, pair_probability
-from gumbel_mpnn.training.task import labels_per_class
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from pandas import DataFrame
 
 
 @dataclass(frozen=True)
@@ -41,7 +49,7 @@ class Run:
     settings: Settings
     metric: str
     records: tuple[Record, ...]
-    data: Data = field(repr=False)
+    trained_on: TrainingData = field(repr=False)
     folder: SettingFolder = field(repr=False)
     choice: Choice | None = None
     """What `auto` tried and chose, if it made these runs."""
@@ -50,13 +58,18 @@ class Run:
     _temporary: object = field(default=None, repr=False, compare=False)
 
     @property
+    def data(self) -> Data:
+        """The graph that the runs were trained on."""
+        return self.trained_on.data
+
+    @property
     def test(self) -> Summary:
-        """Test metric, at the epochs chosen on validation."""
+        """Test metric, at the epochs chosen on validation; of no values (n is 0) without test nodes."""
         return Summary.of(record.test for record in self.records)
 
     @property
     def val(self) -> Summary:
-        """Validation metric of the epoch that was kept."""
+        """Validation metric of the epoch that was kept; of no values (n is 0) without validation nodes."""
         return Summary.of(record.val for record in self.records)
 
     @property
@@ -74,11 +87,81 @@ class Run:
         """Folders of the runs."""
         return [str(self.folder.folder(record.replica)) for record in self.records]
 
-    @torch.no_grad()
-    def predict_proba(self, data: Data | None = None) -> Tensor:
-        """Class probabilities averaged over all runs, [N, C], on the training graph by default."""
+    @property
+    def history(self) -> DataFrame:
+        """Training curves of all runs: columns split, seed, epoch, train_loss, val and val_loss.
+
+        Runs whose file is missing are left out with a `DataWarning`.
+        """
+        return read_history(self.folder, self.records)
+
+    @property
+    def rewires(self) -> bool:
+        """Whether the model changes the graph; if not, `rewire` has nothing to tell."""
+        own: Any = models[self.settings.model].prepare
+        usual: Any = TrainableModel.prepare
+        return self.settings.rewiring is not None or own.__func__ is not usual.__func__
+
+    def plot(self, what: str | None = None, ax: Axes | None = None) -> Any:
+        """Draw the runs with Matplotlib; returns the axes of one plot, or an array of the axes of all.
+
+        Args:
+            what: `curves` (validation and losses, with the chosen epochs), `confusion` (test nodes, each run on its
+                own), `probabilities` (of given edges and candidates) or `degrees` (before and after); None for all.
+                Models that do not rewire have only the first two.
+            ax: Axes to draw a single plot on; a new figure by default.
+        """
+        from gumbel_mpnn.report.run_plots import plot_run
+
+        return plot_run(self, what, ax)
+
+    def __repr__(self) -> str:
+        return as_text(self)
+
+    def _repr_html_(self) -> str:
+        return as_html(self)
+
+    def predict_proba(self, data: Data | None = None, *, out_of_fold: bool = False) -> Tensor:
+        """Class probabilities averaged over all runs, [N, C], on the training graph by default.
+
+        Args:
+            data: Any graph with the same features.
+            out_of_fold: Average only over the runs that neither trained nor validated on the node; NaN for nodes that
+                every run used. This needs the training graph.
+        """
         task = self._task(data)
-        return _mean(class_scores(model, task, self.settings)[0].softmax(-1) for model in self._models(task))
+        if not out_of_fold:
+            return _mean(self._probabilities(task))
+        if data is not None:
+            raise UserError("out_of_fold needs the splits of the training graph: leave out the graph")
+        total, count = task.y.new_zeros(len(task.y), task.num_classes, dtype=torch.float32), torch.zeros(len(task.y))
+        for record, probability in zip(self.records, self._probabilities(task), strict=True):
+            train, val, _ = task.masks([record.replica])
+            unseen = ~(train | val)[0]
+            total[unseen] += probability[unseen]
+            count += unseen
+        return total / count[:, None]  # 0 / 0 is NaN
+
+    def predictions(self) -> DataFrame:
+        """Table of the nodes of the training graph: how they were used, and what is predicted for them.
+
+        Columns:
+
+        - `node`: id or number of the node;
+        - `label`: its class, empty if unknown;
+        - `trained`, `validated`, `tested`: the splits in which it was a training, validation or test node;
+        - `out_of_fold`, `out_of_fold_probability`: class predicted by the runs that neither trained nor validated on
+          the node, and its probability; empty if every run used the node. Trust these for nodes with a label;
+        - `average`, `average_probability`: class predicted by all runs, including those that trained on the node;
+        - `out_of_fold[CLASS]`, `average[CLASS]`: probability of every class.
+        """
+        return prediction_table(self)
+
+    def _probabilities(self, task: Task) -> Iterator[Tensor]:
+        """Class probabilities of each run, [N, C]."""
+        for model in self._models(task):
+            with torch.no_grad():
+                yield class_scores(model, task, self.settings)[0].softmax(-1)
 
     def rewire(self, data: Data | None = None, threshold: float = 0.5) -> Data:
         """Learned graph, averaged over all runs.
@@ -95,7 +178,7 @@ class Run:
             data: Any graph with the same features; the training graph by default.
             threshold: Pairs with a smaller probability are left out; with 0 there are all pairs.
         """
-        given = self.data if data is None else data
+        given = self._training_graph() if data is None else data
         _check_data(given)
         if self.settings.rewiring is None:
             rewired = prepare(given, self.settings)
@@ -123,10 +206,58 @@ class Run:
         if self.settings.rewiring is None:
             yield from [self.rewire()] * len(records)
             return
-        here = copy.copy(self.data).cpu()
+        given = self._training_graph()
+        here = copy.copy(given).cpu()
         learned = self._stored_or_learned(here, records)
         for probability in learned.probability:
-            yield as_data(learned.graph, probability, here, threshold).to(self.data.edge_index.device)
+            yield as_data(learned.graph, probability, here, threshold).to(given.edge_index.device)
+
+    def _training_graph(self) -> Data:
+        """The training graph or, if its data cannot be read again, the given pairs of a stored learned graph alone."""
+        try:
+            return self.data
+        except DataError:
+            stored = self.folder.learned(record.replica for record in self.records)
+            if stored is None:
+                raise
+        bare = Data(edge_index=stored.graph.pair_index[:, stored.graph.is_original], num_nodes=stored.graph.num_nodes)
+        if stored.node_ids is not None:
+            bare.node_ids = stored.node_ids
+        return bare
+
+    def changes(self, threshold: float = 0.5) -> Changes:
+        """What the learned graph, averaged over all runs, changed: edges kept, dropped and added.
+
+        If `auto` chose a plain model, nothing is changed.
+
+        Args:
+            threshold: Pairs with this probability or more are edges.
+        """
+        if self.settings.rewiring is not None:
+            given = self._training_graph()
+            learned = self._stored_or_learned(copy.copy(given).cpu(), self.records)
+            graph, probability = learned.graph, learned.mean
+        elif self.choice is not None:
+            given = self.data
+            graph = PairGraph.of(given, undirected=self.settings.data.undirected, candidates=False)
+            probability = torch.ones(graph.num_pairs)
+        else:
+            raise UserError(f"model {self.settings.model!r} has no edge probabilities, so there are no changes to list")
+        return changes(graph, probability, threshold, node_ids_of(given))
+
+    def measure_pairs(self, threshold: float = 0.5) -> PairMeasures:
+        """Homophily of the given and the learned graphs, separately for pairs of training nodes and of others.
+
+        Every run is measured on its own graph and with its own split, then the values are averaged. An improvement
+        among training nodes alone is overfitting: see `PairMeasures.overfits`.
+
+        Args:
+            threshold: Pairs with a smaller probability in a run are left out.
+        """
+        if self.settings.rewiring is None:
+            raise UserError(f"model {self.settings.model!r} learns no graph, so there is nothing to compare")
+        learned = self._stored_or_learned(copy.copy(self.data).cpu(), self.records)
+        return measure_pairs(learned, self.data, [record.split for record in self.records], threshold)
 
     def _stored_or_learned(self, data: Data, records: Sequence[Record]) -> Learned:
         """Probabilities of the pairs of the training graph, from files or, if some are missing, from the models."""
@@ -149,7 +280,7 @@ class Run:
             device: `cpu`, `cuda`, or `auto` for a GPU if there is one.
         """
         _check_data(data)
-        for name in ("y", "train_mask", "val_mask", "test_mask"):
+        for name in ("y", "train_mask", "test_mask"):
             if data.get(name) is None:
                 raise DataError(f"this graph has no {name}: give it the labels and masks of the training graph")
         records = self.records if records is None else tuple(records)
@@ -161,9 +292,25 @@ class Run:
         found = []
         for record, model in zip(records, self._models(task, records), strict=True):
             test_mask = task.masks([record.replica])[2]
+            if not test_mask.any():
+                raise DataError(f"split {record.split} of this graph has no test nodes: add some to its test_mask")
             scores = class_scores(model, task, self.settings)
             found.append(float(metrics[task.metric](scores, task.y, test_mask)[0]))
         return found
+
+    @torch.no_grad()
+    def confusion_matrix(self) -> Tensor:
+        """How often a test node of each class (row) was predicted as each class (column), int64 [C, C].
+
+        Each run counts on its own test nodes, which its model has not seen; the counts of all runs are added.
+        """
+        task = self._task(None)
+        count = torch.zeros(task.num_classes**2, dtype=torch.int64)
+        for record, model in zip(self.records, self._models(task), strict=True):
+            test = task.masks([record.replica])[2][0]
+            predicted = class_scores(model, task, self.settings)[0].argmax(-1)
+            count += (task.y * task.num_classes + predicted)[test].bincount(minlength=len(count))
+        return count.view(task.num_classes, task.num_classes)
 
     def stored(self, name: str, make: Callable[[], Any]) -> Any:
         """Result of `make` (plain JSON values), computed once for these records and stored next to them under `name`.
@@ -191,17 +338,17 @@ class Run:
     def _task(self, data: Data | None, device: torch.device | str = "cpu") -> Task:
         data = self.data if data is None else data
         _check_data(data)
-        if data.get("x") is None and self.data.get(MARK):
+        if data.get("x") is None and self.trained_on.facts.identity:
             raise UserError(
                 "the runs were trained on a graph without features, so they know its nodes only and cannot be applied"
                 " to another graph: call this method without a graph, or give a copy of run.data with other edges"
             )
         data = prepare(data, self.settings)
         task = Task.for_model(_with_masks(data), self.settings, device)
-        features = int(self.data.x.shape[1])
+        features = self.trained_on.facts.num_features
         if task.num_features != features:
             raise UserError(f"the runs were trained on {features} features, but this graph has {task.num_features}")
-        return replace(task, labels_per_class=labels_per_class(self.data))
+        return replace(task, labels_per_class=self.trained_on.facts.labels_per_class)
 
     def _models(self, task: Task, records: Iterable[Record] | None = None) -> Iterator[TrainableModel]:
         """Load the trained models one at a time, in evaluation mode."""
@@ -216,15 +363,16 @@ class Run:
 
     def named(self, classes: Tensor) -> list[Any]:
         """The names of classes, given by their numbers; the numbers if the data has no class names."""
-        names, numbers = class_names_of(self.data), classes.tolist()
+        names, numbers = self.trained_on.facts.class_names, classes.tolist()
         return [names[number] for number in numbers] if names else numbers
 
     def to_dict(self) -> dict[str, Any]:
-        """Convert the metrics to plain JSON values."""
+        """Convert the metrics to plain JSON values; they are shares between 0 and 1."""
         return {
             "dataset": self.settings.dataset,
             "model": self.settings.model,
             "metric": self.metric,
+            "unit": "share",
             "n": self.n,
             "test": self.test.to_dict(),
             "val": self.val.to_dict(),

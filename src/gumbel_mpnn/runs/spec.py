@@ -10,9 +10,10 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch_geometric.data import Data
 
-from gumbel_mpnn._util.errors import UserError, did_you_mean, whole_numbers
+from gumbel_mpnn._util.errors import DataError, UserError, did_you_mean, whole_numbers
 from gumbel_mpnn.candidates import candidates
 from gumbel_mpnn.candidates.chosen import DATA, NONE
 from gumbel_mpnn.config import Replica, RewiringSettings, Settings, constant_temperature, resolve, without_patience
@@ -21,12 +22,15 @@ from gumbel_mpnn.config.plugins import load_plugins
 from gumbel_mpnn.config.presets import Preset, read_preset
 from gumbel_mpnn.config.rungs import Rung
 from gumbel_mpnn.data import get_spec
+from gumbel_mpnn.data.given import check_kind
+from gumbel_mpnn.data.identity import MARK
 from gumbel_mpnn.graph import without_candidates
 from gumbel_mpnn.nn import backbones, models
 from gumbel_mpnn.rewiring.edge_models import scorers
 from gumbel_mpnn.rewiring.regularizers import regularizers
 from gumbel_mpnn.runs.reader import DataReader, Transform
 from gumbel_mpnn.training import data_hash
+from gumbel_mpnn.training.metrics import check_name
 
 Tables = Mapping[str, Mapping[str, Any]]
 
@@ -81,6 +85,7 @@ class RunSpec:
         `dataset` may also be a function that reads the graph; its argument is whether edges are undirected. A rung of
         `auto` takes the place of a preset.
         """
+        check_kind(dataset)
         load_plugins()
         given = _with_what_follows(merge(settings, parse_overrides(overrides)))
         found, origin, below = None, f"preset {preset}", dict[str, Any]()
@@ -95,6 +100,8 @@ class RunSpec:
             found = find_preset(str(preset), name, model, given.get("model", {}).get("backbone"))
             below = merge(None if found is None else found.tables)
         resolved = resolve(name, model, merge(below, given), models.complete, rewires=models[model].rewires)
+        if resolved.data.metric:
+            check_name(resolved.data.metric)
         settled = dict[str, Any]()
         if resolved.rewiring is not None:
             rewiring = models[model].settle(resolved.rewiring)
@@ -131,7 +138,11 @@ class RunSpec:
         reader = reader or DataReader()
         read, digest = reader.read(self.dataset, self.settings.data, self.root, self.transform)
         data, settings = self._settle_candidates(read)
-        return Workload(settings, data, digest if data is read else data_hash(data), self._replicas(data))
+        replicas = self._replicas(data)
+        _check_validation(data, settings, replicas)
+        if settings.data.features == "standardized" and (data.get(MARK) or data.x.layout is not torch.strided):
+            raise DataError("an identity matrix or sparse features cannot be standardized: leave out data.features")
+        return Workload(settings, data, digest if data is read else data_hash(data), replicas)
 
     def _settle_candidates(self, data: Data) -> tuple[Data, Settings]:
         """Make data and settings agree about candidates.
@@ -196,6 +207,19 @@ def find_preset(family: str, dataset: str, model: str, backbone: str | None = No
 def folder_name(name: object) -> str:
     """Turn the name of a graph of the user into a valid folder name."""
     return re.sub(r"[^\w.-]+", "-", str(name or "")).strip(".-") or "own"
+
+
+def _check_validation(data: Data, settings: Settings, replicas: Iterable[Replica]) -> None:
+    """Raise a `DataError` if the epoch is to be chosen on validation and a split has no validation nodes."""
+    if settings.train.select == "last":
+        return
+    counts = data.val_mask.reshape(len(data.val_mask), -1).sum(0).tolist()
+    for replica in replicas:
+        if not counts[replica.split]:
+            raise DataError(
+                f"the validation mask of split {replica.split} is empty, so that no epoch can be chosen: add nodes to"
+                " it, or set train.select=last and train.epochs"
+            )
 
 
 def _dataset_name(dataset: object) -> str:

@@ -7,6 +7,7 @@ import json
 import platform
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -114,6 +115,16 @@ class SettingFolder:
         return load_tensors(
             path, "delete it and train the run again with fit(..., models=True), train --predictions or reproduce"
         )[0]
+
+    def history(self, replica: Replica) -> list[dict[str, Any]] | None:
+        """Read the training curve of a finished run, one row per evaluated epoch; None if the file is missing."""
+        path = self.folder(replica) / HISTORY
+        try:
+            return [dict(json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, TypeError) as error:
+            raise DataError(f"cannot read the curve {path}: {error}; delete its folder to do the run again") from None
 
     def learned(self, replicas: Iterable[Replica]) -> Learned | None:
         """Learned graphs of finished runs; None if the file of one of them is missing."""

@@ -22,6 +22,7 @@ from typing import Any
 from gumbel_mpnn._util.errors import DivergedError, UserError
 from gumbel_mpnn.config.files import merge
 from gumbel_mpnn.runs.fitting import Place, fit_spec
+from gumbel_mpnn.runs.query import TRIALS
 from gumbel_mpnn.runs.reader import DataReader
 from gumbel_mpnn.runs.run import Run
 from gumbel_mpnn.runs.spec import RunSpec
@@ -85,13 +86,17 @@ def search(spec: RunSpec, space: Tables, *, trials: int, place: Place, seed: int
         place: Where runs are saved and how they are trained.
         seed: Seed of the search.
     """
+    if "data.metric" in choices(space):
+        raise UserError("a search compares settings by one metric: give data.metric one value")
     drawn = [(chosen, tables, spec.laid_over(tables)) for chosen, tables in islice(draws(space, seed), trials)]
-    place = replace(place, experiment="tune", reader=place.reader or DataReader())
+    place = replace(place, experiment=TRIALS, reader=place.reader or DataReader())
     done = []
     for chosen, tables, trial in drawn:
         run: Run | None = None
         with suppress(DivergedError):
             run = fit_spec(trial, place)
+            if not run.val.n:
+                raise UserError("a search compares settings on validation nodes: give the graph some")
         done.append(Trial(chosen, tables, run))
     return sorted(done, key=lambda trial: -trial.val)
 

@@ -54,12 +54,12 @@ class WorkQueue:
 
         Raises a `DivergedError` if training of one of them diverged in another process, as do `next` and `wait`.
         """
-        with self._alone():
+        with self.alone():
             return self._plan(wanted, size)
 
     def all_held(self, wanted: Sequence[Replica]) -> bool:
         """Whether other processes are training all missing replicas of `wanted`."""
-        with self._alone():
+        with self.alone():
             taken = {replica for group in self._known() if self._is_held(group) for replica in group}
             missing = {replica for replica in wanted if not self.folder.is_finished(replica)}
             return bool(missing) and missing <= taken
@@ -69,7 +69,7 @@ class WorkQueue:
 
         In this case, call `wait` and try again while replicas are missing.
         """
-        with self._alone():
+        with self.alone():
             plan = self._plan(wanted, size)
             if not plan.free:
                 return None
@@ -81,7 +81,7 @@ class WorkQueue:
 
     def wait(self, wanted: Sequence[Replica], size: int) -> None:
         """Wait until a group that another process holds is finished or released."""
-        with self._alone():
+        with self.alone():
             locks = [FileLock(path) for path in self._plan(wanted, size).held[:1]]
         for lock in locks:
             try:
@@ -93,13 +93,14 @@ class WorkQueue:
         """Remove the files of finished groups whose process was killed before it removed them."""
         if not any(entry.name.startswith((".", "group-")) for entry in self.folder.path.iterdir()):
             return
-        with suppress(OSError), self._alone():  # the folder may be read-only
+        with suppress(OSError), self.alone():  # the folder may be read-only
             for group in self._known():
                 if all(map(self.folder.is_finished, group)) and not self._is_held(group):
                     self.forget(group)
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
+    def alone(self) -> Iterator[None]:
+        """Hold the lock of the folder."""
         self.folder.path.mkdir(parents=True, exist_ok=True)
         with alone(self.lock):
             yield
@@ -175,11 +176,11 @@ class Claim:
 
     def close(self) -> None:
         """Remove the group, because it is finished or its replicas should be grouped again."""
-        with self._queue._alone():
+        with self._queue.alone():
             self._queue.forget(self.group)
 
     def give_up(self, diverged: Iterable[str]) -> None:
         """Remove the group because some of its runs diverged, and record these, so that they are not tried again."""
-        with self._queue._alone():
+        with self._queue.alone():
             self._queue.folder.remember_diverged(diverged)
             self._queue.forget(self.group)

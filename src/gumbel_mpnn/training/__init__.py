@@ -4,7 +4,14 @@ from gumbel_mpnn.nn import models
 from gumbel_mpnn.training.build import build_model, prepare
 from gumbel_mpnn.training.device import pick_device
 from gumbel_mpnn.training.loop import Watcher, train
-from gumbel_mpnn.training.metrics import accuracy, metrics, roc_auc
+from gumbel_mpnn.training.metrics import (
+    accuracy,
+    average_precision,
+    balanced_accuracy,
+    macro_f1,
+    metrics,
+    roc_auc,
+)
 from gumbel_mpnn.training.task import Task, data_hash
 from gumbel_mpnn.training.trainer import Outcome
 
@@ -13,8 +20,11 @@ __all__ = [
     "Task",
     "Watcher",
     "accuracy",
+    "average_precision",
+    "balanced_accuracy",
     "build_model",
     "data_hash",
+    "macro_f1",
     "metrics",
     "models",
     "pick_device",

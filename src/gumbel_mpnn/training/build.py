@@ -12,6 +12,7 @@ from gumbel_mpnn._util.errors import DataError
 from gumbel_mpnn.config import Replica, Settings
 from gumbel_mpnn.nn import TrainableModel, models
 from gumbel_mpnn.nn.model import Report
+from gumbel_mpnn.training.inputs import add_standardize
 from gumbel_mpnn.training.task import Task
 
 _REGISTERING = (baselines, rewiring)
@@ -37,4 +38,6 @@ def build_model(settings: Settings, task: Task, replicas: Sequence[Replica]) -> 
         replicas=len(replicas),
         seeds=[replica.stream_seed for replica in replicas],
     )
+    if settings.data.features == "standardized":
+        add_standardize(model, len(replicas), task.num_features)
     return model.to(task.y.device)

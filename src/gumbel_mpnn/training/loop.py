@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -33,11 +33,17 @@ def train(
     *,
     checkpoint: Path | None = None,
     watch: Watcher | None = None,
+    resumed: Callable[[int], None] | None = None,
 ) -> list[Outcome]:
-    """Train all `replicas` of a setting together, continuing from `checkpoint` if the file exists."""
+    """Train all `replicas` of a setting together, continuing from `checkpoint` if the file exists.
+
+    `resumed` is then called with the number of epochs that were done before.
+    """
     with matmul_precision(settings):
         trainer = Trainer(task, settings, replicas)
         clock = _Clock(trainer.load(checkpoint) if checkpoint is not None and checkpoint.exists() else 0.0)
+        if resumed is not None and trainer.epoch:
+            resumed(trainer.epoch)
         while trainer.epoch < settings.train.epochs and not trainer.stopped:
             trainer.step()
             if trainer.epoch % settings.train.eval_every == 0 or trainer.epoch == settings.train.epochs:

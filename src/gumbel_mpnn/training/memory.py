@@ -10,6 +10,8 @@ from gumbel_mpnn.training.task import Task
 
 COPIES_OF_PARAMETERS = 6
 """Parameters, gradients, two moments of Adam, the best state and a temporary copy."""
+COPIES_OF_FEATURES = 2
+"""Features of every replica, if they are standardized, and a temporary copy."""
 SHARE_OF_FREE = 0.8
 LARGE_ARRAY = 32 * 2**20
 """Size in bytes from which glibc maps and unmaps every array, which takes as long as the step itself."""
@@ -41,7 +43,8 @@ def bytes_per_replica(model: TrainableModel, settings: Settings, task: Task) -> 
         in_16_bits=settings.train.bfloat16,
     )
     parameters = sum(parameter.numel() for parameter in model.parameters())
-    return 4 * (COPIES_OF_PARAMETERS * parameters + model.step_numbers(sizes))
+    features = COPIES_OF_FEATURES * sizes.inputs if settings.data.features == "standardized" else 0
+    return 4 * (COPIES_OF_PARAMETERS * parameters + features + model.step_numbers(sizes))
 
 
 def group_size(each: int, budget: int) -> int:

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from gumbel_mpnn.config import Settings
 from gumbel_mpnn.nn import TrainableModel
+from gumbel_mpnn.training.inputs import seen_by
 from gumbel_mpnn.training.task import Task
 
 
@@ -39,6 +40,7 @@ def activation_precision(settings: Settings, device: torch.device) -> torch.auto
 
 def class_scores(model: TrainableModel, task: Task, settings: Settings) -> Tensor:
     """Class scores of every node of the task, [R, N, C]."""
+    task = seen_by(model, task)
     with matmul_precision(settings), activation_precision(settings, task.y.device):
         logits = model(task.features, task.graph)
     return task.class_scores(logits.to(task.features.dtype))
@@ -46,5 +48,6 @@ def class_scores(model: TrainableModel, task: Task, settings: Settings) -> Tenso
 
 def pair_probability(model: TrainableModel, task: Task, settings: Settings) -> Tensor | None:
     """Probability of every pair to be an edge, [R, P]; None if the model does not learn a graph."""
+    task = seen_by(model, task)
     with matmul_precision(settings), activation_precision(settings, task.y.device):
         return model.pair_probability(task.features, task.graph)

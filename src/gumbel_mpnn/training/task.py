@@ -11,12 +11,13 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gumbel_mpnn._util.content_cache import add_tensor
-from gumbel_mpnn._util.errors import DataError, unknown_name
+from gumbel_mpnn._util.errors import DataError
 from gumbel_mpnn._util.sparse_tensors import dense_if_small
 from gumbel_mpnn.config import DataSettings, Replica, Settings
+from gumbel_mpnn.data.splits import with_all_masks
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import SparseFeatures, as_features
-from gumbel_mpnn.training.metrics import metrics
+from gumbel_mpnn.training.metrics import metric_of
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,7 @@ class Task:
     """Graph, labels and masks [S, N] of one training problem, on one device."""
 
     features: Tensor | SparseFeatures
+    """Features [N, F]; [R, N, F] where `seen_by` a model that standardizes them."""
     graph: PairGraph
     y: Tensor
     train_mask: Tensor
@@ -65,11 +67,8 @@ class Task:
         for name, what in (("x", "features"), ("y", "labels"), ("edge_index", "edges")):
             if data.get(name) is None:
                 raise DataError(f"this graph has no {what}: give it data.{name}")
-        metric = data.get("metric") or "accuracy"
-        if not isinstance(metric, str):  # a Batch has a list of the metrics of its graphs
-            raise DataError(f"data.metric must be the name of one metric, as 'accuracy', not {metric!r}")
-        if metric not in metrics:
-            raise unknown_name("metric", metric, metrics)
+        metric = metric_of(data, settings)
+        data = with_all_masks(data)
         masks = [_columns(data, name) for name in ("train_mask", "val_mask", "test_mask")]
         x = data.x.float()
         if settings.features == "row-normalized":
@@ -77,7 +76,8 @@ class Task:
         train, val, test = (mask.to(device) for mask in masks)
         graph = PairGraph.of(data, undirected=settings.undirected, candidates=candidates)
         return cls(
-            features=as_features(x, device),
+            # Standardized features have hardly a zero.
+            features=x.to_dense().to(device) if settings.features == "standardized" else as_features(x, device),
             graph=(graph if symmetric else graph.directed()).to(device),
             y=data.y.long().to(device),
             train_mask=train,
@@ -189,8 +189,5 @@ def _row_normalized(x: Tensor) -> Tensor:
 
 
 def _columns(data: Data, name: str) -> Tensor:
-    mask: Tensor | None = data.get(name)
-    if mask is None:
-        raise DataError(f"this graph has no {name}: give it train_mask, val_mask and test_mask, or a split protocol")
-    mask = mask.bool()
+    mask: Tensor = data[name].bool()
     return (mask[:, None] if mask.dim() == 1 else mask).T.contiguous()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,8 @@ from gumbel_mpnn.nn.modules import cross_entropy
 from gumbel_mpnn.training.best_states import BestStates
 from gumbel_mpnn.training.build import build_model
 from gumbel_mpnn.training.checkpoint import load_tensors, save_tensors
+from gumbel_mpnn.training.class_weights import node_weights
+from gumbel_mpnn.training.inputs import fit_features, seen_by
 from gumbel_mpnn.training.metrics import metrics
 from gumbel_mpnn.training.precision import activation_precision, class_scores, pair_probability
 from gumbel_mpnn.training.replay import Replay
@@ -33,12 +36,14 @@ class Outcome:
     """Result of one replica; `test` is computed once, for the epoch chosen on validation."""
 
     replica: Replica
-    val: float
-    test: float
+    val: float | None
+    """None if the split has no validation nodes."""
+    test: float | None
+    """None if the split has no test nodes, or if the metric is not defined on them."""
     best_epoch: int
     epochs: int
     seconds: float
-    history: list[dict[str, float]]
+    history: list[dict[str, float | None]]
     state: dict[str, Tensor]
     probability: Tensor | None = None
     """Probability of every pair to be an edge, [P], for a model that rewires the graph."""
@@ -48,8 +53,6 @@ class Trainer:
     """Model, optimizer and best states of a group of replicas; stopped replicas are left out over time."""
 
     def __init__(self, task: Task, settings: Settings, replicas: Sequence[Replica]) -> None:
-        if task.metric == "roc_auc" and task.num_classes != 2:
-            raise DataError(f"the metric roc_auc is for two classes, but there are {task.num_classes}: use accuracy")
         self.task, self.settings, self.replicas = task, settings, list(replicas)
         self.device = task.y.device
         self.metric = metrics[task.metric]
@@ -75,6 +78,12 @@ class Trainer:
         )
         self.targets = self.task.targets(replicas)
         self.train_mask, self.val_mask, _ = self.task.masks(replicas)
+        fit_features(self.model, self.task, self.train_mask)
+        self.seen = seen_by(self.model, self.task)
+        self.weight = node_weights(self.settings.train, self.model, self.task.y, self.train_mask)
+        validated = self.val_mask.any(-1)
+        self.validated = None if validated.all() else validated
+        """Replicas with validation nodes, [R]; None if all have some."""
         self.train_loss = torch.zeros(len(replicas), device=self.device)
         self.latest = torch.zeros(len(replicas), 3, dtype=torch.float64, device=self.device)
         self._replay_step = Replay(self._step, self.device)
@@ -98,8 +107,9 @@ class Trainer:
         self.optimizer.zero_grad(set_to_none=True)
         progress = self.epochs_done / self.settings.train.epochs
         with activation_precision(self.settings, self.device):
+            weighted = {} if self.weight is None else {"weight": self.weight}
             loss = self.model.training_loss(
-                self.task.features, self.task.graph, self.targets, self.train_mask, progress
+                self.seen.features, self.seen.graph, self.targets, self.train_mask, progress, **weighted
             )
         loss.sum().backward()
         self.optimizer.step()
@@ -109,9 +119,11 @@ class Trainer:
     @torch.no_grad()
     def _evaluate(self) -> None:
         self.model.eval()
-        scores = class_scores(self.model, self.task, self.settings)
+        scores = class_scores(self.model, self.seen, self.settings)
         val, loss = self.metric(scores, self.task.y, self.val_mask), cross_entropy(scores, self.task.y, self.val_mask)
         self.latest.copy_(torch.stack([self.train_loss, val, loss], dim=1))
+        if self.validated is not None:  # without validation nodes, training nodes tell whether training diverged
+            loss = torch.where(self.validated, loss, cross_entropy(scores, self.task.y, self.train_mask))
         self.current.update(val, loss, self.model.state_dict(), self.epochs_done, self.settings.train)
 
     def _leave_out_stopped(self) -> None:
@@ -132,7 +144,7 @@ class Trainer:
             self.best.put(self.places, self.current)
 
     def mean_best(self) -> float:
-        """Mean over all replicas of their best validation values."""
+        """Mean over all replicas of their best validation values; NaN if one has no validation nodes."""
         best = self.best.best_val.clone()
         best[self.places] = self.current.best_val
         return float(best.mean())
@@ -141,7 +153,7 @@ class Trainer:
     def outcomes(self, seconds: float) -> list[Outcome]:
         """Results of all replicas at their best epochs; test labels are used nowhere else."""
         self._gather()
-        finite = torch.isfinite(self.best.best_val).tolist()
+        finite = torch.isfinite(self.best.best_loss).tolist()
         if not all(finite):
             raise DivergedError(
                 "training diverged (no finite validation value): try a smaller train.lr",
@@ -160,15 +172,16 @@ class Trainer:
         model = build_model(self.settings, self.task, replicas)
         model.load_state_dict(best.best_state)
         model.eval()
-        scores = class_scores(model, self.task, self.settings)
+        seen = seen_by(model, self.task)
+        scores = class_scores(model, seen, self.settings)
         test = self.metric(scores, self.task.y, self.task.masks(replicas)[2]).tolist()
-        learned = pair_probability(model, self.task, self.settings)
+        learned = pair_probability(model, seen, self.settings)
         last, history = best.last_epoch.tolist(), best.history[:, : self.evaluations].tolist()
         return [
             Outcome(
                 replica=replica,
-                val=float(best.best_val[r]),
-                test=test[r],
+                val=_defined(float(best.best_val[r])),
+                test=_defined(test[r]),
                 best_epoch=int(best.best_epoch[r]),
                 epochs=last[r],
                 seconds=seconds,
@@ -179,10 +192,10 @@ class Trainer:
             for r, replica in enumerate(replicas)
         ]
 
-    def _history(self, rows: list[list[float]], last_epoch: int) -> list[dict[str, float]]:
+    def _history(self, rows: list[list[float]], last_epoch: int) -> list[dict[str, float | None]]:
         every, epochs = self.settings.train.eval_every, self.settings.train.epochs
         return [
-            {"epoch": epoch, "train_loss": train_loss, "val": val, "val_loss": val_loss}
+            {"epoch": epoch, "train_loss": train_loss, "val": _defined(val), "val_loss": _defined(val_loss)}
             for k, (train_loss, val, val_loss) in enumerate(rows, start=1)
             if (epoch := min(k * every, epochs)) <= last_epoch
         ]
@@ -244,3 +257,8 @@ class Trainer:
             state.setdefault(int(index), {})[key] = value
         self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": state})
         self.model.rng.set_state(parts["rng"])
+
+
+def _defined(value: float) -> float | None:
+    """The value, or None if it is not defined (NaN), which JSON has no word for."""
+    return None if math.isnan(value) else value

@@ -6,9 +6,9 @@ import pytest
 from typer.testing import CliRunner
 
 from gumbel_mpnn.cli import app
-from gumbel_mpnn.cli.progress import ProgressMonitor
 from gumbel_mpnn.config.rungs import read_rungs
 from gumbel_mpnn.runs import Step
+from gumbel_mpnn.runs.progress import ProgressMonitor
 
 FAST = ["--set", "train.epochs=2", "--set", "model.hidden_channels=4"]
 

@@ -41,7 +41,7 @@ def test_json_is_a_list_with_an_object_for_each_model(command, here):
     assert [one["model"] for one in shown[:-1]] == list(experiment.MODELS)[:-1]
     assert shown[-1].pop("choice")["chosen"]
     for one in shown:
-        assert list(one) == ["dataset", "model", "metric", "n", "test", "val", "seconds", "runs"]
+        assert list(one) == ["dataset", "model", "metric", "unit", "n", "test", "val", "seconds", "runs"]
         assert (one["dataset"], one["n"]) == ("demo", 2)
         assert all((here / folder / "record.json").is_file() for folder in one["runs"])
         assert one["runs"][0].startswith(f"shown/runs/demo/demo/{one['model']}/")

@@ -175,7 +175,7 @@ class TestRun:
     def test_before_and_after(self, command, tiny):
         command("train", "tiny", "--splits", "0", *REWIRE)
         shown = as_json(command("measure", "--run", "runs", "--format", "json"))
-        assert list(shown) == ["before", "after"]
+        assert list(shown) == ["before", "after", "pairs"]
         assert shown["before"] == pytest.approx(measures.measure(load("tiny")))
         assert list(shown["after"]) == NAMES
         written = as_json(command("rewire", "runs", "--out", "graph.npz", "--format", "json"))
@@ -199,7 +199,48 @@ class TestRun:
         command("train", "tiny", "--splits", "0", *REWIRE)
         lines = command("measure", "--run", "runs").stdout.splitlines()
         assert lines[0].split() == ["measure", "before", "after"]
-        assert len(lines) == 2 + len(NAMES)
+        assert len(lines) == 2 + len(NAMES) + 3 * 4
+        assert lines[2 + len(NAMES)].startswith("edges, train-train ")
+
+    @pytest.mark.usefixtures("tiny")
+    def test_pairs_of_training_nodes_by_themselves(self, command, here):
+        """Edges that connect training nodes of one class, and only these, are the learned graph of each run."""
+        command("train", "tiny", *REWIRE)
+        data = load("tiny")
+        for split in (0, 1):
+            (file,) = here.glob(f"runs/**/split{split}-seed0/graph.npz")
+            arrays = dict(np.load(file))
+            ends = torch.from_numpy(arrays["pairs"].T.astype(np.int64))
+            inside = data.train_mask[:, split][ends].all(0)
+            same = data.y[ends[0]] == data.y[ends[1]]
+            given = torch.from_numpy(arrays["is_original"])
+            arrays["probability"] = torch.where(inside, same, given).float().numpy()
+            np.savez(file, **arrays)
+        result = command("measure", "--run", "runs", "--format", "json")
+        pairs = as_json(result)["pairs"]
+        assert pairs["runs"] == 2
+        assert pairs["train_train"]["after"]["edge_homophily"] == 1
+        assert pairs["train_train"]["before"]["edge_homophily"] < 0.7
+        assert pairs["other_other"]["after"] == pairs["other_other"]["before"]
+        assert pairs["other_other"]["homophily_change"]["mean"] == 0
+        assert pairs["overfits"] is True
+        assert "the improvement is on training nodes alone, that is overfitting" in result.stderr
+        whole = as_json(command("measure", "tiny", "--format", "json"))
+        kinds = ("train_train", "train_other", "other_other")
+        assert sum(pairs[kind]["before"]["num_edges"] for kind in kinds) == whole["num_edges"]
+        rows = dict(
+            line.split(",", 1) for line in command("measure", "--run", "runs", "--format", "csv").stdout.splitlines()
+        )
+        assert rows["edge_homophily_train_train"].endswith(",1.0")
+
+    @pytest.mark.usefixtures("tiny")
+    def test_pairs_are_left_out_with_a_note_if_the_splits_are_not_known(self, command, csv, own):
+        command("train", *csv, "--splits", "0", *REWIRE)
+        text = (own / "nodes.csv").read_text().replace("n3,", "n3,1", 1)  # another feature, the same graph
+        (own / "nodes.csv").write_text(text)
+        result = command("measure", "--run", "runs", *csv, "--format", "json")
+        assert list(as_json(result)) == ["before", "after"]
+        assert "pairs of training nodes are not measured separately" in result.stderr
 
     def test_own_data_are_named_again(self, command, csv):
         command("train", *csv, "--splits", "0", *REWIRE)
@@ -283,7 +324,7 @@ class TestRun:
 
     @pytest.mark.usefixtures("tiny")
     def test_steps_of_sdrf_are_shown(self, command, monkeypatch):
-        monkeypatch.setattr("gumbel_mpnn.cli.live_line.PLAIN_LINE_SECONDS", -1.0)
+        monkeypatch.setattr("gumbel_mpnn._util.live_line.PLAIN_LINE_SECONDS", -1.0)
         trained = command("train", "tiny", "--splits", "0", "--model", "sdrf", "--set", "model.iterations=5", *QUICK)
         measured = command("measure", "--run", "runs", "--format", "json")
         for result in (trained, measured):

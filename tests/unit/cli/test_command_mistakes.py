@@ -72,6 +72,11 @@ def refused(command, tmp_path):
         ("presets show cora gnc", "there is no model called 'gnc': did you mean 'gcn'?"),
         ("presets show cora gcn --preset tund", "there is no family of presets called 'tund': did you mean 'tuned'?"),
         ("presets show texas gcn", "there is no data set with a preset 'tuned' for 'gcn' called 'texas'"),
+        (
+            "presets show",
+            "name a model: `presets show cora gcn` shows a preset, `presets show --model gcn` the",
+        ),
+        ("presets show cora gcn --model gat", "the models 'gcn' and 'gat' are named: name one"),
         ("presets --format json show cora gcn", "write --format after 'show'"),
         ("data --data-root elsewhere show cora", "write --data-root after 'show'"),
         ("train cora --splits 0-99999999999", "the range '0-99999999999' has more than 10000 numbers"),

@@ -21,10 +21,17 @@ def test_our_numbers_beside_the_papers(command):
     assert list(rows) == [(dataset, model) for dataset in ("tiny", "cora") for model in ("mlp", "gcn", "sage", "gat")]
     gcn = rows["tiny", "gcn"]
     assert (gcn["n"], gcn["paper"], gcn["difference"]) == (2, None, None)
-    assert 0 <= gcn["test"] <= 100
+    assert 0 <= gcn["test"] <= 1
     missing = rows["cora", "gcn"]
-    assert (missing["test"], missing["n"], missing["paper"], missing["best"]) == (None, None, 87.47, "no data")
+    assert (missing["test"], missing["n"], missing["paper"], missing["best"]) == (None, None, 0.8747, "no data")
+    assert {row["unit"] for row in rows.values()} == {"share"}
     assert sum(row["best"] == "by val" for row in rows.values()) >= 1
+
+
+def test_quiet(command):
+    result = command("reproduce", "backbones", "--only", "tiny,gcn", "--seeds", "1", *QUICK, "--quiet")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "tiny" in result.stdout
 
 
 def no_data_of_cora(tmp_path, root=""):
@@ -166,8 +173,11 @@ class TestSummary:
         rows = json.loads(result.stdout)
         by_page = {(row["page"], row["dataset"], row["quantity"]): row for row in rows}
         assert by_page["measures", "cora", "edges"]["verdict"] == "no data"
-        assert by_page["accuracy", "cora", "test %"]["verdict"] == "no data"
-        assert by_page["long-range", "leaf-count", "test %, 4 layers"]["verdict"] == "not run"
+        assert by_page["measures", "cora", "edges"]["unit"] is None
+        assert by_page["accuracy", "cora", "test"]["verdict"] == "no data"
+        assert (rows[0]["model"], rows[0]["paper"], rows[0]["paper_pm"]) == ("mlp", 0.7561, 0.002)
+        assert rows[0]["unit"] == "share"
+        assert by_page["long-range", "leaf-count", "test, 4 layers"]["verdict"] == "not run"
         page = (here / "summary.md").read_text()
         head, lead = (
             page.index("gumbel-mpnn reproduce summary --seeds 1 --out summary.md\n"),

@@ -46,8 +46,61 @@ def test_every_kind_of_file_has_every_pair_at_threshold_zero(command, run, here)
     assert len((here / "out/graph.csv").read_text().splitlines()) == counts["edges"] + 1
 
 
+def probabilities(run, given, candidates):
+    """Give every given pair one probability and every candidate another, in all runs."""
+    for path in Path(run).glob("*/graph.npz"):
+        arrays = dict(np.load(path))
+        arrays["probability"] = np.where(arrays["is_original"], given, candidates).astype(np.float32)
+        np.savez(path, **arrays)
+    return len(arrays["pairs"]) - 40
+
+
+def test_what_changed_is_told(command, run):
+    count = probabilities(run, 0.25, 0.75)
+    shown = rewired(command, run, "--out", "graph.csv", "--threshold", "0")["changes"]
+    assert (shown["kept"], shown["dropped"], shown["added"], shown["candidates"]) == (0, 40, count, count)
+    assert shown["moved"] == pytest.approx(0.75 * (40 + count))
+    assert len(shown["largest"]) == 10
+    assert shown["largest"][0]["source"].startswith("n")
+    result = command("rewire", run, "--out", "graph.csv")
+    assert f"at one half, 0 given edges are kept, 40 dropped and {count} of {count} candidates added" in result.stdout
+    table = result.stdout.split("\n\n")[-1].splitlines()
+    assert table[0].split() == ["change", "source", "target", "probability"]
+    assert len(table) == 2 + 10
+
+
+def test_nothing_changed_is_told_in_these_words(command, run):
+    probabilities(run, 0.9, 0.1)
+    for out in (command("rewire", run, "--out", "graph.csv").stdout,):
+        assert "the learned graph is the given one" in out
+    assert rewired(command, run, "--out", "graph.csv")["changes"]["largest"] == []
+
+
+def test_the_end_of_train_tells_what_changed(command, run, csv):
+    probabilities(run, 0.9, 0.1)
+    again = command("train", *csv, *REWIRED)
+    assert "the learned graph is the given one: at one half, all 40 edges are kept" in again.stderr.splitlines()[-2]
+    shown = json.loads(command("train", *csv, *REWIRED, "--format", "json").stdout)
+    assert (shown["changes"]["kept"], shown["changes"]["dropped"]) == (40, 0)
+    assert "changes" not in json.loads(command("train", *csv, *GCN, "--format", "json").stdout)
+
+
+def test_quiet_leaves_results_and_warnings(command, run, csv, own):
+    result = command("rewire", run, "--out", "graph.npz", "--quiet")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "edges" in result.stdout
+    trained = command("train", *csv, *REWIRED, "-q", "--set", "train.lr=0.02")
+    assert (trained.exit_code, trained.stderr) == (0, "")
+    text = (own / "nodes.csv").read_text().replace("height", "name", 1)
+    (own / "nodes.csv").write_text(text.replace("n1,", "n1,x", 1))  # a column that is no number
+    warned = command("train", *csv, *GCN, "--quiet")
+    assert [line[:6] for line in warned.stderr.splitlines()] == ["note: "]
+    assert command("train", *csv, "--model", "gatt", "--quiet").stderr.startswith("error: ")
+
+
 @pytest.mark.parametrize("name", ["graph.NPZ", "graph.CSV", "graph.GraphML"])
-def test_the_format_is_the_suffix_in_upper_or_lower_case(command, run, here, name):
+def test_the_format_is_the_suffix_in_upper_or_lower_case(command, run, own, here, name):
+    (own / "nodes.csv").unlink()
     notes = [command("rewire", run, "--out", out).stderr.splitlines()[1:] for out in (name, name.lower())]
     assert notes[0] == notes[1] == [note for note in notes[0] if "it has no labels or features" in note]
     assert bool(notes[0]) == (name != "graph.CSV")
@@ -101,12 +154,14 @@ def test_what_is_written_can_be_trained_on(command, run, csv, own, suffix, thres
 
 
 def test_graph_files_have_the_nodes_of_the_training_data(command, run, csv, own, here):
-    command("rewire", run, "--out", "graph.npz", *csv)
     data = from_csv(own / "nodes.csv", own / "edges.csv", label="kind")
-    with np.load(here / "graph.npz") as file:
-        assert np.array_equal(file["node_features"], data.x)
-        assert np.array_equal(file["node_labels"], data.y)
-        assert file["train_masks"].shape == (10, 20)
+    for files in (csv, ()):  # without files, those of training are read again
+        command("rewire", run, "--out", "graph.npz", *files)
+        with np.load(here / "graph.npz") as file:
+            assert np.array_equal(file["node_features"], data.x)
+            assert np.array_equal(file["node_labels"], data.y)
+            assert file["train_masks"].shape == (10, 20)
+    (own / "nodes.csv").unlink()
     result = command("rewire", run, "--out", "bare.npz")
     assert result.stderr.splitlines()[1].startswith("it has no labels or features: to add them, give the files")
     with np.load(here / "bare.npz") as file:

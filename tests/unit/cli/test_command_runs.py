@@ -74,6 +74,20 @@ class TestList:
         assert message in line
 
 
+def test_two_files_of_one_name_are_told_apart(command, csv, own, here):
+    command("train", *csv, *GCN, "--splits", "0")
+    assert command("runs").stdout.splitlines()[2].split()[:2] == ["nodes", "gcn"]
+    (own / "nodes.csv").write_text((own / "nodes.csv").read_text().replace("n3,", "n3,1", 1))
+    command("train", *csv, *GCN, "--splits", "0")
+    command("train", "tiny", *GCN, "--splits", "0")
+    rows = json.loads(command("runs", "--format", "json").stdout)
+    assert [row["dataset"] for row in rows] == ["nodes", "nodes", "tiny"]
+    hashes = [row["data_hash"] for row in rows]
+    assert len(set(hashes)) == 3
+    names = [line[: line.index("  ")] for line in command("runs").stdout.splitlines()[2:]]
+    assert names == [f"nodes ({hashes[0][:6]})", f"nodes ({hashes[1][:6]})", "tiny"]
+
+
 def test_a_folder_that_is_not_there(command):
     result = command("runs", "--runs", "nowhere")
     assert (result.exit_code, result.stderr) == (0, "the folder nowhere does not exist yet\n")
@@ -120,9 +134,9 @@ class TestCompare:
         assert shown["settings"]["train.lr"][1] == 0.05
         ours, theirs = (find_records_of(folder) for folder in (trained.gcn, trained.rates))
         paired = compare_records(ours, theirs)
-        assert shown["difference"] == pytest.approx(100 * paired.mean)
+        assert shown["difference"] == pytest.approx(paired.mean)
         names = ("low", "high", "n", "p", "verdict")
-        assert [shown[name] for name in names] == [-100, 100, 2, paired.p, "too few splits"]
+        assert [shown[name] for name in names] == [-1, 1, 2, paired.p, "too few splits"]
 
     def test_runs_without_a_counterpart_and_too_few_splits_are_told(self, command, trained):
         command("train", "tiny", "--splits", "1", "--seeds", "2", "--set", "train.patience=7", *GCN)
@@ -145,6 +159,16 @@ class TestCompare:
         assert result.exit_code == 2
         assert "use different data" in result.stderr
 
+    def test_different_metrics(self, command, csv):
+        command("train", *csv, *GCN)
+        command("train", *csv, *GCN, "--set", "data.metric=macro_f1")
+        rows = json.loads(command("runs", "--dataset", "nodes", "--format", "json").stdout)
+        assert {row["metric"] for row in rows} == {"accuracy", "macro_f1"}
+        result = command("runs", "compare", *(row["folder"] for row in sorted(rows, key=lambda row: row["metric"])))
+        assert result.exit_code == 2
+        assert "has the metric accuracy, but" in result.stderr
+        assert "has macro_f1: train one of them with the data.metric of the other" in result.stderr
+
 
 class TestExport:
     def test_csv(self, command, trained):
@@ -156,6 +180,17 @@ class TestExport:
             (record.settings["model"]["name"], record.split, record.test) for record in expected
         ]
         assert [float(row["train.lr"]) for row in rows] == [record.settings["train"]["lr"] for record in expected]
+
+    def test_json_by_the_suffix(self, command, trained):
+        assert command("runs", "export", "out.JSON", "--experiment", "rates").stderr == "2 runs are in out.JSON\n"
+        rows = json.loads(Path("out.JSON").read_text())
+        records = find_records_of(trained.rates)
+        assert [(row["split"], row["test"], row["train.lr"], row["unit"]) for row in rows] == [
+            (record.split, record.test, 0.05, "share") for record in records
+        ]
+        assert {row["data_hash"] for row in rows} == {records[0].data_hash}
+        command("runs", "export", "table.json", "--to", "csv")
+        assert Path("table.json").read_text().startswith("folder,experiment,")
 
     @pytest.mark.parametrize("package", ["tensorboard", "mlflow"])
     def test_a_package_that_is_not_installed(self, command, trained, here, monkeypatch, package):
@@ -268,4 +303,4 @@ def test_reindex_sees_what_was_changed_by_hand(command, trained, here):
     assert command("runs", "reindex").stderr == "6 runs of 3 settings are in runs\n"
     (row,) = json.loads(command("runs", "--experiment", "rates", "--format", "json").stdout)
     other = next(here.glob("runs/rates/tiny/gcn/*/split1-seed0/record.json"))
-    assert row["test"] == pytest.approx(50 * (1 + json.loads(other.read_text())["test"]))
+    assert row["test"] == pytest.approx(0.5 * (1 + json.loads(other.read_text())["test"]))

@@ -16,6 +16,7 @@ LIGHT = (
     "heavy = {'torch', 'torch_geometric', 'numpy', 'pandas', 'matplotlib', 'sklearn', 'numba'} & set(sys.modules);"
     "sys.exit(f'imported {heavy}' if heavy else 0)"
 )
+AS_INSTALLED = "import sys; sys.argv = ['gumbel-mpnn']; from gumbel_mpnn.cli import main; main()"
 
 
 def python(*arguments, **changes):
@@ -59,6 +60,28 @@ def test_every_verb_explains_itself(command, verb):
     assert result.exit_code == 0
     assert "Usage:" in result.stdout
     assert "--format" in result.stdout
+
+
+@pytest.mark.parametrize("verb", ["", *VERBS, "measure", "rewire", "tune", "data show", "runs export", "runs show"])
+def test_the_short_option_of_help(command, verb):
+    short, long = (command(*verb.split(), option) for option in ("-h", "--help"))
+    assert short.exit_code == 0
+    assert short.stdout == long.stdout
+    assert "-h, --help" in short.stdout
+
+
+def test_completion_is_offered(command):
+    shown = command("--help").stdout
+    assert "--install-completion" in shown
+    assert "--show-completion" in shown
+    assert "--install-completion" not in command("train", "--help").stdout
+
+
+def test_verbs_are_completed():
+    done = python(
+        "-c", AS_INSTALLED, _GUMBEL_MPNN_COMPLETE="complete_bash", COMP_WORDS="gumbel-mpnn re", COMP_CWORD="1"
+    )
+    assert done.stdout.split() == ["rewire", "reproduce"]
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,11 @@ from importlib import import_module
 import pytest
 import torch
 from quick_options import GCN, QUICK
+from torch_geometric.data import Data
 
 from gumbel_mpnn import __version__
 from gumbel_mpnn.config.presets import list_presets
+from gumbel_mpnn.config.rungs import read_rungs
 from gumbel_mpnn.data import specs
 from gumbel_mpnn.data.attacked import ATTACKS
 from quick_fit import resolved
@@ -114,6 +116,25 @@ class TestPresets:
     def test_one_of_a_graph_that_is_generated(self, command):
         assert command("presets", "show", "demo", "gcn").exit_code == 0
 
+    def test_the_defaults_for_own_data(self, command):
+        result = command("presets", "show", "--model", "gumbel-mpnn", "--format", "json")
+        assert json.loads(result.stdout) == resolved(Data(), "gumbel-mpnn", preset=None).to_dict()
+        assert result.stderr == "no preset applies to own data: these are the default settings of gumbel-mpnn\n"
+
+    def test_the_model_may_be_an_option(self, command):
+        one, other = command("presets", "show", "cora", "gcn"), command("presets", "show", "cora", "--model", "gcn")
+        assert one.stdout == other.stdout
+
+    def test_the_rungs_of_auto(self, command):
+        result = command("presets", "show", "--model", "auto", "--format", "json")
+        rows = json.loads(result.stdout)
+        assert list(dict.fromkeys(row["rung"] for row in rows)) == [rung.name for rung in read_rungs()]
+        assert {"rung": "gcn-deep", "model": "gcn", "setting": "model.num_layers", "value": "5"} in rows
+        assert result.stderr == (
+            "auto uses no preset: these are the settings of its rungs, which are otherwise the defaults of their"
+            " models\n"
+        )
+
     def test_one_as_text(self, command):
         settings = resolved("cora", "gcn")
         lines = command("presets", "show", "cora", "gcn").stdout.splitlines()
@@ -135,8 +156,9 @@ class TestRuns:
             ("tiny", "mlp", "accuracy", 1),
         ]
         trained = json.loads(command("train", "tiny", *GCN, "--format", "json").stdout)
-        assert rows[0]["test"] == pytest.approx(100 * trained["test"]["mean"])
-        assert rows[0]["std"] == pytest.approx(100 * trained["test"]["std"])
+        assert rows[0]["test"] == pytest.approx(trained["test"]["mean"])
+        assert rows[0]["std"] == pytest.approx(trained["test"]["std"])
+        assert rows[0]["unit"] == trained["unit"] == "share"
         assert trained["runs"][0] == f"{rows[0]['folder']}/split0-seed0"
 
     def test_another_folder(self, command):

@@ -15,7 +15,7 @@ from quick_options import GCN, QUICK
 from gumbel_mpnn.config import TrainSettings
 from gumbel_mpnn.data import from_npz, save_graph
 
-KEYS = ["dataset", "model", "metric", "n", "test", "val", "seconds", "runs"]
+KEYS = ["dataset", "model", "metric", "unit", "n", "test", "val", "seconds", "runs"]
 
 
 def read_predictions(path):
@@ -81,8 +81,14 @@ def test_own_csv_files_in_a_real_process(own, csv, here, environment):
     ]
     predicted = read_predictions(here / "out/predicted.csv")
     assert [row["node"] for row in predicted] == [f"n{k}" for k in range(20)]
-    assert {row["prediction"] for row in predicted} <= {"cat", "dog"}
-    assert all(0.5 <= float(row["probability"]) <= 1 for row in predicted)
+    assert list(predicted[0]) == [
+        "node", "label", "trained", "validated", "tested", "out_of_fold", "out_of_fold_probability", "average",
+        "average_probability", "out_of_fold[cat]", "out_of_fold[dog]", "average[cat]", "average[dog]",
+    ]  # fmt: skip
+    assert {row["average"] for row in predicted} <= {"cat", "dog"}
+    assert all(0.5 <= float(row["average_probability"]) <= 1 for row in predicted)
+    for row in predicted:
+        assert bool(row["out_of_fold"]) == (set(row["trained"].split()) | set(row["validated"].split()) != {"0", "1"})
 
 
 def test_npz(own, command, here):
@@ -90,7 +96,7 @@ def test_npz(own, command, here):
     check_object(json.loads(result.stdout), runs=10)
     predicted = read_predictions(here / "p.csv")
     assert [row["node"] for row in predicted] == [str(k) for k in range(20)]
-    assert {row["prediction"] for row in predicted} <= {"0", "1"}
+    assert {row["average"] for row in predicted} <= {"0", "1"}
 
 
 def test_graphml(own, command, here):
@@ -103,7 +109,7 @@ def test_graphml(own, command, here):
     assert shown["model"] == "mlp"
     predicted = read_predictions(here / "p.csv")
     assert {row["node"] for row in predicted} == {f"n{k}" for k in range(20)}
-    assert {row["prediction"] for row in predicted} <= {"cat", "dog"}
+    assert {row["average"] for row in predicted} <= {"cat", "dog"}
 
 
 def test_a_saved_graph_knows_its_label(command, own, here):
@@ -139,8 +145,8 @@ TEN_NODES = "id,f,kind\n" + "".join(f"{node},{k},{'xy'[k % 2]}\n" for k, node in
 @pytest.mark.parametrize(
     ("edges", "undirected", "said"),
     [
-        ("a,b\nb,a\na,b\nc,c\nb,c\nc,d\n", "true", "3 edges (2 repeats merged, 1 self-loop left out)"),
-        ("a,b\nb,a\na,b\nc,c\nd,d\nb,c\nc,d\n", "false", "4 directed edges (1 repeat merged, 2 self-loops left out)"),
+        ("a,b\nb,a\na,b\nb,c\nc,d\n", "true", "3 edges (2 repeats merged)"),
+        ("a,b\nb,a\na,b\nb,c\nc,d\n", "false", "4 directed edges (1 repeat merged)"),
         ("a,b\nc,b\n", "false", "2 directed edges"),
         ("a,b\nc,b\n", "true", "2 edges"),
     ],
@@ -154,6 +160,20 @@ def test_edges_are_counted_as_they_are_trained_on(command, here, edges, undirect
     assert result.stderr.splitlines()[0] == preface
     (here / "mine.toml").write_text(f"[data]\nundirected = {undirected}\n")
     assert command("train", *files, "--preset", "mine.toml").stderr.splitlines()[0] == preface
+
+
+@pytest.mark.parametrize(
+    ("edges", "said"),
+    [("c,c\n", "this graph has 1 self-loop, which is"), ("c,c\nd,d\nc,c\n", "this graph has 2 self-loops, which are")],
+)
+def test_self_loops_are_told_once(command, here, edges, said):
+    (here / "nodes.csv").write_text(TEN_NODES)
+    (here / "edges.csv").write_text(f"source,target\na,b\nb,c\n{edges}")
+    files = ("--nodes", "nodes.csv", "--edges", "edges.csv", "--label", "kind", "--splits", "0", *GCN)
+    told = command("train", *files).stderr.splitlines()
+    assert told[0] == f"note: {said} left out: convolutions add their own"
+    assert sum("self-loop" in line for line in told) == 1
+    assert " 2 edges" in told[1]
 
 
 def test_repeats_in_graph_files_are_counted_too(command, own):
@@ -240,6 +260,13 @@ class TestDataSet:
         said = result.stderr.splitlines()[0]
         assert said == f"there is no {family} preset for drop-edge on tiny: the default settings are used"
 
+    def test_such_a_family_is_told_for_own_data_unless_it_is_the_default(self, command, csv):
+        for family in ("tuned", "paper"):
+            lines = command("train", *csv, *GCN, "--splits", "0", "--preset", family).stderr.splitlines()
+            told = [line for line in lines if "preset" in line]
+            sentence = f"there is no {family} preset for gcn on nodes: the default settings are used"
+            assert told == [sentence] * (family == "paper")
+
     def test_the_preset_of_the_backbone_that_is_asked_for_is_borrowed(self, command, tmp_path, monkeypatch):
         (tmp_path / "presets/tuned/tiny").mkdir(parents=True)
         (tmp_path / "presets/tuned/tiny/gat.toml").write_text("[train]\nlr = 0.5\n")
@@ -263,7 +290,7 @@ class TestDataSet:
         ("form", "first", "last"),
         [
             ("text", "data set  model  metric      runs ", "tiny      gcn    accuracy %     2 "),
-            ("csv", "dataset,model,metric,n,test,std,stderr,val,seconds", "tiny,gcn,accuracy %,2,"),
+            ("csv", "dataset,model,metric,n,test,std,stderr,val,seconds", "tiny,gcn,accuracy,2,"),
             ("markdown", "| data set | model | metric | runs | test ", "| tiny | gcn | accuracy % | 2 | "),
             ("latex", r"\begin{tabular}{lllrrrrrr}", r"\end{tabular}"),
         ],
@@ -278,7 +305,7 @@ class TestDataSet:
         assert "runs are in" not in result.stdout
 
     def test_long_work_prints_plain_lines_where_there_is_no_terminal(self, command, monkeypatch, every_epoch):
-        monkeypatch.setattr("gumbel_mpnn.cli.live_line.PLAIN_LINE_SECONDS", -1)
+        monkeypatch.setattr("gumbel_mpnn._util.live_line.PLAIN_LINE_SECONDS", -1)
         preface, *lines = command("train", "tiny", *GCN, "--splits", "0").stderr.splitlines()
         assert preface == "there is no tuned preset for gcn on tiny: the default settings are used"
         assert lines[1].startswith("gcn on tiny: 1/3 epochs, best val ")
@@ -330,3 +357,67 @@ class TestOwnDataThatLacksSomething:
         result = command("train", "--nodes", own / "names.csv", "--label", "kind", *GCN)
         assert result.exit_code == 2
         assert "this graph has neither features nor edges to learn from: give it one of them" in result.stderr
+
+
+class TestFinal:
+    def test_predictions_of_a_model_without_test_nodes(self, command, csv, here):
+        result = command("train", *csv, *GCN, "--final", "--predictions", "out.csv", "--format", "json")
+        assert result.exit_code == 0, result.stderr
+        shown = json.loads(result.stdout)
+        assert (shown["n"], shown["test"]["mean"]) == (10, None)
+        assert len(read_predictions(here / "out.csv")) == 20
+        (told,) = [line for line in result.stderr.splitlines() if line.startswith("gcn on nodes: val")]
+        assert "test" not in told
+
+    def test_the_same_model_on_every_node(self, command, csv, here):
+        first = json.loads(command("train", *csv, *GCN, "--splits", "0-2", "--format", "json").stdout)
+        folder = Path(first["runs"][0]).parent
+        best = [json.loads((Path(name) / "record.json").read_text())["best_epoch"] for name in first["runs"]]
+        how = ("--final", "--epochs-from", folder.name, "--seeds", "2", "--predictions", "out.csv", "--device", "cpu")
+        result = command("train", *csv, *how, "--format", "json")
+        assert result.exit_code == 0, result.stderr
+        shown = json.loads(result.stdout)
+        records = [json.loads((Path(name) / "record.json").read_text()) for name in shown["runs"]]
+        assert [(r["val"], r["test"], r["epochs"]) for r in records] == [(None, None, sorted(best)[1])] * 2
+        assert records[0]["settings"]["model"]["hidden_channels"] == 8
+        assert len(read_predictions(here / "out.csv")) == 20
+
+        listed = command("runs", "--format", "json")
+        rows = json.loads(listed.stdout, parse_constant=lambda word: pytest.fail(word))
+        assert {(row["n"], row["test"] is None, row["val"] is None) for row in rows} == {
+            (3, False, False),
+            (2, True, True),
+        }
+        new = Path(shown["runs"][0]).parent
+        detail = json.loads(command("runs", "show", new, "--format", "json").stdout, parse_constant=pytest.fail)
+        assert detail["test"] == {"mean": None, "std": None, "stderr": None, "n": 0}
+        assert command("runs", "show", new).exit_code == command("runs", "export", "all.csv").exit_code == 0
+
+    def test_auto(self, command, csv, here):
+        result = command("train", *csv, *QUICK, "--final", "--splits", "0", "--predictions", "out.csv")
+        assert result.exit_code == 0, result.stderr
+        assert len(read_predictions(here / "out.csv")) == 20
+
+    @pytest.mark.parametrize(
+        ("options", "sentence"),
+        [
+            (("--final", "--set", "data.protocol=all"), "--final chooses the split protocol: leave out data.protocol"),
+            (("--epochs-from", "abc"), "--epochs-from is for --final: add --final"),
+            (("--final", "--epochs-from", "abc", "--splits", "0"), "in a single split: leave out --splits"),
+            (("--final", "--epochs-from", "abc", "--preset", "none"), "takes all settings from finished runs"),
+            (("--final", "--epochs-from", "abc"), "there is no finished run 'abc'"),
+            (("--final", "--epochs-from", "."), "there are no finished runs in ."),
+        ],
+        ids=str,
+    )
+    def test_what_does_not_go_together(self, command, csv, options, sentence):
+        result = command("train", *csv, *options)
+        assert result.exit_code == 2
+        assert sentence in result.stderr
+
+    def test_runs_of_another_model(self, command, csv):
+        shown = json.loads(command("train", *csv, *GCN, "--splits", "0", "--format", "json").stdout)
+        folder = Path(shown["runs"][0]).parent
+        result = command("train", *csv, "--final", "--epochs-from", folder, "--model", "sage")
+        assert result.exit_code == 2
+        assert "are of model 'gcn', not 'sage': leave out --model" in result.stderr

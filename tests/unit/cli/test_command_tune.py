@@ -1,6 +1,7 @@
 """`gumbel-mpnn tune` on a data set, on own files and on the demo's graph."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -25,6 +26,76 @@ def test_best_validation_first_and_what_diverged_last(command, space, tiny):
     assert (rows[2]["train.lr"], rows[2]["val"], rows[2]["n"]) == (1e30, None, None)
     assert "training diverged for 1 of 3 settings" in result.stderr
     assert not any("test" in row for row in rows)
+
+
+def test_no_test_figure_is_shown_anywhere(command, space, tiny, monkeypatch):
+    monkeypatch.setattr("gumbel_mpnn._util.live_line.PLAIN_LINE_SECONDS", -1.0)
+    monkeypatch.setattr("gumbel_mpnn.training.loop.REPORT_SECONDS", -1.0)
+    for format in ("text", "json"):
+        result = command("tune", "tiny", "--space", space, "--device", "cpu", "--format", format, "--trials", "2")
+        assert "test" not in result.stdout + result.stderr
+        assert "best val" in result.stderr or "already finished" in result.stderr
+    assert all(row["unit"] == "share" and 0 <= row["val"] <= 1 for row in json.loads(result.stdout) if row["n"])
+
+
+@pytest.fixture
+def trials(command, here, tiny):
+    """Folders of two trials, and one setting that is not a trial."""
+    (here / "space.toml").write_text(SPACE.replace("1e30, ", ""))
+    assert command("tune", "tiny", "--space", "space.toml", "--device", "cpu").exit_code == 0
+    command("train", "tiny", "--model", "mlp", "--set", "train.epochs=1", "--device", "cpu")
+    return [row["folder"] for row in json.loads(command("runs", "--experiment", "tune", "--format", "json").stdout)]
+
+
+class TestTestResultsOfTrials:
+    def test_are_hidden_in_the_list(self, command, trials):
+        result = command("runs", "--format", "json")
+        rows = json.loads(result.stdout)
+        assert [(row["test"] is None, row["std"] is None) for row in rows] == [(False, False), *[(True, True)] * 2]
+        assert all(row["val"] is not None for row in rows)
+        assert "--test shows them" in result.stderr
+        shown = command("runs", "--test", "--format", "json")
+        assert all(row["test"] is not None for row in json.loads(shown.stdout))
+        assert shown.stderr == ""
+        assert command("runs", "--experiment", "train").stderr == ""
+
+    def test_do_not_select_either(self, command, trials):
+        result = command("runs", "--where", "test>=0", "--format", "json")
+        assert [row["model"] for row in json.loads(result.stdout)] == ["mlp"]
+        assert result.stderr.startswith("trials of tune are left out: ")
+        shown = command("runs", "--where", "test>=0", "--test", "--format", "json").stdout
+        assert len(json.loads(shown)) == 3
+
+    def test_are_hidden_in_show(self, command, trials):
+        hidden = json.loads(command("runs", "show", trials[0], "--format", "json").stdout)
+        assert hidden["test"] is None
+        assert {run["test"] for run in hidden["runs"]} == {None}
+        text = command("runs", "show", trials[0])
+        assert [line.split()[3] for line in text.stdout.splitlines()[-2:]] == ["–", "–"]
+        assert "accuracy" not in text.stderr
+        shown = json.loads(command("runs", "show", trials[0], "--test", "--format", "json").stdout)
+        records = list(find_records(Path(trials[0])))
+        assert [run["test"] for run in shown["runs"]] == [record.test for record in records]
+
+    def test_are_not_compared(self, command, trials):
+        ours, theirs = (list(find_records(Path(folder))) for folder in trials)
+        for options, figure in (((), "val"), (("--test",), "test")):
+            result = command("runs", "compare", *trials, *options, "--format", "json")
+            shown = json.loads(result.stdout)
+            expected = [getattr(a, figure) - getattr(b, figure) for a, b in zip(ours, theirs, strict=True)]
+            assert (shown["figure"], shown["difference"]) == (figure, pytest.approx(sum(expected) / 2))
+        assert "validation accuracy %" in command("runs", "compare", *trials).stdout
+
+    def test_are_not_exported(self, command, trials):
+        for options, hidden in (((), True), (("--test",), False)):
+            command("runs", "export", "out.json", "--experiment", "tune", *options)
+            rows = json.loads(Path("out.json").read_text())
+            assert [row["test"] is None for row in rows] == [hidden] * 4
+
+
+def test_quiet(command, space, tiny):
+    result = command("tune", "tiny", "--space", space, "--splits", "0", "--device", "cpu", "--quiet")
+    assert (result.exit_code, result.stderr) == (0, "")
 
 
 def test_own_files(command, space, csv):

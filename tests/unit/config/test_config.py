@@ -69,7 +69,7 @@ def test_resolve_lays_values_over_the_defaults():
         ({"train": {"eval_every": 0}}, "setting 'train.eval_every' must be 1 or more"),
         (
             {"data": {"features": "scaled"}},
-            "setting 'data.features' must be 'raw' or 'row-normalized', but is 'scaled'",
+            "setting 'data.features' must be 'raw' or 'row-normalized' or 'standardized', but is 'scaled'",
         ),
     ],
 )
@@ -103,7 +103,7 @@ def test_settings_survive_json():
 def test_what_an_old_record_does_not_name_is_assumed():
     settings = dataclasses.replace(SETTINGS, rewiring=RewiringSettings(**EARLIER))
     old = settings.to_dict()
-    del old["train"]["bfloat16"], old["train"]["select"]
+    del old["train"]["bfloat16"], old["train"]["select"], old["train"]["class_weights"], old["data"]["metric"]
     old["rewiring"].clear()
     assert Settings.from_dict(old) == settings
 
@@ -112,7 +112,7 @@ def test_to_dict_has_the_shape_of_a_settings_file():
     assert SETTINGS.to_dict() == {
         "dataset": "cora",
         "model": {"name": "gcn", "width": 16, "dropout": 0.25, "norm": "layer"},
-        "data": {"protocol": "geom-gcn", "features": "row-normalized", "undirected": False, "attack": ""},
+        "data": {"protocol": "geom-gcn", "features": "row-normalized", "undirected": False, "attack": "", "metric": ""},
         "train": {
             "lr": 0.01,
             "weight_decay": 5e-4,
@@ -122,6 +122,7 @@ def test_to_dict_has_the_shape_of_a_settings_file():
             "tf32": False,
             "bfloat16": False,
             "select": "validation",
+            "class_weights": "none",
         },
     }
 
@@ -193,9 +194,9 @@ def test_fingerprint_does_not_tell_an_int_from_the_same_float():
     assert resolved(train={"lr": 1}).fingerprint("") == resolved(train={"lr": 1.0}).fingerprint("")
 
 
-OTHER_DATA = {"protocol": "public", "features": "raw", "undirected": True, "attack": "meta-0.1"}
+OTHER_DATA = {"protocol": "public", "features": "raw", "undirected": True, "attack": "meta-0.1", "metric": "macro_f1"}
 OTHER_TRAIN = {"lr": 0.02, "weight_decay": 0.0, "epochs": 201, "patience": 21, "eval_every": 1, "tf32": True}
-OTHER_TRAIN |= {"bfloat16": True, "select": "last"}
+OTHER_TRAIN |= {"bfloat16": True, "select": "last", "class_weights": "balanced"}
 
 
 @pytest.mark.parametrize(

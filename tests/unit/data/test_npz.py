@@ -102,7 +102,7 @@ def test_a_missing_array_is_named_beside_those_there(tmp_path):
         ({"node_features": np.full((6, 1), "a")}, r"'node_features' of .* numbers"),
         ({"val_masks": np.zeros((2, 7), dtype=bool)}, r"'val_masks' of .* must have the shape \[S, 6\], not \[2, 7\]"),
         ({"val_masks": np.zeros((1, 6), dtype=bool)}, "same number of splits"),
-        ({"test_masks": None}, "train, validation and test masks"),
+        ({"train_masks": None}, "train, validation and test masks"),
         (
             {"test_masks": None, "test_idx": np.array([6])},
             "'test_idx' of .* names the nodes 6 to 6, but nodes",

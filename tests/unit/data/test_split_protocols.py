@@ -4,7 +4,7 @@ import torch
 from torch_geometric.data import Data
 
 from gumbel_mpnn._util.errors import DataError, UnknownNameError, UserError
-from gumbel_mpnn.data import add_splits, check_masks
+from gumbel_mpnn.data import add_splits, check_masks, with_all_masks
 from gumbel_mpnn.data.splits import per_class_split, random_masks, random_split
 
 LABELS = np.repeat([0, 1, 2, -1], [100, 60, 10, 7])
@@ -118,6 +118,31 @@ def test_masks_of_another_shape(data):
     data.val_mask = torch.ones(6)
     with pytest.raises(DataError, match="val_mask must be bool"):
         check_masks(data)
-    del data.val_mask
-    with pytest.raises(DataError, match="the graph has no val_mask"):
+    del data.train_mask
+    with pytest.raises(DataError, match="this graph has no train_mask"):
         check_masks(data)
+
+
+@pytest.mark.parametrize("name", ["val_mask", "test_mask"])
+def test_a_missing_mask_is_an_empty_one(data, name):
+    del data[name]
+    check_masks(data)
+    filled = with_all_masks(data)
+    assert filled[name].shape == (6, 2)
+    assert not filled[name].any()
+    assert name not in data
+
+
+def test_final_trains_on_nine_tenths_of_every_class_and_tests_on_none():
+    masks = random_masks(LABELS, "final")
+    assert masks.train.shape == (177, 10)
+    for train, val, test in zip(*(mask.T for mask in masks), strict=True):
+        assert [per_class(mask) for mask in (train, val, test)] == [[90, 54, 9, 0], [10, 6, 1, 0], [0, 0, 0, 0]]
+    assert len({mask.tobytes() for mask in masks.val.T}) == 10
+
+
+def test_all_is_one_split_in_which_every_labelled_node_trains():
+    masks = random_masks(LABELS, "all")
+    assert masks.train.T.tolist() == [(LABELS >= 0).tolist()]
+    assert not masks.val.any()
+    assert not masks.test.any()

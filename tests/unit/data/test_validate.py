@@ -102,6 +102,8 @@ def test_labels_that_are_not_integers(data, y, hint):
         ("y", None, "no labels y"),
         ("y", torch.full((4,), -1), "no node of the graph has a label"),
         ("y", torch.empty(0, dtype=torch.int64), "no nodes"),
+        ("y", [0, 1, 0, 1], r"labels y must be a tensor of integers of shape \[N\], not a list: convert it"),
+        ("x", [[1.0]] * 4, r"features x must be a tensor of shape \[N, F\], not a list: convert it"),
         ("x", torch.ones(5, 2), "features x for 5 nodes, but labels y for 4"),
         ("x", torch.ones(4), r"x must be floats of shape \[N, F\]"),
         ("x", torch.ones(4, 2, dtype=torch.int64), "x must be floats"),

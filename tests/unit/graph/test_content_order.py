@@ -5,8 +5,7 @@ import torch
 from torch_geometric.data import Data
 
 from gumbel_mpnn._util import sparse_tensors
-from gumbel_mpnn.graph import PairGraph
-from gumbel_mpnn.graph import content_order as module
+from gumbel_mpnn.graph import PairGraph, hashes
 from gumbel_mpnn.graph.content_order import content_order, in_order
 from helpers import edges, normal
 
@@ -57,7 +56,7 @@ def test_all_features_and_the_column_they_stand_in_count(monkeypatch):
 def test_features_are_hashed_a_few_at_a_time_with_the_same_result(monkeypatch):
     x = normal(40, 3)
     whole = content_order(NO_EDGES, [x])
-    monkeypatch.setattr(module, "ENTRIES_AT_ONCE", 10)
+    monkeypatch.setattr(hashes, "ENTRIES_AT_ONCE", 10)
     assert torch.equal(content_order(NO_EDGES, [x]), whole)
 
 

@@ -24,6 +24,18 @@ def test_nothing_in_it_is_misspelled(page):
     assert public(page) <= known | OF_ITS_OWN
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_columns_in_per_cent_are_shares_in_json(page):
+    """The heading of such a column has a % in it; an interval is in the unit of its difference."""
+    shown = {name for name, heading in page.headings.items() if "%" in heading and not heading.startswith("95 %")}
+    assert shown <= set(page.percent)
+    intervals = {name for name, heading in page.headings.items() if heading.startswith("95 %")}
+    assert intervals <= set(page.percent)
+    row = {"dataset": "cora", **dict.fromkeys(page.percent, 29.0), "n": 3, "p": 0.5}
+    expected = {**row, **dict.fromkeys(page.percent, 0.29), **({"unit": "share"} if page.percent else {})}
+    assert page.shares(row) == expected
+
+
 @pytest.mark.parametrize("name", [name for name, one in experiments.items() if type(one).on is Experiment.on])
 def test_most_have_data_sets_of_their_own(name):
     with pytest.raises(UserError, match=f"the data sets of {name} are fixed: select some of them with `only`"):

@@ -21,7 +21,7 @@ from gumbel_mpnn.paper.noise import Noise
 from gumbel_mpnn.paper.rewiring import Rewiring, best_control
 from gumbel_mpnn.runs import find_preset, fit
 from helpers import changed, small_data
-from quick_fit import resolved
+from quick_fit import on_other_data, resolved
 
 QUICK = {"model": {"hidden_channels": 4}, "train": {"epochs": 2}}
 
@@ -316,7 +316,7 @@ def test_the_default_size_of_the_bottleneck_comes_first_and_is_in_both_charts():
 
 
 def test_what_the_rows_of_the_bottleneck_vary(run):
-    made = replace(run, data=changed(run.data, batch=torch.zeros(24, dtype=torch.int64)))
+    made = on_other_data(run, changed(run.data, batch=torch.zeros(24, dtype=torch.int64)))
     rows = Bottleneck().collect(dict.fromkeys(Bottleneck().plan(), made))
     kinds = [(row["model"], row["scorer"], row["varied"]) for row in rows]
     assert len(kinds) == 3 * 5 + 5 + 3 * 4

@@ -29,19 +29,20 @@ def runs(tmp_path_factory):
     return made
 
 
-def test_a_row_for_each_setting_in_per_cent(runs):
+def test_a_row_for_each_setting_in_shares_of_one(runs):
     rows = json.loads(run_table(runs).render("json"))
     assert [row["model"] for row in rows] == ["mlp", "gcn"]
     assert rows[0] == {
         "dataset": "toy",
         "model": "mlp",
-        "metric": "accuracy %",
+        "metric": "accuracy",
         "n": 2,
-        "test": pytest.approx(60),
-        "std": pytest.approx(200**0.5),
-        "stderr": pytest.approx(10),
-        "val": pytest.approx(60),
+        "test": pytest.approx(0.6),
+        "std": pytest.approx(0.02**0.5),
+        "stderr": pytest.approx(0.1),
+        "val": pytest.approx(0.6),
         "seconds": 8.0,
+        "unit": "share",
     }
 
 
@@ -54,8 +55,7 @@ def test_the_text_people_read(runs):
 
 
 def test_the_metric_has_its_usual_name(runs):
-    (row,) = json.loads(run_table([replace(runs[0], metric="roc_auc")]).render("json"))
-    assert row["metric"] == "ROC-AUC %"
+    assert " ROC-AUC % " in run_table([replace(runs[0], metric="roc_auc")]).render("text")
 
 
 def test_the_figure_needs_no_display(runs, tmp_path, monkeypatch):

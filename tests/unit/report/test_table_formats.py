@@ -74,6 +74,18 @@ def test_json_keeps_the_columns_names_and_all_digits():
     ]
 
 
+def test_shares_are_in_per_cent_except_in_json_which_says_so():
+    table = Table(["n", "test"], [[3, 0.29], [1, None]], shares=("test",))
+    assert json.loads(table.render("json")) == [
+        {"n": 3, "test": 0.29, "unit": "share"},
+        {"n": 1, "test": None, "unit": "share"},
+    ]
+    assert [line.split() for line in table.render("text").splitlines()[2:]] == [["3", "29.00"], ["1", "–"]]
+    assert table.render("csv") == f"n,test\n3,{100 * 0.29}\n1,"
+    assert "| 3 | 29.00 |" in table.render("markdown")
+    assert r"3 & 29.00 \\" in table.render("latex")
+
+
 def test_the_number_of_digits():
     assert Table(["x"], [[1.23456]], digits=4).render("text").splitlines()[-1] == "1.2346"
 

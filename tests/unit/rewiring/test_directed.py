@@ -76,4 +76,4 @@ def test_a_directed_graph_that_is_taken_both_ways_is_told_of_and_no_longer_direc
 def test_a_directed_graph_that_is_taken_so_is_not_told_of(recwarn):
     run = quick(changed(small_data(), undirected=False), model="gumbel-mpnn", overrides=["data.undirected=false"])
     assert run.rewire().undirected is False
-    assert not [warning for warning in recwarn if issubclass(warning.category, DataWarning)]
+    assert not [warning for warning in recwarn if "undirected" in str(warning.message)]

@@ -6,7 +6,6 @@ import json
 import numpy as np
 import pytest
 import torch
-from torch_geometric.data import Batch
 
 import gumbel_mpnn as gm
 from gumbel_mpnn._util import sparse_tensors
@@ -18,10 +17,10 @@ from gumbel_mpnn.data import add_splits
 from gumbel_mpnn.runs import fit
 from gumbel_mpnn.runs.query import RunIndex, find_records
 from gumbel_mpnn.runs.store import SettingFolder
-from gumbel_mpnn.training import Task, memory
+from gumbel_mpnn.training import Task, memory, metrics
 from gumbel_mpnn.training.trainer import Trainer
 from helpers import changed, make_settings, make_task, small_data
-from quick_fit import TABLES, figures, names, quick, stored
+from quick_fit import TABLES, figures, history, names, quick, resolved, stored
 
 SIX = {"splits": [0, 1], "seeds": 3}
 TOO_FAST = {"overrides": ["train.lr=1e30"]}
@@ -64,8 +63,10 @@ class TestFolders:
     def test_the_layout_under_the_folder(self, tmp_path):
         run = quick(splits=[1], runs=tmp_path, experiment="mine")
         files = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file())
-        base = f"mine/own/gcn/{run.records[0].fingerprint}/split1-seed0"
-        assert files == [f"{base}/{name}" for name in ("history.jsonl", "model.safetensors", "record.json")]
+        setting = f"mine/own/gcn/{run.records[0].fingerprint}"
+        base = f"{setting}/split1-seed0"
+        expected = [f"{base}/{name}" for name in ("history.jsonl", "model.safetensors", "record.json")]
+        assert files == [f"{setting}/data.json", *expected]
         assert run.folders == [str(tmp_path / base)]
 
     def test_a_named_graph_has_a_folder_of_that_name(self, tmp_path):
@@ -126,7 +127,7 @@ class TestFolders:
         assert [record.seconds == 1e6 for record in again.records] == [True, False, False, True]
         torch.testing.assert_close(torch.tensor(figures(again)), torch.tensor(figures(first)), rtol=1e-4, atol=1e-4)
         assert [stored(again)[place] for place in (0, 3)] == [models[place] for place in (0, 3)]
-        assert [file for file in again.folder.path.iterdir() if file.is_file()] == []
+        assert [file.name for file in again.folder.path.iterdir() if file.is_file()] == ["data.json"]
 
     def test_what_came_later_has_the_same_figures(self, tmp_path):
         whole = quick(**SIX)
@@ -417,18 +418,30 @@ class TestOwnData:
         run = quick(changed(small_data(classes=2), metric="roc_auc"))
         assert (run.metric, run.to_dict()["metric"], run.records[0].metric) == ("roc_auc", "roc_auc", "roc_auc")
 
+    @pytest.mark.parametrize("metric", list(metrics))
+    def test_the_metric_of_the_settings(self, metric):
+        data = changed(small_data(), metric="accuracy")
+        run = quick(data, settings={**TABLES, "data": {"metric": metric}})
+        assert (run.metric, {record.metric for record in run.records}) == (metric, {metric})
+        assert run.scores(data) == [record.test for record in run.records]
+        chosen = [max(row["val"] for row in history(run, record)) for record in run.records]
+        assert [record.val for record in run.records] == chosen
+
+    def test_an_unknown_metric_is_told_before_the_data_is_read(self):
+        with pytest.raises(UserError, match=r"no metric called 'macro-f1': did you mean 'macro_f1'"):
+            resolved(small_data(), "gcn", settings={"data": {"metric": "macro-f1"}})
+
     @pytest.mark.parametrize(
         ("change", "message"),
         [
             ({"x": None, "edge_index": torch.empty(2, 0)}, "neither features nor edges to learn from: give it one of"),
             ({"edge_index": None}, "no edge_index"),
-            ({"test_mask": None}, "no test_mask"),
             ({"metric": "f1"}, "there is no metric called 'f1'"),
             ({"edge_index": torch.tensor([[0], [24]])}, "node 24"),
             ({"y": torch.full((24,), -1)}, "no node of the graph has a label"),
             ({"y": None, "train_mask": None, "val_mask": None, "test_mask": None}, "this graph has no labels"),
-            ({"val_mask": torch.zeros(24, 2, dtype=torch.bool)}, "the validation mask is empty"),
-            ({"test_mask": torch.zeros(24, 2, dtype=torch.bool)}, "the test mask is empty"),
+            ({"val_mask": torch.zeros(24, 2, dtype=torch.bool)}, "the validation mask of split 0 is empty"),
+            ({"val_mask": None}, "the validation mask of split 0 is empty.* or set train.select=last and train.epochs"),
         ],
         ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
     )
@@ -476,9 +489,16 @@ class TestOwnData:
         assert sparse.data.x.layout is torch.sparse_coo
         assert torch.equal(sparse.predict_proba(), dense.predict_proba())
 
-    def test_roc_auc_is_for_two_classes(self):
-        with pytest.raises(DataError, match="the metric roc_auc is for two classes, but there are 3"):
-            quick(changed(small_data(classes=3), metric="roc_auc"))
+    def test_a_metric_that_is_not_defined_on_validation_nodes(self, tmp_path):
+        data = small_data(classes=2)
+        data.val_mask[:, 1] &= data.y == 1
+        data.class_names = ["no", "yes"]
+        settings = {**TABLES, "data": {"metric": "roc_auc"}}
+        with pytest.raises(DataError, match=r"validation nodes of split 1, which are all of class 1 \('yes'\): set"):
+            quick(data, settings=settings, runs=tmp_path / "runs")
+        assert not (tmp_path / "runs").exists()
+        assert quick(data, settings=settings, splits=[0]).metric == "roc_auc"
+        assert quick(data, settings={**TABLES, "data": {"metric": "macro_f1"}}).n == 2
 
     def test_labels_that_say_nothing(self):
         with pytest.raises(DataError, match="all labelled nodes are of one class"):
@@ -514,7 +534,7 @@ class TestMistakes:
             ({"seeds": None}, "seeds are a list of whole numbers, as [0] or range(3), not None"),
             ({"seeds": [0.5]}, "seeds are a list of whole numbers, as [0] or range(3), not [0.5]"),
             (
-                {"data": Batch.from_data_list([changed(small_data(), metric="accuracy")])},
+                {"data": changed(small_data(), metric=["accuracy"])},
                 "data.metric must be the name of one metric, as 'accuracy', not ['accuracy']",
             ),
             ({"splits": []}, "there is nothing to train: give at least one split and one seed"),

@@ -42,21 +42,22 @@ def full_after(monkeypatch):
     return fill
 
 
-@pytest.mark.parametrize("files", range(0, 13, 2))
+@pytest.mark.parametrize("files", range(0, 14, 2))
 def test_a_full_disk_whenever_it_happens(tmp_path, full_after, files):
-    """A plan and then model, history and record of four runs: thirteen files."""
+    """A plan, facts of the data, and then model, history and record of four runs: fourteen files."""
     whole = quick(**FOUR)
     with full_after(files), pytest.raises(UserError) as error:
         quick(**FOUR, runs=tmp_path)
     assert f"cannot write the runs in {tmp_path}" in sentence(error)
     assert "No space left on device" in str(error.value)
     finished = list(find_records(tmp_path))
-    assert len(finished) == max(0, files - 1) // 3
+    assert len(finished) == max(0, files - 2) // 3
     ended = quick(**FOUR, runs=tmp_path)
     assert (figures(ended), stored(ended)) == (figures(whole), stored(whole))
     assert ended.records[: len(finished)] == tuple(finished)
     setting = ended.folder.path
-    assert sorted(path.name for path in setting.iterdir()) == sorted(Path(folder).name for folder in ended.folders)
+    folders = [Path(folder).name for folder in ended.folders]
+    assert sorted(path.name for path in setting.iterdir()) == ["data.json", *sorted(folders)]
 
 
 def test_no_room_for_a_checkpoint(tmp_path, every_epoch, full_after):

@@ -32,6 +32,15 @@ class TestSummary:
     def test_equal_values_have_exactly_no_spread(self):
         assert Summary.of([0.1] * 10).std == pytest.approx(0.0, abs=1e-16)
 
+    def test_what_is_missing_is_left_out(self):
+        assert Summary.of([None, 0.25, math.nan]) == Summary.of([0.25])
+
+    def test_no_values_have_no_mean(self):
+        summary = Summary.of([None, None])
+        assert (summary.n, str(summary)) == (0, "–")
+        assert math.isnan(summary.mean)
+        assert summary.to_dict() == {"mean": None, "std": None, "stderr": None}
+
     def test_people_read_per_cent(self):
         assert str(Summary.of([0.5, 0.7])) == "60.00 ± 14.14 (std of 2)"
 

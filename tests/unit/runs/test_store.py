@@ -123,7 +123,7 @@ def test_a_damaged_record_is_a_data_error_in_one_sentence(tmp_path, text):
 
 
 ODD = [
-    ("test", "abc"), ("test", None), ("val", [0.5]), ("seconds", True), ("split", 0.5), ("seed", "0"), ("metric", 1),
+    ("test", "abc"), ("epochs", None), ("val", [0.5]), ("seconds", True), ("split", 0.5), ("seed", "0"), ("metric", 1),
     ("fingerprint", None), ("settings", []), ("settings", {}), ("settings", {"dataset": 1, "model": {"name": "gcn"}}),
     ("settings", {"dataset": "toy", "model": "gcn"}), ("settings", {"dataset": "toy", "model": {"name": None}}),
     ("machine", 3), ("machine", {"device": ["cpu"]}),

@@ -5,7 +5,7 @@ import pytest
 from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn.runs import Place, RunSpec
 from gumbel_mpnn.runs.tuning import choices, draws, search
-from helpers import small_data
+from helpers import changed, small_data
 
 SPACE = {
     "model": {"hidden_channels": [4, 8], "norm": "none"},
@@ -66,6 +66,17 @@ def test_a_mistake_is_told_before_anything_is_tried(no_training, space, sentence
     no_training()
     with pytest.raises(UserError, match=sentence):
         search(SPEC, space, trials=2, place=HERE)
+
+
+def test_values_of_several_metrics_are_not_compared(no_training):
+    with pytest.raises(UserError, match=r"by one metric: give data.metric one value"):
+        search(SPEC, {"data": {"metric": ["accuracy", "macro_f1"]}}, trials=2, place=HERE)
+
+
+def test_a_search_needs_validation_nodes():
+    spec = RunSpec.of(changed(small_data(), val_mask=None), "mlp", splits=[0], settings={"train": {"select": "last"}})
+    with pytest.raises(UserError, match="a search compares settings on validation nodes"):
+        search(spec, SPACE, trials=2, place=HERE)
 
 
 def test_a_choice_counts_once():

@@ -358,4 +358,5 @@ class TestFit:
         (left,) = tmp_path.rglob("group-*.json")
         (left.parent / ".lock").touch()
         ended = quick(seeds=2, runs=tmp_path)
-        assert {path.name for path in left.parent.iterdir()} == {str(Replica(*name)) for name in names(ended)}
+        expected = {"data.json", *(str(Replica(*name)) for name in names(ended))}
+        assert {path.name for path in left.parent.iterdir()} == expected

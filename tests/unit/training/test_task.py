@@ -83,10 +83,15 @@ def test_unlabelled_nodes_are_no_class(data):
     assert make_task(changed(data, y=torch.where(data.y == 2, -1, data.y))).num_classes == 2
 
 
-@pytest.mark.parametrize("name", MASKS)
-def test_a_missing_mask_is_named(data, name):
-    with pytest.raises(DataError, match=f"^this graph has no {name}: give it train_mask, val_mask and test_mask"):
-        Task.of(changed(data, **{name: None}), DataSettings())
+def test_a_missing_training_mask_is_named(data):
+    with pytest.raises(DataError, match=r"^this graph has no train_mask: give it train_mask, val_mask and test_mask"):
+        Task.of(changed(data, train_mask=None), DataSettings())
+
+
+@pytest.mark.parametrize("name", ["val_mask", "test_mask"])
+def test_another_missing_mask_is_empty(data, name):
+    task = Task.of(changed(data, **{name: None}), DataSettings())
+    assert getattr(task, name).sum(-1).tolist() == [0, 0]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from torch_geometric.utils import is_undirected
 from gumbel_mpnn._util.errors import DataError, check_at_least
 from gumbel_mpnn.data.raw import BoolArray, IntArray, mask_of
 from gumbel_mpnn.data.tasks.neighborhoods import NodesByClass
-from gumbel_mpnn.graph import PairGraph, ordered, pair_key, undirected_keys
+from gumbel_mpnn.graph import ABOUT_CANDIDATES, PairGraph, ordered, pair_key, undirected_keys
 from gumbel_mpnn.graph.content_order import content_order
 
 
@@ -103,10 +103,7 @@ def _with_arcs(data: Data, arcs: Tensor) -> Data:
     noisy = copy.copy(data)
     for name in data.edge_attrs():
         old = data[name]
-        if name not in (
-            "edge_index",
-            "candidate_index",
-        ):  # PyG may take candidates for an edge attribute
+        if name not in ("edge_index", *ABOUT_CANDIDATES):  # PyG may take candidates for an edge attribute
             fill = old.new_ones if name == "edge_weight" else old.new_zeros
             noisy[name] = torch.cat([old, fill(arcs.shape[1], *old.shape[1:])])
     noisy.edge_index = torch.cat([data.edge_index, arcs], dim=1)

@@ -22,7 +22,7 @@ class NodeView:
     """Input of a scorer."""
 
     features: Tensor | SparseFeatures
-    """[N, F], shared by all replicas."""
+    """[N, F], shared by all replicas, or [R, N, F]."""
     beliefs: Tensor
     """Class probabilities that the model predicts for every node, without gradient, [R, N, C]; [R, N, 0] if the scorer
     does not use them."""

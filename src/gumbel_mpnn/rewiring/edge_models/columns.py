@@ -21,7 +21,7 @@ def columns_at_once(nodes: int, columns: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """Features [N, F] in blocks of columns; positions of non-zeros are sorted by block once."""
+    """Features [N, F] or, if dense, [R, N, F] in blocks of columns; positions of non-zeros are sorted by block once."""
 
     x: Tensor | SparseFeatures
     widths: list[int]
@@ -34,7 +34,7 @@ class Columns:
     @classmethod
     def of(cls, x: Tensor | SparseFeatures) -> Columns:
         """Prepare the blocks."""
-        nodes, count = x.shape
+        nodes, count = x.shape[-2:]
         step = columns_at_once(nodes, count)
         widths = [min(step, count - first) for first in range(0, count, step)]
         if isinstance(x, Tensor):
@@ -46,9 +46,9 @@ class Columns:
         return cls(x, widths, places.split(sizes), x.values[order].split(sizes))
 
     def __getitem__(self, block: int) -> Tensor:
-        """Columns of one block as a dense array, [N, width]."""
+        """Columns of one block as a dense array, [N, width] or [R, N, width]."""
         width = self.widths[block]
         if isinstance(self.x, Tensor):
-            return self.x.narrow(1, sum(self.widths[:block]), width)
+            return self.x.narrow(-1, sum(self.widths[:block]), width)
         values, nodes = self.values[block], self.x.shape[0]
         return values.new_zeros(nodes * width).scatter(0, self.places[block], values).view(nodes, width)

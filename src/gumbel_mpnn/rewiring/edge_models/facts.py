@@ -16,20 +16,29 @@ NAMES = ("cosine", "common neighbors", "smaller degree", "larger degree")
 
 
 def pair_facts(features: Tensor | SparseFeatures, graph: PairGraph) -> Tensor:
-    """Facts about every pair, [P, 4], in the order of `NAMES`; counts are of given edges only, as log(1 + count)."""
+    """Facts about every pair, [P, 4], in the order of `NAMES`; counts are of given edges only, as log(1 + count).
+
+    Features [R, N, F] give the facts of every replica, [R, P, 4].
+    """
     given = graph.is_original.to(features.dtype)
     degree = graph.degree(given, given.dtype)[0]
     ends = degree[graph.pair_index]
-    facts = [cosine(features, graph), common_neighbors(graph).to(degree), ends.min(0).values, ends.max(0).values]
-    return torch.stack([facts[0], *(fact.log1p() for fact in facts[1:])], dim=-1)
+    similar = cosine(features, graph)
+    counts = [common_neighbors(graph).to(degree), ends.min(0).values, ends.max(0).values]
+    return torch.stack([similar, *(count.log1p().expand_as(similar) for count in counts)], dim=-1)
 
 
 def cosine(features: Tensor | SparseFeatures, graph: PairGraph) -> Tensor:
-    """Cosine similarity of the features of every pair, [P]; 0 if all features of a node are 0."""
+    """Cosine similarity of the features of every pair, [P]; 0 if all features of a node are 0.
+
+    Features [R, N, F] give the similarity in every replica, [R, P].
+    """
     if isinstance(features, SparseFeatures):
         return _sparse_cosine(features, graph)
-    unit = F.normalize(features, dim=-1)[None]
-    return graph.pair_scores(unit, unit)[0]
+    unit = F.normalize(features, dim=-1)
+    if unit.dim() == 3:
+        return graph.pair_scores(unit, unit)
+    return graph.pair_scores(unit[None], unit[None])[0]
 
 
 def _sparse_cosine(features: SparseFeatures, graph: PairGraph) -> Tensor:

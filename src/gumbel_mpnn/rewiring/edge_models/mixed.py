@@ -40,4 +40,5 @@ class Mixed(Bilinear):
         """θ of every pair, [R, P]."""
         agreement = graph.pair_scores(nodes.beliefs, nodes.beliefs)
         facts = self._facts.get(graph, [nodes.values], lambda: pair_facts(nodes.features, graph))
-        return super().forward(nodes, graph) + self.of_facts @ facts.T + self.of_agreement * agreement
+        weighed = self.of_facts @ facts.T if facts.dim() == 2 else (facts @ self.of_facts[..., None]).squeeze(-1)
+        return super().forward(nodes, graph) + weighed + self.of_agreement * agreement

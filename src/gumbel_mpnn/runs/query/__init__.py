@@ -6,12 +6,13 @@ Only the export to TensorBoard imports torch.
 from gumbel_mpnn.runs.query.filters import Filter, flat
 from gumbel_mpnn.runs.query.index import RunIndex, SettingRow
 from gumbel_mpnn.runs.query.paired import ENOUGH_SPLITS, Paired, compare, corrected, holm
-from gumbel_mpnn.runs.query.record import HISTORY, RECORD, Record, Summary, find_records, read_record
+from gumbel_mpnn.runs.query.record import HISTORY, RECORD, TRIALS, Record, Summary, find_records, read_record
 
 __all__ = [
     "ENOUGH_SPLITS",
     "HISTORY",
     "RECORD",
+    "TRIALS",
     "Filter",
     "Paired",
     "Record",

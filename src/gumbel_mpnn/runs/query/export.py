@@ -1,4 +1,4 @@
-"""Exports runs to CSV, TensorBoard and MLflow."""
+"""Exports runs to CSV, JSON, TensorBoard and MLflow."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from gumbel_mpnn._util.errors import UserError, unknown_name
-from gumbel_mpnn._util.files import write_atomically
+from gumbel_mpnn._util.files import suffix_of, write_atomically
 from gumbel_mpnn.config.replica import Replica
 from gumbel_mpnn.runs.query.index import RunIndex, SettingRow
 from gumbel_mpnn.runs.query.record import HISTORY
@@ -23,11 +23,21 @@ _MLFLOW_BATCH = 100
 """Largest number of parameters that MLflow accepts at once; the limit of metrics is higher."""
 
 
-def export(index: RunIndex, rows: Sequence[SettingRow], to: str, out: Path) -> int:
-    """Export all runs of the settings; returns their number."""
+def export(index: RunIndex, rows: Sequence[SettingRow], to: str | None, out: Path, test: bool = True) -> int:
+    """Export all runs of the settings; returns their number.
+
+    Args:
+        index: Index of the runs.
+        rows: The settings.
+        to: Form of the export; by default JSON if the name of the file ends in .json, otherwise CSV.
+        out: File or folder to write.
+        test: Whether to include the test results of trials of `tune`.
+    """
+    if to is None:
+        to = "json" if suffix_of(out) == ".json" else "csv"
     if to not in EXPORTERS:
         raise unknown_name("form of export", to, EXPORTERS)
-    runs = list(index.runs(rows))
+    runs = list(index.runs(rows, test))
     if not runs:
         raise UserError(f"there is no such run in {index.root}, so nothing is written to {out}")
     return EXPORTERS[to](runs, out)
@@ -35,14 +45,20 @@ def export(index: RunIndex, rows: Sequence[SettingRow], to: str, out: Path) -> i
 
 def to_csv(runs: Sequence[Mapping[str, Any]], out: Path) -> int:
     """Write a CSV file with one line per run and a column for every setting of any run."""
-    if out.is_dir():
-        raise UserError(f"{out} is a folder: name a CSV file in it")
+    _check_file(out, "CSV")
     columns = list(dict.fromkeys(name for run in runs for name in run))
     text = io.StringIO()
     writer = csv.DictWriter(text, columns, lineterminator="\n")
     writer.writeheader()
     writer.writerows(runs)
     write_atomically(out, text.getvalue().encode())
+    return len(runs)
+
+
+def to_json(runs: Sequence[Mapping[str, Any]], out: Path) -> int:
+    """Write a JSON file with a list of the runs; metrics are shares between 0 and 1."""
+    _check_file(out, "JSON")
+    write_atomically(out, (json.dumps([{**run, "unit": "share"} for run in runs], indent=1) + "\n").encode())
     return len(runs)
 
 
@@ -55,7 +71,7 @@ def to_tensorboard(runs: Sequence[Mapping[str, Any]], out: Path) -> int:
         with writer_of(log_dir=str(out / _name(run))) as writer:
             for epoch, curve, value in _curves(run):
                 writer.add_scalar(curve, value, epoch)
-            results = {f"final_{name}": run[name] for name in ("val", "test")}
+            results = {f"final_{name}": run[name] for name in ("val", "test") if run[name] is not None}
             writer.add_hparams(_settings(run), results, run_name=".", global_step=run["best_epoch"])
     return len(runs)
 
@@ -76,7 +92,9 @@ def to_mlflow(runs: Sequence[Mapping[str, Any]], out: Path) -> int:
             experiments[experiment] = client.create_experiment(experiment)
         identity = client.create_run(experiments[experiment], run_name=_name(run)).info.run_id
         metrics = [entities.Metric(curve, value, 0, epoch) for epoch, curve, value in _curves(run)]
-        metrics += [entities.Metric(f"final_{name}", float(run[name]), 0, 0) for name in _FIGURES]
+        metrics += [
+            entities.Metric(f"final_{name}", float(run[name]), 0, 0) for name in _FIGURES if run[name] is not None
+        ]
         parameters = {name: run[name] for name in ("dataset", "fingerprint", "split", "seed")} | _settings(run)
         for part in _parts(metrics):
             client.log_batch(identity, metrics=part)
@@ -88,6 +106,7 @@ def to_mlflow(runs: Sequence[Mapping[str, Any]], out: Path) -> int:
 
 EXPORTERS: dict[str, Callable[[Sequence[Mapping[str, Any]], Path], int]] = {
     "csv": to_csv,
+    "json": to_json,
     "tensorboard": to_tensorboard,
     "mlflow": to_mlflow,
 }
@@ -98,6 +117,12 @@ def _need(package: str) -> Any:
         return import_module(package)
     except ImportError:
         raise UserError(f"the package {package} is not installed: pip install {package}") from None
+
+
+def _check_file(path: Path, kind: str) -> None:
+    """Raise a `UserError` if the path is a folder."""
+    if path.is_dir():
+        raise UserError(f"{path} is a folder: name a {kind} file in it")
 
 
 def _check_new(folder: Path) -> None:
@@ -125,7 +150,12 @@ def _curves(run: Mapping[str, Any]) -> Iterator[tuple[int, str, float]]:
     path = Path(run["folder"]) / _replica(run) / HISTORY
     try:
         rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-        yield from [(int(row["epoch"]), curve, float(row[curve])) for row in rows for curve in CURVES]
+        yield from [
+            (int(row["epoch"]), curve, float(row[curve]))
+            for row in rows
+            for curve in CURVES
+            if row[curve] is not None  # without validation nodes
+        ]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UserError(f"cannot read the history {path}: {error}; delete its folder to do the run again") from None
 

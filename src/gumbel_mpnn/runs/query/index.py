@@ -23,10 +23,10 @@ from typing import Any
 from gumbel_mpnn._util.errors import DataError, UserError
 from gumbel_mpnn.config.replica import REPLICA_NAME
 from gumbel_mpnn.runs.query.filters import Filter, flat
-from gumbel_mpnn.runs.query.record import RECORD, Summary, read_record
+from gumbel_mpnn.runs.query.record import RECORD, TRIALS, Summary, read_record
 
 FILE = "index.sqlite"
-VERSION = 2
+VERSION = 3
 SETTLED_NS = 2_000_000_000
 """Folders that changed more recently may change again without a new modification time, so they are read again."""
 LOCK_SECONDS = 30.0
@@ -35,19 +35,33 @@ _FINGERPRINT = re.compile(r"[0-9a-f]{16}")
 _TABLES = """
 CREATE TABLE IF NOT EXISTS settings (
     path TEXT PRIMARY KEY, changed INTEGER, experiment TEXT, dataset TEXT, model TEXT, fingerprint TEXT, metric TEXT,
-    n INTEGER, test REAL, std REAL, stderr REAL, val REAL, seconds REAL, settings TEXT
+    n INTEGER, test REAL, std REAL, stderr REAL, val REAL, seconds REAL, data_hash TEXT,
+    settings TEXT
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS runs (
     path TEXT, split INTEGER, seed INTEGER, val REAL, test REAL, best_epoch INTEGER, epochs INTEGER, seconds REAL,
     device TEXT, PRIMARY KEY (path, split, seed)
 ) WITHOUT ROWID;
 """
-COLUMNS = ("experiment", "dataset", "model", "fingerprint", "metric", "n", "test", "std", "stderr", "val", "seconds")
+COLUMNS = (
+    "experiment",
+    "dataset",
+    "model",
+    "fingerprint",
+    "metric",
+    "n",
+    "test",
+    "std",
+    "stderr",
+    "val",
+    "seconds",
+    "data_hash",
+)
 
 
 @dataclass(frozen=True)
 class SettingRow:
-    """Summary of the finished runs of one setting; metrics are between 0 and 1."""
+    """Summary of the finished runs of one setting; metrics are between 0 and 1, or NaN if there are none."""
 
     path: Path
     experiment: str
@@ -61,6 +75,12 @@ class SettingRow:
     stderr: float
     val: float
     seconds: float
+    data_hash: str
+
+    @property
+    def is_trial(self) -> bool:
+        """Whether the runs are a trial of `tune`, whose test results are hidden unless they are asked for."""
+        return self.experiment == TRIALS
 
 
 class RunIndex:
@@ -85,19 +105,31 @@ class RunIndex:
         found = self.database.execute(query, values)
         return [SettingRow(self.root / path, *map(_number, row)) for path, *row in found]
 
-    def runs(self, rows: Iterable[SettingRow]) -> Iterator[dict[str, Any]]:
-        """Yield every run of these settings: its metrics, and all settings by `table.name`."""
+    def ambiguous_names(self) -> set[str]:
+        """Names that several data sets share, such as those of two files called nodes.csv."""
+        query = "SELECT dataset FROM settings WHERE n > 0 GROUP BY dataset HAVING COUNT(DISTINCT data_hash) > 1"
+        return {name for (name,) in self.database.execute(query)}
+
+    def runs(self, rows: Iterable[SettingRow], test: bool = True) -> Iterator[dict[str, Any]]:
+        """Yield every run of these settings: its metrics, and all settings by `table.name`.
+
+        Args:
+            rows: The settings.
+            test: Whether to include the test results of trials of `tune`, which are None otherwise.
+        """
         columns = ("split", "seed", "val", "test", "best_epoch", "epochs", "seconds", "device")
         query = f"SELECT {', '.join(columns)} FROM runs WHERE path = ? ORDER BY split, seed"
         for row in rows:
             key = self._key(row.path)
             (text,) = self.database.execute("SELECT settings FROM settings WHERE path = ?", [key]).fetchone()
-            common = {name: getattr(row, name) for name in COLUMNS[:5]}
+            common = {name: getattr(row, name) for name in (*COLUMNS[:5], "data_hash")}
+            hidden = {"test": None} if row.is_trial and not test else {}
             for values in self.database.execute(query, [key]):
                 yield {
                     "folder": str(row.path),
                     **common,
                     **dict(zip(columns, values, strict=True)),
+                    **hidden,
                     **flat(json.loads(text)),
                 }
 
@@ -198,9 +230,9 @@ class RunIndex:
         test, first = Summary.of(record.test for record in records), records[0]
         experiment = folder.absolute().parts[-4] if len(folder.absolute().parts) > 4 else ""
         head = [experiment, first.settings["dataset"], first.settings["model"]["name"], first.fingerprint, first.metric]
-        figures = [test.n, test.mean, test.std, test.stderr, Summary.of(record.val for record in records).mean]
+        figures = [len(records), test.mean, test.std, test.stderr, Summary.of(record.val for record in records).mean]
         figures.append(sum(record.seconds for record in records))
-        row = [key, changed if settled else None, *head, *figures, json.dumps(first.settings)]
+        row = [key, changed if settled else None, *head, *figures, first.data_hash, json.dumps(first.settings)]
         database.execute(f"INSERT INTO settings VALUES ({', '.join('?' * len(row))})", row)
         database.executemany(
             "INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 
@@ -48,18 +48,23 @@ class Paired:
         return "better" if self.low > 0 else "worse" if self.high < 0 else "same"
 
 
-def compare(ours: Iterable[Record], theirs: Iterable[Record]) -> Paired:
+def compare(ours: Iterable[Record], theirs: Iterable[Record], figure: Literal["test", "val"] = "test") -> Paired:
     """Difference of the test metric, `ours` minus `theirs`, on the splits and seeds that both have.
+
+    With the figure `val`, it is the difference of the validation metric.
 
     Runs of one split have the same test nodes and are not independent. So the interval is a bootstrap over splits and,
     within each split, over seeds. The test is the two-sided Wilcoxon signed-rank test of the mean differences per
     split.
     """
-    other = {(record.split, record.seed): record.test for record in theirs}
+    first, second = ({record.replica: getattr(record, figure) for record in records} for records in (ours, theirs))
     by_split: dict[int, list[float]] = {}
-    for record in ours:
-        if (record.split, record.seed) in other:
-            by_split.setdefault(record.split, []).append(record.test - other[record.split, record.seed])
+    for replica, one in first.items():
+        other = second.get(replica)
+        if one is not None and other is not None:
+            by_split.setdefault(replica.split, []).append(one - other)
+    if not by_split and first.keys() & second.keys():
+        raise UserError("these runs have no test results to compare: train both on splits with test nodes")
     if not by_split:
         raise UserError("the two settings have no split and seed in common: train both on the same ones")
     groups = [np.array(values) for values in by_split.values()]

@@ -15,11 +15,14 @@ from gumbel_mpnn.config.replica import Replica
 
 RECORD, HISTORY = "record.json", "history.jsonl"
 """Files in the folder of a run: its record, which is written last, and its curves."""
+TRIALS = "tune"
+"""Experiment of the trials of a search; settings are chosen among them on validation, so test results are hidden."""
 
 _KINDS: dict[Any, Any] = {
     "str": str,
     "int": int,
     "float": int | float,
+    "float | None": int | float | None,
     "dict[str, Any]": dict,
     "dict[str, str]": dict,
 }
@@ -36,8 +39,10 @@ class Record:
     split: int
     seed: int
     metric: str
-    val: float
-    test: float
+    val: float | None
+    """None if the split has no validation nodes."""
+    test: float | None
+    """None if the split has no test nodes, or if the metric is not defined on them."""
     best_epoch: int
     epochs: int
     seconds: float
@@ -48,6 +53,16 @@ class Record:
         """Replica of the run."""
         return Replica(self.split, self.seed)
 
+    @property
+    def val_or_nan(self) -> float:
+        """Validation metric; NaN if there is none."""
+        return math.nan if self.val is None else self.val
+
+    @property
+    def test_or_nan(self) -> float:
+        """Test metric; NaN if there is none."""
+        return math.nan if self.test is None else self.test
+
     def to_dict(self) -> dict[str, Any]:
         """Convert to plain JSON values."""
         return asdict(self)
@@ -55,7 +70,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Summary:
-    """Mean, sample standard deviation and standard error of n values between 0 and 1."""
+    """Mean, sample standard deviation and standard error of n values between 0 and 1; NaN if there are none."""
 
     mean: float
     std: float
@@ -63,19 +78,24 @@ class Summary:
     n: int
 
     @classmethod
-    def of(cls, values: Iterable[float]) -> Summary:
-        """Summarize values; the standard deviation of a single value is 0."""
-        values = list(values)
-        n, mean = len(values), math.fsum(values) / len(values)
-        std = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (n - 1)) if n > 1 else 0.0
+    def of(cls, values: Iterable[float | None]) -> Summary:
+        """Summarize values; None and NaN are left out, and the standard deviation of a single value is 0."""
+        found = [value for value in values if value is not None and not math.isnan(value)]
+        n = len(found)
+        if not n:
+            return cls(math.nan, math.nan, math.nan, 0)
+        mean = math.fsum(found) / n
+        std = math.sqrt(math.fsum((value - mean) ** 2 for value in found) / (n - 1)) if n > 1 else 0.0
         return cls(mean=mean, std=std, stderr=std / math.sqrt(n), n=n)
 
     def to_dict(self) -> dict[str, float | None]:
-        """Convert to plain JSON values; a single value has no standard deviation."""
+        """Convert to plain JSON values; a single value has no standard deviation, and none has no mean."""
         std, stderr = (self.std, self.stderr) if self.n > 1 else (None, None)
-        return {"mean": self.mean, "std": std, "stderr": stderr}
+        return {"mean": self.mean if self.n else None, "std": std, "stderr": stderr}
 
     def __str__(self) -> str:
+        if self.n == 0:
+            return "–"
         if self.n == 1:
             return f"{100 * self.mean:.2f} (one run)"
         return f"{100 * self.mean:.2f} ± {100 * self.std:.2f} (std of {self.n})"

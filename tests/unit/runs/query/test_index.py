@@ -221,7 +221,7 @@ class TestDamage:
             assert sentence.startswith(f"cannot read the run record {record}: ")
             index.close()
 
-    @pytest.mark.parametrize("entry", [{"test": "abc"}, {"test": None}, {"settings": []}, {"machine": 3}], ids=str)
+    @pytest.mark.parametrize("entry", [{"test": "abc"}, {"epochs": None}, {"settings": []}, {"machine": 3}], ids=str)
     def test_a_record_with_an_odd_entry_hides_no_other(self, store, entry):
         """The fault: every question to the index ended in a TypeError or AttributeError."""
         record = next((store / "train").rglob("split0-seed1/record.json"))

@@ -1,15 +1,16 @@
-"""Progress of training: a live line on a terminal, otherwise plain lines, always on standard error."""
+"""Progress of training on standard error: a live line on a terminal and in a notebook, otherwise plain lines."""
 
 from __future__ import annotations
 
+import math
 import time
 
-from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 
-from gumbel_mpnn.cli.live_line import LiveLine, StepLine
+from gumbel_mpnn._util.live_line import LiveLine, StepLine, plain_console
 from gumbel_mpnn.config import Settings
-from gumbel_mpnn.runs import Run, Step
+from gumbel_mpnn.runs.fitting import Step
+from gumbel_mpnn.runs.run import Run
 
 
 class ProgressMonitor:
@@ -18,26 +19,35 @@ class ProgressMonitor:
     Args:
         show_test: Whether to show test results.
         preface: Message shown before the first setting.
+        quiet: Whether to show nothing at all.
     """
 
-    def __init__(self, show_test: bool = True, preface: str = "") -> None:
-        self.show_test, self.preface = show_test, preface
-        self.console = Console(stderr=True, highlight=False, markup=False, emoji=False)
+    def __init__(self, show_test: bool = True, preface: str = "", quiet: bool = False) -> None:
+        self.show_test, self.preface, self.quiet = show_test, preface, quiet
+        self.console = plain_console()
         self.line: LiveLine | StepLine | None = None
         self.done_epochs = self.total_epochs = self.group_epochs = 0
         self.title, self.waited = "", False
         self.step: Step | None = None
         """The step of `auto`, if it trains the runs."""
         self.auto_started = 0.0
+        self.resumed_epochs = 0
+        """Epochs of this setting that an earlier process did; they took no time in this one."""
+        self.found_share = self.found_before = 0.0
+        """Share of this step, and of all steps of `auto` before it, that was found finished."""
+        self.seen_runs: dict[str, int] = {}
+        """Number of runs that each rung of `auto` has had so far."""
 
     def rung(self, step: Step) -> None:
         """Remember which step of `auto` begins."""
         if step.before == 0:
-            self.auto_started = time.monotonic()
+            self.auto_started, self.found_before, self.seen_runs = time.monotonic(), 0.0, {}
         self.step = step
 
     def prepare(self, done: int, total: int) -> None:
         """Show the progress of SDRF."""
+        if self.quiet:
+            return
         if not isinstance(self.line, StepLine):
             self.line = StepLine("SDRF", self.console)
         self.line(done, total)
@@ -51,6 +61,8 @@ class ProgressMonitor:
             self.say(self.preface)
             self.preface = ""
         missing = replicas - finished
+        self._count_found(replicas, missing)
+        self.done_epochs = self.group_epochs = self.resumed_epochs = 0
         if not missing:
             self.say(f"{self.title}: all {replicas} runs were already finished")
             return
@@ -61,9 +73,10 @@ class ProgressMonitor:
             parts.append(f"{groups} group{'s' if groups > 1 else ''}, about {_size(bytes_needed)} of memory")
         if self.step is None:
             self.say(", ".join(parts))
-        self.done_epochs = self.group_epochs = 0
         self.total_epochs = groups * settings.train.epochs
         self.started = time.monotonic()
+        if self.quiet:
+            return
         self.line = LiveLine(
             self.console,
             self.title,
@@ -82,22 +95,43 @@ class ProgressMonitor:
         self.done_epochs += self.group_epochs
         self.group_epochs = epochs
 
+    def resume(self, epoch: int) -> None:
+        """Remember that an earlier process did the first epochs of the current group."""
+        self.resumed_epochs += epoch
+
     def progress(self, epoch: int, best: float) -> None:
         """Show the progress of the current group."""
         if not isinstance(self.line, LiveLine):
             return
-        done, total, best_val = self.done_epochs + epoch, self.total_epochs, f"{100 * best:.2f}"
-        left = f"about {self._seconds_left(done / total):.0f} s left"
-        self.line.show(
-            done, total, f"{self.title}: {done}/{total} epochs, best val {best_val}, {left}", best=best_val, left=left
-        )
+        done, total = self.done_epochs + epoch, self.total_epochs
+        best_val = "–" if math.isnan(best) else f"{100 * best:.2f}"  # without validation nodes
+        seconds = self._seconds_left(done / total, self.resumed_epochs / total)
+        left = "" if seconds is None else f"about {seconds:.0f} s left"
+        plain = f"{self.title}: {done}/{total} epochs, best val {best_val}" + f", {left}" * bool(left)
+        self.line.show(done, total, plain, best=best_val, left=left)
 
-    def _seconds_left(self, share: float) -> float:
-        """Time left when a share of the epochs of this setting is done; with `auto`, that of all rungs."""
-        now, start = time.monotonic(), self.started
+    def _seconds_left(self, share: float, found: float) -> float | None:
+        """Time left when a share of the epochs of this setting is done; with `auto`, that of all rungs.
+
+        What an earlier process did (`found`, a share of the same epochs) took no time here: the speed is that of the
+        rest. None if nothing was done yet by which to judge.
+        """
+        start = self.started
         if self.step is not None:
-            share, start = self.step.before + self.step.share * share, self.auto_started
-        return (now - start) * (1 - share) / max(share, 1e-9)
+            new, start = 1 - self.found_share, self.auto_started
+            found = self.found_before + self.step.share * (self.found_share + new * found)
+            share = self.step.before + self.step.share * (self.found_share + new * share)
+        if share <= found:
+            return None
+        return (time.monotonic() - start) * (1 - share) / (share - found)
+
+    def _count_found(self, replicas: int, missing: int) -> None:
+        """Note which share of a step of `auto` was finished by an earlier process, and not in an earlier round."""
+        if self.step is None:
+            return
+        expected = replicas - self.seen_runs.get(self.step.rung, 0)
+        self.seen_runs[self.step.rung] = replicas
+        self.found_share = max(0.0, 1 - missing / expected) if expected > 0 else 0.0
 
     def wait(self) -> None:
         """Report, once, that another process trains the remaining runs."""
@@ -108,8 +142,12 @@ class ProgressMonitor:
     def end(self, run: Run) -> None:
         """Show the results of a setting."""
         self.close()
-        test = f"test {run.test}, " if self.show_test and self.step is None else ""
-        self.say(f"{self.title}: {test}val {100 * run.val.mean:.2f}, {run.seconds:.1f} s of training")
+        if self.step is not None:
+            resumed = self.resumed_epochs / self.total_epochs if self.total_epochs else 0.0
+            self.found_before += self.step.share * (self.found_share + (1 - self.found_share) * resumed)
+        test = f"test {run.test}, " if self.show_test and self.step is None and run.test.n else ""
+        val = f"val {100 * run.val.mean:.2f}, " if run.val.n else ""
+        self.say(f"{self.title}: {test}{val}{run.seconds:.1f} s of training")
         self.step = None
 
     def close(self) -> None:
@@ -120,6 +158,10 @@ class ProgressMonitor:
 
     def say(self, message: str) -> None:
         """Print a message, above the live line if there is one."""
+        if self.quiet:
+            return
+        if self.line is not None:
+            self.line.clear()
         self.console.print(message, soft_wrap=True)
 
 

@@ -1,0 +1,110 @@
+"""What columns of words hold: booleans, categories, dates or text."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Sequence
+from enum import Enum
+
+from gumbel_mpnn._util.errors import DataError, DataWarning
+from gumbel_mpnn.data.feature_columns import BOOLEANS, MISSING, FeatureColumn, listed
+
+MOST_CATEGORIES, NODES_PER_CATEGORY = 20, 5
+"""A column of words is categorical if it has at most as many values, each at as many nodes on average."""
+MOST_NAMED_CATEGORIES, NODES_PER_NAMED_CATEGORY = 100, 2
+"""The same for a column that the user names as a feature."""
+SHARE_OF_DATES = 0.9
+"""A column holds dates if at least this share of its values can be read as such."""
+
+_MONTH, _DAY = r"(?:0?[1-9]|1[0-2])", r"(?:0?[1-9]|[12]\d|3[01])"
+_NAME = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
+_TIME = r"\d{1,2}:[0-5]\d(?::[0-5]\d(?:[.,]\d+)?)?(?:\s?[ap]m)?(?:\s?(?:z|utc|gmt|[+-]\d{2}:?\d{2}))?"
+_DATES = (
+    rf"\d{{4}}([-/.]){_MONTH}\1{_DAY}",
+    rf"{_DAY}([-.]){_MONTH}\2\d{{4}}",
+    rf"(?:{_DAY}/{_MONTH}|{_MONTH}/{_DAY})/(?:\d{{4}}|\d{{2}})",
+    rf"{_DAY}\.?[\s-]{_NAME}[\s-]\d{{4}}",
+    rf"{_NAME}\s{_DAY},?\s\d{{4}}",
+)
+_DATE_OR_TIME = re.compile(rf"(?:{'|'.join(_DATES)})(?:(?:t|,?\s+){_TIME})?|{_TIME}", re.IGNORECASE)
+
+
+class Kind(Enum):
+    """What a column of words holds."""
+
+    boolean = "boolean"
+    category = "category"
+    date = "date"
+    text = "text"
+
+
+def kind_of(words: Sequence[str], named: bool = False) -> Kind:
+    """Return what the words of a column are; missing ones are empty.
+
+    Args:
+        words: one word per node.
+        named: whether the user named the column as a feature, which allows more categories.
+    """
+    filled = [each for each in words if each != MISSING]
+    values = set(filled)
+    if values and values <= BOOLEANS:
+        return Kind.boolean if len(filled) == len(words) else Kind.category
+    if sum(_DATE_OR_TIME.fullmatch(each) is not None for each in filled) >= max(SHARE_OF_DATES * len(filled), 1):
+        return Kind.date
+    most = MOST_NAMED_CATEGORIES if named else MOST_CATEGORIES
+    nodes = NODES_PER_NAMED_CATEGORY if named else NODES_PER_CATEGORY
+    return Kind.category if 0 < len(values) <= min(most, len(filled) / nodes) else Kind.text
+
+
+def column_of(name: str, words: Sequence[str], kind: Kind) -> FeatureColumn:
+    """Describe a column of booleans or categories."""
+    if kind is Kind.boolean:
+        return FeatureColumn(name)
+    values = sorted(set(words) - {MISSING})
+    return FeatureColumn(name, (*values, MISSING) if MISSING in words else tuple(values))
+
+
+def named_column(what: str, where: str, name: str, words: Sequence[str]) -> FeatureColumn:
+    """Describe a column that the user named as a feature; raise a `DataError` if it holds dates or text."""
+    kind = kind_of(words, named=True)
+    if kind is Kind.date:
+        raise _dates(what, where, name, words)
+    if kind is Kind.text:
+        filled = [each for each in words if each != MISSING]
+        raise DataError(
+            f"feature {what} {name!r} of {where} has values that are not numbers, and {len(set(filled))} different ones"
+            f" at {len(filled)} nodes: categories are at most {MOST_NAMED_CATEGORIES}, each at"
+            f" {NODES_PER_NAMED_CATEGORY} nodes on average, so group the values or leave it out"
+        )
+    return column_of(name, words, kind)
+
+
+def free_column(what: str, where: str, name: str, words: Sequence[str]) -> FeatureColumn | None:
+    """Describe a column that the user did not name; None for text. Raise a `DataError` if it holds dates."""
+    kind = kind_of(words)
+    if kind is Kind.date:
+        raise _dates(what, where, name, words)
+    return None if kind is Kind.text else column_of(name, words, kind)
+
+
+def warn_of_text(what: str, where: str, names: Sequence[str]) -> None:
+    """Warn about columns of text, which are not used as features."""
+    if names:
+        one = len(names) == 1
+        warnings.warn(
+            f"the {what}{'' if one else 's'} {listed(names)} of {where} {'holds' if one else 'hold'} text and"
+            f" {'is' if one else 'are'} not used: a feature has numbers, booleans, or at most {MOST_CATEGORIES}"
+            f" different values, each at {NODES_PER_CATEGORY} nodes on average ({MOST_NAMED_CATEGORIES} and"
+            f" {NODES_PER_NAMED_CATEGORY} if you name it in features= or --features)",
+            DataWarning,
+            stacklevel=4,
+        )
+
+
+def _dates(what: str, where: str, name: str, words: Sequence[str]) -> DataError:
+    example = next(each for each in words if _DATE_OR_TIME.fullmatch(each))
+    return DataError(
+        f"the {what} {name!r} of {where} holds dates or times such as {example!r}, which are not features: turn it into"
+        " a number, such as days since a date, or leave it out by naming the features to use (features=, --features)"
+    )

@@ -1,0 +1,64 @@
+"""Warnings about what training ignores in a graph."""
+
+from __future__ import annotations
+
+import warnings
+
+from torch import Tensor
+from torch_geometric.data import Data
+
+from gumbel_mpnn._util.errors import DataWarning
+from gumbel_mpnn.graph import contains, edge_index_of, pair_key, says_directed
+
+
+def warn_of_ignored(data: Data, undirected: bool) -> None:
+    """Warn about edge features, self-loops and directions that are ignored.
+
+    Args:
+        data: a valid graph.
+        undirected: whether it is treated as undirected.
+    """
+    for message in (_edge_features(data), _self_loops(data), _directions(data) if undirected else ""):
+        if message:
+            warnings.warn(message, DataWarning, stacklevel=3)
+
+
+def _edge_features(data: Data) -> str:
+    if data.get("edge_attr") is None:
+        return ""
+    return (
+        "the edge_attr of this graph is ignored, since models use edge weights only: set data.edge_weight if it is a"
+        " weight, or delete it"
+    )
+
+
+def _self_loops(data: Data) -> str:
+    source, target = edge_index_of(data).as_subclass(Tensor)
+    count = len(source[source == target].unique())
+    if not count:
+        return ""
+    return (
+        f"this graph has {count} self-loop{'s' * (count > 1)}, which {'are' if count > 1 else 'is'} left out:"
+        " convolutions add their own"
+    )
+
+
+def _directions(data: Data) -> str:
+    if says_directed(data):
+        return (
+            "this graph is directed (undirected is false), but is treated as undirected: set data.undirected=false to"
+            " train on directed edges"
+        )
+    if data.get("undirected") is not None:
+        return ""
+    index = edge_index_of(data).as_subclass(Tensor)
+    num_nodes = int(data.num_nodes or 0)
+    keys = pair_key(index[:, index[0] != index[1]], num_nodes).unique()
+    one_way = int((~contains(keys, keys % max(num_nodes, 1) * num_nodes + keys // max(num_nodes, 1))).sum())
+    if 2 * one_way <= len(keys):
+        return ""
+    return (
+        f"{one_way} of the {len(keys)} edges of this graph have no reverse, but it is treated as undirected: set the"
+        " setting data.undirected=false to train on directed edges, or data.undirected = True on the graph if it is"
+        " undirected"
+    )

@@ -1,0 +1,116 @@
+"""What rewiring changed: edges kept, dropped and added, and how far the weights are from those of the given graph."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gumbel_mpnn._util.errors import check_between
+from gumbel_mpnn.graph import PairGraph
+
+SHOWN = 10
+"""Number of the largest changes that are listed."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """An edge that was dropped or added."""
+
+    change: str
+    """`dropped` or `added`."""
+    source: str | int
+    target: str | int
+    probability: float
+
+
+@dataclass(frozen=True)
+class Changes:
+    """The difference between a learned graph and the given one."""
+
+    threshold: float
+    """Probability from which a pair counts as an edge."""
+    kept: int
+    """Given edges that are still edges."""
+    dropped: int
+    """Given edges that are no longer edges."""
+    added: int
+    """Candidates that became edges."""
+    candidates: int
+    """Number of candidates."""
+    moved: float
+    """Sum over all pairs of how far the probability is from the given graph: 1 − p for edges, p for candidates."""
+    mean_moved: float
+    """Mean of the same over all pairs, from 0 to 1; 0 if there are no pairs."""
+    largest: tuple[Change, ...]
+    """The largest changes, the most certain first."""
+
+    @property
+    def nothing(self) -> bool:
+        """Whether the learned graph has exactly the given edges."""
+        return not self.dropped and not self.added
+
+    def sentence(self) -> str:
+        """One sentence for the user."""
+        at = "at one half" if self.threshold == 0.5 else f"at {self.threshold:g}"
+        moved = f"weights differ from the given ones by {self.moved:.1f} in all, {self.mean_moved:.3f} per pair"
+        if self.nothing:
+            return (
+                f"the learned graph is the given one: {at}, all {self.kept} edges are kept and none is added; {moved}"
+            )
+        return (
+            f"{at}, {self.kept} given edges are kept, {self.dropped} dropped and {self.added} of {self.candidates}"
+            f" candidates added; {moved}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Convert to plain JSON values."""
+        return {**asdict(self), "largest": [asdict(change) for change in self.largest]}
+
+
+def changes(
+    graph: PairGraph,
+    probability: Tensor,
+    threshold: float = 0.5,
+    node_ids: Sequence[str] | None = None,
+    shown: int = SHOWN,
+) -> Changes:
+    """Compare a learned graph with the given one. Undirected edges count once.
+
+    Args:
+        graph: Pairs of the graph.
+        probability: Probability of every pair, [P].
+        threshold: Pairs with this probability or more are edges.
+        node_ids: Names of the nodes; they are numbered by default.
+        shown: Number of changes listed in `largest`: edges dropped with the smallest probability and edges added with
+            the largest.
+    """
+    check_between(0, 1, threshold=threshold)
+    given, probability = graph.is_original.cpu(), probability.detach().cpu()
+    is_edge = probability >= threshold
+    distance = torch.where(given, 1 - probability, probability).double()
+    changed = (given != is_edge).nonzero().flatten()
+    first = changed[torch.argsort(distance[changed], descending=True, stable=True)][:shown]
+    names: Sequence[str | int] = range(graph.num_nodes) if node_ids is None else node_ids
+    largest = tuple(
+        Change("dropped" if was else "added", names[source], names[target], p)
+        for source, target, was, p in zip(
+            *graph.pair_index.cpu()[:, first].tolist(),
+            given[first].tolist(),
+            probability[first].tolist(),
+            strict=True,
+        )
+    )
+    return Changes(
+        threshold=threshold,
+        kept=int((given & is_edge).sum()),
+        dropped=int((given & ~is_edge).sum()),
+        added=int((~given & is_edge).sum()),
+        candidates=int((~given).sum()),
+        moved=float(distance.sum()),
+        mean_moved=float(distance.mean()) if len(distance) else 0.0,
+        largest=largest,
+    )

@@ -1,0 +1,94 @@
+"""Warnings in the user's own training loop about parts that get no gradient, so that nothing is learned in silence."""
+
+from __future__ import annotations
+
+import warnings
+
+import torch
+from torch import Tensor, nn
+
+from gumbel_mpnn._util.errors import DataWarning
+
+PROBES = 2
+"""Gradients of 0 are judged at the second training call: a layer that starts with zeros has none before it."""
+
+
+def can_look() -> bool:
+    """Whether this call may be looked at: not while it is compiled or captured, nor if gradients are off."""
+    if torch.compiler.is_compiling() or not torch.is_grad_enabled():
+        return False
+    return not (torch.cuda.is_available() and torch.cuda.is_current_stream_capturing())
+
+
+class ReactionCheck:
+    """Warns once if the output of a wrapped model does not depend on the weights of the edges."""
+
+    def __init__(self) -> None:
+        self.probes_left = PROBES
+
+    def __call__(self, out: object, weight: Tensor, model: nn.Module) -> None:
+        """Compute the gradient of `out` to `weight` in the first training calls. No random number is drawn."""
+        if not self.probes_left or not can_look() or not weight.requires_grad or not len(weight):
+            return
+        if not isinstance(out, Tensor) or not out.is_floating_point():
+            self.probes_left = 0
+            return
+        gradient: Tensor | None = None
+        if out.requires_grad:
+            # Every entry has another factor, because plain sums of normalized outputs are constant.
+            factors = torch.linspace(1, 2, out.numel(), dtype=out.dtype, device=out.device).view(out.shape)
+            try:
+                (gradient,) = torch.autograd.grad(
+                    out, weight, grad_outputs=factors, retain_graph=True, allow_unused=True
+                )
+            except RuntimeError:  # compiled models and checkpoints may allow one backward pass only
+                self.probes_left = 0
+                return
+        if gradient is not None and gradient.any():
+            self.probes_left = 0
+            return
+        self.probes_left = 0 if gradient is None else self.probes_left - 1
+        if not self.probes_left:
+            warnings.warn(
+                f"the output of {type(model).__name__} does not react to edge_weight, so no edge can be learned: pass"
+                " edge_weight on to every layer, and use layers that weigh edges, such as PyG's GCNConv or GraphConv"
+                " (its SAGEConv, GINConv and GATConv ignore or refuse edge_weight), or use"
+                ' gm.GumbelMPNN(backbone="sage")',
+                DataWarning,
+                stacklevel=5,
+            )
+
+
+class BeliefCheck:
+    """Warns once if scores are trained but the head that predicts the class beliefs behind them is not."""
+
+    def __init__(self) -> None:
+        self.decided = self.scores_were_trained = False
+
+    def __call__(self, theta: Tensor, head: nn.Module | None, scorer: str) -> None:
+        """Look at the training calls until it is clear whether the head is trained."""
+        if self.decided or not can_look():
+            return
+        if head is None or not any(parameter.requires_grad for parameter in head.parameters()):
+            self.decided = True
+            return
+        if any(parameter.grad is not None for parameter in head.parameters()):
+            self.decided = True
+        elif self.scores_were_trained:
+            self.decided = True
+            warnings.warn(
+                f"the scorer {scorer!r} compares class beliefs, but nothing trains the head that predicts them: add"
+                ' model.auxiliary_loss(data) to your loss, or use scorer="bilinear"',
+                DataWarning,
+                stacklevel=6,
+            )
+        elif theta.requires_grad:
+            theta.register_hook(self._score_was_trained)
+
+    def trained(self) -> None:
+        """Note that the head is trained: `auxiliary_loss` was called."""
+        if not torch.compiler.is_compiling():
+            self.decided = True
+
+    def _score_was_trained(self, _: Tensor) -> None:
+        self.scores_were_trained = True

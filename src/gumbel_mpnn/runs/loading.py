@@ -1,0 +1,108 @@
+"""Loads finished runs from their folder, with the data that they were trained on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from torch_geometric.data import Data
+
+from gumbel_mpnn._util.errors import DataError, UserError
+from gumbel_mpnn.config import Settings
+from gumbel_mpnn.config.plugins import load_plugins
+from gumbel_mpnn.data import get_spec, load, locate, specs
+from gumbel_mpnn.data.read_again import read_again
+from gumbel_mpnn.graph import without_candidates
+from gumbel_mpnn.runs.choice import read_choices
+from gumbel_mpnn.runs.query import RECORD, Record, RunIndex, find_records
+from gumbel_mpnn.runs.reader import read_data
+from gumbel_mpnn.runs.run import Run
+from gumbel_mpnn.runs.store import SettingFolder
+from gumbel_mpnn.runs.training_data import TrainingData, read_facts
+from gumbel_mpnn.training import data_hash
+
+
+def load_run(
+    run: str | Path, *, data: Data | None = None, runs: str | Path = "runs", root: str | Path | None = None
+) -> Run:
+    """Load finished runs, which then predict and rewire as after `fit`.
+
+    The data that the runs were trained on are read when they are first needed: by name for a data set, from the files
+    of the user if these are still there, or from `data`. Other graphs can be predicted and rewired without them.
+
+    Args:
+        run: Folder of a setting, folder of one run, or the beginning of a fingerprint, as `gumbel-mpnn runs` lists.
+        data: The graph that the runs were trained on.
+        runs: Folder of the runs, in which fingerprints are looked up.
+        root: Folder with the files of the data sets.
+    """
+    load_plugins()
+    folder = find_folder(run, Path(runs))
+    records = tuple(find_records(folder))
+    if not records:
+        raise UserError(f"there is no finished run in {folder}: give the folder of a setting, with its runs")
+    first = records[0]
+    if any(record.fingerprint != first.fingerprint for record in records):
+        raise UserError(f"the runs in {folder} have different settings: give the folder of one setting")
+    path = folder.parent if (folder / RECORD).exists() else folder
+    chosen = {str(record.replica) for record in records}
+    choice = next((choice for choice in read_choices(path) if chosen <= set(choice.runs)), None)
+    settings = Settings.from_dict(first.settings)
+
+    def read() -> Data:
+        return _training_data(path, first, settings, data, root)
+
+    trained_on = TrainingData(read, read_facts(path))
+    return Run(settings, first.metric, records, trained_on, SettingFolder(path), choice)
+
+
+def find_folder(run: str | Path, runs: Path) -> Path:
+    """Return the folder `run` if it exists, else that of the setting whose fingerprint begins with `run`."""
+    if Path(run).exists():
+        return Path(run)
+    index = RunIndex(runs)
+    try:
+        return index.find(str(run)).path
+    finally:
+        index.close()
+
+
+def dataset_of(name: str, digest: str) -> str | None:
+    """Return the name that `load` takes for the data set that runs record as `name`; None for own data.
+
+    The sizes of a generated task share its name: of those it is the one whose data hash is `digest`, or else the first.
+    """
+    names = [key for key, spec in specs.items() if spec.name == name]
+    if len(names) > 1:
+        return next((each for each in names if data_hash(load(each)) == digest), names[0])
+    return names[0] if names else None
+
+
+def _training_data(path: Path, record: Record, settings: Settings, given: Data | None, root: str | Path | None) -> Data:
+    """Read the data that the runs were trained on, and compare their hash with that of the record."""
+    if given is not None:
+        found = read_data(given, settings.data, root)
+        for each in (found, without_candidates(found)):  # settings can ask for other candidates than those of the data
+            if data_hash(each) == record.data_hash:
+                return each
+        raise DataError(f"the runs in {path} were trained on other data than those given")
+    name = dataset_of(settings.dataset, record.data_hash)
+    if name is not None and locate(get_spec(name), root).complete:
+        found = read_data(name, settings.data, root)
+        if data_hash(found) == record.data_hash:
+            return found
+    facts = read_facts(path)
+    if facts is not None and facts.source_files is not None:
+        try:
+            found = read_data(read_again(facts.source_files), settings.data, root)
+        except DataError as error:
+            raise DataError(f"the data that the runs in {path} were trained on cannot be read again: {error}") from None
+        if data_hash(found) == record.data_hash:
+            return found
+        raise DataError(
+            f"the files that the runs in {path} were trained on have changed: give the training data as"
+            " load_run(..., data=...), or a graph to predict"
+        )
+    raise DataError(
+        f"the data that the runs in {path} were trained on are not known: give them as load_run(..., data=...), or give"
+        " a graph to predict"
+    )

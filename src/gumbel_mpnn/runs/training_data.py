@@ -1,0 +1,136 @@
+"""The data that runs were trained on: what a trained model must know about them, and how to read them again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from torch_geometric.data import Data
+
+from gumbel_mpnn._util.errors import DataError
+from gumbel_mpnn._util.files import write_atomically
+from gumbel_mpnn.data.feature_columns import FeatureColumn
+from gumbel_mpnn.data.identity import MARK
+from gumbel_mpnn.data.names import class_names_of
+from gumbel_mpnn.training.task import labels_per_class
+
+FILE = "data.json"
+"""File in the folder of a setting."""
+
+
+@dataclass(frozen=True)
+class DataFacts:
+    """What a trained model must know about its training data to be applied to other graphs."""
+
+    num_features: int
+    labels_per_class: tuple[int, ...]
+    """Number of model outputs per class."""
+    class_names: tuple[Any, ...] | None = None
+    identity: bool = False
+    """Whether the graph had no features, so that the model knows its nodes only."""
+    feature_columns: tuple[FeatureColumn, ...] | None = None
+    """Columns of the file of nodes that became features, if the graph was read from one."""
+    source_files: dict[str, Any] | None = None
+    """Arguments with which the files of the user can be read again."""
+
+    @classmethod
+    def of(cls, data: Data) -> DataFacts:
+        """Facts of a graph with features and labels."""
+        names, columns = class_names_of(data), data.get("feature_columns")
+        return cls(
+            num_features=int(data.x.shape[1]),
+            labels_per_class=labels_per_class(data),
+            class_names=None if names is None else tuple(names),
+            identity=bool(data.get(MARK)),
+            feature_columns=tuple(columns) if _are_columns(columns) else None,
+            source_files=files if isinstance(files := data.get("source_files"), dict) else None,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Convert to plain JSON values."""
+        columns = self.feature_columns
+        return {
+            "num_features": self.num_features,
+            "labels_per_class": list(self.labels_per_class),
+            "class_names": None if self.class_names is None else list(map(_plain, self.class_names)),
+            "identity": self.identity,
+            "feature_columns": None if columns is None else [column.to_dict() for column in columns],
+            "source_files": self.source_files,
+        }
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> DataFacts:
+        """Read what `to_dict` wrote."""
+        names, columns = values["class_names"], values["feature_columns"]
+        return cls(
+            num_features=int(values["num_features"]),
+            labels_per_class=tuple(map(int, values["labels_per_class"])),
+            class_names=None if names is None else tuple(names),
+            identity=bool(values["identity"]),
+            feature_columns=None if columns is None else tuple(map(FeatureColumn.from_dict, columns)),
+            source_files=values["source_files"],
+        )
+
+
+class TrainingData:
+    """The training data of runs, read when they are first needed.
+
+    Args:
+        data: The data, or a function that reads them or raises a `DataError` that says what is missing.
+        facts: Facts about the data; taken from the data by default.
+    """
+
+    def __init__(self, data: Data | Callable[[], Data], facts: DataFacts | None = None) -> None:
+        self._data, self._facts = data, facts
+
+    @cached_property
+    def data(self) -> Data:
+        """The data."""
+        return self._data if isinstance(self._data, Data) else self._data()
+
+    @cached_property
+    def facts(self) -> DataFacts:
+        """Facts about the data."""
+        return DataFacts.of(self.data) if self._facts is None else self._facts
+
+
+def has_facts(folder: Path, facts: DataFacts) -> bool:
+    """Whether these facts are in the folder of a setting, and nothing that a killed process has not finished."""
+    if any(folder.glob(f".{FILE}.*")):
+        return False
+    try:
+        found = read_facts(folder)
+    except DataError:
+        return False
+    return found is not None and found.to_dict() == facts.to_dict()
+
+
+def write_facts(folder: Path, facts: DataFacts) -> None:
+    """Write the facts of the training data to the folder of a setting; the caller must hold the lock of the folder."""
+    for left_over in folder.glob(f".{FILE}.*"):
+        left_over.unlink(missing_ok=True)
+    write_atomically(folder / FILE, json.dumps(facts.to_dict(), indent=1).encode())
+
+
+def read_facts(folder: Path) -> DataFacts | None:
+    """Read the facts of the training data from the folder of a setting; None if an older version trained the runs."""
+    path = folder / FILE
+    try:
+        return DataFacts.from_dict(json.loads(path.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise DataError(f"cannot read {path} ({error}): delete it and repeat the training command") from None
+
+
+def _are_columns(columns: object) -> bool:
+    """Whether these are the columns of one graph; a batch has a list of lists."""
+    return isinstance(columns, Sequence) and all(isinstance(column, FeatureColumn) for column in columns)
+
+
+def _plain(name: object) -> str | int | float:
+    return name if isinstance(name, str | int | float) else str(name)

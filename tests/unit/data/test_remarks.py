@@ -1,0 +1,65 @@
+"""Warnings about what training ignores in a graph."""
+
+import warnings
+
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from gumbel_mpnn._util.errors import DataWarning
+from gumbel_mpnn.data.remarks import warn_of_ignored
+from helpers import both_ways, changed, edges
+
+PATH = Data(x=torch.ones(4, 1), edge_index=both_ways(edges((0, 1), (1, 2), (2, 3))))
+
+
+def told(data, undirected=True):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        warn_of_ignored(data, undirected)
+    assert all(warning.category is DataWarning for warning in caught)
+    return [str(warning.message) for warning in caught]
+
+
+def test_nothing_is_ignored():
+    assert told(PATH) == told(changed(PATH, edge_weight=torch.ones(6))) == []
+    assert told(changed(PATH, edge_index=edges())) == []
+
+
+def test_edge_attr():
+    assert told(changed(PATH, edge_attr=torch.ones(6, 2))) == [
+        "the edge_attr of this graph is ignored, since models use edge weights only: set data.edge_weight if it is a"
+        " weight, or delete it"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("loops", "said"),
+    [([(2, 2), (2, 2)], "1 self-loop, which is"), ([(0, 0), (2, 2)], "2 self-loops, which are")],
+)
+def test_self_loops(loops, said):
+    data = changed(PATH, edge_index=torch.cat([PATH.edge_index, edges(*loops)], dim=1))
+    assert told(data) == [f"this graph has {said} left out: convolutions add their own"]
+
+
+class TestDirections:
+    def test_that_are_said(self):
+        data = changed(PATH, undirected=False)
+        assert told(data) == [
+            "this graph is directed (undirected is false), but is treated as undirected: set data.undirected=false to"
+            " train on directed edges"
+        ]
+        assert told(data, undirected=False) == []
+
+    def test_that_are_seen(self):
+        data = changed(PATH, edge_index=edges((0, 1), (1, 0), (1, 2), (2, 3), (0, 3), (0, 3)))
+        assert told(data) == [
+            "3 of the 5 edges of this graph have no reverse, but it is treated as undirected: set the setting"
+            " data.undirected=false to train on directed edges, or data.undirected = True on the graph if it is"
+            " undirected"
+        ]
+        assert told(data, undirected=False) == []
+        assert told(changed(data, undirected=True)) == []
+
+    def test_of_few_edges(self):
+        assert told(changed(PATH, edge_index=edges((0, 1), (1, 0), (1, 2), (3, 0)))) == []

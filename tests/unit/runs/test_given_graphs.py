@@ -1,0 +1,136 @@
+"""`fit` on graphs that a user made in Python."""
+
+import warnings
+from functools import partial
+
+import pytest
+import torch
+from torch_geometric.data import Batch, Data, HeteroData
+
+import gumbel_mpnn as gm
+from gumbel_mpnn._util.errors import DataError, DataWarning, UserError
+from gumbel_mpnn.data import specs
+from gumbel_mpnn.graph.content_order import in_order
+from helpers import both_ways, changed, generated, small_data
+from quick_fit import TABLES, figures, quick
+
+
+def two_way(**changes):
+    """`small_data` without self-loops, every edge both ways."""
+    data = small_data()
+    proper = data.edge_index[:, data.edge_index[0] != data.edge_index[1]]
+    return changed(data, edge_index=both_ways(proper), **changes)
+
+
+def told(make):
+    """Result of `make`, and what it warned of."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = make()
+    return result, [str(warning.message) for warning in caught if warning.category is DataWarning]
+
+
+def test_a_tidy_graph_is_not_remarked_on():
+    assert told(lambda: quick(two_way()))[1] == []
+
+
+def test_labels_and_features_in_other_forms_give_the_same_numbers():
+    x = (two_way().x * 4).round()
+    plain = quick(two_way(x=x))
+    named = quick(two_way(x=x.long().numpy(), y=["abc"[label] for label in two_way().y.tolist()]))
+    assert figures(named) == figures(plain)
+    assert set(named.predict()) <= set("abc")
+
+
+def test_columns_of_a_file_are_kept():
+    columns = [gm.data.FeatureColumn(f"f{k}") for k in range(6)]
+    data = two_way(feature_columns=columns, train_mask=None, val_mask=None, test_mask=None)
+    assert quick(data, splits=[0]).data.feature_columns == columns
+
+
+def test_all_that_is_ignored_is_told_once_by_auto_as_well():
+    data = changed(small_data(), edge_attr=torch.ones(72, 1))
+    arcs = set(map(tuple, data.edge_index.T.tolist()))
+    loops = {arc for arc in arcs if arc[0] == arc[1]}
+    one_way = {arc for arc in arcs if arc[::-1] not in arcs}
+    messages = told(lambda: gm.fit(data, "gcn", settings=TABLES, device="cpu"))[1]
+    assert [message.split(",")[0] for message in messages] == [
+        "the edge_attr of this graph is ignored",
+        f"this graph has {len(loops)} self-loops",
+        f"{len(one_way)} of the {len(arcs - loops)} edges of this graph have no reverse",
+    ]
+    small = {"train": {"epochs": 1}, "model": {"hidden_channels": 4}}
+    by_auto = told(lambda: gm.fit(data, "auto", settings=small, splits=[0], device="cpu"))[1]
+    assert [message for message in by_auto if message in messages] == messages
+
+
+class TestCandidates:
+    def permuted(self):
+        data = gm.candidates.TwoHop(per_node=2)(two_way())
+        out = in_order(data, torch.arange(23, -1, -1))
+        out.candidate_index, out.candidate_of = data.candidate_index, data.candidate_of
+        return out
+
+    def test_of_renumbered_nodes_are_told_once(self):
+        run, messages = told(lambda: quick(self.permuted(), "gumbel-mpnn"))
+        assert messages == [
+            "the candidate_index of this graph was computed before its nodes were renumbered or left out, so it joins"
+            " other nodes now: delete it and compute the candidates again"
+        ]
+        assert told(lambda: run.rewire())[1] == []
+
+    def test_that_are_fresh_are_not_remarked_on(self):
+        data = gm.candidates.TwoHop(per_node=2)(two_way())
+        assert told(lambda: quick(data, "gumbel-mpnn"))[1] == []
+
+    def test_of_nodes_that_do_not_exist_are_refused_by_plain_models_too(self):
+        with pytest.raises(DataError) as caught:
+            quick(two_way(candidate_index=torch.tensor([[0], [24]])))
+        assert str(caught.value) == (
+            "candidate_index joins nodes 0 and 24, but the nodes are 0 to 23: data.subgraph does not renumber"
+            " candidates, so delete them and compute them again"
+        )
+
+
+class TestBatches:
+    def test_of_graphs_whose_nodes_have_labels(self):
+        graphs = [two_way(metric="accuracy", name=name, class_names=["a", "b", "c"]) for name in ("one", "two")]
+        run = quick(Batch.from_data_list(graphs))
+        assert (run.settings.dataset, run.metric, run.data.num_nodes) == ("one-two", "accuracy", 48)
+        assert len(run.predict()) == 48
+
+    def test_of_graphs_with_different_metrics(self):
+        graphs = [two_way(metric=metric) for metric in ("accuracy", "roc-auc")]
+        with pytest.raises(DataError) as caught:
+            quick(Batch.from_data_list(graphs))
+        assert str(caught.value) == (
+            "the graphs of the batch have different metrics, ['accuracy', 'roc-auc']: give all of them the same"
+        )
+
+    def test_of_graphs_that_have_labels_themselves(self):
+        graphs = [Data(x=torch.ones(3, 2), edge_index=torch.tensor([[0], [1]]), y=torch.tensor([k])) for k in range(2)]
+        with pytest.raises(DataError, match="graph classification is not supported by fit"):
+            quick(Batch.from_data_list(graphs))
+
+
+@pytest.mark.parametrize("model", ["gcn", "auto"])
+def test_other_kinds_of_graphs_are_refused_by_every_model(model):
+    with pytest.raises(UserError, match=r"heterogeneous graphs \(HeteroData\) are not supported"):
+        gm.fit(HeteroData(), model)
+    with pytest.raises(UserError, match="a list of graphs is not supported"):
+        gm.fit([two_way(), two_way()], model)
+
+
+class TestPresetFamilies:
+    def test_that_have_nothing_for_this_graph_are_told_once(self):
+        settings = {"splits": [0], "settings": TABLES, "device": "cpu"}
+        _, messages = told(lambda: gm.fit(two_way(name="mine"), "gcn", preset="paper", **settings))
+        assert messages == ["there is no paper preset for gcn on mine: the default settings are used"]
+        for preset in ("tuned", None):
+            assert told(lambda preset=preset: gm.fit(two_way(), "gcn", preset=preset, **settings))[1] == []
+
+    def test_that_have_nothing_for_a_data_set_are_told_once(self, monkeypatch):
+        monkeypatch.setitem(specs, "plain", generated("plain", two_way))
+        for preset in ("tuned", "paper"):
+            run = partial(gm.fit, "plain", "gcn", preset=preset, settings=TABLES, device="cpu")
+            assert told(run)[1] == [f"there is no {preset} preset for gcn on plain: the default settings are used"]

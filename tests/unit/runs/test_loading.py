@@ -1,0 +1,162 @@
+"""`load_run`: finished runs from their folder, with the same numbers as after training."""
+
+import json
+from dataclasses import replace
+
+import pytest
+import torch
+
+import gumbel_mpnn as gm
+from gumbel_mpnn._util.errors import DataError, UserError
+from helpers import changed, small_data
+from quick_fit import quick
+
+CLASSES = ["ant", "bee", "cow"]
+
+
+@pytest.fixture
+def data():
+    return changed(small_data(), class_names=CLASSES)
+
+
+@pytest.fixture
+def files(tmp_path):
+    """A graph of the user in an npz file."""
+    path = tmp_path / "mine.npz"
+    gm.data.save_graph(small_data(splits=2), path)
+    return path
+
+
+class TestTheSameNumbers:
+    @pytest.mark.parametrize("model", ["gcn", "gumbel-mpnn", "drop-edge"])
+    def test_by_folder_and_fingerprint(self, data, tmp_path, model):
+        run = quick(data, model, runs=tmp_path)
+        grown = small_data(nodes=30, seed=1)
+        for name in (run.folder.path, str(run.folder.path), run.records[0].fingerprint[:6]):
+            loaded = gm.load_run(name, runs=tmp_path, data=data)
+            assert torch.equal(loaded.predict_proba(), run.predict_proba())
+            assert torch.equal(loaded.predict_proba(grown), run.predict_proba(grown))
+            assert loaded.predict() == run.predict()
+            assert (loaded.records, loaded.settings, loaded.metric) == (run.records, run.settings, run.metric)
+
+    def test_the_learned_graph(self, data, tmp_path):
+        run = quick(data, "gumbel-mpnn", runs=tmp_path)
+        learned, loaded = (each.rewire(threshold=0) for each in (run, gm.load_run(run.folder.path, data=data)))
+        assert torch.equal(learned.edge_index, loaded.edge_index)
+        assert torch.equal(learned.edge_probability, loaded.edge_probability)
+        assert torch.equal(learned.x, loaded.x)
+
+    def test_one_run_of_several(self, data, tmp_path):
+        run = quick(data, runs=tmp_path, seeds=2)
+        one = gm.load_run(run.folders[1], data=data)
+        assert one.records == run.records[1:2]
+        assert not torch.equal(one.predict_proba(), run.predict_proba())
+
+    def test_of_a_data_set_by_name(self, tmp_path):
+        run = gm.fit("demo", "mlp", splits=[0], settings={"train": {"epochs": 2}}, runs=tmp_path)
+        assert torch.equal(gm.load_run(run.folder.path).predict_proba(), run.predict_proba())
+
+    def test_from_the_files_that_were_read_for_training(self, files, tmp_path):
+        run = quick(gm.from_npz(files), runs=tmp_path)
+        assert torch.equal(gm.load_run(run.folder.path).predict_proba(), run.predict_proba())
+
+    def test_of_auto_with_its_choice(self, data, tmp_path):
+        run = gm.fit(data, "auto", settings={"train": {"epochs": 3}}, runs=tmp_path, device="cpu")
+        loaded = gm.load_run(run.folder.path, data=data)
+        assert loaded.choice == run.choice
+        assert torch.equal(loaded.predict_proba(), run.predict_proba())
+
+
+class TestWithoutTheTrainingData:
+    @pytest.fixture
+    def run(self, data, tmp_path):
+        return quick(data, "gumbel-mpnn", runs=tmp_path)
+
+    def test_other_graphs_are_predicted_with_the_names_of_classes(self, run):
+        grown = small_data(nodes=30, seed=1)
+        assert gm.load_run(run.folder.path).predict(grown) == run.predict(grown)
+        assert set(run.predict(grown)) <= set(CLASSES)
+
+    def test_the_learned_graph_has_its_edges(self, run):
+        bare = gm.load_run(run.folder.path).rewire()
+        assert torch.equal(bare.edge_index, run.rewire().edge_index)
+        assert bare.num_nodes == 24
+        assert bare.x is None
+
+    def test_predictions_of_the_training_graph_need_it(self, run):
+        with pytest.raises(DataError) as error:
+            gm.load_run(run.folder.path).predict()
+        assert str(error.value) == (
+            f"the data that the runs in {run.folder.path} were trained on are not known: give them as"
+            " load_run(..., data=...), or give a graph to predict"
+        )
+
+    def test_other_data_are_told_apart(self, run):
+        with pytest.raises(DataError, match="were trained on other data than those given"):
+            gm.load_run(run.folder.path, data=small_data(seed=5)).predict()
+
+    def test_wrong_features(self, run):
+        with pytest.raises(UserError) as error:
+            gm.load_run(run.folder.path).predict(small_data(features=4))
+        assert str(error.value) == "the runs were trained on 6 features, but this graph has 4"
+
+    def test_files_that_have_changed(self, files, tmp_path):
+        run = quick(gm.from_npz(files), runs=tmp_path)
+        gm.data.save_graph(small_data(seed=3), files)
+        with pytest.raises(DataError, match="have changed: give the training data as"):
+            gm.load_run(run.folder.path).predict()
+
+    def test_files_that_are_gone(self, files, tmp_path):
+        run = quick(gm.from_npz(files), runs=tmp_path)
+        files.unlink()
+        with pytest.raises(DataError, match="cannot be read again: there is no file"):
+            gm.load_run(run.folder.path).predict()
+
+
+class TestMistakes:
+    def test_no_such_run(self, tmp_path):
+        with pytest.raises(UserError, match="there is no finished run 'abc'"):
+            gm.load_run("abc", runs=tmp_path)
+
+    def test_a_folder_without_runs(self, tmp_path):
+        with pytest.raises(UserError, match="there is no finished run in"):
+            gm.load_run(tmp_path)
+
+    def test_several_settings(self, data, tmp_path):
+        for model in ("gcn", "mlp"):
+            quick(data, model, runs=tmp_path)
+        with pytest.raises(UserError, match="have different settings: give the folder of one setting"):
+            gm.load_run(tmp_path)
+
+    def test_damaged_facts(self, data, tmp_path):
+        run = quick(data, runs=tmp_path)
+        (run.folder.path / "data.json").write_text("{")
+        with pytest.raises(DataError, match=r"cannot read .*data.json .*: delete it and repeat the training command"):
+            gm.load_run(run.folder.path)
+        quick(data, runs=tmp_path)  # writes it again
+        assert gm.load_run(run.folder.path).trained_on.facts.class_names == tuple(CLASSES)
+
+
+def test_runs_of_an_older_version_have_no_facts(data, tmp_path):
+    run = quick(data, runs=tmp_path)
+    (run.folder.path / "data.json").unlink()
+    assert torch.equal(gm.load_run(run.folder.path, data=data).predict_proba(), run.predict_proba())
+
+
+def test_new_names_of_classes_replace_the_old_ones(data, tmp_path):
+    run = quick(data, runs=tmp_path)
+    quick(changed(data, class_names=["a", "b", "c"]), runs=tmp_path)
+    assert set(gm.load_run(run.folder.path).predict(small_data())) <= {"a", "b", "c"}
+
+
+def test_a_read_only_folder_is_enough(data, tmp_path):
+    run = quick(data, runs=tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    gm.load_run(run.folder.path, data=data).predict()
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+    assert json.loads((run.folder.path / "data.json").read_text())["class_names"] == CLASSES
+
+
+def test_a_loaded_run_can_be_cut(data, tmp_path):
+    run = gm.load_run(quick(data, runs=tmp_path).folder.path, data=data)
+    assert replace(run, records=run.records[:1]).n == 1
