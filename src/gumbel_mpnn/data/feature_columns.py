@@ -76,7 +76,8 @@ def feature_columns_of(data: Data) -> list[FeatureColumn] | None:
     columns = data.get("feature_columns")
     if isinstance(data, Batch) and columns and all(isinstance(part, list) for part in columns):
         columns = columns[0] if all(part == columns[0] for part in columns) else None
-    return None if columns is None else list(columns)
+    known = isinstance(columns, Sequence) and all(isinstance(column, FeatureColumn) for column in columns)
+    return list(columns) if known else None
 
 
 def as_trained(wanted: Wanted | bool | None) -> list[FeatureColumn] | None:

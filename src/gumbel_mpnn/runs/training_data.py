@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from torch_geometric.data import Data
+from torch_geometric.data import Batch, Data
 
 from gumbel_mpnn._util.errors import DataError
 from gumbel_mpnn._util.files import write_atomically
-from gumbel_mpnn.data.feature_columns import FeatureColumn
+from gumbel_mpnn.data.feature_columns import FeatureColumn, feature_columns_of
 from gumbel_mpnn.data.identity import MARK
 from gumbel_mpnn.data.names import class_names_of
 from gumbel_mpnn.training.task import labels_per_class
@@ -35,19 +35,19 @@ class DataFacts:
     feature_columns: tuple[FeatureColumn, ...] | None = None
     """Columns of the file of nodes that became features, if the graph was read from one."""
     source_files: dict[str, Any] | None = None
-    """Arguments with which the files of the user can be read again."""
+    """Arguments with which the files of the user can be read again; None for a batch, which is several graphs."""
 
     @classmethod
     def of(cls, data: Data) -> DataFacts:
         """Facts of a graph with features and labels."""
-        names, columns = class_names_of(data), data.get("feature_columns")
+        names, columns, files = class_names_of(data), feature_columns_of(data), data.get("source_files")
         return cls(
             num_features=int(data.x.shape[1]),
             labels_per_class=labels_per_class(data),
             class_names=None if names is None else tuple(names),
             identity=bool(data.get(MARK)),
-            feature_columns=tuple(columns) if _are_columns(columns) else None,
-            source_files=files if isinstance(files := data.get("source_files"), dict) else None,
+            feature_columns=None if columns is None else tuple(columns),
+            source_files=files if isinstance(files, dict) and not isinstance(data, Batch) else None,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -125,11 +125,6 @@ def read_facts(folder: Path) -> DataFacts | None:
         return None
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise DataError(f"cannot read {path} ({error}): delete it and repeat the training command") from None
-
-
-def _are_columns(columns: object) -> bool:
-    """Whether these are the columns of one graph; a batch has a list of lists."""
-    return isinstance(columns, Sequence) and all(isinstance(column, FeatureColumn) for column in columns)
 
 
 def _plain(name: object) -> str | int | float:

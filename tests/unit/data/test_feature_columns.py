@@ -46,6 +46,7 @@ def test_columns_of_a_batch():
     assert feature_columns_of(Batch.from_data_list([one, one])) == [FeatureColumn("a")]
     assert feature_columns_of(Batch.from_data_list([one, other])) is None
     assert feature_columns_of(Data()) is None
+    assert feature_columns_of(Data(feature_columns=["a"])) is None
 
 
 def test_many_names_are_counted():

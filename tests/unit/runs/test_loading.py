@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from torch_geometric.data import Batch
 
 import gumbel_mpnn as gm
 from gumbel_mpnn._util.errors import DataError, UserError
@@ -135,6 +136,22 @@ class TestMistakes:
             gm.load_run(run.folder.path)
         quick(data, runs=tmp_path)  # writes it again
         assert gm.load_run(run.folder.path).trained_on.facts.class_names == tuple(CLASSES)
+
+
+def test_a_batch_of_files_is_trained_on_and_has_to_be_given_again(tmp_path):
+    for name in "ab":
+        table = "".join(f"n{k},{k % 3},{'xyz'[k % 3]}\n" for k in range(24))
+        (tmp_path / f"{name}.csv").write_text(f"id,size,kind\n{table}")
+        (tmp_path / f"{name}-edges.csv").write_text("source,target\nn0,n1\nn1,n2\nn2,n3\n")
+    graphs = [gm.from_csv(tmp_path / f"{name}.csv", tmp_path / f"{name}-edges.csv", "kind") for name in "ab"]
+    batch = Batch.from_data_list(graphs)
+    run = quick(batch, runs=tmp_path / "runs")
+    loaded = gm.load_run(run.folder.path)
+    assert loaded.trained_on.facts.feature_columns == tuple(graphs[0].feature_columns)
+    assert torch.equal(loaded.predict_proba(graphs[0]), run.predict_proba(graphs[0]))
+    with pytest.raises(DataError, match="are not known: give them as"):
+        loaded.predict_proba()
+    assert torch.equal(gm.load_run(run.folder.path, data=batch).predict_proba(), run.predict_proba())
 
 
 def test_runs_of_an_older_version_have_no_facts(data, tmp_path):
