@@ -67,8 +67,10 @@ def _most_probable(run: Run, name: str, probability_name: str, probability: Tens
 
 
 def _of_each_class(run: Run, kind: str, probability: Tensor) -> dict[str, Any]:
-    names = run.trained_on.facts.class_names or range(probability.shape[1])
-    return {f"{kind}[{name}]": probability[:, k].tolist() for k, name in enumerate(names)}
+    columns = probability.T.tolist()
+    names = run.trained_on.facts.class_names or range(len(columns))
+    # There may be more names than classes: models do not know the last classes if no node has them.
+    return {f"{kind}[{name}]": column for name, column in zip(names, columns, strict=False)}
 
 
 def _classes(known: Tensor, names: Sequence[Any]) -> pd.Series[Any]:

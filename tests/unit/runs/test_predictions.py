@@ -96,3 +96,10 @@ def test_another_graph(run):
     torch.testing.assert_close(
         torch.tensor(table["probability"], dtype=torch.float32), run.predict_proba(grown).max(-1).values
     )
+
+
+def test_names_of_classes_that_no_node_has():
+    data = changed(small_data(), class_names=["ant", "bee", "cow", "doe"])
+    run = quick(data)
+    assert list(run.predictions().columns)[-3:] == ["average[ant]", "average[bee]", "average[cow]"]
+    assert list(predictions_of(run, data).columns)[-1] == "probability[cow]"
