@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -59,6 +59,19 @@ def as_graph(data: Data) -> Data:
             f"link prediction is not supported: {OURS}, so delete edge_label_index and edge_label if the nodes have"
             " labels y"
         )
+    data, y = as_tensors(data), data.get("y")
+    if y is not None and not isinstance(y, Tensor):
+        data = _changed(data, _labels(data, y))
+    if data.get("y") is not None:
+        _check_task(data, data.y)
+    return data
+
+
+def as_tensors(data: Data) -> Data:
+    """Return a graph whose features, edges and masks are tensors; labels are left alone.
+
+    It is a copy if something had to be converted. A `DataError` is raised for what cannot be.
+    """
     changes: dict[str, Any] = {}
     for name in _ARRAYS:
         value = data.get(name)
@@ -67,15 +80,13 @@ def as_graph(data: Data) -> Data:
     x = changes.get("x", data.get("x"))
     if x is not None and not (x.is_floating_point() or x.is_complex()):
         changes["x"] = x.float()
-    y = data.get("y")
-    if y is not None and not isinstance(y, Tensor):
-        changes |= _labels(data, y)
-    if changes:
-        data = copy.copy(data)
-        for name, value in changes.items():
-            data[name] = value
-    if data.get("y") is not None:
-        _check_task(data, data.y)
+    return _changed(data, changes) if changes else data
+
+
+def _changed(data: Data, changes: Mapping[str, Any]) -> Data:
+    data = copy.copy(data)
+    for name, value in changes.items():
+        data[name] = value
     return data
 
 

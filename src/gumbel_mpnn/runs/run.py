@@ -2,36 +2,30 @@
 
 from __future__ import annotations
 
-import copy
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gumbel_mpnn._util.errors import DataError, UserError
+from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn._util.files import write_atomically
 from gumbel_mpnn.config import Settings
-from gumbel_mpnn.data.names import node_ids_of
-from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import TrainableModel, models
-from gumbel_mpnn.rewiring.changes import Changes, changes
-from gumbel_mpnn.rewiring.rewired_graph import as_data
+from gumbel_mpnn.rewiring.changes import Changes
 from gumbel_mpnn.runs.choice import Choice
-from gumbel_mpnn.runs.graph_file import Learned
 from gumbel_mpnn.runs.history import read_history
-from gumbel_mpnn.runs.pair_measures import PairMeasures, measure_pairs
+from gumbel_mpnn.runs.learned_graphs import changes_of, graph_of_each, mean_graph, pair_measures_of
+from gumbel_mpnn.runs.pair_measures import PairMeasures
 from gumbel_mpnn.runs.predictions import prediction_table
 from gumbel_mpnn.runs.query import Record, Summary
 from gumbel_mpnn.runs.shown import as_html, as_text
 from gumbel_mpnn.runs.store import SettingFolder
+from gumbel_mpnn.runs.trained import confusion_matrix, mean_probability, scores_on, unseen_probability
 from gumbel_mpnn.runs.training_data import TrainingData
-from gumbel_mpnn.training import Task, build_model, metrics, pick_device, prepare
-from gumbel_mpnn.training.precision import class_scores, pair_probability
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -129,18 +123,20 @@ class Run:
             out_of_fold: Average only over the runs that neither trained nor validated on the node; NaN for nodes that
                 every run used. This needs the training graph.
         """
-        task = self._task(data)
         if not out_of_fold:
-            return _mean(self._probabilities(task))
+            return mean_probability(self, data)
         if data is not None:
             raise UserError("out_of_fold needs the splits of the training graph: leave out the graph")
-        total, count = task.y.new_zeros(len(task.y), task.num_classes, dtype=torch.float32), torch.zeros(len(task.y))
-        for record, probability in zip(self.records, self._probabilities(task), strict=True):
-            train, val, _ = task.masks([record.replica])
-            unseen = ~(train | val)[0]
-            total[unseen] += probability[unseen]
-            count += unseen
-        return total / count[:, None]  # 0 / 0 is NaN
+        return unseen_probability(self)
+
+    def predict(self, data: Data | None = None) -> list[Any]:
+        """Predicted class of every node, as a name if the data has class names."""
+        return self.named(self.predict_proba(data).argmax(-1))
+
+    def named(self, classes: Tensor) -> list[Any]:
+        """The names of classes, given by their numbers; the numbers if the data has no class names."""
+        names, numbers = self.trained_on.facts.class_names, classes.tolist()
+        return [names[number] for number in numbers] if names else numbers
 
     def predictions(self) -> DataFrame:
         """Table of the nodes of the training graph: how they were used, and what is predicted for them.
@@ -157,12 +153,6 @@ class Run:
         """
         return prediction_table(self)
 
-    def _probabilities(self, task: Task) -> Iterator[Tensor]:
-        """Class probabilities of each run, [N, C]."""
-        for model in self._models(task):
-            with torch.no_grad():
-                yield class_scores(model, task, self.settings)[0].softmax(-1)
-
     def rewire(self, data: Data | None = None, threshold: float = 0.5) -> Data:
         """Learned graph, averaged over all runs.
 
@@ -178,19 +168,7 @@ class Run:
             data: Any graph with the same features; the training graph by default.
             threshold: Pairs with a smaller probability are left out; with 0 there are all pairs.
         """
-        given = self._training_graph() if data is None else data
-        _check_data(given)
-        if self.settings.rewiring is None:
-            rewired = prepare(given, self.settings)
-            if rewired is given and self.choice is not None:
-                graph = PairGraph.of(given, undirected=self.settings.data.undirected, candidates=False)
-                return as_data(graph, torch.ones(graph.num_pairs, device=given.edge_index.device), given, threshold)
-            if rewired is given:
-                raise UserError(f"model {self.settings.model!r} does not rewire the graph")
-            return rewired
-        here = copy.copy(given).cpu()
-        learned = self._stored_or_learned(here, self.records) if data is None else self._learned(here, self.records)
-        return as_data(learned.graph, learned.mean, here, threshold).to(given.edge_index.device)
+        return mean_graph(self, data, threshold)
 
     def graphs(self, threshold: float = 0.5, records: Iterable[Record] | None = None) -> Iterator[Data]:
         """Learned graph of each run, one at a time, with the attributes that `rewire` describes.
@@ -202,28 +180,7 @@ class Run:
             threshold: Pairs with a smaller probability in this run are left out; with 0 there are all pairs.
             records: Runs whose graphs are returned; all by default.
         """
-        records = self.records if records is None else tuple(records)
-        if self.settings.rewiring is None:
-            yield from [self.rewire()] * len(records)
-            return
-        given = self._training_graph()
-        here = copy.copy(given).cpu()
-        learned = self._stored_or_learned(here, records)
-        for probability in learned.probability:
-            yield as_data(learned.graph, probability, here, threshold).to(given.edge_index.device)
-
-    def _training_graph(self) -> Data:
-        """The training graph or, if its data cannot be read again, the given pairs of a stored learned graph alone."""
-        try:
-            return self.data
-        except DataError:
-            stored = self.folder.learned(record.replica for record in self.records)
-            if stored is None:
-                raise
-        bare = Data(edge_index=stored.graph.pair_index[:, stored.graph.is_original], num_nodes=stored.graph.num_nodes)
-        if stored.node_ids is not None:
-            bare.node_ids = stored.node_ids
-        return bare
+        return graph_of_each(self, self.records if records is None else tuple(records), threshold)
 
     def changes(self, threshold: float = 0.5) -> Changes:
         """What the learned graph, averaged over all runs, changed: edges kept, dropped and added.
@@ -233,17 +190,7 @@ class Run:
         Args:
             threshold: Pairs with this probability or more are edges.
         """
-        if self.settings.rewiring is not None:
-            given = self._training_graph()
-            learned = self._stored_or_learned(copy.copy(given).cpu(), self.records)
-            graph, probability = learned.graph, learned.mean
-        elif self.choice is not None:
-            given = self.data
-            graph = PairGraph.of(given, undirected=self.settings.data.undirected, candidates=False)
-            probability = torch.ones(graph.num_pairs)
-        else:
-            raise UserError(f"model {self.settings.model!r} has no edge probabilities, so there are no changes to list")
-        return changes(graph, probability, threshold, node_ids_of(given))
+        return changes_of(self, threshold)
 
     def measure_pairs(self, threshold: float = 0.5) -> PairMeasures:
         """Homophily of the given and the learned graphs, separately for pairs of training nodes and of others.
@@ -254,23 +201,8 @@ class Run:
         Args:
             threshold: Pairs with a smaller probability in a run are left out.
         """
-        if self.settings.rewiring is None:
-            raise UserError(f"model {self.settings.model!r} learns no graph, so there is nothing to compare")
-        learned = self._stored_or_learned(copy.copy(self.data).cpu(), self.records)
-        return measure_pairs(learned, self.data, [record.split for record in self.records], threshold)
+        return pair_measures_of(self, threshold)
 
-    def _stored_or_learned(self, data: Data, records: Sequence[Record]) -> Learned:
-        """Probabilities of the pairs of the training graph, from files or, if some are missing, from the models."""
-        stored = self.folder.learned(record.replica for record in records)
-        return self._learned(data, records) if stored is None else stored
-
-    def _learned(self, data: Data, records: Sequence[Record]) -> Learned:
-        """Probabilities of the pairs of a graph by each trained model."""
-        task = self._task(data)
-        learned = (pair_probability(model, task, self.settings) for model in self._models(task, records))
-        return Learned(task.graph, torch.stack([each[0] for each in learned if each is not None]))
-
-    @torch.no_grad()
     def scores(self, data: Data, records: Iterable[Record] | None = None, device: str = "auto") -> list[float]:
         """Test metric of every run on another graph with the same nodes, for example with added noise.
 
@@ -279,38 +211,14 @@ class Run:
             records: Runs to evaluate; all by default.
             device: `cpu`, `cuda`, or `auto` for a GPU if there is one.
         """
-        _check_data(data)
-        for name in ("y", "train_mask", "test_mask"):
-            if data.get(name) is None:
-                raise DataError(f"this graph has no {name}: give it the labels and masks of the training graph")
-        records = self.records if records is None else tuple(records)
-        task = self._task(data, pick_device(device))
-        if any(record.split >= task.num_splits for record in records):
-            raise DataError(
-                f"this graph has masks for {task.num_splits} splits: give it all those of the training graph"
-            )
-        found = []
-        for record, model in zip(records, self._models(task, records), strict=True):
-            test_mask = task.masks([record.replica])[2]
-            if not test_mask.any():
-                raise DataError(f"split {record.split} of this graph has no test nodes: add some to its test_mask")
-            scores = class_scores(model, task, self.settings)
-            found.append(float(metrics[task.metric](scores, task.y, test_mask)[0]))
-        return found
+        return scores_on(self, data, self.records if records is None else tuple(records), device)
 
-    @torch.no_grad()
     def confusion_matrix(self) -> Tensor:
         """How often a test node of each class (row) was predicted as each class (column), int64 [C, C].
 
         Each run counts on its own test nodes, which its model has not seen; the counts of all runs are added.
         """
-        task = self._task(None)
-        count = torch.zeros(task.num_classes**2, dtype=torch.int64)
-        for record, model in zip(self.records, self._models(task), strict=True):
-            test = task.masks([record.replica])[2][0]
-            predicted = class_scores(model, task, self.settings)[0].argmax(-1)
-            count += (task.y * task.num_classes + predicted)[test].bincount(minlength=len(count))
-        return count.view(task.num_classes, task.num_classes)
+        return confusion_matrix(self)
 
     def stored(self, name: str, make: Callable[[], Any]) -> Any:
         """Result of `make` (plain JSON values), computed once for these records and stored next to them under `name`.
@@ -335,37 +243,6 @@ class Run:
         except (OSError, ValueError):  # missing or damaged
             return None
 
-    def _task(self, data: Data | None, device: torch.device | str = "cpu") -> Task:
-        data = self.data if data is None else data
-        _check_data(data)
-        if data.get("x") is None and self.trained_on.facts.identity:
-            raise UserError(
-                "the runs were trained on a graph without features, so they know its nodes only and cannot be applied"
-                " to another graph: call this method without a graph, or give a copy of run.data with other edges"
-            )
-        data = prepare(data, self.settings)
-        task = Task.for_model(_with_masks(data), self.settings, device)
-        features = self.trained_on.facts.num_features
-        if task.num_features != features:
-            raise UserError(f"the runs were trained on {features} features, but this graph has {task.num_features}")
-        return replace(task, labels_per_class=self.trained_on.facts.labels_per_class)
-
-    def _models(self, task: Task, records: Iterable[Record] | None = None) -> Iterator[TrainableModel]:
-        """Load the trained models one at a time, in evaluation mode."""
-        for record in self.records if records is None else records:
-            model = build_model(self.settings, task, [record.replica])
-            model.load_state_dict(self.folder.state(record.replica))
-            yield model.eval()
-
-    def predict(self, data: Data | None = None) -> list[Any]:
-        """Predicted class of every node, as a name if the data has class names."""
-        return self.named(self.predict_proba(data).argmax(-1))
-
-    def named(self, classes: Tensor) -> list[Any]:
-        """The names of classes, given by their numbers; the numbers if the data has no class names."""
-        names, numbers = self.trained_on.facts.class_names, classes.tolist()
-        return [names[number] for number in numbers] if names else numbers
-
     def to_dict(self) -> dict[str, Any]:
         """Convert the metrics to plain JSON values; they are shares between 0 and 1."""
         return {
@@ -380,26 +257,3 @@ class Run:
             "runs": self.folders,
             **({} if self.choice is None else {"choice": self.choice.to_dict()}),
         }
-
-
-def _mean(values: Iterable[Tensor]) -> Tensor:
-    return torch.stack(list(values)).mean(0)
-
-
-def _check_data(data: object) -> None:
-    """Raise a `UserError` if `data` is not a graph."""
-    if not isinstance(data, Data):
-        what = f"the name {data!r}" if isinstance(data, str) else f"a {type(data).__name__}"
-        raise UserError(f"this method needs a graph: give a Data, as returned by gm.load, not {what}")
-
-
-def _with_masks(data: Data) -> Data:
-    """Add empty masks and labels to a graph that has none, since predictions do not need them."""
-    if data.get("train_mask") is not None and data.get("y") is not None:
-        return data
-    data = copy.copy(data)
-    no_node = torch.zeros(int(data.num_nodes or 0), dtype=torch.bool)
-    data.train_mask = data.val_mask = data.test_mask = no_node
-    if data.get("y") is None:
-        data.y = torch.full(no_node.shape, -1)
-    return data

@@ -98,6 +98,18 @@ def test_another_graph_without_the_last_class_or_any_label(run):
     assert len(run.predict(changed(other, y=None))) == 30
 
 
+@pytest.mark.parametrize("y", [["b", "a", ""] * 8, torch.full((24,), torch.nan), torch.rand(24, 4)])
+@pytest.mark.parametrize("model", ["gcn", "gumbel-mpnn"])
+def test_another_graph_of_arrays_whose_labels_are_of_no_use(model, y):
+    run, graph = quick(model=model, splits=[0]), small_data(seed=1)
+    x, edges = graph.x.round(), graph.edge_index
+    arrays = changed(graph, x=x.int().numpy(), edge_index=edges.tolist(), y=y, metric="of another task")
+    graph = changed(graph, x=x)
+    assert torch.equal(run.predict_proba(arrays), run.predict_proba(graph))
+    if model == "gumbel-mpnn":
+        assert torch.equal(run.rewire(arrays).edge_probability, run.rewire(graph).edge_probability)
+
+
 def test_another_graph_with_other_features_is_refused(run):
     with pytest.raises(UserError, match="the runs were trained on 6 features, but this graph has 3"):
         run.predict(changed(small_data(), x=torch.randn(24, 3)))
@@ -211,6 +223,11 @@ def test_scores_need_labels_and_masks(run, name):
         run.scores(changed(small_data(), **{name: None}))
 
 
+def test_scores_need_labels_that_are_numbers(run):
+    with pytest.raises(DataError, match="the labels y must be a tensor of integers of shape"):
+        run.scores(changed(small_data(), y=["a"] * 24))
+
+
 def test_scores_need_the_splits_of_the_runs(run):
     data = small_data()
     first = {name: data[name][:, 0] for name in ("train_mask", "val_mask", "test_mask")}
@@ -250,7 +267,7 @@ class TestKeptGraphs:
         overrides = [f"data.undirected={str(undirected).lower()}"]
         run = quick(data, "gumbel-mpnn", runs=tmp_path, overrides=overrides)
         with monkeypatch.context() as patch:
-            patch.setattr(type(run), "_models", lambda *_: pytest.fail("asked the models"))
+            patch.setattr("gumbel_mpnn.runs.learned_graphs.models_of", lambda *_: pytest.fail("asked the models"))
             kept = run.rewire(threshold=0.0)
         for file in run.folder.path.rglob("graph.npz"):
             file.unlink()

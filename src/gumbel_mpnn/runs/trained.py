@@ -1,0 +1,136 @@
+"""Trained models of runs, and what they say about the nodes of the training graph and of other graphs."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from gumbel_mpnn._util.errors import DataError, UserError
+from gumbel_mpnn.data.given import as_tensors
+from gumbel_mpnn.data.validate import check_label_form
+from gumbel_mpnn.nn import TrainableModel
+from gumbel_mpnn.runs.query import Record
+from gumbel_mpnn.training import Task, build_model, metrics, pick_device, prepare
+from gumbel_mpnn.training.precision import class_scores
+
+if TYPE_CHECKING:
+    from gumbel_mpnn.runs.run import Run
+
+
+def graph_of_user(data: object) -> Data:
+    """Return a graph whose arrays are tensors, or raise a `UserError` if `data` is not a graph."""
+    if not isinstance(data, Data):
+        what = f"the name {data!r}" if isinstance(data, str) else f"a {type(data).__name__}"
+        raise UserError(f"this method needs a graph: give a Data, as returned by gm.load, not {what}")
+    return as_tensors(data)
+
+
+def task_of(run: Run, data: Data | None = None, device: torch.device | str = "cpu", labelled: bool = False) -> Task:
+    """The training graph or another one, with its candidates, as the models of a run see it.
+
+    Args:
+        run: Finished runs.
+        data: Any graph with the same features; the training graph, with its labels and masks, by default.
+        device: Device of all tensors.
+        labelled: Whether labels and masks of `data` are used; predictions do not need them.
+    """
+    facts = run.trained_on.facts
+    given = run.data if data is None else graph_of_user(data)
+    if given.get("x") is None and facts.identity:
+        raise UserError(
+            "the runs were trained on a graph without features, so they know its nodes only and cannot be applied"
+            " to another graph: call this method without a graph, or give a copy of run.data with other edges"
+        )
+    prepared = prepare(given, run.settings)
+    if data is not None and not labelled:
+        prepared = _without_labels(prepared)
+    task = Task.for_model(prepared, run.settings, device)
+    if task.num_features != facts.num_features:
+        raise UserError(
+            f"the runs were trained on {facts.num_features} features, but this graph has {task.num_features}"
+        )
+    return replace(task, labels_per_class=facts.labels_per_class)
+
+
+def models_of(run: Run, task: Task, records: Sequence[Record]) -> Iterator[TrainableModel]:
+    """Load the trained models one at a time, in evaluation mode."""
+    for record in records:
+        model = build_model(run.settings, task, [record.replica])
+        model.load_state_dict(run.folder.state(record.replica))
+        yield model.eval()
+
+
+def mean_probability(run: Run, data: Data | None) -> Tensor:
+    """Class probabilities averaged over all runs, [N, C]."""
+    scores = _scores(run, task_of(run, data), run.records)
+    return torch.stack([each[0].softmax(-1) for each in scores]).mean(0)
+
+
+def unseen_probability(run: Run) -> Tensor:
+    """Class probabilities averaged over the runs that neither trained nor validated on the node, [N, C].
+
+    They are NaN for nodes that every run used.
+    """
+    task = task_of(run)
+    total, count = task.y.new_zeros(len(task.y), task.num_classes, dtype=torch.float32), torch.zeros(len(task.y))
+    for record, scores in zip(run.records, _scores(run, task, run.records), strict=True):
+        train, val, _ = task.masks([record.replica])
+        unseen = ~(train | val)[0]
+        total[unseen] += scores[0].softmax(-1)[unseen]
+        count += unseen
+    return total / count[:, None]  # 0 / 0 is NaN
+
+
+def scores_on(run: Run, data: Data, records: Sequence[Record], device: str) -> list[float]:
+    """Test metric of every run on another graph; `Run.scores` describes the arguments."""
+    data = graph_of_user(data)
+    for name in ("y", "train_mask", "test_mask"):
+        if data.get(name) is None:
+            raise DataError(f"this graph has no {name}: give it the labels and masks of the training graph")
+    check_label_form(data.y)
+    task = task_of(run, data, pick_device(device), labelled=True)
+    if any(record.split >= task.num_splits for record in records):
+        raise DataError(f"this graph has masks for {task.num_splits} splits: give it all those of the training graph")
+    found = []
+    for record, scores in zip(records, _scores(run, task, records), strict=True):
+        test_mask = task.masks([record.replica])[2]
+        if not test_mask.any():
+            raise DataError(f"split {record.split} of this graph has no test nodes: add some to its test_mask")
+        found.append(float(metrics[task.metric](scores, task.y, test_mask)[0]))
+    return found
+
+
+def confusion_matrix(run: Run) -> Tensor:
+    """Number of test nodes by class (row) and predicted class (column), added over all runs, int64 [C, C]."""
+    task = task_of(run)
+    count = torch.zeros(task.num_classes**2, dtype=torch.int64)
+    for record, scores in zip(run.records, _scores(run, task, run.records), strict=True):
+        test = task.masks([record.replica])[2][0]
+        count += (task.y * task.num_classes + scores[0].argmax(-1))[test].bincount(minlength=len(count))
+    return count.view(task.num_classes, task.num_classes)
+
+
+def _scores(run: Run, task: Task, records: Sequence[Record]) -> Iterator[Tensor]:
+    """Class scores of every node by each run, [1, N, C]."""
+    for model in models_of(run, task, records):
+        with torch.no_grad():
+            scores = class_scores(model, task, run.settings)
+        yield scores
+
+
+def _without_labels(data: Data) -> Data:
+    """Copy of a graph in which no node has a label and all masks are empty."""
+    data = copy.copy(data)
+    for name in ("train_y", "class_of", "metric"):
+        if name in data:
+            del data[name]
+    nodes = int(data.num_nodes or 0)
+    data.train_mask = data.val_mask = data.test_mask = torch.zeros(nodes, dtype=torch.bool)
+    data.y = torch.full((nodes,), -1)
+    return data
