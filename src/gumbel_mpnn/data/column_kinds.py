@@ -88,6 +88,22 @@ def free_column(what: str, where: str, name: str, words: Sequence[str]) -> Featu
     return None if kind is Kind.text else column_of(name, words, kind)
 
 
+def warn_of_mixed(what: str, where: str, found: Sequence[tuple[str, str, object]]) -> None:
+    """Warn about columns or attributes that are not used as features because some of their values are not numbers.
+
+    `found` has the name of each, and the place and the value of the first entry that is not a number.
+    """
+    if found:
+        name, place, value = found[0]
+        more = f" (and {len(found) - 1} more like it)" if len(found) > 1 else ""
+        warnings.warn(
+            f"the {what} {name!r} of {where}{more} is not used as a feature, since {place} has {value!r}, "
+            "which is not a number",
+            DataWarning,
+            stacklevel=4,
+        )
+
+
 def warn_of_text(what: str, where: str, names: Sequence[str]) -> None:
     """Warn about columns of text, which are not used as features."""
     if names:

@@ -45,9 +45,14 @@ def known_column(path: str | Path, header: Header, name: str) -> str | None:
     return known_name(str(path), "columns", header, name)
 
 
-def check_column(path: str | Path, header: Header, name: str) -> str:
-    """Return the column that the user asked for, or raise a `DataError`; an exact match takes precedence."""
+def check_column(path: str | Path, header: Header, name: str, trained: bool = False) -> str:
+    """Return the column that the user asked for, or raise a `DataError`; an exact match takes precedence.
+
+    `trained` says that a model was trained on a column of this name.
+    """
     found = chosen_name(str(path), "columns", header, name)
+    if found is None and trained:
+        raise DataError(f"{path} has no column {name!r}, which the model was trained on")
     if found is None:
         like_data = any(map(_DECIMAL.fullmatch, header))
         hint = "; its first line looks like data, but it should be a header" if like_data else ""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbel_mpnn._util.errors import DataError
-from gumbel_mpnn.data.column_kinds import Kind, free_column, kind_of, named_column, warn_of_text
+from gumbel_mpnn.data.column_kinds import Kind, free_column, kind_of, named_column, warn_of_mixed, warn_of_text
 from gumbel_mpnn.data.feature_columns import (
     MISSING,
     FeatureColumn,
@@ -21,7 +21,6 @@ from gumbel_mpnn.data.feature_columns import (
     word,
 )
 from gumbel_mpnn.data.names import among
-from gumbel_mpnn.data.own import warn_of_mixed
 
 Attributes = Mapping[str, Any]
 Nodes = Mapping[Hashable, Attributes]

@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn._util.errors import DataError, UserError, did_you_mean
 from gumbel_mpnn.data.column_names import chosen_name, known_name, same_names
-from gumbel_mpnn.data.feature_columns import FeatureColumn, Features, Wanted, as_trained, names_of
+from gumbel_mpnn.data.feature_columns import Features, Wanted, as_trained, names_of
 from gumbel_mpnn.data.network_features import Attributes, all_features, named_features, trained_features
 from gumbel_mpnn.data.own import GIVEN, PROBABILITY, SPLIT, assemble, described, named_after, source_files
 
@@ -110,7 +110,7 @@ def _convert(
         taken = {part, *(same_names(known, LABEL) if label is None else [label])}
         found = all_features(nodes, [name for name in known if name not in taken], where)
     else:
-        chosen = _chosen(where, known, features, trained, label)
+        chosen = _chosen(where, known, features, label)
         found = trained_features(nodes, trained, chosen, where) if trained else named_features(nodes, chosen, where)
 
     row = {node: k for k, node in enumerate(nodes)}
@@ -138,31 +138,20 @@ def _names(things: Iterable[Attributes]) -> dict[str, str]:
     return {name: name for attributes in things for name in attributes}
 
 
-def _check_name(where: str, known: Mapping[str, str], name: str) -> str:
-    """Return the node attribute that the user asked for, or raise a `DataError`."""
+def _check_name(where: str, known: Mapping[str, str], name: str, trained: bool = False) -> str:
+    """Return the node attribute that the user asked for, or that a model was trained on, or raise a `DataError`."""
     found = chosen_name(where, "node attributes", known, name)
+    if found is None and trained:
+        raise DataError(f"no node of {where} has the attribute {name!r}, which the model was trained on")
     if found is None:
         raise DataError(f"no node of {where} has the attribute {name!r}: {did_you_mean(name, known)}")
     return found
 
 
-def _chosen(
-    where: str,
-    known: Mapping[str, str],
-    features: Wanted,
-    trained: Sequence[FeatureColumn] | None,
-    label: str | None,
-) -> list[str]:
+def _chosen(where: str, known: Mapping[str, str], features: Wanted, label: str | None) -> list[str]:
     """Return the node attributes that the user asked for."""
-    if trained is None:
-        chosen = [_check_name(where, known, name) for name in names_of(features)]
-    else:
-        chosen = []
-        for column in trained:
-            name = chosen_name(where, "node attributes", known, column.name)
-            if name is None:
-                raise DataError(f"no node of {where} has the attribute {column.name!r}, which the model was trained on")
-            chosen.append(name)
+    trained = as_trained(features) is not None
+    chosen = [_check_name(where, known, name, trained) for name in names_of(features)]
     if label in chosen:
         raise DataError(f"the attribute {label!r} of {where} is the label, so it cannot be a feature")
     return chosen

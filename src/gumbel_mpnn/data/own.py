@@ -188,22 +188,6 @@ def encode_labels(labels: Sequence[str], ids: Sequence[Hashable], where: str) ->
     return np.array([number[label] for label in labels], dtype=np.int64), class_names
 
 
-def warn_of_mixed(what: str, where: str, found: Sequence[tuple[str, str, object]]) -> None:
-    """Warn about columns or attributes that are not used as features because some of their values are not numbers.
-
-    `found` has the name of each, and the place and the value of the first entry that is not a number.
-    """
-    if found:
-        name, place, value = found[0]
-        more = f" (and {len(found) - 1} more like it)" if len(found) > 1 else ""
-        warnings.warn(
-            f"the {what} {name!r} of {where}{more} is not used as a feature, since {place} has {value!r}, "
-            "which is not a number",
-            DataWarning,
-            stacklevel=4,
-        )
-
-
 def _warn_of_missing(names: set[str], labels: Sequence[str], where: str) -> None:
     """Warn about class names that mean a missing value in other programs."""
     for name in sorted(names & MISSING):

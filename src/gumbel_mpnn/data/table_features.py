@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gumbel_mpnn._util.errors import DataError
-from gumbel_mpnn.data.column_kinds import Kind, free_column, kind_of, named_column, warn_of_text
+from gumbel_mpnn.data.column_kinds import Kind, free_column, kind_of, named_column, warn_of_mixed, warn_of_text
 from gumbel_mpnn.data.csv_file import NO_NUMBER, line_of
 from gumbel_mpnn.data.feature_columns import MISSING, FeatureColumn, Features, Floats, encode, warn_of_unknown, word
 from gumbel_mpnn.data.names import among
-from gumbel_mpnn.data.own import warn_of_mixed
 
 if TYPE_CHECKING:
     import pandas as pd

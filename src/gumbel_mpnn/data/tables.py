@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 from gumbel_mpnn._util.errors import DataError
 from gumbel_mpnn.data.column_names import chosen_name
 from gumbel_mpnn.data.csv_file import Header, check_column, is_empty, known_column, line_of, read_header, read_table
-from gumbel_mpnn.data.feature_columns import FeatureColumn, Features, Wanted, as_trained, names_of
+from gumbel_mpnn.data.feature_columns import Features, Wanted, as_trained, names_of
 from gumbel_mpnn.data.own import GIVEN, PROBABILITY, SPLIT, assemble, described, named_after, source_files
 from gumbel_mpnn.data.table_features import all_features, named_features, trained_features
 
@@ -65,7 +65,7 @@ def from_csv(
         label = None if nothing else check_column(nodes, header, label)
     part = known_column(nodes, header, SPLIT)
     text = [name for name in (id, label, part) if name is not None]
-    chosen = _chosen(nodes, header, features, trained, text)
+    chosen = None if features is None or features is False else _chosen(nodes, header, features, text)
 
     # Categories are read as text, since another file may have only those that look like numbers or booleans.
     words = [name for name, column in zip(chosen or (), trained or (), strict=False) if column.categories is not None]
@@ -107,25 +107,10 @@ def from_csv(
     return named_after(Path(nodes), data)
 
 
-def _chosen(
-    path: str | Path,
-    header: Header,
-    features: Wanted | Literal[False] | None,
-    trained: Sequence[FeatureColumn] | None,
-    taken: Sequence[str],
-) -> list[str] | None:
-    """Return the columns of the file that the user asked for, or None if there are no wishes."""
-    if features is None or features is False:
-        return None
-    if trained is None:
-        chosen = [check_column(path, header, name) for name in names_of(features)]
-    else:
-        chosen = []
-        for column in trained:
-            name = chosen_name(str(path), "columns", header, column.name)
-            if name is None:
-                raise DataError(f"{path} has no column {column.name!r}, which the model was trained on")
-            chosen.append(name)
+def _chosen(path: str | Path, header: Header, features: Wanted, taken: Sequence[str]) -> list[str]:
+    """Return the columns of the file that the user asked for."""
+    trained = as_trained(features) is not None
+    chosen = [check_column(path, header, name, trained) for name in names_of(features)]
     for name in chosen:
         if name in taken:
             raise DataError(f"column {name!r} of {path} is the id, label or split, so it cannot be a feature")

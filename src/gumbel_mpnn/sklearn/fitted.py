@@ -19,7 +19,7 @@ from gumbel_mpnn.training import data_hash
 
 
 class GivenData(DataReader):
-    """Takes the graph of a classifier as it is: it has no test nodes."""
+    """Takes the graph of a classifier as it is: rows are checked already, and each edge may be listed one way only."""
 
     def read(
         self, dataset: str | Data, settings: DataSettings, root: str | Path | None, transform: Transform | None
