@@ -19,7 +19,7 @@ from gumbel_mpnn.runs.choice import Candidate, Choice, Values, best_of, differen
 from gumbel_mpnn.runs.fitting import Place, Step, find_spec, fit_spec
 from gumbel_mpnn.runs.reader import DataReader, Transform
 from gumbel_mpnn.runs.run import Run
-from gumbel_mpnn.runs.spec import RunSpec, Tables, Workload
+from gumbel_mpnn.runs.spec import RunSpec, Tables, Workload, splits_without_validation
 
 LEARNED = "gumbel-mpnn"
 """Model of the rungs that learn which edges to keep, drop and add."""
@@ -142,7 +142,7 @@ def find_auto(spec: AutoSpec, place: Place) -> Run | None:
 def _climb(spec: AutoSpec, place: Place, runs_of: Callable[[RunSpec, Step], Run | None]) -> Run | None:
     """Compare the rungs round by round; rungs without runs are left out. Returns the runs of the chosen rung."""
     workload = spec.plainest.read(place.reader)
-    if not workload.data.val_mask.any(0).all():
+    if splits_without_validation(workload.data, workload.replicas):
         raise UserError(
             "model 'auto' chooses on validation, but there are splits without validation nodes: name another model, or"
             " give every split validation nodes"

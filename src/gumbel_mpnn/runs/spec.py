@@ -211,15 +211,18 @@ def folder_name(name: object) -> str:
 
 def _check_validation(data: Data, settings: Settings, replicas: Iterable[Replica]) -> None:
     """Raise a `DataError` if the epoch is to be chosen on validation and a split has no validation nodes."""
-    if settings.train.select == "last":
-        return
-    counts = data.val_mask.reshape(len(data.val_mask), -1).sum(0).tolist()
-    for replica in replicas:
-        if not counts[replica.split]:
-            raise DataError(
-                f"the validation mask of split {replica.split} is empty, so that no epoch can be chosen: add nodes to"
-                " it, or set train.select=last and train.epochs"
-            )
+    without = [] if settings.train.select == "last" else splits_without_validation(data, replicas)
+    if without:
+        raise DataError(
+            f"the validation mask of split {without[0]} is empty, so that no epoch can be chosen: add nodes to it, or"
+            " set train.select=last and train.epochs"
+        )
+
+
+def splits_without_validation(data: Data, replicas: Iterable[Replica]) -> list[int]:
+    """Splits of these replicas that have no validation nodes."""
+    has_some = data.val_mask.reshape(len(data.val_mask), -1).any(0).tolist()
+    return [replica.split for replica in replicas if not has_some[replica.split]]
 
 
 def _dataset_name(dataset: object) -> str:
