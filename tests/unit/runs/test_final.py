@@ -68,6 +68,8 @@ class TestWithoutTestNodes:
         run, _ = untested
         with pytest.raises(UserError, match="these runs have no test results to compare"):
             compare(run.records, run.records)
+        with pytest.raises(UserError, match=r"no validation results to compare: .* with validation nodes"):
+            compare([replace(run.records[0], val=None)], run.records, "val")
         tested = quick()
         mixed = [tested.records[0], replace(tested.records[1], test=None)]
         assert compare(mixed, tested.records).n == 1
@@ -117,6 +119,12 @@ class TestWithoutValidationNodes:
     def test_auto_needs_them(self):
         with pytest.raises(UserError, match="model 'auto' chooses on validation"):
             gm.fit(small_data(), "auto", settings={"data": {"protocol": "all"}, "train": {"select": "last"}})
+
+    def test_auto_does_not_need_them_in_splits_that_are_not_asked_for(self):
+        data = small_data()
+        data.val_mask[:, 1] = False
+        run = gm.fit(data, "auto", splits=[0], settings={"train": {"epochs": 2}}, device="cpu")
+        assert [record.split for record in run.records] == [0]
 
 
 class TestProtocols:

@@ -64,7 +64,8 @@ def compare(ours: Iterable[Record], theirs: Iterable[Record], figure: Literal["t
         if one is not None and other is not None:
             by_split.setdefault(replica.split, []).append(one - other)
     if not by_split and first.keys() & second.keys():
-        raise UserError("these runs have no test results to compare: train both on splits with test nodes")
+        part = "validation" if figure == "val" else "test"
+        raise UserError(f"these runs have no {part} results to compare: train both on splits with {part} nodes")
     if not by_split:
         raise UserError("the two settings have no split and seed in common: train both on the same ones")
     groups = [np.array(values) for values in by_split.values()]
