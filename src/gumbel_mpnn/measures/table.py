@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from torch_geometric.data import Data
 
 from gumbel_mpnn._util.errors import unknown_name
+from gumbel_mpnn._util.numbers import none_if_nan
 from gumbel_mpnn.measures.degrees import degree_max, degree_mean, degree_min, num_components, num_edges, num_nodes
 from gumbel_mpnn.measures.edges import Convention, node_count, undirected_edges
 from gumbel_mpnn.measures.homophily import adjusted_homophily, edge_homophily, label_informativeness
@@ -82,4 +82,4 @@ def _value(measure: Measure, data: Data, simple: Data, convention: Convention) -
     if measure.by_convention and convention != "coalesced":
         arguments = (data, convention)
     value = measure.function(*arguments)
-    return None if math.isnan(value) else value
+    return none_if_nan(value)

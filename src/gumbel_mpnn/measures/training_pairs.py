@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
 from torch import Tensor
 from torch_geometric.data import Data
 
 from gumbel_mpnn._util.errors import DataError
+from gumbel_mpnn._util.numbers import none_if_nan
 from gumbel_mpnn.measures.edges import labels_of, node_count, undirected_edges
 from gumbel_mpnn.measures.homophily import adjusted_homophily, edge_homophily, label_informativeness
 
@@ -38,7 +37,6 @@ def training_pairs(data: Data, train_mask: Tensor) -> dict[str, PairValues]:
     found: dict[str, PairValues] = {}
     for kind, count in zip(PAIRS, (2, 1, 0), strict=True):
         part = Data(edge_index=edges[:, ends == count], y=y, num_nodes=len(y))
-        values = {name: function(part) for name, function in OF_PAIRS.items()}
         found[kind] = {"num_edges": part.edge_index.shape[1]}
-        found[kind] |= {name: None if math.isnan(value) else value for name, value in values.items()}
+        found[kind] |= {name: none_if_nan(function(part)) for name, function in OF_PAIRS.items()}
     return found

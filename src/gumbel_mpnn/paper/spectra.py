@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -11,6 +10,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from gumbel_mpnn._util.numbers import none_if_nan
 from gumbel_mpnn.measures import (
     effective_resistance,
     largest_component,
@@ -116,7 +116,7 @@ def _describe(graph: Data, resistance: Tensor, given: Tensor) -> Measured:
         "edges": num_edges(graph),
         "components": num_components(graph),
         "nodes": int(largest.num_nodes or 0),
-        "gap": None if math.isnan(gap) else gap,
+        "gap": none_if_nan(gap),
         "joined": int(resistance.isfinite().sum()),
         "resistance": float(resistance[joined].mean()) if joined.any() else None,
         "given_resistance": float(given[joined].mean()) if joined.any() else None,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from functools import partial
 from statistics import fmean
 
 from torch_geometric.data import Data
 
+from gumbel_mpnn._util.numbers import none_if_nan
 from gumbel_mpnn.paper.base import PAPER_RUNS, Columns, Job, figures, override, published
 from gumbel_mpnn.paper.page import RESULTS, Experiment
 from gumbel_mpnn.report import Row
@@ -91,7 +91,7 @@ def _moved(run: Run) -> Columns:
     """Return the percentages of the given edges and of the candidates that are in the learned graph, mean over runs."""
     each = [_shares(graph) for graph in run.graphs(threshold=0.0)]
     kept, added = (fmean(shares) for shares in zip(*each, strict=True))
-    return {"kept": None if math.isnan(kept) else kept, "added": None if math.isnan(added) else added}
+    return {"kept": none_if_nan(kept), "added": none_if_nan(added)}
 
 
 def _shares(pairs: Data) -> tuple[float, float]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ import torch
 from torch import Tensor
 
 from gumbel_mpnn._util.errors import DataError, DivergedError
+from gumbel_mpnn._util.numbers import none_if_nan
 from gumbel_mpnn.config import Replica, Settings
 from gumbel_mpnn.nn.modules import cross_entropy
 from gumbel_mpnn.training.best_states import BestStates
@@ -180,8 +180,8 @@ class Trainer:
         return [
             Outcome(
                 replica=replica,
-                val=_defined(float(best.best_val[r])),
-                test=_defined(test[r]),
+                val=none_if_nan(float(best.best_val[r])),
+                test=none_if_nan(test[r]),
                 best_epoch=int(best.best_epoch[r]),
                 epochs=last[r],
                 seconds=seconds,
@@ -195,7 +195,7 @@ class Trainer:
     def _history(self, rows: list[list[float]], last_epoch: int) -> list[dict[str, float | None]]:
         every, epochs = self.settings.train.eval_every, self.settings.train.epochs
         return [
-            {"epoch": epoch, "train_loss": train_loss, "val": _defined(val), "val_loss": _defined(val_loss)}
+            {"epoch": epoch, "train_loss": train_loss, "val": none_if_nan(val), "val_loss": none_if_nan(val_loss)}
             for k, (train_loss, val, val_loss) in enumerate(rows, start=1)
             if (epoch := min(k * every, epochs)) <= last_epoch
         ]
@@ -257,8 +257,3 @@ class Trainer:
             state.setdefault(int(index), {})[key] = value
         self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": state})
         self.model.rng.set_state(parts["rng"])
-
-
-def _defined(value: float) -> float | None:
-    """The value, or None if it is not defined (NaN), which JSON has no word for."""
-    return None if math.isnan(value) else value
