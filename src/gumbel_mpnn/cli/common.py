@@ -37,6 +37,11 @@ class OutputFormat(StrEnum):
     markdown = "markdown"
     latex = "latex"
 
+    @property
+    def is_for_programs(self) -> bool:
+        """Whether the output is read by programs, so that there is one table with names in place of headings."""
+        return self in (OutputFormat.json, OutputFormat.csv)
+
 
 FormatOption = Annotated[OutputFormat, typer.Option("--format", help="Output format.")]
 DataRootOption = Annotated[

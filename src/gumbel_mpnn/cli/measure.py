@@ -277,7 +277,7 @@ def _emit_columns(
     from gumbel_mpnn.measures import MEASURES
     from gumbel_mpnn.report import Table
 
-    readable = format not in (OutputFormat.json, OutputFormat.csv)
+    readable = not format.is_for_programs
     rows = [
         [_heading(name, convention) if readable else name, *(values[name] for values in columns.values())]
         for name in MEASURES

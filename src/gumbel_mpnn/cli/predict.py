@@ -41,26 +41,30 @@ def predict(
     from gumbel_mpnn.report import Table
     from gumbel_mpnn.runs import load_run, predictions_of
 
-    if out is not None and out.is_dir():
-        raise UserError(f"--out {out} is a folder: give the name of a file")
+    check_no_folder("--out", out)
     source = Source(None, nodes, edges, graph, label, None)
     trained = load_run(folder_of(run, runs), root=data_root)
     if source.is_own:
-        facts = trained.trained_on.facts
-        data = source.to_predict(facts.feature_columns, trained.settings.data.undirected)
+        data = source.to_predict(trained.trained_on.facts.feature_columns, trained.settings.data.undirected)
         table = predictions_of(trained, data)
     else:
         table = trained.predictions()
     if out is not None:
-        write_table(table, out)
-        note(f"predictions of {len(table)} nodes are in {out}")
+        write_predictions(table, out)
         return
     rows = [[None if value != value else value for value in row] for row in table.itertuples(index=False, name=None)]
     emit(Table(list(map(str, table.columns)), rows, digits=4), format)
 
 
-def write_table(table: pd.DataFrame, path: Path) -> None:
-    """Write predictions to a CSV file; probabilities have four decimals."""
+def check_no_folder(option: str, path: Path | None) -> None:
+    """Raise a `UserError` if the file of an option is a folder, before any work is done."""
+    if path is not None and path.is_dir():
+        raise UserError(f"{option} {path} is a folder: give the name of a file")
+
+
+def write_predictions(table: pd.DataFrame, path: Path) -> None:
+    """Write predictions to a CSV file and say so; probabilities have four decimals."""
     from gumbel_mpnn._util.files import write_atomically
 
     write_atomically(path, table.to_csv(index=False, float_format="%.4f", lineterminator="\n").encode())
+    note(f"predictions of {len(table)} nodes are in {path}")

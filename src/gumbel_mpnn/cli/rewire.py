@@ -70,7 +70,7 @@ def rewire(
     counts = {"nodes": data.num_nodes, "edges": len(given), "given": int(given.sum()), "added": int((~given).sum())}
     changed = changes(learned.graph, learned.mean, node_ids=learned.node_ids)
     emit(Table(list(counts), [list(counts.values())]), format, {**counts, "changes": changed.to_dict()})
-    if format not in (OutputFormat.json, OutputFormat.csv):
+    if not format.is_for_programs:
         typer.echo(f"\n{changed.sentence()}")
         if changed.largest:
             rows: list[list[str | int | float | None]] = [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gumbel_mpnn._util.errors import UserError
+from gumbel_mpnn._util.numbers import none_if_nan
 from gumbel_mpnn.cli.common import (
     FormatOption,
     OutputFormat,
@@ -69,7 +69,7 @@ def runs(
     with open_index(runs) as index:
         found = _select(index, _filters(dataset, model, experiment, where), test)
         ambiguous = index.ambiguous_names()
-    readable = format not in (OutputFormat.json, OutputFormat.csv)
+    readable = not format.is_for_programs
     rows: list[list[str | int | float | None]] = []
     for row in found:
         shown = test or not row.is_trial
@@ -80,9 +80,9 @@ def runs(
                 row.model,
                 row.metric,
                 row.n,
-                _known(row.test) if shown else None,
-                _known(row.std) if shown and row.n > 1 else None,
-                _known(row.val),
+                none_if_nan(row.test) if shown else None,
+                none_if_nan(row.std) if shown and row.n > 1 else None,
+                none_if_nan(row.val),
                 str(row.path),
                 *([] if readable else [row.data_hash]),
             ]
@@ -126,7 +126,7 @@ def show(
         "runs": [record.to_dict() | ({"test": None} if hidden else {}) for record in records],
         **({"choices": [choice.to_dict() for choice in choices]} if choices else {}),
     }
-    if format not in (OutputFormat.json, OutputFormat.csv):
+    if not format.is_for_programs:
         machines = {record.machine.get("device", "unknown") for record in records}
         facts = {"data set": settings["dataset"], **flat(settings), "device": ", ".join(sorted(machines))}
         emit(Table(["setting", "value"], [[name, str(value)] for name, value in facts.items()]), format)
@@ -185,7 +185,7 @@ def compare(
         "p": paired.p,
         "verdict": paired.verdict,
     }
-    if format not in (OutputFormat.json, OutputFormat.csv):
+    if not format.is_for_programs:
         rows = [[name, *("–" if value is None else str(value) for value in pair)] for name, pair in differing.items()]
         emit(Table(["setting", "a", "b"], rows, headings={"a": "A", "b": "B"}), format)
         typer.echo("")
@@ -197,11 +197,6 @@ def compare(
     emit(table, format, {**about, "figure": "val" if hidden else "test", "unit": "share", **result})
     if hidden:
         note(HIDDEN)
-
-
-def _known(value: float) -> float | None:
-    """Return a value, or None for NaN, which JSON does not have."""
-    return None if math.isnan(value) else value
 
 
 def _differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, list[Any]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gumbel_mpnn._util.errors import DataError, UserError
+from gumbel_mpnn._util.errors import DataError
 from gumbel_mpnn.cli.common import (
     DataRootOption,
     DeviceOption,
@@ -32,7 +32,7 @@ from gumbel_mpnn.cli.own_data import (
     NodesOption,
     Source,
 )
-from gumbel_mpnn.cli.predict import write_table
+from gumbel_mpnn.cli.predict import check_no_folder, write_predictions
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -96,8 +96,7 @@ def train(
     from gumbel_mpnn.runs import Place, default_model, describe, final_spec, fit_any
     from gumbel_mpnn.runs.progress import ProgressMonitor
 
-    if predictions is not None and predictions.is_dir():
-        raise UserError(f"--predictions {predictions} is a folder: give the name of a file")
+    check_no_folder("--predictions", predictions)
     source = Source(dataset, nodes, edges, graph, label, features).to_train_on
     if final:
         check_final(overrides)
@@ -118,8 +117,7 @@ def train(
     with closing(ProgressMonitor(preface=_what_was_read(spec), quiet=quiet)) as monitor:
         run = fit_any(spec, Place(runs, experiment, device, monitor=monitor, models=predictions is not None))
     if predictions is not None:
-        write_table(run.predictions(), predictions)
-        note(f"predictions of {run.data.num_nodes} nodes are in {predictions}")
+        write_predictions(run.predictions(), predictions)
     if run.choice is not None:
         note(choice_table(run.choice).render("text") + "\n")
     changes = _changes(run)
