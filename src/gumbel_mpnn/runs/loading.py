@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from torch_geometric.data import Data
 
@@ -46,13 +48,13 @@ def load_run(
     path = folder.parent if (folder / RECORD).exists() else folder
     chosen = {str(record.replica) for record in records}
     choice = next((choice for choice in read_choices(path) if chosen <= set(choice.runs)), None)
-    settings = Settings.from_dict(first.settings)
+    settings, facts = Settings.from_dict(first.settings), read_facts(path)
+    files = None if facts is None else facts.source_files
 
     def read() -> Data:
-        return _training_data(path, first, settings, data, root)
+        return _training_data(path, first, settings, data, files, root)
 
-    trained_on = TrainingData(read, read_facts(path))
-    return Run(settings, first.metric, records, trained_on, SettingFolder(path), choice)
+    return Run(settings, first.metric, records, TrainingData(read, facts), SettingFolder(path), choice)
 
 
 def find_folder(run: str | Path, runs: Path) -> Path:
@@ -77,7 +79,14 @@ def dataset_of(name: str, digest: str) -> str | None:
     return names[0] if names else None
 
 
-def _training_data(path: Path, record: Record, settings: Settings, given: Data | None, root: str | Path | None) -> Data:
+def _training_data(
+    path: Path,
+    record: Record,
+    settings: Settings,
+    given: Data | None,
+    files: Mapping[str, Any] | None,
+    root: str | Path | None,
+) -> Data:
     """Read the data that the runs were trained on, and compare their hash with that of the record."""
     if given is not None:
         found = read_data(given, settings.data, root)
@@ -90,10 +99,9 @@ def _training_data(path: Path, record: Record, settings: Settings, given: Data |
         found = read_data(name, settings.data, root)
         if data_hash(found) == record.data_hash:
             return found
-    facts = read_facts(path)
-    if facts is not None and facts.source_files is not None:
+    if files is not None:
         try:
-            found = read_data(read_again(facts.source_files), settings.data, root)
+            found = read_data(read_again(files), settings.data, root)
         except DataError as error:
             raise DataError(f"the data that the runs in {path} were trained on cannot be read again: {error}") from None
         if data_hash(found) == record.data_hash:
