@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 def check_final(overrides: Iterable[str] | None) -> None:
     """Raise a `UserError` if the split protocol is set, too."""
-    if any(override.partition("=")[0].strip() == "data.protocol" for override in overrides or ()):
+    from gumbel_mpnn.config.files import parse_overrides
+
+    if "protocol" in parse_overrides(overrides or ()).get("data", {}):
         raise UserError("--final chooses the split protocol: leave out data.protocol")
 
 

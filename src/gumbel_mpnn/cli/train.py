@@ -98,13 +98,13 @@ def train(
 
     check_no_folder("--predictions", predictions)
     source = Source(dataset, nodes, edges, graph, label, features).to_train_on
-    if final:
-        check_final(overrides)
     if epochs_from is not None:
         check_like_runs(final, splits, preset)
         records = records_of(epochs_from, runs, model)
         spec: AnySpec = final_spec(source, records, seeds=seeds, overrides=overrides or (), root=data_root)
     else:
+        if final:
+            check_final(overrides)
         spec = describe(
             source,
             default_model(dataset, None if preset == "none" else preset) if model is None else model,
