@@ -141,12 +141,11 @@ def warn(message: str) -> None:
     typer.echo(f"note: {message}", err=True)
 
 
-def preset_in_place(family: str, dataset: str, model: str, found: Preset | None) -> str:
-    """Return a sentence on what is used if a model has no preset of its own; empty if it has one."""
-    if found is not None and found.model == model:
+def preset_in_place(family: str, dataset: str, model: str, found: Preset) -> str:
+    """Return a sentence if the preset that was found is not the model's own but that of its backbone; else empty."""
+    if found.model == model:
         return ""
-    instead = "the default settings are used" if found is None else "the preset of its backbone is used"
-    return f"there is no {family} preset for {model} on {dataset}: {instead}"
+    return f"there is no {family} preset for {model} on {dataset}: the preset of its backbone is used"
 
 
 def parse_range(text: str) -> list[int]:
