@@ -21,6 +21,7 @@ from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import TrainableModel, models
 from gumbel_mpnn.rewiring.changes import Changes, changes
 from gumbel_mpnn.rewiring.rewired_graph import as_data
+from gumbel_mpnn.runs.audit import Audit, audit
 from gumbel_mpnn.runs.choice import Choice
 from gumbel_mpnn.runs.graph_file import Learned
 from gumbel_mpnn.runs.history import read_history
@@ -244,6 +245,14 @@ class Run:
         else:
             raise UserError(f"model {self.settings.model!r} has no edge probabilities, so there are no changes to list")
         return changes(graph, probability, threshold, node_ids_of(given))
+
+    def audit(self) -> Audit:
+        """Suspicious edges and missing ones of the training graph, ranked, with the facts that speak for and against.
+
+        Every model will do; those that rewire add their learned probabilities. Labels of nodes that no run has trained
+        on are not used.
+        """
+        return audit(self)
 
     def measure_pairs(self, threshold: float = 0.5) -> PairMeasures:
         """Homophily of the given and the learned graphs, separately for pairs of training nodes and of others.
