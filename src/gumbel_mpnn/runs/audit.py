@@ -72,9 +72,11 @@ class Audit:
         return {"weights": self.weights, **rows}
 
 
-def audit(run: Run) -> Audit:
+def audit(run: Run, numbered: bool = False) -> Audit:
     """Rank the edges and the candidates of the training graph; `Run.audit` is the way in."""
     given = copy.copy(run.data).cpu()
+    if numbered:
+        given.node_ids = None
     pairs, is_given, probability = _pairs(run, given)
     if not bool(is_given.any()):
         raise DataError("this graph has no edges, so there is nothing to audit")

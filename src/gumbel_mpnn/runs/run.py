@@ -246,13 +246,16 @@ class Run:
             raise UserError(f"model {self.settings.model!r} has no edge probabilities, so there are no changes to list")
         return changes(graph, probability, threshold, node_ids_of(given))
 
-    def audit(self) -> Audit:
+    def audit(self, numbered: bool = False) -> Audit:
         """Suspicious edges and missing ones of the training graph, ranked, with the facts that speak for and against.
 
         Every model will do; those that rewire add their learned probabilities. Labels of nodes that no run has trained
         on are not used.
+
+        Args:
+            numbered: Whether to name nodes by their numbers even if they have ids.
         """
-        return audit(self)
+        return audit(self, numbered)
 
     def measure_pairs(self, threshold: float = 0.5) -> PairMeasures:
         """Homophily of the given and the learned graphs, separately for pairs of training nodes and of others.
