@@ -6,6 +6,7 @@ import os
 
 import typer
 
+from gumbel_mpnn.cli.audit import audit
 from gumbel_mpnn.cli.common import show_version
 from gumbel_mpnn.cli.data import app as data
 from gumbel_mpnn.cli.demo import demo
@@ -29,7 +30,7 @@ app = typer.Typer(
     help="Learnable graph rewiring for node classification on PyTorch Geometric.",
 )
 app.callback()(show_version)
-for verb in (demo, train, predict, rewire, measure, tune, reproduce, doctor):
+for verb in (demo, train, predict, rewire, audit, measure, tune, reproduce, doctor):
     app.command()(verb)
 app.add_typer(data, name="data")
 app.add_typer(presets, name="presets")

@@ -50,17 +50,23 @@ def training_data(folder: Path, source: Source, root: Path | None) -> Data | Non
     Returns:
         The data, or None if no files are given and the data are missing or differ from the training data.
     """
-    from gumbel_mpnn.config import Settings
     from gumbel_mpnn.runs import load_run
-    from gumbel_mpnn.runs.query import find_records
 
-    given: str | Data | None = None
-    if source.is_own:
-        settings = Settings.from_dict(next(find_records(folder)).settings)
-        given = source.to_train_on(settings.data.undirected)
     try:
-        return load_run(folder, data=given if not isinstance(given, str) else None, root=root).data
+        return load_run(folder, data=given_data(folder, source), root=root).data
     except DataError:
         if source.is_own:
             raise
         return None
+
+
+def given_data(folder: Path, source: Source) -> Data | None:
+    """Read the files that the user gives as the training data of the runs in `folder`; None if there are none."""
+    from gumbel_mpnn.config import Settings
+    from gumbel_mpnn.runs.query import find_records
+
+    record = next(find_records(folder), None)
+    if not source.is_own or record is None:
+        return None
+    given = source.to_train_on(Settings.from_dict(record.settings).data.undirected)
+    return None if isinstance(given, str) else given

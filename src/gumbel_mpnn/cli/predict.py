@@ -63,8 +63,13 @@ def check_no_folder(option: str, path: Path | None) -> None:
 
 
 def write_predictions(table: pd.DataFrame, path: Path) -> None:
-    """Write predictions to a CSV file and say so; probabilities have four decimals."""
+    """Write predictions to a CSV file and say so."""
+    write_table(table, path)
+    note(f"predictions of {len(table)} nodes are in {path}")
+
+
+def write_table(table: pd.DataFrame, path: Path) -> None:
+    """Write a table to a CSV file; probabilities have four decimals."""
     from gumbel_mpnn._util.files import write_atomically
 
     write_atomically(path, table.to_csv(index=False, float_format="%.4f", lineterminator="\n").encode())
-    note(f"predictions of {len(table)} nodes are in {path}")

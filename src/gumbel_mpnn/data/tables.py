@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
-from gumbel_mpnn._util.errors import DataError
+from gumbel_mpnn._util.errors import DataError, DataWarning
 from gumbel_mpnn.data.column_names import chosen_name
 from gumbel_mpnn.data.csv_file import Header, check_column, is_empty, known_column, line_of, read_header, read_table
 from gumbel_mpnn.data.feature_columns import Features, Wanted, as_trained, names_of
@@ -140,6 +141,7 @@ def _edges(
     columns = [known_column(path, header, name) for name in ("weight", PROBABILITY, GIVEN)]
     table = read_table(path, header, names)
 
+    _warn_of_other_columns(path, header, {*names, *columns})
     row_of = pd.Index(ids)
     ends = np.stack([row_of.get_indexer(pd.Index(table[name].str.strip())) for name in names], axis=1)
     unknown = np.argwhere(ends < 0)
@@ -157,6 +159,18 @@ def _edges(
         "given": given.to_numpy(copy=True) if given is not None and given.dtype == bool else None,
     }
     return ends.astype(np.int64), about
+
+
+def _warn_of_other_columns(path: str | Path, header: Header, used: set[str | None]) -> None:
+    """Warn about columns of the edges that are not used."""
+    other = [repr(written) for name, written in header.items() if name not in used]
+    if other:
+        warnings.warn(
+            f"of the edges in {path}, {' and '.join(other[:3])}{f' and {len(other) - 3} more' * (len(other) > 3)}"
+            f" {'are' if len(other) > 1 else 'is'} not used: models use a column called weight only",
+            DataWarning,
+            stacklevel=4,
+        )
 
 
 def _ends(

@@ -16,6 +16,7 @@ from gumbel_mpnn._util.files import write_atomically
 from gumbel_mpnn.config import Settings
 from gumbel_mpnn.nn import TrainableModel, models
 from gumbel_mpnn.rewiring.changes import Changes
+from gumbel_mpnn.runs.audit import Audit, audit
 from gumbel_mpnn.runs.choice import Choice
 from gumbel_mpnn.runs.history import read_history
 from gumbel_mpnn.runs.learned_graphs import changes_of, graph_of_each, mean_graph, pair_measures_of
@@ -191,6 +192,17 @@ class Run:
             threshold: Pairs with this probability or more are edges.
         """
         return changes_of(self, threshold)
+
+    def audit(self, numbered: bool = False) -> Audit:
+        """Suspicious edges and missing ones of the training graph, ranked, with the facts that speak for and against.
+
+        Every model will do; those that rewire add their learned probabilities. Labels of nodes that no run has trained
+        on are not used.
+
+        Args:
+            numbered: Whether to name nodes by their numbers even if they have ids.
+        """
+        return audit(self, numbered)
 
     def measure_pairs(self, threshold: float = 0.5) -> PairMeasures:
         """Homophily of the given and the learned graphs, separately for pairs of training nodes and of others.

@@ -344,3 +344,26 @@ def test_a_graph_may_have_no_edges(read):
     assert read(edges="s,t\n").edge_index.shape == (2, 0)
     data = read(edges="s,t,weight,given\n")
     assert (data.edge_index.shape, data.edge_weight.shape) == ((2, 0), (0,))
+
+
+@pytest.mark.parametrize(
+    ("columns", "told"),
+    [
+        ("kind", "'kind' is not used"),
+        ("Weight,kind,since", "'kind' and 'since' are not used"),
+        ("a,b,c,d,e", "'a' and 'b' and 'c' and 2 more are not used"),
+    ],
+)
+def test_columns_of_edges_that_are_not_used_are_told(read, tmp_path, columns, told):
+    rows = ["from,to,", "p1,p2,", "p2,007,"]
+    ends = [columns, *[",".join("1" * (columns.count(",") + 1))] * 2]
+    with pytest.warns(DataWarning) as found:
+        read(edges="\n".join(map("".join, zip(rows, ends, strict=True))) + "\n")
+    messages = [str(each.message) for each in found if "of the edges" in str(each.message)]
+    assert messages == [f"of the edges in {tmp_path / 'edges.csv'}, {told}: models use a column called weight only"]
+
+
+def test_columns_of_a_learned_graph_are_all_known(read):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DataWarning)
+        read(nodes="id,a,class\nx,1,u\ny,2,v\n", edges="source,target,weight,probability,given\nx,y,0.5,0.5,true\n")

@@ -1,0 +1,96 @@
+"""Facts of pairs of nodes that tell edges from random pairs, and how well they tell them apart."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from gumbel_mpnn._util.errors import DataError
+
+CHUNK = 100_000
+"""Pairs whose common neighbors are counted at once."""
+STEPS = 50
+"""Most steps of Newton's method; it takes about ten."""
+SMALLEST = 1e-3
+"""Added to a share before its logarithm is taken."""
+
+
+def common_neighbors(edge_index: Tensor, num_nodes: int, pairs: Tensor) -> Tensor:
+    """Number of common neighbors of each pair [2, P] in a graph [2, E], whatever its directions: → float32 [P]."""
+    from scipy.sparse import csr_array
+
+    source, target = edge_index.cpu().numpy()
+    ends = np.concatenate([source, target]), np.concatenate([target, source])
+    adjacency = csr_array((np.ones(len(ends[0]), dtype=np.float32), ends), shape=(num_nodes, num_nodes))
+    adjacency.data[:] = 1.0  # edges that are listed twice, or both ways
+    adjacency.setdiag(0)
+    adjacency.eliminate_zeros()
+    first, second = pairs.cpu().numpy()
+    counts = [
+        adjacency[first[k : k + CHUNK]].multiply(adjacency[second[k : k + CHUNK]]).sum(axis=1)
+        for k in range(0, len(first), CHUNK)
+    ]
+    return torch.from_numpy(np.concatenate(counts or [np.empty(0)]).astype(np.float32))
+
+
+def class_affinity(belief: Tensor, edge_index: Tensor, pairs: Tensor) -> Tensor:
+    """How often the classes of the two nodes of each pair are joined, compared with chance: → [P].
+
+    It is 1 for classes that are joined as often as random nodes are, and larger for those that are joined more often:
+    for equal classes in a homophilous graph, for other ones in a heterophilous graph.
+
+    Args:
+        belief: Class probabilities of the nodes, [N, C].
+        edge_index: Edges [2, E], from which it is learned which classes are joined.
+        pairs: Pairs [2, P].
+    """
+    joined = belief[edge_index[0]].T @ belief[edge_index[1]]
+    share = belief.mean(0).clamp(min=1e-12)
+    ratio = joined / joined.sum().clamp(min=1e-12) / torch.outer(share, share)
+    return ((belief[pairs[0]] @ ratio) * belief[pairs[1]]).sum(-1)
+
+
+def random_non_edges(edge_index: Tensor, num_nodes: int, count: int, seed: int = 0) -> Tensor:
+    """Random pairs of different nodes that are not joined, [2, count], by their number with equal chance.
+
+    Raises:
+        DataError: if there are hardly any.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    source, target = edge_index.cpu()
+    taken = torch.cat([source * num_nodes + target, target * num_nodes + source]).unique()
+    found: list[Tensor] = []
+    for _ in range(20):
+        pairs = torch.randint(num_nodes, (2, 2 * count), generator=generator)
+        free = (pairs[0] != pairs[1]) & ~torch.isin(pairs[0] * num_nodes + pairs[1], taken)
+        found.append(pairs[:, free])
+        if sum(part.shape[1] for part in found) >= count:
+            return torch.cat(found, dim=1)[:, :count]
+    raise DataError("nearly all nodes of this graph are joined, so that edges cannot be compared with other pairs")
+
+
+def log_odds(inside: NDArray[np.float64], outside: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
+    """Weights [K] and offset of a logistic regression that tells rows [A, K] apart from rows [B, K].
+
+    `rows @ weights + offset` is the logarithm of the odds that a row is one of the first. Weights have an L2 penalty
+    of 1, as in scikit-learn, for facts of mean 0 and variance 1; facts that do not vary have the weight 0.
+    """
+    rows = np.concatenate([inside, outside])
+    truth = np.concatenate([np.ones(len(inside)), np.zeros(len(outside))])
+    mean, std = rows.mean(0), rows.std(0)
+    scale = np.where(std > 0, std, np.inf)
+    design = np.concatenate([(rows - mean) / scale, np.ones((len(rows), 1))], axis=1)
+    penalty = np.diag([1.0] * inside.shape[1] + [1e-9])
+    found = np.zeros(design.shape[1])
+    for _ in range(STEPS):
+        share = 1 / (1 + np.exp(-np.clip(design @ found, -30, 30)))
+        gradient = design.T @ (truth - share) - penalty @ found
+        curvature = (design * (share * (1 - share))[:, None]).T @ design + penalty
+        step = np.linalg.solve(curvature, gradient)
+        found = found + step
+        if np.abs(step).max() < 1e-8:
+            break
+    weights = found[:-1] / scale
+    return weights, float(found[-1] - weights @ mean)

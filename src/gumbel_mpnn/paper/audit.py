@@ -1,0 +1,148 @@
+"""How well `audit` finds edges that are known to be wrong: random ones, and those of an attack."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch_geometric.data import Data
+
+from gumbel_mpnn.data import load
+from gumbel_mpnn.graph import pair_key
+from gumbel_mpnn.measures import undirected_edges
+from gumbel_mpnn.measures.pair_facts import random_non_edges
+from gumbel_mpnn.paper.base import Columns, Job
+from gumbel_mpnn.paper.page import Experiment
+from gumbel_mpnn.report import Row
+from gumbel_mpnn.runs import Run
+from gumbel_mpnn.runs.query import Summary
+
+MODELS = ("gcn", "auto")
+NOISE = "random"
+"""Name of the attack that adds random edges."""
+WITH_NOISE = ("cora", "citeseer", "pubmed", "blogcatalog", "squirrel", "actor")
+ATTACKED = ("attacked-cora", "attacked-citeseer", "attacked-polblogs")
+FIRST = 100
+RANKINGS = ("evidence", "probability", "agreement", "affinity", "similarity", "common_neighbors")
+
+
+@dataclass(frozen=True)
+class WithRandomEdges:
+    """Transform that adds random edges, as many as this share of the given ones, and marks them as `edge_is_noise`."""
+
+    share: float = 0.1
+
+    def __call__(self, data: Data) -> Data:
+        """Return a copy with both directions of each new edge."""
+        given = undirected_edges(data)
+        new = random_non_edges(given, int(data.num_nodes or 0), 2 * round(self.share * given.shape[1]))
+        new = new.sort(dim=0).values.unique(dim=1)
+        order = torch.randperm(new.shape[1], generator=torch.Generator().manual_seed(0))
+        new = new[:, order[: round(self.share * given.shape[1])]]
+        out = copy.copy(data)
+        out.edge_index = torch.cat([given, given.flip(0), new, new.flip(0)], dim=1)
+        out.edge_is_noise = torch.arange(out.edge_index.shape[1]) >= 2 * given.shape[1]
+        return out
+
+
+class AuditTable(Experiment):
+    """ROC-AUC of `audit`, and of each fact alone, for edges that were added to a graph before training."""
+
+    name = "audit"
+    title = "Finding wrong edges"
+    percent = ("auc", "stderr", "first", *RANKINGS[1:])
+    headings: Mapping[str, str] = {
+        "added": "wrong edges",
+        "wrong": "their number",
+        "auc": "ROC-AUC %",
+        "first": f"wrong among the first {FIRST}, %",
+        "probability": "learned probability alone",
+        "agreement": "agreement alone",
+        "affinity": "affinity alone",
+        "similarity": "similarity alone",
+        "common_neighbors": "common neighbors alone",
+    }
+    from_models = "audit-1"
+
+    def plan(self) -> list[Job]:
+        """Return a job for every model on each graph with wrong edges."""
+        noisy = [Job(dataset, model, transform=WithRandomEdges()) for dataset in WITH_NOISE for model in MODELS]
+        attacked = [
+            Job(dataset, model, overrides=("data.attack=meta-0.25",)) for dataset in ATTACKED for model in MODELS
+        ]
+        return noisy + attacked
+
+    def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
+        """Return one row for each model and graph."""
+        return [_row(job, run) for job, run in results.items() if run is not None]
+
+
+def _row(job: Job, run: Run) -> Row:
+    found = run.stored(AuditTable.from_models, partial(_found, run))
+    summaries = {name: Summary.of(each[name] for each in found["runs"]) for name in (*RANKINGS, "first")}
+    means: Columns = {name: _percent(summary.mean) for name, summary in summaries.items()}
+    return {
+        "dataset": job.dataset,
+        "added": NOISE if job.transform is not None else run.settings.data.attack,
+        "model": job.model if run.choice is None else f"{job.model}: {run.choice.chosen}",
+        "edges": found["edges"],
+        "wrong": found["wrong"],
+        "auc": means["evidence"],
+        "stderr": _percent(summaries["evidence"].stderr) if run.n > 1 else None,
+        "first": means["first"],
+        **{name: means[name] for name in RANKINGS[1:]},
+        "n": run.n,
+    }
+
+
+def _found(run: Run) -> dict[str, Any]:
+    """Audit each run by itself, so that no label of its test nodes is used."""
+    wrong, runs, edges = _wrong_edges(run), list[dict[str, float | None]](), 0
+    for record in run.records:
+        table = replace(run, records=(record,)).audit(numbered=True).edges
+        ends = torch.from_numpy(table[["source", "target"]].to_numpy(dtype=np.int64).T.copy())
+        is_wrong = torch.isin(_key(ends, run.data), wrong).numpy()
+        edges = len(table)
+        runs.append(
+            {name: _auc(-table[name].to_numpy(dtype=np.float64), is_wrong) for name in RANKINGS}
+            | {"first": float(is_wrong[:FIRST].mean())}
+        )
+    return {"edges": edges, "wrong": len(wrong), "runs": runs}
+
+
+def _wrong_edges(run: Run) -> Tensor:
+    """Keys of the edges that were added: those marked, or those that the clean graph does not have."""
+    data = run.data
+    if data.get("edge_is_noise") is not None:
+        noise: Tensor = _key(data.edge_index[:, data.edge_is_noise], data).unique()
+        return noise
+    clean, poisoned = (_key(undirected_edges(graph), data) for graph in (load(run.settings.dataset), data))
+    added: Tensor = poisoned[~torch.isin(poisoned, clean)]
+    return added
+
+
+def _key(pairs: Tensor, data: Data) -> Tensor:
+    key: Tensor = pair_key(pairs.sort(dim=0).values, int(data.num_nodes or 0))
+    return key
+
+
+def _auc(score: NDArray[np.float64], is_wrong: NDArray[np.bool_]) -> float | None:
+    """Probability that a wrong edge has a higher score than another, ties counted half; None without scores."""
+    from scipy.stats import rankdata
+
+    positive = int(is_wrong.sum())
+    if np.isnan(score).any() or not 0 < positive < len(score):
+        return None
+    ranks = rankdata(score)[is_wrong].sum() - positive * (positive + 1) / 2
+    return float(ranks / (positive * (len(score) - positive)))
+
+
+def _percent(value: float) -> float | None:
+    return None if np.isnan(value) else 100 * value

@@ -1,0 +1,199 @@
+"""Suspicious edges and missing ones, ranked by facts that the runs and the graph know of each pair.
+
+Every graph says for itself which facts matter: a logistic regression tells its edges from random pairs by
+
+- the classes that the models believe in, and how often these are joined in this graph;
+- the similarity of the features;
+- the number of common neighbors.
+
+`evidence` is the logarithm of the odds that a pair with these facts is an edge and not a random pair. Edges with little
+evidence are suspicious, other pairs with much evidence may be missing edges. Labels of nodes that no run has trained on
+are not used.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn.functional import one_hot
+from torch_geometric.data import Data
+
+from gumbel_mpnn._util.errors import DataError
+from gumbel_mpnn.candidates import Local, TwoHop
+from gumbel_mpnn.candidates.similarity import embeddings
+from gumbel_mpnn.data.names import node_ids_of
+from gumbel_mpnn.graph import PairGraph, without_candidates
+from gumbel_mpnn.measures.pair_facts import SMALLEST, class_affinity, common_neighbors, log_odds, random_non_edges
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from gumbel_mpnn.runs.run import Run
+
+FACTS = ("affinity", "similarity", "common_neighbors")
+MOST_COMPARED = 100_000
+"""Number of edges, and of random pairs, that the regression compares."""
+
+
+@dataclass(frozen=True)
+class Audit:
+    """Ranked edges and missing pairs.
+
+    Both tables have these columns:
+
+    - `source`, `target`: ids or numbers of the nodes;
+    - `evidence`: logarithm of the odds that the pair is an edge of this graph and not a random pair;
+    - `probability`: that the pair is an edge, as the runs learned it; empty for models that do not rewire;
+    - `agreement`: probability that both nodes have the same class;
+    - `affinity`: how often their classes are joined in this graph, compared with chance;
+    - `similarity`: cosine of the features;
+    - `common_neighbors`;
+    - `source_class`, `target_class`: label if a run trained on the node, otherwise the prediction;
+    - `source_known`, `target_known`: whether it is a label.
+    """
+
+    edges: DataFrame
+    """Given edges, the most suspicious first."""
+    missing: DataFrame
+    """Pairs that are not edges, the most probable first."""
+    weights: dict[str, float]
+    """Weight of each fact in the evidence, for facts of variance 1 among the edges and random pairs."""
+
+    def to_dict(self, top: int | None = None) -> dict[str, Any]:
+        """Convert to plain JSON values, with the first `top` rows of each table."""
+        tables = {"edges": self.edges, "missing": self.missing}
+        rows = {name: _plain_rows(table if top is None else table.head(top)) for name, table in tables.items()}
+        return {"weights": self.weights, **rows}
+
+
+def audit(run: Run, numbered: bool = False) -> Audit:
+    """Rank the edges and the candidates of the training graph; `Run.audit` is the way in."""
+    given = copy.copy(run.data).cpu()
+    if numbered:
+        given.node_ids = None
+    pairs, is_given, probability = _pairs(run, given)
+    if not bool(is_given.any()):
+        raise DataError("this graph has no edges, so there is nothing to audit")
+    facts = _Facts(run, given, pairs[:, is_given])
+    compared = _some(facts.edges)
+    other = random_non_edges(facts.edges, facts.num_nodes, compared.shape[1])
+    inside, outside = _matrix(facts.of(compared)), _matrix(facts.of(other))
+    weights, offset = log_odds(inside, outside)
+
+    def table(chosen: Tensor, sign: int) -> DataFrame:
+        found = facts.of(pairs[:, chosen])
+        evidence = _matrix(found) @ weights + offset
+        order = np.argsort(sign * evidence, kind="stable")
+        return facts.table(found, evidence, probability[chosen]).iloc[order].reset_index(drop=True)
+
+    spread = np.concatenate([inside, outside]).std(0)
+    return Audit(
+        edges=table(is_given, 1),
+        missing=table(~is_given, -1),
+        weights={name: float(weight * std) for name, weight, std in zip(FACTS, weights, spread, strict=True)},
+    )
+
+
+class _Facts:
+    """What is known of the pairs of one graph."""
+
+    def __init__(self, run: Run, data: Data, edges: Tensor) -> None:
+        self.run, self.edges, self.num_nodes = run, edges, int(data.num_nodes or 0)
+        self.ids = np.array(node_ids_of(data) or range(self.num_nodes), dtype=object)
+        self.known = _trained_on(run, data)
+        belief = run.predict_proba()
+        label = one_hot(data.y.clamp(min=0), belief.shape[1]).to(belief.dtype)
+        self.belief = torch.where(self.known[:, None], label, belief)
+        self.features = embeddings(data, "x", "cosine")
+
+    def of(self, pairs: Tensor) -> dict[str, Tensor]:
+        """Facts of pairs [2, P]."""
+        first, second = pairs
+        return {
+            "pairs": pairs,
+            "agreement": (self.belief[first] * self.belief[second]).sum(-1),
+            "affinity": class_affinity(self.belief, self.edges, pairs),
+            "similarity": (self.features[first] * self.features[second]).sum(-1),
+            "common_neighbors": common_neighbors(self.edges, self.num_nodes, pairs),
+        }
+
+    def table(self, facts: dict[str, Tensor], evidence: NDArray[np.float64], learned: Tensor) -> DataFrame:
+        import pandas as pd
+
+        source, target = facts["pairs"].numpy()
+        names = np.array(self.run.named(self.belief.argmax(-1)), dtype=object)
+        return pd.DataFrame(
+            {
+                "source": self.ids[source],
+                "target": self.ids[target],
+                "evidence": evidence,
+                "probability": learned.numpy(),
+                **{name: facts[name].numpy() for name in ("agreement", "affinity", "similarity")},
+                "common_neighbors": facts["common_neighbors"].long().numpy(),
+                "source_class": names[source],
+                "target_class": names[target],
+                "source_known": self.known.numpy()[source],
+                "target_known": self.known.numpy()[target],
+            }
+        )
+
+
+def _pairs(run: Run, given: Data) -> tuple[Tensor, Tensor, Tensor]:
+    """Edges and candidates [2, P], whether each is an edge, and its learned probability, NaN if there is none.
+
+    If the runs had no candidates, these are the most similar nodes or, without features, nodes two hops away.
+    """
+    undirected = run.settings.data.undirected
+    if run.settings.rewiring is not None:
+        learned = run.rewire(threshold=0).cpu()
+        once = learned.edge_index[0] < learned.edge_index[1] if undirected else slice(None)
+        pairs, is_given = learned.edge_index[:, once], learned.edge_origin[once]
+        if not bool(is_given.all()):
+            return pairs, is_given, learned.edge_probability[once]
+        known = learned.edge_probability[once]
+    bare = without_candidates(given)
+    found: Data = Local()(bare)
+    if not found.candidate_index.numel():
+        found = TwoHop()(bare)
+    graph = PairGraph.of(found, undirected=undirected)
+    probability = torch.full((graph.num_pairs,), torch.nan)
+    if run.settings.rewiring is not None:
+        probability[graph.is_original] = known
+    return graph.pair_index, graph.is_original, probability
+
+
+def _trained_on(run: Run, data: Data) -> Tensor:
+    """Nodes whose label a run has trained on, [N]."""
+    masks = data.train_mask.reshape(len(data.train_mask), -1)
+    known: Tensor = masks[:, sorted({record.split for record in run.records})].any(1) & (data.y >= 0)
+    return known
+
+
+def _matrix(facts: dict[str, Tensor]) -> NDArray[np.float64]:
+    """The facts of a pair as a row of numbers, [P, K], in the order of `FACTS`."""
+    columns = [
+        (facts["affinity"] + SMALLEST).log(),
+        facts["similarity"],
+        facts["common_neighbors"].log1p(),
+    ]
+    return torch.stack(columns, dim=1).double().numpy()
+
+
+def _some(pairs: Tensor) -> Tensor:
+    """At most `MOST_COMPARED` of the pairs, drawn by a fixed seed."""
+    if pairs.shape[1] <= MOST_COMPARED:
+        return pairs
+    return pairs[:, torch.randperm(pairs.shape[1], generator=torch.Generator().manual_seed(0))[:MOST_COMPARED]]
+
+
+def _plain_rows(table: DataFrame) -> list[dict[str, Any]]:
+    return [
+        {name: None if value != value else value for name, value in zip(table.columns, row, strict=True)}
+        for row in table.astype(object).itertuples(index=False, name=None)
+    ]
