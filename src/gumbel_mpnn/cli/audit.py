@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn.cli.common import DataRootOption, FormatOption, OutputFormat, RunsOption, emit, in_one_sentence, note
 from gumbel_mpnn.cli.finished_runs import folder_of, given_data
 from gumbel_mpnn.cli.own_data import EdgesOption, FeaturesOption, GraphOption, LabelOption, NodesOption, Source
-from gumbel_mpnn.cli.predict import write_table
+from gumbel_mpnn.cli.predict import check_no_folder, write_table
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -49,8 +48,7 @@ def audit(
 
     from gumbel_mpnn.runs import load_run
 
-    if out is not None and out.is_dir():
-        raise UserError(f"--out {out} is a folder: give the name of a file")
+    check_no_folder("--out", out)
     folder = folder_of(run, runs)
     source = Source(None, nodes, edges, graph, label, features)
     found = load_run(folder, data=given_data(folder, source), root=data_root).audit()
