@@ -18,7 +18,7 @@ def warn_of_ignored(data: Data, undirected: bool) -> None:
         data: a valid graph.
         undirected: whether it is treated as undirected.
     """
-    for message in (_edge_features(data), _self_loops(data), _directions(data) if undirected else ""):
+    for message in (_edge_features(data), _self_loops(data), _directions(data) if undirected else _both_ways(data)):
         if message:
             warnings.warn(message, DataWarning, stacklevel=3)
 
@@ -40,6 +40,17 @@ def _self_loops(data: Data) -> str:
     return (
         f"this graph has {count} self-loop{'s' * (count > 1)}, which {'are' if count > 1 else 'is'} left out:"
         " convolutions add their own"
+    )
+
+
+def _both_ways(data: Data) -> str:
+    """Directions that were lost when files were read."""
+    source = data.get("source_files")
+    if not isinstance(source, dict) or not source.get("undirected"):
+        return ""
+    return (
+        "this graph was read as undirected, so that data.undirected=false changes nothing: read it with"
+        " undirected=False"
     )
 
 

@@ -111,6 +111,11 @@ def node_number(data: Data, node: object) -> int:
     if ids is not None and node in ids:
         return list(ids).index(node)
     if isinstance(node, int | np.integer) and 0 <= node < count:
+        if ids is not None and str(node) in ids and ids[int(node)] != str(node):
+            raise UserError(
+                f"node {node} may be the one with the id {str(node)!r} or the one with this number, whose id is"
+                f" {ids[int(node)]!r}: give the id as text"
+            )
         return int(node)
     what = f"a number from 0 to {count - 1}" + " or one of run.data.node_ids" * (ids is not None)
     raise UserError(f"there is no node {node!r}: give {what}")

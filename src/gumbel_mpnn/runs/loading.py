@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -50,10 +51,7 @@ def load_run(
     choice = next((choice for choice in read_choices(path) if chosen <= set(choice.runs)), None)
     settings, facts = Settings.from_dict(first.settings), read_facts(path)
     files = None if facts is None else facts.source_files
-
-    def read() -> Data:
-        return _training_data(path, first, settings, data, files, root)
-
+    read = partial(_training_data, path, first, settings, data, files, root)  # unlike a closure, it can be pickled
     return Run(settings, first.metric, records, TrainingData(read, facts), SettingFolder(path), choice)
 
 

@@ -14,6 +14,7 @@ from torch_geometric.data import Data
 from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn._util.files import write_atomically
 from gumbel_mpnn.config import Settings
+from gumbel_mpnn.data.feature_columns import FeatureColumn
 from gumbel_mpnn.nn import TrainableModel, models
 from gumbel_mpnn.rewiring.changes import Changes
 from gumbel_mpnn.runs.audit import Audit, audit
@@ -49,13 +50,20 @@ class Run:
     choice: Choice | None = None
     """What `auto` tried and chose, if it made these runs."""
     rungs: Mapping[str, Run] = field(default_factory=dict, repr=False, compare=False)
-    """Runs of every rung that `auto` tried, by name; rungs that were stopped early have fewer runs."""
+    """Runs of every rung that `auto` tried, by name; rungs that were stopped early have fewer runs. Empty for a loaded
+    run."""
     _temporary: object = field(default=None, repr=False, compare=False)
 
     @property
     def data(self) -> Data:
         """The graph that the runs were trained on."""
         return self.trained_on.data
+
+    @property
+    def feature_columns(self) -> list[FeatureColumn] | None:
+        """Columns of the training data that became features, to read other files alike; None if they are not known."""
+        columns = self.trained_on.facts.feature_columns
+        return None if columns is None else list(columns)
 
     @property
     def test(self) -> Summary:

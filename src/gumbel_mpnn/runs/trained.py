@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gumbel_mpnn._util.errors import DataError, UserError
+from gumbel_mpnn._util.errors import DataError, DataWarning, UserError
+from gumbel_mpnn.data.feature_columns import FeatureColumn, feature_columns_of
 from gumbel_mpnn.data.given import as_tensors
+from gumbel_mpnn.data.remarks import warn_of_ignored
 from gumbel_mpnn.data.validate import check_label_form
 from gumbel_mpnn.nn import TrainableModel
 from gumbel_mpnn.runs.query import Record
@@ -21,6 +25,10 @@ from gumbel_mpnn.training.precision import class_scores
 
 if TYPE_CHECKING:
     from gumbel_mpnn.runs.run import Run
+    from gumbel_mpnn.runs.training_data import DataFacts
+
+READ_ALIKE = "read it with features=run.feature_columns"
+"""What to do about a graph with other features."""
 
 
 def graph_of_user(data: object) -> Data:
@@ -47,13 +55,19 @@ def task_of(run: Run, data: Data | None = None, device: torch.device | str = "cp
             "the runs were trained on a graph without features, so they know its nodes only and cannot be applied"
             " to another graph: call this method without a graph, or give a copy of run.data with other edges"
         )
+    if not given.num_nodes:
+        raise UserError("this graph has no nodes: give at least one")
+    if data is not None:
+        _check_columns(given, facts)
     prepared = prepare(given, run.settings)
     if data is not None and not labelled:
+        _warn_of_other_edges(given, facts, run.settings.data.undirected)
         prepared = _without_labels(prepared)
     task = Task.for_model(prepared, run.settings, device)
     if task.num_features != facts.num_features:
+        hint = f": {READ_ALIKE}" if facts.feature_columns else ""
         raise UserError(
-            f"the runs were trained on {facts.num_features} features, but this graph has {task.num_features}"
+            f"the runs were trained on {facts.num_features} features, but this graph has {task.num_features}{hint}"
         )
     return replace(task, labels_per_class=facts.labels_per_class)
 
@@ -122,6 +136,38 @@ def _scores(run: Run, task: Task, records: Sequence[Record]) -> Iterator[Tensor]
         with torch.no_grad():
             scores = class_scores(model, task, run.settings)
         yield scores
+
+
+def _check_columns(data: Data, facts: DataFacts) -> None:
+    """Raise a `UserError` if the features of a graph come from other columns than those of training."""
+    columns = feature_columns_of(data)
+    if columns is None or facts.feature_columns is None or tuple(columns) == facts.feature_columns:
+        return
+    pairs = zip_longest(facts.feature_columns, columns)
+    trained, found = next((one, other) for one, other in pairs if one != other)
+    raise UserError(
+        f"the runs were trained on {_in_words(trained)} where this graph has {_in_words(found)}: {READ_ALIKE}"
+    )
+
+
+def _in_words(column: FeatureColumn | None) -> str:
+    if column is None:
+        return "no column"
+    values = "" if column.categories is None else f" with the values {', '.join(map(repr, column.categories))}"
+    return f"the column {column.name!r}{values}"
+
+
+def _warn_of_other_edges(data: Data, facts: DataFacts, undirected: bool) -> None:
+    """Warn if only one of a graph and the training graph has edge weights, and of what models ignore."""
+    weighted = data.get("edge_weight") is not None
+    if facts.weighted is not None and weighted != facts.weighted:
+        with_weights, without = ("this graph has", "the training graph had none")
+        if not weighted:
+            with_weights, without = ("the training graph had", "this graph has none")
+        warnings.warn(
+            f"{with_weights} edge weights, but {without}, where each edge counts as 1", DataWarning, stacklevel=4
+        )
+    warn_of_ignored(data, undirected)
 
 
 def _without_labels(data: Data) -> Data:

@@ -30,6 +30,8 @@ class DataFacts:
     labels_per_class: tuple[int, ...]
     """Number of model outputs per class."""
     class_names: tuple[Any, ...] | None = None
+    weighted: bool | None = None
+    """Whether edges had weights; None if an older version trained the runs."""
     identity: bool = False
     """Whether the graph had no features, so that the model knows its nodes only."""
     feature_columns: tuple[FeatureColumn, ...] | None = None
@@ -45,6 +47,7 @@ class DataFacts:
             num_features=int(data.x.shape[1]),
             labels_per_class=labels_per_class(data),
             class_names=None if names is None else tuple(names),
+            weighted=data.get("edge_weight") is not None,
             identity=bool(data.get(MARK)),
             feature_columns=None if columns is None else tuple(columns),
             source_files=files if isinstance(files, dict) and not isinstance(data, Batch) else None,
@@ -57,6 +60,7 @@ class DataFacts:
             "num_features": self.num_features,
             "labels_per_class": list(self.labels_per_class),
             "class_names": None if self.class_names is None else list(map(_plain, self.class_names)),
+            "weighted": self.weighted,
             "identity": self.identity,
             "feature_columns": None if columns is None else [column.to_dict() for column in columns],
             "source_files": self.source_files,
@@ -70,6 +74,7 @@ class DataFacts:
             num_features=int(values["num_features"]),
             labels_per_class=tuple(map(int, values["labels_per_class"])),
             class_names=None if names is None else tuple(names),
+            weighted=values.get("weighted"),
             identity=bool(values["identity"]),
             feature_columns=None if columns is None else tuple(map(FeatureColumn.from_dict, columns)),
             source_files=values["source_files"],

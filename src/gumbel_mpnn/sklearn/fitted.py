@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -56,7 +57,10 @@ class InMemory(SettingFolder):
 
 def in_memory(run: Run) -> Run:
     """The same runs without their folder; those of rungs that were not chosen are left out."""
-    return replace(run, folder=InMemory(run), rungs={}, _temporary=None)
+    kept = replace(run, folder=InMemory(run), rungs={}, _temporary=None)
+    if isinstance(run._temporary, TemporaryDirectory):
+        run._temporary.cleanup()
+    return kept
 
 
 def validation_rows(label: NDArray[np.int64], fraction: float, random: np.random.RandomState) -> NDArray[np.bool_]:

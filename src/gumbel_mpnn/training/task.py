@@ -125,9 +125,10 @@ class Task:
 
 
 def data_hash(data: Data) -> str:
-    """Hash of all that training depends on, including labels and masks; 16 hex digits.
+    """Hash of all that training depends on, including labels and masks, and of all names; 16 hex digits.
 
-    Masks of a single split have the same hash as [N] and as [N, 1].
+    Names of nodes, classes and feature columns do not change training, but results are shown with them: graphs that
+    differ in names have runs of their own. Masks of a single split have the same hash as [N] and as [N, 1].
     """
     digest = hashlib.sha256()
     names = (
@@ -149,6 +150,9 @@ def data_hash(data: Data) -> str:
         if isinstance(value, Tensor):
             add_tensor(digest, name, value[:, None] if name in of_each_split and value.dim() == 1 else value)
     digest.update(str(data.get("metric") or "accuracy").encode())
+    for name in ("node_ids", "class_names", "feature_columns"):
+        if (names := data.get(name)) is not None:
+            digest.update(f"{name}{list(names)}".encode())
     return digest.hexdigest()[:16]
 
 

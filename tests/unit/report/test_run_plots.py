@@ -207,6 +207,15 @@ class TestNeighborhood:
         run = on_other_data(learned, changed(learned.data, node_ids=list(range(11, -1, -1))))
         assert {note.get_text() for note in gm.plot_neighborhood(run, 9)[0].texts} == {"11", "10", "9", "8"}
 
+    def test_a_number_that_is_the_id_of_another_node_is_refused(self, learned):
+        run = on_other_data(learned, changed(learned.data, node_ids=[str(k) for k in range(11, -1, -1)]))
+        with pytest.raises(gm.UserError) as error:
+            gm.plot_neighborhood(run, 2)
+        assert str(error.value) == (
+            "node 2 may be the one with the id '2' or the one with this number, whose id is '9': give the id as text"
+        )
+        gm.plot_neighborhood(run, "2")
+
     def test_colors_by_class_or_prediction(self, learned, monkeypatch):
         def names(color):
             figure = gm.plot_neighborhood(run, 2, color=color)[0].figure

@@ -1,6 +1,7 @@
 """`load_run`: finished runs from their folder, with the same numbers as after training."""
 
 import json
+import pickle
 from dataclasses import replace
 
 import pytest
@@ -8,7 +9,7 @@ import torch
 from torch_geometric.data import Batch
 
 import gumbel_mpnn as gm
-from gumbel_mpnn._util.errors import DataError, UserError
+from gumbel_mpnn._util.errors import DataError, DataWarning, UserError
 from helpers import changed, small_data
 from quick_fit import quick
 
@@ -160,10 +161,11 @@ def test_runs_of_an_older_version_have_no_facts(data, tmp_path):
     assert torch.equal(gm.load_run(run.folder.path, data=data).predict_proba(), run.predict_proba())
 
 
-def test_new_names_of_classes_replace_the_old_ones(data, tmp_path):
-    run = quick(data, runs=tmp_path)
-    quick(changed(data, class_names=["a", "b", "c"]), runs=tmp_path)
-    assert set(gm.load_run(run.folder.path).predict(small_data())) <= {"a", "b", "c"}
+@pytest.mark.parametrize("names", [{"class_names": ["a", "b", "c"]}, {"node_ids": [f"n{k}" for k in range(24)]}])
+def test_other_names_of_classes_and_nodes_are_other_runs(data, tmp_path, names):
+    run, other = quick(data, runs=tmp_path), quick(changed(data, **names), runs=tmp_path)
+    assert other.folder.path != run.folder.path
+    assert set(gm.load_run(run.folder.path).predict(small_data())) <= set(CLASSES)
 
 
 def test_a_read_only_folder_is_enough(data, tmp_path):
@@ -177,3 +179,84 @@ def test_a_read_only_folder_is_enough(data, tmp_path):
 def test_a_loaded_run_can_be_cut(data, tmp_path):
     run = gm.load_run(quick(data, runs=tmp_path).folder.path, data=data)
     assert replace(run, records=run.records[:1]).n == 1
+
+
+class TestOtherColumns:
+    """The fault: a graph whose columns were in another order was predicted without a word."""
+
+    @pytest.fixture
+    def run(self, tmp_path):
+        rows = "".join(f"n{k},{k % 7},{k % 5},{'ab'[k % 2]},{'xy'[k % 2]}\n" for k in range(40))
+        (tmp_path / "nodes.csv").write_text("id,a,b,kind,y\n" + rows)
+        (tmp_path / "other.csv").write_text("id,b,a,kind,y\n" + rows)
+        (tmp_path / "kinds.csv").write_text("id,a,b,kind,y\n" + rows.replace(",a,", ",c,"))
+        return quick(gm.from_csv(tmp_path / "nodes.csv", label="y"), "mlp", splits=[0], runs=tmp_path / "runs")
+
+    @pytest.mark.parametrize(
+        ("file", "told"),
+        [
+            ("other.csv", "the column 'a' where this graph has the column 'b'"),
+            (
+                "kinds.csv",
+                "the column 'kind' with the values 'a', 'b' where this graph has the column 'kind' with the values"
+                " 'b', 'c'",
+            ),
+        ],
+    )
+    @pytest.mark.parametrize("loaded", [True, False])
+    def test_they_are_refused(self, run, tmp_path, file, told, loaded):
+        run = gm.load_run(run.folder.path) if loaded else run
+        with pytest.raises(UserError) as error:
+            run.predict(gm.from_csv(tmp_path / file, label="y"))
+        assert str(error.value) == (f"the runs were trained on {told}: read it with features=run.feature_columns")
+
+    def test_and_taken_if_they_are_read_alike(self, run, tmp_path):
+        (tmp_path / "turned.csv").write_text(
+            "id,kind,b,a\n" + "".join(f"n{k},{'ab'[k % 2]},{k % 5},{k % 7}\n" for k in range(40))
+        )
+        again = gm.from_csv(tmp_path / "turned.csv", features=gm.load_run(run.folder.path).feature_columns)
+        assert torch.equal(run.predict_proba(again), run.predict_proba())
+
+    def test_other_names_are_other_runs(self, run, tmp_path):
+        """The fault: equal values under other names rewrote what a finished run knew of its columns."""
+        text = (tmp_path / "nodes.csv").read_text()
+        (tmp_path / "renamed.csv").write_text(text.replace("id,a,b", "id,years,b"))
+        other = quick(gm.from_csv(tmp_path / "renamed.csv", label="y"), "mlp", splits=[0], runs=tmp_path / "runs")
+        assert other.records[0].fingerprint != run.records[0].fingerprint
+        assert gm.load_run(run.folder.path).feature_columns[0].name == "a"
+
+    def test_moved_files_are_the_same_runs(self, run, tmp_path):
+        (tmp_path / "moved").mkdir()
+        (tmp_path / "nodes.csv").rename(tmp_path / "moved/nodes.csv")
+        data = gm.from_csv(tmp_path / "moved/nodes.csv", label="y")
+        assert quick(data, "mlp", splits=[0], runs=tmp_path / "runs").records == run.records
+        assert torch.equal(gm.load_run(run.folder.path).predict_proba(), run.predict_proba())
+
+
+@pytest.mark.parametrize("weighted", [True, False])
+def test_weights_that_only_one_graph_has_are_told(weighted):
+    plain = small_data()
+    heavy = changed(plain, edge_weight=torch.ones(plain.num_edges))
+    run, other = (quick(heavy), plain) if weighted else (quick(plain), heavy)
+    words = "the training graph had edge weights, but this graph has none"
+    if not weighted:
+        words = "this graph has edge weights, but the training graph had none"
+    with pytest.warns(DataWarning, match=f"^{words}, where each edge counts as 1$"):
+        run.predict(other)
+
+
+def test_what_is_ignored_in_another_graph_is_told():
+    with pytest.warns(DataWarning, match="the edge_attr of this graph is ignored"):
+        quick().predict(changed(small_data(), edge_attr=torch.ones(small_data().num_edges, 2)))
+
+
+def test_a_graph_without_nodes():
+    empty = changed(small_data(), x=torch.zeros(0, 6), edge_index=torch.zeros(2, 0, dtype=torch.int64))
+    with pytest.raises(UserError, match="this graph has no nodes: give at least one"):
+        quick().predict(changed(empty, y=None, train_mask=None, val_mask=None, test_mask=None, num_nodes=0))
+
+
+def test_a_loaded_run_can_be_pickled(data, tmp_path):
+    run = gm.load_run(quick(data, runs=tmp_path).folder.path, data=data)
+    again = pickle.loads(pickle.dumps(run))  # noqa: S301
+    assert torch.equal(again.predict_proba(), run.predict_proba())
