@@ -261,7 +261,7 @@ def test_columns_that_cannot_be_taken(read, options, message):
         ("id,class,f,split\na,0,1,train\nb,0,2,dev\n", "node 'b' is in the split 'dev': write train, val, test"),
         ("id,class,f,split\na,0,1,val\nb,0,2,test\n", "training mask of the split is empty"),
         ("id,class,f,split\na,0,1,train\nb,1,2,test\n", r"class 1 \('1'\) is to be predicted in the split"),
-        ("id,class,f,split\na,0,1,train\nb,,2,test\n", "node 1 is in a mask of the split but has no label"),
+        ("id,class,f,split\na,0,1,train\nb,,2,test\n", r"node 1 \('b'\) is in a mask of the split but has no label"),
         ("id,class,f\na,0,1,9\nb,0,2,9\n", "more cells than its header"),
         ("id,class,f\na,0,1\nb,0,2,9\n", r"nodes\.csv is not a valid CSV file .*line 3"),
         ("", r"nodes\.csv is not a valid CSV file"),
