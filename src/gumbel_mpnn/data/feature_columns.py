@@ -95,6 +95,13 @@ def names_of(wanted: Wanted) -> list[str]:
     return [column.name if isinstance(column, FeatureColumn) else column for column in wanted]
 
 
+def check_once(what: str, where: str, names: Sequence[str]) -> None:
+    """Raise a `DataError` if the user named a column twice."""
+    twice = next((name for k, name in enumerate(names) if name in names[:k]), None)
+    if twice is not None:
+        raise DataError(f"the features name the {what} {twice!r} of {where} twice: name it once")
+
+
 def word(value: object) -> str:
     """Return a value as the name of a category; booleans are in lower case, so that `Yes` and `yes` are one."""
     text = str(value).strip()

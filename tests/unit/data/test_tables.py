@@ -367,3 +367,9 @@ def test_columns_of_a_learned_graph_are_all_known(read):
     with warnings.catch_warnings():
         warnings.simplefilter("error", DataWarning)
         read(nodes="id,a,class\nx,1,u\ny,2,v\n", edges="source,target,weight,probability,given\nx,y,0.5,0.5,true\n")
+
+
+def test_a_column_that_is_named_twice(read, tmp_path):
+    with pytest.raises(DataError) as caught:
+        read(nodes="id,f,class\nx,1,u\ny,2,v\n", edges="source,target\nx,y\n", features=["f", "F"])
+    assert str(caught.value) == f"the features name the column 'f' of {tmp_path / 'nodes.csv'} twice: name it once"
