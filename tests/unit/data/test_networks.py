@@ -149,7 +149,8 @@ def test_an_attribute_that_is_a_number_at_some_nodes_only_is_remarked_on(graph):
     message, _ = (str(warning.message) for warning in told)
     assert message == (
         "the attribute 'size' of the NetworkX graph is not used as a feature, "
-        "since node 'b' has 'large', which is not a number"
+        "since node 'b' has 'large', which is not a number: write a number there, or words everywhere "
+        "if the values are categories"
     )
     assert data.x.tolist() == [[1], [0], [0]]
 

@@ -186,7 +186,10 @@ def test_a_column_that_holds_numbers_and_other_things_is_remarked_on(read):
         data = read(nodes)
     message, _ = (str(warning.message) for warning in told)
     assert message.startswith("the column 'length' of ")
-    assert message.endswith("nodes.csv is not used as a feature, since line 4 has 'long', which is not a number")
+    assert message.endswith(
+        "nodes.csv is not used as a feature, since line 4 has 'long', which is not a number: write a number there, or"
+        " words everywhere if the values are categories"
+    )
     assert data.x.tolist() == [[2001], [2002], [2003], [2004]]
 
 
