@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import re
 import warnings
+from calendar import monthrange
 from collections.abc import Sequence
 from enum import Enum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from gumbel_mpnn._util.errors import DataError, DataWarning
 from gumbel_mpnn.data.feature_columns import BOOLEANS, MISSING, FeatureColumn, listed
@@ -14,20 +19,27 @@ MOST_CATEGORIES, NODES_PER_CATEGORY = 20, 5
 """A column of words is categorical if it has at most as many values, each at as many nodes on average."""
 MOST_NAMED_CATEGORIES, NODES_PER_NAMED_CATEGORY = 100, 2
 """The same for a column that the user names as a feature."""
-SHARE_OF_DATES = 0.9
+SHARE_OF_DATES = 0.75
 """A column holds dates if at least this share of its values can be read as such."""
 
 _MONTH, _DAY = r"(?:0?[1-9]|1[0-2])", r"(?:0?[1-9]|[12]\d|3[01])"
 _NAME = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
 _TIME = r"\d{1,2}:[0-5]\d(?::[0-5]\d(?:[.,]\d+)?)?(?:\s?[ap]m)?(?:\s?(?:z|utc|gmt|[+-]\d{2}:?\d{2}))?"
+_YEAR = r"(?:19|20)\d{2}"
 _DATES = (
     rf"\d{{4}}([-/.]){_MONTH}\1{_DAY}",
     rf"{_DAY}([-.]){_MONTH}\2\d{{4}}",
+    rf"{_DAY}\.{_MONTH}\.\d{{2}}",
+    rf"{_YEAR}[-/]{_MONTH}",
+    rf"{_MONTH}/{_YEAR}",
     rf"(?:{_DAY}/{_MONTH}|{_MONTH}/{_DAY})/(?:\d{{4}}|\d{{2}})",
     rf"{_DAY}\.?[\s-]{_NAME}[\s-]\d{{4}}",
     rf"{_NAME}\s{_DAY},?\s\d{{4}}",
 )
 _DATE_OR_TIME = re.compile(rf"(?:{'|'.join(_DATES)})(?:(?:t|,?\s+){_TIME})?|{_TIME}", re.IGNORECASE)
+
+
+_FIRST_YEAR, _LAST_YEAR = 1900, 2100
 
 
 class Kind(Enum):
@@ -69,7 +81,7 @@ def named_column(what: str, where: str, name: str, words: Sequence[str]) -> Feat
     """Describe a column that the user named as a feature; raise a `DataError` if it holds dates or text."""
     kind = kind_of(words, named=True)
     if kind is Kind.date:
-        raise _dates(what, where, name, words)
+        raise _dates(what, where, name, _first_date(words))
     if kind is Kind.text:
         filled = [each for each in words if each != MISSING]
         raise DataError(
@@ -84,8 +96,22 @@ def free_column(what: str, where: str, name: str, words: Sequence[str]) -> Featu
     """Describe a column that the user did not name; None for text. Raise a `DataError` if it holds dates."""
     kind = kind_of(words)
     if kind is Kind.date:
-        raise _dates(what, where, name, words)
+        raise _dates(what, where, name, _first_date(words))
     return None if kind is Kind.text else column_of(name, words, kind)
+
+
+def check_no_dates(what: str, where: str, name: str, values: NDArray[Any]) -> None:
+    """Raise a `DataError` if all numbers of a column are dates such as 20200301; missing ones do not count."""
+    numbers = values[~np.isnan(values)] if values.dtype.kind == "f" else values
+    if numbers.size and numbers.dtype.kind in "iuf" and all(map(_is_date, np.unique(numbers).tolist())):
+        raise _dates(what, where, name, str(int(numbers.flat[0])))
+
+
+def _is_date(number: float) -> bool:
+    if not _FIRST_YEAR * 10000 <= number < (_LAST_YEAR + 1) * 10000 or number != int(number):
+        return False
+    year, month, day = int(number) // 10000, int(number) // 100 % 100, int(number) % 100
+    return 1 <= month <= 12 and 1 <= day <= monthrange(year, month)[1]
 
 
 def warn_of_mixed(what: str, where: str, found: Sequence[tuple[str, str, object]]) -> None:
@@ -98,7 +124,7 @@ def warn_of_mixed(what: str, where: str, found: Sequence[tuple[str, str, object]
         more = f" (and {len(found) - 1} more like it)" if len(found) > 1 else ""
         warnings.warn(
             f"the {what} {name!r} of {where}{more} is not used as a feature, since {place} has {value!r}, "
-            "which is not a number",
+            "which is not a number: write a number there, or words everywhere if the values are categories",
             DataWarning,
             stacklevel=4,
         )
@@ -118,8 +144,11 @@ def warn_of_text(what: str, where: str, names: Sequence[str]) -> None:
         )
 
 
-def _dates(what: str, where: str, name: str, words: Sequence[str]) -> DataError:
-    example = next(each for each in words if _DATE_OR_TIME.fullmatch(each))
+def _first_date(words: Sequence[str]) -> str:
+    return next(each for each in words if _DATE_OR_TIME.fullmatch(each))
+
+
+def _dates(what: str, where: str, name: str, example: str) -> DataError:
     return DataError(
         f"the {what} {name!r} of {where} holds dates or times such as {example!r}, which are not features: turn it into"
         " a number, such as days since a date, or leave it out by naming the features to use (features=, --features)"

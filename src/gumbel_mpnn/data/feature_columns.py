@@ -95,6 +95,13 @@ def names_of(wanted: Wanted) -> list[str]:
     return [column.name if isinstance(column, FeatureColumn) else column for column in wanted]
 
 
+def check_once(what: str, where: str, names: Sequence[str]) -> None:
+    """Raise a `DataError` if the user named a column twice."""
+    twice = next((name for k, name in enumerate(names) if name in names[:k]), None)
+    if twice is not None:
+        raise DataError(f"the features name the {what} {twice!r} of {where} twice: name it once")
+
+
 def word(value: object) -> str:
     """Return a value as the name of a category; booleans are in lower case, so that `Yes` and `yes` are one."""
     text = str(value).strip()
@@ -117,21 +124,28 @@ def encode(column: FeatureColumn, words: Sequence[str]) -> Floats:
     return features
 
 
-def warn_of_unknown(what: str, where: str, found: Mapping[str, Sequence[str]]) -> None:
+def unknown_words(column: FeatureColumn, words: Sequence[str]) -> dict[int, str]:
+    """Return the words that are not among the categories of a column, by the number of the node."""
+    categories = column.categories or ()
+    return {node: each for node, each in enumerate(words) if each not in categories}
+
+
+def warn_of_unknown(what: str, where: str, found: Mapping[str, Mapping[int, str]]) -> None:
     """Warn about values that are not among the categories of a trained model.
 
-    `found` has the words of each categorical column that are not among its categories.
+    `found` has the `unknown_words` of each categorical column.
     """
     found = {name: words for name, words in found.items() if words}
     if not found:
         return
-    count, first = sum(map(len, found.values())), next(iter(found.values()))[0]
-    example = "a missing one" if first == MISSING else repr(first)
-    one = len(found) == 1
+    values = [each for words in found.values() for each in dict.fromkeys(words.values())]
+    nodes = len({node for words in found.values() for node in words})
+    example = "a missing one" if values[0] == MISSING else repr(values[0])
+    one, single = len(found) == 1, len(values) == 1
     warnings.warn(
-        f"the {what}{'' if one else 's'} {listed(list(found))} of {where} {'has' if one else 'have'} {count}"
-        f" value{'s' * (count > 1)} that the model was not trained on, such as {example}:"
-        f" {'its' if count == 1 else 'their'} features are 0",
+        f"the {what}{'' if one else 's'} {listed(list(found))} of {where} {'has' if one else 'have'} {len(values)}"
+        f" value{'s' * (not single)} that the model was not trained on, {'' if single else 'such as '}{example}, at"
+        f" {nodes} node{'s' * (nodes > 1)}: {'its' if single else 'their'} features are 0",
         DataWarning,
         stacklevel=4,
     )

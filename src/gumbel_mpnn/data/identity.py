@@ -17,7 +17,7 @@ MARK = "identity_features"
 def with_identity_features(data: Data) -> Data:
     """Return a copy of a graph whose features are the identity matrix: each node has one of its own.
 
-    Models then learn from the edges alone, and cannot be applied to other graphs. The matrix of a large graph is a
+    Models can then learn from the edges only, and cannot be applied to other graphs. The matrix of a large graph is a
     sparse tensor. `data.identity_features` is true.
     """
     y = data.get("y")

@@ -37,6 +37,12 @@ def node_ids_of(data: Data) -> Sequence[Any] | None:
     return joined if len(set(map(str, joined))) == len(joined) else None
 
 
+def node_name(data: Data, node: int) -> str:
+    """Return what messages call a node: its number, with its id if it has one."""
+    ids = node_ids_of(data)
+    return f"node {node}" if ids is None else f"node {node} ({ids[node]!r})"
+
+
 def given_metric(data: Data) -> Any:
     """Return the metric of a graph, `accuracy` if it has none; all graphs of a batch must have the same one."""
     metric = data.get("metric") or "accuracy"

@@ -10,13 +10,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbel_mpnn._util.errors import DataError
-from gumbel_mpnn.data.column_kinds import Kind, free_column, kind_of, named_column, warn_of_mixed, warn_of_text
+from gumbel_mpnn.data.column_kinds import (
+    Kind,
+    check_no_dates,
+    free_column,
+    kind_of,
+    named_column,
+    warn_of_mixed,
+    warn_of_text,
+)
 from gumbel_mpnn.data.feature_columns import (
     MISSING,
     FeatureColumn,
     Features,
     Floats,
     encode,
+    unknown_words,
     warn_of_unknown,
     word,
 )
@@ -33,7 +42,7 @@ def all_features(nodes: Nodes, names: Sequence[str], where: str) -> Features:
     found, mixed, text = list[tuple[FeatureColumn, Floats]](), list[tuple[str, str, object]](), list[str]()
     for name in names:
         if _is_numeric(nodes, name):
-            found.append(_numeric(nodes, name, where))
+            found.append(_undated(nodes, name, where))
         elif _has_numbers(nodes, name):
             node = _first_other(nodes, name)
             mixed.append((name, f"node {node!r}", nodes[node][name]))
@@ -52,7 +61,7 @@ def named_features(nodes: Nodes, names: Sequence[str], where: str) -> Features:
     for name in names:
         words = None if _is_numeric(nodes, name) or _has_numbers(nodes, name) else _words(nodes, name)
         if words is None:
-            found.append(_numeric(nodes, name, where))
+            found.append(_undated(nodes, name, where))
         else:
             column = named_column(WHAT, where, str(name), words)
             found.append((column, encode(column, words)))
@@ -66,7 +75,7 @@ def trained_features(nodes: Nodes, columns: Sequence[FeatureColumn], names: Sequ
         words = _words(nodes, name)
         if column.categories is not None:
             words = [word(has.get(name, MISSING)) for has in nodes.values()] if words is None else words
-            unknown[name] = [each for each in words if each not in column.categories]
+            unknown[name] = unknown_words(column, words)
             found.append((column, encode(column, words)))
         elif words is not None and not _is_numeric(nodes, name) and kind_of(words) is Kind.boolean:
             found.append((column, encode(column, words)))
@@ -120,6 +129,14 @@ def _words(nodes: Nodes, name: str) -> list[str] | None:
     if not all(isinstance(value, str | bool | date | time | np.datetime64) or _is_missing(value) for value in values):
         return None
     return [MISSING if _is_missing(value) else word(value) for value in values]
+
+
+def _undated(nodes: Nodes, name: str, where: str) -> tuple[FeatureColumn, Floats]:
+    """Return a numeric attribute as columns; raise a `DataError` if its numbers are dates."""
+    found = _numeric(nodes, name, where)
+    if found[0].width == 1:
+        check_no_dates(WHAT, where, str(name), np.array([np.ravel(has[name])[0] for has in nodes.values()]))
+    return found
 
 
 def _numeric(nodes: Nodes, name: str, where: str) -> tuple[FeatureColumn, Floats]:

@@ -14,9 +14,18 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn._util.errors import DataError, UserError, did_you_mean
 from gumbel_mpnn.data.column_names import chosen_name, known_name, same_names
-from gumbel_mpnn.data.feature_columns import Features, Wanted, as_trained, names_of
-from gumbel_mpnn.data.network_features import Attributes, all_features, named_features, trained_features
-from gumbel_mpnn.data.own import GIVEN, PROBABILITY, SPLIT, assemble, described, named_after, source_files
+from gumbel_mpnn.data.feature_columns import Features, Wanted, as_trained, check_once, names_of
+from gumbel_mpnn.data.network_features import WHAT, Attributes, all_features, named_features, trained_features
+from gumbel_mpnn.data.own import (
+    GIVEN,
+    PROBABILITY,
+    SPLIT,
+    assemble,
+    described,
+    named_after,
+    source_files,
+    warn_of_unused,
+)
 
 LABEL = "label"
 """Node attribute in which `save_graph` writes the label."""
@@ -24,6 +33,8 @@ LABEL_NAMED_BY = "label_attribute"
 """Graph attribute with the name of the node attribute that is the label."""
 METRIC = "metric_of_models"
 """Graph attribute with the metric by which models are evaluated."""
+
+_EDGE_ID = "id"  # edge attribute in which NetworkX keeps the XML attribute `id` of an edge in GraphML
 
 
 def from_graphml(
@@ -154,6 +165,8 @@ def _chosen(where: str, known: Mapping[str, str], features: Wanted, label: str |
     chosen = [_check_name(where, known, name, trained) for name in names_of(features)]
     if label in chosen:
         raise DataError(f"the attribute {label!r} of {where} is the label, so it cannot be a feature")
+    if not trained:
+        check_once(WHAT, where, chosen)
     return chosen
 
 
@@ -167,6 +180,8 @@ def _about_edges(links: Sequence[tuple[Any, Any, Attributes]], where: str) -> di
     weight, probability, given = (
         known_name(where, "edge attributes", known, name) for name in ("weight", PROBABILITY, GIVEN)
     )
+    used = {weight, probability, given, _EDGE_ID}
+    warn_of_unused(where, "an attribute", [name for name in known if name not in used])
     return {
         "weight": None if weight is None else _weight(links, weight, where),
         "probability": None if probability is None else _probability([has.get(probability) for _, _, has in links]),

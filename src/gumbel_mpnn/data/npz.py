@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 import zipfile
 import zlib
 from collections.abc import Sequence
@@ -12,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbel_mpnn._util.errors import DataError
+from gumbel_mpnn._util.errors import DataError, DataWarning
+from gumbel_mpnn.data.feature_columns import listed
 from gumbel_mpnn.data.names import check_different
 from gumbel_mpnn.data.raw import Masks, RawGraph, label_hint, mask_of
 
@@ -22,6 +24,31 @@ MOST_NODES = 2**31 - 1
 _GENDER = 1  # the column of Facebook's local_info that is the label
 
 Arrays = dict[str, NDArray[Any]]
+
+_KNOWN = frozenset(
+    {
+        *("edges", "node_labels", "num_nodes", "class_names", "node_ids", "metric", "directed"),
+        *("weight", "probability", "given"),
+        *("node_features", "features_shape", "features_indptr", "features_indices", "features_data"),
+        *("train_masks", "val_masks", "test_masks", "train_idx", "valid_idx", "test_idx"),
+    }
+)
+"""Arrays of which a graph is made."""
+_OTHER_NAMES = {
+    "edge_index": "edges",
+    "edge_weight": "weight",
+    "edge_weights": "weight",
+    "weights": "weight",
+    "x": "node_features",
+    "features": "node_features",
+    "y": "node_labels",
+    "labels": "node_labels",
+    "train_mask": "train_masks",
+    "val_mask": "val_masks",
+    "test_mask": "test_masks",
+    "val_idx": "valid_idx",
+}
+"""Names of other programs for arrays of which a graph is made."""
 
 
 def read_npz(path: Path, required: Sequence[str] = ()) -> Arrays:
@@ -46,9 +73,13 @@ def read_npz(path: Path, required: Sequence[str] = ()) -> Arrays:
         raise DataError(
             f"{path} is not a complete npz file ({error}): it is truncated or altered, so write it again"
         ) from error
-    for name in required:
-        if name not in arrays:
-            raise DataError(f"{path} has no array {name!r}, only {', '.join(sorted(arrays)) or 'none at all'}")
+    missing = [name for name in required if name not in arrays]
+    if missing:
+        has = ", ".join(sorted(arrays)) or "none at all"
+        hint = _renaming([name for name in arrays if _OTHER_NAMES.get(name) in missing], arrays)
+        raise DataError(
+            f"{path} has no array{'s' * (len(missing) > 1)} {listed(missing)}, only {has}{hint and ': ' + hint}"
+        )
     return arrays
 
 
@@ -60,7 +91,33 @@ def read_graph(paths: Sequence[Path], need_labels: bool = True) -> RawGraph:
         need_labels: False fills `y` with -1 if the file has no labels.
     """
     (path,) = paths
-    return graph_of(read_npz(path, required=("edges", "node_labels") if need_labels else ("edges",)), path)
+    return graph_of(_arrays_of_graph(path, need_labels), path)
+
+
+def read_own_graph(path: Path, need_labels: bool = True) -> RawGraph:
+    """Read a graph of the user as `read_graph` does, and warn about arrays that are not used."""
+    arrays = _arrays_of_graph(path, need_labels)
+    unused = [name for name in arrays if name not in _KNOWN]
+    if unused:
+        one = len(unused) == 1
+        warnings.warn(
+            f"the array{'' if one else 's'} {listed(unused)} of {path} {'is' if one else 'are'} not used:"
+            f" {_renaming(unused, arrays) or 'the help of from_npz lists the arrays that are'}",
+            DataWarning,
+            stacklevel=3,
+        )
+    return graph_of(arrays, path)
+
+
+def _arrays_of_graph(path: Path, need_labels: bool) -> Arrays:
+    return read_npz(path, required=("edges", "node_labels") if need_labels else ("edges",))
+
+
+def _renaming(names: Sequence[str], arrays: Arrays) -> str:
+    """Say under which names arrays would be used; empty if there is nothing to say."""
+    pairs = [(name, _OTHER_NAMES[name]) for name in names if _OTHER_NAMES.get(name, name) not in arrays]
+    said = [f"{name} to {known}{' (shape [E, 2])' * (name == 'edge_index')}" for name, known in pairs]
+    return f"rename {' and '.join(said)}" if said else ""
 
 
 def graph_of(arrays: Arrays, path: Path) -> RawGraph:

@@ -18,7 +18,7 @@ from gumbel_mpnn._util.errors import DataError, DataWarning
 from gumbel_mpnn.config.registry import normal_name
 from gumbel_mpnn.data.feature_columns import FeatureColumn, Wanted
 from gumbel_mpnn.data.load import specs
-from gumbel_mpnn.data.npz import read_graph
+from gumbel_mpnn.data.npz import read_own_graph
 from gumbel_mpnn.data.raw import BoolArray, IntArray, Masks, RawGraph, set_edges
 from gumbel_mpnn.data.validate import validate
 from gumbel_mpnn.graph import check_edges
@@ -40,7 +40,7 @@ def from_npz(
     as_listed: bool = False,
     labels: bool = True,
 ) -> Data:
-    """Read a graph from an npz file, which is never unpickled.
+    """Read a graph from an npz file, which is never unpickled; a warning names arrays that are not used.
 
     Required arrays:
 
@@ -66,7 +66,7 @@ def from_npz(
         as_listed: keep every edge as often as the file lists it, and in the direction listed, whatever `undirected`.
         labels: False reads a graph for measures only; a file without labels then needs features or `num_nodes`.
     """
-    graph = read_graph([Path(path)], labels)
+    graph = read_own_graph(Path(path), labels)
     if not features:
         graph = replace(graph, x=None)
     unlabelled = not labels and (graph.y == -1).all()
@@ -170,6 +170,18 @@ def _without_labels(graph: RawGraph) -> Data:
     data = replace(graph, masks=None, class_names=None).to_data()
     data.num_nodes, data.y = len(graph.y), None
     return data
+
+
+def warn_of_unused(where: str, what: str, names: Sequence[object]) -> None:
+    """Warn about columns or attributes of edges that are not used."""
+    if names:
+        shown = " and ".join(repr(str(name)) for name in names[:3])
+        warnings.warn(
+            f"of the edges in {where}, {shown}{f' and {len(names) - 3} more' * (len(names) > 3)}"
+            f" {'are' if len(names) > 1 else 'is'} not used: models use {what} called weight only",
+            DataWarning,
+            stacklevel=4,
+        )
 
 
 def encode_labels(labels: Sequence[str], ids: Sequence[Hashable], where: str) -> tuple[IntArray, list[str]]:

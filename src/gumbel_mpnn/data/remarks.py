@@ -1,4 +1,4 @@
-"""Warnings about what training ignores in a graph."""
+"""Warnings about what training ignores in a graph, and about classes without a node."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gumbel_mpnn._util.errors import DataWarning
+from gumbel_mpnn.data.names import class_names_of
 from gumbel_mpnn.graph import contains, edge_index_of, pair_key, says_directed
 
 
@@ -21,6 +22,23 @@ def warn_of_ignored(data: Data, undirected: bool) -> None:
     for message in (_edge_features(data), _self_loops(data), _directions(data) if undirected else _both_ways(data)):
         if message:
             warnings.warn(message, DataWarning, stacklevel=3)
+
+
+def warn_of_empty_classes(data: Data) -> None:
+    """Warn if the labels of a valid graph leave out numbers, which become classes without a node.
+
+    A graph with `class_names` says itself which classes there are.
+    """
+    labels = data.y[data.y >= 0]
+    distinct, classes = len(labels.unique()), int(labels.max()) + 1
+    if distinct < classes and not class_names_of(data):
+        empty = f"{classes - distinct} of them" if classes - distinct > 1 else "one of them"
+        warnings.warn(
+            f"the labels y are {distinct} different numbers up to {classes - 1}, so that there are {classes} classes,"
+            f" {empty} without a node: number classes from 0",
+            DataWarning,
+            stacklevel=3,
+        )
 
 
 def _edge_features(data: Data) -> str:

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gumbel_mpnn._util.errors import DataError, check_at_least, unknown_name
-from gumbel_mpnn.data.names import class_names_of
+from gumbel_mpnn.data.names import among, class_names_of, node_name
 from gumbel_mpnn.data.raw import Masks, set_masks
 
 Seed = int | Sequence[int]
@@ -116,7 +116,9 @@ def with_all_masks(data: Data) -> Data:
     """Return `data`, or a copy with empty masks in place of a missing `val_mask` or `test_mask`."""
     train = data.get("train_mask")
     if train is None:
-        raise DataError("this graph has no train_mask: give it train_mask, val_mask and test_mask, or a split protocol")
+        others = " and a ".join(name for name in ("val_mask", "test_mask") if data.get(name) is not None)
+        has = f"the graph has a {others} but no train_mask" if others else "this graph has no train_mask"
+        raise DataError(f"{has}: give it train_mask, val_mask and test_mask, or a split protocol")
     missing = [name for name in ("val_mask", "test_mask") if data.get(name) is None]
     if not missing:
         return data
@@ -137,7 +139,10 @@ def _check_split(data: Data, split: str, train: Tensor, val: Tensor, test: Tenso
         raise DataError(f"the training mask of {split} is empty: add nodes to it")
     unlabelled = ((train | val | test) & (y < 0)).nonzero().flatten()
     if len(unlabelled):
-        raise DataError(f"node {int(unlabelled[0])} is in a mask of {split} but has no label: take it out of the mask")
+        raise DataError(
+            f"{node_name(data, int(unlabelled[0]))} is in a mask of {split} but has no label{among(len(unlabelled))}:"
+            " take it out of the mask"
+        )
     absent = sorted(set(y[val | test].tolist()) - set(y[train].tolist()))
     if absent and require_all_classes:
         label = _class(data, absent[0])

@@ -9,9 +9,27 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gumbel_mpnn._util.errors import DataError
-from gumbel_mpnn.data.column_kinds import Kind, free_column, kind_of, named_column, warn_of_mixed, warn_of_text
+from gumbel_mpnn.data.column_kinds import (
+    Kind,
+    check_no_dates,
+    free_column,
+    kind_of,
+    named_column,
+    warn_of_mixed,
+    warn_of_text,
+)
 from gumbel_mpnn.data.csv_file import NO_NUMBER, line_of
-from gumbel_mpnn.data.feature_columns import MISSING, FeatureColumn, Features, Floats, encode, warn_of_unknown, word
+from gumbel_mpnn.data.feature_columns import (
+    BOOLEANS,
+    MISSING,
+    FeatureColumn,
+    Features,
+    Floats,
+    encode,
+    unknown_words,
+    warn_of_unknown,
+    word,
+)
 from gumbel_mpnn.data.names import among
 
 if TYPE_CHECKING:
@@ -25,6 +43,7 @@ def all_features(path: str | Path, table: pd.DataFrame, ids: pd.Series[str]) -> 
     columns, mixed, text = list[FeatureColumn](), list[tuple[str, str, object]](), list[str]()
     for name in map(str, table.columns):
         if _is_numeric(table[name]):
+            check_no_dates(WHAT, str(path), name, table[name].to_numpy())
             columns.append(FeatureColumn(name))
         elif found := _mixed(table[name]):
             mixed.append((name, *found))
@@ -42,6 +61,7 @@ def named_features(path: str | Path, table: pd.DataFrame, names: Sequence[str], 
     columns = []
     for name in names:
         if _is_numeric(table[name]):
+            check_no_dates(WHAT, str(path), name, table[name].to_numpy())
             columns.append(FeatureColumn(name))
         else:
             _check_not_mixed(path, name, table[name])
@@ -56,7 +76,7 @@ def trained_features(
     unknown = {}
     for column, name in zip(columns, names, strict=True):
         if column.categories is not None:
-            unknown[name] = [each for each in _words(table[name]) if each not in column.categories]
+            unknown[name] = unknown_words(column, _words(table[name]))
         elif column.width != 1:
             raise DataError(
                 f"the column {name!r} of {path} has one number per node, but the model was trained on vectors of"
@@ -64,12 +84,27 @@ def trained_features(
             )
         elif not _is_numeric(table[name]) and kind_of(_words(table[name])) is not Kind.boolean:
             _check_not_mixed(path, name, table[name])
-            raise DataError(
-                f"feature column {name!r} of {path} has values that are not numbers, but the model was trained on"
-                " numbers or booleans: write them in the same way"
-            )
+            raise _no_boolean(path, table, name, ids)
     warn_of_unknown(WHAT, str(path), unknown)
     return _encoded(path, table, columns, names, ids)
+
+
+def _no_boolean(path: str | Path, table: pd.DataFrame, name: str, ids: pd.Series[str]) -> DataError:
+    """Return an error that names the first word that is no boolean: an empty cell if all other cells are booleans."""
+    words = _words(table[name])
+    wrong = [row for row, each in enumerate(words) if each not in BOOLEANS and each != MISSING]
+    empty = [row for row, each in enumerate(words) if each == MISSING]
+    row = (wrong or empty)[0]
+    line = line_of(table.index[row])
+    if wrong:
+        return DataError(
+            f"feature column {name!r} of {path} has values that are not numbers, as {words[row]!r} in line {line}, but"
+            " the model was trained on numbers or booleans: write them in the same way"
+        )
+    return DataError(
+        f"line {line} of {path} has an empty cell as the feature {name!r} of the node {ids.iloc[row]!r}"
+        f"{among(len(empty))}: the model was trained on numbers or booleans without gaps, so fill it"
+    )
 
 
 def _encoded(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,12 +10,21 @@ import numpy as np
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
-from gumbel_mpnn._util.errors import DataError, DataWarning
+from gumbel_mpnn._util.errors import DataError
 from gumbel_mpnn.data.column_names import chosen_name
 from gumbel_mpnn.data.csv_file import Header, check_column, is_empty, known_column, line_of, read_header, read_table
-from gumbel_mpnn.data.feature_columns import Features, Wanted, as_trained, names_of
-from gumbel_mpnn.data.own import GIVEN, PROBABILITY, SPLIT, assemble, described, named_after, source_files
-from gumbel_mpnn.data.table_features import all_features, named_features, trained_features
+from gumbel_mpnn.data.feature_columns import Features, Wanted, as_trained, check_once, names_of
+from gumbel_mpnn.data.own import (
+    GIVEN,
+    PROBABILITY,
+    SPLIT,
+    assemble,
+    described,
+    named_after,
+    source_files,
+    warn_of_unused,
+)
+from gumbel_mpnn.data.table_features import WHAT, all_features, named_features, trained_features
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -115,6 +123,8 @@ def _chosen(path: str | Path, header: Header, features: Wanted, taken: Sequence[
     for name in chosen:
         if name in taken:
             raise DataError(f"column {name!r} of {path} is the id, label or split, so it cannot be a feature")
+    if not trained:
+        check_once(WHAT, str(path), chosen)
     return chosen
 
 
@@ -141,7 +151,8 @@ def _edges(
     columns = [known_column(path, header, name) for name in ("weight", PROBABILITY, GIVEN)]
     table = read_table(path, header, names)
 
-    _warn_of_other_columns(path, header, {*names, *columns})
+    unused = [written for name, written in header.items() if name not in {*names, *columns}]
+    warn_of_unused(str(path), "a column", unused)
     row_of = pd.Index(ids)
     ends = np.stack([row_of.get_indexer(pd.Index(table[name].str.strip())) for name in names], axis=1)
     unknown = np.argwhere(ends < 0)
@@ -159,18 +170,6 @@ def _edges(
         "given": given.to_numpy(copy=True) if given is not None and given.dtype == bool else None,
     }
     return ends.astype(np.int64), about
-
-
-def _warn_of_other_columns(path: str | Path, header: Header, used: set[str | None]) -> None:
-    """Warn about columns of the edges that are not used."""
-    other = [repr(written) for name, written in header.items() if name not in used]
-    if other:
-        warnings.warn(
-            f"of the edges in {path}, {' and '.join(other[:3])}{f' and {len(other) - 3} more' * (len(other) > 3)}"
-            f" {'are' if len(other) > 1 else 'is'} not used: models use a column called weight only",
-            DataWarning,
-            stacklevel=4,
-        )
 
 
 def _ends(

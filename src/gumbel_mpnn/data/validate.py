@@ -10,7 +10,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gumbel_mpnn._util.errors import DataError
-from gumbel_mpnn.data.names import among, class_names_of, node_ids_of
+from gumbel_mpnn.data.names import among, class_names_of, node_ids_of, node_name
 from gumbel_mpnn.data.raw import label_hint
 from gumbel_mpnn.data.splits import check_masks
 from gumbel_mpnn.graph import check_edges, check_weights, edge_index_of, pair_key, pairs_of, undirected_keys
@@ -70,7 +70,8 @@ def _check_labels(data: Data) -> None:
     if len(wrong):
         node = int(wrong[0])
         raise DataError(
-            f"{_name(data, node)} has the label {int(y[node])}: labels are 0 to {num_classes - 1}, or -1 for unknown"
+            f"{node_name(data, node)} has the label {int(y[node])}: labels are 0 to {num_classes - 1}, or -1 for"
+            " unknown"
         )
     if (y < 0).all():
         raise DataError("no node of the graph has a label: give at least the training nodes one")
@@ -107,7 +108,7 @@ def _check_features(data: Data) -> None:
         value = "NaN" if torch.isnan(x[node, column]) else "infinite"
         count = int((~finite[:, column]).sum())
         raise DataError(
-            f"feature {column} of {_name(data, node)} is {value}{among(count)}: give every node finite features"
+            f"feature {column} of {node_name(data, node)} is {value}{among(count)}: give every node finite features"
         )
 
 
@@ -136,11 +137,6 @@ def facts_of(data: Data) -> GraphFacts:
         degree_mean=float(degree.double().mean()),
         degree_max=int(degree.max()),
     )
-
-
-def _name(data: Data, node: int) -> str:
-    ids = node_ids_of(data)
-    return f"node {node}" if ids is None else f"node {node} ({ids[node]!r})"
 
 
 def _edge_name(data: Data, edge: int) -> str:

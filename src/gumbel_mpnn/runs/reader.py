@@ -23,12 +23,13 @@ from gumbel_mpnn.data import (
     with_identity_features,
 )
 from gumbel_mpnn.data.given import as_graph
-from gumbel_mpnn.data.remarks import warn_of_ignored
+from gumbel_mpnn.data.remarks import warn_of_empty_classes, warn_of_ignored
 from gumbel_mpnn.graph import CANDIDATE_OF, check_candidates, digest_of_nodes, warn_if_stale
 from gumbel_mpnn.training import data_hash
 
 OWN_PROTOCOL = "random-60-20-20"
 """Split protocol of graphs without masks."""
+_MASKS = ("train_mask", "val_mask", "test_mask")
 
 Transform = Callable[[Data], Data]
 
@@ -69,6 +70,7 @@ def _read(
 def read_data(dataset: str | Data, settings: DataSettings, root: str | Path | None) -> Data:
     """Read the data and add masks by a random split protocol if it has none.
 
+    A graph with a `val_mask` or `test_mask` but no `train_mask` is refused, unless the settings name a protocol.
     Edges of a data set are directed only if it has directions and the settings ask for them.
     """
     protocol = settings.protocol
@@ -83,7 +85,7 @@ def read_data(dataset: str | Data, settings: DataSettings, root: str | Path | No
     if isinstance(dataset.x, torch.Tensor) and dataset.x.layout != torch.strided:
         dataset = copy.copy(dataset)
         dataset.x = dataset.x.to_dense()
-    if protocol or dataset.get("train_mask") is None:
+    if protocol or all(dataset.get(name) is None for name in _MASKS):
         facts = check(_without_masks(dataset))
         _check_classes(facts)
         dataset = add_splits(dataset, protocol or OWN_PROTOCOL)
@@ -92,6 +94,7 @@ def read_data(dataset: str | Data, settings: DataSettings, root: str | Path | No
         facts = check(dataset)
         _check_classes(facts)
         dataset = with_all_masks(dataset)
+    warn_of_empty_classes(dataset)
     warn_of_ignored(dataset, settings.undirected)
     dataset = _with_checked_candidates(dataset)
     return dataset if dataset.get("x") is not None else _with_features(dataset, facts)
@@ -112,8 +115,9 @@ def _with_features(data: Data, facts: GraphFacts) -> Data:
     if not facts.num_edges:
         raise DataError("this graph has neither features nor edges to learn from: give it one of them")
     warnings.warn(
-        "this graph has no features, so each node gets one of its own (the identity matrix): models learn from the"
-        " edges alone and cannot be applied to other graphs",
+        "this graph has no features, so each node gets one of its own (the identity matrix), which says nothing about"
+        " the others: a model can learn from the edges only, so that mlp, which has none, can only guess, and no model"
+        " can be applied to other graphs",
         DataWarning,
         stacklevel=3,
     )
@@ -122,7 +126,7 @@ def _with_features(data: Data, facts: GraphFacts) -> Data:
 
 def _without_masks(data: Data) -> Data:
     bare = copy.copy(data)
-    for name in ("train_mask", "val_mask", "test_mask"):
+    for name in _MASKS:
         if name in bare:
             del bare[name]
     return bare

@@ -54,7 +54,8 @@ def test_a_column_that_is_no_feature_is_noted_on_standard_error(command, own, cs
         told, preface, *_ = result.stderr.splitlines()
         assert told == (
             f"note: the column 'height' of {own / 'nodes.csv'} is not used as a feature, "
-            "since line 6 has 'tall', which is not a number"
+            "since line 6 has 'tall', which is not a number: write a number there, "
+            "or words everywhere if the values are categories"
         )
         assert preface.startswith("read 20 nodes (1 without a label), 40 edges, 1 features")
 

@@ -104,7 +104,7 @@ class TestColumnsOfAModel:
         (warning,) = told
         assert str(warning.message) == (
             "the attribute 'color' of the NetworkX graph has 3 values that the model was not trained on, such as"
-            " 'blue': their features are 0"
+            " 'blue', at 3 nodes: their features are 0"
         )
         assert data.x.tolist() == [[0, 1], [0, 0], [0, 0], [0, 0]]
 
@@ -130,3 +130,9 @@ class TestColumnsOfAModel:
         with pytest.raises(DataError) as caught:
             from_networkx(graph_of(**attributes), features=self.columns)
         assert str(caught.value) == message
+
+
+def test_dates_that_are_written_as_numbers():
+    with pytest.raises(DataError, match="attribute 'since' of the NetworkX graph holds dates or times such as '2020"):
+        from_networkx(graph_of(kind=["a", "b"], since=[20200301, 19991231]), label="kind")
+    assert from_networkx(graph_of(kind=["a", "b"], since=[20200301, 0]), label="kind").x.shape == (2, 1)

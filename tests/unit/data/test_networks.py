@@ -1,5 +1,6 @@
 import math
 import sys
+import warnings
 
 import networkx
 import pytest
@@ -148,7 +149,8 @@ def test_an_attribute_that_is_a_number_at_some_nodes_only_is_remarked_on(graph):
     message, _ = (str(warning.message) for warning in told)
     assert message == (
         "the attribute 'size' of the NetworkX graph is not used as a feature, "
-        "since node 'b' has 'large', which is not a number"
+        "since node 'b' has 'large', which is not a number: write a number there, or words everywhere "
+        "if the values are categories"
     )
     assert data.x.tolist() == [[1], [0], [0]]
 
@@ -221,3 +223,30 @@ def test_networkx_is_asked_for_by_name(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "networkx", None)
     with pytest.raises(UserError, match="pip install networkx"):
         from_graphml(tmp_path / "g.graphml", label="kind")
+
+
+def test_edge_attributes_that_are_not_used_are_told(graph, tmp_path):
+    path = tmp_path / "g.graphml"
+    for source, target in graph.edges:
+        graph.edges[source, target].update(weight=1.0, since=2001, kind="road")
+    networkx.write_graphml(graph, path)
+    path.write_text(path.read_text().replace('<edge source="a"', '<edge id="e1" source="a"'))
+    for read, given, where in ((from_networkx, graph, "the NetworkX graph"), (from_graphml, path, path)):
+        with pytest.warns(DataWarning) as found:
+            read(given, label="kind")
+        assert [str(each.message) for each in found if "of the edges" in str(each.message)] == [
+            f"of the edges in {where}, 'since' and 'kind' are not used: models use an attribute called weight only"
+        ]
+
+
+def test_edge_attributes_of_a_learned_graph_are_all_known(graph):
+    for _, _, attributes in graph.edges(data=True):
+        attributes.update(weight=0.5, probability=0.5, given=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DataWarning)
+        from_networkx(graph, label="kind", features=["size"])
+
+
+def test_an_attribute_that_is_named_twice(graph):
+    with pytest.raises(DataError, match="the features name the attribute 'size' of the NetworkX graph twice: name it"):
+        from_networkx(graph, label="kind", features=["size", "flag", "Size"])

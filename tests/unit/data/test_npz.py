@@ -92,6 +92,17 @@ def test_a_missing_array_is_named_beside_those_there(tmp_path):
         read_graph([path])
 
 
+def test_all_missing_arrays_are_named_at_once(tmp_path):
+    path = tmp_path / "g.npz"
+    np.savez(path, edge_index=np.zeros((2, 1), dtype=int), y=np.zeros(2, dtype=int), z=np.zeros(1))
+    with pytest.raises(DataError) as caught:
+        read_graph([path])
+    assert str(caught.value) == (
+        f"{path} has no arrays 'edges' and 'node_labels', only edge_index, y, z: rename edge_index to edges (shape"
+        " [E, 2]) and y to node_labels"
+    )
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -4,7 +4,7 @@ import torch
 from graph_files import write_npz
 
 from gumbel_mpnn._util.errors import DataError, DataWarning
-from gumbel_mpnn.data import check, from_npz
+from gumbel_mpnn.data import check, from_npz, save_graph
 from gumbel_mpnn.data.own import encode_labels
 
 
@@ -14,6 +14,33 @@ def test_a_graph_from_npz(tmp_path):
     assert data.is_undirected()
     assert data.edge_index.shape == (2, 10)
     assert data.train_mask.shape == (6, 2)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "said"),
+    [
+        (["edge_attr"], "array 'edge_attr' of {} is not used: the help of from_npz lists the arrays that are"),
+        (["edge_weight"], "array 'edge_weight' of {} is not used: rename edge_weight to weight"),
+        (
+            ["edge_weight", "time", "val_idx", "y"],
+            "arrays 'edge_weight', 'time', 'val_idx' and 'y' of {} are not used: rename edge_weight to weight and"
+            " val_idx to valid_idx",
+        ),
+    ],
+)
+def test_arrays_that_are_not_used_are_told(tmp_path, arrays, said):
+    path = write_npz(tmp_path / "g.npz", **{name: np.ones(5) for name in arrays})
+    with pytest.warns(DataWarning) as found:
+        from_npz(path)
+    assert [str(each.message) for each in found] == ["the " + said.format(path)]
+
+
+@pytest.mark.filterwarnings("error::gumbel_mpnn._util.errors.DataWarning")
+def test_arrays_of_a_saved_graph_are_all_known(tmp_path):
+    data = from_npz(write_npz(tmp_path / "g.npz", weight=np.ones(5), node_ids=np.array(list("abcdef"))))
+    data.edge_probability, data.edge_origin, data.metric = data.edge_weight, data.edge_weight > 0, "macro_f1"
+    save_graph(data, tmp_path / "again.npz")
+    assert from_npz(tmp_path / "again.npz").edge_origin.all()
 
 
 def test_masks_are_optional_and_direction_can_be_kept(tmp_path):

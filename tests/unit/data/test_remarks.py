@@ -1,4 +1,4 @@
-"""Warnings about what training ignores in a graph."""
+"""Warnings about what training ignores in a graph, and about classes without a node."""
 
 import warnings
 
@@ -7,7 +7,7 @@ import torch
 from torch_geometric.data import Data
 
 from gumbel_mpnn._util.errors import DataWarning
-from gumbel_mpnn.data.remarks import warn_of_ignored
+from gumbel_mpnn.data.remarks import warn_of_empty_classes, warn_of_ignored
 from helpers import both_ways, changed, edges
 
 PATH = Data(x=torch.ones(4, 1), edge_index=both_ways(edges((0, 1), (1, 2), (2, 3))))
@@ -40,6 +40,26 @@ def test_edge_attr():
 def test_self_loops(loops, said):
     data = changed(PATH, edge_index=torch.cat([PATH.edge_index, edges(*loops)], dim=1))
     assert told(data) == [f"this graph has {said} left out: convolutions add their own"]
+
+
+class TestEmptyClasses:
+    @pytest.mark.parametrize(
+        ("labels", "said"),
+        [
+            ([1, 5, 9, -1], "3 different numbers up to 9, so that there are 10 classes, 7 of them without a node"),
+            ([1, 2, 2, 1], "2 different numbers up to 2, so that there are 3 classes, one of them without a node"),
+        ],
+    )
+    def test_are_told(self, labels, said):
+        with pytest.warns(DataWarning) as caught:
+            warn_of_empty_classes(changed(PATH, y=torch.tensor(labels)))
+        (warning,) = caught
+        assert str(warning.message) == f"the labels y are {said}: number classes from 0"
+
+    @pytest.mark.filterwarnings("error")
+    def test_are_not_there_or_have_names(self):
+        warn_of_empty_classes(changed(PATH, y=torch.tensor([0, 1, -1, 2])))
+        warn_of_empty_classes(changed(PATH, y=torch.tensor([0, 2, 2, 0]), class_names=["a", "b", "c"]))
 
 
 class TestDirections:

@@ -108,6 +108,14 @@ def test_columns_that_are_named_and_cannot_be_used(nodes):
     )
 
 
+def test_dates_that_are_written_as_numbers(nodes):
+    path = nodes(since=[20200301 + k for k in range(20)])
+    for features in (None, ["since"]):
+        with pytest.raises(DataError, match=r"the column 'since' of .* holds dates or times such as '20200301'"):
+            from_csv(path, label="kind", features=features)
+    assert from_csv(path, features=[FeatureColumn("since")]).x.shape == (20, 1)
+
+
 class TestColumnsOfAModel:
     @pytest.fixture
     def trained(self, nodes):
@@ -138,10 +146,20 @@ class TestColumnsOfAModel:
             data = from_csv(path, features=trained)
         (warning,) = told
         assert str(warning.message) == (
-            f"the column 'color' of {path} has 2 values that the model was not trained on, such as 'blue': their"
-            " features are 0"
+            f"the column 'color' of {path} has 2 values that the model was not trained on, such as 'blue', at 2 nodes:"
+            " their features are 0"
         )
         assert data.x[:, 1:4].tolist() == [[0, 0, 0], [0, 0, 0], [0, 1, 0]]
+
+    def test_with_another_category_at_several_nodes(self, trained, tmp_path):
+        path = write(tmp_path / "new.csv", color=["blue"] * 3 + ["red"], size=range(4), wild=["no"] * 4)
+        with pytest.warns(DataWarning) as told:
+            from_csv(path, features=trained)
+        (warning,) = told
+        assert str(warning.message) == (
+            f"the column 'color' of {path} has 1 value that the model was not trained on, 'blue', at 3 nodes: its"
+            " features are 0"
+        )
 
     def test_with_gaps_that_are_no_category(self, tmp_path):
         columns = [FeatureColumn("a", ("x",)), FeatureColumn("b", ("y",))]
@@ -150,8 +168,8 @@ class TestColumnsOfAModel:
             from_csv(path, features=columns)
         (warning,) = told
         assert str(warning.message) == (
-            f"the columns 'a' and 'b' of {path} have 2 values that the model was not trained on, such as a missing one:"
-            " their features are 0"
+            f"the columns 'a' and 'b' of {path} have 2 values that the model was not trained on, such as a missing one,"
+            " at 2 nodes: their features are 0"
         )
 
     def test_that_are_read_as_words_even_if_they_look_like_numbers(self, tmp_path):
@@ -164,8 +182,20 @@ class TestColumnsOfAModel:
             (
                 FeatureColumn("f"),
                 ["a", "b"],
-                "feature column 'f' of {} has values that are not numbers, but the model was trained on numbers or"
-                " booleans: write them in the same way",
+                "feature column 'f' of {} has values that are not numbers, as 'a' in line 2, but the model was trained"
+                " on numbers or booleans: write them in the same way",
+            ),
+            (
+                FeatureColumn("f"),
+                ["yes", "", "no", ""],
+                "line 3 of {} has an empty cell as the feature 'f' of the node 'n1', the first of 2 such nodes: the"
+                " model was trained on numbers or booleans without gaps, so fill it",
+            ),
+            (
+                FeatureColumn("f"),
+                ["yes", "", "perhaps"],
+                "feature column 'f' of {} has values that are not numbers, as 'perhaps' in line 4, but the model was"
+                " trained on numbers or booleans: write them in the same way",
             ),
             (
                 FeatureColumn("f"),

@@ -186,7 +186,10 @@ def test_a_column_that_holds_numbers_and_other_things_is_remarked_on(read):
         data = read(nodes)
     message, _ = (str(warning.message) for warning in told)
     assert message.startswith("the column 'length' of ")
-    assert message.endswith("nodes.csv is not used as a feature, since line 4 has 'long', which is not a number")
+    assert message.endswith(
+        "nodes.csv is not used as a feature, since line 4 has 'long', which is not a number: write a number there, or"
+        " words everywhere if the values are categories"
+    )
     assert data.x.tolist() == [[2001], [2002], [2003], [2004]]
 
 
@@ -261,7 +264,7 @@ def test_columns_that_cannot_be_taken(read, options, message):
         ("id,class,f,split\na,0,1,train\nb,0,2,dev\n", "node 'b' is in the split 'dev': write train, val, test"),
         ("id,class,f,split\na,0,1,val\nb,0,2,test\n", "training mask of the split is empty"),
         ("id,class,f,split\na,0,1,train\nb,1,2,test\n", r"class 1 \('1'\) is to be predicted in the split"),
-        ("id,class,f,split\na,0,1,train\nb,,2,test\n", "node 1 is in a mask of the split but has no label"),
+        ("id,class,f,split\na,0,1,train\nb,,2,test\n", r"node 1 \('b'\) is in a mask of the split but has no label"),
         ("id,class,f\na,0,1,9\nb,0,2,9\n", "more cells than its header"),
         ("id,class,f\na,0,1\nb,0,2,9\n", r"nodes\.csv is not a valid CSV file .*line 3"),
         ("", r"nodes\.csv is not a valid CSV file"),
@@ -367,3 +370,9 @@ def test_columns_of_a_learned_graph_are_all_known(read):
     with warnings.catch_warnings():
         warnings.simplefilter("error", DataWarning)
         read(nodes="id,a,class\nx,1,u\ny,2,v\n", edges="source,target,weight,probability,given\nx,y,0.5,0.5,true\n")
+
+
+def test_a_column_that_is_named_twice(read, tmp_path):
+    with pytest.raises(DataError) as caught:
+        read(nodes="id,f,class\nx,1,u\ny,2,v\n", edges="source,target\nx,y\n", features=["f", "F"])
+    assert str(caught.value) == f"the features name the column 'f' of {tmp_path / 'nodes.csv'} twice: name it once"

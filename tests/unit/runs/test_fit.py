@@ -463,8 +463,9 @@ class TestOwnData:
         with pytest.warns(DataWarning) as told:
             run = quick(changed(small_data(), x=None, num_nodes=24), model)
         assert [str(warning.message) for warning in told if "features" in str(warning.message)] == [
-            "this graph has no features, so each node gets one of its own (the identity matrix): models learn from the"
-            " edges alone and cannot be applied to other graphs"
+            "this graph has no features, so each node gets one of its own (the identity matrix), which says nothing"
+            " about the others: a model can learn from the edges only, so that mlp, which has none, can only guess, and"
+            " no model can be applied to other graphs"
         ]
         assert torch.equal(run.data.x, torch.eye(24))
         assert torch.isfinite(run.predict_proba()).all()

@@ -3,7 +3,7 @@
 import pytest
 
 import attacked_graph
-from gumbel_mpnn._util.errors import UserError
+from gumbel_mpnn._util.errors import DataError, DataWarning, UserError
 from gumbel_mpnn.config import DataSettings
 from gumbel_mpnn.data import specs
 from gumbel_mpnn.runs import DataReader, reader
@@ -134,3 +134,23 @@ class TestAttacks:
     def test_an_unknown_one_before_anything_is_read(self):
         with pytest.raises(UserError, match="no attack on 'attacked-cora' called 'meta-1'"):
             reader.read_data("attacked-cora", DataSettings(attack="meta-1"), None)
+
+
+@pytest.mark.parametrize("left", [["test_mask"], ["val_mask", "test_mask"]])
+def test_masks_without_a_training_mask_are_not_replaced_in_silence(left):
+    masks = ("train_mask", "val_mask", "test_mask")
+    data = changed(small_data(), **{name: None for name in masks if name not in left})
+    with pytest.raises(DataError) as caught:
+        reader.read_data(data, DataSettings(), None)
+    assert str(caught.value) == (
+        f"the graph has a {' and a '.join(left)} but no train_mask: give it train_mask, val_mask and test_mask, or a"
+        " split protocol"
+    )
+    assert reader.read_data(data, DataSettings(protocol="random-60-20-20"), None).train_mask.shape[1] == 10
+
+
+def test_labels_that_leave_out_numbers_are_told_and_kept():
+    data = small_data()
+    with pytest.warns(DataWarning, match="so that there are 9 classes, 6 of them without a node"):
+        read = reader.read_data(changed(data, y=data.y * 4), DataSettings(), None)
+    assert read.y.tolist() == (data.y * 4).tolist()

@@ -84,7 +84,7 @@ def test_unlabelled_nodes_are_no_class(data):
 
 
 def test_a_missing_training_mask_is_named(data):
-    with pytest.raises(DataError, match=r"^this graph has no train_mask: give it train_mask, val_mask and test_mask"):
+    with pytest.raises(DataError, match=r"^the graph has a val_mask and a test_mask but no train_mask: give it"):
         Task.of(changed(data, train_mask=None), DataSettings())
 
 
