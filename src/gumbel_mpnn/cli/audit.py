@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gumbel_mpnn._util.numbers import counted
 from gumbel_mpnn.cli.common import DataRootOption, FormatOption, OutputFormat, RunsOption, emit, in_one_sentence, note
 from gumbel_mpnn.cli.finished_runs import folder_of, given_data
 from gumbel_mpnn.cli.own_data import EdgesOption, FeaturesOption, GraphOption, LabelOption, NodesOption, Source
@@ -56,7 +57,7 @@ def audit(
         kinds = {"edge": found.edges, "missing": found.missing}
         both = pd.concat([table.assign(kind=kind) for kind, table in kinds.items()], ignore_index=True)
         write_table(both[["kind", *found.edges.columns]], out)
-        note(f"{len(found.edges)} edges and {len(found.missing)} missing pairs are in {out}")
+        note(f"{counted(len(found.edges), 'edge')} and {counted(len(found.missing), 'missing pair')} are in {out}")
         return
     emit(_table(found, top, format), format, found.to_dict(top))
     weights = ", ".join(f"{name.replace('_', ' ')} {weight:.2f}" for name, weight in found.weights.items())

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gumbel_mpnn._util.errors import UserError
+from gumbel_mpnn._util.numbers import counted
 from gumbel_mpnn.cli.common import DataRootOption, FormatOption, OutputFormat, RunsOption, emit, in_one_sentence, note
 from gumbel_mpnn.cli.finished_runs import folder_of
 from gumbel_mpnn.cli.own_data import EdgesOption, GraphOption, LabelOption, NodesOption, Source
@@ -65,7 +66,7 @@ def check_no_folder(option: str, path: Path | None) -> None:
 def write_predictions(table: pd.DataFrame, path: Path) -> None:
     """Write predictions to a CSV file and say so."""
     write_table(table, path)
-    note(f"predictions of {len(table)} nodes are in {path}")
+    note(f"predictions of {counted(len(table), 'node')} are in {path}")
 
 
 def write_table(table: pd.DataFrame, path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gumbel_mpnn._util.errors import UserError
-from gumbel_mpnn._util.numbers import none_if_nan
+from gumbel_mpnn._util.numbers import counted, none_if_nan
 from gumbel_mpnn.cli.common import (
     FormatOption,
     OutputFormat,
@@ -171,7 +171,8 @@ def compare(
         )
     paired = compare_records(ours, theirs, "val" if hidden else "test")
     if len(ours) + len(theirs) > 2 * paired.n:
-        note(f"left out, without a counterpart: {len(ours) - paired.n} runs of A, {len(theirs) - paired.n} of B")
+        alone = counted(len(ours) - paired.n, "run")
+        note(f"left out, without a counterpart: {alone} of A, {len(theirs) - paired.n} of B")
     if paired.splits < ENOUGH_SPLITS:
         note(
             f"no difference can be significant with fewer than {ENOUGH_SPLITS} splits: these runs have {paired.splits}"
@@ -228,7 +229,7 @@ def export(
     with open_index(runs) as index:
         found = _select(index, _filters(dataset, model, experiment, where), test)
         count = write(index, found, to, out, test)
-    note(f"{count} runs are in {out}")
+    note(f"{_runs_are(count)} in {out}")
     if not test and any(row.is_trial for row in found):
         note(HIDDEN)
 
@@ -240,7 +241,12 @@ def reindex(runs: RunsOption = Path("runs")) -> None:
     with open_index(runs) as index:
         index.rebuild()
         found = index.settings()
-    note(f"{sum(row.n for row in found)} runs of {len(found)} settings are in {runs}")
+    of = f" of {counted(len(found), 'setting')}"
+    note(f"{_runs_are(sum(row.n for row in found), of)} in {runs}")
+
+
+def _runs_are(count: int, of: str = "") -> str:
+    return f"{counted(count, 'run')}{of} {'is' if count == 1 else 'are'}"
 
 
 def _select(index: RunIndex, filters: list[Filter], test: bool) -> list[SettingRow]:

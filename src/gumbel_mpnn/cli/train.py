@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gumbel_mpnn._util.errors import DataError
+from gumbel_mpnn._util.numbers import counted
 from gumbel_mpnn.cli.common import (
     DataRootOption,
     DeviceOption,
@@ -149,9 +150,9 @@ def _what_was_read(asked: AnySpec) -> str:
     if not isinstance(spec.dataset, str):
         facts = facts_of(spec.dataset)
         read = (
-            f"read {facts.num_nodes} nodes ({facts.num_unlabelled} without a label),"
+            f"read {counted(facts.num_nodes, 'node')} ({facts.num_unlabelled} without a label),"
             f" {_edges_in_words(spec.dataset, facts, spec.settings.data.undirected)},"
-            f" {spec.dataset.num_features} features, {facts.num_classes} classes"
+            f" {counted(spec.dataset.num_features, 'feature')}, {facts.num_classes} classes"
         )
         return "\n".join(filter(None, (read, missing_preset(asked))))
     if spec.preset is None:
@@ -165,5 +166,5 @@ def _edges_in_words(data: Data, facts: GraphFacts, undirected: bool) -> str:
     if not undirected:
         edges = data.edge_index.shape[1] - facts.num_duplicate_edges - facts.num_self_loops
     repeats = data.get("edges_listed", 0) - edges - facts.num_self_loops
-    merged = f" ({repeats} repeat{'s' * (repeats > 1)} merged)" if repeats > 0 else ""
-    return f"{edges} {'' if undirected else 'directed '}edges{merged}"
+    merged = f" ({counted(repeats, 'repeat')} merged)" if repeats > 0 else ""
+    return f"{counted(edges, 'edge' if undirected else 'directed edge')}{merged}"

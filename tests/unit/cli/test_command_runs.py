@@ -143,7 +143,7 @@ class TestCompare:
         found = json.loads(command("runs", "--where", "train.patience=7", "--format", "json").stdout)
         notes = command("runs", "compare", trained.gcn, found[0]["folder"]).stderr.splitlines()
         assert notes == [
-            "left out, without a counterpart: 1 runs of A, 1 of B",
+            "left out, without a counterpart: 1 run of A, 1 of B",
             "no difference can be significant with fewer than 6 splits: these runs have 1",
         ]
 

@@ -204,7 +204,7 @@ def test_the_graph_of_the_demo_by_name(command):
     result = command("train", "demo", *GCN, "--splits", "0", "--format", "json")
     shown = json.loads(result.stdout)
     assert (shown["dataset"], len(shown["runs"])) == ("demo", 1)
-    assert result.stderr.startswith("gcn on demo: 1 runs")
+    assert result.stderr.startswith("gcn on demo: 1 run")
 
 
 def test_only_the_named_features(own, csv, command):
@@ -323,7 +323,7 @@ def test_predictions_of_runs_whose_models_were_deleted(csv, command, here):
     assert not model.exists()  # where no predictions are wanted, nothing is done again
     result = command(*arguments, "second.csv")
     assert result.exit_code == 0, result.stderr
-    assert "1 runs, 1 more already finished" in result.stderr
+    assert "1 run, 1 more already finished" in result.stderr
     first, second = ((here / file).read_text().splitlines() for file in ("first.csv", "second.csv"))
     assert [line.split(",")[:2] for line in first] == [line.split(",")[:2] for line in second]
 
