@@ -94,7 +94,7 @@ def train(
     """
     from gumbel_mpnn.data.splits import FINAL
     from gumbel_mpnn.report import choice_table, run_table
-    from gumbel_mpnn.runs import Place, default_model, describe, final_spec, fit_any
+    from gumbel_mpnn.runs import Place, default_model, describe, final_spec, fit_any, missing_preset
     from gumbel_mpnn.runs.progress import ProgressMonitor
 
     check_no_folder("--predictions", predictions)
@@ -115,7 +115,7 @@ def train(
             overrides=[*(overrides or ()), *([f"data.protocol={FINAL}"] if final else [])],
             root=data_root,
         )
-    with closing(ProgressMonitor(preface=_what_was_read(spec), quiet=quiet)) as monitor:
+    with closing(ProgressMonitor(preface=_what_was_read(spec), warning=missing_preset(spec), quiet=quiet)) as monitor:
         run = fit_any(spec, Place(runs, experiment, device, monitor=monitor, models=predictions is not None))
     if predictions is not None:
         write_predictions(run.predictions(), predictions)
@@ -142,21 +142,20 @@ def _changes(run: Run) -> Changes | None:
 
 
 def _what_was_read(asked: AnySpec) -> str:
-    """Return a sentence about the data or the preset, which shows the user misread columns or missing presets."""
+    """Return a sentence about the data, which shows the user misread columns, or about a preset that was borrowed."""
     from gumbel_mpnn.data import facts_of
-    from gumbel_mpnn.runs import AutoSpec, missing_preset
+    from gumbel_mpnn.runs import AutoSpec
 
     spec = asked.plainest if isinstance(asked, AutoSpec) else asked
     if not isinstance(spec.dataset, str):
         facts = facts_of(spec.dataset)
-        read = (
+        return (
             f"read {counted(facts.num_nodes, 'node')} ({facts.num_unlabelled} without a label),"
             f" {_edges_in_words(spec.dataset, facts, spec.settings.data.undirected)},"
             f" {counted(spec.dataset.num_features, 'feature')}, {facts.num_classes} classes"
         )
-        return "\n".join(filter(None, (read, missing_preset(asked))))
     if spec.preset is None:
-        return missing_preset(spec)
+        return ""
     return preset_in_place(str(spec.asked_preset), spec.settings.dataset, spec.settings.model, spec.preset)
 
 

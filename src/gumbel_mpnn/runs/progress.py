@@ -20,11 +20,12 @@ class ProgressMonitor:
     Args:
         show_test: Whether to show test results.
         preface: Message shown before the first setting.
-        quiet: Whether to show nothing at all.
+        warning: Warning shown before the first setting, even if `quiet`.
+        quiet: Whether to show nothing else.
     """
 
-    def __init__(self, show_test: bool = True, preface: str = "", quiet: bool = False) -> None:
-        self.show_test, self.preface, self.quiet = show_test, preface, quiet
+    def __init__(self, show_test: bool = True, preface: str = "", warning: str = "", quiet: bool = False) -> None:
+        self.show_test, self.preface, self.warning, self.quiet = show_test, preface, warning, quiet
         self.console = plain_console()
         self.line: LiveLine | StepLine | None = None
         self.done_epochs = self.total_epochs = self.group_epochs = 0
@@ -61,6 +62,9 @@ class ProgressMonitor:
         if self.preface:
             self.say(self.preface)
             self.preface = ""
+        if self.warning:
+            self.console.print(f"warning: {self.warning}", soft_wrap=True)
+            self.warning = ""
         missing = replicas - finished
         self._count_found(replicas, missing)
         self.done_epochs = self.group_epochs = self.resumed_epochs = 0

@@ -94,7 +94,7 @@ def test_quiet_leaves_results_and_warnings(command, run, csv, own):
     text = (own / "nodes.csv").read_text().replace("height", "name", 1)
     (own / "nodes.csv").write_text(text.replace("n1,", "n1,x", 1))  # a column that is no number
     warned = command("train", *csv, *GCN, "--quiet")
-    assert [line[:6] for line in warned.stderr.splitlines()] == ["note: "]
+    assert [line[:9] for line in warned.stderr.splitlines()] == ["warning: "]
     assert command("train", *csv, "--model", "gatt", "--quiet").stderr.startswith("error: ")
 
 
@@ -246,13 +246,13 @@ def test_runs_that_lost_their_learned_graph_are_told(command, csv, here, number)
     for split in range(number):
         (here / trained / f"split{split}-seed0/graph.npz").unlink()
     lost = f"{here / trained}/split0-seed0" + " and 1 more" * (number == 2)
-    sentence = f"note: the mean is over {4 - number} of 4 runs: there is no graph.npz in {lost}; delete such folders"
+    sentence = f"warning: the mean is over {4 - number} of 4 runs: there is no graph.npz in {lost}; delete such folders"
     for verb in (("rewire", "--out", "graph.csv"), ("measure", *csv, "--run")):
         for folder in (trained, "runs"):
             result = command(*verb, folder)
             assert result.exit_code == 0, result.stderr
             assert result.stderr.splitlines()[0].startswith(sentence)
-        assert "note: " not in command(*verb, f"{trained}/split3-seed0").stderr
+        assert "warning: " not in command(*verb, f"{trained}/split3-seed0").stderr
 
 
 def altered(content):
