@@ -206,12 +206,11 @@ def test_no_direction_is_lost(command, csv, here):
     assert {(f"n{k}", f"n{(k + step) % 20}") for k in range(20) for step in (2, 5)} <= set(graph.edges)
 
 
-def test_a_folder_without_a_learned_graph(command, csv, here):
+def test_runs_of_a_plain_model(command, csv, here):
     folder = command("train", *csv, *GCN).stderr.splitlines()[-1].removeprefix("runs are in ")
     result = command("rewire", folder, "--out", "graph.csv")
     assert result.exit_code == 2
-    assert result.stderr.startswith("error: there is no learned graph under ")
-    assert "use Run.rewire or measure --run" in result.stderr
+    assert result.stderr == "error: gcn does not rewire the graph: give the folder of finished runs of gumbel-mpnn\n"
     assert not (here / "graph.csv").exists()
 
 
