@@ -59,7 +59,8 @@ def runs(
 ) -> None:
     """List finished runs, with one row for each setting.
 
-    Where several data sets have the same name, the first six digits of the hash of their data are shown beside it.
+    Where several data sets have the same name, the first six digits of the hash of their data are shown beside it. Data
+    of the same files with other splits are one data set.
     """
     if context.invoked_subcommand is not None:
         reject_early_options(context)
@@ -68,12 +69,13 @@ def runs(
 
     with open_index(runs) as index:
         found = _select(index, _filters(dataset, model, experiment, where), test)
-        ambiguous = index.ambiguous_names()
+        ambiguous = index.ambiguous_hashes()
     readable = not format.is_for_programs
     rows: list[list[str | int | float | None]] = []
     for row in found:
         shown = test or not row.is_trial
-        name = f"{row.dataset} ({row.data_hash[:6]})" if readable and row.dataset in ambiguous else row.dataset
+        digits = ambiguous.get(row.data_hash, "")[:6]
+        name = f"{row.dataset} ({digits})" if readable and digits else row.dataset
         rows.append(
             [
                 name,
@@ -214,7 +216,8 @@ def _differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, li
 def export(
     out: Annotated[Path, typer.Argument(help="File (csv, json) or folder (tensorboard, mlflow) to write.")],
     to: Annotated[
-        str | None, typer.Option(help="csv, json, tensorboard or mlflow; by default json for *.json, otherwise csv.")
+        str | None,
+        typer.Option(help="csv, json, tensorboard or mlflow; by default csv for *.csv, json for *.json."),
     ] = None,
     dataset: DatasetOption = None,
     model: ModelOption = None,
