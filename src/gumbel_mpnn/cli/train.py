@@ -33,7 +33,7 @@ from gumbel_mpnn.cli.own_data import (
     NodesOption,
     Source,
 )
-from gumbel_mpnn.cli.predict import check_no_folder, write_predictions
+from gumbel_mpnn.cli.table_files import check_table_file, write_predictions
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -78,7 +78,7 @@ def train(
         ),
     ] = None,
     predictions: Annotated[
-        Path | None, typer.Option(help="CSV file for predictions, out of fold and by all models.")
+        Path | None, typer.Option(help="File for predictions, .csv or .json, out of fold and by all models.")
     ] = None,
     experiment: Annotated[str, typer.Option(help="Name of the folder inside the runs folder.")] = "train",
     data_root: DataRootOption = None,
@@ -97,7 +97,7 @@ def train(
     from gumbel_mpnn.runs import Place, default_model, describe, final_spec, fit_any, missing_preset
     from gumbel_mpnn.runs.progress import ProgressMonitor
 
-    check_no_folder("--predictions", predictions)
+    check_table_file("--predictions", predictions)
     source = Source(dataset, nodes, edges, graph, label, features).to_train_on
     if epochs_from is not None:
         check_like_runs(final, splits, preset)
