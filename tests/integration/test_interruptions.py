@@ -133,7 +133,7 @@ def test_interrupted_by_a_person(begun, graph, whole, monkeypatch):
     assert process.returncode == 130
     assert stdout == ""
     *notes, preface, first, last = stderr.splitlines()
-    assert all(line.startswith("note: ") for line in notes)
+    assert all(line.startswith("warning: ") for line in notes)
     assert preface.startswith("read ")
     assert first.startswith("gcn on graph: 4 runs, 1 group, about ")
     assert last == "interrupted: finished runs are stored; repeat the command to continue"

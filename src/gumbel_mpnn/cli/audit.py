@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gumbel_mpnn._util.numbers import counted
 from gumbel_mpnn.cli.common import DataRootOption, FormatOption, OutputFormat, RunsOption, emit, in_one_sentence, note
 from gumbel_mpnn.cli.finished_runs import folder_of, given_data
 from gumbel_mpnn.cli.own_data import EdgesOption, FeaturesOption, GraphOption, LabelOption, NodesOption, Source
-from gumbel_mpnn.cli.predict import check_no_folder, write_table
+from gumbel_mpnn.cli.table_files import check_table_file, write_table
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -26,7 +27,7 @@ def audit(
     ],
     top: Annotated[int, typer.Option(help="Number of edges and of missing pairs that are shown.", min=1)] = 20,
     out: Annotated[
-        Path | None, typer.Option(help="CSV file for all edges and candidates, in place of the tables.")
+        Path | None, typer.Option(help="File for all edges and candidates, .csv or .json, in place of the tables.")
     ] = None,
     nodes: NodesOption = None,
     edges: EdgesOption = None,
@@ -48,7 +49,7 @@ def audit(
 
     from gumbel_mpnn.runs import load_run
 
-    check_no_folder("--out", out)
+    check_table_file("--out", out, format)
     folder = folder_of(run, runs)
     source = Source(None, nodes, edges, graph, label, features)
     found = load_run(folder, data=given_data(folder, source), root=data_root).audit()
@@ -56,7 +57,7 @@ def audit(
         kinds = {"edge": found.edges, "missing": found.missing}
         both = pd.concat([table.assign(kind=kind) for kind, table in kinds.items()], ignore_index=True)
         write_table(both[["kind", *found.edges.columns]], out)
-        note(f"{len(found.edges)} edges and {len(found.missing)} missing pairs are in {out}")
+        note(f"{counted(len(found.edges), 'edge')} and {counted(len(found.missing), 'missing pair')} are in {out}")
         return
     emit(_table(found, top, format), format, found.to_dict(top))
     weights = ", ".join(f"{name.replace('_', ' ')} {weight:.2f}" for name, weight in found.weights.items())

@@ -70,7 +70,7 @@ def in_one_sentence(verb: Callable[P, R]) -> Callable[P, R]:
     def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
         quiet = _QUIET.set(bool(kwargs.get("quiet", False)))
         try:
-            with _warnings_as_notes():
+            with _warnings_in_one_line():
                 return verb(*args, **kwargs)
         except UserError as error:
             _stop(f"error: {error}", 2)
@@ -87,8 +87,8 @@ def in_one_sentence(verb: Callable[P, R]) -> Callable[P, R]:
 
 
 @contextmanager
-def _warnings_as_notes() -> Iterator[None]:
-    """Show each `DataWarning` as one line, without a reference to the source code."""
+def _warnings_in_one_line() -> Iterator[None]:
+    """Show each `DataWarning` in one line, even if --quiet is given, without a reference to the source code."""
     with warnings.catch_warnings():
         warnings.simplefilter("always", DataWarning)
         show = warnings.showwarning
@@ -138,7 +138,7 @@ def note(message: str) -> None:
 
 def warn(message: str) -> None:
     """Print a warning on standard error, even if --quiet is given."""
-    typer.echo(f"note: {message}", err=True)
+    typer.echo(f"warning: {message}", err=True)
 
 
 def preset_in_place(family: str, dataset: str, model: str, found: Preset) -> str:

@@ -55,7 +55,7 @@ def measure(
         str | None,
         typer.Option(
             help="Folder of runs that rewire, or the beginning of their fingerprint: measure the graph before and "
-            "after rewiring. Runs on own data need the options of own data as well."
+            "after rewiring. The options of own data are needed only if its files have moved."
         ),
     ] = None,
     threshold: Annotated[
@@ -96,7 +96,7 @@ def measure(
     if every:
         _measure_all(data_root, convention, largest_component, format)
         return
-    folder = None if run is None else folder_of(run, runs)
+    folder = None if run is None else _only_setting(folder_of(run, runs))
     sdrf = None if folder is None else _settings_of_sdrf(folder)
     data: str | Data | None = None
     if sdrf is not None and source.is_own:  # SDRF sees features
@@ -167,6 +167,14 @@ def _compare(
         note(pairs.sentence())
 
 
+def _only_setting(folder: Path) -> Path:
+    """Return the folder of the setting under `folder` if there is only one, else `folder`."""
+    from gumbel_mpnn.runs.query import RECORD
+
+    settings = {record.parent.parent for record in folder.glob(f"*/**/{RECORD}")}
+    return settings.pop() if len(settings) == 1 else folder
+
+
 def _pairs(run: Path, source: Source, root: Path | None, threshold: float) -> PairMeasures | None:
     """Measure the pairs of training nodes and of others; None if the data with its splits cannot be read."""
     from gumbel_mpnn.runs.graph_file import find_learned
@@ -222,7 +230,7 @@ def _learned(run: Path, given: Data | None, threshold: float, root: Path | None)
 
 
 def _training_graph(run: Path, given: Data | None, root: Path | None, features: bool = False) -> Data:
-    """Return the graph that the runs in `run` were trained on: `given`, or the data set read by its name."""
+    """Return the graph that the runs in `run` were trained on: `given`, or the data set or own files, read again."""
     from gumbel_mpnn.runs.loading import dataset_of
     from gumbel_mpnn.runs.query import find_records
 
@@ -238,7 +246,13 @@ def _training_graph(run: Path, given: Data | None, root: Path | None, features: 
     dataset = dataset_of(name, digest)
     if dataset is not None:
         return _load(dataset, root, EdgeConvention.coalesced, features, attack)
-    raise UserError(f"the runs in {run} use own data: give its files too (--nodes, --edges, --label)")
+    data = training_data(run, Source(None, None, None, None, None, None), root)
+    if data is not None:
+        return data
+    raise UserError(
+        f"the files that the runs in {run} were trained on are not there any more, or have changed: give them too"
+        " (--nodes, --edges and --label, or --graph)"
+    )
 
 
 def _load(name: str, root: Path | None, convention: EdgeConvention, features: bool = False, attack: str = "") -> Data:

@@ -86,8 +86,16 @@ class Source:
         if self._is_npz():
             return from_npz(Path(self.graph or ""), undirected=None if undirected else False, labels=False)
         if self.graph is not None:
-            return from_graphml(self.graph, self.label, columns)
-        return from_csv(Path(self.nodes or ""), self.edges, self.label, columns, undirected=undirected)
+            data = from_graphml(self.graph, self.label, columns)
+        else:
+            data = from_csv(Path(self.nodes or ""), self.edges, self.label, columns, undirected=undirected)
+        if self.label is not None and "label_name" not in data:
+            what = "column" if self.graph is None else "node attribute"
+            raise UserError(
+                f"{self.nodes or self.graph} has no {what} {self.label!r}, which --label names: correct it or leave it"
+                " out, since predictions need no labels"
+            )
+        return data
 
     def to_measure(self, as_listed: bool) -> str | Data:
         """Return the name of the data set, or the graph of the user's files, which needs no labels and no features."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gumbel_mpnn._util.errors import UserError
-from gumbel_mpnn._util.numbers import none_if_nan
+from gumbel_mpnn._util.numbers import counted, none_if_nan
 from gumbel_mpnn.cli.common import (
     FormatOption,
     OutputFormat,
@@ -59,7 +59,8 @@ def runs(
 ) -> None:
     """List finished runs, with one row for each setting.
 
-    Where several data sets have the same name, the first six digits of the hash of their data are shown beside it.
+    Where several data sets have the same name, the first six digits of the hash of their data are shown beside it. Data
+    of the same files with other splits are one data set.
     """
     if context.invoked_subcommand is not None:
         reject_early_options(context)
@@ -68,12 +69,13 @@ def runs(
 
     with open_index(runs) as index:
         found = _select(index, _filters(dataset, model, experiment, where), test)
-        ambiguous = index.ambiguous_names()
+        ambiguous = index.ambiguous_hashes()
     readable = not format.is_for_programs
     rows: list[list[str | int | float | None]] = []
     for row in found:
         shown = test or not row.is_trial
-        name = f"{row.dataset} ({row.data_hash[:6]})" if readable and row.dataset in ambiguous else row.dataset
+        digits = ambiguous.get(row.data_hash, "")[:6]
+        name = f"{row.dataset} ({digits})" if readable and digits else row.dataset
         rows.append(
             [
                 name,
@@ -171,7 +173,8 @@ def compare(
         )
     paired = compare_records(ours, theirs, "val" if hidden else "test")
     if len(ours) + len(theirs) > 2 * paired.n:
-        note(f"left out, without a counterpart: {len(ours) - paired.n} runs of A, {len(theirs) - paired.n} of B")
+        alone = counted(len(ours) - paired.n, "run")
+        note(f"left out, without a counterpart: {alone} of A, {len(theirs) - paired.n} of B")
     if paired.splits < ENOUGH_SPLITS:
         note(
             f"no difference can be significant with fewer than {ENOUGH_SPLITS} splits: these runs have {paired.splits}"
@@ -213,7 +216,8 @@ def _differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, li
 def export(
     out: Annotated[Path, typer.Argument(help="File (csv, json) or folder (tensorboard, mlflow) to write.")],
     to: Annotated[
-        str | None, typer.Option(help="csv, json, tensorboard or mlflow; by default json for *.json, otherwise csv.")
+        str | None,
+        typer.Option(help="csv, json, tensorboard or mlflow; by default csv for *.csv, json for *.json."),
     ] = None,
     dataset: DatasetOption = None,
     model: ModelOption = None,
@@ -228,7 +232,7 @@ def export(
     with open_index(runs) as index:
         found = _select(index, _filters(dataset, model, experiment, where), test)
         count = write(index, found, to, out, test)
-    note(f"{count} runs are in {out}")
+    note(f"{_runs_are(count)} in {out}")
     if not test and any(row.is_trial for row in found):
         note(HIDDEN)
 
@@ -240,7 +244,12 @@ def reindex(runs: RunsOption = Path("runs")) -> None:
     with open_index(runs) as index:
         index.rebuild()
         found = index.settings()
-    note(f"{sum(row.n for row in found)} runs of {len(found)} settings are in {runs}")
+    of = f" of {counted(len(found), 'setting')}"
+    note(f"{_runs_are(sum(row.n for row in found), of)} in {runs}")
+
+
+def _runs_are(count: int, of: str = "") -> str:
+    return f"{counted(count, 'run')}{of} {'is' if count == 1 else 'are'}"
 
 
 def _select(index: RunIndex, filters: list[Filter], test: bool) -> list[SettingRow]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gumbel_mpnn._util.errors import DataError
+from gumbel_mpnn._util.numbers import counted
 from gumbel_mpnn.cli.common import (
     DataRootOption,
     DeviceOption,
@@ -32,7 +33,7 @@ from gumbel_mpnn.cli.own_data import (
     NodesOption,
     Source,
 )
-from gumbel_mpnn.cli.predict import check_no_folder, write_predictions
+from gumbel_mpnn.cli.table_files import check_table_file, write_predictions
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -77,7 +78,7 @@ def train(
         ),
     ] = None,
     predictions: Annotated[
-        Path | None, typer.Option(help="CSV file for predictions, out of fold and by all models.")
+        Path | None, typer.Option(help="File for predictions, .csv or .json, out of fold and by all models.")
     ] = None,
     experiment: Annotated[str, typer.Option(help="Name of the folder inside the runs folder.")] = "train",
     data_root: DataRootOption = None,
@@ -93,10 +94,10 @@ def train(
     """
     from gumbel_mpnn.data.splits import FINAL
     from gumbel_mpnn.report import choice_table, run_table
-    from gumbel_mpnn.runs import Place, default_model, describe, final_spec, fit_any
+    from gumbel_mpnn.runs import Place, default_model, describe, final_spec, fit_any, missing_preset
     from gumbel_mpnn.runs.progress import ProgressMonitor
 
-    check_no_folder("--predictions", predictions)
+    check_table_file("--predictions", predictions)
     source = Source(dataset, nodes, edges, graph, label, features).to_train_on
     if epochs_from is not None:
         check_like_runs(final, splits, preset)
@@ -114,7 +115,7 @@ def train(
             overrides=[*(overrides or ()), *([f"data.protocol={FINAL}"] if final else [])],
             root=data_root,
         )
-    with closing(ProgressMonitor(preface=_what_was_read(spec), quiet=quiet)) as monitor:
+    with closing(ProgressMonitor(preface=_what_was_read(spec), warning=missing_preset(spec), quiet=quiet)) as monitor:
         run = fit_any(spec, Place(runs, experiment, device, monitor=monitor, models=predictions is not None))
     if predictions is not None:
         write_predictions(run.predictions(), predictions)
@@ -141,21 +142,20 @@ def _changes(run: Run) -> Changes | None:
 
 
 def _what_was_read(asked: AnySpec) -> str:
-    """Return a sentence about the data or the preset, which shows the user misread columns or missing presets."""
+    """Return a sentence about the data, which shows the user misread columns, or about a preset that was borrowed."""
     from gumbel_mpnn.data import facts_of
-    from gumbel_mpnn.runs import AutoSpec, missing_preset
+    from gumbel_mpnn.runs import AutoSpec
 
     spec = asked.plainest if isinstance(asked, AutoSpec) else asked
     if not isinstance(spec.dataset, str):
         facts = facts_of(spec.dataset)
-        read = (
-            f"read {facts.num_nodes} nodes ({facts.num_unlabelled} without a label),"
+        return (
+            f"read {counted(facts.num_nodes, 'node')} ({facts.num_unlabelled} without a label),"
             f" {_edges_in_words(spec.dataset, facts, spec.settings.data.undirected)},"
-            f" {spec.dataset.num_features} features, {facts.num_classes} classes"
+            f" {counted(spec.dataset.num_features, 'feature')}, {facts.num_classes} classes"
         )
-        return "\n".join(filter(None, (read, missing_preset(asked))))
     if spec.preset is None:
-        return missing_preset(spec)
+        return ""
     return preset_in_place(str(spec.asked_preset), spec.settings.dataset, spec.settings.model, spec.preset)
 
 
@@ -165,5 +165,5 @@ def _edges_in_words(data: Data, facts: GraphFacts, undirected: bool) -> str:
     if not undirected:
         edges = data.edge_index.shape[1] - facts.num_duplicate_edges - facts.num_self_loops
     repeats = data.get("edges_listed", 0) - edges - facts.num_self_loops
-    merged = f" ({repeats} repeat{'s' * (repeats > 1)} merged)" if repeats > 0 else ""
-    return f"{edges} {'' if undirected else 'directed '}edges{merged}"
+    merged = f" ({counted(repeats, 'repeat')} merged)" if repeats > 0 else ""
+    return f"{counted(edges, 'edge' if undirected else 'directed edge')}{merged}"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gumbel_mpnn._util.errors import UserError
+from gumbel_mpnn._util.numbers import counted
 from gumbel_mpnn.cli.common import (
     DataRootOption,
     DeviceOption,
@@ -80,7 +81,7 @@ def tune(
     table = Table(["val", "std", "n", *chosen], rows, headings=headings, exact=chosen, shares=("val", "std"))
     emit(table, format)
     if diverged := sum(trial.run is None for trial in found):
-        note(f"training diverged for {diverged} of {len(found)} settings")
+        note(f"training diverged for {diverged} of {counted(len(found), 'setting')}")
     note(f"runs are in {runs / 'tune'}")
 
 

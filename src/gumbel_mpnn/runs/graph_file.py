@@ -20,7 +20,7 @@ from gumbel_mpnn.data.npz import read_npz
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.rewiring.rewired_graph import as_data
 from gumbel_mpnn.runs.choice import FILES as CHOICES
-from gumbel_mpnn.runs.query import RECORD
+from gumbel_mpnn.runs.query import RECORD, find_records
 
 GRAPH = "graph.npz"
 """Name of the file in the folder of a run."""
@@ -104,6 +104,8 @@ def find_learned(folder: Path) -> tuple[Learned, list[Path]]:
         raise DataError(
             f"there is no learned graph under {folder}: `auto` chose a model that keeps the given edges as they are"
         )
+    if not files and (plain := _plain_model(folder)):
+        raise DataError(f"{plain} does not rewire the graph: give the folder of finished runs of gumbel-mpnn")
     if not files:
         raise DataError(
             f"there is no learned graph under {folder}: give the folder of a finished run of gumbel-mpnn"
@@ -111,6 +113,15 @@ def find_learned(folder: Path) -> tuple[Learned, list[Path]]:
         )
     _warn_of_missing(folder, files, _one_setting(folder, files))
     return read_learned(files), [file.parent for file in files]
+
+
+def _plain_model(folder: Path) -> str | None:
+    """Name of a model under `folder` if none of its runs rewires the graph, else None."""
+    found = [record.settings for record in find_records(folder)]
+    names = [settings["model"]["name"] for settings in found]
+    if any(settings.get("rewiring") for settings in found) or "sdrf" in names:
+        return None
+    return str(names[0]) if names else None
 
 
 def _one_setting(folder: Path, files: Sequence[Path]) -> Path:

@@ -9,7 +9,9 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gumbel_mpnn.data.names import node_ids_of
+from gumbel_mpnn._util.numbers import counted
+from gumbel_mpnn.data.names import class_names_of, node_ids_of
+from gumbel_mpnn.training.metrics import NEED_TWO_CLASSES, metrics
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,14 +38,56 @@ def prediction_table(run: Run) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-def predictions_of(run: Run, data: Data) -> pd.DataFrame:
-    """Predictions of the nodes of another graph: class, its probability, and that of every class."""
+def predictions_of(run: Run, data: Data, probability: Tensor | None = None, labelled: bool = False) -> pd.DataFrame:
+    """Predictions of the nodes of another graph: class, its probability, and that of every class.
+
+    Args:
+        run: Finished runs.
+        data: The graph.
+        probability: What `run.predict_proba(data)` returns, if it was called before.
+        labelled: Whether to add the labels of the graph.
+    """
     import pandas as pd
 
-    probability = run.predict_proba(data)
+    probability = run.predict_proba(data) if probability is None else probability
     columns: dict[str, Any] = {"node": _nodes(data)}
+    if labelled:
+        names = class_names_of(data) or range(int(data.y.max()) + 1)
+        labels = [names[number] if number >= 0 else None for number in data.y.tolist()]
+        columns["label"] = pd.Series(labels, dtype=object)
     columns |= _most_probable(run, "prediction", "probability", probability)
     return pd.DataFrame(columns | _of_each_class(run, "probability", probability))
+
+
+def score_on(run: Run, data: Data, probability: Tensor) -> str:
+    """Return a sentence with the metric of the runs on the labelled nodes of another graph.
+
+    Classes are those of the runs that are written in the same way. Labels that the runs do not know count as wrong, and
+    are left out of metrics that rank the nodes.
+    """
+    classes = probability.shape[1]
+    known = list(map(str, run.trained_on.facts.class_names or range(classes)))[:classes]
+    number_of = {name: number for number, name in enumerate(known)}
+    names = class_names_of(data) or range(int(data.y.max()) + 1)
+    number = torch.tensor([number_of.get(str(name), classes) for name in names] + [classes])
+    labelled, y = data.y >= 0, number[data.y]  # the last number is that of nodes without a label, which are at -1
+    scores, unknown = probability.log(), labelled & (y == classes)
+    ranks = run.metric in NEED_TWO_CLASSES
+    if ranks:
+        labelled = labelled & ~unknown
+    elif unknown.any():  # one more class, which is never predicted
+        scores = torch.cat([scores, torch.full_like(scores[:, :1], -torch.inf)], dim=1)
+    value = float(metrics[run.metric](scores[None], y.where(labelled, -1), labelled[None])[0])
+    count = counted(int(labelled.sum()), "labelled node")
+    figure = "is not defined" if value != value else f"{100 * value:.2f} %"
+    parts = [f"{run.metric} {figure} on {count}", "nodes that were trained on count too"]
+    if other := int(unknown.sum()):
+        first = names[int(data.y[unknown][0])]
+        parts.append(
+            f"{counted(other, 'label')} that the runs do not know, such as {str(first)!r},"
+            f" {'is' if other == 1 else 'are'} {'left out' if ranks else 'counted as wrong'}"
+        )
+    return "; ".join(parts)
 
 
 def _nodes(data: Data) -> list[Any]:

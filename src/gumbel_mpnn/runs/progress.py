@@ -8,6 +8,7 @@ import time
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 
 from gumbel_mpnn._util.live_line import LiveLine, StepLine, plain_console
+from gumbel_mpnn._util.numbers import counted
 from gumbel_mpnn.config import Settings
 from gumbel_mpnn.runs.fitting import Step
 from gumbel_mpnn.runs.run import Run
@@ -19,11 +20,12 @@ class ProgressMonitor:
     Args:
         show_test: Whether to show test results.
         preface: Message shown before the first setting.
-        quiet: Whether to show nothing at all.
+        warning: Warning shown before the first setting, even if `quiet`.
+        quiet: Whether to show nothing else.
     """
 
-    def __init__(self, show_test: bool = True, preface: str = "", quiet: bool = False) -> None:
-        self.show_test, self.preface, self.quiet = show_test, preface, quiet
+    def __init__(self, show_test: bool = True, preface: str = "", warning: str = "", quiet: bool = False) -> None:
+        self.show_test, self.preface, self.warning, self.quiet = show_test, preface, warning, quiet
         self.console = plain_console()
         self.line: LiveLine | StepLine | None = None
         self.done_epochs = self.total_epochs = self.group_epochs = 0
@@ -60,17 +62,21 @@ class ProgressMonitor:
         if self.preface:
             self.say(self.preface)
             self.preface = ""
+        if self.warning:
+            self.console.print(f"warning: {self.warning}", soft_wrap=True)
+            self.warning = ""
         missing = replicas - finished
         self._count_found(replicas, missing)
         self.done_epochs = self.group_epochs = self.resumed_epochs = 0
         if not missing:
-            self.say(f"{self.title}: all {replicas} runs were already finished")
+            found = f"all {replicas} runs were" if replicas > 1 else "the run was"
+            self.say(f"{self.title}: {found} already finished")
             return
-        parts = [f"{self.title}: {missing} runs"]
+        parts = [f"{self.title}: {counted(missing, 'run')}"]
         if finished:
             parts.append(f"{finished} more already finished")
         if groups:
-            parts.append(f"{groups} group{'s' if groups > 1 else ''}, about {_size(bytes_needed)} of memory")
+            parts.append(f"{counted(groups, 'group')}, about {_size(bytes_needed)} of memory")
         if self.step is None:
             self.say(", ".join(parts))
         self.total_epochs = groups * settings.train.epochs
@@ -96,8 +102,10 @@ class ProgressMonitor:
         self.group_epochs = epochs
 
     def resume(self, epoch: int) -> None:
-        """Remember that an earlier process did the first epochs of the current group."""
+        """Say that an earlier process did the first epochs of the current group, and remember it."""
         self.resumed_epochs += epoch
+        if epoch < self.group_epochs:
+            self.say(f"{self.title}: continuing at epoch {epoch + 1}")
 
     def progress(self, epoch: int, best: float) -> None:
         """Show the progress of the current group."""

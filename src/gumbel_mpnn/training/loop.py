@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from gumbel_mpnn.config import Replica, Settings
+from gumbel_mpnn.training.interrupts import HeldBack
 from gumbel_mpnn.training.precision import matmul_precision
 from gumbel_mpnn.training.task import Task
 from gumbel_mpnn.training.trainer import Outcome, Trainer
@@ -37,22 +38,27 @@ def train(
 ) -> list[Outcome]:
     """Train all `replicas` of a setting together, continuing from `checkpoint` if the file exists.
 
-    `resumed` is then called with the number of epochs that were done before.
+    `resumed` is then called with the number of epochs that were done before. Ctrl-C and SIGTERM take effect at the end
+    of an epoch, when the checkpoint is written.
     """
     with matmul_precision(settings):
         trainer = Trainer(task, settings, replicas)
         clock = _Clock(trainer.load(checkpoint) if checkpoint is not None and checkpoint.exists() else 0.0)
         if resumed is not None and trainer.epoch:
             resumed(trainer.epoch)
-        while trainer.epoch < settings.train.epochs and not trainer.stopped:
-            trainer.step()
-            if trainer.epoch % settings.train.eval_every == 0 or trainer.epoch == settings.train.epochs:
-                trainer.evaluate()
-            if watch is not None and clock.report_due():
-                watch(trainer.epoch, trainer.mean_best())
-            if checkpoint is not None and clock.checkpoint_due():
-                trainer.save(checkpoint, clock.seconds())
-                clock.checkpoint_written()
+        with HeldBack() as signals:
+            while trainer.epoch < settings.train.epochs and not trainer.stopped:
+                trainer.step()
+                if trainer.epoch % settings.train.eval_every == 0 or trainer.epoch == settings.train.epochs:
+                    trainer.evaluate()
+                if watch is not None and clock.report_due():
+                    watch(trainer.epoch, trainer.mean_best())
+                interrupted = signals.received is not None
+                if checkpoint is not None and (clock.checkpoint_due() or interrupted):
+                    trainer.save(checkpoint, clock.seconds())
+                    clock.checkpoint_written()
+                if interrupted:
+                    break
         if checkpoint is not None and checkpoint.exists():
             # Long training is not lost if the program is killed before the caller has stored the outcome.
             trainer.save(checkpoint, clock.seconds())

@@ -242,13 +242,17 @@ class TestRun:
         assert list(as_json(result)) == ["before", "after"]
         assert "pairs of training nodes are not measured separately" in result.stderr
 
-    def test_own_data_are_named_again(self, command, csv):
+    def test_own_data_are_read_again(self, command, csv, own):
         command("train", *csv, "--splits", "0", *REWIRE)
-        refused = command("measure", "--run", "runs")
-        assert refused.exit_code == 2
-        assert "own data: give its files too" in refused.stderr
         shown = as_json(command("measure", "--run", "runs", *csv, "--format", "json"))
         assert shown["before"] == pytest.approx(as_json(command("measure", *csv, "--format", "json")))
+        again = command("measure", "--run", "runs", "--format", "json")
+        assert as_json(again) == shown
+        assert "pairs" in shown
+        (own / "edges.csv").unlink()
+        refused = command("measure", "--run", "runs")
+        assert refused.exit_code == 2
+        assert "are not there any more, or have changed: give them too (--nodes, --edges and" in refused.stderr
 
     def test_the_demo_graph_is_known(self, command):
         options = {"model": {"hidden_channels": 4}, "train": {"epochs": 1}}
@@ -299,7 +303,9 @@ class TestRun:
         command("train", "tiny", "--splits", "0", *GCN)
         result = command("measure", "--run", "runs")
         assert result.exit_code == 2
-        assert "there is no learned graph under runs" in result.stderr
+        assert result.stderr == (
+            "error: gcn does not rewire the graph: give the folder of finished runs of gumbel-mpnn\n"
+        )
 
     def test_the_graph_of_sdrf_is_made_again(self, command, tiny):
         options = ("--model", "sdrf", "--set", "model.iterations=5", *QUICK)
@@ -333,8 +339,8 @@ class TestRun:
 
     def test_sdrf_on_own_data(self, command, csv, own):
         command("train", *csv, "--splits", "0", "--model", "sdrf", "--set", "model.iterations=5", *QUICK)
-        assert "own data: give its files too" in command("measure", "--run", "runs").stderr
         shown = as_json(command("measure", "--run", "runs", *csv, "--format", "json"))
+        assert as_json(command("measure", "--run", "runs", "--format", "json")) == shown
         assert shown["before"] == pytest.approx(as_json(command("measure", *csv, "--format", "json")))
         assert shown["after"] != shown["before"]
         data = from_csv(own / "nodes.csv", own / "edges.csv", "kind")

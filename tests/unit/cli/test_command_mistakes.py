@@ -229,7 +229,7 @@ def test_a_damaged_record(command, here):
     assert result.exit_code == 0
     assert [line.split(",")[3] for line in result.stdout.splitlines()] == ["n", "1"]
     (line,) = result.stderr.splitlines()
-    assert line.startswith("note: cannot read the run record runs/")
+    assert line.startswith("warning: cannot read the run record runs/")
     assert line.endswith("delete its folder to do the run again")
 
 

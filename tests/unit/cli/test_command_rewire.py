@@ -94,7 +94,7 @@ def test_quiet_leaves_results_and_warnings(command, run, csv, own):
     text = (own / "nodes.csv").read_text().replace("height", "name", 1)
     (own / "nodes.csv").write_text(text.replace("n1,", "n1,x", 1))  # a column that is no number
     warned = command("train", *csv, *GCN, "--quiet")
-    assert [line[:6] for line in warned.stderr.splitlines()] == ["note: "]
+    assert [line[:9] for line in warned.stderr.splitlines()] == ["warning: "]
     assert command("train", *csv, "--model", "gatt", "--quiet").stderr.startswith("error: ")
 
 
@@ -206,12 +206,11 @@ def test_no_direction_is_lost(command, csv, here):
     assert {(f"n{k}", f"n{(k + step) % 20}") for k in range(20) for step in (2, 5)} <= set(graph.edges)
 
 
-def test_a_folder_without_a_learned_graph(command, csv, here):
+def test_runs_of_a_plain_model(command, csv, here):
     folder = command("train", *csv, *GCN).stderr.splitlines()[-1].removeprefix("runs are in ")
     result = command("rewire", folder, "--out", "graph.csv")
     assert result.exit_code == 2
-    assert result.stderr.startswith("error: there is no learned graph under ")
-    assert "use Run.rewire or measure --run" in result.stderr
+    assert result.stderr == "error: gcn does not rewire the graph: give the folder of finished runs of gumbel-mpnn\n"
     assert not (here / "graph.csv").exists()
 
 
@@ -246,13 +245,13 @@ def test_runs_that_lost_their_learned_graph_are_told(command, csv, here, number)
     for split in range(number):
         (here / trained / f"split{split}-seed0/graph.npz").unlink()
     lost = f"{here / trained}/split0-seed0" + " and 1 more" * (number == 2)
-    sentence = f"note: the mean is over {4 - number} of 4 runs: there is no graph.npz in {lost}; delete such folders"
+    sentence = f"warning: the mean is over {4 - number} of 4 runs: there is no graph.npz in {lost}; delete such folders"
     for verb in (("rewire", "--out", "graph.csv"), ("measure", *csv, "--run")):
         for folder in (trained, "runs"):
             result = command(*verb, folder)
             assert result.exit_code == 0, result.stderr
             assert result.stderr.splitlines()[0].startswith(sentence)
-        assert "note: " not in command(*verb, f"{trained}/split3-seed0").stderr
+        assert "warning: " not in command(*verb, f"{trained}/split3-seed0").stderr
 
 
 def altered(content):

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -143,7 +144,7 @@ class TestCompare:
         found = json.loads(command("runs", "--where", "train.patience=7", "--format", "json").stdout)
         notes = command("runs", "compare", trained.gcn, found[0]["folder"]).stderr.splitlines()
         assert notes == [
-            "left out, without a counterpart: 1 runs of A, 1 of B",
+            "left out, without a counterpart: 1 run of A, 1 of B",
             "no difference can be significant with fewer than 6 splits: these runs have 1",
         ]
 
@@ -304,3 +305,23 @@ def test_reindex_sees_what_was_changed_by_hand(command, trained, here):
     (row,) = json.loads(command("runs", "--experiment", "rates", "--format", "json").stdout)
     other = next(here.glob("runs/rates/tiny/gcn/*/split1-seed0/record.json"))
     assert row["test"] == pytest.approx(0.5 * (1 + json.loads(other.read_text())["test"]))
+
+
+def test_the_same_files_with_other_splits_are_one_data_set(command, csv, own, here):
+    """The fault: after `train --final`, one file was listed as two data sets."""
+    for options in ((), ("--final",)):
+        assert command("train", *csv, *GCN, *options, "--splits", "0").exit_code == 0
+    lines = command("runs").stdout.splitlines()[2:]
+    assert [line.split()[:2] for line in lines] == [["nodes", "gcn"]] * 2
+    (here / "nodes.csv").write_text((own / "nodes.csv").read_text().replace("n3,", "n3,1", 1))
+    command("train", "--nodes", "nodes.csv", *csv[2:], *GCN, "--splits", "0")
+    names = [line.split(" gcn ")[0].strip() for line in command("runs").stdout.splitlines()[2:]]
+    assert len(names) == 3
+    assert len(set(names)) == 2
+    assert all(re.fullmatch(r"nodes \([0-9a-f]{6}\)", name) for name in names)
+
+
+def test_a_single_run_is_not_called_runs(command, csv):
+    command("train", *csv, *GCN, "--splits", "0")
+    assert command("runs", "reindex").stderr == "1 run of 1 setting is in runs\n"
+    assert command("runs", "export", "all.csv").stderr == "1 run is in all.csv\n"

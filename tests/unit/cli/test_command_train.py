@@ -53,11 +53,11 @@ def test_a_column_that_is_no_feature_is_noted_on_standard_error(command, own, cs
         assert json.loads(result.stdout)["n"] == 1
         told, preface, *_ = result.stderr.splitlines()
         assert told == (
-            f"note: the column 'height' of {own / 'nodes.csv'} is not used as a feature, "
+            f"warning: the column 'height' of {own / 'nodes.csv'} is not used as a feature, "
             "since line 6 has 'tall', which is not a number: write a number there, "
             "or words everywhere if the values are categories"
         )
-        assert preface.startswith("read 20 nodes (1 without a label), 40 edges, 1 features")
+        assert preface.startswith("read 20 nodes (1 without a label), 40 edges, 1 feature")
 
 
 def test_own_csv_files_in_a_real_process(own, csv, here, environment):
@@ -156,7 +156,7 @@ def test_edges_are_counted_as_they_are_trained_on(command, here, edges, undirect
     (here / "nodes.csv").write_text(TEN_NODES)
     (here / "edges.csv").write_text("source,target\n" + edges)
     files = ("--nodes", "nodes.csv", "--edges", "edges.csv", "--label", "kind", "--splits", "0", *GCN)
-    preface = f"read 10 nodes (0 without a label), {said}, 1 features, 2 classes"
+    preface = f"read 10 nodes (0 without a label), {said}, 1 feature, 2 classes"
     result = command("train", *files, "--set", f"data.undirected={undirected}")
     assert result.stderr.splitlines()[0] == preface
     (here / "mine.toml").write_text(f"[data]\nundirected = {undirected}\n")
@@ -172,7 +172,7 @@ def test_self_loops_are_told_once(command, here, edges, said):
     (here / "edges.csv").write_text(f"source,target\na,b\nb,c\n{edges}")
     files = ("--nodes", "nodes.csv", "--edges", "edges.csv", "--label", "kind", "--splits", "0", *GCN)
     told = command("train", *files).stderr.splitlines()
-    assert told[0] == f"note: {said} left out: convolutions add their own"
+    assert told[0] == f"warning: {said} left out: convolutions add their own"
     assert sum("self-loop" in line for line in told) == 1
     assert " 2 edges" in told[1]
 
@@ -205,7 +205,7 @@ def test_the_graph_of_the_demo_by_name(command):
     result = command("train", "demo", *GCN, "--splits", "0", "--format", "json")
     shown = json.loads(result.stdout)
     assert (shown["dataset"], len(shown["runs"])) == ("demo", 1)
-    assert result.stderr.startswith("gcn on demo: 1 runs")
+    assert result.stderr.startswith("gcn on demo: 1 run")
 
 
 def test_only_the_named_features(own, csv, command):
@@ -259,13 +259,18 @@ class TestDataSet:
     def test_every_family_that_has_nothing_for_a_model_is_told(self, command, family):
         result = command("train", "tiny", "--model", "DropEdge", *QUICK, "--preset", family)
         said = result.stderr.splitlines()[0]
-        assert said == f"there is no {family} preset for drop-edge on tiny: the default settings are used"
+        assert said == f"warning: there is no {family} preset for drop-edge on tiny: the default settings are used"
+
+    def test_such_a_family_is_told_with_quiet_too(self, command):
+        result = command("train", "tiny", *GCN, "--preset", "paper", "--quiet")
+        sentence = "there is no paper preset for gcn on tiny: the default settings are used"
+        assert result.stderr == f"warning: {sentence}\n"
 
     def test_such_a_family_is_told_for_own_data_unless_it_is_the_default(self, command, csv):
         for family in ("tuned", "paper"):
             lines = command("train", *csv, *GCN, "--splits", "0", "--preset", family).stderr.splitlines()
             told = [line for line in lines if "preset" in line]
-            sentence = f"there is no {family} preset for gcn on nodes: the default settings are used"
+            sentence = f"warning: there is no {family} preset for gcn on nodes: the default settings are used"
             assert told == [sentence] * (family == "paper")
 
     def test_the_preset_of_the_backbone_that_is_asked_for_is_borrowed(self, command, tmp_path, monkeypatch):
@@ -280,7 +285,8 @@ class TestDataSet:
             record = json.loads((Path(json.loads(result.stdout)["runs"][0]) / "record.json").read_text())
             assert record["settings"]["train"]["lr"] == lr
             said = result.stderr.splitlines()[0]
-            assert said == f"there is no tuned preset for drop-edge on tiny: {instead} used"
+            told = f"there is no tuned preset for drop-edge on tiny: {instead} used"
+            assert said == (told if options else f"warning: {told}")
 
     def test_a_data_root_by_option(self, command, tmp_path, monkeypatch):
         monkeypatch.delenv("GUMBEL_MPNN_DATA")
@@ -308,7 +314,7 @@ class TestDataSet:
     def test_long_work_prints_plain_lines_where_there_is_no_terminal(self, command, monkeypatch, every_epoch):
         monkeypatch.setattr("gumbel_mpnn._util.live_line.PLAIN_LINE_SECONDS", -1)
         preface, *lines = command("train", "tiny", *GCN, "--splits", "0").stderr.splitlines()
-        assert preface == "there is no tuned preset for gcn on tiny: the default settings are used"
+        assert preface == "warning: there is no tuned preset for gcn on tiny: the default settings are used"
         assert lines[1].startswith("gcn on tiny: 1/3 epochs, best val ")
         assert lines[1].endswith(" s left")
         assert lines[3].startswith("gcn on tiny: 3/3 epochs, ")
@@ -324,7 +330,7 @@ def test_predictions_of_runs_whose_models_were_deleted(csv, command, here):
     assert not model.exists()  # where no predictions are wanted, nothing is done again
     result = command(*arguments, "second.csv")
     assert result.exit_code == 0, result.stderr
-    assert "1 runs, 1 more already finished" in result.stderr
+    assert "1 run, 1 more already finished" in result.stderr
     first, second = ((here / file).read_text().splitlines() for file in ("first.csv", "second.csv"))
     assert [line.split(",")[:2] for line in first] == [line.split(",")[:2] for line in second]
 
@@ -351,7 +357,7 @@ class TestOwnDataThatLacksSomething:
         files = ("--nodes", own / "names.csv", "--edges", own / "edges.csv")
         result = command("train", *files, "--label", "kind", "--splits", "0", *GCN)
         assert result.exit_code == 0
-        assert "note: this graph has no features, so each node gets one of its own" in result.stderr
+        assert "warning: this graph has no features, so each node gets one of its own" in result.stderr
 
     def test_without_both(self, command, own):
         (own / "names.csv").write_text("id,kind\n" + "".join(f"n{k},{k % 2}\n" for k in range(20)))

@@ -117,7 +117,9 @@ class TestWithoutTheTrainingData:
 
 class TestMistakes:
     def test_no_such_run(self, tmp_path):
-        with pytest.raises(UserError, match="there is no finished run 'abc'"):
+        with pytest.raises(
+            UserError, match=r"there is no finished run 'abc'.* another folder of runs \(--runs, in Python runs=\)"
+        ):
             gm.load_run("abc", runs=tmp_path)
 
     def test_a_folder_without_runs(self, tmp_path):

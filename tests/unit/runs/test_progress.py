@@ -83,6 +83,22 @@ def test_no_live_line_when_nothing_is_to_be_done(terminal):
     assert shown.getvalue() == "gcn on toy: all 3 runs were already finished\n"
 
 
+def test_one_run_is_not_called_runs(capsys):
+    monitor = ProgressMonitor()
+    monitor.begin(SETTINGS, replicas=1, finished=1, groups=0, bytes_needed=0)
+    assert capsys.readouterr().err == "gcn on toy: the run was already finished\n"
+
+
+def test_the_epoch_at_which_a_run_continues(capsys):
+    monitor = ProgressMonitor()
+    monitor.begin(SETTINGS, replicas=2, finished=0, groups=1, bytes_needed=0)
+    monitor.group(2, 60)
+    monitor.resume(51)
+    assert capsys.readouterr().err.splitlines()[1:] == ["gcn on toy: continuing at epoch 52"]
+    monitor.resume(60)  # only the results have to be written
+    assert capsys.readouterr().err == ""
+
+
 def test_no_live_line_elsewhere(capsys):
     monitor = ProgressMonitor()
     monitor.begin(SETTINGS, replicas=3, finished=1, groups=1, bytes_needed=2048)
@@ -122,6 +138,7 @@ def test_epochs_of_an_earlier_process_took_no_time_in_this_one(monkeypatch, caps
     now[0] = 60
     monitor.progress(1, 0.5)
     assert capsys.readouterr().err.splitlines()[1:] == [
+        "gcn on toy: continuing at epoch 9",
         "gcn on toy: 8/20 epochs, best val 50.00",  # nothing to judge by
         "gcn on toy: 9/20 epochs, best val 50.00, about 242 s left",  # 22 s an epoch, 11 epochs
         "gcn on toy: 10/20 epochs, best val 50.00, about 200 s left",  # 20 s an epoch
@@ -277,13 +294,13 @@ class TestFit:
     def test_on_a_terminal(self, terminal):
         shown = terminal()
         run = self.fit()
-        assert "gcn on own: 1 runs, 1 group" in shown.getvalue()
+        assert "gcn on own: 1 run, 1 group" in shown.getvalue()
         assert f"gcn on own: test {run.test}" in shown.getvalue()
 
     def test_in_a_notebook(self, notebook):
         shown = notebook()
         self.fit()
-        assert shown.getvalue().startswith("gcn on own: 1 runs")
+        assert shown.getvalue().startswith("gcn on own: 1 run")
 
     def test_not_in_the_terminal_of_ipython_without_one(self, notebook, monkeypatch):
         shown = notebook()
@@ -297,7 +314,7 @@ class TestFit:
 
     def test_on_request(self, capsys):
         self.fit(progress=True)
-        assert "gcn on own: 1 runs" in capsys.readouterr().err
+        assert "gcn on own: 1 run" in capsys.readouterr().err
 
     def test_not_on_request(self, terminal):
         shown = terminal()
@@ -309,7 +326,7 @@ class TestFit:
         monitor = ProgressMonitor()
         monitor.say = lambda message: None
         self.fit(monitor=monitor)
-        assert "1 runs" not in shown.getvalue()
+        assert "1 run" not in shown.getvalue()
         with pytest.raises(gm.UserError, match="both monitor and progress=True: leave out one"):
             self.fit(monitor=monitor, progress=True)
 

@@ -1,6 +1,8 @@
 """An interrupted run goes on from its checkpoint and ends as if nothing had happened."""
 
 import os
+import signal
+import threading
 
 import pytest
 import torch
@@ -166,3 +168,63 @@ def test_a_damaged_checkpoint_is_a_data_error(path, keep):
     path.write_bytes(path.read_bytes()[:keep])
     with pytest.raises(DataError, match=r"cannot read .*checkpoint\.safetensors.*delete it to train this run again"):
         train(task, settings, GROUP, checkpoint=path)
+
+
+def interrupt_by_signal(number, task, settings, path, epoch, monkeypatch):
+    """Train and send the signal in the middle of the step after `epoch`, with checkpoints far apart."""
+    step = trainer.Trainer._step
+
+    def interrupted_step(self):
+        if self.epoch == epoch:
+            signal.raise_signal(number)
+        step(self)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "CHECKPOINT_SECONDS", 1000.0)
+        patch.setattr(trainer.Trainer, "_step", interrupted_step)
+        train(task, settings, GROUP, checkpoint=path)
+
+
+@pytest.fixture
+def ctrl_c():
+    """Ctrl-C raises KeyboardInterrupt, even where the program that started the tests ignores it."""
+    former = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield signal.SIGINT
+    signal.signal(signal.SIGINT, former)
+
+
+def test_ctrl_c_writes_a_checkpoint_of_the_whole_epoch(path, monkeypatch, ctrl_c):
+    task, settings = make_task(), make_settings("gcn", BUSY, epochs=EPOCHS)
+    whole, resumed = train(task, settings, GROUP), []
+    with pytest.raises(KeyboardInterrupt):
+        interrupt_by_signal(ctrl_c, task, settings, path, 4, monkeypatch)
+    assert signal.getsignal(ctrl_c) is signal.default_int_handler
+    assert numbers(train(task, settings, GROUP, checkpoint=path, resumed=resumed.append)) == numbers(whole)
+    assert resumed == [5]
+
+
+def test_a_second_ctrl_c_takes_effect_at_once(path, monkeypatch, ctrl_c):
+    task, settings = make_task(), make_settings("gcn", BUSY, epochs=EPOCHS)
+    evaluate = trainer.Trainer.evaluate
+    monkeypatch.setattr(trainer.Trainer, "evaluate", lambda self: (evaluate(self), signal.raise_signal(ctrl_c)))
+    with pytest.raises(KeyboardInterrupt):
+        interrupt_by_signal(ctrl_c, task, settings, path, 0, monkeypatch)
+    assert not path.exists()
+    assert signal.getsignal(ctrl_c) is signal.default_int_handler
+
+
+def test_a_signal_handler_of_the_user_stays(path, monkeypatch, ctrl_c):
+    received = []
+    signal.signal(ctrl_c, lambda number, frame: received.append(number))
+    task, settings = make_task(), make_settings("gcn", BUSY, epochs=EPOCHS)
+    interrupt_by_signal(ctrl_c, task, settings, path, 4, monkeypatch)
+    assert received == [ctrl_c]
+
+
+def test_training_in_another_thread_leaves_signals_alone(path, ctrl_c):
+    task, settings, seen = make_task(), make_settings(epochs=2), []
+    watch = lambda epoch, best: seen.append(signal.getsignal(ctrl_c))  # noqa: E731
+    thread = threading.Thread(target=train, args=(task, settings, GROUP), kwargs={"watch": watch})
+    thread.start()
+    thread.join()
+    assert set(seen) == {signal.default_int_handler}

@@ -29,12 +29,14 @@ def export(index: RunIndex, rows: Sequence[SettingRow], to: str | None, out: Pat
     Args:
         index: Index of the runs.
         rows: The settings.
-        to: Form of the export; by default JSON if the name of the file ends in .json, otherwise CSV.
+        to: Form of the export; by default CSV or JSON, by the end of the name of the file.
         out: File or folder to write.
         test: Whether to include the test results of trials of `tune`.
     """
     if to is None:
-        to = "json" if suffix_of(out) == ".json" else "csv"
+        to = suffix_of(out).removeprefix(".")
+        if to not in ("csv", "json"):
+            raise UserError(f"cannot tell the form of {out} by its name: let it end in .csv or .json, or give --to")
     if to not in EXPORTERS:
         raise unknown_name("form of export", to, EXPORTERS)
     runs = list(index.runs(rows, test))

@@ -105,10 +105,40 @@ class RunIndex:
         found = self.database.execute(query, values)
         return [SettingRow(self.root / path, *map(_number, row)) for path, *row in found]
 
-    def ambiguous_names(self) -> set[str]:
-        """Names that several data sets share, such as those of two files called nodes.csv."""
-        query = "SELECT dataset FROM settings WHERE n > 0 GROUP BY dataset HAVING COUNT(DISTINCT data_hash) > 1"
-        return {name for (name,) in self.database.execute(query)}
+    def ambiguous_hashes(self) -> dict[str, str]:
+        """The hash to show for each data hash whose name several data sets share, such as two files called nodes.csv.
+
+        Data of the same files, of which only the splits differ, are one data set and have the same hash there.
+        """
+        named: dict[str, list[SettingRow]] = {}
+        for row in self.settings():
+            named.setdefault(row.dataset, []).append(row)
+        shown: dict[str, str] = {}
+        for rows in named.values():
+            if len({row.data_hash for row in rows}) > 1:
+                hashes = self._hash_of_files(rows)
+                shown |= hashes if len(set(hashes.values())) > 1 else {}
+        return shown
+
+    def _hash_of_files(self, rows: Iterable[SettingRow]) -> dict[str, str]:
+        """Map each data hash to the first one of the same files, or to itself.
+
+        If there are two hashes for the same settings of the data, the files have changed, and all hashes are kept.
+        """
+        hashes: dict[str, str] = {}
+        of_files: dict[str, dict[str, set[str]]] = {}
+        for row in rows:
+            hashes[row.data_hash] = row.data_hash
+            if files := _files_of(row.path):
+                query = "SELECT settings FROM settings WHERE path = ?"
+                (text,) = self.database.execute(query, [self._key(row.path)]).fetchone()
+                settings = json.dumps(json.loads(text).get("data"), sort_keys=True)
+                of_files.setdefault(files, {}).setdefault(settings, set()).add(row.data_hash)
+        for of_settings in of_files.values():
+            if all(len(found) == 1 for found in of_settings.values()):
+                same = set().union(*of_settings.values())
+                hashes |= dict.fromkeys(same, min(same))
+        return hashes
 
     def runs(self, rows: Iterable[SettingRow], test: bool = True) -> Iterator[dict[str, Any]]:
         """Yield every run of these settings: its metrics, and all settings by `table.name`.
@@ -148,7 +178,8 @@ class RunIndex:
         if not found:
             raise UserError(
                 f"there is no finished run {name!r} in {self.root}: give its folder or the beginning of its"
-                " fingerprint, as `gumbel-mpnn runs` lists them; --runs names another folder of runs"
+                " fingerprint, as `gumbel-mpnn runs` lists them, or name another folder of runs (--runs, in Python"
+                " runs=)"
             )
         return found[0]
 
@@ -244,6 +275,15 @@ class RunIndex:
 
     def _key(self, path: Path) -> str:
         return path.relative_to(self.root).as_posix()
+
+
+def _files_of(folder: Path) -> str:
+    """What the runs of a setting have stored about the files of the user; empty if they were trained on other data."""
+    try:
+        facts = json.loads((folder / "data.json").read_text(encoding="utf-8"))
+        return json.dumps(facts, sort_keys=True) if facts["source_files"] else ""
+    except (OSError, ValueError, TypeError, KeyError):  # of an older version, or damaged
+        return ""
 
 
 def _number(value: Any) -> Any:
