@@ -243,7 +243,7 @@ def test_what_a_graph_keeps_of_its_files_disturbs_nothing(nodes, tmp_path, monke
         "as_listed": False,
     }
     bare = data.clone()
-    for name in ("feature_columns", "label_name", "source_files"):
+    for name in ("label_name", "source_files"):
         del bare[name]
     assert data_hash(data) == data_hash(bare)
     for same in (data.clone(), data.to("cpu"), data.subgraph(torch.arange(10))):
