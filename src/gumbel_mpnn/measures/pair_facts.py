@@ -8,9 +8,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from gumbel_mpnn._util.errors import DataError
+from gumbel_mpnn.graph.common_neighbors import count_common
 
-CHUNK = 100_000
-"""Pairs whose common neighbors are counted at once."""
 STEPS = 50
 """Most steps of Newton's method; it takes about ten."""
 SMALLEST = 1e-3
@@ -18,21 +17,10 @@ SMALLEST = 1e-3
 
 
 def common_neighbors(edge_index: Tensor, num_nodes: int, pairs: Tensor) -> Tensor:
-    """Number of common neighbors of each pair [2, P] in a graph [2, E], whatever its directions: → float32 [P]."""
-    from scipy.sparse import csr_array
-
-    source, target = edge_index.cpu().numpy()
-    ends = np.concatenate([source, target]), np.concatenate([target, source])
-    adjacency = csr_array((np.ones(len(ends[0]), dtype=np.float32), ends), shape=(num_nodes, num_nodes))
-    adjacency.data[:] = 1.0  # edges that are listed twice, or both ways
-    adjacency.setdiag(0)
-    adjacency.eliminate_zeros()
-    first, second = pairs.cpu().numpy()
-    counts = [
-        adjacency[first[k : k + CHUNK]].multiply(adjacency[second[k : k + CHUNK]]).sum(axis=1)
-        for k in range(0, len(first), CHUNK)
-    ]
-    return torch.from_numpy(np.concatenate(counts or [np.empty(0)]).astype(np.float32))
+    """Number of common neighbors of each pair [2, P] in a graph [2, E], whatever its directions: → int64 [P]."""
+    source, target = edge_index[:, edge_index[0] != edge_index[1]]
+    keys = torch.cat([source * num_nodes + target, target * num_nodes + source]).unique()
+    return count_common(torch.stack([keys // num_nodes, keys % num_nodes]), num_nodes, pairs)
 
 
 def class_affinity(belief: Tensor, edge_index: Tensor, pairs: Tensor) -> Tensor:

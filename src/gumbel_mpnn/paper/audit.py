@@ -24,7 +24,8 @@ from gumbel_mpnn.report import Row
 from gumbel_mpnn.runs import Run
 from gumbel_mpnn.runs.query import Summary
 
-MODELS = ("gcn", "auto")
+MODELS = ("auto", "auto-frozen")
+"""The best plain rung of `auto` has a row of its own."""
 NOISE = "random"
 """Name of the attack that adds random edges."""
 WITH_NOISE = ("cora", "citeseer", "pubmed", "blogcatalog", "squirrel", "actor")
@@ -80,18 +81,26 @@ class AuditTable(Experiment):
         return noisy + attacked
 
     def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
-        """Return one row for each model and graph."""
-        return [_row(job, run) for job, run in results.items() if run is not None]
+        """Return one row for each model and graph: the best plain model on validation, `auto`, and its control."""
+        rows = []
+        for job, run in results.items():
+            if run is None:
+                continue
+            best_plain = None if run.choice is None else run.choice.best_plain
+            if job.model == "auto" and best_plain is not None and best_plain in run.rungs:
+                rows.append(_row(job, f"best plain: {best_plain}", run.rungs[best_plain]))
+            rows.append(_row(job, job.model if run.choice is None else f"{job.model}: {run.choice.chosen}", run))
+        return rows
 
 
-def _row(job: Job, run: Run) -> Row:
+def _row(job: Job, model: str, run: Run) -> Row:
     found = run.stored(AuditTable.from_models, partial(_found, run))
     summaries = {name: Summary.of(each[name] for each in found["runs"]) for name in (*RANKINGS, "first")}
     means: Columns = {name: _percent(summary.mean) for name, summary in summaries.items()}
     return {
         "dataset": job.dataset,
         "added": NOISE if job.transform is not None else run.settings.data.attack,
-        "model": job.model if run.choice is None else f"{job.model}: {run.choice.chosen}",
+        "model": model,
         "edges": found["edges"],
         "wrong": found["wrong"],
         "auc": means["evidence"],
@@ -106,7 +115,7 @@ def _found(run: Run) -> dict[str, Any]:
     """Audit each run by itself, so that no label of its test nodes is used."""
     wrong, runs, edges = _wrong_edges(run), list[dict[str, float | None]](), 0
     for record in run.records:
-        table = replace(run, records=(record,)).audit(numbered=True).edges
+        table = replace(run, records=(record,)).audit().edges
         ends = torch.from_numpy(table[["source", "target"]].to_numpy(dtype=np.int64).T.copy())
         is_wrong = torch.isin(_key(ends, run.data), wrong).numpy()
         edges = len(table)

@@ -72,11 +72,9 @@ class Audit:
         return {"weights": self.weights, **rows}
 
 
-def audit(run: Run, numbered: bool = False) -> Audit:
+def audit(run: Run) -> Audit:
     """Rank the edges and the candidates of the training graph; `Run.audit` is the way in."""
     given = copy.copy(run.data).cpu()
-    if numbered:
-        given.node_ids = None
     pairs, is_given, probability = _pairs(run, given)
     if not bool(is_given.any()):
         raise DataError("this graph has no edges, so there is nothing to audit")
@@ -135,7 +133,7 @@ class _Facts:
                 "evidence": evidence,
                 "probability": learned.numpy(),
                 **{name: facts[name].numpy() for name in ("agreement", "affinity", "similarity")},
-                "common_neighbors": facts["common_neighbors"].long().numpy(),
+                "common_neighbors": facts["common_neighbors"].numpy(),
                 "source_class": names[source],
                 "target_class": names[target],
                 "source_known": self.known.numpy()[source],
@@ -180,7 +178,7 @@ def _matrix(facts: dict[str, Tensor]) -> NDArray[np.float64]:
     columns = [
         (facts["affinity"] + SMALLEST).log(),
         facts["similarity"],
-        facts["common_neighbors"].log1p(),
+        facts["common_neighbors"].float().log1p(),
     ]
     return torch.stack(columns, dim=1).double().numpy()
 

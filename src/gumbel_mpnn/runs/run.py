@@ -201,16 +201,13 @@ class Run:
         """
         return changes_of(self, threshold)
 
-    def audit(self, numbered: bool = False) -> Audit:
+    def audit(self) -> Audit:
         """Suspicious edges and missing ones of the training graph, ranked, with the facts that speak for and against.
 
         Every model will do; those that rewire add their learned probabilities. Labels of nodes that no run has trained
         on are not used.
-
-        Args:
-            numbered: Whether to name nodes by their numbers even if they have ids.
         """
-        return audit(self, numbered)
+        return audit(self)
 
     def measure_pairs(self, threshold: float = 0.5) -> PairMeasures:
         """Homophily of the given and the learned graphs, separately for pairs of training nodes and of others.

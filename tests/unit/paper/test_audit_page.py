@@ -1,5 +1,7 @@
 """`reproduce audit`: edges that are added, and how they are counted as found."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -7,6 +9,7 @@ import torch
 from gumbel_mpnn.measures import undirected_edges
 from gumbel_mpnn.paper.audit import AuditTable, WithRandomEdges, _auc
 from gumbel_mpnn.paper.base import Job
+from gumbel_mpnn.runs.choice import Choice
 from helpers import small_data
 from quick_fit import quick
 
@@ -56,10 +59,19 @@ def test_a_row():
     assert row["stderr"] > 0
 
 
-def test_every_data_set_has_a_plain_model_and_auto():
+def test_auto_has_a_row_for_its_best_plain_rung_too():
+    job, plain = Job("cora", "auto", transform=WithRandomEdges()), quick(small_data(60), transform=WithRandomEdges())
+    rewired = quick(small_data(60), "gumbel-mpnn", transform=WithRandomEdges())
+    choice = Choice("free-gcn", "gcn", 0.1, 0.1, (), "gumbel-mpnn", ())
+    rows = AuditTable().collect({job: replace(rewired, choice=choice, rungs={"gcn": plain, "free-gcn": rewired})})
+    assert [row["model"] for row in rows] == ["best plain: gcn", "auto: free-gcn"]
+    assert rows[0]["probability"] is None
+
+
+def test_every_data_set_has_auto_and_its_control():
     jobs = AuditTable().plan()
     by_data = {}
     for job in jobs:
         by_data.setdefault((job.dataset, job.overrides), []).append(job.model)
-    assert set(map(tuple, by_data.values())) == {("gcn", "auto")}
+    assert set(map(tuple, by_data.values())) == {("auto", "auto-frozen")}
     assert len(by_data) == 9

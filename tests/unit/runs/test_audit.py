@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn._util.errors import DataError
 from helpers import both_ways, changed, edges
-from quick_fit import TABLES, quick
+from quick_fit import TABLES, on_other_data, quick
 
 GROUP, GROUPS, WRONG = 20, 3, 5
 COLUMNS = [
@@ -107,10 +107,11 @@ def test_known_classes_are_labels_and_others_predictions(plain):
         assert row.source_class == (y if row.source_known else predicted)[row.source]
 
 
-def test_ids_and_numbers():
+def test_nodes_and_classes_have_their_names():
     data = changed(grouped(), node_ids=[f"n{k}" for k in range(GROUPS * GROUP)], class_names=["ant", "bee", "cow"])
     run = quick(data, "mlp", splits=[0])
-    named, numbered = run.audit().edges, run.audit(numbered=True).edges
+    named = run.audit().edges
+    numbered = on_other_data(run, changed(data, node_ids=None)).audit().edges
     assert named["source"].tolist() == [f"n{k}" for k in numbered["source"]]
     assert set(named["source_class"]) <= {"ant", "bee", "cow"}
 

@@ -7,9 +7,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from gumbel_mpnn.graph import PairGraph
+from gumbel_mpnn.graph.common_neighbors import count_common
 from gumbel_mpnn.nn import SparseFeatures
 
-PAIRS_AT_ONCE = 2**18
 NUMBERS_AT_ONCE = 2**24
 """Entries of sparse features that are converted to dense at a time: 64 MiB."""
 NAMES = ("cosine", "common neighbors", "smaller degree", "larger degree")
@@ -57,30 +57,7 @@ def _sparse_cosine(features: SparseFeatures, graph: PairGraph) -> Tensor:
 
 
 def common_neighbors(graph: PairGraph) -> Tensor:
-    """Number of common neighbors of the two nodes of every pair in the given graph, int64 [P].
-
-    The neighbors of the node with the smaller degree are looked up among those of the other node.
-    """
+    """Number of common neighbors of the two nodes of every pair in the given graph, int64 [P]."""
     given = graph.is_original[graph.arc_pair]
-    target, source = graph.arc_target[given], graph.arcs.col[given].long()
-    edges = target * graph.num_nodes + source  # sorted, as arcs are
-    degree = torch.bincount(target, minlength=graph.num_nodes)
-    begin = degree.cumsum(0) - degree
-    first, second = graph.pair_index
-    swap = degree[first] > degree[second]
-    few, many = torch.where(swap, second, first), torch.where(swap, first, second)
-    parts = [
-        _count_in(few[start : start + PAIRS_AT_ONCE], many[start : start + PAIRS_AT_ONCE], degree, begin, source, edges)
-        for start in range(0, graph.num_pairs, PAIRS_AT_ONCE)
-    ]
-    return torch.cat(parts) if parts else degree.new_zeros(0)
-
-
-def _count_in(few: Tensor, many: Tensor, degree: Tensor, begin: Tensor, source: Tensor, edges: Tensor) -> Tensor:
-    lengths = degree[few]
-    pair = torch.repeat_interleave(torch.arange(len(few), device=few.device), lengths)
-    step = torch.arange(len(pair), device=few.device) - (lengths.cumsum(0) - lengths)[pair]
-    wanted = many[pair] * len(degree) + source[begin[few][pair] + step]
-    place = torch.searchsorted(edges, wanted).clamp(max=max(len(edges) - 1, 0))
-    found = edges[place] == wanted if len(edges) else wanted < 0
-    return torch.bincount(pair[found], minlength=len(few))
+    arcs = torch.stack([graph.arc_target[given], graph.arcs.col[given].long()])  # sorted
+    return count_common(arcs, graph.num_nodes, graph.pair_index)
