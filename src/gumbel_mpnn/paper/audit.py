@@ -64,7 +64,7 @@ class AuditTable(Experiment):
         "wrong": "their number",
         "auc": "ROC-AUC %",
         "first": f"wrong among the first {FIRST}, %",
-        "probability": "learned probability alone",
+        "probability": "edge probability alone",
         "agreement": "agreement alone",
         "affinity": "affinity alone",
         "similarity": "similarity alone",
