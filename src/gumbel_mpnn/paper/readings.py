@@ -60,6 +60,12 @@ READINGS = (
     *_without_input_layer("no offset by origin", "rewiring.origin=none", candidates=ANY),
     *_without_input_layer("thresholded", "rewiring.evaluation=threshold", candidates=ANY),
 )
+LENGTHS = (
+    Reading(CHOSEN, ()),
+    *(Reading(f"{epochs} epochs", (f"train.epochs={epochs}",)) for epochs in (100, 200, 400)),
+    Reading("weight decay", ("train.weight_decay=0.0005",)),
+)
+"""Readings of what the paper does not say about training."""
 REWIRED = "gumbel-mpnn"
 FEW_FEATURES = ("minesweeper", "tolokers")
 
@@ -70,6 +76,9 @@ class Readings(Experiment):
     name = "readings"
     title = "How the paper's models are read"
     headings: Mapping[str, str] = {"paper": "paper %", "to_paper": "ours − paper"}
+    searches = True
+    _readings: tuple[Reading, ...] = READINGS
+    _models: tuple[str, ...] = (*MODELS, REWIRED)
     grid = Grid(
         down=("dataset", "model"),
         across="reading",
@@ -86,14 +95,15 @@ class Readings(Experiment):
         return [
             Job(dataset, model, "paper", PAPER_RUNS, reading.overrides)
             for dataset in DATASETS
-            for model in (*MODELS, REWIRED)
-            for reading in _applicable(dataset, model)
+            for model in self._models
+            for reading in _applicable(self._readings, dataset, model)
         ]
 
     def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
         """Return one row for each model, data set and reading."""
         paper = published("accuracy")
-        rows = [_row(job, run, paper[job.dataset][job.model][0]) for job, run in results.items()]
+        names = {reading.overrides: reading.name for reading in self._readings}
+        rows = [_row(job, names[job.overrides], run, paper[job.dataset][job.model][0]) for job, run in results.items()]
         distances = _distances(rows)
         least: dict[tuple[str, str], float] = {}
         for of_reading in distances.values():
@@ -133,12 +143,21 @@ class Readings(Experiment):
         return Table(columns, lines).render("markdown") if lines else ""
 
 
-def _applicable(dataset: str, model: str) -> list[Reading]:
+class TrainingReadings(Readings):
+    """Plain models with the paper's hyperparameters, trained for several numbers of epochs and with weight decay."""
+
+    name = "readings-training"
+    title = "How the paper's models are trained"
+    _readings = LENGTHS
+    _models = MODELS
+
+
+def _applicable(readings: Iterable[Reading], dataset: str, model: str) -> list[Reading]:
     settings = RunSpec.of(dataset, model, preset="paper").settings
     candidates = None if settings.rewiring is None else settings.rewiring.candidates
     return [
         reading
-        for reading in READINGS
+        for reading in readings
         if reading.residual in (None, settings.options["residual"])
         and (reading.few_features or dataset not in FEW_FEATURES)
         and (not reading.candidates or candidates in reading.candidates)
@@ -158,8 +177,7 @@ def _distances(rows: Iterable[Row]) -> dict[str, dict[tuple[str, str], float]]:
     return found
 
 
-def _row(job: Job, run: Run | None, paper: float) -> Columns:
-    reading = next(reading.name for reading in READINGS if reading.overrides == job.overrides)
+def _row(job: Job, reading: str, run: Run | None, paper: float) -> Columns:
     row: Columns = {
         "dataset": job.dataset,
         "model": job.model,

@@ -49,8 +49,8 @@ def reproduce(
 
     Args:
         name: Name of a table, such as `accuracy` or `measures`. `summary` compares every published number with ours and
-            trains nothing. `all` writes the pages of all tables, and the summary, to a folder; it leaves out `budget`,
-            which searches for the settings that the other tables use.
+            trains nothing. `all` writes the pages of all tables, and the summary, to a folder; it leaves out `budget`
+            and the `readings`, which search for the settings that the other tables use.
         only: Data sets, models or presets to select, as a list or as text separated by commas; all by default.
         dataset: Data set to use in place of the default one, in tables that allow it, such as `components`.
         splits: Indices of the splits; all splits by default.

@@ -23,7 +23,7 @@ from gumbel_mpnn.paper.mixtures import MixturesTable
 from gumbel_mpnn.paper.neighborhoods import Neighborhoods
 from gumbel_mpnn.paper.noise import Noise
 from gumbel_mpnn.paper.page import Analysis, Experiment
-from gumbel_mpnn.paper.readings import Readings
+from gumbel_mpnn.paper.readings import Readings, TrainingReadings
 from gumbel_mpnn.paper.request import Request
 from gumbel_mpnn.paper.rewiring import Rewiring
 from gumbel_mpnn.paper.spectra import Spectra
@@ -34,6 +34,7 @@ _EXPERIMENTS: tuple[Experiment, ...] = (
     AccuracyUnfiltered(),
     Backbones(),
     Readings(),
+    TrainingReadings(),
     Rewiring(),
     Auto(),
     AuditTable(),

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gumbel_mpnn.paper.base import Job
-from gumbel_mpnn.paper.readings import CHOSEN, READINGS, Readings
+from gumbel_mpnn.paper.readings import CHOSEN, READINGS, Readings, TrainingReadings
 from gumbel_mpnn.runs import RunSpec, fit
 from helpers import small_data
 
@@ -74,3 +74,15 @@ def test_the_nearest_reading_and_the_mean_distances(run):
 def test_rewired_models_do_not_decide(run):
     results = {Job("cora", "gumbel-mpnn", "paper", "paper"): with_test(run, 80)}
     assert Readings().remarks(results) == ""
+
+
+def test_readings_of_training_are_of_plain_models_and_differ_in_nothing_else():
+    jobs = [job for job in TrainingReadings().plan() if job.dataset == "cora"]
+    assert {job.model for job in jobs} == {"mlp", "gcn", "sage", "gat"}
+    trained = [
+        RunSpec.of("cora", "gcn", preset="paper", overrides=job.overrides).settings
+        for job in jobs
+        if job.model == "gcn"
+    ]
+    assert [settings.train.epochs for settings in trained] == [1000, 100, 200, 400, 1000]
+    assert len({settings.fingerprint("") for settings in trained}) == len(trained)
