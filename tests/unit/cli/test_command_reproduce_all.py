@@ -65,7 +65,11 @@ def stand_ins(tmp_path, monkeypatch, user_cache):
 def test_a_page_for_every_table_and_a_picture_for_every_figure(command, here, stand_ins):
     result = command("reproduce", "all", "--quick", "--device", "cpu", "--out", "pages")
     assert result.exit_code == 0, result.stderr
-    names = {*experiments, *analyses, "summary"} - {"budget", "readings", "readings-training"}  # they search for settings
+    names = {*experiments, *analyses, "summary"} - {
+        "budget",
+        "readings",
+        "readings-training",
+    }  # they search for settings
     assert {path.stem for path in here.glob("pages/*.md")} == names
     assert {path.stem for path in here.glob("pages/*.csv")} == names
     assert {path.stem for path in here.glob("pages/*.png")} == FIGURES
