@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gumbel_mpnn._util.errors import UserError
-from gumbel_mpnn.paper.base import Job
+from gumbel_mpnn.paper.base import Job, quick_jobs
 from gumbel_mpnn.paper.paper_numbers import PaperNumber
 from gumbel_mpnn.report import Row
 from gumbel_mpnn.report.chart import Chart, draw_charts
@@ -94,6 +94,10 @@ class Experiment(Page, ABC):
     @abstractmethod
     def plan(self) -> list[Job]:
         """Return all jobs of the experiment."""
+
+    def quick_plan(self) -> list[Job]:
+        """Return the jobs of the small version: by default those on small data sets."""
+        return quick_jobs(self.plan())
 
     @abstractmethod
     def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
