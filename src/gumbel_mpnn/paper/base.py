@@ -70,6 +70,7 @@ class Job:
     dataset: str
     model: str
     preset: str = "tuned"
+    """Family of presets; empty for none."""
     experiment: str = ""
     """Experiment whose folder stores the runs; experiments that share runs use the same name. Its own by default."""
     overrides: tuple[str, ...] = ()
@@ -196,7 +197,7 @@ def _spec(job: Job, request: Request) -> AnySpec:
         job.model,
         splits=QUICK_SPLITS if request.quick and request.splits is None and not job.seeds else request.splits,
         seeds=_seeds(job, request),
-        preset=job.preset,
+        preset=job.preset or None,
         overrides=[*(QUICK_OVERRIDES if request.quick else ()), *job.overrides, *request.overrides],
         transform=job.transform,
         root=request.root,

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from gumbel_mpnn.config.rungs import read_rungs
-from gumbel_mpnn.paper.base import PAIRED, Columns, differences, figures, override
+from gumbel_mpnn.paper.base import PAIRED, Columns, Job, differences, figures, override
 from gumbel_mpnn.report import Row
-from gumbel_mpnn.runs import Run
+from gumbel_mpnn.runs import Run, Transform
 
 PLAIN = ("mlp", "gcn", "sage", "gat")
-CONTROL_OF: Mapping[str, str] = {"gumbel-mpnn": "frozen", "auto": "auto-frozen"}
+CONTROL_OF: dict[str, str] = {"gumbel-mpnn": "frozen", "auto": "auto-frozen", "robust": "robust, frozen"}
 """Models with the same settings whose edges are not learned."""
+COMMON, REWIRING = "gcn-regular", "open-gcn"
+"""Rungs of `auto` whose settings the baselines and Gumbel-MPNN have; they differ in rewiring only."""
+AGREEING = ("model.samples=2", "model.agreement=1.0", "model.agreement_ramp=0.2")
+"""Settings of DropEdge with the agreement loss of Gumbel-MPNN."""
+TRIED: Mapping[str, tuple[str, ...]] = {
+    "jaccard": tuple(override("model.threshold", value) for value in (0.01, 0.03, 0.05, 0.1, 0.15)),
+    "gnn-guard": tuple(override("model.threshold", value) for value in (0.1, 0.2, 0.3)),
+    "knn": tuple(override("model.neighbors", value) for value in (5, 10, 20)),
+}
+"""Settings that are chosen on validation."""
+REWIRED = ("gumbel-mpnn", "frozen")
 PERCENT = ("val", "test", "stderr", "difference", "low", "high", "learned_difference", "learned_low", "learned_high")
 HEADINGS: Mapping[str, str] = {
     "chosen": "chosen on validation",
@@ -42,6 +53,45 @@ def of_rung(name: str) -> tuple[str, ...]:
     """Return overrides with the settings of a rung of `auto`."""
     tables = next(rung.tables for rung in read_rungs() if rung.name == name)
     return tuple(override(f"{table}.{key}", value) for table, of in tables.items() for key, value in of.items())
+
+
+def jobs_of(
+    models: Iterable[str],
+    dataset: str,
+    *,
+    data: tuple[str, ...] = (),
+    transform: Transform | None = None,
+    seeds: int = 0,
+) -> Iterator[Job]:
+    """Yield jobs of models without presets: baselines, Gumbel-MPNN and its control with common settings, and `auto`.
+
+    Args:
+        models: Names of models; those in `TRIED` have a job for each setting.
+        dataset: Name of a data set.
+        data: Overrides of the data settings.
+        transform: Applied to the data before training.
+        seeds: Number of seeds, for data sets with one split.
+    """
+    for model in models:
+        own = () if model.startswith("auto") else of_rung(REWIRING if model in REWIRED else COMMON)
+        own += AGREEING if model == "drop-edge" else ()
+        for variant in TRIED.get(model, ("",)):
+            overrides = (*data, *own, *((variant,) if variant else ()))
+            yield Job(dataset, model, "", overrides=overrides, transform=transform, seeds=seeds)
+
+
+def variant_of(job: Job) -> str:
+    """Return the setting of a job that is chosen on validation, without its table."""
+    tried = TRIED.get(job.model, ())
+    return next((each.partition(".")[2] for each in job.overrides if each in tried), "")
+
+
+def best_in_each(results: Mapping[Job, Run | None], case: Callable[[Job], Case]) -> dict[Case, dict[str, Entry | None]]:
+    """Return the entries of each case and model, with the settings that validation chooses."""
+    found: dict[Case, dict[str, list[tuple[str, Run | None]]]] = {}
+    for job, run in results.items():
+        found.setdefault(case(job), {}).setdefault(job.model, []).append((variant_of(job), run))
+    return {case: {model: best_of(of) for model, of in models.items()} for case, models in found.items()}
 
 
 def best_of(variants: Iterable[tuple[str, Run | None]]) -> Entry | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from gumbel_mpnn.data.attacked import META, NETTACK
 from gumbel_mpnn.paper.base import Columns, Job, override, published, quickened
-from gumbel_mpnn.paper.compared import HEADINGS, PERCENT, PLAIN, Case, best_of, compared, of_rung
+from gumbel_mpnn.paper.compared import HEADINGS, PERCENT, PLAIN, Case, best_in_each, compared, jobs_of
 from gumbel_mpnn.paper.page import Experiment
 from gumbel_mpnn.report import Row, Table
 from gumbel_mpnn.report.chart import Chart
@@ -22,14 +22,10 @@ ATTACKS = ("", *META, *NETTACK)
 QUICK_ATTACKS = ("", "meta-0.25")
 SEEDS = 10
 """The graphs have one split."""
-COMMON, REWIRING = "gcn-regular", "open-gcn"
-"""Rungs of `auto` whose settings the baselines and Gumbel-MPNN have; they differ in rewiring only."""
-AGREEING = ("model.samples=2", "model.agreement=1.0", "model.agreement_ramp=0.2")
-TRIED: Mapping[str, tuple[str, ...]] = {
-    "jaccard": tuple(override("model.threshold", value) for value in (0.01, 0.03, 0.05, 0.1, 0.15)),
-    "gnn-guard": tuple(override("model.threshold", value) for value in (0.1, 0.2, 0.3)),
-}
-"""Settings of defenses that are chosen on validation. Both need features."""
+DEFENSES = ("drop-edge", "jaccard", "gnn-guard", "soft-median")
+OF_FEATURES = ("jaccard", "gnn-guard")
+"""Models that compare features."""
+MODELS = (*PLAIN, *DEFENSES, "frozen", "gumbel-mpnn", "auto-frozen", "auto")
 
 
 class Poison(Experiment):
@@ -66,27 +62,14 @@ class Poison(Experiment):
         return [quickened(job) for attack in QUICK_ATTACKS for job in self._jobs(DATASETS[0], attack)]
 
     def _jobs(self, dataset: str, attack: str) -> Iterator[Job]:
+        left_out = OF_FEATURES if dataset in WITHOUT_FEATURES else ()
+        models = [model for model in MODELS if model not in left_out]
         data = (override("data.attack", attack),) if attack else ()
-        common, rewiring = (*data, *of_rung(COMMON)), (*data, *of_rung(REWIRING))
-        for model in PLAIN:
-            yield Job(dataset, model, overrides=common, seeds=SEEDS)
-        yield Job(dataset, "drop-edge", overrides=(*common, *AGREEING), seeds=SEEDS)
-        for model, variants in TRIED.items() if dataset not in WITHOUT_FEATURES else ():
-            for variant in variants:
-                yield Job(dataset, model, overrides=(*common, variant), seeds=SEEDS)
-        yield Job(dataset, "soft-median", overrides=common, seeds=SEEDS)
-        for model in ("frozen", "gumbel-mpnn"):
-            yield Job(dataset, model, overrides=rewiring, seeds=SEEDS)
-        for model in ("auto-frozen", "auto"):
-            yield Job(dataset, model, overrides=data, seeds=SEEDS)
+        return jobs_of(models, dataset, data=data, seeds=SEEDS)
 
     def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
         """Return one row for each graph, attack and model, and one for each published model that is not ours."""
-        found: dict[Case, dict[str, list[tuple[str, Run | None]]]] = {}
-        for job, run in results.items():
-            found.setdefault(_case(job), {}).setdefault(job.model, []).append((_variant(job), run))
-        cases = {case: {model: best_of(of) for model, of in models.items()} for case, models in found.items()}
-        known = published(self.name)
+        known, cases = published(self.name), best_in_each(results, _case)
         rows: list[Row] = [{**row, **_published(known, row)} for row in compared(cases)]
         return rows + [row for case in cases for row in _only_published(known, case, rows)]
 
@@ -114,12 +97,6 @@ def _case(job: Job) -> Case:
     named = {"": (CLEAN, 0), "meta": ("metattack", round(100 * float(strength or 0)))}
     attack, number = named.get(kind) or (kind, int(strength))
     return ("dataset", job.dataset), ("attack", attack), ("strength", number)
-
-
-def _variant(job: Job) -> str:
-    """Return the setting of a job that is chosen on validation, without its table."""
-    tried = TRIED.get(job.model, ())
-    return next((each.removeprefix("model.") for each in job.overrides if each in tried), "")
 
 
 def _published(known: Mapping[str, Any], row: Mapping[str, Any]) -> Columns:

@@ -17,6 +17,7 @@ from gumbel_mpnn.paper.components import Components
 from gumbel_mpnn.paper.consistency import Consistency
 from gumbel_mpnn.paper.decomposition import DecompositionTable
 from gumbel_mpnn.paper.degree import DegreeGoal
+from gumbel_mpnn.paper.flood import Flood
 from gumbel_mpnn.paper.long_range import LongRange
 from gumbel_mpnn.paper.measures import MeasuresTable
 from gumbel_mpnn.paper.mixtures import MixturesTable
@@ -39,6 +40,7 @@ _EXPERIMENTS: tuple[Experiment, ...] = (
     Auto(),
     AuditTable(),
     Poison(),
+    Flood(),
     Noise(),
     LongRange(),
     Bottleneck(),
