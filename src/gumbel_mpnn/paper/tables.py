@@ -20,6 +20,7 @@ from gumbel_mpnn.paper.degree import DegreeGoal
 from gumbel_mpnn.paper.flood import Flood
 from gumbel_mpnn.paper.long_range import LongRange
 from gumbel_mpnn.paper.measures import MeasuresTable
+from gumbel_mpnn.paper.missing import Missing, NoGraph
 from gumbel_mpnn.paper.mixtures import MixturesTable
 from gumbel_mpnn.paper.neighborhoods import Neighborhoods
 from gumbel_mpnn.paper.noise import Noise
@@ -41,6 +42,8 @@ _EXPERIMENTS: tuple[Experiment, ...] = (
     AuditTable(),
     Poison(),
     Flood(),
+    Missing(),
+    NoGraph(),
     Noise(),
     LongRange(),
     Bottleneck(),

@@ -16,6 +16,7 @@ MODEL_NAMES: Mapping[str, str] = {
     "jaccard": "GCN-Jaccard",
     "gnn-guard": "GNNGuard",
     "soft-median": "Soft-Median",
+    "knn": "kNN-GCN",
     "gumbel-mpnn": "Gumbel-MPNN",
     "frozen": "Frozen",
     "random": "Random",
