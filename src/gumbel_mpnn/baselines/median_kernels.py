@@ -33,12 +33,12 @@ def medians_of_neighbors(
     weight: NDArray[np.float64],
     own_weight: NDArray[np.float64],
     share: float,
-) -> NDArray[np.floating]:
-    """Smallest value among the neighbors and the node itself up to which there is this share of the weight, by channel.
+) -> NDArray[np.int64]:
+    """Among the neighbors and the node itself, by channel, the one up to whose value there is this share of the weight.
 
     Arrays are x [R, N, D], arcs in CSR format, and weights [R, A] and [R, N]; the result is [R, N, D].
     """
-    out = np.empty_like(x)
+    out = np.empty(x.shape, np.int64)
     replicas, nodes, channels = x.shape
     longest = 1 + np.max(rowptr[1:] - rowptr[:-1])
     values, order, weights = np.empty(longest, x.dtype), np.empty(longest, np.int64), np.empty(longest)
@@ -58,5 +58,6 @@ def medians_of_neighbors(
                 while below < least:
                     place += 1
                     below += weights[order[place]]
-                out[r, u, d] = values[order[place]]
+                chosen = order[place]
+                out[r, u, d] = col[begin + chosen] if chosen < count else u
     return out

@@ -29,7 +29,8 @@ class SoftMedian(GCN):
 
     Let a_ij be the weights of a GCN, with the node itself, and m_i the median of the neighbors of i by these weights,
     separately for each channel. Neighbors count with s_ij = a_ij · exp(−‖x_j − m_i‖ / (T √D)), scaled such that
-    their sum is Σ_j a_ij. For large temperatures T it is a GCN. The median is a constant for the gradient.
+    their sum is Σ_j a_ij. For large temperatures T it is a GCN. The gradient also goes through the median, and on a
+    GPU it is summed in no fixed order: runs of one seed are equal up to rounding.
 
     On a GPU, a step sorts an array of arcs × channels, which takes more memory and time than a GCN.
 
@@ -75,7 +76,7 @@ def soft_median(x: Tensor, weighted: WeightedGraph, temperature: float) -> Tenso
     """Weighted soft median over the neighbors of every node and the node itself, [R, N, D] → [R, N, D]."""
     graph, root = weighted.graph, weighted.inverse_root_degree.squeeze(-1)
     weight, own_weight = weighted.symmetric_arc_weight, root.square()
-    median = weighted_median(x, weighted)
+    median = x.gather(1, median_neighbor(x, weighted))
     squares = (x.square().sum(-1), median.square().sum(-1))
     one = torch.ones_like(squares[0])
     # Products, not gathers, whose gradient would be summed in no fixed order on a GPU.
@@ -100,10 +101,10 @@ def _smallest(apart: Tensor, own: Tensor, weight: Tensor, weighted: WeightedGrap
 
 
 @torch.no_grad()
-def weighted_median(x: Tensor, weighted: WeightedGraph) -> Tensor:
-    """Median over the neighbors of every node and the node itself by GCN's weights, by channel, [R, N, D] → [R, N, D].
+def median_neighbor(x: Tensor, weighted: WeightedGraph) -> Tensor:
+    """The neighbor of each node, or the node itself, that has the median by GCN's weights, by channel, int64 [R, N, D].
 
-    It is the smallest value up to which there is half of the weight or more.
+    The median is the smallest value up to which there is half of the weight or more.
     """
     root = weighted.inverse_root_degree.squeeze(-1)
     weights = [part.double().expand(len(x), -1) for part in (weighted.symmetric_arc_weight, root.square())]
@@ -111,11 +112,11 @@ def weighted_median(x: Tensor, weighted: WeightedGraph) -> Tensor:
 
 
 def _medians(x: Tensor, graph: PairGraph, weight: Tensor, own_weight: Tensor) -> Tensor:
-    """Medians computed node by node, on a CPU."""
+    """Medians searched for node by node, on a CPU."""
     from gumbel_mpnn.baselines.median_kernels import medians_of_neighbors
 
     if not x.numel():
-        return x
+        return torch.empty(x.shape, dtype=torch.int64)
     arcs = graph.arcs.rowptr.numpy(), graph.arcs.col.numpy()
     weights = weight.contiguous().numpy(), own_weight.contiguous().numpy()
     return torch.from_numpy(medians_of_neighbors(x.contiguous().numpy(), *arcs, *weights, HALF))
@@ -125,10 +126,10 @@ def medians_by_sorting(x: Tensor, graph: PairGraph, weight: Tensor, own_weight: 
     """Medians from sorted neighbors of all nodes at once, on a GPU."""
     replicas, nodes, channels = x.shape
     if nodes == 0:
-        return x
+        return torch.empty(x.shape, dtype=torch.int64, device=x.device)
     loops = torch.arange(nodes, device=x.device)
     target, source = torch.cat([graph.arc_target, loops]), torch.cat([graph.arcs.col.long(), loops])
-    ordered, by_rank = x.sort(dim=1)
+    by_rank = x.argsort(dim=1)
     rank = torch.empty_like(by_rank).scatter_(1, by_rank, loops[:, None].expand_as(by_rank))
     # Neighbors sorted by node, then by value: the positions of a node are the same in all channels.
     key, order = (rank.index_select(1, source) + (target * nodes)[:, None]).sort(dim=1)
@@ -141,4 +142,4 @@ def medians_by_sorting(x: Tensor, graph: PairGraph, weight: Tensor, own_weight: 
     least = before + HALF * (after - before)
     place = torch.searchsorted(sums.transpose(1, 2).contiguous(), least.transpose(1, 2).contiguous()).transpose(1, 2)
     place = torch.minimum(torch.maximum(place - 1, bounds[:, :-1]), bounds[:, 1:] - 1)
-    return ordered.gather(1, key.gather(1, place) % nodes)
+    return by_rank.gather(1, key.gather(1, place) % nodes)

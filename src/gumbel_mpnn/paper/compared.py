@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from gumbel_mpnn.config.rungs import read_rungs
@@ -101,6 +102,13 @@ def best_of(variants: Iterable[tuple[str, Run | None]]) -> Entry | None:
         return None
     best = max(done, key=lambda entry: entry.run.val.mean)
     return best if best.run.choice is None else best._replace(chosen=best.run.choice.chosen)
+
+
+def with_results(run: Run, tests: Sequence[float | None], vals: Sequence[float | None]) -> Run:
+    """Return the runs with other results in place of those on their own graph, and without the rungs of `auto`."""
+    results = zip(run.records, tests, vals, strict=True)
+    records = tuple(replace(record, test=test, val=val) for record, test, val in results)
+    return replace(run, records=records, choice=None, rungs={})
 
 
 def compared(cases: Mapping[Case, Mapping[str, Entry | None]]) -> list[Row]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from statistics import fmean
@@ -26,6 +26,7 @@ from gumbel_mpnn.paper.compared import (
     jobs_of,
     of_rung,
     variant_of,
+    with_results,
 )
 from gumbel_mpnn.paper.noise import COUNTS, scores_with_noise
 from gumbel_mpnn.paper.page import Experiment
@@ -167,7 +168,5 @@ def _mean_on_validation(variant: tuple[str, Run, Any]) -> float:
 
 def _at(count: int, variant: str, run: Run, scores: Mapping[str, Mapping[str, list[float]]]) -> Entry:
     """Return the runs with their metrics at a number of noise edges in place of those without noise."""
-    figures = zip(scores["test"][str(count)], scores["val"][str(count)], strict=True)
-    records = [replace(record, test=test, val=val) for record, (test, val) in zip(run.records, figures, strict=True)]
     chosen = variant if run.choice is None else run.choice.chosen
-    return Entry(replace(run, records=tuple(records), choice=None, rungs={}), chosen)
+    return Entry(with_results(run, scores["test"][str(count)], scores["val"][str(count)]), chosen)

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable
 from gumbel_mpnn._util.errors import unknown_name
 from gumbel_mpnn.paper.ablation import Ablation
 from gumbel_mpnn.paper.accuracy import Accuracy, AccuracyUnfiltered
+from gumbel_mpnn.paper.adaptive import Adaptive
 from gumbel_mpnn.paper.audit import AuditTable
 from gumbel_mpnn.paper.auto import Auto
 from gumbel_mpnn.paper.backbones import Backbones
@@ -44,6 +45,7 @@ _EXPERIMENTS: tuple[Experiment, ...] = (
     Flood(),
     Missing(),
     NoGraph(),
+    Adaptive(),
     Noise(),
     LongRange(),
     Bottleneck(),
