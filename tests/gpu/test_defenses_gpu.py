@@ -9,7 +9,10 @@ from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.training import models, train
 from helpers import make_task, normal, random_edges, replicas, small_data
 
-pytestmark = pytest.mark.gpu
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device here"),
+]
 each_model = pytest.mark.parametrize("model", [GNNGuard, SoftMedian])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import NamedTuple
 
 from gumbel_mpnn.config.rungs import read_rungs
@@ -50,6 +51,7 @@ class Entry(NamedTuple):
     """What validation chose."""
 
 
+@cache
 def of_rung(name: str) -> tuple[str, ...]:
     """Return overrides with the settings of a rung of `auto`."""
     tables = next(rung.tables for rung in read_rungs() if rung.name == name)

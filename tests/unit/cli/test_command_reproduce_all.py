@@ -19,7 +19,7 @@ from gumbel_mpnn.paper.budget import START
 from helpers import small_data
 
 STAND_INS = ("cora", "chameleon", "actor")
-FIGURES = {"noise", "bottleneck", "components", "temperature", "long-range", "neighborhoods"}
+FIGURES = {"noise", "flood", "missing", "bottleneck", "components", "temperature", "long-range", "neighborhoods"}
 NODES, CLASSES = 300, 5
 
 
@@ -57,7 +57,9 @@ def stand_ins(tmp_path, monkeypatch, user_cache):
     for name, make in makers.items():
         monkeypatch.setitem(specs, name, replace(specs[name], make=make))
     monkeypatch.setattr(base, "QUICK_OVERRIDES", ("train.epochs=1", "model.hidden_channels=8"))
-    monkeypatch.setattr("gumbel_mpnn.paper.noise.COUNTS", (0, 10))
+    for module in ("noise", "flood"):
+        monkeypatch.setattr(f"gumbel_mpnn.paper.{module}.COUNTS", (0, 10))
+    monkeypatch.setattr("gumbel_mpnn.paper.flood.TRAINED_COUNTS", (10,))
     monkeypatch.setattr("gumbel_mpnn.paper.consistency.SAMPLE", 1)
     monkeypatch.setattr(mixtures, "SEEDS", 1)
 
