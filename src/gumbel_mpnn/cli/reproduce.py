@@ -57,8 +57,8 @@ def reproduce(
     """Reproduce a table of the paper and print our numbers next to the published ones.
 
     Finished runs are not trained again. The summary compares every published number with ours and trains nothing. With
-    all, the pages of all tables and the summary are written, except budget and the readings, the searches for the
-    settings that the other tables use.
+    all, the pages of all tables of the paper and the summary are written, except budget and the readings, the searches
+    for the settings that the other tables use.
     """
     from gumbel_mpnn import paper
     from gumbel_mpnn.runs.progress import ProgressMonitor

@@ -1,4 +1,4 @@
-"""Generated data sets: the demo graph and the synthetic tasks in several sizes."""
+"""Data sets without files: the demo graph, the synthetic tasks in several sizes, and tables of scikit-learn."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from functools import partial
 
 from torch_geometric.data import Data
 
+from gumbel_mpnn.data.bundled import PROTOCOL, bundled_table
 from gumbel_mpnn.data.spec import Counts, GeneratedSpec
 from gumbel_mpnn.data.splits import RANDOM_PROTOCOLS
 from gumbel_mpnn.data.tasks import bottleneck, demo_graph, leaf_count, tree_neighbors_match
@@ -68,3 +69,21 @@ GENERATED = {
     for name, size in sizes.items()
 }
 """The generated data sets by name. All sizes of a task share its name in records and its presets."""
+
+_TABLES: dict[str, Counts] = {
+    "wine": (178, 0, 13, 3),
+    "breast-cancer": (569, 0, 30, 2),
+    "digits": (1_797, 0, 64, 10),
+}
+GENERATED |= {
+    name: GeneratedSpec(
+        name,
+        "accuracy",
+        tuple(dict.fromkeys((PROTOCOL, *RANDOM_PROTOCOLS))),
+        *counts,
+        source="scikit-learn",
+        licence="BSD-3-Clause (data: UCI)",
+        make=partial(bundled_table, name),
+    )
+    for name, counts in _TABLES.items()
+}

@@ -52,6 +52,7 @@ Runs = Mapping[str, Run | None]
 class Auto(Experiment):
     """What `auto` chooses, what it gains over the best plain model, and how much of it is learned."""
 
+    of_paper = False
     name = "auto"
     title = "A model chosen on validation, without settings"
     percent = (*RESULTS, "plain_test", *CONTROLS, "learned_difference", "learned_low", "learned_high", "per_split")

@@ -70,6 +70,7 @@ class Job:
     dataset: str
     model: str
     preset: str = "tuned"
+    """Family of presets; empty for none."""
     experiment: str = ""
     """Experiment whose folder stores the runs; experiments that share runs use the same name. Its own by default."""
     overrides: tuple[str, ...] = ()
@@ -77,7 +78,7 @@ class Job:
     transform: Transform | None = None
     """Applied to the data before training."""
     seeds: int = 0
-    """Number of seeds per split; 0 for the number that is requested."""
+    """Number of seeds per split, for data sets with one split; 0 for the number that is requested."""
 
 
 def override(name: str, value: object) -> str:
@@ -194,9 +195,9 @@ def _spec(job: Job, request: Request) -> AnySpec:
     return describe(
         job.dataset,
         job.model,
-        splits=QUICK_SPLITS if request.quick and request.splits is None else request.splits,
+        splits=QUICK_SPLITS if request.quick and request.splits is None and not job.seeds else request.splits,
         seeds=_seeds(job, request),
-        preset=job.preset,
+        preset=job.preset or None,
         overrides=[*(QUICK_OVERRIDES if request.quick else ()), *job.overrides, *request.overrides],
         transform=job.transform,
         root=request.root,
@@ -213,6 +214,12 @@ def quick_jobs(jobs: Iterable[Job]) -> list[Job]:
     """Return the jobs on small data sets, or all jobs if there are none."""
     jobs = list(jobs)
     return [job for job in jobs if job.dataset in QUICK_DATASETS] or jobs
+
+
+def quickened(job: Job) -> Job:
+    """Return the job without its own values of the settings of `quick`, so that it has few epochs too."""
+    set_by_quick = tuple(f"{each.partition('=')[0]}=" for each in QUICK_OVERRIDES)
+    return replace(job, overrides=tuple(each for each in job.overrides if not each.startswith(set_by_quick)))
 
 
 def figures(run: Run) -> Row:

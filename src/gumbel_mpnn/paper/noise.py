@@ -113,15 +113,22 @@ def _figures(scores: list[float], clean: list[float]) -> Columns:
 
 
 def _noisy_scores(run: Run) -> dict[str, list[float]]:
-    return {str(count): list(_scores(run, count)) for count in COUNTS if count}
+    return {str(count): list(scores_with_noise(run, count)) for count in COUNTS if count}
 
 
-def _scores(run: Run, count: int) -> Iterator[float]:
-    """Yield the test metric of every run on a noisy graph, in the order of the records; each split has one graph."""
+def scores_with_noise(run: Run, count: int, part: str = "test") -> Iterator[float]:
+    """Yield the metric of every run on a noisy graph, in the order of the records; each split has one graph.
+
+    Args:
+        run: Runs with their models.
+        count: Number of noise edges.
+        part: `test`, or `val` for the metric of the validation nodes with noise edges at these.
+    """
     by_split: dict[int, list[float]] = {}
     for split in dict.fromkeys(record.split for record in run.records):
-        test_mask = run.data.test_mask if run.data.test_mask.dim() == 1 else run.data.test_mask[:, split]
-        noisy = add_noise_edges(run.data, count, seed=split, nodes=test_mask)
+        masks = run.data[f"{part}_mask"]
+        noisy = add_noise_edges(run.data, count, seed=split, nodes=masks if masks.dim() == 1 else masks[:, split])
+        noisy.test_mask = masks
         by_split[split] = run.scores(noisy, [record for record in run.records if record.split == split])
     for record in run.records:
         yield by_split[record.split].pop(0)

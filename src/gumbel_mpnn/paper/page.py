@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gumbel_mpnn._util.errors import UserError
-from gumbel_mpnn.paper.base import Job
+from gumbel_mpnn.paper.base import Job, quick_jobs
 from gumbel_mpnn.paper.paper_numbers import PaperNumber
 from gumbel_mpnn.report import Row
 from gumbel_mpnn.report.chart import Chart, draw_charts
@@ -90,10 +90,16 @@ class Experiment(Page, ABC):
     """
     searches: bool = False
     """Whether the table is a search for settings: some may diverge, and `all` leaves it out."""
+    of_paper: bool = True
+    """Whether the table belongs to the reproduction of the paper; `all` leaves out the others."""
 
     @abstractmethod
     def plan(self) -> list[Job]:
         """Return all jobs of the experiment."""
+
+    def quick_plan(self) -> list[Job]:
+        """Return the jobs of the small version: by default those on small data sets."""
+        return quick_jobs(self.plan())
 
     @abstractmethod
     def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:

@@ -49,8 +49,8 @@ def reproduce(
 
     Args:
         name: Name of a table, such as `accuracy` or `measures`. `summary` compares every published number with ours and
-            trains nothing. `all` writes the pages of all tables, and the summary, to a folder; it leaves out `budget`
-            and the `readings`, which search for the settings that the other tables use.
+            trains nothing. `all` writes the pages of all tables of the paper, and the summary, to a folder; it leaves
+            out `budget` and the `readings`, which search for the settings that the other tables use.
         only: Data sets, models or presets to select, as a list or as text separated by commas; all by default.
         dataset: Data set to use in place of the default one, in tables that allow it, such as `components`.
         splits: Indices of the splits; all splits by default.
@@ -142,7 +142,7 @@ def _reproduce_all(request: Request, folder: Path, monitor: Monitor | None, note
         raise UserError("all makes every table in full: leave out `only` and `dataset`")
     _check_folder(folder)
     collected, absent, pages, failed = dict[str, Collected](), set[str](), list[Path](), dict[str, str]()
-    experiments = [name for name, experiment in tables.experiments.items() if not experiment.searches]
+    experiments = [name for name, one in tables.experiments.items() if one.of_paper and not one.searches]
     with start_workers(experiments, request) as request:
         for name in (*experiments, *tables.analyses):
             note(f"== {name}")

@@ -7,22 +7,26 @@ from collections.abc import Collection, Iterable
 from gumbel_mpnn._util.errors import unknown_name
 from gumbel_mpnn.paper.ablation import Ablation
 from gumbel_mpnn.paper.accuracy import Accuracy, AccuracyUnfiltered
+from gumbel_mpnn.paper.adaptive import Adaptive
 from gumbel_mpnn.paper.audit import AuditTable
 from gumbel_mpnn.paper.auto import Auto
 from gumbel_mpnn.paper.backbones import Backbones
-from gumbel_mpnn.paper.base import Job, quick_jobs
+from gumbel_mpnn.paper.base import Job
 from gumbel_mpnn.paper.bottleneck import Bottleneck
 from gumbel_mpnn.paper.budget import Budget
 from gumbel_mpnn.paper.components import Components
 from gumbel_mpnn.paper.consistency import Consistency
 from gumbel_mpnn.paper.decomposition import DecompositionTable
 from gumbel_mpnn.paper.degree import DegreeGoal
+from gumbel_mpnn.paper.flood import Flood
 from gumbel_mpnn.paper.long_range import LongRange
 from gumbel_mpnn.paper.measures import MeasuresTable
+from gumbel_mpnn.paper.missing import Missing, NoGraph
 from gumbel_mpnn.paper.mixtures import MixturesTable
 from gumbel_mpnn.paper.neighborhoods import Neighborhoods
 from gumbel_mpnn.paper.noise import Noise
 from gumbel_mpnn.paper.page import Analysis, Experiment
+from gumbel_mpnn.paper.poison import Poison
 from gumbel_mpnn.paper.readings import Readings, TrainingReadings
 from gumbel_mpnn.paper.request import Request
 from gumbel_mpnn.paper.rewiring import Rewiring
@@ -38,6 +42,11 @@ _EXPERIMENTS: tuple[Experiment, ...] = (
     Rewiring(),
     Auto(),
     AuditTable(),
+    Poison(),
+    Flood(),
+    Missing(),
+    NoGraph(),
+    Adaptive(),
     Noise(),
     LongRange(),
     Bottleneck(),
@@ -67,9 +76,9 @@ def requested_jobs(experiment: Experiment, request: Request) -> list[Job]:
 
     Names of one kind (data sets, models or presets) select among that kind; a kind that is not named is not restricted.
     """
-    jobs = experiment.plan()
     if request.only is None:
-        return quick_jobs(jobs) if request.quick and request.dataset is None else jobs
+        return experiment.quick_plan() if request.quick and request.dataset is None else experiment.plan()
+    jobs = experiment.plan()
     known = [{getattr(job, kind) for job in jobs} for kind in ("dataset", "model", "preset")]
     check_known("data set, model or preset in this table", request.only, set().union(*known))
     datasets, models, presets = (names.intersection(request.only) or names for names in known)

@@ -19,7 +19,9 @@ from gumbel_mpnn.paper.budget import START
 from helpers import small_data
 
 STAND_INS = ("cora", "chameleon", "actor")
-FIGURES = {"noise", "bottleneck", "components", "temperature", "long-range", "neighborhoods"}
+FIGURES = {"noise", "flood", "missing", "bottleneck", "components", "temperature", "long-range", "neighborhoods"}
+OUR_OWN = {"auto", "audit", "poison", "flood", "missing", "no-graph", "adaptive"}
+"""Tables that are not of the paper."""
 NODES, CLASSES = 300, 5
 
 
@@ -57,7 +59,9 @@ def stand_ins(tmp_path, monkeypatch, user_cache):
     for name, make in makers.items():
         monkeypatch.setitem(specs, name, replace(specs[name], make=make))
     monkeypatch.setattr(base, "QUICK_OVERRIDES", ("train.epochs=1", "model.hidden_channels=8"))
-    monkeypatch.setattr("gumbel_mpnn.paper.noise.COUNTS", (0, 10))
+    for module in ("noise", "flood"):
+        monkeypatch.setattr(f"gumbel_mpnn.paper.{module}.COUNTS", (0, 10))
+    monkeypatch.setattr("gumbel_mpnn.paper.flood.TRAINED_COUNTS", (10,))
     monkeypatch.setattr("gumbel_mpnn.paper.consistency.SAMPLE", 1)
     monkeypatch.setattr(mixtures, "SEEDS", 1)
 
@@ -65,15 +69,12 @@ def stand_ins(tmp_path, monkeypatch, user_cache):
 def test_a_page_for_every_table_and_a_picture_for_every_figure(command, here, stand_ins):
     result = command("reproduce", "all", "--quick", "--device", "cpu", "--out", "pages")
     assert result.exit_code == 0, result.stderr
-    names = {*experiments, *analyses, "summary"} - {
-        "budget",
-        "readings",
-        "readings-training",
-    }  # they search for settings
+    searches = {"budget", "readings", "readings-training"}
+    names = {*experiments, *analyses, "summary"} - searches - OUR_OWN
     assert {path.stem for path in here.glob("pages/*.md")} == names
     assert {path.stem for path in here.glob("pages/*.csv")} == names
-    assert {path.stem for path in here.glob("pages/*.png")} == FIGURES
-    assert {path.stem for path in here.glob("pages/*.pdf")} == FIGURES
+    assert {path.stem for path in here.glob("pages/*.png")} == FIGURES - OUR_OWN
+    assert {path.stem for path in here.glob("pages/*.pdf")} == FIGURES - OUR_OWN
     assert result.stdout == f"{len(names)} tables are in pages\n"
     assert (
         "gumbel-mpnn reproduce noise --seeds 1 --quick --out pages/noise.md\n" in (here / "pages/noise.md").read_text()
@@ -97,6 +98,15 @@ def test_a_page_for_every_table_and_a_picture_for_every_figure(command, here, st
     assert again.stdout == (here / "pages/summary.csv").read_text()
     with (here / "pages/components.csv").open() as file:
         assert len(list(csv.DictReader(file))) == 42
+
+
+@pytest.mark.parametrize("name", sorted(OUR_OWN))
+def test_a_page_of_a_table_that_is_not_of_the_paper(command, here, stand_ins, name):
+    result = command("reproduce", name, "--quick", "--device", "cpu", "--out", f"{name}.md")
+    assert result.exit_code == 0, result.stderr
+    assert {path.name for path in here.glob(f"{name}.*")} == {
+        f"{name}.{kind}" for kind in ("md", "csv", *(("png", "pdf") if name in FIGURES else ()))
+    }
 
 
 def test_quick_takes_few_data_sets_splits_and_epochs(command, here, stand_ins):

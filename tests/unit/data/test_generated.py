@@ -23,7 +23,8 @@ def test_the_graph_is_what_its_spec_says(name):
 
 
 def test_sizes_of_a_task_share_its_name():
-    assert {get_spec(name).name for name in GENERATED} == {"demo", "leaf-count", "tree-neighbors-match", "bottleneck"}
+    tasks = {"demo", "leaf-count", "tree-neighbors-match", "bottleneck"}
+    assert {get_spec(name).name for name in GENERATED} == tasks | {"wine", "breast-cancer", "digits"}
 
 
 def test_the_default_splits_are_those_of_the_generator():

@@ -201,7 +201,7 @@ class TestNoise:
     def test_scores_stand_in_the_order_of_the_records(self, run, monkeypatch):
         mixed = [replace(run.records[0], split=split, seed=seed) for split, seed in ((1, 0), (0, 0), (1, 5), (0, 5))]
         monkeypatch.setattr(type(run), "scores", lambda _, data, records: [r.split + r.seed / 10 for r in records])
-        scores = list(noise_experiment._scores(replace(run, records=tuple(mixed)), 3))
+        scores = list(noise_experiment.scores_with_noise(replace(run, records=tuple(mixed)), 3))
         assert scores == [1.0, 0.0, 1.5, 0.5]
 
     def test_scores_are_of_the_noisy_graph_and_of_each_runs_own_split(self, run):

@@ -1,0 +1,166 @@
+"""Attacks on each trained model through all of its parts: PyG's PRBCD and GRBCD, by gradients of edge weights."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Mapping
+from functools import partial
+from itertools import product
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+from gumbel_mpnn.graph import PairGraph
+from gumbel_mpnn.nn import TrainableModel
+from gumbel_mpnn.paper.base import Job, quickened
+from gumbel_mpnn.paper.compared import (
+    HEADINGS,
+    PERCENT,
+    Case,
+    Entry,
+    best_in_each,
+    compared,
+    jobs_of,
+    with_results,
+)
+from gumbel_mpnn.paper.page import Experiment
+from gumbel_mpnn.report import Row
+from gumbel_mpnn.report.chart import Chart
+from gumbel_mpnn.runs import Run
+from gumbel_mpnn.runs.query import Record
+from gumbel_mpnn.runs.trained import models_of, task_of
+from gumbel_mpnn.training import Task, pick_device, prepare
+
+DATASETS = ("attacked-cora", "attacked-citeseer")
+MODELS = ("mlp", "gcn", "sage", "jaccard", "soft-median", "frozen", "gumbel-mpnn", "auto-frozen", "auto")
+SEEDS = 3
+"""The graphs have one split."""
+BUDGETS = (5, 10, 20, 40)
+"""Numbers of edges that an attack may add or remove, in per cent of all edges."""
+ATTACKS = {"PRBCD": "PRBCDAttack", "GRBCD": "GRBCDAttack"}
+BLOCK, STEPS, FINAL_SAMPLES = 50_000, 125, 20
+"""Pairs that an attack considers at a time, its steps, and graphs that it draws at the end."""
+FULL_EFFORT = 250
+"""Epochs of training from which on an attack makes its full effort; the small version has fewer of both."""
+
+
+class Adaptive(Experiment):
+    """Test accuracy after an attack that is made for each trained model, at test time."""
+
+    of_paper = False
+    name = "adaptive"
+    title = "Adaptive attacks"
+    percent = (*PERCENT, "budget")
+    headings: Mapping[str, str] = {**HEADINGS, "budget": "edges changed, %"}
+    from_models = f"adaptive-{'-'.join(map(str, (*BUDGETS, BLOCK, STEPS, FINAL_SAMPLES)))}"
+    charts = tuple(
+        Chart(
+            x="budget",
+            y="test",
+            series=("model",),
+            x_label="edges changed, %",
+            y_label="test accuracy, %",
+            title=f"{dataset.removeprefix('attacked-')}, {attack}",
+            where={"dataset": (dataset,), "attack": ("none", attack)},
+        )
+        for dataset in DATASETS
+        for attack in ATTACKS
+    )
+
+    def plan(self) -> list[Job]:
+        """Return the jobs of all models on each clean graph."""
+        return [job for dataset in DATASETS for job in jobs_of(MODELS, dataset, seeds=SEEDS)]
+
+    def quick_plan(self) -> list[Job]:
+        """Return the jobs on one graph."""
+        return [quickened(job) for job in jobs_of(MODELS, DATASETS[0], seeds=SEEDS)]
+
+    def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
+        """Return one row for each graph, attack, budget and model; settings are chosen on the clean graph."""
+        cases: dict[Case, dict[str, Entry | None]] = {}
+        for case, entries in best_in_each(results, lambda job: (("dataset", job.dataset),)).items():
+            cases[(*case, ("attack", "none"), ("budget", 0))] = entries
+            for model, entry in entries.items():
+                scores = None
+                if entry is not None:
+                    scores = entry.run.stored(self.from_models, partial(attacked_scores, entry.run))
+                for attack, budget in product(ATTACKS, BUDGETS):
+                    after = None if entry is None or scores is None else _after(entry, scores[attack][str(budget)])
+                    cases.setdefault((*case, ("attack", attack), ("budget", budget)), {})[model] = after
+        return compared(cases)
+
+
+def _after(entry: Entry, tests: list[float]) -> Entry:
+    """Return the runs with the test metrics after an attack."""
+    vals = [record.val for record in entry.run.records]
+    return Entry(with_results(entry.run, tests, vals), entry.chosen)
+
+
+def attacked_scores(run: Run, device: str = "auto") -> dict[str, dict[str, list[float]]]:
+    """Test metric of each run after each attack on its own model, by attack and budget in per cent."""
+    task = task_of(run, device=pick_device(device))
+    found: dict[str, dict[str, list[float]]] = {attack: {str(n): [] for n in BUDGETS} for attack in ATTACKS}
+    for record, model in zip(run.records, models_of(run, task, run.records), strict=True):
+        for attack, by_budget in found.items():
+            for budget, scores in by_budget.items():
+                perturbed = attacked(run, record, Victim(run, model, task), task, attack, float(budget) / 100)
+                scores += run.scores(perturbed, [record], device)
+    return found
+
+
+def attacked(run: Run, record: Record, victim: Victim, task: Task, attack: str, share: float) -> Data:
+    """Return the training graph after an attack on the test nodes of a run that changes this share of its edges."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that its interface may change
+        from torch_geometric.contrib.nn import models as attacks
+    effort = min(1.0, run.settings.train.epochs / FULL_EFFORT)
+    steps, budget = max(1, round(effort * STEPS)), max(1, round(share * int(task.graph.is_original.sum())))
+    attacker = getattr(attacks, ATTACKS[attack])(
+        victim,
+        block_size=max(2 * budget, round(effort * BLOCK)),
+        epochs=steps,
+        **({"epochs_resampling": max(1, round(0.8 * steps))} if attack == "PRBCD" else {}),
+        max_final_samples=max(1, round(effort * FINAL_SAMPLES)),
+        log=False,
+    )
+    test_nodes = task.masks([record.replica])[2][0].nonzero().squeeze(1)
+    devices = [task.y.device] if task.y.is_cuda else []
+    with torch.random.fork_rng(devices):
+        torch.manual_seed(record.seed)
+        features = torch.empty(len(task.y), 0, device=task.y.device)  # the victim has its own
+        edges = task.graph.edge_index[:, task.graph.is_original[task.graph.arc_pair]]  # without candidates
+        edge_index, _ = attacker.attack(features, edges, task.y, budget, test_nodes)
+    out = copy.copy(run.data)
+    out.num_nodes = run.data.num_nodes
+    out.edge_index = edge_index.to(run.data.edge_index.device)
+    return out
+
+
+class Victim(nn.Module):
+    """A trained model as an attack sees it: edges and weights → logits [N, C], with gradients of the weights.
+
+    The graph is prepared as for training: GCN-Jaccard removes edges, and rewiring models score all pairs. Candidates
+    are those of the clean graph; after the attack, when the model is evaluated, they are searched for again.
+    """
+
+    def __init__(self, run: Run, model: TrainableModel, task: Task) -> None:
+        super().__init__()
+        self.model, self.task, self.settings = model, task, run.settings
+        self.x = run.data.x.to(task.y.device)
+        graph = task.graph
+        self.candidates = graph.pair_index[:, ~graph.is_original]
+
+    def forward(self, _: Tensor, edge_index: Tensor, edge_weight: Tensor) -> Tensor:
+        """Logits of every node, [N, C]; the features are those of the run."""
+        data = Data(x=self.x, edge_index=edge_index, edge_weight=edge_weight, num_nodes=len(self.x))
+        if self.settings.rewiring is None:
+            data = prepare(data, self.settings)
+        else:
+            data.candidate_index = self.candidates
+        graph = PairGraph.of(data, undirected=self.settings.data.undirected)
+        logits: Any = self.model(self.task.features, graph)
+        # A model that ignores its edges has the gradient 0.
+        return self.task.class_scores(logits[0]) + 0 * edge_weight.sum()

@@ -1,0 +1,182 @@
+"""Rows of experiments that compare defenses: the best plain model, the control, and settings chosen on validation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import NamedTuple
+
+from gumbel_mpnn.config.rungs import read_rungs
+from gumbel_mpnn.paper.base import PAIRED, Columns, Job, differences, figures, override
+from gumbel_mpnn.report import Row
+from gumbel_mpnn.runs import Run, Transform
+
+PLAIN = ("mlp", "gcn", "sage", "gat")
+CONTROL_OF: dict[str, str] = {"gumbel-mpnn": "frozen", "auto": "auto-frozen", "robust": "robust, frozen"}
+"""Models with the same settings whose edges are not learned."""
+COMMON, REWIRING = "gcn-regular", "open-gcn"
+"""Rungs of `auto` whose settings the baselines and Gumbel-MPNN have; they differ in rewiring only."""
+AGREEING = ("model.samples=2", "model.agreement=1.0", "model.agreement_ramp=0.2")
+"""Settings of DropEdge with the agreement loss of Gumbel-MPNN."""
+TRIED: Mapping[str, tuple[str, ...]] = {
+    "jaccard": tuple(override("model.threshold", value) for value in (0.01, 0.03, 0.05, 0.1, 0.15)),
+    "gnn-guard": tuple(override("model.threshold", value) for value in (0.1, 0.2, 0.3)),
+    "knn": tuple(override("model.neighbors", value) for value in (5, 10, 20)),
+}
+"""Settings that are chosen on validation."""
+REWIRED = ("gumbel-mpnn", "frozen")
+PERCENT = ("val", "test", "stderr", "difference", "low", "high", "learned_difference", "learned_low", "learned_high")
+HEADINGS: Mapping[str, str] = {
+    "chosen": "chosen on validation",
+    "plain": "best plain model",
+    "p": "corrected p",
+    "learned_difference": "learned",
+    "learned_low": "95 % from",
+    "learned_high": "to",
+    "learned_p": "corrected p",
+    "learned_verdict": "verdict",
+}
+"""Headings of the columns of `compared`."""
+
+Case = tuple[tuple[str, str | int | float], ...]
+"""Columns that identify a case, such as a data set and an attack, with their values."""
+
+
+class Entry(NamedTuple):
+    """Runs of a model in one case."""
+
+    run: Run
+    chosen: str = ""
+    """What validation chose."""
+
+
+@cache
+def of_rung(name: str) -> tuple[str, ...]:
+    """Return overrides with the settings of a rung of `auto`."""
+    tables = next(rung.tables for rung in read_rungs() if rung.name == name)
+    return tuple(override(f"{table}.{key}", value) for table, of in tables.items() for key, value in of.items())
+
+
+def jobs_of(
+    models: Iterable[str],
+    dataset: str,
+    *,
+    data: tuple[str, ...] = (),
+    transform: Transform | None = None,
+    seeds: int = 0,
+) -> Iterator[Job]:
+    """Yield jobs of models without presets: baselines, Gumbel-MPNN and its control with common settings, and `auto`.
+
+    Args:
+        models: Names of models; those in `TRIED` have a job for each setting.
+        dataset: Name of a data set.
+        data: Overrides of the data settings.
+        transform: Applied to the data before training.
+        seeds: Number of seeds, for data sets with one split.
+    """
+    for model in models:
+        own = () if model.startswith("auto") else of_rung(REWIRING if model in REWIRED else COMMON)
+        own += AGREEING if model == "drop-edge" else ()
+        for variant in TRIED.get(model, ("",)):
+            overrides = (*data, *own, *((variant,) if variant else ()))
+            yield Job(dataset, model, "", overrides=overrides, transform=transform, seeds=seeds)
+
+
+def variant_of(job: Job) -> str:
+    """Return the setting of a job that is chosen on validation, without its table."""
+    tried = TRIED.get(job.model, ())
+    return next((each.partition(".")[2] for each in job.overrides if each in tried), "")
+
+
+def best_in_each(results: Mapping[Job, Run | None], case: Callable[[Job], Case]) -> dict[Case, dict[str, Entry | None]]:
+    """Return the entries of each case and model, with the settings that validation chooses."""
+    found: dict[Case, dict[str, list[tuple[str, Run | None]]]] = {}
+    for job, run in results.items():
+        found.setdefault(case(job), {}).setdefault(job.model, []).append((variant_of(job), run))
+    return {case: {model: best_of(of) for model, of in models.items()} for case, models in found.items()}
+
+
+def best_of(variants: Iterable[tuple[str, Run | None]]) -> Entry | None:
+    """Return the variant with the best mean validation value, and the name of the rung for `auto`."""
+    done = [Entry(run, name) for name, run in variants if run is not None]
+    if not done:
+        return None
+    best = max(done, key=lambda entry: entry.run.val.mean)
+    return best if best.run.choice is None else best._replace(chosen=best.run.choice.chosen)
+
+
+def with_results(run: Run, tests: Sequence[float | None], vals: Sequence[float | None]) -> Run:
+    """Return the runs with other results in place of those on their own graph, and without the rungs of `auto`."""
+    results = zip(run.records, tests, vals, strict=True)
+    records = tuple(replace(record, test=test, val=val) for record, test, val in results)
+    return replace(run, records=records, choice=None, rungs={})
+
+
+def compared(cases: Mapping[Case, Mapping[str, Entry | None]]) -> list[Row]:
+    """Return a row for each model in each case.
+
+    A model is compared with the plain model that has the best validation value, and with its control if it has one.
+    The p-values of a model are corrected for the number of cases.
+    """
+    plain = {case: _best_plain(entries) for case, entries in cases.items()}
+    names = dict.fromkeys(model for entries in cases.values() for model in entries)
+    gains = {model: differences({case: _pair(cases[case], model, plain[case]) for case in cases}) for model in names}
+    learned = {
+        model: differences({case: (_run(cases[case], model), _run(cases[case], control)) for case in cases})
+        for model, control in CONTROL_OF.items()
+    }
+    return [
+        _row(case, model, entry, plain[case], gains[model][case], learned.get(model, {}).get(case))
+        for case, entries in cases.items()
+        for model, entry in entries.items()
+    ]
+
+
+def _run(entries: Mapping[str, Entry | None], model: str) -> Run | None:
+    entry = entries.get(model)
+    return None if entry is None else entry.run
+
+
+def _best_plain(entries: Mapping[str, Entry | None]) -> tuple[str, Run] | None:
+    """Return the plain model with the best validation value, among the models and the plain rungs of `auto`."""
+    runs = {name: run for name in PLAIN if (run := _run(entries, name)) is not None}
+    auto = _run(entries, "auto")
+    if auto is not None and auto.choice is not None and auto.choice.best_plain in auto.rungs:
+        rung = auto.rungs[str(auto.choice.best_plain)]
+        if rung.n == auto.n:
+            runs[f"rung {auto.choice.best_plain}"] = rung
+    return max(runs.items(), key=lambda item: item[1].val.mean, default=None)
+
+
+def _pair(
+    entries: Mapping[str, Entry | None], model: str, plain: tuple[str, Run] | None
+) -> tuple[Run | None, Run | None]:
+    """Return the runs of a model and of the best plain one, unless they are the same."""
+    return _run(entries, model), None if plain is None or plain[0] == model else plain[1]
+
+
+def _row(
+    case: Case,
+    model: str,
+    entry: Entry | None,
+    plain: tuple[str, Run] | None,
+    gain: Columns,
+    learned: Columns | None,
+) -> Row:
+    row: Columns = {
+        **dict(case),
+        "model": model,
+        **dict.fromkeys(("chosen", "val", "test", "stderr", "n")),
+        "plain": None if plain is None else plain[0],
+        **gain,
+        **{f"learned_{name}": None if learned is None else learned[name] for name in PAIRED},
+    }
+    if entry is None:
+        return row | {"verdict": "no data"}
+    values = figures(entry.run)
+    return row | {
+        "chosen": entry.chosen,
+        "val": 100 * entry.run.val.mean,
+        **{name: values[name] for name in ("test", "stderr", "n")},
+    }

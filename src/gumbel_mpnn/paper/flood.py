@@ -1,0 +1,173 @@
+"""Floods of random edges at test time, for models that were trained without them, and for models trained with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from statistics import fmean
+from typing import Any
+
+import torch
+from torch_geometric.data import Data
+
+from gumbel_mpnn.data.tasks import add_noise_edges
+from gumbel_mpnn.paper.base import Job, override, quickened
+from gumbel_mpnn.paper.compared import (
+    COMMON,
+    HEADINGS,
+    PERCENT,
+    PLAIN,
+    Case,
+    Entry,
+    best_in_each,
+    compared,
+    jobs_of,
+    of_rung,
+    variant_of,
+    with_results,
+)
+from gumbel_mpnn.paper.noise import COUNTS, scores_with_noise
+from gumbel_mpnn.paper.page import Experiment
+from gumbel_mpnn.report import Row
+from gumbel_mpnn.report.chart import Chart
+from gumbel_mpnn.runs import Run
+
+DATASETS = ("cora", "citeseer", "pubmed")
+TRAINED_COUNTS = (10_000, 50_000)
+"""Numbers of random edges that models are also trained with."""
+CLEAN, FLOODED = "without random edges", "with the random edges"
+DEFENSES = ("drop-edge", "jaccard", "gnn-guard", "soft-median")
+MODELS = (*PLAIN, *DEFENSES, "frozen", "gumbel-mpnn", "auto-frozen", "auto")
+ROBUST = (
+    "rewiring.candidates=none",
+    "rewiring.scorer=neighborhood",
+    "rewiring.lr=0.03",
+    "rewiring.hard=false",
+    "rewiring.decoys=20.0",
+    "rewiring.prior=0.0",
+)
+"""Rewiring settings of the preset `robust` of cora."""
+EVALUATIONS = tuple(override("rewiring.evaluation", value) for value in ("threshold", "expected"))
+"""Graphs of evaluation of the robust model, one of which is chosen on validation nodes with noise."""
+NAMES = {"gumbel-mpnn": "robust", "frozen": "robust, frozen"}
+
+
+@dataclass(frozen=True)
+class Flooded:
+    """Transform that adds this number of random edges, which end at any node."""
+
+    count: int
+
+    def __call__(self, data: Data) -> Data:
+        """Return a copy with both directions of each new edge."""
+        return add_noise_edges(data, self.count, nodes=torch.arange(len(data.y)))
+
+
+class Flood(Experiment):
+    """Test accuracy with up to 50,000 random edges: plain models, defenses, Gumbel-MPNN, `auto` and controls."""
+
+    of_paper = False
+    name = "flood"
+    title = "Floods of random edges"
+    percent = PERCENT
+    headings: Mapping[str, str] = {**HEADINGS, "trained": "trained", "edges": "random edges"}
+    from_models = f"flood-{'-'.join(map(str, COUNTS))}"
+    charts = tuple(
+        Chart(
+            x="edges",
+            y="test",
+            series=("model",),
+            x_label="random edges added at test nodes",
+            y_label="test accuracy, %",
+            title=f"{dataset}, trained without them",
+            where={"dataset": (dataset,), "trained": (CLEAN,)},
+            log_x=True,
+        )
+        for dataset in DATASETS
+    )
+
+    def plan(self) -> list[Job]:
+        """Return jobs of all models on each graph, without random edges and with some."""
+        flooded = [jobs_of(MODELS, dataset, transform=Flooded(n)) for dataset in DATASETS for n in TRAINED_COUNTS]
+        return [*chain.from_iterable(map(_clean_jobs, DATASETS)), *chain.from_iterable(flooded)]
+
+    def quick_plan(self) -> list[Job]:
+        """Return the jobs on one graph, of which two with random edges in training."""
+        flooded = jobs_of(("gcn", "gumbel-mpnn"), DATASETS[0], transform=Flooded(TRAINED_COUNTS[0]))
+        return [quickened(job) for job in (*_clean_jobs(DATASETS[0]), *flooded)]
+
+    def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
+        """Return one row for each graph, kind of training, number of random edges and model."""
+        clean = {job: run for job, run in results.items() if job.transform is None}
+        flooded = {job: run for job, run in results.items() if job.transform is not None}
+        for run in flooded.values():
+            if run is not None:
+                run.stored(self.from_models, dict)  # records are enough, so that models need not be kept
+        return compared(self._with_noise(clean) | best_in_each(flooded, _flooded_case))
+
+    def _with_noise(self, results: Mapping[Job, Run | None]) -> dict[Case, dict[str, Entry | None]]:
+        """Return the entries of every number of edges; variants are chosen once, on validation nodes with noise."""
+        found: dict[tuple[str, str], list[tuple[str, Run, Any]]] = {}
+        for job, run in results.items():
+            variants = found.setdefault((job.dataset, _name(job)), [])
+            if run is not None:
+                variants.append((_variant(job), run, run.stored(self.from_models, partial(_noisy_scores, run))))
+        cases: dict[Case, dict[str, Entry | None]] = {}
+        for dataset in dict.fromkeys(dataset for dataset, _ in found):
+            for count in COUNTS:
+                case = (("dataset", dataset), ("trained", CLEAN), ("edges", count))
+                cases[case] = {
+                    name: _at(count, *max(variants, key=_mean_on_validation)) if variants else None
+                    for (of, name), variants in found.items()
+                    if of == dataset
+                }
+        return cases
+
+
+def _clean_jobs(dataset: str) -> Iterator[Job]:
+    """Yield the jobs without random edges in training."""
+    yield from jobs_of(MODELS, dataset)
+    for model in NAMES:
+        for evaluation in EVALUATIONS:
+            yield Job(dataset, model, "", overrides=(*of_rung(COMMON), *ROBUST, evaluation))
+
+
+def _is_robust(job: Job) -> bool:
+    return set(ROBUST) <= set(job.overrides)
+
+
+def _name(job: Job) -> str:
+    return NAMES[job.model] if _is_robust(job) else job.model
+
+
+def _variant(job: Job) -> str:
+    if not _is_robust(job):
+        return variant_of(job)
+    return next(each.partition(".")[2] for each in job.overrides if each in EVALUATIONS)
+
+
+def _flooded_case(job: Job) -> Case:
+    assert isinstance(job.transform, Flooded)
+    return ("dataset", job.dataset), ("trained", FLOODED), ("edges", job.transform.count)
+
+
+def _noisy_scores(run: Run) -> dict[str, dict[str, list[float]]]:
+    """Test and validation metrics of every run by the number of noise edges."""
+    clean = {part: [getattr(record, f"{part}_or_nan") for record in run.records] for part in ("test", "val")}
+    return {
+        part: {str(count): list(scores_with_noise(run, count, part)) if count else clean[part] for count in COUNTS}
+        for part in clean
+    }
+
+
+def _mean_on_validation(variant: tuple[str, Run, Any]) -> float:
+    """Mean validation metric over all numbers of noise edges."""
+    return fmean(fmean(values) for values in variant[2]["val"].values())
+
+
+def _at(count: int, variant: str, run: Run, scores: Mapping[str, Mapping[str, list[float]]]) -> Entry:
+    """Return the runs with their metrics at a number of noise edges in place of those without noise."""
+    chosen = variant if run.choice is None else run.choice.chosen
+    return Entry(with_results(run, scores["test"][str(count)], scores["val"][str(count)]), chosen)

@@ -1,0 +1,119 @@
+"""Poisoned graphs: models trained on edges that an attack has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from statistics import fmean
+from typing import Any
+
+from gumbel_mpnn.data.attacked import META, NETTACK
+from gumbel_mpnn.paper.base import Columns, Job, override, published, quickened
+from gumbel_mpnn.paper.compared import HEADINGS, PERCENT, PLAIN, Case, best_in_each, compared, jobs_of
+from gumbel_mpnn.paper.page import Experiment
+from gumbel_mpnn.report import Row, Table
+from gumbel_mpnn.report.chart import Chart
+from gumbel_mpnn.report.style import MODEL_NAMES
+from gumbel_mpnn.runs import Run
+
+DATASETS = ("attacked-cora", "attacked-citeseer", "attacked-polblogs")
+WITHOUT_FEATURES = ("attacked-polblogs",)
+CLEAN = "clean"
+ATTACKS = ("", *META, *NETTACK)
+QUICK_ATTACKS = ("", "meta-0.25")
+SEEDS = 10
+"""The graphs have one split."""
+DEFENSES = ("drop-edge", "jaccard", "gnn-guard", "soft-median")
+OF_FEATURES = ("jaccard", "gnn-guard")
+"""Models that compare features."""
+MODELS = (*PLAIN, *DEFENSES, "frozen", "gumbel-mpnn", "auto-frozen", "auto")
+
+
+class Poison(Experiment):
+    """Test accuracy after metattack and nettack: plain models, known defenses, Gumbel-MPNN, `auto` and controls."""
+
+    of_paper = False
+    name = "poison"
+    title = "Poisoned edges"
+    percent = (*PERCENT, "paper", "paper_pm")
+    headings: Mapping[str, str] = {
+        **HEADINGS,
+        "strength": "edges changed (share or per target)",
+        "paper": "published %",
+        "paper_pm": "±",
+    }
+    charts = tuple(
+        Chart(
+            x="strength",
+            y="test",
+            series=("model",),
+            x_label="edges changed by metattack, %",
+            y_label="test accuracy, %",
+            title=dataset.removeprefix("attacked-"),
+            where={"dataset": (dataset,), "attack": (CLEAN, "metattack")},
+        )
+        for dataset in DATASETS
+    )
+
+    def plan(self) -> list[Job]:
+        """Return jobs of all models on every graph; models that compare features are left out where there are none."""
+        return [job for dataset in DATASETS for attack in ATTACKS for job in self._jobs(dataset, attack)]
+
+    def quick_plan(self) -> list[Job]:
+        """Return the jobs on one graph, clean and after the strongest metattack."""
+        return [quickened(job) for attack in QUICK_ATTACKS for job in self._jobs(DATASETS[0], attack)]
+
+    def _jobs(self, dataset: str, attack: str) -> Iterator[Job]:
+        left_out = OF_FEATURES if dataset in WITHOUT_FEATURES else ()
+        models = [model for model in MODELS if model not in left_out]
+        data = (override("data.attack", attack),) if attack else ()
+        return jobs_of(models, dataset, data=data, seeds=SEEDS)
+
+    def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
+        """Return one row for each graph, attack and model, and one for each published model that is not ours."""
+        known, cases = published(self.name), best_in_each(results, _case)
+        rows: list[Row] = [{**row, **_published(known, row)} for row in compared(cases)]
+        return rows + [row for case in cases for row in _only_published(known, case, rows)]
+
+    def remarks(self, results: Mapping[Job, Run | None]) -> str:
+        """Return a table of means over the strengths of metattack, and of the strongest attacks."""
+        by_model: dict[tuple[str, str], dict[tuple[str, float], float]] = {}
+        for row in self.collect(results):
+            if row["test"] is not None:
+                key = str(row["attack"]), float(row["strength"] or 0)
+                by_model.setdefault((str(row["dataset"]), str(row["model"])), {})[key] = float(row["test"])
+        lines = []
+        for (dataset, model), tests in by_model.items():
+            rates = [test for (attack, _), test in tests.items() if attack in (CLEAN, "metattack")]
+            mean = fmean(rates) if len(rates) == 1 + len(META) else None
+            strongest = tests.get(("metattack", 25)), tests.get(("nettack", 5))
+            lines.append([dataset, MODEL_NAMES.get(model, model), mean, *strongest])
+        names = ["data set", "model", "mean of clean and metattack, %", "metattack 25 %", "nettack 5"]
+        return Table(names, lines).render("markdown") if lines else ""
+
+
+def _case(job: Job) -> Case:
+    """Return the columns of a job: data set, kind of attack, and its strength."""
+    attack = next((each.partition("=")[2] for each in job.overrides if each.startswith("data.attack=")), "")
+    kind, _, strength = attack.partition("-")
+    named = {"": (CLEAN, 0), "meta": ("metattack", round(100 * float(strength or 0)))}
+    attack, number = named.get(kind) or (kind, int(strength))
+    return ("dataset", job.dataset), ("attack", attack), ("strength", number)
+
+
+def _published(known: Mapping[str, Any], row: Mapping[str, Any]) -> Columns:
+    value, error = _of_case(known, row).get(row["model"], (None, None))
+    return {"paper": value, "paper_pm": error}
+
+
+def _only_published(known: Mapping[str, Any], case: Case, rows: list[Row]) -> Iterator[Row]:
+    """Yield rows of published models that were not trained here."""
+    like = next(row for row in rows if row.items() >= dict(case).items())
+    trained = {row["model"] for row in rows}
+    for model, (value, error) in _of_case(known, dict(case)).items():
+        if model not in trained:
+            yield {**dict.fromkeys(like), **dict(case), "model": model, "paper": value, "paper_pm": error}
+
+
+def _of_case(known: Mapping[str, Any], case: Mapping[str, Any]) -> dict[str, list[float]]:
+    found: dict[str, list[float]] = known.get(case["dataset"], {}).get(f"{case['attack']}-{case['strength']}", {})
+    return found

@@ -1,0 +1,128 @@
+"""`reproduce adaptive`: what an attack sees of a model, and what it leaves of its accuracy."""
+
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from gumbel_mpnn.baselines.jaccard import edge_similarity
+from gumbel_mpnn.graph import PairGraph
+from gumbel_mpnn.measures import undirected_edges
+from gumbel_mpnn.paper import Job, adaptive, base, tables
+from gumbel_mpnn.paper.adaptive import Adaptive, Victim, attacked, attacked_scores
+from gumbel_mpnn.paper.request import Request
+from gumbel_mpnn.runs import fit
+from gumbel_mpnn.runs.trained import models_of, task_of
+from helpers import both_ways, changed, small_data
+
+TRAINED = ["train.epochs=60", "train.lr=0.05", "model.hidden_channels=8"]
+each_model = pytest.mark.parametrize("model", ["mlp", "gcn", "jaccard", "soft-median", "gumbel-mpnn"])
+
+
+def homophilous(nodes=60):
+    """A graph whose edges say the class."""
+    data = small_data(nodes, splits=1)
+    pairs = torch.combinations(torch.arange(nodes))
+    same = pairs[data.y[pairs[:, 0]] == data.y[pairs[:, 1]]]
+    chosen = same[torch.randperm(len(same), generator=torch.Generator().manual_seed(1))[: 2 * nodes]]
+    return changed(data, edge_index=both_ways(chosen.T))
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs")
+    return lambda model: fit(homophilous(), model, preset=None, overrides=TRAINED, runs=folder)
+
+
+def victim_of(run):
+    task = task_of(run)
+    return Victim(run, next(models_of(run, task, run.records)), task), task
+
+
+@each_model
+def test_an_attack_sees_the_predictions_of_the_model(runs, model):
+    run = runs(model)
+    victim, _ = victim_of(run)
+    edge_index = PairGraph.of(run.data, candidates=False).edge_index
+    logits = victim(None, edge_index, torch.ones(edge_index.shape[1]))
+    torch.testing.assert_close(logits.softmax(-1), run.predict_proba())
+
+
+@each_model
+def test_gradients_of_edge_weights_are_those_of_the_whole_model(runs, model):
+    """Compared with a small difference in the direction of all weights."""
+    victim, _ = victim_of(runs(model))
+    edge_index = PairGraph.of(homophilous(), candidates=False).edge_index
+    weight = torch.full((edge_index.shape[1],), 0.7, requires_grad=True)
+
+    def loss(weight):
+        return victim(None, edge_index, weight).square().sum()
+
+    with torch.no_grad():
+        expected = (loss(weight + 1e-3) - loss(weight - 1e-3)) / 2e-3
+    (gradient,) = torch.autograd.grad(loss(weight), weight)
+    if model != "soft-median":  # it jumps where another neighbor becomes the median
+        torch.testing.assert_close(gradient.sum(), expected, rtol=0.02, atol=0.5)
+    assert (gradient.abs().sum() == 0) == (model == "mlp")
+
+
+def test_pairs_that_jaccard_removes_have_no_gradient(runs):
+    run = runs("jaccard")
+    victim, _ = victim_of(run)
+    edge_index = both_ways(torch.combinations(torch.arange(60)).T)
+    weight = torch.full((edge_index.shape[1],), 0.5, requires_grad=True)
+    victim(None, edge_index, weight).square().sum().backward()
+    removed = edge_similarity(run.data.x, edge_index) < run.settings.options["threshold"]
+    assert 0 < int(removed.sum()) < len(removed)
+    assert (weight.grad[removed] == 0).all()
+    assert weight.grad[~removed].abs().sum() > 0
+
+
+@pytest.mark.parametrize("attack", adaptive.ATTACKS)
+@pytest.mark.parametrize("model", ["gcn", "gumbel-mpnn"])
+def test_an_attack_keeps_its_budget_and_does_harm(runs, model, attack):
+    run = runs(model)
+    (record,), (victim, task) = run.records, victim_of(run)
+    before = {tuple(pair) for pair in undirected_edges(run.data).T.tolist()}
+    perturbed = attacked(run, record, victim, task, attack, 0.4)
+    after = {tuple(pair) for pair in undirected_edges(perturbed).T.tolist()}
+    assert 0 < len(before ^ after) <= round(0.4 * len(before))
+    assert run.scores(perturbed)[0] < run.scores(run.data)[0]
+    assert torch.equal(attacked(run, record, victim, task, attack, 0.4).edge_index, perturbed.edge_index)
+    assert undirected_edges(run.data).shape[1] == len(before)
+
+
+def test_rows(runs, monkeypatch):
+    monkeypatch.setattr(adaptive, "BUDGETS", (5, 40))
+    mlp, gcn = runs("mlp"), runs("gcn")
+    rows = Adaptive().collect({Job("attacked-cora", "mlp", ""): mlp, Job("attacked-cora", "gcn", ""): gcn})
+    found = {(row["model"], row["attack"], row["budget"]): row["test"] for row in rows}
+    clean = {"mlp": 100 * mlp.test.mean, "gcn": 100 * gcn.test.mean}
+    assert found["gcn", "none", 0] == pytest.approx(clean["gcn"])
+    assert {found["mlp", attack, budget] for attack, budget in (("PRBCD", 5), ("GRBCD", 40))} == {clean["mlp"]}
+    scores = attacked_scores(gcn)
+    assert found["gcn", "PRBCD", 40] == pytest.approx(100 * scores["PRBCD"]["40"][0])
+    assert found["gcn", "PRBCD", 40] < clean["gcn"]
+    assert len(rows) == 2 * (1 + 2 * 2)
+
+
+def test_without_data():
+    rows = Adaptive().collect({Job("attacked-cora", "gcn", ""): None})
+    assert {row["verdict"] for row in rows} == {"no data"}
+
+
+def test_the_plan():
+    jobs, request = Adaptive().plan(), Request(quick=True, seeds=1)
+    assert len(set(jobs)) == len(jobs)
+    assert tables.experiments["adaptive"].plan() == jobs
+    small = tables.requested_jobs(Adaptive(), request)
+    assert {job.dataset for job in small} == {"attacked-cora"}
+    specs = [base._spec(job, request) for job in small if not job.model.startswith("auto")]
+    assert {spec.settings.train.epochs for spec in specs} == {5}
+
+
+def test_the_features_of_the_attack_are_not_used(runs):
+    victim, task = victim_of(runs("gcn"))
+    data = Data(edge_index=both_ways(torch.tensor([[0], [1]])), num_nodes=60)
+    one, other = (victim(x, data.edge_index, torch.ones(2)) for x in (torch.zeros(60, 0), torch.ones(60, 3)))
+    assert torch.equal(one, other)
+    assert one.shape == (60, task.num_classes)

@@ -1,0 +1,121 @@
+"""`reproduce flood`: noise at test time and in training, and what is chosen on validation nodes with noise."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from gumbel_mpnn.measures import undirected_edges
+from gumbel_mpnn.paper import Job, base, flood, tables
+from gumbel_mpnn.paper.compared import of_rung
+from gumbel_mpnn.paper.flood import EVALUATIONS, ROBUST, Flood, Flooded, _noisy_scores
+from gumbel_mpnn.paper.noise import scores_with_noise
+from gumbel_mpnn.paper.request import Request
+from gumbel_mpnn.runs import RunSpec
+from gumbel_mpnn.runs.store import SettingFolder
+from helpers import small_data
+from quick_fit import quick
+
+COUNTS = (0, 10, 40)
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """Small numbers of edges, for a small graph."""
+    monkeypatch.setattr(flood, "COUNTS", COUNTS)
+
+
+def with_scores(run, name, test, val):
+    """The runs with these stored metrics for each number of edges."""
+    scores = {"test": test, "val": val}
+    content = {part: {str(n): [v] * run.n for n, v in zip(COUNTS, of, strict=True)} for part, of in scores.items()}
+    folder = SettingFolder(run.folder.path / name)
+    folder.path.mkdir()
+    fresh = replace(run, folder=folder)
+    fresh.stored(Flood.from_models, lambda: content)
+    return fresh
+
+
+def test_flooded_has_so_many_edges_more():
+    data = small_data(60)
+    noisy = Flooded(30)(data)
+    assert undirected_edges(noisy).shape[1] == undirected_edges(data).shape[1] + 30
+    assert torch.equal(noisy.edge_index, Flooded(30)(data).edge_index)
+    assert Flooded(30) == Flooded(30) != Flooded(40)
+
+
+def test_scores_are_those_of_each_part(few):
+    run = quick(small_data(60), "gcn", seeds=2)
+    found = _noisy_scores(run)
+    assert found["test"]["0"] == [record.test for record in run.records]
+    assert found["val"]["0"] == [record.val for record in run.records]
+    assert found["val"]["40"] == list(scores_with_noise(run, 40, "val"))
+    assert found["test"]["40"] == list(scores_with_noise(run, 40))
+    # With no noise, the metric of validation nodes is the recorded one.
+    assert list(scores_with_noise(run, 0, "val")) == pytest.approx(found["val"]["0"])
+
+
+def test_a_variant_is_chosen_once_on_validation_nodes_with_noise(few, tmp_path):
+    run = quick(small_data(60), "gcn", runs=tmp_path)
+    better_with_noise = with_scores(run, "a", (0.1, 0.2, 0.3), (0.5, 0.6, 0.6))
+    better_without = with_scores(run, "b", (0.4, 0.4, 0.4), (0.6, 0.5, 0.5))
+    gcn = with_scores(run, "c", (0.7, 0.1, 0.1), (0.5, 0.3, 0.1))
+    mlp = with_scores(run, "d", (0.2, 0.2, 0.2), (0.2, 0.2, 0.2))
+    jaccard = [Job("cora", "jaccard", "", overrides=(f"model.threshold={value}",)) for value in (0.01, 0.05)]
+    results = {jaccard[0]: better_without, jaccard[1]: better_with_noise}
+    rows = Flood().collect(results | {Job("cora", "gcn", ""): gcn, Job("cora", "mlp", ""): mlp})
+    found = {(row["model"], row["edges"]): row for row in rows}
+    assert {row["chosen"] for row in rows if row["model"] == "jaccard"} == {"threshold=0.05"}
+    assert [found["jaccard", count]["test"] for count in COUNTS] == pytest.approx([10, 20, 30])
+    assert [found["jaccard", count]["plain"] for count in COUNTS] == ["gcn", "gcn", "mlp"]
+    assert found["jaccard", 40]["difference"] == pytest.approx(10)
+    assert {row["trained"] for row in rows} == {"without random edges"}
+
+
+def test_the_robust_model_is_compared_with_its_own_control(few, tmp_path):
+    run, overrides = quick(small_data(60), "gcn", runs=tmp_path), (*of_rung("gcn-regular"), *ROBUST, EVALUATIONS[0])
+    results = {
+        Job("cora", "gumbel-mpnn", ""): with_scores(run, "a", (0.9,) * 3, (0.5,) * 3),
+        Job("cora", "frozen", ""): with_scores(run, "b", (0.8,) * 3, (0.5,) * 3),
+        Job("cora", "gumbel-mpnn", "", overrides=overrides): with_scores(run, "c", (0.7,) * 3, (0.5,) * 3),
+        Job("cora", "frozen", "", overrides=overrides): with_scores(run, "d", (0.4,) * 3, (0.5,) * 3),
+    }
+    rows = {row["model"]: row for row in Flood().collect(results) if row["edges"] == 40}
+    assert rows["gumbel-mpnn"]["learned_difference"] == pytest.approx(10)
+    assert rows["robust"]["learned_difference"] == pytest.approx(30)
+    assert rows["robust"]["chosen"] == "evaluation=threshold"
+
+
+def test_trained_with_the_edges(few, tmp_path):
+    run = quick(small_data(60), "gcn", transform=Flooded(40), runs=tmp_path)
+    (row,) = Flood().collect({Job("cora", "gcn", "", transform=Flooded(40)): run})
+    assert (row["trained"], row["edges"], row["n"]) == ("with the random edges", 40, run.n)
+    assert row["test"] == pytest.approx(100 * run.test.mean)
+    assert run.has_stored(Flood.from_models)
+
+
+def test_without_data():
+    rows = Flood().collect({Job("pubmed", "gcn", ""): None})
+    assert {row["verdict"] for row in rows} == {"no data"}
+
+
+def test_the_plan():
+    jobs = Flood().plan()
+    assert len(set(jobs)) == len(jobs)
+    assert tables.experiments["flood"].plan() == jobs
+    assert {job.dataset for job in jobs} == {"cora", "citeseer", "pubmed"}
+    assert {job.preset for job in jobs} == {""}
+
+
+def test_settings_of_the_robust_model_are_those_of_the_preset():
+    ours = RunSpec.of("cora", "gumbel-mpnn", preset=None, overrides=(*of_rung("gcn-regular"), *ROBUST)).settings
+    assert ours.rewiring == RunSpec.of("cora", "gumbel-mpnn", preset="robust").settings.rewiring
+
+
+def test_the_small_version():
+    request = Request(quick=True, seeds=1)
+    jobs = tables.requested_jobs(Flood(), request)
+    assert {job.dataset for job in jobs} == {"cora"}
+    specs = [base._spec(job, request) for job in jobs if not job.model.startswith("auto")]
+    assert {spec.settings.train.epochs for spec in specs} == {5}
+    assert {spec.asked_preset for spec in specs} == {None}

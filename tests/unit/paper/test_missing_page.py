@@ -1,0 +1,77 @@
+"""`reproduce missing` and `reproduce no-graph`: which edges are left, and what is trained on them."""
+
+import pytest
+import torch
+
+from gumbel_mpnn.data import load
+from gumbel_mpnn.measures import undirected_edges
+from gumbel_mpnn.paper import Job, base, tables
+from gumbel_mpnn.paper.missing import TABLES, Missing, NoGraph, WithoutEdges
+from gumbel_mpnn.paper.request import Request
+from gumbel_mpnn.runs import fit
+from helpers import small_data
+from quick_fit import quick
+
+FAST = ["train.epochs=2", "model.hidden_channels=8"]
+
+
+def pairs(data):
+    return {tuple(pair) for pair in undirected_edges(data).T.tolist()}
+
+
+def test_a_share_of_the_edges_is_removed():
+    data = small_data(60)
+    left = {share: pairs(WithoutEdges(share)(data)) for share in (0.0, 0.3, 0.7, 1.0)}
+    assert left[0.0] == pairs(data)
+    assert len(left[0.3]) == len(pairs(data)) - round(0.3 * len(pairs(data)))
+    assert left[1.0] == set() < left[0.7] < left[0.3] < left[0.0]
+    assert pairs(WithoutEdges(0.3)(data)) == left[0.3]
+    assert torch.equal(WithoutEdges(1.0)(data).x, data.x)
+    assert WithoutEdges(1.0)(data).num_nodes == 60
+
+
+def test_rows_of_missing_edges():
+    transform = WithoutEdges(0.7)
+    job = Job("cora", "gumbel-mpnn", "", transform=transform)
+    run = quick(small_data(60), "gumbel-mpnn", transform=transform)
+    (row,) = Missing().collect({job: run})
+    assert (row["dataset"], row["removed"], row["model"], row["n"]) == ("cora", 70, "gumbel-mpnn", 2)
+    assert row["test"] == pytest.approx(100 * run.test.mean)
+
+
+@pytest.mark.parametrize("model", ["mlp", "knn", "frozen", "gumbel-mpnn", "auto"])
+def test_models_can_be_trained_without_edges(model):
+    run = fit(small_data(60), model, transform=WithoutEdges(1.0), preset=None, overrides=FAST)
+    assert run.n == 2
+    (row,) = NoGraph().collect({Job("cora", model, "", transform=WithoutEdges(1.0)): run})
+    assert (row["dataset"], row["model"]) == ("cora", model)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_tables_have_no_edges(name):
+    data = load(name)
+    assert data.num_edges == 0
+    assert data.train_mask.shape == (data.num_nodes, 10)
+
+
+def test_a_table_can_be_trained_on():
+    run = fit("wine", "knn", splits=[0, 1], preset=None, overrides=[*FAST, "data.features=standardized"])
+    assert run.rewire().num_edges > 0
+    assert run.n == 2
+
+
+@pytest.mark.parametrize(("page", "data"), [(Missing(), {"cora"}), (NoGraph(), {"cora", "wine"})])
+def test_plans(page, data):
+    jobs, request = page.plan(), Request(quick=True, seeds=1)
+    assert len(set(jobs)) == len(jobs)
+    assert tables.experiments[page.name].plan() == jobs
+    small = tables.requested_jobs(page, request)
+    assert {job.dataset for job in small} == data
+    specs = [base._spec(job, request) for job in small if not job.model.startswith("auto")]
+    assert {spec.settings.train.epochs for spec in specs} == {5}
+
+
+def test_columns_of_tables_are_standardized():
+    for job in NoGraph().plan():
+        assert ("data.features=standardized" in job.overrides) == (job.dataset in TABLES)
+        assert (job.transform == WithoutEdges(1.0)) == (job.dataset not in TABLES)
