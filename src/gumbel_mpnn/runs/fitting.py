@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -13,6 +12,7 @@ from typing import Protocol
 import torch
 
 from gumbel_mpnn._util.errors import DataWarning, DivergedError, UserError
+from gumbel_mpnn._util.scratch import ScratchFolder
 from gumbel_mpnn.config import Replica, Settings
 from gumbel_mpnn.data.names import node_ids_of
 from gumbel_mpnn.runs.reader import DataReader
@@ -104,7 +104,7 @@ def fit_spec(spec: RunSpec, place: Place) -> Run:
     """Train the runs of `spec` that are missing in `place`; returns all of them."""
     device, monitor = pick_device(place.device), place.monitor
     workload = spec.read(place.reader)
-    temporary = tempfile.TemporaryDirectory(prefix="gumbel-mpnn-") if place.runs is None else None
+    temporary = ScratchFolder() if place.runs is None else None
     folder = place.folder(workload, temporary.name if temporary else place.runs or "")
     with disk_errors_as_sentences(folder.path):
         missing = [replica for replica in workload.replicas if not folder.is_finished(replica)]
