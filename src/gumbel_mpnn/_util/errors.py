@@ -29,12 +29,23 @@ class DataError(UserError):
     """An invalid graph, file or split."""
 
 
+class DamagedError(DataError):
+    """A stored file whose content is damaged."""
+
+
 class MissingDataError(DataError):
     """Files of a data set that were not found and could not be downloaded."""
 
 
 class DataWarning(UserWarning):
     """The user's data is interpreted in a way that the user may not expect."""
+
+
+def unreadable(what: str, error: Exception, remedy: str) -> DataError:
+    """Error for a stored file that cannot be read; the remedy applies to its content, not to a disk or permissions."""
+    if isinstance(error, OSError):
+        return DataError(f"cannot open {what}: {error.strerror or error}; check its permissions and the disk")
+    return DamagedError(f"cannot read {what}: {error}; {remedy}")
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -13,17 +13,20 @@ import os
 import re
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from math import nan
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from gumbel_mpnn._util import checksums
 from gumbel_mpnn._util.errors import DataError, UserError
 from gumbel_mpnn.config.replica import REPLICA_NAME
 from gumbel_mpnn.runs.query.filters import Filter, flat
-from gumbel_mpnn.runs.query.record import RECORD, TRIALS, Summary, read_record
+from gumbel_mpnn.runs.query.record import FINGERPRINT, RECORD, TRIALS, Summary, read_record
+
+T = TypeVar("T")
 
 FILE = "index.sqlite"
 VERSION = 3
@@ -31,7 +34,6 @@ SETTLED_NS = 2_000_000_000
 """Folders that changed more recently may change again without a new modification time, so they are read again."""
 LOCK_SECONDS = 30.0
 
-_FINGERPRINT = re.compile(r"[0-9a-f]{16}")
 _TABLES = """
 CREATE TABLE IF NOT EXISTS settings (
     path TEXT PRIMARY KEY, changed INTEGER, experiment TEXT, dataset TEXT, model TEXT, fingerprint TEXT, metric TEXT,
@@ -97,6 +99,9 @@ class RunIndex:
     def settings(self, filters: Iterable[Filter] = ()) -> list[SettingRow]:
         """Settings that pass all filters, sorted by folder."""
         filters = list(filters)
+        return self._answer(lambda: self._settings(filters))
+
+    def _settings(self, filters: Sequence[Filter]) -> list[SettingRow]:
         for one in filters:
             one.check(self.database)
         condition = " AND ".join(one.sql for one in filters) or "1"
@@ -104,6 +109,17 @@ class RunIndex:
         query = f"SELECT path, {', '.join(COLUMNS)} FROM settings WHERE n > 0 AND {condition} ORDER BY path"
         found = self.database.execute(query, values)
         return [SettingRow(self.root / path, *map(_number, row)) for path, *row in found]
+
+    def _answer(self, ask: Callable[[], T]) -> T:
+        """Answer a question; if the index turns out to be damaged, it is made again first."""
+        try:
+            return ask()
+        except (sqlite3.DatabaseError, json.JSONDecodeError, UnicodeDecodeError, TypeError):
+            try:
+                self.rebuild()
+            except OSError:  # the folder may be read-only
+                self.database = self._in_memory(None, dict(_setting_folders(self.root)))
+            return ask()
 
     def ambiguous_hashes(self) -> dict[str, str]:
         """The hash to show for each data hash whose name several data sets share, such as two files called nodes.csv.
@@ -130,9 +146,7 @@ class RunIndex:
         for row in rows:
             hashes[row.data_hash] = row.data_hash
             if files := _files_of(row.path):
-                query = "SELECT settings FROM settings WHERE path = ?"
-                (text,) = self.database.execute(query, [self._key(row.path)]).fetchone()
-                settings = json.dumps(json.loads(text).get("data"), sort_keys=True)
+                settings = json.dumps(self._stored(row).get("data"), sort_keys=True)
                 of_files.setdefault(files, {}).setdefault(settings, set()).add(row.data_hash)
         for of_settings in of_files.values():
             if all(len(found) == 1 for found in of_settings.values()):
@@ -150,18 +164,27 @@ class RunIndex:
         columns = ("split", "seed", "val", "test", "best_epoch", "epochs", "seconds", "device")
         query = f"SELECT {', '.join(columns)} FROM runs WHERE path = ? ORDER BY split, seed"
         for row in rows:
-            key = self._key(row.path)
-            (text,) = self.database.execute("SELECT settings FROM settings WHERE path = ?", [key]).fetchone()
+            key, settings = self._key(row.path), flat(self._stored(row))
             common = {name: getattr(row, name) for name in (*COLUMNS[:5], "data_hash")}
             hidden = {"test": None} if row.is_trial and not test else {}
-            for values in self.database.execute(query, [key]):
+            for values in self._answer(lambda key=key: self.database.execute(query, [key]).fetchall()):  # type: ignore[misc]
                 yield {
                     "folder": str(row.path),
                     **common,
                     **dict(zip(columns, values, strict=True)),
                     **hidden,
-                    **flat(json.loads(text)),
+                    **settings,
                 }
+
+    def _stored(self, row: SettingRow) -> dict[str, Any]:
+        """Settings of a row, as in its records."""
+
+        def ask() -> dict[str, Any]:
+            query = "SELECT settings FROM settings WHERE path = ?"
+            (text,) = self.database.execute(query, [self._key(row.path)]).fetchone()
+            return dict(json.loads(text))
+
+        return self._answer(ask)
 
     def find(self, name: str) -> SettingRow:
         """Find a setting by its folder, or by the beginning of its fingerprint."""
@@ -280,7 +303,7 @@ class RunIndex:
 def _files_of(folder: Path) -> str:
     """What the runs of a setting have stored about the files of the user; empty if they were trained on other data."""
     try:
-        facts = json.loads((folder / "data.json").read_text(encoding="utf-8"))
+        facts = checksums.from_json((folder / "data.json").read_bytes())
         return json.dumps(facts, sort_keys=True) if facts["source_files"] else ""
     except (OSError, ValueError, TypeError, KeyError):  # of an older version, or damaged
         return ""
@@ -304,9 +327,13 @@ def _prepare(database: sqlite3.Connection) -> None:
         database.execute(f"PRAGMA user_version = {VERSION}")
 
 
+def _names_in(folder: Path) -> list[str]:
+    return [path.name for path in folder.iterdir()] if folder.is_dir() else []
+
+
 def _setting_folders(root: Path) -> Iterator[tuple[str, int]]:
     """Folders of settings under `root` (or `root` itself), as relative paths with their modification times."""
-    if _FINGERPRINT.fullmatch(root.absolute().name) and root.is_dir():
+    if FINGERPRINT.fullmatch(root.absolute().name) and any(map(REPLICA_NAME.fullmatch, _names_in(root))):
         yield ".", root.stat().st_mtime_ns
         return
     waiting = [""]
@@ -317,7 +344,7 @@ def _setting_folders(root: Path) -> Iterator[tuple[str, int]]:
                 for entry in entries:
                     if not entry.is_dir():
                         continue
-                    if _FINGERPRINT.fullmatch(entry.name):
+                    if FINGERPRINT.fullmatch(entry.name):
                         yield prefix + entry.name, entry.stat().st_mtime_ns
                     elif not entry.name.startswith(".") and not entry.is_symlink():
                         waiting.append(f"{prefix}{entry.name}/")
