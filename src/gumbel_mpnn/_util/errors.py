@@ -41,11 +41,17 @@ class DataWarning(UserWarning):
     """The user's data is interpreted in a way that the user may not expect."""
 
 
+def reason(error: Exception) -> str:
+    """First line of an error message of another package, or the name of its type if it is empty."""
+    lines = str(error).strip().splitlines()
+    return lines[0].rstrip(": ") if lines else type(error).__name__
+
+
 def unreadable(what: str, error: Exception, remedy: str) -> DataError:
     """Error for a stored file that cannot be read; the remedy applies to its content, not to a disk or permissions."""
     if isinstance(error, OSError):
         return DataError(f"cannot open {what}: {error.strerror or error}; check its permissions and the disk")
-    return DamagedError(f"cannot read {what}: {error}; {remedy}")
+    return DamagedError(f"cannot read {what}: {reason(error)}; {remedy}")
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

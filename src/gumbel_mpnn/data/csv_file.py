@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from gumbel_mpnn._util.errors import DataError, did_you_mean
+from gumbel_mpnn._util.errors import DataError, did_you_mean, reason
 from gumbel_mpnn.data.column_names import chosen_name, known_name
 from gumbel_mpnn.data.input_file import InputFile
 
@@ -90,5 +90,5 @@ def _parse(path: InputFile, **options: Any) -> pd.DataFrame:
     except UnicodeError as error:
         raise DataError(f"{path} is not encoded in UTF-8: save it as UTF-8") from error
     except (ValueError, OSError) as error:  # pandas' parser errors are ValueErrors
-        raise DataError(f"{path} is not a valid CSV file ({str(error).strip()})") from error
+        raise DataError(f"{path} is not a valid CSV file ({reason(error)})") from error
     return table

@@ -16,7 +16,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import BinaryIO
 
-from gumbel_mpnn._util.errors import DataError, UserError
+from gumbel_mpnn._util.errors import DataError, UserError, reason
 
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
@@ -64,9 +64,7 @@ class InputFile:
         except UserError as error:
             raise DataError(f"cannot read {self}: {error}") from error
         except _FAULTS as error:
-            raise DataError(
-                f"cannot decompress {self} ({error}): it is truncated or damaged, write it again"
-            ) from error
+            raise DataError(f"cannot decompress {self} ({reason(error)}): it is truncated or damaged") from error
 
     @property
     def _unpack(self) -> Callable[[bytes], bytes] | None:
@@ -88,7 +86,7 @@ def _unzip(packed: bytes) -> bytes:
 
 
 def _untar(packed: bytes) -> bytes:
-    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+    with tarfile.open(fileobj=io.BytesIO(packed), mode="r:") as archive:
         files = {member.name: member for member in archive.getmembers() if member.isfile()}
         content = archive.extractfile(files[_only(list(files))])
         return b"" if content is None else content.read()
@@ -120,9 +118,10 @@ def _unzstd(packed: bytes) -> bytes:
 
 _UNPACK: dict[str, Callable[[bytes], bytes]] = {
     ".tar": _untar,
-    ".tar.gz": _untar,
-    ".tar.bz2": _untar,
-    ".tar.xz": _untar,
+    # tarfile alone would not read to the end, where the checksum is
+    ".tar.gz": lambda packed: _untar(gzip.decompress(packed)),
+    ".tar.bz2": lambda packed: _untar(bz2.decompress(packed)),
+    ".tar.xz": lambda packed: _untar(lzma.decompress(packed)),
     ".gz": gzip.decompress,
     ".bz2": bz2.decompress,
     ".xz": lzma.decompress,

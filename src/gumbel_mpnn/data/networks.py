@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
-from gumbel_mpnn._util.errors import DataError, UserError, did_you_mean
+from gumbel_mpnn._util.errors import DataError, UserError, did_you_mean, reason
 from gumbel_mpnn.data.column_names import chosen_name, known_name, same_names
 from gumbel_mpnn.data.feature_columns import Features, Wanted, as_trained, check_once, names_of
 from gumbel_mpnn.data.input_file import InputFile
@@ -53,8 +53,10 @@ def from_graphml(
     try:
         with content:
             graph = networkx.read_graphml(content)
+    except MemoryError:
+        raise
     except Exception as error:  # networkx and its XML parser raise many kinds for files that they do not expect
-        raise DataError(f"{path} is not a valid GraphML file ({error or type(error).__name__})") from error
+        raise DataError(f"{path} is not a valid GraphML file ({reason(error)})") from error
     data = named_after(path, _convert(graph, label, features, as_listed, where=str(path)))
     data.source_files = source_files(
         "graphml",

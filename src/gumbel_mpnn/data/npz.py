@@ -13,10 +13,10 @@ from typing import IO, Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbel_mpnn._util.errors import DataError, DataWarning
+from gumbel_mpnn._util.errors import DataError, DataWarning, reason
 from gumbel_mpnn.data.feature_columns import listed
 from gumbel_mpnn.data.input_file import InputFile
-from gumbel_mpnn.data.names import check_different
+from gumbel_mpnn.data.names import check_different, check_readable
 from gumbel_mpnn.data.raw import Masks, RawGraph, label_hint, mask_of
 
 MOST_NODES = 2**31 - 1
@@ -69,12 +69,11 @@ def arrays_in(content: BinaryIO, path: Path | InputFile, required: Sequence[str]
                     _check_member(member, info, name, path)
                 with archive.open(info) as member:
                     arrays[name] = np.lib.format.read_array(member, allow_pickle=False)
-    except DataError:
+    except (DataError, MemoryError):
         raise
     except Exception as error:  # zipfile and numpy raise many kinds for files that they do not expect
         raise DataError(
-            f"{path} is not a complete npz file ({error or type(error).__name__}): it is truncated or altered, so write"
-            " it again"
+            f"{path} is not a complete npz file ({reason(error)}): it is truncated or altered, so write it again"
         ) from error
     missing = [name for name in required if name not in arrays]
     if missing:
@@ -195,6 +194,7 @@ def _node_ids(arrays: Arrays, num_nodes: int, path: object) -> list[str] | None:
         raise DataError(f"array 'node_ids' of {path} must have one name for each of the {num_nodes} nodes")
     names = [str(name) for name in arrays["node_ids"]]
     check_different(names, str(path))
+    check_readable(names, "the node id", str(path))
     return names
 
 
@@ -203,7 +203,9 @@ def _class_names(arrays: Arrays, path: object) -> list[str] | None:
         return None
     if arrays["class_names"].ndim != 1:
         raise DataError(f"array 'class_names' of {path} must be a list of names")
-    return [str(name) for name in arrays["class_names"]]
+    names = [str(name) for name in arrays["class_names"]]
+    check_readable(names, "the class name", str(path))
+    return names
 
 
 def _count_nodes(arrays: Arrays, x: NDArray[np.float32] | None, path: object) -> int:

@@ -19,6 +19,7 @@ from gumbel_mpnn.config.registry import normal_name
 from gumbel_mpnn.data.feature_columns import FeatureColumn, Wanted
 from gumbel_mpnn.data.input_file import InputFile
 from gumbel_mpnn.data.load import specs
+from gumbel_mpnn.data.names import check_readable
 from gumbel_mpnn.data.npz import read_own_graph
 from gumbel_mpnn.data.raw import BoolArray, IntArray, Masks, RawGraph, set_edges
 from gumbel_mpnn.data.validate import validate
@@ -101,8 +102,9 @@ def source_files(
 ) -> dict[str, Any]:
     """Describe how to read a graph again: the reader (`csv`, `npz` or `graphml`) and its arguments, as plain JSON.
 
-    Paths are absolute. Pipes cannot be read again: there is nothing to describe. `features` is None for all, and empty for none. All readers have the same keys with values of
-    the same type, since PyG cannot join other graphs in a `Batch`.
+    Paths are absolute. `features` is None for all, and empty for none. All readers have the same keys with values of
+    the same type, since PyG cannot join other graphs in a `Batch`. A graph from a pipe, which cannot be read again, has
+    no description.
     """
     if any(file is not None and file.is_stream for file in paths.values()):
         return {}
@@ -143,6 +145,8 @@ def assemble(
     as_listed: bool,
 ) -> Data:
     """Build a validated `Data` with `node_ids` and `class_names`, which map predictions back to the input."""
+    check_readable(ids, "the node id", where)
+    check_readable(dict.fromkeys(labels or ()), "the label", where)
     about: dict[str, Any] = {"weight": weight, "probability": probability, "given": given}
     if labels is None:
         data = _without_labels(RawGraph(edges, np.full(len(ids), -1), x, **about))
