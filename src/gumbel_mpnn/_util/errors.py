@@ -8,6 +8,9 @@ from numbers import Integral, Real
 from operator import index
 from typing import Any
 
+LARGEST_INTEGER = 2**63 - 1
+"""Largest integer of tensors and of the index of runs."""
+
 
 class UserError(ValueError):
     """Invalid input by the user; the message is complete without a traceback."""
@@ -78,9 +81,12 @@ def check_whole(**arguments: object) -> None:
 def whole_numbers(name: str, values: Any) -> list[int]:
     """Convert `values` to a list of integers; raise a `UserError` if they are anything else."""
     try:
-        return [index(value) for value in values]
+        numbers = [index(value) for value in values]
     except TypeError:
         raise UserError(f"{name} are a list of whole numbers, as [0] or range(3), not {values!r}") from None
+    if any(abs(number) > LARGEST_INTEGER for number in numbers):
+        raise UserError(f"{name} must be integers of 64 bits, at most {LARGEST_INTEGER}")
+    return numbers
 
 
 def check_at_least(least: int, **arguments: int) -> None:

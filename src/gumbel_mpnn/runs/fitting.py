@@ -15,6 +15,7 @@ from gumbel_mpnn._util.errors import DataWarning, DivergedError, UserError
 from gumbel_mpnn._util.scratch import ScratchFolder
 from gumbel_mpnn.config import Replica, Settings
 from gumbel_mpnn.data.names import node_ids_of
+from gumbel_mpnn.runs.query import FINGERPRINT
 from gumbel_mpnn.runs.reader import DataReader
 from gumbel_mpnn.runs.run import Run
 from gumbel_mpnn.runs.spec import RunSpec, Workload
@@ -95,9 +96,19 @@ class Place:
 
     def folder(self, workload: Workload, runs: str | Path) -> SettingFolder:
         """Folder of the setting under `runs`."""
-        if not self.experiment or Path(self.experiment).name != self.experiment:
-            raise UserError(f"experiment must be the name of a single folder, but is {self.experiment!r}")
+        check_experiment(self.experiment)
         return SettingFolder.of(Path(runs), self.experiment, workload.settings, workload.data_hash, self.models)
+
+
+def check_experiment(name: str) -> None:
+    """Raise a `UserError` if an experiment of this name would not be found among the runs."""
+    if not name or Path(name).name != name or not name.isprintable():
+        raise UserError(f"experiment must be the name of a single folder, but is {name!r}")
+    if name.startswith(".") or FINGERPRINT.fullmatch(name):
+        raise UserError(
+            f"experiment must not be {name!r}: folders that begin with a point are hidden, and 16 hex digits are the"
+            " name of a setting"
+        )
 
 
 def fit_spec(spec: RunSpec, place: Place) -> Run:

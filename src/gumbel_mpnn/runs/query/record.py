@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from gumbel_mpnn._util import checksums
-from gumbel_mpnn._util.errors import DataError, DataWarning, unreadable
+from gumbel_mpnn._util.errors import LARGEST_INTEGER, DataError, DataWarning, unreadable
 from gumbel_mpnn.config.replica import REPLICA_NAME, Replica
 
 RECORD, HISTORY = "record.json", "history.jsonl"
@@ -31,15 +31,15 @@ _KINDS: dict[Any, Any] = {
     "dict[str, str]": dict,
 }
 """Allowed types of a field of `Record` in a file, by the declared type."""
-_LARGEST, _ROUNDING = 2**63 - 1, 1e-9
+_ROUNDING = 1e-9
 _RANGES = {
-    "split": (0, _LARGEST),
-    "seed": (-_LARGEST, _LARGEST),
+    "split": (0, LARGEST_INTEGER),
+    "seed": (-LARGEST_INTEGER, LARGEST_INTEGER),
     "val": (0, 1),
     "test": (0, 1),
-    "best_epoch": (0, _LARGEST),
-    "epochs": (0, _LARGEST),
-    "seconds": (0, _LARGEST),
+    "best_epoch": (0, LARGEST_INTEGER),
+    "epochs": (0, LARGEST_INTEGER),
+    "seconds": (0, LARGEST_INTEGER),
 }
 """Values that a number of `Record` can have; the integers are those of the index."""
 
