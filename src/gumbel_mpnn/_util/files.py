@@ -15,7 +15,6 @@ from typing import BinaryIO
 
 from gumbel_mpnn._util.locks import can_lock, is_same_file, take_lock
 
-STANDARD_OUTPUT = Path("-")
 _STREAMS = {"-": 1, "/dev/stdout": 1, "/dev/stderr": 2}
 _DESCRIPTOR = re.compile(r"/(?:dev|proc/self)/fd/(\d+)")
 _TEMPORARY = re.compile(r"\..+\.\d+-[0-9a-f]{8}")
@@ -52,6 +51,11 @@ def write_atomically(path: Path, content: bytes) -> None:
 def is_stream(path: Path) -> bool:
     """Whether `path` is standard output, a descriptor, a device or a pipe, and not a file with a name of its own."""
     return _descriptor(path) is not None or (path.exists() and not path.is_file() and not path.is_dir())
+
+
+def is_standard_output(path: Path | None) -> bool:
+    """Whether `path` is `-` or another name of standard output."""
+    return path is not None and _descriptor(path) == _STREAMS["-"]
 
 
 def sweep(folder: Path, name: str = "") -> None:

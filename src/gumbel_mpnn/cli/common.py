@@ -109,18 +109,19 @@ def _stop(message: str, code: int) -> NoReturn:
     raise typer.Exit(code)
 
 
-def emit(table: Table, format: OutputFormat, payload: Any = None) -> None:
+def emit(table: Table, format: OutputFormat, payload: Any = None, err: bool = False) -> None:
     """Print a result on standard output.
 
     Args:
         table: The result as a table.
         format: Output format.
         payload: Value printed in place of the rows if the format is JSON.
+        err: Whether to print it on standard error, because another result is on standard output.
     """
     if format is OutputFormat.json and payload is not None:
-        typer.echo(json.dumps(payload, indent=1))
+        typer.echo(json.dumps(payload, indent=1), err=err)
     else:
-        typer.echo(table.render(format.value))
+        typer.echo(table.render(format.value), err=err)
 
 
 def reject_early_options(context: typer.Context) -> None:

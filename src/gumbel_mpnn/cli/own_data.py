@@ -56,6 +56,11 @@ class Source:
         own = (self.nodes, self.edges, self.graph, self.label, self.features)
         return any(option is not None for option in own)
 
+    @property
+    def files(self) -> list[Path | None]:
+        """Files that are read, which must not be overwritten."""
+        return [self.nodes, self.edges, self.graph]
+
     def to_train_on(self, undirected: bool) -> str | Data:
         """Return the name of the data set, or the graph of the user's files, which needs labels.
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from gumbel_mpnn._util.errors import DataError, UserError, unknown_name, unreadable
-from gumbel_mpnn._util.files import suffix_of, write_atomically
+from gumbel_mpnn._util.files import is_stream, suffix_of, write_atomically
 from gumbel_mpnn.config.replica import Replica
 from gumbel_mpnn.runs.query.index import RunIndex, SettingRow
 from gumbel_mpnn.runs.query.record import HISTORY, read_curve
@@ -34,7 +34,7 @@ def export(index: RunIndex, rows: Sequence[SettingRow], to: str | None, out: Pat
         test: Whether to include the test results of trials of `tune`.
     """
     if to is None:
-        to = suffix_of(out).removeprefix(".")
+        to = suffix_of(out).removeprefix(".") or ("csv" if is_stream(out) else "")
         if to not in ("csv", "json"):
             raise UserError(f"cannot tell the form of {out} by its name: let it end in .csv or .json, or give --to")
     if to not in EXPORTERS:
