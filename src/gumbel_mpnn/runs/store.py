@@ -87,15 +87,17 @@ class SettingFolder:
 
     def remember_diverged(self, runs: Iterable[str]) -> None:
         """Add runs to those whose training diverged; the caller must hold the lock of the folder."""
-        write_atomically(self.path / DIVERGED, json.dumps(sorted({*self._diverged(), *runs})).encode())
+        write_atomically(self.path / DIVERGED, checksums.to_json({"runs": sorted({*self._diverged(), *runs})}))
 
     def _diverged(self) -> set[str]:
         path = self.path / DIVERGED
         try:
-            return set(checksums.parse_json(path.read_bytes()))
+            content = path.read_bytes()
+            listed = checksums.parse_json(content)  # older versions wrote the list alone
+            return set(listed if isinstance(listed, list) else checksums.from_json(content)["runs"])
         except FileNotFoundError:
             return set()
-        except (OSError, ValueError, TypeError) as error:
+        except (OSError, ValueError, TypeError, KeyError) as error:
             raise unreadable(f"the list of diverged runs {path}", error, "delete it") from error
 
     def record(self, replica: Replica) -> Record:

@@ -1,6 +1,7 @@
 """Damage to the files of runs is noticed, named, and never believed."""
 
 import json
+import os
 import shutil
 import sqlite3
 
@@ -10,11 +11,11 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from gumbel_mpnn._util import checksums
-from gumbel_mpnn._util.errors import DataError, DataWarning, UserError
-from gumbel_mpnn.config import Settings
-from gumbel_mpnn.runs import load_run
+from gumbel_mpnn._util.errors import DataError, DataWarning, DivergedError, UserError
+from gumbel_mpnn.config import Replica, Settings
+from gumbel_mpnn.runs import SettingFolder, load_run
 from gumbel_mpnn.runs.graph_file import learned_graph
-from gumbel_mpnn.runs.query import RunIndex, find_records, read_curve, read_record
+from gumbel_mpnn.runs.query import Filter, RunIndex, find_records, read_curve, read_record
 from helpers import small_data
 from quick_fit import edit, quick
 
@@ -99,6 +100,28 @@ def test_facts_and_choices_have_checksums(folder):
     path.write_text(path.read_text().replace('"num_features": 6', '"num_features": 7'))
     with pytest.raises(DataError, match=r"cannot read .*data\.json: its checksum is wrong"):
         load_run(folder, data=small_data())
+
+
+def test_a_damaged_figure_is_computed_again(folder):
+    run = load_run(folder, data=small_data())
+    assert run.stored("figure", lambda: [0.25]) == [0.25]
+    (path,) = folder.glob("figures-figure-*.json")
+    path.write_text(path.read_text().replace("0.25", "0.75"))
+    assert run.stored("figure", lambda: [0.5]) == [0.5]
+    path.write_text("[0.125]")  # of an older version
+    assert run.stored("figure", lambda: [0.5]) == [0.125]
+
+
+def test_lists_of_diverged_runs(folder):
+    setting, path = SettingFolder(folder), folder / "diverged.json"
+    path.write_text('["split0-seed5"]')  # of an older version
+    setting.remember_diverged(["split0-seed6"])
+    with pytest.raises(DivergedError) as caught:
+        setting.check_diverged([Replica(0, 5), Replica(0, 6)])
+    assert caught.value.runs == ("split0-seed5", "split0-seed6")
+    path.write_text(path.read_text().replace("seed6", "seed7"))
+    with pytest.raises(DataError, match=f"cannot read the list of diverged runs {path}: its checksum is wrong"):
+        setting.check_diverged([Replica(0, 5)])
 
 
 @pytest.mark.parametrize(
@@ -200,12 +223,34 @@ class TestNewerVersions:
             Settings.from_dict({**values, "train": 3})
 
 
+def contents(root):
+    index = RunIndex(root)
+    try:
+        rows = index.settings([Filter.parse("train.epochs=2"), *Filter.named("model", "gumbel-mpnn")])
+        return rows, list(index.runs(rows))
+    finally:
+        index.close()
+
+
 def page_of(content, word):
     place = content.index(word)
     return place - place % 4096
 
 
 class TestIndex:
+    def test_no_flipped_bit_is_believed(self, folder):
+        root = folder.parents[3]
+        for each in [*root.rglob("*"), root]:  # long settled, so that records are not read again
+            os.utime(each, (1_700_000_000, 1_700_000_000))
+        whole, path = contents(root), root / "index.sqlite"
+        content = path.read_bytes()
+        filled = [place for place, byte in enumerate(content) if byte]
+        for number, place in enumerate(filled[:: len(filled) // 200]):
+            flipped = bytearray(content)
+            flipped[place] ^= 1 << number % 8
+            path.write_bytes(flipped)
+            assert contents(root) == whole, place
+
     def test_a_page_of_noise(self, folder):
         root = folder.parents[3]
         RunIndex(root).close()

@@ -3,7 +3,7 @@
 When the index is opened, it is updated for all folders of settings that have changed since, by their modification time.
 So it includes runs that were trained, copied or deleted by any process or machine. It does not notice a record that was
 edited by hand; `gumbel-mpnn runs reindex` reads all records again. A missing or damaged index, or one of another
-version, is created again. If the folder is read-only, the index is in memory.
+version, is created again; rows have checksums. If the folder is read-only, the index is in memory.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ import os
 import re
 import sqlite3
 import time
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from math import nan
 from pathlib import Path
 from typing import Any, TypeVar
@@ -29,16 +31,27 @@ from gumbel_mpnn.runs.query.record import FINGERPRINT, RECORD, TRIALS, Summary, 
 T = TypeVar("T")
 
 FILE = "index.sqlite"
-VERSION = 3
+VERSION = 4
 SETTLED_NS = 2_000_000_000
 """Folders that changed more recently may change again without a new modification time, so they are read again."""
 LOCK_SECONDS = 30.0
+_UNAVAILABLE = (
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_NOMEM,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_CANTOPEN,
+)
+"""Errors of a file that cannot be opened, locked or written, but may be whole."""
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS settings (
     path TEXT PRIMARY KEY, changed INTEGER, experiment TEXT, dataset TEXT, model TEXT, fingerprint TEXT, metric TEXT,
     n INTEGER, test REAL, std REAL, stderr REAL, val REAL, seconds REAL, data_hash TEXT,
-    settings TEXT
+    settings TEXT, runs_checksum INTEGER, checksum INTEGER
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS runs (
     path TEXT, split INTEGER, seed INTEGER, val REAL, test REAL, best_epoch INTEGER, epochs INTEGER, seconds REAL,
@@ -114,7 +127,7 @@ class RunIndex:
         """Answer a question; if the index turns out to be damaged, it is made again first."""
         try:
             return ask()
-        except (sqlite3.DatabaseError, json.JSONDecodeError, UnicodeDecodeError, TypeError):
+        except (sqlite3.DatabaseError, UnicodeDecodeError):
             try:
                 self.rebuild()
             except OSError:  # the folder may be read-only
@@ -162,12 +175,11 @@ class RunIndex:
             test: Whether to include the test results of trials of `tune`, which are None otherwise.
         """
         columns = ("split", "seed", "val", "test", "best_epoch", "epochs", "seconds", "device")
-        query = f"SELECT {', '.join(columns)} FROM runs WHERE path = ? ORDER BY split, seed"
         for row in rows:
-            key, settings = self._key(row.path), flat(self._stored(row))
+            settings = flat(self._stored(row))
             common = {name: getattr(row, name) for name in (*COLUMNS[:5], "data_hash")}
             hidden = {"test": None} if row.is_trial and not test else {}
-            for values in self._answer(lambda key=key: self.database.execute(query, [key]).fetchall()):  # type: ignore[misc]
+            for _, *values in self._answer(partial(self._runs, self._key(row.path))):
                 yield {
                     "folder": str(row.path),
                     **common,
@@ -181,10 +193,20 @@ class RunIndex:
 
         def ask() -> dict[str, Any]:
             query = "SELECT settings FROM settings WHERE path = ?"
-            (text,) = self.database.execute(query, [self._key(row.path)]).fetchone()
-            return dict(json.loads(text))
+            found = self.database.execute(query, [self._key(row.path)]).fetchone()
+            if found is None:
+                raise sqlite3.DatabaseError("a row is missing")
+            return dict(json.loads(found[0]))
 
         return self._answer(ask)
+
+    def _runs(self, key: str) -> list[tuple[Any, ...]]:
+        """Rows of the runs of a setting, which are compared with their checksum."""
+        found = self.database.execute("SELECT * FROM runs WHERE path = ? ORDER BY split, seed", [key]).fetchall()
+        expected = self.database.execute("SELECT runs_checksum FROM settings WHERE path = ?", [key]).fetchone()
+        if expected != (_checksum(found),):
+            raise sqlite3.DatabaseError("the runs of a setting are damaged")
+        return found
 
     def find(self, name: str) -> SettingRow:
         """Find a setting by its folder, or by the beginning of its fingerprint."""
@@ -228,10 +250,10 @@ class RunIndex:
                     database = sqlite3.connect(path, timeout=LOCK_SECONDS)
                     _prepare(database)
                     self._refresh(database, folders)
-                except sqlite3.OperationalError as error:  # cannot be opened, written or locked
-                    may_be_read = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_READONLY
-                    return self._in_memory(database if may_be_read else None, folders)
-                except sqlite3.DatabaseError:
+                except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+                    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
+                    if code in _UNAVAILABLE:
+                        return self._in_memory(database if code == sqlite3.SQLITE_READONLY else None, folders)
                     database.close()
                     with suppress(OSError):
                         path.unlink()
@@ -241,17 +263,29 @@ class RunIndex:
 
     def _in_memory(self, source: sqlite3.Connection | None, folders: dict[str, int]) -> sqlite3.Connection:
         database = sqlite3.connect(":memory:")
-        if source is not None:
-            source.backup(database)
-            source.close()
-        _prepare(database)
-        self._refresh(database, folders)
+        try:
+            if source is not None:
+                source.backup(database)
+            _prepare(database)
+            self._refresh(database, folders)
+        except (sqlite3.DatabaseError, UnicodeDecodeError):
+            if source is None:
+                raise
+            return self._in_memory(None, folders)  # the source is damaged
+        finally:
+            if source is not None:
+                source.close()
         return database
 
     def _refresh(self, database: sqlite3.Connection, folders: dict[str, int]) -> None:
         """Read the settings whose folders have changed, and remove those that were deleted."""
         self.damaged.clear()
-        known = dict(database.execute("SELECT path, changed FROM settings"))
+        rows = database.execute("SELECT * FROM settings").fetchall()
+        if any(row[-1] != _checksum(row[:-1]) for row in rows):
+            raise sqlite3.DatabaseError("a row is damaged")
+        known = {path: changed for path, changed, *_ in rows}
+        if len(known) < len(rows) or list(known) != sorted(known):
+            raise sqlite3.DatabaseError("the rows are not in order")
         gone = known.keys() - folders.keys()
         stale = [path for path, changed in folders.items() if known.get(path) != changed]
         if not gone and not stale:
@@ -286,15 +320,15 @@ class RunIndex:
         head = [experiment, first.settings["dataset"], first.settings["model"]["name"], first.fingerprint, first.metric]
         figures = [len(records), test.mean, test.std, test.stderr, Summary.of(record.val for record in records).mean]
         figures.append(sum(record.seconds for record in records))
-        row = [key, changed if settled else None, *head, *figures, first.data_hash, json.dumps(first.settings)]
+        runs = [
+            (key, r.split, r.seed, *map(_real, (r.val, r.test)), r.best_epoch, r.epochs, _real(r.seconds), r.device)
+            for r in sorted(records, key=lambda record: record.replica)
+        ]
+        about = [first.data_hash, json.dumps(first.settings), _checksum(runs)]
+        row = [key, changed if settled else None, *head, figures[0], *map(_real, figures[1:]), *about]
+        row.append(_checksum(row))
         database.execute(f"INSERT INTO settings VALUES ({', '.join('?' * len(row))})", row)
-        database.executemany(
-            "INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            [
-                [key, r.split, r.seed, r.val, r.test, r.best_epoch, r.epochs, r.seconds, r.machine.get("device")]
-                for r in records
-            ],
-        )
+        database.executemany("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", runs)
 
     def _key(self, path: Path) -> str:
         return path.relative_to(self.root).as_posix()
@@ -307,6 +341,16 @@ def _files_of(folder: Path) -> str:
         return json.dumps(facts, sort_keys=True) if facts["source_files"] else ""
     except (OSError, ValueError, TypeError, KeyError):  # of an older version, or damaged
         return ""
+
+
+def _real(value: float | None) -> float | None:
+    """Value as SQLite stores it in a column of real numbers."""
+    return None if value is None or value != value else float(value)
+
+
+def _checksum(values: Sequence[Any]) -> int:
+    """Checksum of a row, or of several rows."""
+    return zlib.crc32(repr(tuple(values)).encode(errors="surrogatepass"))
 
 
 def _number(value: Any) -> Any:

@@ -69,6 +69,11 @@ class Record:
         return Replica(self.split, self.seed)
 
     @property
+    def device(self) -> str | None:
+        """Device that the run was trained on, if it is known."""
+        return self.machine.get("device")
+
+    @property
     def val_or_nan(self) -> float:
         """Validation metric; NaN if there is none."""
         return math.nan if self.val is None else self.val
