@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
+from gumbel_mpnn._util import checksums
 from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn._util.files import sweep, write_atomically
 from gumbel_mpnn._util.locks import FileLock, alone
@@ -135,7 +136,7 @@ class WorkQueue:
         groups = []
         for path in self.folder.path.glob("group-*.json"):
             try:
-                group = [Replica.parse(name) for name in json.loads(path.read_text(encoding="utf-8"))]
+                group = [Replica.parse(name) for name in checksums.parse_json(path.read_bytes())]
                 whole = bool(group) and path == self.folder.group_file(group)
             except (ValueError, TypeError, AttributeError):
                 whole = False
