@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from gumbel_mpnn._util import checksums
-from gumbel_mpnn._util.errors import DataError, DivergedError, unreadable
+from gumbel_mpnn._util.errors import DataError, DivergedError
 from gumbel_mpnn._util.files import write_atomically
 from gumbel_mpnn._version import __version__
 from gumbel_mpnn.config import Replica, Settings
@@ -97,8 +97,8 @@ class SettingFolder:
             return set(listed if isinstance(listed, list) else checksums.from_json(content)["runs"])
         except FileNotFoundError:
             return set()
-        except (OSError, ValueError, TypeError, KeyError) as error:
-            raise unreadable(f"the list of diverged runs {path}", error, "delete it") from error
+        except (ValueError, TypeError, KeyError) as error:
+            raise DataError(f"{path} is not a list of diverged runs ({error}): delete it") from error
 
     def record(self, replica: Replica) -> Record:
         """Read the record of a finished run."""
