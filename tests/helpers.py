@@ -166,3 +166,8 @@ class LargestOutput(TorchDispatchMode):
                 stored = leaf.values() if leaf.layout is torch.sparse_csr else leaf
                 self.elements = max(self.elements, stored.numel())
         return out
+
+
+def without_checksum(npz):
+    """Arrays of the learned graph of a run, to be changed and written again."""
+    return {name: value for name, value in npz.items() if name != "checksum"}

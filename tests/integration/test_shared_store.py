@@ -21,7 +21,9 @@ def contents(runs):
         if path.is_file():
             content = path.read_bytes()
             if path.name == "record.json":
-                content = {key: value for key, value in json.loads(content).items() if key != "seconds"}
+                content = {
+                    key: value for key, value in json.loads(content).items() if key not in ("seconds", "checksum")
+                }
             files[str(path.relative_to(runs))] = content
     return files
 

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gumbel_mpnn._util.files import cache_root, write_atomically
+from gumbel_mpnn._util.files import cache_root, is_temporary, sweep, write_atomically
 from gumbel_mpnn._util.sparse_tensors import dense_if_small
 
 if TYPE_CHECKING:
@@ -60,9 +60,13 @@ def write(path: Path, arrays: Arrays) -> None:
 
 
 def _trim(folder: Path) -> None:
-    files = sorted(((file.stat(), file) for file in folder.glob("*.npz")), key=lambda found: found[0].st_mtime)
-    excess = sum(stat.st_size for stat, _ in files) - MOST_BYTES
-    for stat, file in files:
+    """Delete what killed processes left, then the least recently used files; those being written count as well."""
+    sweep(folder)
+    found = [(file.stat(), file) for file in folder.iterdir() if file.suffix == ".npz" or is_temporary(file.name)]
+    excess = sum(stat.st_size for stat, _ in found) - MOST_BYTES
+    for stat, file in sorted(found, key=lambda each: each[0].st_mtime):
+        if is_temporary(file.name):
+            continue
         if excess <= 0:
             return
         file.unlink(missing_ok=True)

@@ -8,6 +8,9 @@ from numbers import Integral, Real
 from operator import index
 from typing import Any
 
+LARGEST_INTEGER = 2**63 - 1
+"""Largest integer of tensors and of the index of runs."""
+
 
 class UserError(ValueError):
     """Invalid input by the user; the message is complete without a traceback."""
@@ -29,12 +32,29 @@ class DataError(UserError):
     """An invalid graph, file or split."""
 
 
+class DamagedError(DataError):
+    """A stored file whose content is damaged."""
+
+
 class MissingDataError(DataError):
     """Files of a data set that were not found and could not be downloaded."""
 
 
 class DataWarning(UserWarning):
     """The user's data is interpreted in a way that the user may not expect."""
+
+
+def reason(error: Exception) -> str:
+    """First line of an error message of another package, or the name of its type if it is empty."""
+    lines = str(error).strip().splitlines()
+    return lines[0].rstrip(": ") if lines else type(error).__name__
+
+
+def unreadable(what: str, error: Exception, remedy: str) -> DataError:
+    """Error for a stored file that cannot be read; the remedy applies to its content, not to a disk or permissions."""
+    if isinstance(error, OSError):
+        return DataError(f"cannot open {what}: {error.strerror or error}; check its permissions and the disk")
+    return DamagedError(f"cannot read {what}: {reason(error)}; {remedy}")
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
@@ -61,9 +81,12 @@ def check_whole(**arguments: object) -> None:
 def whole_numbers(name: str, values: Any) -> list[int]:
     """Convert `values` to a list of integers; raise a `UserError` if they are anything else."""
     try:
-        return [index(value) for value in values]
+        numbers = [index(value) for value in values]
     except TypeError:
         raise UserError(f"{name} are a list of whole numbers, as [0] or range(3), not {values!r}") from None
+    if any(abs(number) > LARGEST_INTEGER for number in numbers):
+        raise UserError(f"{name} must be integers of 64 bits, at most {LARGEST_INTEGER}")
+    return numbers
 
 
 def check_at_least(least: int, **arguments: int) -> None:

@@ -25,6 +25,25 @@ def can_lock() -> bool:
     return fcntl is not None
 
 
+def take_lock(handle: int, wait: bool) -> bool:
+    """Lock an open file and return whether this succeeded; false where locks do not work."""
+    if fcntl is None:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except OSError:  # held by another process, or a file system without locks
+        return False
+    return True
+
+
+def is_same_file(handle: int, path: Path) -> bool:
+    """Whether `path` is still the file that was opened."""
+    try:
+        return os.path.samestat(os.fstat(handle), path.stat())
+    except FileNotFoundError:
+        return False
+
+
 class FileLock:
     """An exclusive lock on an existing file, whose content it does not touch."""
 
@@ -50,10 +69,7 @@ class FileLock:
 
     def is_of(self, path: Path) -> bool:
         """Whether `path` is still the file that was opened."""
-        try:
-            return os.path.samestat(os.fstat(self.handle), path.stat())
-        except FileNotFoundError:
-            return False
+        return is_same_file(self.handle, path)
 
 
 @contextmanager

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gumbel_mpnn._util.files import is_stream
 from gumbel_mpnn._util.numbers import counted
 from gumbel_mpnn.cli.common import DataRootOption, FormatOption, OutputFormat, RunsOption, emit, in_one_sentence, note
-from gumbel_mpnn.cli.finished_runs import folder_of, given_data
+from gumbel_mpnn.cli.finished_runs import files_of, folder_of, given_data
+from gumbel_mpnn.cli.outputs import ForceOption, check_output, is_table
 from gumbel_mpnn.cli.own_data import EdgesOption, FeaturesOption, GraphOption, LabelOption, NodesOption, Source
 from gumbel_mpnn.cli.table_files import check_table_file, write_table
 
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
 
     from gumbel_mpnn.report import Table
     from gumbel_mpnn.runs.audit import Audit
+
+COLUMNS = ("kind", "source", "target", "evidence")
+"""Columns by which a table of this verb is known."""
 
 
 @in_one_sentence
@@ -29,6 +34,7 @@ def audit(
     out: Annotated[
         Path | None, typer.Option(help="File for all edges and candidates, .csv or .json, in place of the tables.")
     ] = None,
+    force: ForceOption = False,
     nodes: NodesOption = None,
     edges: EdgesOption = None,
     graph: GraphOption = None,
@@ -52,11 +58,14 @@ def audit(
     check_table_file("--out", out, format)
     folder = folder_of(run, runs)
     source = Source(None, nodes, edges, graph, label, features)
+    check_output("--out", out, is_table(COLUMNS), [*source.files, *files_of(folder)], force)
     found = load_run(folder, data=given_data(folder, source), root=data_root).audit()
     if out is not None:
         kinds = {"edge": found.edges, "missing": found.missing}
         both = pd.concat([table.assign(kind=kind) for kind, table in kinds.items()], ignore_index=True)
-        write_table(both[["kind", *found.edges.columns]], out)
+        write_table(both[["kind", *found.edges.columns]], out, format)
+        if is_stream(out):
+            return
         note(f"{counted(len(found.edges), 'edge')} and {counted(len(found.missing), 'missing pair')} are in {out}")
         return
     emit(_table(found, top, format), format, found.to_dict(top))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import re
+import reprlib
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -108,18 +109,19 @@ def _stop(message: str, code: int) -> NoReturn:
     raise typer.Exit(code)
 
 
-def emit(table: Table, format: OutputFormat, payload: Any = None) -> None:
+def emit(table: Table, format: OutputFormat, payload: Any = None, err: bool = False) -> None:
     """Print a result on standard output.
 
     Args:
         table: The result as a table.
         format: Output format.
         payload: Value printed in place of the rows if the format is JSON.
+        err: Whether to print it on standard error, because another result is on standard output.
     """
     if format is OutputFormat.json and payload is not None:
-        typer.echo(json.dumps(payload, indent=1))
+        typer.echo(json.dumps(payload, indent=1), err=err)
     else:
-        typer.echo(table.render(format.value))
+        typer.echo(table.render(format.value), err=err)
 
 
 def reject_early_options(context: typer.Context) -> None:
@@ -152,9 +154,9 @@ def parse_range(text: str) -> list[int]:
     """Convert text to numbers: `"0-4,7"` → [0, 1, 2, 3, 4, 7]."""
     numbers: list[int] = []
     for part in text.split(","):
-        match = re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*", part)
+        match = re.fullmatch(r"\s*(\d{1,18})(?:-(\d{1,18}))?\s*", part)
         if not match:
-            raise UserError(f"{text!r} is not a valid range: write it as 0-9 or 0,2,5")
+            raise UserError(f"{reprlib.repr(text)} is not a valid range: write it as 0-9 or 0,2,5")
         low, high = int(match[1]), int(match[2] or match[1])
         if high < low:
             raise UserError(f"the range {part.strip()!r} is backwards")

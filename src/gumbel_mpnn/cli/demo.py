@@ -9,11 +9,13 @@ from typing import Annotated
 import typer
 
 from gumbel_mpnn.cli.common import DeviceOption, FormatOption, OutputFormat, emit, in_one_sentence, note
+from gumbel_mpnn.cli.outputs import ForceOption, check_output
 
 
 @in_one_sentence
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for runs, table and figure.")] = Path("gumbel-mpnn-demo"),
+    force: ForceOption = False,
     device: DeviceOption = "auto",
     format: FormatOption = OutputFormat.text,
 ) -> None:
@@ -23,6 +25,8 @@ def demo(
     from gumbel_mpnn.report.demo import demo_figure, run_demo
     from gumbel_mpnn.runs.progress import ProgressMonitor
 
+    for name in ("demo.md", "demo.png"):
+        check_output("--out", out / name, lambda path: (path.parent / "runs" / "demo").exists(), force=force)
     with closing(ProgressMonitor()) as monitor:
         runs = run_demo(out / "runs", device=device, monitor=monitor)
     table = run_table(runs)

@@ -41,6 +41,15 @@ def folder_of(run: str, runs: Path) -> Path:
         return index.find(run).path
 
 
+def files_of(folder: Path) -> list[Path]:
+    """Files of the user that the runs in `folder` were trained on, which must not be overwritten."""
+    from gumbel_mpnn.runs.training_data import read_facts
+
+    found = [read_facts(each) for each in (folder, folder.parent)]
+    files = [facts.source_files for facts in found if facts is not None and facts.source_files]
+    return [Path(each[name]) for each in files for name in ("nodes", "edges", "path") if each.get(name)]
+
+
 def training_data(folder: Path, source: Source, root: Path | None) -> Data | None:
     """Return the data that the runs in `folder` were trained on.
 

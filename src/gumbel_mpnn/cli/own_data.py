@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
     from gumbel_mpnn.data.feature_columns import FeatureColumn
+    from gumbel_mpnn.data.input_file import InputFile
 
 NodesOption = Annotated[Path | None, typer.Option("--nodes", help="Own data: CSV file of nodes.")]
 EdgesOption = Annotated[
@@ -31,8 +33,10 @@ FeaturesOption = Annotated[
     str | None, typer.Option("--features", help="Own data: names of the feature columns, separated by commas.")
 ]
 
-GRAPHML = (".graphml", ".graphml.gz", ".graphml.bz2", ".xml")
+GRAPHML = (".xml", *(f".graphml{packed}" for packed in ("", ".gz", ".bz2", ".xz", ".zst", ".zip", ".tar")))
 """Suffixes of GraphML files."""
+ZIP = b"PK"
+"""Beginning of a zip file, such as npz."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,11 @@ class Source:
         own = (self.nodes, self.edges, self.graph, self.label, self.features)
         return any(option is not None for option in own)
 
+    @property
+    def files(self) -> list[Path | None]:
+        """Files that are read, which must not be overwritten."""
+        return [self.nodes, self.edges, self.graph]
+
     def to_train_on(self, undirected: bool) -> str | Data:
         """Return the name of the data set, or the graph of the user's files, which needs labels.
 
@@ -63,15 +72,15 @@ class Source:
         from gumbel_mpnn.data import from_csv, from_graphml, from_npz
 
         if self._is_npz():
-            return from_npz(Path(self.graph or ""), undirected=None if undirected else False)
+            return from_npz(self._graph, undirected=None if undirected else False)
         if self.graph is not None:
-            data = from_graphml(self.graph, self.label, self._columns())
+            data = from_graphml(self._graph, self.label, self._columns())
             if data.y is None:
                 raise UserError("own data needs --label, the name of the label attribute")
             return data
         if self.label is None:
             raise UserError("own data needs --label, the name of the label column")
-        return from_csv(Path(self.nodes or ""), self.edges, self.label, self._columns(), undirected=undirected)
+        return from_csv(self._nodes, self._edges, self.label, self._columns(), undirected=undirected)
 
     def to_predict(self, columns: Sequence[FeatureColumn] | None, undirected: bool) -> Data:
         """Return the graph of the user's files, which needs no labels.
@@ -84,11 +93,11 @@ class Source:
         from gumbel_mpnn.data import from_csv, from_graphml, from_npz
 
         if self._is_npz():
-            return from_npz(Path(self.graph or ""), undirected=None if undirected else False, labels=False)
+            return from_npz(self._graph, undirected=None if undirected else False, labels=False)
         if self.graph is not None:
-            data = from_graphml(self.graph, self.label, columns)
+            data = from_graphml(self._graph, self.label, columns)
         else:
-            data = from_csv(Path(self.nodes or ""), self.edges, self.label, columns, undirected=undirected)
+            data = from_csv(self._nodes, self._edges, self.label, columns, undirected=undirected)
         if self.label is not None and "label_name" not in data:
             what = "column" if self.graph is None else "node attribute"
             raise UserError(
@@ -105,10 +114,10 @@ class Source:
 
         columns: list[str] | Literal[False] = self._columns() or False
         if self._is_npz():
-            return from_npz(Path(self.graph or ""), features=False, as_listed=as_listed, labels=False)
+            return from_npz(self._graph, features=False, as_listed=as_listed, labels=False)
         if self.graph is not None:
-            return from_graphml(self.graph, self.label, columns, as_listed)
-        return from_csv(Path(self.nodes or ""), self.edges, self.label, columns, as_listed=as_listed)
+            return from_graphml(self._graph, self.label, columns, as_listed)
+        return from_csv(self._nodes, self._edges, self.label, columns, as_listed=as_listed)
 
     def _is_by_name(self) -> bool:
         """Return whether a data set is named; raise a `UserError` if there is neither a name nor files, or both."""
@@ -127,7 +136,11 @@ class Source:
         """Return whether own data is an npz file; raise a `UserError` if it is not a graph file."""
         if self.graph is None or self.graph.name.lower().endswith(GRAPHML):
             return False
-        if suffix_of(self.graph) != ".npz":
+        if self._graph.is_stream:  # a pipe has no suffix
+            with self._graph.open() as content:
+                if content.read(2) != ZIP:
+                    return False
+        elif suffix_of(self.graph) != ".npz":
             raise UserError(
                 f"--graph takes .npz and .graphml files, not {self.graph}: give CSV files as --nodes and --edges"
             )
@@ -138,5 +151,24 @@ class Source:
             )
         return True
 
+    # A pipe can be read only once, so that every file is opened once for all methods.
+    @cached_property
+    def _graph(self) -> InputFile:
+        return _input_file(self.graph)
+
+    @cached_property
+    def _nodes(self) -> InputFile:
+        return _input_file(self.nodes)
+
+    @cached_property
+    def _edges(self) -> InputFile | None:
+        return None if self.edges is None else _input_file(self.edges)
+
     def _columns(self) -> list[str] | None:
         return None if self.features is None else [name.strip() for name in self.features.split(",")]
+
+
+def _input_file(path: Path | None) -> InputFile:
+    from gumbel_mpnn.data.input_file import InputFile
+
+    return InputFile(path or "")

@@ -8,9 +8,16 @@ from typing import Annotated
 import typer
 
 from gumbel_mpnn.cli.common import DataRootOption, FormatOption, OutputFormat, RunsOption, emit, in_one_sentence, note
-from gumbel_mpnn.cli.finished_runs import folder_of
+from gumbel_mpnn.cli.finished_runs import files_of, folder_of
+from gumbel_mpnn.cli.outputs import ForceOption, check_output, is_table
 from gumbel_mpnn.cli.own_data import EdgesOption, GraphOption, LabelOption, NodesOption, Source
-from gumbel_mpnn.cli.table_files import check_table_file, rows_of, write_predictions
+from gumbel_mpnn.cli.table_files import (
+    PREDICTIONS,
+    PREDICTIONS_OF_OTHERS,
+    check_table_file,
+    rows_of,
+    write_predictions,
+)
 
 
 @in_one_sentence
@@ -26,6 +33,7 @@ def predict(
     graph: GraphOption = None,
     label: LabelOption = None,
     out: Annotated[Path | None, typer.Option(help="File to write, .csv or .json; printed by default.")] = None,
+    force: ForceOption = False,
     data_root: DataRootOption = None,
     runs: RunsOption = Path("runs"),
     format: FormatOption = OutputFormat.text,
@@ -43,7 +51,10 @@ def predict(
     check_table_file("--out", out, format)
     score = ""
     source = Source(None, nodes, edges, graph, label, None)
-    trained = load_run(folder_of(run, runs), root=data_root)
+    folder = folder_of(run, runs)
+    is_ours = is_table(PREDICTIONS, PREDICTIONS_OF_OTHERS)
+    check_output("--out", out, is_ours, [*source.files, *files_of(folder)], force)
+    trained = load_run(folder, root=data_root)
     if source.is_own:
         data = source.to_predict(trained.trained_on.facts.feature_columns, trained.settings.data.undirected)
         probability = trained.predict_proba(data)
@@ -53,7 +64,7 @@ def predict(
     else:
         table = trained.predictions()
     if out is not None:
-        write_predictions(table, out)
+        write_predictions(table, out, format)
     else:
         emit(Table(list(map(str, table.columns)), rows_of(table), digits=4), format)
     if score:

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from gumbel_mpnn._util.errors import UserError
+from gumbel_mpnn._util.files import is_standard_output, is_stream
 from gumbel_mpnn.cli.common import (
     DataRootOption,
     DeviceOption,
@@ -21,6 +22,7 @@ from gumbel_mpnn.cli.common import (
     in_one_sentence,
     parse_range,
 )
+from gumbel_mpnn.cli.outputs import ForceOption, check_page
 
 
 @in_one_sentence
@@ -38,8 +40,11 @@ def reproduce(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="Markdown file to write the page to; for all, the folder of the pages."),
+        typer.Option(
+            help="Markdown file to write the page to, - for standard output; for all, the folder of the pages."
+        ),
     ] = None,
+    force: ForceOption = False,
     quick: Annotated[
         bool,
         typer.Option("--quick", help="Small version, to test the setup: few epochs, two splits, small data sets."),
@@ -65,6 +70,8 @@ def reproduce(
 
     if name == "all" and format is not OutputFormat.text:
         raise UserError("all writes each table to a page: leave out --format")
+    for page in _pages(name, out):
+        check_page("--out", page, force)
     searches = name in paper.experiments and paper.experiments[name].searches
     with closing(ProgressMonitor(show_test=not searches, quiet=quiet)) as monitor:
         done = paper.reproduce(
@@ -85,10 +92,22 @@ def reproduce(
         )
     if name == "all":
         typer.echo(f"{len(done.pages)} tables are in {done.pages[0].parent}")
-    else:
+    elif not is_standard_output(out):
         emit(done.table(), format, done.shares())
     if quiet:  # otherwise they are among the notes
         for table, reason in done.failed.items():
             typer.echo(f"failed: {table}: {reason}", err=True)
     if done.failed:
         raise typer.Exit(1)
+
+
+def _pages(name: str, out: Path | None) -> list[Path]:
+    """Return the files of the pages that will be written."""
+    from gumbel_mpnn import paper
+
+    if name != "all":
+        return [] if out is None else [out]
+    folder = Path("results") if out is None else out
+    if is_stream(folder):
+        raise UserError("all writes many pages: give --out the name of a folder")
+    return [folder / f"{each}.md" for each in (*paper.experiments, *paper.analyses, "summary")]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gumbel_mpnn._util.errors import UserError
+from gumbel_mpnn._util.files import is_stream
 from gumbel_mpnn._util.numbers import counted, none_if_nan
 from gumbel_mpnn.cli.common import (
     FormatOption,
@@ -20,6 +21,7 @@ from gumbel_mpnn.cli.common import (
     reject_early_options,
 )
 from gumbel_mpnn.cli.finished_runs import open_index
+from gumbel_mpnn.cli.outputs import ForceOption, check_output, is_table
 
 if TYPE_CHECKING:
     from gumbel_mpnn.runs.query.filters import Filter
@@ -42,6 +44,8 @@ TestOption = Annotated[
 HIDDEN = "test results of trials of tune are hidden, since settings are chosen on validation: --test shows them"
 OF_TEST = ("test", "std", "stderr")
 """Figures that are computed from test results."""
+EXPORTED = ("folder", "experiment", "fingerprint", "split", "seed")
+"""Columns by which a table of exported runs is known."""
 RunArgument = Annotated[str, typer.Argument(help="Folder of a setting, or the beginning of its fingerprint.")]
 
 
@@ -214,7 +218,9 @@ def _differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, li
 @app.command()
 @in_one_sentence
 def export(
-    out: Annotated[Path, typer.Argument(help="File (csv, json) or folder (tensorboard, mlflow) to write.")],
+    out: Annotated[
+        Path, typer.Argument(help="File (csv, json; - for standard output) or folder (tensorboard, mlflow) to write.")
+    ],
     to: Annotated[
         str | None,
         typer.Option(help="csv, json, tensorboard or mlflow; by default csv for *.csv, json for *.json."),
@@ -224,6 +230,7 @@ def export(
     experiment: ExperimentOption = None,
     where: WhereOption = None,
     test: TestOption = False,
+    force: ForceOption = False,
     runs: RunsOption = Path("runs"),
 ) -> None:
     """Export all runs, or those selected, to other formats."""
@@ -231,8 +238,11 @@ def export(
 
     with open_index(runs) as index:
         found = _select(index, _filters(dataset, model, experiment, where), test)
+        if found:
+            check_output("the file", out, is_table(EXPORTED), force=force)
         count = write(index, found, to, out, test)
-    note(f"{_runs_are(count)} in {out}")
+    if not is_stream(out):
+        note(f"{_runs_are(count)} in {out}")
     if not test and any(row.is_trial for row in found):
         note(HIDDEN)
 

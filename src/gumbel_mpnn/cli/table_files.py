@@ -7,14 +7,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gumbel_mpnn._util.errors import UserError
-from gumbel_mpnn._util.files import suffix_of, write_atomically
+from gumbel_mpnn._util.files import is_stream, write_atomically
 from gumbel_mpnn._util.numbers import counted
 from gumbel_mpnn.cli.common import OutputFormat, note
+from gumbel_mpnn.cli.outputs import suffix_to_write
 
 if TYPE_CHECKING:
     import pandas as pd
 
 SUFFIXES = (".csv", ".json")
+
+
+PREDICTIONS = ("node", "out_of_fold", "average")
+"""Columns by which predictions of the training graph are known."""
+PREDICTIONS_OF_OTHERS = ("node", "prediction", "probability")
+"""Columns by which predictions of another graph are known."""
 
 
 def check_table_file(option: str, path: Path | None, format: OutputFormat = OutputFormat.text) -> None:
@@ -29,22 +36,23 @@ def check_table_file(option: str, path: Path | None, format: OutputFormat = Outp
         return
     if path.is_dir():
         raise UserError(f"{option} {path} is a folder: give the name of a file")
-    suffix = suffix_of(path)
+    suffix = suffix_to_write(path, format)
     if suffix not in SUFFIXES:
         raise UserError(f"{option} writes .csv and .json files, not {path}: give it another ending")
     if format is not OutputFormat.text and suffix != f".{format}":
         raise UserError(f"{option} {path} is written by its ending, which is not --format {format}: leave out --format")
 
 
-def write_predictions(table: pd.DataFrame, path: Path) -> None:
+def write_predictions(table: pd.DataFrame, path: Path, format: OutputFormat = OutputFormat.text) -> None:
     """Write predictions to a file and say so."""
-    write_table(table, path)
-    note(f"predictions of {counted(len(table), 'node')} are in {path}")
+    write_table(table, path, format)
+    if not is_stream(path):
+        note(f"predictions of {counted(len(table), 'node')} are in {path}")
 
 
-def write_table(table: pd.DataFrame, path: Path) -> None:
+def write_table(table: pd.DataFrame, path: Path, format: OutputFormat = OutputFormat.text) -> None:
     """Write a table to a CSV file, with four decimals, or to a JSON file, as a list of rows with null for nothing."""
-    if suffix_of(path) == ".json":
+    if suffix_to_write(path, format) == ".json":
         columns = list(map(str, table.columns))
         content = json.dumps([dict(zip(columns, row, strict=True)) for row in rows_of(table)], indent=1) + "\n"
     else:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gumbel_mpnn._util.errors import DataError
+from gumbel_mpnn._util.files import is_standard_output
 from gumbel_mpnn._util.numbers import counted
 from gumbel_mpnn.cli.common import (
     DataRootOption,
@@ -25,6 +26,7 @@ from gumbel_mpnn.cli.common import (
     preset_in_place,
 )
 from gumbel_mpnn.cli.final import check_final, check_like_runs, records_of
+from gumbel_mpnn.cli.outputs import ForceOption, check_output, is_table
 from gumbel_mpnn.cli.own_data import (
     EdgesOption,
     FeaturesOption,
@@ -33,7 +35,7 @@ from gumbel_mpnn.cli.own_data import (
     NodesOption,
     Source,
 )
-from gumbel_mpnn.cli.table_files import check_table_file, write_predictions
+from gumbel_mpnn.cli.table_files import PREDICTIONS, check_table_file, write_predictions
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -79,8 +81,10 @@ def train(
         ),
     ] = None,
     predictions: Annotated[
-        Path | None, typer.Option(help="File for predictions, .csv or .json, out of fold and by all models.")
+        Path | None,
+        typer.Option(help="File for predictions, .csv or .json, out of fold and by all models; - for standard output."),
     ] = None,
+    force: ForceOption = False,
     experiment: Annotated[str, typer.Option(help="Name of the folder inside the runs folder.")] = "train",
     data_root: DataRootOption = None,
     runs: RunsOption = Path("runs"),
@@ -98,8 +102,10 @@ def train(
     from gumbel_mpnn.runs import Place, default_model, describe, final_spec, fit_any, missing_preset
     from gumbel_mpnn.runs.progress import ProgressMonitor
 
+    own = Source(dataset, nodes, edges, graph, label, features)
     check_table_file("--predictions", predictions)
-    source = Source(dataset, nodes, edges, graph, label, features).to_train_on
+    check_output("--predictions", predictions, is_table(PREDICTIONS), [*own.files, Path(preset)], force)
+    source = own.to_train_on
     if epochs_from is not None:
         check_like_runs(final, splits, preset)
         records = records_of(epochs_from, runs, model)
@@ -123,7 +129,8 @@ def train(
     if run.choice is not None:
         note(choice_table(run.choice).render("text") + "\n")
     changes = _changes(run)
-    emit(run_table([run]), format, run.to_dict() | ({} if changes is None else {"changes": changes.to_dict()}))
+    payload = run.to_dict() | ({} if changes is None else {"changes": changes.to_dict()})
+    emit(run_table([run]), format, payload, err=is_standard_output(predictions))
     if changes is not None:
         note(changes.sentence())
     if run.choice is not None:

@@ -8,7 +8,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
-from gumbel_mpnn._util.errors import UserError
+from gumbel_mpnn._util.errors import UserError, reason
 from gumbel_mpnn._util.files import suffix_of
 from gumbel_mpnn.config.settings import SHARED_OPTIONS
 
@@ -32,8 +32,8 @@ def parse_toml(file: Traversable) -> dict[str, Any]:
     """Read a TOML file."""
     try:
         return tomllib.loads(file.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UserError(f"cannot read the settings file {file}: {error}") from None
+    except (ValueError, RecursionError) as error:  # not TOML, not UTF-8, too many digits or brackets
+        raise UserError(f"cannot read the settings file {file}: {reason(error)}") from None
 
 
 def parse_overrides(overrides: Iterable[str]) -> dict[str, Any]:
@@ -49,7 +49,7 @@ def parse_overrides(overrides: Iterable[str]) -> dict[str, Any]:
         section, dot, name = key.strip().partition(".")
         if not (equals and dot and name):
             raise UserError(f"cannot read the setting {override!r}: write it as table.name=value")
-        tables.setdefault(section, {})[name] = _value(text.strip())
+        tables.setdefault(section, {})[name] = _value(text.strip(), key.strip())
     return tables
 
 
@@ -91,10 +91,12 @@ def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
     return {SHARED_OPTIONS.get(name, name): value for name, value in flat.items()}
 
 
-def _value(text: str) -> Any:
+def _value(text: str, name: str) -> Any:
     if text in ("True", "False"):  # as in Python
         return text == "True"
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text
+    except (ValueError, RecursionError) as error:  # too many digits or brackets
+        raise UserError(f"cannot read the value of {name}: {reason(error)}") from None

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
-from gumbel_mpnn._util.errors import UserError, did_you_mean, unknown_name
+from gumbel_mpnn._util.errors import LARGEST_INTEGER, UserError, did_you_mean, unknown_name
 
 T = TypeVar("T")
 
@@ -108,6 +108,8 @@ def checked_like(default: Any, value: Any, what: str) -> Any:
             value = math.inf
         if not math.isfinite(value):
             raise UserError(f"{what} must be finite")
+    if type(value) is int and abs(value) > LARGEST_INTEGER:
+        raise UserError(f"{what} must be an integer of 64 bits, at most {LARGEST_INTEGER}")
     if type(value) is not wanted:
         raise UserError(f"{what} must be of type {wanted.__name__}, like {default!r}, but is {value!r}")
     return value

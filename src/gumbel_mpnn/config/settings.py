@@ -290,8 +290,17 @@ class Settings:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Settings:
-        """Read settings that `to_dict` wrote, possibly before some of them existed."""
+        """Read settings that `to_dict` wrote, possibly before some of them existed.
+
+        Raises a `UserError` for settings that only a newer version knows.
+        """
+        for table in ("model", "data", "train"):
+            if not isinstance(values.get(table), Mapping):
+                raise UserError(f"the settings of a run have no table {table!r}: its record was changed")
         values = {table: {**ASSUMED[table], **of} if table in TABLES else of for table, of in values.items()}
+        for table, of in values.items():
+            if table not in ("dataset", "model"):
+                _check_known(table, of)
         options = dict(values["model"])
         rewiring = None
         if "rewiring" in values:
@@ -317,6 +326,17 @@ class Settings:
             }
         text = json.dumps([SCHEMA, values, data_hash], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _check_known(table: str, values: Mapping[str, Any]) -> None:
+    """Raise a `UserError` that names the first setting of a table that this version does not know."""
+    known = {item.name for item in dataclasses.fields(TABLES[table])} if table in TABLES else set[str]()
+    for name in values:
+        if name not in known and not (table == "rewiring" and "." in name):
+            raise UserError(
+                f"this version does not know the setting '{table}.{name}' of a run: install the version of gumbel-mpnn"
+                " that trained it, as its record names it"
+            )
 
 
 def _assumed(table: type) -> dict[str, Any]:

@@ -15,7 +15,7 @@ _GITHUB = "https://raw.githubusercontent.com"
 _HETEROPHILOUS = f"{_GITHUB}/yandex-research/heterophilous-graphs/main/data"
 _PLANETOID = f"{_GITHUB}/kimiyoung/planetoid/master/data"
 _GEOM_GCN = f"{_GITHUB}/graphdml-uiuc-jlu/geom-gcn/master/splits"
-_ARXIV = "http://snap.stanford.edu/ogb/data/nodeproppred/arxiv.zip"
+_ARXIV = "https://snap.stanford.edu/ogb/data/nodeproppred/arxiv.zip"
 
 # The published checksums, in the format that `sha256sum -c` reads in a data root.
 _SHA256 = {

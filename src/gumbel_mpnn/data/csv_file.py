@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gumbel_mpnn._util.errors import DataError, did_you_mean
+from gumbel_mpnn._util.errors import DataError, did_you_mean, reason
 from gumbel_mpnn.data.column_names import chosen_name, known_name
+from gumbel_mpnn.data.input_file import InputFile
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,7 +22,7 @@ _OTHER_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 _DECIMAL = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
 
 
-def read_header(path: str | Path) -> Header:
+def read_header(path: InputFile) -> Header:
     """Read the names of the columns."""
     header = dict(zip(_parse(path, nrows=0), _parse(path, nrows=1, header=None, dtype=str).iloc[0], strict=True))
     for separator, word in _OTHER_SEPARATORS.items():
@@ -31,21 +31,18 @@ def read_header(path: str | Path) -> Header:
     return header
 
 
-def is_empty(path: str | Path) -> bool:
-    """Whether the file exists and has no header and no lines, only white space if anything."""
-    try:
-        with Path(path).open("rb") as content:
-            return not content.read(2**16).strip()
-    except OSError:
-        return False
+def is_empty(path: InputFile) -> bool:
+    """Whether the file has no header and no lines, only white space if anything."""
+    with path.open() as content:
+        return not content.read(2**16).strip()
 
 
-def known_column(path: str | Path, header: Header, name: str) -> str | None:
+def known_column(path: InputFile, header: Header, name: str) -> str | None:
     """Return the column that matches `name`, ignoring case and surrounding blanks, or None."""
     return known_name(str(path), "columns", header, name)
 
 
-def check_column(path: str | Path, header: Header, name: str, trained: bool = False) -> str:
+def check_column(path: InputFile, header: Header, name: str, trained: bool = False) -> str:
     """Return the column that the user asked for, or raise a `DataError`; an exact match takes precedence.
 
     `trained` says that a model was trained on a column of this name.
@@ -60,7 +57,7 @@ def check_column(path: str | Path, header: Header, name: str, trained: bool = Fa
     return found
 
 
-def read_table(path: str | Path, header: Header, text: Sequence[str]) -> pd.DataFrame:
+def read_table(path: InputFile, header: Header, text: Sequence[str]) -> pd.DataFrame:
     """Read the table without blank lines; columns other than `text` are converted to numbers if possible."""
     import pandas as pd
 
@@ -77,21 +74,21 @@ def line_of(row: Any) -> int:
     return int(row) + 1 + _HEADER_LINES
 
 
-def _parse(path: str | Path, **options: Any) -> pd.DataFrame:
+def _parse(path: InputFile, **options: Any) -> pd.DataFrame:
     import pandas as pd
 
+    content = path.open()
     try:
-        table: pd.DataFrame = pd.read_csv(
-            path,
-            keep_default_na=False,  # NA can be the name of a node
-            skipinitialspace=True,
-            skip_blank_lines=False,  # so that row and line numbers agree
-            **options,
-        )
-    except FileNotFoundError:
-        raise DataError(f"there is no file {path}: check the path") from None
+        with content:
+            table: pd.DataFrame = pd.read_csv(
+                content,
+                keep_default_na=False,  # NA can be the name of a node
+                skipinitialspace=True,
+                skip_blank_lines=False,  # so that row and line numbers agree
+                **options,
+            )
     except UnicodeError as error:
         raise DataError(f"{path} is not encoded in UTF-8: save it as UTF-8") from error
     except (ValueError, OSError) as error:  # pandas' parser errors are ValueErrors
-        raise DataError(f"{path} is not a valid CSV file ({str(error).strip()})") from error
+        raise DataError(f"{path} is not a valid CSV file ({reason(error)})") from error
     return table

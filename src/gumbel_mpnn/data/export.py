@@ -19,7 +19,7 @@ from torch_geometric.utils import is_undirected
 from gumbel_mpnn._util.errors import DataError, DataWarning, UserError, did_you_mean
 from gumbel_mpnn._util.files import suffix_of, write_atomically
 from gumbel_mpnn.data.identity import MARK
-from gumbel_mpnn.data.names import check_different
+from gumbel_mpnn.data.names import check_different, check_readable
 from gumbel_mpnn.data.networks import LABEL, LABEL_NAMED_BY, METRIC
 from gumbel_mpnn.data.own import GIVEN, PROBABILITY, SPLIT
 from gumbel_mpnn.data.validate import check_label_form
@@ -225,6 +225,8 @@ def _names(data: Data) -> list[str]:
     ids = data.get("node_ids")
     names = [str(name) for name in (range(int(data.num_nodes or 0)) if ids is None else ids)]
     check_different(names, "the graph")
+    check_readable(names, "the node id", "the graph")
+    check_readable(data.get("class_names") or (), "the class name", "the graph")
     return names
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any
@@ -9,6 +10,9 @@ from typing import Any
 from torch_geometric.data import Batch, Data
 
 from gumbel_mpnn._util.errors import DataError
+
+_UNREADABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+"""Control characters and what is not a character: XML has no way to write them."""
 
 
 def class_names_of(data: Data) -> Sequence[Any] | None:
@@ -56,6 +60,16 @@ def given_metric(data: Data) -> Any:
 def among(count: int) -> str:
     """Continue an error message about the first of `count` nodes with their number; nothing if it is the only one."""
     return f", the first of {count} such nodes" if count > 1 else ""
+
+
+def check_readable(names: Iterable[object], what: str, where: str) -> None:
+    """Raise a `DataError` if a name has a control character, or another one that GraphML cannot hold."""
+    for name in names:
+        if found := _UNREADABLE.search(str(name)):
+            raise DataError(
+                f"{what} {str(name)!r} of {where} contains the character {found[0]!r}, which files cannot hold:"
+                " remove it"
+            )
 
 
 def check_different(names: Iterable[str], where: str) -> None:

@@ -6,15 +6,15 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
-from xml.etree.ElementTree import ParseError
 
 import numpy as np
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
-from gumbel_mpnn._util.errors import DataError, UserError, did_you_mean
+from gumbel_mpnn._util.errors import DataError, UserError, did_you_mean, reason
 from gumbel_mpnn.data.column_names import chosen_name, known_name, same_names
 from gumbel_mpnn.data.feature_columns import Features, Wanted, as_trained, check_once, names_of
+from gumbel_mpnn.data.input_file import InputFile
 from gumbel_mpnn.data.network_features import WHAT, Attributes, all_features, named_features, trained_features
 from gumbel_mpnn.data.own import (
     GIVEN,
@@ -38,7 +38,7 @@ _EDGE_ID = "id"  # edge attribute in which NetworkX keeps the XML attribute `id`
 
 
 def from_graphml(
-    path: str | Path,
+    path: str | Path | InputFile,
     label: str | None = None,
     features: Wanted | Literal[False] | None = None,
     as_listed: bool = False,
@@ -48,14 +48,16 @@ def from_graphml(
     The arguments `label`, `features` and `as_listed` are documented in `from_networkx`. Files written by `save_graph`
     record which attribute is the label.
     """
-    networkx = _networkx()
+    networkx, path = _networkx(), InputFile.of(path)
+    content = path.open()
     try:
-        graph = networkx.read_graphml(path)
-    except FileNotFoundError:
-        raise DataError(f"there is no file {path}: check the path") from None
-    except (ParseError, networkx.NetworkXError, ValueError, KeyError, OSError) as error:
-        raise DataError(f"{path} is not a valid GraphML file ({error})") from error
-    data = named_after(Path(path), _convert(graph, label, features, as_listed, where=str(path)))
+        with content:
+            graph = networkx.read_graphml(content)
+    except MemoryError:
+        raise
+    except Exception as error:  # networkx and its XML parser raise many kinds for files that they do not expect
+        raise DataError(f"{path} is not a valid GraphML file ({reason(error)})") from error
+    data = named_after(path, _convert(graph, label, features, as_listed, where=str(path)))
     data.source_files = source_files(
         "graphml",
         {"path": path},

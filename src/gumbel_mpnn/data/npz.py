@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 import zipfile
-import zlib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbel_mpnn._util.errors import DataError, DataWarning
+from gumbel_mpnn._util.errors import DataError, DataWarning, reason
 from gumbel_mpnn.data.feature_columns import listed
-from gumbel_mpnn.data.names import check_different
+from gumbel_mpnn.data.input_file import InputFile
+from gumbel_mpnn.data.names import check_different, check_readable
 from gumbel_mpnn.data.raw import Masks, RawGraph, label_hint, mask_of
 
 MOST_NODES = 2**31 - 1
@@ -51,27 +52,28 @@ _OTHER_NAMES = {
 """Names of other programs for arrays of which a graph is made."""
 
 
-def read_npz(path: Path, required: Sequence[str] = ()) -> Arrays:
+def read_npz(path: Path | InputFile, required: Sequence[str] = ()) -> Arrays:
     """Read all arrays of a file by name; raise a `DataError` if one of the `required` arrays is missing."""
+    with InputFile.of(path).open() as content:
+        return arrays_in(content, path, required)
+
+
+def arrays_in(content: BinaryIO, path: Path | InputFile, required: Sequence[str] = ()) -> Arrays:
+    """Read the arrays of an open npz file; messages name `path`."""
     arrays: Arrays = {}
     try:
-        with zipfile.ZipFile(path) as archive:
-            members = archive.namelist()
-        with np.load(path, allow_pickle=False) as npz:
-            for name in npz.files:
-                arrays[name] = npz[name]
-    except FileNotFoundError:
-        raise DataError(f"there is no file {path}: check the path") from None
-    except ValueError as error:
-        if "allow_pickle" not in str(error):
-            raise DataError(f"{path} is not a complete npz file ({error}): write it again") from error
-        culprit = [Path(member).stem for member in members][len(arrays)]
+        with zipfile.ZipFile(content) as archive:
+            for info in archive.infolist():
+                name = info.filename.removesuffix(".npy")
+                with archive.open(info) as member:
+                    _check_member(member, info, name, path)
+                with archive.open(info) as member:
+                    arrays[name] = np.lib.format.read_array(member, allow_pickle=False)
+    except (DataError, MemoryError):
+        raise
+    except Exception as error:  # zipfile and numpy raise many kinds for files that they do not expect
         raise DataError(
-            f"array {culprit!r} of {path} holds Python objects, which are never unpickled: store it as numbers or text"
-        ) from error
-    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError) as error:
-        raise DataError(
-            f"{path} is not a complete npz file ({error}): it is truncated or altered, so write it again"
+            f"{path} is not a complete npz file ({reason(error)}): it is truncated or altered, so write it again"
         ) from error
     missing = [name for name in required if name not in arrays]
     if missing:
@@ -83,7 +85,26 @@ def read_npz(path: Path, required: Sequence[str] = ()) -> Arrays:
     return arrays
 
 
-def read_graph(paths: Sequence[Path], need_labels: bool = True) -> RawGraph:
+def _check_member(member: IO[bytes], info: zipfile.ZipInfo, name: str, path: Path | InputFile) -> None:
+    """Raise a `DataError` if a member is not an array of the size that it says, before memory is allocated for it."""
+    read_header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    if member.read(len(np.lib.format.MAGIC_PREFIX)) != np.lib.format.MAGIC_PREFIX:
+        raise DataError(f"{path} contains {info.filename!r}, which is not an array: write it with np.savez")
+    version = tuple(member.read(2))
+    if version not in read_header:
+        raise DataError(f"array {name!r} of {path} has an unknown version or type: store it as numbers or text")
+    shape, _, dtype = read_header[version](member)
+    if dtype.hasobject:
+        raise DataError(
+            f"array {name!r} of {path} holds Python objects, which are never unpickled: store it as numbers or text"
+        )
+    if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != info.file_size - member.tell():
+        raise DataError(
+            f"array {name!r} of {path} says that it has the shape {list(shape)}, which is not its size: write it again"
+        )
+
+
+def read_graph(paths: Sequence[Path | InputFile], need_labels: bool = True) -> RawGraph:
     """Read a graph from one npz file in the layout documented in `from_npz`.
 
     Args:
@@ -94,7 +115,7 @@ def read_graph(paths: Sequence[Path], need_labels: bool = True) -> RawGraph:
     return graph_of(_arrays_of_graph(path, need_labels), path)
 
 
-def read_own_graph(path: Path, need_labels: bool = True) -> RawGraph:
+def read_own_graph(path: InputFile, need_labels: bool = True) -> RawGraph:
     """Read a graph of the user as `read_graph` does, and warn about arrays that are not used."""
     arrays = _arrays_of_graph(path, need_labels)
     unused = [name for name in arrays if name not in _KNOWN]
@@ -109,7 +130,7 @@ def read_own_graph(path: Path, need_labels: bool = True) -> RawGraph:
     return graph_of(arrays, path)
 
 
-def _arrays_of_graph(path: Path, need_labels: bool) -> Arrays:
+def _arrays_of_graph(path: Path | InputFile, need_labels: bool) -> Arrays:
     return read_npz(path, required=("edges", "node_labels") if need_labels else ("edges",))
 
 
@@ -120,7 +141,7 @@ def _renaming(names: Sequence[str], arrays: Arrays) -> str:
     return f"rename {' and '.join(said)}" if said else ""
 
 
-def graph_of(arrays: Arrays, path: Path) -> RawGraph:
+def graph_of(arrays: Arrays, path: object) -> RawGraph:
     """Make a graph of the arrays of the file `path`; without `node_labels`, all labels are -1."""
     x = _features(arrays, path)
     if "node_labels" not in arrays:
@@ -166,25 +187,28 @@ def read_facebook(paths: Sequence[Path]) -> RawGraph:
     return replace(read_graph(paths), x=np.concatenate(one_hot, axis=1, dtype=np.float32))
 
 
-def _node_ids(arrays: Arrays, num_nodes: int, path: Path) -> list[str] | None:
+def _node_ids(arrays: Arrays, num_nodes: int, path: object) -> list[str] | None:
     if "node_ids" not in arrays:
         return None
     if arrays["node_ids"].shape != (num_nodes,):
         raise DataError(f"array 'node_ids' of {path} must have one name for each of the {num_nodes} nodes")
     names = [str(name) for name in arrays["node_ids"]]
     check_different(names, str(path))
+    check_readable(names, "the node id", str(path))
     return names
 
 
-def _class_names(arrays: Arrays, path: Path) -> list[str] | None:
+def _class_names(arrays: Arrays, path: object) -> list[str] | None:
     if "class_names" not in arrays:
         return None
     if arrays["class_names"].ndim != 1:
         raise DataError(f"array 'class_names' of {path} must be a list of names")
-    return [str(name) for name in arrays["class_names"]]
+    names = [str(name) for name in arrays["class_names"]]
+    check_readable(names, "the class name", str(path))
+    return names
 
 
-def _count_nodes(arrays: Arrays, x: NDArray[np.float32] | None, path: Path) -> int:
+def _count_nodes(arrays: Arrays, x: NDArray[np.float32] | None, path: object) -> int:
     """Return the number of nodes of a graph without labels."""
     if "num_nodes" in arrays:
         count = integers(arrays, "num_nodes", path)
@@ -198,7 +222,7 @@ def _count_nodes(arrays: Arrays, x: NDArray[np.float32] | None, path: Path) -> i
     return len(x)
 
 
-def edges_of(arrays: Arrays, name: str, path: Path) -> NDArray[np.int64]:
+def edges_of(arrays: Arrays, name: str, path: object) -> NDArray[np.int64]:
     """Return the array `name` as edges [E, 2]; an empty array of any type and shape means that there are none."""
     if arrays[name].size == 0:
         return np.empty((0, 2), dtype=np.int64)
@@ -208,14 +232,14 @@ def edges_of(arrays: Arrays, name: str, path: Path) -> NDArray[np.int64]:
     return edges
 
 
-def integers(arrays: Arrays, name: str, path: Path) -> NDArray[np.int64]:
+def integers(arrays: Arrays, name: str, path: object) -> NDArray[np.int64]:
     """Return the array `name` as int64, since the small unsigned types in the files overflow in arithmetic."""
     if not np.issubdtype(arrays[name].dtype, np.integer):
         raise DataError(f"array {name!r} of {path} must hold integers, not {arrays[name].dtype}")
     return arrays[name].astype(np.int64)
 
 
-def read_masks(arrays: Arrays, num_nodes: int, path: Path) -> Masks | None:
+def read_masks(arrays: Arrays, num_nodes: int, path: object) -> Masks | None:
     """Return the splits as masks [N, S], from masks [S, N] or lists of node numbers; None if there are none.
 
     Without validation or test masks, these are empty.
@@ -240,7 +264,7 @@ def read_masks(arrays: Arrays, num_nodes: int, path: Path) -> Masks | None:
     return Masks(found["train_masks"], found.get("val_masks", none), found.get("test_masks", none))
 
 
-def _numbers(arrays: Arrays, name: str, path: Path) -> NDArray[np.float32] | None:
+def _numbers(arrays: Arrays, name: str, path: object) -> NDArray[np.float32] | None:
     """Return the array `name`, which has one number per edge, or None if there is no such array."""
     if name not in arrays:
         return None
@@ -251,7 +275,7 @@ def _numbers(arrays: Arrays, name: str, path: Path) -> NDArray[np.float32] | Non
     return arrays[name].astype(np.float32)
 
 
-def _given(arrays: Arrays, path: Path) -> NDArray[np.bool_] | None:
+def _given(arrays: Arrays, path: object) -> NDArray[np.bool_] | None:
     if "given" not in arrays:
         return None
     if arrays["given"].dtype != bool or arrays["given"].shape != arrays["edges"].shape[:1]:
@@ -259,7 +283,7 @@ def _given(arrays: Arrays, path: Path) -> NDArray[np.bool_] | None:
     return arrays["given"]
 
 
-def _directed(arrays: Arrays, path: Path) -> bool | None:
+def _directed(arrays: Arrays, path: object) -> bool | None:
     said = arrays.get("directed")
     if said is None:
         return None
@@ -268,7 +292,7 @@ def _directed(arrays: Arrays, path: Path) -> bool | None:
     return bool(said.item())
 
 
-def _features(arrays: Arrays, path: Path) -> NDArray[np.float32] | None:
+def _features(arrays: Arrays, path: object) -> NDArray[np.float32] | None:
     if "node_features" in arrays:
         features = arrays["node_features"]
         if features.ndim != 2 or not (np.issubdtype(features.dtype, np.number) or features.dtype == bool):

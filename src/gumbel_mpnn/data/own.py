@@ -17,7 +17,9 @@ from torch_geometric.data import Data
 from gumbel_mpnn._util.errors import DataError, DataWarning
 from gumbel_mpnn.config.registry import normal_name
 from gumbel_mpnn.data.feature_columns import FeatureColumn, Wanted
+from gumbel_mpnn.data.input_file import InputFile
 from gumbel_mpnn.data.load import specs
+from gumbel_mpnn.data.names import check_readable
 from gumbel_mpnn.data.npz import read_own_graph
 from gumbel_mpnn.data.raw import BoolArray, IntArray, Masks, RawGraph, set_edges
 from gumbel_mpnn.data.validate import validate
@@ -34,7 +36,7 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 def from_npz(
-    path: str | Path,
+    path: str | Path | InputFile,
     undirected: bool | None = None,
     features: bool = True,
     as_listed: bool = False,
@@ -66,28 +68,33 @@ def from_npz(
         as_listed: keep every edge as often as the file lists it, and in the direction listed, whatever `undirected`.
         labels: False reads a graph for measures only; a file without labels then needs features or `num_nodes`.
     """
-    graph = read_own_graph(Path(path), labels)
+    path = InputFile.of(path)
+    graph = read_own_graph(path, labels)
     if not features:
         graph = replace(graph, x=None)
     unlabelled = not labels and (graph.y == -1).all()
     data = _without_labels(graph) if unlabelled else graph.to_data()
     both_ways = graph.directed is False or (not graph.directed if undirected is None else undirected)
-    data = named_after(Path(path), finish(data, both_ways, as_listed, where=str(path)))
+    data = named_after(path, finish(data, both_ways, as_listed, where=str(path)))
     data.source_files = source_files(
         "npz", {"path": path}, {}, features=None if features else [], undirected=both_ways, as_listed=as_listed
     )
     return data
 
 
-def named_after(path: Path, data: Data) -> Data:
-    """Name a graph after its file, but never like a data set of the package, whose presets it would get."""
-    data.name = f"own-{path.stem}" if normal_name(path.stem) in specs else path.stem
+def named_after(file: InputFile, data: Data) -> Data:
+    """Name a graph after its file, but never like a data set of the package, whose presets it would get.
+
+    A pipe has no name, only a number that may be another one the next time.
+    """
+    name = "own" if file.is_stream else file.path.stem
+    data.name = f"own-{name}" if normal_name(name) in specs else name
     return data
 
 
 def source_files(
     reader: str,
-    paths: Mapping[str, str | Path | None],
+    paths: Mapping[str, InputFile | None],
     columns: Mapping[str, str | None],
     features: Wanted | Literal[False] | None,
     undirected: bool,
@@ -96,12 +103,17 @@ def source_files(
     """Describe how to read a graph again: the reader (`csv`, `npz` or `graphml`) and its arguments, as plain JSON.
 
     Paths are absolute. `features` is None for all, and empty for none. All readers have the same keys with values of
-    the same type, since PyG cannot join other graphs in a `Batch`.
+    the same type, since PyG cannot join other graphs in a `Batch`. A graph from a pipe, which cannot be read again, has
+    no description.
     """
-    files = dict.fromkeys(("nodes", "edges", "path")) | dict(paths)
+    if any(file is not None and file.is_stream for file in paths.values()):
+        return {}
+    files = dict.fromkeys(("nodes", "edges", "path")) | {
+        name: None if file is None else str(file.path.absolute()) for name, file in paths.items()
+    }
     return {
         "reader": reader,
-        **{name: None if path is None else str(Path(path).absolute()) for name, path in files.items()},
+        **files,
         **dict.fromkeys(("label", "id", "source", "target")),
         **columns,
         "features": None
@@ -133,6 +145,8 @@ def assemble(
     as_listed: bool,
 ) -> Data:
     """Build a validated `Data` with `node_ids` and `class_names`, which map predictions back to the input."""
+    check_readable(ids, "the node id", where)
+    check_readable(dict.fromkeys(labels or ()), "the label", where)
     about: dict[str, Any] = {"weight": weight, "probability": probability, "given": given}
     if labels is None:
         data = _without_labels(RawGraph(edges, np.full(len(ids), -1), x, **about))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
 WHAT = "column"
 
 
-def all_features(path: str | Path, table: pd.DataFrame, ids: pd.Series[str]) -> Features:
+def all_features(path: object, table: pd.DataFrame, ids: pd.Series[str]) -> Features:
     """Return the numeric, boolean and categorical columns of a table; warn about all others."""
     columns, mixed, text = list[FeatureColumn](), list[tuple[str, str, object]](), list[str]()
     for name in map(str, table.columns):
@@ -56,7 +55,7 @@ def all_features(path: str | Path, table: pd.DataFrame, ids: pd.Series[str]) -> 
     return _encoded(path, table, columns, [column.name for column in columns], ids)
 
 
-def named_features(path: str | Path, table: pd.DataFrame, names: Sequence[str], ids: pd.Series[str]) -> Features:
+def named_features(path: object, table: pd.DataFrame, names: Sequence[str], ids: pd.Series[str]) -> Features:
     """Return the columns that the user named; raise a `DataError` if one cannot be used."""
     columns = []
     for name in names:
@@ -70,7 +69,7 @@ def named_features(path: str | Path, table: pd.DataFrame, names: Sequence[str], 
 
 
 def trained_features(
-    path: str | Path, table: pd.DataFrame, columns: Sequence[FeatureColumn], names: Sequence[str], ids: pd.Series[str]
+    path: object, table: pd.DataFrame, columns: Sequence[FeatureColumn], names: Sequence[str], ids: pd.Series[str]
 ) -> Features:
     """Return the columns that a model was trained on, which this file calls `names`."""
     unknown = {}
@@ -89,7 +88,7 @@ def trained_features(
     return _encoded(path, table, columns, names, ids)
 
 
-def _no_boolean(path: str | Path, table: pd.DataFrame, name: str, ids: pd.Series[str]) -> DataError:
+def _no_boolean(path: object, table: pd.DataFrame, name: str, ids: pd.Series[str]) -> DataError:
     """Return an error that names the first word that is no boolean: an empty cell if all other cells are booleans."""
     words = _words(table[name])
     wrong = [row for row, each in enumerate(words) if each not in BOOLEANS and each != MISSING]
@@ -108,7 +107,7 @@ def _no_boolean(path: str | Path, table: pd.DataFrame, name: str, ids: pd.Series
 
 
 def _encoded(
-    path: str | Path, table: pd.DataFrame, columns: Sequence[FeatureColumn], names: Sequence[str], ids: pd.Series[str]
+    path: object, table: pd.DataFrame, columns: Sequence[FeatureColumn], names: Sequence[str], ids: pd.Series[str]
 ) -> Features:
     """Return the features of columns, which the file calls `names`."""
     numeric = [
@@ -130,7 +129,7 @@ def _encoded(
     )
 
 
-def _check_numbers(path: str | Path, table: pd.DataFrame, names: list[str], ids: pd.Series[str]) -> None:
+def _check_numbers(path: object, table: pd.DataFrame, names: list[str], ids: pd.Series[str]) -> None:
     """Raise a `DataError` that names the first node whose number is missing or infinite."""
     x: Floats = table[names].to_numpy(dtype=np.float32, copy=True)
     wrong = np.argwhere(~np.isfinite(x))
@@ -168,7 +167,7 @@ def _mixed(cells: pd.Series[Any]) -> tuple[str, object] | None:
     return None
 
 
-def _check_not_mixed(path: str | Path, name: str, cells: pd.Series[Any]) -> None:
+def _check_not_mixed(path: object, name: str, cells: pd.Series[Any]) -> None:
     if found := _mixed(cells):
         place, value = found
         raise DataError(

@@ -14,6 +14,7 @@ from gumbel_mpnn._util.errors import DataError
 from gumbel_mpnn.data.column_names import chosen_name
 from gumbel_mpnn.data.csv_file import Header, check_column, is_empty, known_column, line_of, read_header, read_table
 from gumbel_mpnn.data.feature_columns import Features, Wanted, as_trained, check_once, names_of
+from gumbel_mpnn.data.input_file import InputFile
 from gumbel_mpnn.data.own import (
     GIVEN,
     PROBABILITY,
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
 
 
 def from_csv(
-    nodes: str | Path,
-    edges: str | Path | None = None,
+    nodes: str | Path | InputFile,
+    edges: str | Path | InputFile | None = None,
     label: str | None = None,
     features: Wanted | Literal[False] | None = None,
     id: str | None = None,
@@ -51,7 +52,7 @@ def from_csv(
     surrounding blanks.
 
     Args:
-        nodes: path of the file with one line per node.
+        nodes: path of the file with one line per node. Files may be compressed (.gz, .bz2, .xz, .zst, .zip, .tar).
         edges: path of the file with one line per edge, which may be empty; None for a graph without edges.
         label: column of the nodes to predict; None reads a graph without labels, which can only be measured.
         features: columns to learn from. None uses all columns of numbers, booleans (true and false, or yes and no) and
@@ -66,6 +67,7 @@ def from_csv(
         undirected: whether every edge goes both ways.
         as_listed: keep every edge as often as the file lists it, and in the direction listed, whatever `undirected`.
     """
+    nodes, edges = InputFile.of(nodes), None if edges is None else InputFile.of(edges)
     header = read_header(nodes)
     id = check_column(nodes, header, id) if id else known_column(nodes, header, "id") or next(iter(header))
     trained = as_trained(features)
@@ -113,10 +115,10 @@ def from_csv(
         undirected=undirected,
         as_listed=as_listed,
     )
-    return named_after(Path(nodes), data)
+    return named_after(nodes, data)
 
 
-def _chosen(path: str | Path, header: Header, features: Wanted, taken: Sequence[str]) -> list[str]:
+def _chosen(path: InputFile, header: Header, features: Wanted, taken: Sequence[str]) -> list[str]:
     """Return the columns of the file that the user asked for."""
     trained = as_trained(features) is not None
     chosen = [check_column(path, header, name, trained) for name in names_of(features)]
@@ -128,7 +130,7 @@ def _chosen(path: str | Path, header: Header, features: Wanted, taken: Sequence[
     return chosen
 
 
-def _check_ids(path: str | Path, ids: pd.Series[str]) -> None:
+def _check_ids(path: InputFile, ids: pd.Series[str]) -> None:
     if ids.empty:
         raise DataError(f"{path} has no nodes: add a line for each")
     if (ids == "").any():
@@ -139,7 +141,7 @@ def _check_ids(path: str | Path, ids: pd.Series[str]) -> None:
 
 
 def _edges(
-    path: str | Path, nodes: str | Path, ids: pd.Series[str], source: str | None, target: str | None
+    path: InputFile, nodes: InputFile, ids: pd.Series[str], source: str | None, target: str | None
 ) -> tuple[NDArray[np.int64], dict[str, Any]]:
     """Return the edges [E, 2] as row numbers of nodes, and their weights, probabilities and origins [E] or None."""
     import pandas as pd
@@ -173,7 +175,7 @@ def _edges(
 
 
 def _ends(
-    path: str | Path, header: Header, source: str | None, target: str | None, ids: pd.Series[str]
+    path: InputFile, header: Header, source: str | None, target: str | None, ids: pd.Series[str]
 ) -> tuple[str, str]:
     """Return the columns with the source and the target of an edge."""
     if source and target:
@@ -189,7 +191,7 @@ def _ends(
     )
 
 
-def _check_header(path: str | Path, written: Sequence[str], ids: pd.Series[str]) -> None:
+def _check_header(path: InputFile, written: Sequence[str], ids: pd.Series[str]) -> None:
     """Raise a `DataError` if the columns have the names of nodes, so that the header seems to be an edge."""
     ends = [name.strip() for name in written]
     if ids.isin(ends).sum() == len(set(ends)):
@@ -199,7 +201,7 @@ def _check_header(path: str | Path, written: Sequence[str], ids: pd.Series[str])
         )
 
 
-def _weights(path: str | Path, weight: pd.Series[Any]) -> NDArray[np.float32]:
+def _weights(path: InputFile, weight: pd.Series[Any]) -> NDArray[np.float32]:
     """Return the weight of each edge [E]."""
     import pandas as pd
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gumbel_mpnn._util.errors import UserError, check_at_least, unknown_name, whole_numbers
-from gumbel_mpnn._util.files import suffix_of
+from gumbel_mpnn._util.files import is_stream, suffix_of
 from gumbel_mpnn.data.files import search_roots
 from gumbel_mpnn.paper import tables
 from gumbel_mpnn.paper.base import QUICK_DATASETS, Job, find_jobs, run_jobs
@@ -111,6 +111,8 @@ def _discard(_: str) -> None:
 
 def _check_page(out: Path) -> None:
     """Raise a `UserError` if `out` cannot be the file of a page; called before training."""
+    if is_stream(out):
+        return
     if suffix_of(out) != ".md" or out.is_dir():
         raise UserError(f"{out} is not a Markdown file: give the page a name that ends in .md")
     _check_folder(out.parent)
@@ -168,7 +170,8 @@ def _reproduce_all(request: Request, folder: Path, monitor: Monitor | None, note
 
 def _write(done: Reproduction, path: Path, note: Note) -> Path:
     page, *others = done.write(path)
-    note(f"the page is in {page}; next to it: {', '.join(other.name for other in others)}")
+    if others:
+        note(f"the page is in {page}; next to it: {', '.join(other.name for other in others)}")
     return page
 
 

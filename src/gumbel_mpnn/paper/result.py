@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 
-from gumbel_mpnn._util.files import write_atomically
+from gumbel_mpnn._util.files import is_stream, write_atomically
 from gumbel_mpnn.data import locate, specs
 from gumbel_mpnn.paper.page import Analysis, Page
 from gumbel_mpnn.paper.request import Request
@@ -107,12 +107,15 @@ class Reproduction:
         """Write the page, and beside it the rows as CSV and the figure, if there is one, as PNG and PDF.
 
         Args:
-            path: Markdown file to write.
+            path: Markdown file to write; the page alone is written to a pipe, or to standard output if it is `-`.
 
         Returns:
             The files that were written; the page is the first.
         """
         path = Path(path)
+        if is_stream(path):
+            write_atomically(path, self.markdown(path).encode())
+            return [path]
         rows = path.with_suffix(".csv")
         write_atomically(rows, (self.table().render("csv") + "\n").encode())
         pictures = [path.with_suffix(".png"), path.with_suffix(".pdf")]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from gumbel_mpnn._util.files import suffix_of
+from gumbel_mpnn._util.files import suffix_of, write_atomically
 from gumbel_mpnn.report.style import MODEL_COLUMN, MODEL_NAMES, PALETTE, figure_style
 from gumbel_mpnn.report.table import Row
 
@@ -71,8 +72,9 @@ def draw_charts(charts: Iterable[Chart], rows: Sequence[Row], paths: Iterable[Pa
 def save_figure(figure: Any, paths: Iterable[Path]) -> None:
     """Save a figure to each of `paths`, without a date, so that equal figures give equal files."""
     for path in paths:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path, metadata={"CreationDate": None} if suffix_of(path) == ".pdf" else None)
+        content, form = BytesIO(), suffix_of(path).removeprefix(".")
+        figure.savefig(content, format=form, metadata={"CreationDate": None} if form == "pdf" else None)
+        write_atomically(path, content.getvalue())
 
 
 def _rows_of(chart: Chart, rows: Sequence[Row]) -> list[Row]:

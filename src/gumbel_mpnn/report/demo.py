@@ -10,6 +10,7 @@ import numpy as np
 from torch_geometric.data import Data
 
 from gumbel_mpnn.data import demo_graph
+from gumbel_mpnn.report.chart import save_figure
 from gumbel_mpnn.report.style import MODEL_NAMES, PALETTE, figure_style
 from gumbel_mpnn.runs import Monitor, Run, fit
 
@@ -41,7 +42,7 @@ def demo_figure(data: Data, runs: Sequence[Run], path: Path) -> None:
             _draw_graph(axes[place], data, graph, "as learned")
         _draw_scores(axes[-1], runs)
         figure.tight_layout()
-        figure.savefig(path)
+        save_figure(figure, [path])
         plt.close(figure)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 from torch_geometric.data import Data
 
 from gumbel_mpnn._util.errors import DivergedError, UserError, did_you_mean
+from gumbel_mpnn._util.scratch import ScratchFolder
 from gumbel_mpnn.config.files import merge, parse_overrides
 from gumbel_mpnn.config.rungs import Rung, read_rungs
 from gumbel_mpnn.data.given import check_kind
@@ -104,7 +104,7 @@ def fit_auto(spec: AutoSpec, place: Place) -> Run:
     then of half of them, then of all. After each of the first two rounds the better half goes on, with the best plain
     rung. The choice is made for the graph, on the validation values of all runs.
     """
-    temporary = tempfile.TemporaryDirectory(prefix="gumbel-mpnn-") if place.runs is None else None
+    temporary = ScratchFolder() if place.runs is None else None
     place = replace(place, runs=temporary.name if temporary else place.runs, reader=place.reader or DataReader())
 
     def train(rung: RunSpec, step: Step) -> Run | None:

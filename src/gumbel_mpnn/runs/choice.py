@@ -10,7 +10,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from gumbel_mpnn._util.errors import DataError
+from gumbel_mpnn._util import checksums
+from gumbel_mpnn._util.errors import unreadable
 from gumbel_mpnn._util.files import write_atomically
 from gumbel_mpnn.config.replica import Replica
 
@@ -96,7 +97,7 @@ class Choice:
 def write_choice(folder: Path, choice: Choice) -> None:
     """Write a choice to the folder of the runs that were chosen; it replaces an earlier one of the same runs."""
     digest = hashlib.sha256(json.dumps([choice.learned, *choice.runs]).encode()).hexdigest()[:12]
-    write_atomically(folder / FILES.replace("*", digest), json.dumps(choice.to_dict(), indent=1).encode())
+    write_atomically(folder / FILES.replace("*", digest), checksums.to_json(choice.to_dict()))
 
 
 def read_choices(folder: Path) -> list[Choice]:
@@ -104,9 +105,9 @@ def read_choices(folder: Path) -> list[Choice]:
     found = []
     for path in sorted(folder.glob(FILES)):
         try:
-            found.append(Choice.from_dict(json.loads(path.read_text(encoding="utf-8"))))
+            found.append(Choice.from_dict(checksums.from_json(path.read_bytes())))
         except (OSError, ValueError, TypeError, KeyError) as error:
-            raise DataError(f"cannot read the choice {path}: {error}; delete it and train again") from None
+            raise unreadable(f"the choice {path}", error, "delete it and train again") from None
     return sorted(found, key=lambda choice: -len(choice.runs))
 
 

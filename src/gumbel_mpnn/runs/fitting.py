@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -13,8 +12,10 @@ from typing import Protocol
 import torch
 
 from gumbel_mpnn._util.errors import DataWarning, DivergedError, UserError
+from gumbel_mpnn._util.scratch import ScratchFolder
 from gumbel_mpnn.config import Replica, Settings
 from gumbel_mpnn.data.names import node_ids_of
+from gumbel_mpnn.runs.query import FINGERPRINT
 from gumbel_mpnn.runs.reader import DataReader
 from gumbel_mpnn.runs.run import Run
 from gumbel_mpnn.runs.spec import RunSpec, Workload
@@ -95,16 +96,26 @@ class Place:
 
     def folder(self, workload: Workload, runs: str | Path) -> SettingFolder:
         """Folder of the setting under `runs`."""
-        if not self.experiment or Path(self.experiment).name != self.experiment:
-            raise UserError(f"experiment must be the name of a single folder, but is {self.experiment!r}")
+        check_experiment(self.experiment)
         return SettingFolder.of(Path(runs), self.experiment, workload.settings, workload.data_hash, self.models)
+
+
+def check_experiment(name: str) -> None:
+    """Raise a `UserError` if an experiment of this name would not be found among the runs."""
+    if not name or Path(name).name != name or not name.isprintable():
+        raise UserError(f"experiment must be the name of a single folder, but is {name!r}")
+    if name.startswith(".") or FINGERPRINT.fullmatch(name):
+        raise UserError(
+            f"experiment must not be {name!r}: folders that begin with a point are hidden, and 16 hex digits are the"
+            " name of a setting"
+        )
 
 
 def fit_spec(spec: RunSpec, place: Place) -> Run:
     """Train the runs of `spec` that are missing in `place`; returns all of them."""
     device, monitor = pick_device(place.device), place.monitor
     workload = spec.read(place.reader)
-    temporary = tempfile.TemporaryDirectory(prefix="gumbel-mpnn-") if place.runs is None else None
+    temporary = ScratchFolder() if place.runs is None else None
     folder = place.folder(workload, temporary.name if temporary else place.runs or "")
     with disk_errors_as_sentences(folder.path):
         missing = [replica for replica in workload.replicas if not folder.is_finished(replica)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,9 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gumbel_mpnn._util.errors import DataError, DataWarning
-from gumbel_mpnn.data.npz import read_npz
+from gumbel_mpnn._util import checksums
+from gumbel_mpnn._util.errors import DamagedError, DataError, DataWarning, unreadable
+from gumbel_mpnn.data.npz import arrays_in
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.rewiring.rewired_graph import as_data
 from gumbel_mpnn.runs.choice import FILES as CHOICES
@@ -39,6 +40,7 @@ def pack(graph: PairGraph, probability: Tensor, node_ids: Sequence[str] | None) 
         arrays["given_weight"] = graph.pair_weight.detach().cpu().float().numpy()
     if node_ids is not None:
         arrays["node_ids"] = np.array([str(name) for name in node_ids])
+    arrays[checksums.KEY] = _digest(arrays)
     content = io.BytesIO()
     np.savez(content, **arrays)  # compressing a million pairs would take a second per run, in which the GPU waits
     return content.getvalue()
@@ -152,6 +154,17 @@ def _warn_of_missing(folder: Path, files: Sequence[Path], setting: Path) -> None
 
 def _unpack(path: Path) -> dict[str, Any]:
     try:
-        return read_npz(path, required=("pairs", "probability", "is_original", "num_nodes", "undirected"))
-    except DataError:
-        raise DataError(f"the learned graph {path} is damaged: delete its folder to do the run again") from None
+        content = io.BytesIO(path.read_bytes())
+        arrays = arrays_in(content, path, required=("pairs", "probability", "is_original", "num_nodes", "undirected"))
+        found = arrays.pop(checksums.KEY, None)
+        checksums.check(None if found is None else str(found), _digest(arrays))
+        return arrays
+    except OSError as error:
+        raise unreadable(f"the learned graph {path}", error, "") from None
+    except ValueError:
+        raise DamagedError(f"the learned graph {path} is damaged: delete its folder to do the run again") from None
+
+
+def _digest(arrays: Mapping[str, Any]) -> str:
+    parts = ((name, np.ascontiguousarray(arrays[name])) for name in sorted(arrays))
+    return checksums.digest((f"{name} {part.dtype.str} {part.shape}", part.tobytes()) for name, part in parts)

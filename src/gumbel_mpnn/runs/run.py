@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor
 from torch_geometric.data import Data
 
+from gumbel_mpnn._util import checksums
 from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn._util.files import write_atomically
 from gumbel_mpnn.config import Settings
@@ -245,10 +246,10 @@ class Run:
         """
         if (stored := self._read_stored(name)) is not None:
             return stored
-        content = json.dumps(make())
+        result = json.loads(json.dumps(make()))
         with suppress(OSError):  # the folder may be read-only
-            write_atomically(self.folder.figures(name, self.records), content.encode())
-        return json.loads(content)
+            write_atomically(self.folder.figures(name, self.records), checksums.to_json({"result": result}))
+        return result
 
     def has_stored(self, name: str) -> bool:
         """Whether there is a stored result of this name."""
@@ -256,7 +257,10 @@ class Run:
 
     def _read_stored(self, name: str) -> Any:
         try:
-            return json.loads(self.folder.figures(name, self.records).read_bytes())
+            content = self.folder.figures(name, self.records).read_bytes()
+            values = checksums.parse_json(content)
+            has_checksum = isinstance(values, dict) and values.keys() == {"result", checksums.KEY}
+            return checksums.from_json(content)["result"] if has_checksum else values
         except (OSError, ValueError):  # missing or damaged
             return None
 

@@ -28,6 +28,7 @@ from gumbel_mpnn.graph import without_candidates
 from gumbel_mpnn.nn import backbones, models
 from gumbel_mpnn.rewiring.edge_models import scorers
 from gumbel_mpnn.rewiring.regularizers import regularizers
+from gumbel_mpnn.runs.query import FINGERPRINT
 from gumbel_mpnn.runs.reader import DataReader, Transform
 from gumbel_mpnn.training import data_hash
 from gumbel_mpnn.training.metrics import check_name
@@ -205,8 +206,9 @@ def find_preset(family: str, dataset: str, model: str, backbone: str | None = No
 
 
 def folder_name(name: object) -> str:
-    """Turn the name of a graph of the user into a valid folder name."""
-    return re.sub(r"[^\w.-]+", "-", str(name or "")).strip(".-") or "own"
+    """Turn the name of a graph of the user into a valid folder name, which is not that of a setting."""
+    folder = re.sub(r"[^\w.-]+", "-", str(name or "")).strip(".-") or "own"
+    return f"own-{folder}" if FINGERPRINT.fullmatch(folder) else folder
 
 
 def _check_validation(data: Data, settings: Settings, replicas: Iterable[Replica]) -> None:

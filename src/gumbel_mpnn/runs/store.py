@@ -12,13 +12,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gumbel_mpnn._util import checksums
 from gumbel_mpnn._util.errors import DataError, DivergedError
 from gumbel_mpnn._util.files import write_atomically
 from gumbel_mpnn._version import __version__
 from gumbel_mpnn.config import Replica, Settings
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.runs.graph_file import GRAPH, Learned, pack, read_learned
-from gumbel_mpnn.runs.query import HISTORY, RECORD, Record, read_record
+from gumbel_mpnn.runs.query import HISTORY, RECORD, Record, read_curve, read_record
 from gumbel_mpnn.training import Outcome
 from gumbel_mpnn.training.checkpoint import load_tensors, save_tensors
 
@@ -69,9 +70,8 @@ class SettingFolder:
         if outcome.probability is not None and graph is not None:
             write_atomically(folder / GRAPH, pack(graph, outcome.probability, node_ids))
         save_tensors(folder / MODEL, outcome.state)
-        lines = "".join(json.dumps(row) + "\n" for row in outcome.history)
-        write_atomically(folder / HISTORY, lines.encode())
-        write_atomically(folder / RECORD, json.dumps(record.to_dict(), indent=1).encode())
+        write_atomically(folder / HISTORY, checksums.to_lines(outcome.history))
+        write_atomically(folder / RECORD, checksums.to_json(record.to_dict()))
 
     def check_diverged(self, replicas: Iterable[Replica]) -> None:
         """Raise a `DivergedError` if training of any of these replicas diverged before."""
@@ -87,15 +87,17 @@ class SettingFolder:
 
     def remember_diverged(self, runs: Iterable[str]) -> None:
         """Add runs to those whose training diverged; the caller must hold the lock of the folder."""
-        write_atomically(self.path / DIVERGED, json.dumps(sorted({*self._diverged(), *runs})).encode())
+        write_atomically(self.path / DIVERGED, checksums.to_json({"runs": sorted({*self._diverged(), *runs})}))
 
     def _diverged(self) -> set[str]:
         path = self.path / DIVERGED
         try:
-            return set(json.loads(path.read_text(encoding="utf-8")))
+            content = path.read_bytes()
+            listed = checksums.parse_json(content)  # older versions wrote the list alone
+            return set(listed if isinstance(listed, list) else checksums.from_json(content)["runs"])
         except FileNotFoundError:
             return set()
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, KeyError) as error:
             raise DataError(f"{path} is not a list of diverged runs ({error}): delete it") from error
 
     def record(self, replica: Replica) -> Record:
@@ -120,11 +122,9 @@ class SettingFolder:
         """Read the training curve of a finished run, one row per evaluated epoch; None if the file is missing."""
         path = self.folder(replica) / HISTORY
         try:
-            return [dict(json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+            return read_curve(path)
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, TypeError) as error:
-            raise DataError(f"cannot read the curve {path}: {error}; delete its folder to do the run again") from None
 
     def learned(self, replicas: Iterable[Replica]) -> Learned | None:
         """Learned graphs of finished runs; None if the file of one of them is missing."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,7 +10,8 @@ from typing import Any
 
 from torch_geometric.data import Batch, Data
 
-from gumbel_mpnn._util.errors import DataError
+from gumbel_mpnn._util import checksums
+from gumbel_mpnn._util.errors import DataError, unreadable
 from gumbel_mpnn._util.files import write_atomically
 from gumbel_mpnn.data.feature_columns import FeatureColumn, feature_columns_of
 from gumbel_mpnn.data.identity import MARK
@@ -50,7 +50,7 @@ class DataFacts:
             weighted=data.get("edge_weight") is not None,
             identity=bool(data.get(MARK)),
             feature_columns=None if columns is None else tuple(columns),
-            source_files=files if isinstance(files, dict) and not isinstance(data, Batch) else None,
+            source_files=files if isinstance(files, dict) and files and not isinstance(data, Batch) else None,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -118,18 +118,18 @@ def write_facts(folder: Path, facts: DataFacts) -> None:
     """Write the facts of the training data to the folder of a setting; the caller must hold the lock of the folder."""
     for left_over in folder.glob(f".{FILE}.*"):
         left_over.unlink(missing_ok=True)
-    write_atomically(folder / FILE, json.dumps(facts.to_dict(), indent=1).encode())
+    write_atomically(folder / FILE, checksums.to_json(facts.to_dict()))
 
 
 def read_facts(folder: Path) -> DataFacts | None:
     """Read the facts of the training data from the folder of a setting; None if an older version trained the runs."""
     path = folder / FILE
     try:
-        return DataFacts.from_dict(json.loads(path.read_text(encoding="utf-8")))
+        return DataFacts.from_dict(checksums.from_json(path.read_bytes()))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, TypeError, KeyError) as error:
-        raise DataError(f"cannot read {path} ({error}): delete it and repeat the training command") from None
+        raise unreadable(str(path), error, "delete it and repeat the training command") from None
 
 
 def _plain(name: object) -> str | int | float:

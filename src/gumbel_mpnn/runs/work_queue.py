@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
+from gumbel_mpnn._util import checksums
 from gumbel_mpnn._util.errors import UserError
-from gumbel_mpnn._util.files import write_atomically
+from gumbel_mpnn._util.files import sweep, write_atomically
 from gumbel_mpnn._util.locks import FileLock, alone
 from gumbel_mpnn.config import Replica
 from gumbel_mpnn.runs.store import SettingFolder
@@ -90,10 +91,11 @@ class WorkQueue:
                 lock.release()
 
     def tidy(self) -> None:
-        """Remove the files of finished groups whose process was killed before it removed them."""
+        """Remove what killed processes left: files of finished groups, and files that were being written."""
         if not any(entry.name.startswith((".", "group-")) for entry in self.folder.path.iterdir()):
             return
         with suppress(OSError), self.alone():  # the folder may be read-only
+            sweep(self.folder.path)
             for group in self._known():
                 if all(map(self.folder.is_finished, group)) and not self._is_held(group):
                     self.forget(group)
@@ -134,7 +136,7 @@ class WorkQueue:
         groups = []
         for path in self.folder.path.glob("group-*.json"):
             try:
-                group = [Replica.parse(name) for name in json.loads(path.read_text(encoding="utf-8"))]
+                group = [Replica.parse(name) for name in checksums.parse_json(path.read_bytes())]
                 whole = bool(group) and path == self.folder.group_file(group)
             except (ValueError, TypeError, AttributeError):
                 whole = False

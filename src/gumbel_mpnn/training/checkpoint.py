@@ -1,15 +1,17 @@
-"""Checkpoints: safetensors files that are written atomically."""
+"""Checkpoints: safetensors files that are written atomically, with a checksum."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
-from gumbel_mpnn._util.errors import DataError
+from gumbel_mpnn._util import checksums
+from gumbel_mpnn._util.errors import unreadable
 from gumbel_mpnn._util.files import write_atomically
 
 
@@ -17,8 +19,9 @@ def save_tensors(path: Path, tensors: Mapping[str, Tensor], note: Mapping[str, A
     """Write tensors and a JSON note to a safetensors file."""
     from safetensors.torch import save
 
-    metadata = {"note": json.dumps(note)} if note is not None else None
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    metadata = {"note": json.dumps(note)} if note is not None else {}
+    metadata[checksums.KEY] = checksums.digest(_parts(plain, metadata))
     write_atomically(path, save(plain, metadata))
 
 
@@ -29,8 +32,20 @@ def load_tensors(
     from safetensors import SafetensorError, safe_open
 
     try:
+        with path.open("rb"):  # safetensors does not tell a file that may not be opened from a damaged one
+            pass
         with safe_open(path, "pt") as file:
-            note = json.loads((file.metadata() or {}).get("note", "{}"))
-            return {name: file.get_tensor(name) for name in file.keys()}, note  # noqa: SIM118
-    except (SafetensorError, OSError, json.JSONDecodeError) as error:
-        raise DataError(f"cannot read {path}: {error}; {remedy}") from None
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        checksums.check(metadata.pop(checksums.KEY, None), checksums.digest(_parts(tensors, metadata)))
+        return tensors, json.loads(metadata.get("note", "{}"))
+    except (SafetensorError, OSError, ValueError, TypeError, RuntimeError) as error:
+        raise unreadable(str(path), error, remedy) from None
+
+
+def _parts(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> Iterator[tuple[str, bytes | memoryview]]:
+    yield "note", metadata.get("note", "").encode()
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        # numpy has no bfloat16
+        yield f"{name} {tensor.dtype} {list(tensor.shape)}", tensor.flatten().view(torch.uint8).numpy().data

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from gumbel_mpnn._util.errors import DamagedError, DataWarning
 from gumbel_mpnn.config import Replica, Settings
 from gumbel_mpnn.training.interrupts import HeldBack
 from gumbel_mpnn.training.precision import matmul_precision
@@ -39,11 +41,11 @@ def train(
     """Train all `replicas` of a setting together, continuing from `checkpoint` if the file exists.
 
     `resumed` is then called with the number of epochs that were done before. Ctrl-C and SIGTERM take effect at the end
-    of an epoch, when the checkpoint is written.
+    of an epoch, when the checkpoint is written. A damaged checkpoint is renamed, and training begins anew.
     """
     with matmul_precision(settings):
-        trainer = Trainer(task, settings, replicas)
-        clock = _Clock(trainer.load(checkpoint) if checkpoint is not None and checkpoint.exists() else 0.0)
+        trainer, spent = _begin(task, settings, replicas, checkpoint)
+        clock = _Clock(spent)
         if resumed is not None and trainer.epoch:
             resumed(trainer.epoch)
         with HeldBack() as signals:
@@ -63,6 +65,22 @@ def train(
             # Long training is not lost if the program is killed before the caller has stored the outcome.
             trainer.save(checkpoint, clock.seconds())
         return trainer.outcomes(clock.seconds())
+
+
+def _begin(
+    task: Task, settings: Settings, replicas: Sequence[Replica], checkpoint: Path | None
+) -> tuple[Trainer, float]:
+    """Return a trainer, which continues from the checkpoint if there is one, and the seconds spent until then."""
+    if checkpoint is not None and checkpoint.exists():
+        trainer = Trainer(task, settings, replicas)
+        try:
+            return trainer, trainer.load(checkpoint)
+        except DamagedError as error:
+            del trainer  # two of them may not fit into memory
+            aside = checkpoint.with_name(f"{checkpoint.name}.damaged")
+            checkpoint.replace(aside)
+            warnings.warn(f"{error}; it is now called {aside.name}", DataWarning, stacklevel=3)
+    return Trainer(task, settings, replicas), 0.0
 
 
 class _Clock:

@@ -215,7 +215,7 @@ class Trainer:
 
     def load(self, path: Path) -> float:
         """Continue from a checkpoint; returns the seconds spent until then."""
-        tensors, note = load_tensors(path)
+        tensors, note = load_tensors(path, "training begins anew")
         other = DataError(
             f"the checkpoint {path} is of other runs or an older version: delete it to start training again"
         )

@@ -186,8 +186,8 @@ class TestFiles:
 
     def test_another_format(self, command, trained, here):
         for verb in ("predict", "audit"):
-            result = command(verb, trained, "--out", "p.csv", "--format", "json")
+            result = command(verb, trained, "--out", f"{verb}.csv", "--format", "json")
             assert result.stderr == (
-                "error: --out p.csv is written by its ending, which is not --format json: leave out --format\n"
+                f"error: --out {verb}.csv is written by its ending, which is not --format json: leave out --format\n"
             )
-            assert command(verb, trained, "--out", "p.csv", "--format", "csv").exit_code == 0
+            assert command(verb, trained, "--out", f"{verb}.csv", "--format", "csv").exit_code == 0

@@ -10,8 +10,9 @@ from types import ModuleType, SimpleNamespace
 import pytest
 from quick_options import GCN, QUICK
 
-from gumbel_mpnn.runs.query import Record, find_records
+from gumbel_mpnn.runs.query import Record, find_records, read_curve
 from gumbel_mpnn.runs.query import compare as compare_records
+from quick_fit import edit
 
 pytestmark = pytest.mark.usefixtures("tiny")
 
@@ -227,9 +228,7 @@ class TestExport:
         record = find_records_of(trained.mlp)[0]
         first, second = writers
         assert first.log_dir == f"out/train/tiny/mlp/{record.fingerprint}/split0-seed0"
-        history = [
-            json.loads(line) for line in (Path(trained.mlp) / "split0-seed0/history.jsonl").read_text().splitlines()
-        ]
+        history = read_curve(Path(trained.mlp) / "split0-seed0/history.jsonl")
         assert first.scalars == [
             (curve, row[curve], row["epoch"]) for row in history for curve in ("train_loss", "val", "val_loss")
         ]
@@ -299,8 +298,7 @@ class TestExport:
 
 def test_reindex_sees_what_was_changed_by_hand(command, trained, here):
     record = next(here.glob("runs/rates/tiny/gcn/*/split0-seed0/record.json"))
-    text = json.loads(record.read_text())
-    record.write_text(json.dumps({**text, "test": 1.0}))
+    edit(record, test=1.0)
     assert command("runs", "reindex").stderr == "6 runs of 3 settings are in runs\n"
     (row,) = json.loads(command("runs", "--experiment", "rates", "--format", "json").stdout)
     other = next(here.glob("runs/rates/tiny/gcn/*/split1-seed0/record.json"))

@@ -135,7 +135,7 @@ class TestMistakes:
     def test_damaged_facts(self, data, tmp_path):
         run = quick(data, runs=tmp_path)
         (run.folder.path / "data.json").write_text("{")
-        with pytest.raises(DataError, match=r"cannot read .*data.json .*: delete it and repeat the training command"):
+        with pytest.raises(DataError, match=r"cannot read .*data.json: .*; delete it and repeat the training command"):
             gm.load_run(run.folder.path)
         quick(data, runs=tmp_path)  # writes it again
         assert gm.load_run(run.folder.path).trained_on.facts.class_names == tuple(CLASSES)

@@ -13,6 +13,7 @@ from gumbel_mpnn.runs.query import find_records, read_record
 from gumbel_mpnn.runs.store import record_of
 from gumbel_mpnn.training import train
 from helpers import make_settings, make_task, replicas
+from quick_fit import edit
 
 SETTINGS = make_settings(epochs=3)
 A, B, C, D = replicas((0, 0), (0, 1), (1, 0), (1, 1))
@@ -58,9 +59,10 @@ def test_what_was_written_is_read(folder, outcomes):
     state = folder.state(A)
     assert state.keys() == outcomes[0].state.keys()
     assert all(torch.equal(state[name], value) for name, value in outcomes[0].state.items())
-    lines = (folder.folder(A) / "history.jsonl").read_text().splitlines()
+    *lines, checksum = (folder.folder(A) / "history.jsonl").read_text().splitlines()
     assert [json.loads(line) for line in lines] == outcomes[0].history
     assert [json.loads(line)["epoch"] for line in lines] == [1, 2, 3]
+    assert json.loads(checksum).keys() == {"checksum"}
 
 
 def test_a_run_that_was_not_written_is_not_finished(folder, outcomes):
@@ -134,7 +136,7 @@ ODD = [
 def test_a_record_with_an_entry_of_another_kind_is_a_data_error(folder, outcomes, name, value):
     write(folder, outcomes[0])
     path = folder.folder(A) / "record.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), name: value}))
+    edit(path, **{name: value})
     with pytest.raises(DataError) as caught:
         folder.record(A)
     message = str(caught.value)
@@ -146,7 +148,7 @@ def test_a_record_with_an_entry_of_another_kind_is_a_data_error(folder, outcomes
 def test_a_record_with_odd_entries_of_the_right_kind_is_read(folder, outcomes, entries):
     write(folder, outcomes[0])
     path = folder.folder(A) / "record.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), **entries}))
+    edit(path, **entries)
     assert str(folder.record(A)) == str(replace(recorded(outcomes[0]), **entries))
 
 
@@ -165,7 +167,7 @@ def test_bytes_that_are_no_text_are_a_data_error(tmp_path):
 
 
 def test_a_missing_record_is_a_data_error(tmp_path):
-    with pytest.raises(DataError, match=r"cannot read the run record .*No such file"):
+    with pytest.raises(DataError, match=r"cannot open the run record .*No such file"):
         read_record(tmp_path / "record.json")
 
 

@@ -7,7 +7,7 @@ import threading
 import pytest
 import torch
 
-from gumbel_mpnn._util.errors import DataError
+from gumbel_mpnn._util.errors import DataError, DataWarning
 from gumbel_mpnn.training import loop, metrics, train, trainer
 from gumbel_mpnn.training.checkpoint import load_tensors, save_tensors
 from helpers import changed, make_settings, make_task, numbers, replicas, small_data
@@ -162,12 +162,36 @@ def test_a_checkpoint_of_before_some_were_left_out_is_refused(path):
 
 
 @pytest.mark.parametrize("keep", [0, 100, -1])
-def test_a_damaged_checkpoint_is_a_data_error(path, keep):
+def test_a_damaged_checkpoint_is_set_aside(path, keep):
     task, settings = make_task(), make_settings(epochs=3)
     interrupt(task, settings, path, 3)
-    path.write_bytes(path.read_bytes()[:keep])
-    with pytest.raises(DataError, match=r"cannot read .*checkpoint\.safetensors.*delete it to train this run again"):
-        train(task, settings, GROUP, checkpoint=path)
+    damaged = path.read_bytes()[:keep]
+    path.write_bytes(damaged)
+    expected = r"cannot read .*checkpoint\.safetensors: .*; training begins anew; it is now called .*\.damaged"
+    with pytest.warns(DataWarning, match=expected):
+        again = train(task, settings, GROUP, checkpoint=path, resumed=pytest.fail)
+    assert numbers(again) == numbers(train(task, settings, GROUP))
+    assert path.with_name(f"{path.name}.damaged").read_bytes() == damaged
+
+
+def test_no_flipped_bit_changes_a_result(path):
+    task, settings = make_task(), make_settings(epochs=3)
+    interrupt(task, settings, path, 3)
+    whole, content = numbers(train(task, settings, GROUP)), path.read_bytes()
+    for place in range(8, len(content), len(content) // 40):
+        flipped = bytearray(content)
+        flipped[place] ^= 1 << place % 8
+        path.write_bytes(flipped)
+        with pytest.warns(DataWarning, match="training begins anew"):
+            again = train(task, settings, GROUP, checkpoint=path)
+        assert numbers(again) == whole, place
+
+
+def test_a_checkpoint_that_cannot_be_opened_is_not_damaged(path):
+    path.symlink_to("/proc/self/mem")  # reading its beginning is an error of the disk, even for root
+    with pytest.raises(DataError, match=r"cannot open .*; check its permissions and the disk$"):
+        train(make_task(), make_settings(epochs=3), GROUP, checkpoint=path)
+    assert path.is_symlink()
 
 
 def interrupt_by_signal(number, task, settings, path, epoch, monkeypatch):

@@ -6,10 +6,21 @@ Only the export to TensorBoard imports torch.
 from gumbel_mpnn.runs.query.filters import Filter, flat
 from gumbel_mpnn.runs.query.index import RunIndex, SettingRow
 from gumbel_mpnn.runs.query.paired import ENOUGH_SPLITS, Paired, compare, corrected, holm
-from gumbel_mpnn.runs.query.record import HISTORY, RECORD, TRIALS, Record, Summary, find_records, read_record
+from gumbel_mpnn.runs.query.record import (
+    FINGERPRINT,
+    HISTORY,
+    RECORD,
+    TRIALS,
+    Record,
+    Summary,
+    find_records,
+    read_curve,
+    read_record,
+)
 
 __all__ = [
     "ENOUGH_SPLITS",
+    "FINGERPRINT",
     "HISTORY",
     "RECORD",
     "TRIALS",
@@ -24,5 +35,6 @@ __all__ = [
     "find_records",
     "flat",
     "holm",
+    "read_curve",
     "read_record",
 ]

@@ -11,11 +11,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from gumbel_mpnn._util.errors import UserError, unknown_name
-from gumbel_mpnn._util.files import suffix_of, write_atomically
+from gumbel_mpnn._util.errors import DataError, UserError, unknown_name, unreadable
+from gumbel_mpnn._util.files import is_stream, suffix_of, write_atomically
 from gumbel_mpnn.config.replica import Replica
 from gumbel_mpnn.runs.query.index import RunIndex, SettingRow
-from gumbel_mpnn.runs.query.record import HISTORY
+from gumbel_mpnn.runs.query.record import HISTORY, read_curve
 
 CURVES = ("train_loss", "val", "val_loss")
 _FIGURES = ("val", "test", "best_epoch", "epochs", "seconds")
@@ -34,7 +34,7 @@ def export(index: RunIndex, rows: Sequence[SettingRow], to: str | None, out: Pat
         test: Whether to include the test results of trials of `tune`.
     """
     if to is None:
-        to = suffix_of(out).removeprefix(".")
+        to = suffix_of(out).removeprefix(".") or ("csv" if is_stream(out) else "")
         if to not in ("csv", "json"):
             raise UserError(f"cannot tell the form of {out} by its name: let it end in .csv or .json, or give --to")
     if to not in EXPORTERS:
@@ -151,15 +151,16 @@ def _curves(run: Mapping[str, Any]) -> Iterator[tuple[int, str, float]]:
     """Epoch, name and value of all curves in the history of a run."""
     path = Path(run["folder"]) / _replica(run) / HISTORY
     try:
-        rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
         yield from [
             (int(row["epoch"]), curve, float(row[curve]))
-            for row in rows
+            for row in read_curve(path)
             for curve in CURVES
             if row[curve] is not None  # without validation nodes
         ]
+    except DataError:
+        raise
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UserError(f"cannot read the history {path}: {error}; delete its folder to do the run again") from None
+        raise unreadable(f"the curve {path}", error, "delete its folder to do the run again") from None
 
 
 def _parts(items: Sequence[Any]) -> Iterator[Sequence[Any]]:

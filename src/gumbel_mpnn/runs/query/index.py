@@ -3,7 +3,7 @@
 When the index is opened, it is updated for all folders of settings that have changed since, by their modification time.
 So it includes runs that were trained, copied or deleted by any process or machine. It does not notice a record that was
 edited by hand; `gumbel-mpnn runs reindex` reads all records again. A missing or damaged index, or one of another
-version, is created again. If the folder is read-only, the index is in memory.
+version, is created again; rows have checksums. If the folder is read-only, the index is in memory.
 """
 
 from __future__ import annotations
@@ -13,30 +13,45 @@ import os
 import re
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from math import nan
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from gumbel_mpnn._util import checksums
 from gumbel_mpnn._util.errors import DataError, UserError
 from gumbel_mpnn.config.replica import REPLICA_NAME
 from gumbel_mpnn.runs.query.filters import Filter, flat
-from gumbel_mpnn.runs.query.record import RECORD, TRIALS, Summary, read_record
+from gumbel_mpnn.runs.query.record import FINGERPRINT, RECORD, TRIALS, Summary, read_record
+
+T = TypeVar("T")
 
 FILE = "index.sqlite"
-VERSION = 3
+VERSION = 4
 SETTLED_NS = 2_000_000_000
 """Folders that changed more recently may change again without a new modification time, so they are read again."""
 LOCK_SECONDS = 30.0
+_UNAVAILABLE = (
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_NOMEM,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_CANTOPEN,
+)
+"""Errors of a file that cannot be opened, locked or written, but may be whole."""
 
-_FINGERPRINT = re.compile(r"[0-9a-f]{16}")
 _TABLES = """
 CREATE TABLE IF NOT EXISTS settings (
     path TEXT PRIMARY KEY, changed INTEGER, experiment TEXT, dataset TEXT, model TEXT, fingerprint TEXT, metric TEXT,
     n INTEGER, test REAL, std REAL, stderr REAL, val REAL, seconds REAL, data_hash TEXT,
-    settings TEXT
+    settings TEXT, runs_checksum INTEGER, checksum INTEGER
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS runs (
     path TEXT, split INTEGER, seed INTEGER, val REAL, test REAL, best_epoch INTEGER, epochs INTEGER, seconds REAL,
@@ -97,6 +112,9 @@ class RunIndex:
     def settings(self, filters: Iterable[Filter] = ()) -> list[SettingRow]:
         """Settings that pass all filters, sorted by folder."""
         filters = list(filters)
+        return self._answer(lambda: self._settings(filters))
+
+    def _settings(self, filters: Sequence[Filter]) -> list[SettingRow]:
         for one in filters:
             one.check(self.database)
         condition = " AND ".join(one.sql for one in filters) or "1"
@@ -104,6 +122,17 @@ class RunIndex:
         query = f"SELECT path, {', '.join(COLUMNS)} FROM settings WHERE n > 0 AND {condition} ORDER BY path"
         found = self.database.execute(query, values)
         return [SettingRow(self.root / path, *map(_number, row)) for path, *row in found]
+
+    def _answer(self, ask: Callable[[], T]) -> T:
+        """Answer a question; if the index turns out to be damaged, it is made again first."""
+        try:
+            return ask()
+        except (sqlite3.DatabaseError, UnicodeDecodeError):
+            try:
+                self.rebuild()
+            except OSError:  # the folder may be read-only
+                self.database = self._in_memory(None, dict(_setting_folders(self.root)))
+            return ask()
 
     def ambiguous_hashes(self) -> dict[str, str]:
         """The hash to show for each data hash whose name several data sets share, such as two files called nodes.csv.
@@ -130,9 +159,7 @@ class RunIndex:
         for row in rows:
             hashes[row.data_hash] = row.data_hash
             if files := _files_of(row.path):
-                query = "SELECT settings FROM settings WHERE path = ?"
-                (text,) = self.database.execute(query, [self._key(row.path)]).fetchone()
-                settings = json.dumps(json.loads(text).get("data"), sort_keys=True)
+                settings = json.dumps(self._stored(row).get("data"), sort_keys=True)
                 of_files.setdefault(files, {}).setdefault(settings, set()).add(row.data_hash)
         for of_settings in of_files.values():
             if all(len(found) == 1 for found in of_settings.values()):
@@ -148,20 +175,38 @@ class RunIndex:
             test: Whether to include the test results of trials of `tune`, which are None otherwise.
         """
         columns = ("split", "seed", "val", "test", "best_epoch", "epochs", "seconds", "device")
-        query = f"SELECT {', '.join(columns)} FROM runs WHERE path = ? ORDER BY split, seed"
         for row in rows:
-            key = self._key(row.path)
-            (text,) = self.database.execute("SELECT settings FROM settings WHERE path = ?", [key]).fetchone()
+            settings = flat(self._stored(row))
             common = {name: getattr(row, name) for name in (*COLUMNS[:5], "data_hash")}
             hidden = {"test": None} if row.is_trial and not test else {}
-            for values in self.database.execute(query, [key]):
+            for _, *values in self._answer(partial(self._runs, self._key(row.path))):
                 yield {
                     "folder": str(row.path),
                     **common,
                     **dict(zip(columns, values, strict=True)),
                     **hidden,
-                    **flat(json.loads(text)),
+                    **settings,
                 }
+
+    def _stored(self, row: SettingRow) -> dict[str, Any]:
+        """Settings of a row, as in its records."""
+
+        def ask() -> dict[str, Any]:
+            query = "SELECT settings FROM settings WHERE path = ?"
+            found = self.database.execute(query, [self._key(row.path)]).fetchone()
+            if found is None:
+                raise sqlite3.DatabaseError("a row is missing")
+            return dict(json.loads(found[0]))
+
+        return self._answer(ask)
+
+    def _runs(self, key: str) -> list[tuple[Any, ...]]:
+        """Rows of the runs of a setting, which are compared with their checksum."""
+        found = self.database.execute("SELECT * FROM runs WHERE path = ? ORDER BY split, seed", [key]).fetchall()
+        expected = self.database.execute("SELECT runs_checksum FROM settings WHERE path = ?", [key]).fetchone()
+        if expected != (_checksum(found),):
+            raise sqlite3.DatabaseError("the runs of a setting are damaged")
+        return found
 
     def find(self, name: str) -> SettingRow:
         """Find a setting by its folder, or by the beginning of its fingerprint."""
@@ -205,10 +250,10 @@ class RunIndex:
                     database = sqlite3.connect(path, timeout=LOCK_SECONDS)
                     _prepare(database)
                     self._refresh(database, folders)
-                except sqlite3.OperationalError as error:  # cannot be opened, written or locked
-                    may_be_read = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_READONLY
-                    return self._in_memory(database if may_be_read else None, folders)
-                except sqlite3.DatabaseError:
+                except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+                    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
+                    if code in _UNAVAILABLE:
+                        return self._in_memory(database if code == sqlite3.SQLITE_READONLY else None, folders)
                     database.close()
                     with suppress(OSError):
                         path.unlink()
@@ -218,17 +263,29 @@ class RunIndex:
 
     def _in_memory(self, source: sqlite3.Connection | None, folders: dict[str, int]) -> sqlite3.Connection:
         database = sqlite3.connect(":memory:")
-        if source is not None:
-            source.backup(database)
-            source.close()
-        _prepare(database)
-        self._refresh(database, folders)
+        try:
+            if source is not None:
+                source.backup(database)
+            _prepare(database)
+            self._refresh(database, folders)
+        except (sqlite3.DatabaseError, UnicodeDecodeError):
+            if source is None:
+                raise
+            return self._in_memory(None, folders)  # the source is damaged
+        finally:
+            if source is not None:
+                source.close()
         return database
 
     def _refresh(self, database: sqlite3.Connection, folders: dict[str, int]) -> None:
         """Read the settings whose folders have changed, and remove those that were deleted."""
         self.damaged.clear()
-        known = dict(database.execute("SELECT path, changed FROM settings"))
+        rows = database.execute("SELECT * FROM settings").fetchall()
+        if any(row[-1] != _checksum(row[:-1]) for row in rows):
+            raise sqlite3.DatabaseError("a row is damaged")
+        known = {path: changed for path, changed, *_ in rows}
+        if len(known) < len(rows) or list(known) != sorted(known):
+            raise sqlite3.DatabaseError("the rows are not in order")
         gone = known.keys() - folders.keys()
         stale = [path for path, changed in folders.items() if known.get(path) != changed]
         if not gone and not stale:
@@ -263,15 +320,15 @@ class RunIndex:
         head = [experiment, first.settings["dataset"], first.settings["model"]["name"], first.fingerprint, first.metric]
         figures = [len(records), test.mean, test.std, test.stderr, Summary.of(record.val for record in records).mean]
         figures.append(sum(record.seconds for record in records))
-        row = [key, changed if settled else None, *head, *figures, first.data_hash, json.dumps(first.settings)]
+        runs = [
+            (key, r.split, r.seed, *map(_real, (r.val, r.test)), r.best_epoch, r.epochs, _real(r.seconds), r.device)
+            for r in sorted(records, key=lambda record: record.replica)
+        ]
+        about = [first.data_hash, json.dumps(first.settings), _checksum(runs)]
+        row = [key, changed if settled else None, *head, figures[0], *map(_real, figures[1:]), *about]
+        row.append(_checksum(row))
         database.execute(f"INSERT INTO settings VALUES ({', '.join('?' * len(row))})", row)
-        database.executemany(
-            "INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            [
-                [key, r.split, r.seed, r.val, r.test, r.best_epoch, r.epochs, r.seconds, r.machine.get("device")]
-                for r in records
-            ],
-        )
+        database.executemany("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", runs)
 
     def _key(self, path: Path) -> str:
         return path.relative_to(self.root).as_posix()
@@ -280,10 +337,20 @@ class RunIndex:
 def _files_of(folder: Path) -> str:
     """What the runs of a setting have stored about the files of the user; empty if they were trained on other data."""
     try:
-        facts = json.loads((folder / "data.json").read_text(encoding="utf-8"))
+        facts = checksums.from_json((folder / "data.json").read_bytes())
         return json.dumps(facts, sort_keys=True) if facts["source_files"] else ""
     except (OSError, ValueError, TypeError, KeyError):  # of an older version, or damaged
         return ""
+
+
+def _real(value: float | None) -> float | None:
+    """Value as SQLite stores it in a column of real numbers."""
+    return None if value is None or value != value else float(value)
+
+
+def _checksum(values: Sequence[Any]) -> int:
+    """Checksum of a row, or of several rows."""
+    return zlib.crc32(repr(tuple(values)).encode(errors="surrogatepass"))
 
 
 def _number(value: Any) -> Any:
@@ -304,9 +371,13 @@ def _prepare(database: sqlite3.Connection) -> None:
         database.execute(f"PRAGMA user_version = {VERSION}")
 
 
+def _names_in(folder: Path) -> list[str]:
+    return [path.name for path in folder.iterdir()] if folder.is_dir() else []
+
+
 def _setting_folders(root: Path) -> Iterator[tuple[str, int]]:
     """Folders of settings under `root` (or `root` itself), as relative paths with their modification times."""
-    if _FINGERPRINT.fullmatch(root.absolute().name) and root.is_dir():
+    if FINGERPRINT.fullmatch(root.absolute().name) and any(map(REPLICA_NAME.fullmatch, _names_in(root))):
         yield ".", root.stat().st_mtime_ns
         return
     waiting = [""]
@@ -317,7 +388,7 @@ def _setting_folders(root: Path) -> Iterator[tuple[str, int]]:
                 for entry in entries:
                     if not entry.is_dir():
                         continue
-                    if _FINGERPRINT.fullmatch(entry.name):
+                    if FINGERPRINT.fullmatch(entry.name):
                         yield prefix + entry.name, entry.stat().st_mtime_ns
                     elif not entry.name.startswith(".") and not entry.is_symlink():
                         waiting.append(f"{prefix}{entry.name}/")

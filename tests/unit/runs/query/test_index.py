@@ -1,6 +1,5 @@
 """The index of runs: what the folders say, however it came to be there, and whatever became of the index."""
 
-import json
 import math
 import os
 import shutil
@@ -14,7 +13,7 @@ from gumbel_mpnn.runs.query import find_records, read_record
 from gumbel_mpnn.runs.query import index as module
 from gumbel_mpnn.runs.query.filters import Filter
 from gumbel_mpnn.runs.query.index import FILE, RunIndex
-from quick_fit import quick
+from quick_fit import edit, quick
 
 
 @pytest.fixture(scope="module")
@@ -100,8 +99,7 @@ class TestContents:
         (setting / "split0-seed0/history.jsonl").touch()
         assert counts(store) == ALL
         shutil.copy(setting / "split1-seed0/record.json", setting / "split0-seed0/record.json")
-        text = json.loads((setting / "split0-seed0/record.json").read_text())
-        (setting / "split0-seed0/record.json").write_text(json.dumps({**text, "split": 0}))
+        edit(setting / "split0-seed0/record.json", split=0)
         os.utime(setting, (1_700_000_000, 1_700_000_000))
         assert ("other", "mlp", 2) in counts(store)
 
@@ -121,7 +119,7 @@ class TestChanges:
         counts(store)
         shutil.copytree(setting / "split1-seed0", setting / "split1-seed9")
         record = setting / "split1-seed9/record.json"
-        record.write_text(json.dumps({**json.loads(record.read_text()), "seed": 9}))
+        edit(record, seed=9)
         os.utime(setting, ns=(now, now))
         assert ("other", "mlp", 2) in counts(store)
 
@@ -155,7 +153,7 @@ class TestChanges:
     def test_a_record_changed_by_hand_needs_a_rebuild(self, store):
         counts(store)
         path = next((store / "other").rglob("record.json"))
-        path.write_text(json.dumps({**json.loads(path.read_text()), "test": 0.125}))
+        edit(path, test=0.125)
         index = RunIndex(store)
         index.rebuild()
         assert [row.test for row in index.settings(Filter.named("experiment", "other"))] == [0.125]
@@ -225,7 +223,7 @@ class TestDamage:
     def test_a_record_with_an_odd_entry_hides_no_other(self, store, entry):
         """The fault: every question to the index ended in a TypeError or AttributeError."""
         record = next((store / "train").rglob("split0-seed1/record.json"))
-        record.write_text(json.dumps({**json.loads(record.read_text()), **entry}))
+        edit(record, **entry)
         index = RunIndex(store)
         index.rebuild()
         assert sum(row.n for row in index.settings()) == len(list(index.runs(index.settings()))) == 6
@@ -238,7 +236,7 @@ class TestDamage:
         index = RunIndex(store)
         others = [row for row in index.settings() if row.model == "gcn"]
         record = next((store / "other").rglob("record.json"))
-        record.write_text(json.dumps({**json.loads(record.read_text()), "test": float("nan")}))
+        edit(record, test=float("nan"))
         index.rebuild()
         (damaged,) = (row for row in index.settings() if row.model == "mlp")
         assert math.isnan(damaged.test)
@@ -271,7 +269,7 @@ class TestFilters:
 
     def test_figures_are_in_per_cent(self, store):
         for share, record in enumerate(sorted(store.rglob("split1-seed0/record.json"))):
-            record.write_text(json.dumps({**json.loads(record.read_text()), "val": 0.0, "test": 0.2 * share}))
+            edit(record, val=0.0, test=0.2 * share)
             shutil.rmtree(record.parents[1] / "split0-seed0", ignore_errors=True)
         index = RunIndex(store)
         index.rebuild()

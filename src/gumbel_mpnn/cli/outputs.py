@@ -1,0 +1,104 @@
+"""Files that verbs write for the user, and which of those that exist may be overwritten."""
+
+from __future__ import annotations
+
+import csv
+import zipfile
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gumbel_mpnn._util.errors import UserError
+from gumbel_mpnn._util.files import is_stream, suffix_of
+from gumbel_mpnn.cli.common import OutputFormat
+
+ForceOption = Annotated[bool, typer.Option("--force", help="Overwrite a file that this command has not written.")]
+
+_BEGINNING = 2**16
+"""Bytes of a file that are looked at to tell its kind."""
+
+
+def check_output(
+    option: str,
+    path: Path | None,
+    is_ours: Callable[[Path], bool],
+    inputs: Iterable[Path | None] = (),
+    force: bool = False,
+) -> None:
+    """Raise a `UserError` if a file must not be overwritten, before any work is done.
+
+    Args:
+        option: Name of the option, for the message.
+        path: File of the option; None if it is not given.
+        is_ours: Whether an existing file is of the kind that will be written.
+        inputs: Files that are read, which are never overwritten.
+        force: Whether files of other kinds are overwritten.
+    """
+    if path is None or not path.is_file() or is_stream(path):  # a folder is reported by those who know what it is for
+        return
+    for each in inputs:
+        if each is not None and each.exists() and path.samefile(each):
+            raise UserError(f"{option} {path} is a file that is read: give another name")
+    if not force and path.stat().st_size and not is_ours(path):
+        raise UserError(
+            f"{option} {path} exists and was not written by this command: give another name, or --force to overwrite it"
+        )
+
+
+def suffix_to_write(path: Path, format: OutputFormat = OutputFormat.text) -> str:
+    """Suffix that tells the form of a file; standard output, devices and pipes have that of --format, or `.csv`."""
+    if suffix_of(path) or not is_stream(path):
+        return suffix_of(path)
+    return ".csv" if format is OutputFormat.text else f".{format}"
+
+
+def is_table(*alternatives: Sequence[str]) -> Callable[[Path], bool]:
+    """Return a function that tells whether a CSV or JSON file has all columns of one of the alternatives."""
+
+    def check(path: Path) -> bool:
+        found = _columns(path)
+        return any(found.issuperset(columns) for columns in alternatives)
+
+    return check
+
+
+def is_learned_graph(path: Path) -> bool:
+    """Whether a file is a graph with probabilities of edges, as `rewire` writes it."""
+    if suffix_of(path) == ".csv":
+        return is_table(("source", "target", "probability", "given"))(path)
+    if suffix_of(path) == ".npz":
+        try:
+            with zipfile.ZipFile(path) as archive:
+                return {"edges.npy", "probability.npy", "given.npy"} <= set(archive.namelist())
+        except (OSError, zipfile.BadZipFile):
+            return False
+    content = _beginning(path)
+    return b"<graphml" in content and b'attr.name="probability"' in content
+
+
+def is_page(path: Path) -> bool:
+    """Whether a file is a page that `reproduce` writes."""
+    return b"\ngumbel-mpnn reproduce " in _beginning(path)
+
+
+def check_page(option: str, path: Path, force: bool) -> None:
+    """Check the file of a page; files of its name next to it belong to it, if it exists."""
+    check_output(option, path, is_page, force=force)
+    if not path.exists() and not is_stream(path):
+        for beside in (path.with_suffix(suffix) for suffix in (".csv", ".png", ".pdf")):
+            check_output(option, beside, lambda _: False, force=force)
+
+
+def _columns(path: Path) -> set[str]:
+    text = _beginning(path).decode(errors="replace")
+    if suffix_of(path) == ".json":
+        row = text.partition("{")[2].partition("}")[0]
+        return set(row.split('"')[1::2]) if text.lstrip().startswith("[") else set()
+    return set(next(csv.reader(text.splitlines()[:1]), []))
+
+
+def _beginning(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(_BEGINNING)

@@ -1,0 +1,311 @@
+"""Damage to the files of runs is noticed, named, and never believed."""
+
+import json
+import os
+import shutil
+import sqlite3
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from gumbel_mpnn._util import checksums
+from gumbel_mpnn._util.errors import DataError, DataWarning, DivergedError, UserError
+from gumbel_mpnn.config import Replica, Settings
+from gumbel_mpnn.runs import SettingFolder, load_run
+from gumbel_mpnn.runs.graph_file import learned_graph
+from gumbel_mpnn.runs.query import Filter, RunIndex, find_records, read_curve, read_record
+from helpers import small_data
+from quick_fit import edit, quick
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """The folder of a setting with the runs of two splits, each with a learned graph."""
+    root = tmp_path_factory.mktemp("damage")
+    rewiring = {"candidates": "local", "per_node": 2}
+    settings = {"model": {"hidden_channels": 4}, "train": {"epochs": 2}, "rewiring": rewiring}
+    return quick(model="gumbel-mpnn", settings=settings, runs=root, splits=[0, 1], models=True).folder.path
+
+
+@pytest.fixture
+def folder(trained, tmp_path):
+    return shutil.copytree(trained, tmp_path / "runs/train/own/gumbel-mpnn" / trained.name)
+
+
+def flips(content, count):
+    """The content with one bit flipped, at places spread over all of it."""
+    for place in range(0, len(content), max(1, len(content) // count)):
+        flipped = bytearray(content)
+        flipped[place] ^= 1 << place % 8
+        yield place, bytes(flipped)
+
+
+def read_model(folder):
+    state = load_run(folder, data=small_data()).folder.state(read_record(folder / "split0-seed0/record.json").replica)
+    return {name: value.tolist() for name, value in state.items()}
+
+
+def read_graph(folder):
+    graph = learned_graph(folder / "split0-seed0", threshold=0)
+    return graph.edge_index.tolist(), graph.edge_probability.tolist()
+
+
+READERS = {
+    "record.json": lambda folder: read_record(folder / "split0-seed0/record.json").to_dict(),
+    "history.jsonl": lambda folder: read_curve(folder / "split0-seed0/history.jsonl"),
+    "model.safetensors": read_model,
+    "graph.npz": read_graph,
+}
+
+
+@pytest.mark.parametrize("name", READERS)
+@pytest.mark.filterwarnings("ignore::gumbel_mpnn._util.errors.DataWarning")
+def test_a_flipped_bit_is_told_with_the_name_of_the_file(folder, name):
+    """Or it is in the name of the checksum or in a gap of the file, and what is read is what was written."""
+    path, read = folder / "split0-seed0" / name, READERS[name]
+    content, whole = path.read_bytes(), read(folder)
+    told = 0
+    for place, flipped in flips(content, 150):
+        path.write_bytes(flipped)
+        try:
+            assert read(folder) == whole, place
+        except DataError as error:
+            assert str(path) in str(error)  # noqa: PT017
+            told += 1
+    assert told > 100
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_files_of_older_versions_have_no_checksum(folder, name):
+    path, whole = folder / "split0-seed0" / name, READERS[name](folder)
+    match name:
+        case "record.json":
+            path.write_text(json.dumps({k: v for k, v in json.loads(path.read_text()).items() if k != "checksum"}))
+        case "history.jsonl":
+            path.write_text("".join(path.read_text().splitlines(keepends=True)[:-1]))
+        case "model.safetensors":
+            save_file(load_file(path), path)
+        case "graph.npz":
+            with np.load(path) as file:
+                arrays = {k: v for k, v in file.items() if k != "checksum"}
+            np.savez(path, **arrays)
+    assert b"checksum" not in path.read_bytes()
+    assert READERS[name](folder) == whole
+
+
+def test_facts_and_choices_have_checksums(folder):
+    path = folder / "data.json"
+    path.write_text(path.read_text().replace('"num_features": 6', '"num_features": 7'))
+    with pytest.raises(DataError, match=r"cannot read .*data\.json: its checksum is wrong"):
+        load_run(folder, data=small_data())
+
+
+def test_a_damaged_figure_is_computed_again(folder):
+    run = load_run(folder, data=small_data())
+    assert run.stored("figure", lambda: [0.25]) == [0.25]
+    (path,) = folder.glob("figures-figure-*.json")
+    path.write_text(path.read_text().replace("0.25", "0.75"))
+    assert run.stored("figure", lambda: [0.5]) == [0.5]
+    path.write_text("[0.125]")  # of an older version
+    assert run.stored("figure", lambda: [0.5]) == [0.125]
+
+
+def test_lists_of_diverged_runs(folder):
+    setting, path = SettingFolder(folder), folder / "diverged.json"
+    path.write_text('["split0-seed5"]')  # of an older version
+    setting.remember_diverged(["split0-seed6"])
+    with pytest.raises(DivergedError) as caught:
+        setting.check_diverged([Replica(0, 5), Replica(0, 6)])
+    assert caught.value.runs == ("split0-seed5", "split0-seed6")
+    path.write_text(path.read_text().replace("seed6", "seed7"))
+    with pytest.raises(DataError, match=rf"{path} is not a list of diverged runs \(its checksum is wrong"):
+        setting.check_diverged([Replica(0, 5)])
+
+
+@pytest.mark.parametrize(
+    ("entries", "message"),
+    [
+        ({"split": 1}, "it is of split1-seed0, which is not the name of its folder"),
+        ({"seed": 3}, "it is of split0-seed3, which is not the name of its folder"),
+        ({"fingerprint": "0123456789abcdef"}, "its fingerprint '0123456789abcdef' is not the name of the folder above"),
+        ({"test": 7.5}, "its 'test' is 7.5, which is not between 0 and 1"),
+        ({"val": -0.5}, "its 'val' is -0.5, which is not between 0 and 1"),
+        ({"val": 10**400}, "its 'val' is 1000.*, which is not between 0 and 1"),
+        ({"test": float("inf")}, "its 'test' is inf"),
+        ({"seed": 2**70}, "its 'seed' is 1180591620717411303424"),
+        ({"epochs": 10**400}, "its 'epochs' is 1000"),
+        ({"seconds": float("nan")}, "its 'seconds' is nan"),
+        ({"best_epoch": -1}, "its 'best_epoch' is -1"),
+    ],
+    ids=str,
+)
+def test_a_record_that_does_not_fit_is_named_and_left_out(folder, entries, message):
+    path = folder / "split0-seed0/record.json"
+    edit(path, **entries)
+    expected = rf"cannot read the run record {path}: {message}.*; delete its folder to do the run again$"
+    with pytest.raises(DataError, match=expected):
+        read_record(path)
+    with pytest.warns(DataWarning, match=f"a run is left out: cannot read the run record {path}"):
+        assert [record.split for record in find_records(folder)] == [1]
+    index = RunIndex(folder.parents[3])
+    assert [row.n for row in index.settings()] == [1]
+    assert len(index.damaged) == 1
+    assert str(path) in index.damaged[0]
+
+
+def test_json_that_is_nested_too_deeply(folder):
+    path = folder / "split0-seed0/record.json"
+    path.write_text("[" * 100_000)
+    with pytest.raises(DataError, match=f"cannot read the run record {path}: its brackets are nested too deeply"):
+        read_record(path)
+    (folder / "data.json").write_text('{"a":' * 100_000)
+    with pytest.raises(DataError, match="nested too deeply"):
+        load_run(folder / "split1-seed0", data=small_data())
+
+
+class TestCopies:
+    @pytest.mark.parametrize("name", ["split0-seed0 (copy)", "backup/split0-seed0"])
+    def test_a_copy_of_a_run(self, folder, name):
+        shutil.copytree(folder / "split0-seed0", folder / name)
+        if "/" not in name:
+            with pytest.warns(DataWarning, match=r"\(copy\)/record.json is a copy of .*split0-seed0/record.json"):
+                assert len(list(find_records(folder))) == 2
+        assert [row.n for row in RunIndex(folder.parents[3]).settings()] == [2]
+
+    def test_a_copy_of_a_setting(self, folder):
+        shutil.copytree(folder, folder.with_name(f"{folder.name}.bak"))
+        with pytest.warns(DataWarning, match="is a copy of"):
+            assert load_run(folder.parent, data=small_data()).n == 2
+        assert [row.n for row in RunIndex(folder.parents[3]).settings()] == [2]
+
+    def test_a_folder_that_was_renamed_is_no_copy(self, folder):
+        mine = folder.rename(folder.with_name("mine"))
+        assert load_run(mine, data=small_data()).n == 2
+
+    def test_another_experiment_is_no_copy(self, folder):
+        train = folder.parents[2]
+        shutil.copytree(train, train.with_name("other"))
+        assert len(list(find_records(train.parent))) == 4
+
+
+class TestNewerVersions:
+    def test_an_entry_that_is_not_known_is_ignored(self, folder):
+        path = folder / "split0-seed0/record.json"
+        before = read_record(path)
+        edit(path, carbon=0.5)
+        assert read_record(path) == before
+
+    @pytest.mark.parametrize(
+        ("table", "change"),
+        [("train", {"warmup": 5}), ("rewiring", {"budget": 1}), ("data", {"noise": 0.5}), ("quantum", {"spin": 1})],
+    )
+    def test_a_setting_that_is_not_known_is_told(self, folder, table, change):
+        for path in folder.glob("*/record.json"):
+            settings = read_record(path).settings
+            edit(path, settings={**settings, table: {**settings.get(table, {}), **change}})
+        (name,) = change
+        with pytest.raises(UserError, match=rf"this version does not know the setting '{table}.{name}' of a run:"):
+            load_run(folder, data=small_data())
+        assert RunIndex(folder.parents[3]).settings()[0].n == 2
+
+    @pytest.mark.parametrize("missing", ["data", "train"])
+    def test_a_table_that_is_missing_is_told(self, folder, missing):
+        for path in folder.glob("*/record.json"):
+            edit(path, settings={k: v for k, v in read_record(path).settings.items() if k != missing})
+        with pytest.raises(UserError, match=f"the settings of a run have no table '{missing}'"):
+            load_run(folder, data=small_data())
+
+    def test_a_table_that_is_none_is_told(self, folder):
+        values = read_record(folder / "split0-seed0/record.json").settings
+        with pytest.raises(UserError, match="the settings of a run have no table 'train'"):
+            Settings.from_dict({**values, "train": 3})
+
+
+def contents(root):
+    index = RunIndex(root)
+    try:
+        rows = index.settings([Filter.parse("train.epochs=2"), *Filter.named("model", "gumbel-mpnn")])
+        return rows, list(index.runs(rows))
+    finally:
+        index.close()
+
+
+def page_of(content, word):
+    place = content.index(word)
+    return place - place % 4096
+
+
+class TestIndex:
+    def test_no_flipped_bit_is_believed(self, folder):
+        root = folder.parents[3]
+        for each in [*root.rglob("*"), root]:  # long settled, so that records are not read again
+            os.utime(each, (1_700_000_000, 1_700_000_000))
+        whole, path = contents(root), root / "index.sqlite"
+        content = path.read_bytes()
+        filled = [place for place, byte in enumerate(content) if byte]
+        for number, place in enumerate(filled[:: len(filled) // 200]):
+            flipped = bytearray(content)
+            flipped[place] ^= 1 << number % 8
+            path.write_bytes(flipped)
+            assert contents(root) == whole, place
+
+    def test_a_page_of_noise(self, folder):
+        root = folder.parents[3]
+        RunIndex(root).close()
+        path = root / "index.sqlite"
+        content = bytearray(path.read_bytes())
+        for page in {page_of(content, b"own"), page_of(content, b"cpu (")}:
+            content[page : page + 4096] = b"\xa5" * 4096
+        path.write_bytes(content)
+        index = RunIndex(root)
+        (row,) = index.settings()
+        assert [run["split"] for run in index.runs([row])] == [0, 1]
+        index.close()
+
+    def test_settings_that_are_no_json(self, folder):
+        root = folder.parents[3]
+        RunIndex(root).close()
+        with sqlite3.connect(root / "index.sqlite") as database:
+            database.execute("UPDATE settings SET settings = '{', changed = ?", [folder.stat().st_mtime_ns])
+        index = RunIndex(root)
+        assert [run["train.epochs"] for run in index.runs(index.settings())] == [2, 2]
+        index.close()
+
+    def test_other_tables_of_the_same_version(self, folder):
+        root = folder.parents[3]
+        RunIndex(root).close()
+        with sqlite3.connect(root / "index.sqlite") as database:
+            database.execute("ALTER TABLE settings RENAME COLUMN metric TO other")
+        assert RunIndex(root).settings()[0].n == 2
+
+
+PATHS = {
+    "record.json": ("split0-seed0/record.json", lambda folder: read_record(folder / "split0-seed0/record.json")),
+    "history.jsonl": ("split0-seed0/history.jsonl", lambda folder: read_curve(folder / "split0-seed0/history.jsonl")),
+    "model": ("split0-seed0/model.safetensors", read_model),
+    "graph": ("split0-seed0/graph.npz", read_graph),
+    "data.json": ("data.json", lambda folder: load_run(folder, data=small_data())),
+}
+
+
+@pytest.mark.parametrize("what", PATHS)
+def test_what_could_not_be_opened_is_not_called_damaged(folder, what):
+    name, read = PATHS[what]
+    (folder / name).unlink()
+    (folder / name).symlink_to("/proc/self/mem")  # cannot be read, even by root
+    with pytest.raises(DataError) as caught:
+        read(folder)
+    assert "cannot open" in str(caught.value)
+    assert "check its permissions" in str(caught.value)
+    assert "delete" not in str(caught.value)
+
+
+def test_checksums_depend_on_names_and_shapes():
+    values = {"a": torch.zeros(2, 3)}
+    found = {
+        checksums.digest([(f"{name} {list(value.shape)}", value.numpy().tobytes())])
+        for name, value in (*values.items(), ("b", torch.zeros(2, 3)), ("a", torch.zeros(3, 2)))
+    }
+    assert len(found) == 3
