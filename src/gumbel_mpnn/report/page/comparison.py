@@ -43,9 +43,9 @@ def compared(run: Run) -> dict[str, Any]:
     if plain is None or plain[0].fingerprint != run.records[0].fingerprint:
         wanted.append(("best plain model", "auto" if plain is None else plain[0].settings["model"]["name"], plain))
     if run.choice is not None and run.choice.learned != CONTROL:
-        wanted.append(("control: the same without learned edges", f"auto-{CONTROL}", store.ladder(CONTROL)))
+        wanted.append(("control, edges not learned", f"auto-{CONTROL}", store.ladder(CONTROL)))
     elif run.settings.rewiring is not None and own != CONTROL:
-        wanted.append(("control: the same without learned edges", CONTROL, store.best(CONTROL)))
+        wanted.append(("control, edges not learned", CONTROL, store.best(CONTROL)))
     roles: dict[str, tuple[str, Records]] = {}
     for role, model, found in wanted:
         if found is None:
@@ -84,10 +84,13 @@ class _Store:
     def command(self, model: str) -> str:
         """The command that trains a model on the same data, splits and seeds."""
         seeds = max(replica.seed for replica in self.replicas) + 1
-        splits = ",".join(str(split) for split in sorted({replica.split for replica in self.replicas}))
+        numbers = sorted({replica.split for replica in self.replicas})
+        splits = ",".join(map(str, numbers))
+        if len(numbers) > 2 and numbers == list(range(numbers[0], numbers[-1] + 1)):
+            splits = f"{numbers[0]}-{numbers[-1]}"
         source, where = self._source(), [] if self.root is None else ["--runs", str(self.root)]
         if source is None:
-            return f'gm.fit(data, "{model}", splits=[{splits}], seeds={seeds}, runs={str(self.root or "runs")!r})'
+            return f'gm.fit(data, "{model}", splits={numbers}, seeds={seeds}, runs={str(self.root or "runs")!r})'
         options = [*source, "--model", model, "--splits", splits, "--seeds", str(seeds), *where]
         return shlex.join(["gumbel-mpnn", "train", *options])
 

@@ -13,7 +13,7 @@ function make(tag, properties, ...children) {
     if (name in element) element[name] = value;
     else element.setAttribute(name, value);
   }
-  element.append(...children.flat().filter((child) => child !== null));
+  element.append(...children.flat(2).filter((child) => child !== null));
   return element;
 }
 
@@ -24,7 +24,8 @@ const points = (share) => (100 * share).toFixed(2);
 
 function figure(value) {
   if (value === null || value === undefined) return "–";
-  return Number.isInteger(value) ? count(value) : value.toFixed(4);
+  if (Number.isInteger(value)) return count(value);
+  return Math.abs(value) < 100 ? value.toFixed(4) : d3.format(",.1f")(value);
 }
 
 /** A table; a column is [heading, function of a row that gives text or an element, whether it is a number]. */
@@ -58,9 +59,9 @@ function axes({ svg }, x, y, xTitle, yTitle, xTicks) {
   svg.append("text").attr("x", MARGIN.left + 6).attr("y", MARGIN.top + 4).text(yTitle);
 }
 
-function curvesCard(curves, metric) {
-  if (curves.missing) return card("Training curves", note(curves.missing));
-  const parts = [];
+function curveCards(curves, metric) {
+  if (curves.missing) return [card("Training curves", note(curves.missing))];
+  const cards = [];
   if (curves.curves.length) {
     const area = chart("Validation metric by epoch");
     const last = d3.max(curves.curves, (one) => d3.max(one.epoch));
@@ -76,8 +77,8 @@ function curvesCard(curves, metric) {
       const dot = area.svg.append("circle").attr("cx", x(epoch)).attr("cy", y(value)).attr("r", 4).attr("class", "chosen-epoch");
       dot.attr("fill", "var(--accent)").append("title").text(`${one.name}: epoch ${epoch}, ${points(value)} %`);
     }
-    parts.push(area.svg.node(), note("Each line is a run; the dot marks the epoch that validation chose."));
-  } else parts.push(note("These runs have no validation nodes."));
+    cards.push(card("Training curves", area.svg.node(), note("Each line is a run; the dot marks the epoch that validation chose.")));
+  } else cards.push(card("Training curves", note("These runs have no validation nodes.")));
   const losses = Object.entries(curves.losses);
   if (losses.length) {
     const area = chart("Losses by epoch");
@@ -91,9 +92,9 @@ function curvesCard(curves, metric) {
       area.svg.append("text").attr("x", WIDTH - MARGIN.right).attr("y", MARGIN.top + 8 + 15 * k).attr("text-anchor", "end")
         .text(name === "train_loss" ? "training" : "validation").style("fill", color);
     });
-    parts.push(area.svg.node());
+    cards.push(card("Losses", area.svg.node()));
   }
-  return card("Training curves", ...parts);
+  return cards;
 }
 
 /** A matrix as a table whose cells are shaded by `share`; text is black or white, whichever is easier to read. */
@@ -101,7 +102,7 @@ function heat(names, values, shareOf, textOf, corner) {
   const low = d3.rgb(themeColor("surface")), high = d3.rgb(themeColor("accent"));
   const mix = d3.interpolateRgb(low, high);
   const cell = (value, row, column) => {
-    const share = shareOf(value, row, column), color = d3.rgb(mix(share));
+    const color = d3.rgb(mix(0.65 * shareOf(value, row, column)));
     const text = names.length <= 15 ? textOf(value) : "";
     const td = make("td", { title: `${names[row]} → ${names[column]}: ${textOf(value)}` }, text);
     td.style.backgroundColor = color.formatRgb();
@@ -134,7 +135,7 @@ function confusionCard(confusion) {
 function degreesCard(degrees) {
   const area = chart("Histogram of degrees before and after");
   const last = degrees.bins.length - 1, x = d3.scaleBand(d3.range(last), area.x).padding(0.15);
-  const y = d3.scaleLinear([0, d3.max([...degrees.before, ...degrees.after]) || 1], area.y).nice();
+  const y = d3.scaleLinear([0, 1.25 * d3.max([...degrees.before, ...degrees.after]) || 1], area.y).nice();
   const name = (k) => (degrees.bins[k + 1] - degrees.bins[k] > 1 ? `${degrees.bins[k]}–${degrees.bins[k + 1] - 1}` : `${degrees.bins[k]}`);
   const shown = d3.range(0, last, Math.ceil(last / 8));
   axes(area, x, y, "degree", "nodes", d3.axisBottom(x).tickValues(shown).tickFormat(name));
@@ -154,8 +155,8 @@ function degreesCard(degrees) {
 /* ---------- sections ---------- */
 
 function qualityOf(run) {
-  const cards = make("div", { className: "cards" });
-  cards.append(tableCard(run), confusionCard(run.confusion), curvesCard(run.curves, run.about.metric));
+  const cards = make("div", { className: "cards three" });
+  cards.append(tableCard(run), confusionCard(run.confusion), ...curveCards(run.curves, run.about.metric));
   if (run.choice) cards.append(choiceCard(run.choice));
   return cards;
 }
@@ -165,17 +166,16 @@ function tableCard(run) {
   if (run.table.missing) return card(title, note(run.table.missing));
   const { rows, absent } = run.table;
   const values = rows.flatMap((row) => row.values);
-  const scale = d3.scaleLinear(values.length ? d3.extent(values) : [0, 1], [8, 152]);
+  const scale = d3.scaleLinear(values.length ? d3.extent(values) : [0, 1], [6, 94]);
   const columns = [
     ["", (row) => row.role],
     ["model", (row) => row.name],
-    ["test %", (row) => (row.test === null ? "–" : points(row.test)), true],
-    ["95 % interval", (row) => (row.interval ? row.interval.map(points).join(" to ") : "–"), true],
+    ["test %", (row) => withRange(row.test === null ? "–" : points(row.test), row.interval && row.interval.map(points)), true],
     ["runs", (row) => strip(row, scale)],
-    ["this run minus it", gainText, true],
+    ["gain of this run", gainText, true],
   ];
   const parts = [table(columns, rows, (row) => (row.role === "this run" ? "chosen" : ""))];
-  if (rows.some((row) => !row.interval)) parts.push(note("An interval needs three splits or more."));
+  parts.push(note(rows.every((row) => row.interval) ? "Small figures are 95 % intervals." : "A 95 % interval needs three splits or more."));
   for (const one of absent) {
     parts.push(note(`Not in the store: ${one.role}, on the same splits and seeds. To train it:`));
     parts.push(make("pre", {}, make("code", {}, one.command)));
@@ -185,8 +185,10 @@ function tableCard(run) {
   return whole;
 }
 
+const withRange = (value, range) => make("span", {}, value, range ? [make("br"), make("small", {}, range.join(" to "))] : []);
+
 function strip(row, scale) {
-  const svg = d3.create("svg").attr("viewBox", "0 0 160 18").attr("role", "img").attr("aria-label", `${row.values.length} runs`);
+  const svg = d3.create("svg").attr("viewBox", "0 0 100 18").attr("role", "img").attr("aria-label", `${row.values.length} runs`);
   if (row.interval) {
     svg.append("line").attr("x1", scale(row.interval[0])).attr("x2", scale(row.interval[1])).attr("y1", 9).attr("y2", 9)
       .attr("stroke", "var(--kept)").attr("stroke-width", 6).attr("stroke-linecap", "round").attr("opacity", 0.45);
@@ -194,7 +196,7 @@ function strip(row, scale) {
   svg.selectAll("circle").data(row.values).join("circle").attr("cx", scale).attr("cy", 9).attr("r", 2.5).attr("fill", "var(--muted)");
   if (row.test !== null) svg.append("circle").attr("cx", scale(row.test)).attr("cy", 9).attr("r", 4.5).attr("fill", "var(--accent)");
   const element = svg.node();
-  element.style.width = "160px";
+  element.style.width = "100px";
   return element;
 }
 
@@ -202,9 +204,8 @@ function gainText(row) {
   if (!row.gain) return "";
   const { mean, interval, verdict } = row.gain;
   const signed = (value) => (value < 0 ? "−" : "+") + points(Math.abs(value));
-  const range = interval ? ` (${interval.map(signed).join(" to ")})` : "";
   const kind = verdict === "better" ? "good" : verdict === "worse" ? "bad" : "";
-  return make("span", { className: kind }, `${signed(mean)}${range}`, make("br"), verdict);
+  return withRange(make("span", { className: kind }, `${signed(mean)} (${verdict})`), interval && interval.map(signed));
 }
 
 function choiceCard(choice) {
@@ -239,7 +240,7 @@ function changesOf(run) {
   cards.append(card("Edges", tiles, bar, note(about)), degreesCard(found.degrees));
   cards.append(matrices(found, "Edges between classes", "edges", (value) => (Number.isInteger(value) ? count(value) : value.toFixed(1))));
   cards.append(matrices(found, "Neighbors of a class", "neighbors", (value) => value.toFixed(2)));
-  cards.append(measuresCard(found));
+  cards.append(...measureCards(found));
   return cards;
 }
 
@@ -262,22 +263,20 @@ function matrices(found, title, name, textOf) {
   }
   draw("all");
   whole.append(place, note(found.unseen ? `${what} Unseen: neither node was trained on; mean of the runs, each with its own graph.` : what));
-  whole.classList.add("full");
+  if (found.classes.length > 5) whole.classList.add("full");
   return whole;
 }
 
-function measuresCard(found) {
+function measureCards(found) {
   const columns = [["measure", (row) => row.name], ["before", (row) => figure(row.before), true], ["after", (row) => figure(row.after), true]];
-  const words = new Map([["train_train", "two training nodes"], ["train_other", "a training node and an unseen one"], ["other_other", "two unseen nodes"]]);
-  const parts = [table(columns, found.measures)];
+  const words = new Map([["train_train", "training – training"], ["train_other", "training – unseen"], ["other_other", "unseen – unseen"]]);
+  const cards = [card("Measures", table(columns, found.measures))];
   if (found.pairs.length) {
-    parts.push(make("h4", {}, "By whether the nodes were trained on"));
-    parts.push(table([["pairs of", (row) => words.get(row.kind)], ...columns], found.pairs));
-    parts.push(note(found.sentence ? `Warning: ${found.sentence}.` : "A rise among training nodes alone would be overfitting."));
+    const warning = found.sentence ? `Warning: ${found.sentence}.` : "A rise among training nodes alone would be overfitting.";
+    const pairs = table([["nodes", (row) => words.get(row.kind)], ...columns], found.pairs);
+    cards.push(card("Measures by whether the nodes were trained on", pairs, note(warning)));
   }
-  const whole = card("Measures", ...parts);
-  whole.classList.add("full");
-  return whole;
+  return cards;
 }
 
 function auditOf(run, place) {
@@ -304,7 +303,7 @@ function auditOf(run, place) {
   return make("div", { className: "cards" },
     card("Edges that may be wrong", list(run.audit.suspicious)),
     card("Edges that may be missing", list(run.audit.absent)),
-    make("p", { className: "muted" }, "Evidence is the logarithm of the odds that a pair with these facts is an edge of this graph and not a random pair. A class with a question mark is a prediction. Click a pair to see it in the explorer."));
+    make("p", {}, "Evidence is the logarithm of the odds that a pair with these facts is an edge of this graph and not a random pair. A class with a question mark is a prediction. Click a pair to see it in the explorer."));
 }
 
 /* ---------- explorer ---------- */
@@ -538,7 +537,8 @@ class Explorer {
     context.scale(this.ratio, this.ratio);
     context.translate(SPARE * this.width, SPARE * this.height);
     const lines = this.drawn.flatMap((pairs, kind) => pairs.map((pair) => [pair, kind]));
-    this.job = { whole, context, transform, lines, next: 0, colors: KINDS.map(themeColor) };
+    const { width, height } = this;
+    this.job = { whole, context, transform, width, height, lines, next: 0, colors: KINDS.map(themeColor) };
     this.paintSoon();
   }
 
@@ -558,7 +558,7 @@ class Explorer {
     const { job } = this;
     if (!job) return;
     const { context, transform } = job, end = Math.min(job.next + SLICE, job.lines.length);
-    const faint = job.lines.length > 6000 ? 0.3 : job.lines.length > 1500 ? 0.45 : 0.7;
+    const faint = Math.min(0.7, (12 / Math.sqrt(job.lines.length)) * Math.max(1, transform.k) ** 0.3);
     const xs = [], ys = [], { run } = this.of;
     const place = (node) => {
       if (xs[node] === undefined) [xs[node], ys[node]] = this.at(node, transform);
@@ -575,7 +575,7 @@ class Explorer {
         context.lineTo(xs[target], ys[target]);
       }
       context.strokeStyle = job.colors[kind];
-      context.globalAlpha = kind === 0 ? faint : Math.min(1, faint + 0.25);
+      context.globalAlpha = faint;
       context.lineWidth = Math.min(2, 0.8 * transform.k ** 0.3);
       context.stroke();
       first = line;
@@ -613,9 +613,9 @@ class Explorer {
     context.clearRect(0, 0, this.width, this.height);
     if (picture) {
       const scale = transform.k / picture.transform.k, size = (1 + 2 * SPARE) * scale;
-      const left = transform.x - (picture.transform.x + SPARE * this.width) * scale;
-      const top = transform.y - (picture.transform.y + SPARE * this.height) * scale;
-      context.drawImage(picture.whole, left, top, size * this.width, size * this.height);
+      const left = transform.x - (picture.transform.x + SPARE * picture.width) * scale;
+      const top = transform.y - (picture.transform.y + SPARE * picture.height) * scale;
+      context.drawImage(picture.whole, left, top, size * picture.width, size * picture.height);
     }
     this.paintSelection(context, transform);
   }
