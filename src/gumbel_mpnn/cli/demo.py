@@ -29,7 +29,7 @@ def demo(
     table = run_table(runs)
     write_atomically(out / "demo.md", (table.render("markdown") + "\n").encode())
     demo_figure(runs[0].data, runs, out / "demo.png")
-    write_page([run for run in runs if run.rewires], out / "demo.html")
+    write_page([run for run in runs if run.rewires or run.choice is not None], out / "demo.html")
     emit(table, format, [run.to_dict() for run in runs])
     note(f"the table is in {out / 'demo.md'}, the figure in {out / 'demo.png'}, the runs in {out / 'runs'}")
     note(f"open {out / 'demo.html'} in a browser: how good the models are, what they changed, and the graph")

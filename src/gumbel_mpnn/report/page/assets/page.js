@@ -36,7 +36,7 @@ function table(columns, rows, classOf) {
   const body = rows.map((row) =>
     make("tr", { className: classOf ? classOf(row) : "" }, columns.map(([, of, number]) => cell("td", of(row), number))));
   const whole = make("table", {}, make("thead", {}, make("tr", {}, head)), make("tbody", {}, body));
-  return make("div", { className: "scroll", tabIndex: 0, role: "region", "aria-label": "Table" }, whole);
+  return make("div", { className: "scroll", tabIndex: 0, role: "group", "aria-label": "Table" }, whole);
 }
 
 const themeColor = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
@@ -114,7 +114,7 @@ function heat(names, values, shareOf, textOf, corner) {
     make("tr", {}, make("th", { scope: "row", title: names[k] }, short(names[k])), row.map((value, j) => cell(value, k, j))));
   const whole = make("table", { className: "heat" },
     make("thead", {}, make("tr", {}, make("td", {}, corner || ""), head)), make("tbody", {}, rows));
-  return make("div", { className: "scroll", tabIndex: 0, role: "region", "aria-label": "Matrix of classes" }, whole);
+  return make("div", { className: "scroll", tabIndex: 0, role: "group", "aria-label": "Matrix of classes" }, whole);
 }
 
 const short = (name) => (name.length > 16 ? `${name.slice(0, 15)}…` : name);
@@ -168,7 +168,7 @@ function tableCard(run) {
   const values = rows.flatMap((row) => row.values);
   const scale = d3.scaleLinear(values.length ? d3.extent(values) : [0, 1], [6, 94]);
   const columns = [
-    ["", (row) => row.role],
+    ["what", (row) => row.role],
     ["model", (row) => row.name],
     ["test %", (row) => withRange(row.test === null ? "–" : points(row.test), row.interval && row.interval.map(points)), true],
     ["runs", (row) => strip(row, scale)],
