@@ -130,12 +130,17 @@ def test_controls_of_the_store_and_commands_for_the_others(tmp_path):
     (own,), absent = page_content([ours])["runs"][0]["table"].values()
     assert (own["role"], own["runs"]) == ("this run", 3)
     assert [one["role"] for one in absent] == ["its backbone", "best plain model", "control, edges not learned"]
-    assert absent[0]["command"] == f"gm.fit(data, \"gcn\", splits=[0, 1, 2], seeds=1, runs='{tmp_path}')"
+    assert absent[0]["command"] == (
+        f"gm.fit(data, \"gcn\", splits=[0, 1, 2], seeds=1, runs='{tmp_path}', overrides=['model.hidden_channels=8',"
+        " 'model.dropout=0.3', 'train.lr=0.01', 'train.epochs=6'])"
+    )
     plain = quick(data, "gcn", runs=tmp_path)
     better = quick(data, "sage", runs=tmp_path, experiment="other")
     quick(data, "mlp", runs=tmp_path, splits=[0])  # not on all splits
     quick(data, "gat", runs=tmp_path, experiment="tune")  # a trial
-    frozen = quick(data, "frozen", runs=tmp_path)
+    quick(data, "frozen", runs=tmp_path, settings={"train": {"epochs": 1}})  # other settings
+    (missing,) = page_content([ours])["runs"][0]["table"]["absent"]
+    frozen = eval(missing["command"], {"gm": gm, "data": data})
     rows, absent = page_content([ours])["runs"][0]["table"].values()
     assert absent == []
     best = max((plain, better), key=lambda run: run.val.mean)
@@ -174,6 +179,7 @@ def test_a_part_whose_files_are_gone_says_so_and_the_others_stay(tmp_path):
     alone = page_content([gm.load_run(run.folder.path)])
     assert "are not known" in alone["runs"][0]["explorer"]["missing"]
     assert alone["graphs"] == []
+    assert len(alone["runs"][0]["table"]["absent"]) == 3
     assert len(alone["runs"][0]["curves"]["curves"]) == 3
 
 

@@ -11,13 +11,18 @@ from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from torch_geometric.data import Data
+
 from gumbel_mpnn._util.errors import UserError
+from gumbel_mpnn.config.presets import AUTO
+from gumbel_mpnn.config.rungs import Rung, read_rungs
 from gumbel_mpnn.data import specs
-from gumbel_mpnn.nn import backbones
+from gumbel_mpnn.nn import backbones, models
 from gumbel_mpnn.report.style import MODEL_NAMES
 from gumbel_mpnn.runs.choice import read_choices
-from gumbel_mpnn.runs.query import TRIALS, Record, Summary, compare, find_records
+from gumbel_mpnn.runs.query import TRIALS, Record, Summary, compare, find_records, flat
 from gumbel_mpnn.runs.query.paired import mean_interval
+from gumbel_mpnn.runs.spec import RunSpec
 
 if TYPE_CHECKING:
     from gumbel_mpnn.runs import Run
@@ -45,7 +50,7 @@ def compared(run: Run) -> dict[str, Any]:
     if run.choice is not None and run.choice.learned != CONTROL:
         wanted.append(("control, edges not learned", f"auto-{CONTROL}", store.ladder(CONTROL)))
     elif run.settings.rewiring is not None and own != CONTROL:
-        wanted.append(("control, edges not learned", CONTROL, store.best(CONTROL)))
+        wanted.append(("control, edges not learned", CONTROL, store.alike(CONTROL)))
     roles: dict[str, tuple[str, Records]] = {}
     for role, model, found in wanted:
         if found is None:
@@ -73,6 +78,11 @@ class _Store:
         found = [records for model in models for _, records in self._settings(model)]
         return max(found, key=lambda records: Summary.of(record.val for record in records).mean, default=None)
 
+    def alike(self, model: str) -> Records | None:
+        """Runs of a model with the settings of the run."""
+        wanted = _without_name(self.run.records[0])
+        return next((found for _, found in self._settings(model) if _without_name(found[0]) == wanted), None)
+
     def ladder(self, learned: str) -> Records | None:
         """Runs that `auto` chose where its rungs have this model in place of Gumbel-MPNN."""
         names = {str(replica) for replica in self.replicas}
@@ -82,17 +92,50 @@ class _Store:
         return None
 
     def command(self, model: str) -> str:
-        """The command that trains a model on the same data, splits and seeds."""
+        """The command that trains a model on the same data, splits and seeds, with what the user has set."""
         seeds = max(replica.seed for replica in self.replicas) + 1
         numbers = sorted({replica.split for replica in self.replicas})
         splits = ",".join(map(str, numbers))
         if len(numbers) > 2 and numbers == list(range(numbers[0], numbers[-1] + 1)):
             splits = f"{numbers[0]}-{numbers[-1]}"
         source, where = self._source(), [] if self.root is None else ["--runs", str(self.root)]
+        overrides = self._overrides(model)
         if source is None:
-            return f'gm.fit(data, "{model}", splits={numbers}, seeds={seeds}, runs={str(self.root or "runs")!r})'
+            also = f", overrides={overrides}" * bool(overrides)
+            return f'gm.fit(data, "{model}", splits={numbers}, seeds={seeds}, runs={str(self.root or "runs")!r}{also})'
         options = [*source, "--model", model, "--splits", splits, "--seeds", str(seeds), *where]
-        return shlex.join(["gumbel-mpnn", "train", *options])
+        return shlex.join(["gumbel-mpnn", "train", *options, *(part for each in overrides for part in ("--set", each))])
+
+    def _overrides(self, model: str) -> list[str]:
+        """Settings of the run that are not those of its preset or rung, as far as another model has them."""
+        run, rung = self.run, self._rung()
+        backbone = run.settings.options.get("backbone")
+        usual = RunSpec.of(
+            Data(name=run.settings.dataset),  # settings depend on the name alone, and the data may be gone
+            run.settings.model,
+            preset="tuned" if rung is None else None,
+            settings={} if backbone is None or rung is not None else {"model": {"backbone": backbone}},
+            rung=rung,
+        ).settings
+        ours, theirs = flat(run.settings.to_dict()), flat(usual.to_dict())
+        changed = {key: value for key, value in ours.items() if key not in theirs or theirs[key] != value}
+        ladder = model.startswith(AUTO)
+        if backbone is not None and not ladder and backbone != models.defaults(run.settings.model)["backbone"]:
+            changed["model.backbone"] = backbone
+        if not ladder:
+            options, rewires = models.defaults(model), models[model].rewires
+            known = {"data": True, "train": True, "rewiring": rewires}
+            changed = {
+                key: value
+                for key, value in changed.items()
+                if known.get(key.partition(".")[0], key.partition(".")[2] in options)
+            }
+        return [f"{key}={_toml(value)}" for key, value in changed.items() if value is not None]
+
+    def _rung(self) -> Rung | None:
+        """The rung that `auto` chose."""
+        choice = self.run.choice
+        return None if choice is None else next((each for each in read_rungs() if each.name == choice.chosen), None)
 
     def _source(self) -> list[str] | None:
         """Arguments of the command that name the data; None for a graph that was given in Python."""
@@ -116,6 +159,15 @@ class _Store:
             records = {record.replica: record for record in find_records(path) if record.data_hash == digest}
             if self.replicas <= records.keys():
                 yield path, [records[record.replica] for record in self.run.records]
+
+
+def _without_name(record: Record) -> dict[str, Any]:
+    settings = record.settings
+    return {**settings, "model": {key: value for key, value in settings["model"].items() if key != "name"}}
+
+
+def _toml(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _row(role: str, name: str, records: Sequence[Record], reference: Iterable[Record] | None) -> dict[str, Any]:

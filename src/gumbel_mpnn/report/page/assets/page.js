@@ -558,7 +558,7 @@ class Explorer {
     const { job } = this;
     if (!job) return;
     const { context, transform } = job, end = Math.min(job.next + SLICE, job.lines.length);
-    const faint = Math.min(0.7, (12 / Math.sqrt(job.lines.length)) * Math.max(1, transform.k) ** 0.3);
+    const faint = Math.min(0.7, (18 / Math.sqrt(job.lines.length)) * Math.max(1, transform.k) ** 0.3);
     const xs = [], ys = [], { run } = this.of;
     const place = (node) => {
       if (xs[node] === undefined) [xs[node], ys[node]] = this.at(node, transform);
