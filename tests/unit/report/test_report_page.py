@@ -176,6 +176,9 @@ def test_a_part_whose_files_are_gone_says_so_and_the_others_stay(tmp_path):
     assert "does not exist" in part["audit"]["missing"]
     assert part["structure"]["counts"]["kept"] > 0
     assert set(part["explorer"]["prediction"]) == {-1}
+    for graph in run.folder.path.glob("*/graph.npz"):
+        graph.unlink()
+    assert "does not exist" in page_content([run])["runs"][0]["explorer"]["missing"]
     alone = page_content([gm.load_run(run.folder.path)])
     assert "are not known" in alone["runs"][0]["explorer"]["missing"]
     assert alone["graphs"] == []
@@ -189,6 +192,37 @@ def test_models_without_probabilities(model, tmp_path):
     assert not part["explorer"]["learned"]
     assert set(part["explorer"]["probability"]) <= {0.0, 1.0}
     assert part["structure"]["counts"]["dropped"] == part["structure"]["counts"]["added"] == 0 or model == "sdrf"
+
+
+def test_a_hub_fills_the_page_with_its_neighbors(tmp_path):
+    nodes = MOST_NODES + 500
+    data = small_data(nodes=nodes, splits=1)
+    data.edge_index = torch.stack([torch.zeros(nodes - 1, dtype=torch.int64), torch.arange(1, nodes)])
+    run = quick(data, "gcn", runs=tmp_path)
+    (graph,), ((shown,)) = (page_content([run])[name] for name in ("graphs", "runs"))
+    assert len(graph["ids"]) == MOST_NODES
+    assert graph["ids"][0] == "0"
+    assert shown["explorer"]["degree"][0] == nodes - 1
+
+
+def test_directed_edges(tmp_path):
+    data = small_data()
+    run = quick(data, "gumbel-mpnn", runs=tmp_path, overrides=["data.undirected=false"])
+    content = page_content([run])
+    assert not content["graphs"][0]["undirected"]
+    assert content["runs"][0]["structure"]["counts"]["kept"] == run.changes().kept
+    explored = content["runs"][0]["explorer"]
+    given = {
+        pair[:2] for pair in zip(*(explored[name] for name in ("source", "target", "given")), strict=True) if pair[2]
+    }
+    assert given == {(a, b) for a, b in data.edge_index.T.tolist() if a != b}
+
+
+def test_many_classes_have_no_matrices(tmp_path):
+    run = quick(small_data(nodes=1200, classes=60), "gcn", runs=tmp_path)
+    (part,) = page_content([run])["runs"]
+    assert "60 classes" in part["confusion"]["missing"]
+    assert part["structure"]["all"] is None
 
 
 def test_runs_on_the_same_data_share_a_graph(run, tmp_path):
@@ -252,6 +286,11 @@ def test_a_large_graph_is_in_the_page_in_part(tmp_path):
     here = {str(node) for node in data.edge_index[:, (data.edge_index == 12345).any(0)].flatten().tolist()}
     first = shown["audit"]["suspicious"][0]
     assert {*here, str(first["source"]), str(first["target"])} <= set(graph["ids"])
+    place, wanted = graph["ids"].index("12345"), gm.measures.undirected_edges(data)
+    degree = gm.measures.node_degrees(data)
+    assert shown["explorer"]["degree"] == [int(degree[int(name)]) for name in graph["ids"]]
+    ends = [shown["explorer"][end] for end in ("source", "target")]
+    assert sum(end.count(place) for end in ends) == int((wanted == 12345).sum())  # all of its neighbors
     with pytest.raises(gm.UserError, match="there is no node 'nobody'"):
         write_page([run], path, around=["nobody"])
 

@@ -13,7 +13,7 @@ from gumbel_mpnn._version import __version__
 from gumbel_mpnn.data.names import class_names_of
 from gumbel_mpnn.report.page.comparison import compared
 from gumbel_mpnn.report.page.explorer import explorers
-from gumbel_mpnn.report.page.structure import structure_of
+from gumbel_mpnn.report.page.structure import MOST_CLASSES, structure_of
 from gumbel_mpnn.report.style import MODEL_NAMES
 from gumbel_mpnn.report.table import METRIC_NAMES
 from gumbel_mpnn.runs import Run
@@ -117,6 +117,8 @@ def _thinned(length: int) -> list[int]:
 
 def _confusion(run: Run) -> dict[str, Any]:
     counts = run.confusion_matrix()
+    if len(counts) > MOST_CLASSES:
+        raise UserError(f"there are {len(counts)} classes, and only up to {MOST_CLASSES} are shown as a matrix")
     if not bool(counts.any()):
         raise UserError("these runs have no test nodes")
     names = class_names_of(run.data) or range(len(counts))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
+from functools import partial
+from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -45,22 +48,21 @@ def explorers(
     """
     graphs: list[dict[str, Any]] = []
     found: dict[int, dict[str, Any]] = {}
-    by_data: dict[str, list[int]] = {}
+    by_data: dict[str, dict[int, Pairs]] = {}
     for place, run in enumerate(runs):
         try:
-            _ = run.data
-            by_data.setdefault(run.records[0].data_hash, []).append(place)
+            by_data.setdefault(run.records[0].data_hash, {})[place] = pairs_of(run)
         except UserError as error:
             found[place] = {"missing": str(error)}
     unknown = set(around)
-    for places in by_data.values():
-        group = _Group([runs[place] for place in places], [audits[place] for place in places])
+    for places in (each for each in by_data.values() if each):
+        group = _Group([runs[k] for k in places], list(places.values()), [audits[k] for k in places])
         centers = group.numbers_of(around)
         unknown -= centers.keys()
         graph, of_runs = group.shown(list(centers.values()))
         found |= {place: {"graph": len(graphs), **shown} for place, shown in zip(places, of_runs, strict=True)}
         graphs.append(graph)
-    if unknown:
+    if unknown and graphs:
         raise UserError(f"there is no node {sorted(unknown)[0]!r} in the data of these runs: give the id of a node")
     return graphs, [found[place] for place in range(len(runs))]
 
@@ -68,14 +70,12 @@ def explorers(
 class _Group:
     """Runs on the same data."""
 
-    def __init__(self, runs: Sequence[Run], audits: Sequence[Audit | None]) -> None:
-        self.runs, self.data = runs, runs[0].data.cpu()
+    def __init__(self, runs: Sequence[Run], pairs: Sequence[Pairs], audits: Sequence[Audit | None]) -> None:
+        self.runs, self.pairs, self.audits, self.data = runs, pairs, audits, copy.copy(runs[0].data).cpu()
         self.count = int(self.data.num_nodes or 0)
         self.ids = [str(name) for name in node_ids_of(self.data) or range(self.count)]
         self.label = self.data.y.numpy()
-        self.pairs = [pairs_of(run) for run in runs]
         self.predictions = [_prediction(run) for run in runs]
-        self.audits = audits
 
     def numbers_of(self, names: Sequence[str]) -> dict[str, int]:
         """Numbers of the nodes with these names, for those that are there."""
@@ -87,7 +87,8 @@ class _Group:
         nodes = self._nodes(centers)
         new = np.full(self.count, -1)
         new[nodes] = np.arange(len(nodes))
-        pairs = [_most_probable(_within(each, new)) for each in self.pairs]
+        inside = [_within(each, new) for each in self.pairs]
+        pairs = [_most_probable(each) for each in inside]
         xy = layout(len(nodes), *_pulls(pairs, len(nodes)))
         names = class_names_of(self.data) or range(int(self.label.max(initial=-1)) + 1)
         graph = {
@@ -109,30 +110,37 @@ class _Group:
                 # Rounded down, since a threshold of two decimals must cut as it does for the exact values.
                 "probability": (np.floor(each.probability * 1000) / 1000).tolist(),
                 "learned": run.settings.rewiring is not None,
-                "pairs": len(all_pairs.given),
+                "left_out": len(all_inside.given) - len(each.given),
+                "degree": _degree(everywhere, self.count)[nodes].tolist(),
             }
-            for run, prediction, each, all_pairs in zip(self.runs, self.predictions, pairs, self.pairs, strict=True)
+            for run, prediction, each, all_inside, everywhere in zip(
+                self.runs, self.predictions, pairs, inside, self.pairs, strict=True
+            )
         ]
         return graph, of_runs
 
     def _nodes(self, centers: Sequence[int]) -> Indices:
-        """All nodes of a small graph; else those around the centers, the audit's pairs, errors and changes."""
-        if self.count <= MOST_NODES and all(int(pairs.given.sum()) <= MOST_PAIRS for pairs in self.pairs):
-            return np.arange(self.count)
+        """All nodes of a small graph; else those around the centers, suspicious edges, errors and changes."""
         ends = np.concatenate([pairs.ends[:, pairs.given | pairs.changed] for pairs in self.pairs], axis=1)
         near = sparse.coo_array((np.ones(ends.shape[1]), (ends[0], ends[1])), shape=(self.count, self.count)).tocsr()
         near = (near + near.T).tocsr()
-        chosen = dict.fromkeys([*centers, *self._audited()])
-        queue = [*centers, *(node for both in zip(self._wrong(), self._rewired(), strict=False) for node in both)]
-        degree, room = np.diff(near.indptr), MOST_PAIRS
-        for node in [*queue, *np.argsort(-degree, kind="stable")]:
-            around = [int(node), *near.indices[near.indptr[node] : near.indptr[node + 1]].tolist()]
-            fresh = [each for each in around if each not in chosen]
-            room -= sum(int(degree[each]) for each in fresh) // 4
-            if len(chosen) + len(fresh) > MOST_NODES or (room < 0 and node not in centers):
-                break
-            chosen |= dict.fromkeys(fresh)
-        return np.array(sorted(chosen), dtype=np.int64)[:MOST_NODES]
+        if self.count <= MOST_NODES and near.nnz // 2 <= MOST_PAIRS:
+            return np.arange(self.count)
+        wrong_and_rewired = chain.from_iterable(zip_longest(self._wrong(), self._rewired()))
+        wanted = chain(
+            chain.from_iterable(map(partial(_around, near), centers)),
+            self._audited(),
+            chain.from_iterable(_around(near, node) for node in wrong_and_rewired if node is not None),
+            chain.from_iterable(map(partial(_around, near), range(self.count))),
+        )
+        chosen, pairs = set[int](), 0
+        for node in wanted:
+            if node not in chosen:
+                pairs += sum(other in chosen for other in _around(near, node))
+                if len(chosen) == MOST_NODES or pairs > MOST_PAIRS:
+                    break
+                chosen.add(node)
+        return np.array(sorted(chosen), dtype=np.int64)
 
     def _audited(self) -> list[int]:
         found = [audit for audit in self.audits if audit is not None]
@@ -168,6 +176,16 @@ def _prediction(run: Run) -> dict[str, NDArray[Any]]:
     probability, found = torch.where(is_unseen[:, None], unseen, average).max(-1)
     confidence = probability.double().numpy().round(4)
     return {"prediction": found.numpy(), "confidence": confidence, "unseen": is_unseen.numpy()}
+
+
+def _around(near: Any, node: int) -> list[int]:
+    """A node and its neighbors."""
+    return [node, *near.indices[near.indptr[node] : near.indptr[node + 1]].tolist()]
+
+
+def _degree(pairs: Pairs, count: int) -> Indices:
+    """Number of given edges of every node, also of those that are not in the page."""
+    return np.bincount(pairs.ends[:, pairs.given].reshape(-1), minlength=count)
 
 
 def _within(pairs: Pairs, new: Indices) -> Pairs:

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 WHOLE_DEGREES = 30
 """Up to this degree there is a bar for each degree, above it the widths grow."""
 
+MOST_CLASSES = 50
+"""More classes have no matrices."""
+
 
 def structure_of(run: Run) -> dict[str, Any]:
     """Counts of edges, degrees, matrices of classes and measures of the given and the learned graph.
@@ -34,18 +37,19 @@ def structure_of(run: Run) -> dict[str, Any]:
     pairs, data = pairs_of(run), run.data
     before, after = (with_edges(data, pairs.ends[:, kind]) for kind in (pairs.given, pairs.probability >= HALF))
     num_classes = class_count(data.y)
+    few = num_classes <= MOST_CLASSES
     found: dict[str, Any] = {
         "counts": counts_of(pairs),
         "degrees": _degrees(before, after),
         "classes": [str(name) for name in class_names_of(data) or range(num_classes)][:num_classes],
-        "all": {"before": _classes(before), "after": _classes(after)},
+        "all": {"before": _classes(before), "after": _classes(after)} if few else None,
         "unseen": None,
         "measures": _measures(before, after),
         "pairs": [],
         "sentence": "",
     }
     if run.settings.rewiring is not None:
-        found["unseen"] = _unseen(run, before)
+        found["unseen"] = _unseen(run, before) if few else None
         kinds = run.measure_pairs()
         found["sentence"] = kinds.sentence()
         found["pairs"] = [

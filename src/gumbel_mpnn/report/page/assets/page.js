@@ -238,8 +238,10 @@ function changesOf(run) {
     ? `Edges at a probability of one half or more, mean of the runs. ${count(counts.candidates)} pairs were candidates.`
     : "This model does not change the graph.";
   cards.append(card("Edges", tiles, bar, note(about)), degreesCard(found.degrees));
-  cards.append(matrices(found, "Edges between classes", "edges", (value) => (Number.isInteger(value) ? count(value) : value.toFixed(1))));
-  cards.append(matrices(found, "Neighbors of a class", "neighbors", (value) => value.toFixed(2)));
+  if (found.all) {
+    cards.append(matrices(found, "Edges between classes", "edges", (value) => (Number.isInteger(value) ? count(value) : value.toFixed(1))));
+    cards.append(matrices(found, "Neighbors of a class", "neighbors", (value) => value.toFixed(2)));
+  }
   cards.append(...measureCards(found));
   return cards;
 }
@@ -312,6 +314,7 @@ const KINDS = ["kept", "dropped", "added"];
 const SLICE = 1500; // edges drawn per frame, so that no frame waits for all of them
 const RUN_OF_LINES = 24; // lines in one path: longer paths take the browser longer per line
 const SPARE = 0.5; // how far the picture reaches beyond the window on each side, as a share of its size
+const MOST_ROWS = 200; // neighbors listed in the panel
 const MOST_CENTERS = 30; // nodes whose surroundings are shown together
 
 /** What a run knows of its graph, with neighbors of each node. */
@@ -347,7 +350,7 @@ class ExploredRun {
   /** Nodes to show: all, or those up to one edge away from some. */
   within(view, selected, threshold) {
     const all = d3.range(this.graph.ids.length);
-    if (view === "all") return new Set(all);
+    if (view === "all") return { shown: new Set(all), centers: 0 };
     let centers = selected === null ? [] : [selected];
     if (view === "wrong") {
       centers = all.filter((node) => this.isWrong(node)).sort((a, b) => this.run.confidence[b] - this.run.confidence[a]);
@@ -359,7 +362,7 @@ class ExploredRun {
     for (const node of [...shown]) {
       for (const pair of this.pairsOf[node]) if (this.kind(pair, threshold) >= 0) shown.add(this.otherEnd(pair, node));
     }
-    return shown;
+    return { shown, centers: centers.length };
   }
 }
 
@@ -435,7 +438,9 @@ class Explorer {
     const { of } = this, { run, graph } = of;
     this.threshold = run.learned ? Number(byId("threshold").value) : 0.5;
     byId("threshold-value").textContent = this.threshold.toFixed(2);
-    this.nodes = of.within(byId("view").value, this.selected, this.threshold);
+    const { shown, centers } = of.within(byId("view").value, this.selected, this.threshold);
+    this.nodes = shown;
+    this.centers = centers;
     this.edges = KINDS.map(() => []);
     run.source.forEach((source, pair) => {
       const kind = of.kind(pair, this.threshold);
@@ -456,9 +461,9 @@ class Explorer {
     parts.push(`${count(this.nodes.size)} nodes and ${count(edges)} edges are drawn.`);
     if (graph.ids.length < graph.nodes) {
       parts.push(`The page has ${count(graph.ids.length)} of the ${count(graph.nodes)} nodes of the graph, around suspicious edges, misclassified nodes and the most rewired ones. For the surroundings of another node, write the page with --node ID.`);
-    } else if (run.source.length < run.pairs) {
-      parts.push(`${count(run.pairs - run.source.length)} candidates of the smallest probabilities are not in the page.`);
     }
+    if (run.left_out) parts.push(`${count(run.left_out)} candidates of the smallest probabilities are not in the page.`);
+    if (this.centers > MOST_CENTERS) parts.push(`They are around ${MOST_CENTERS} of ${count(this.centers)} such nodes.`);
     if (byId("view").value === "selected" && this.selected === null) parts.push("Select a node first: search it, or show all nodes and click one.");
     byId("scope").textContent = parts.join(" ");
     this.canvas.setAttribute("aria-label", parts[0]);
@@ -792,7 +797,13 @@ class Explorer {
       ["probability", (row) => (run.learned ? run.probability[row.pair].toFixed(3) : "–"), true],
     ];
     const before = rows.filter((row) => row.kind !== "added").length, after = rows.filter((row) => row.kind !== "dropped").length;
-    return [make("h4", {}, `Neighbors: ${before} before, ${after} after`), rows.length ? table(columns, rows.slice(0, 200)) : note("none")];
+    const absent = run.degree[node] - before;
+    return [
+      make("h4", {}, `Neighbors: ${before} before, ${after} after`),
+      ...(absent ? [note(`${count(absent)} more before are not in the page.`)] : []),
+      rows.length ? table(columns, rows.slice(0, MOST_ROWS)) : note("none"),
+      ...(rows.length > MOST_ROWS ? [note(`The ${MOST_ROWS} most probable are listed.`)] : []),
+    ];
   }
 
   features(node) {
