@@ -12,7 +12,7 @@ from gumbel_mpnn._util.numbers import counted, none_if_nan
 from gumbel_mpnn._version import __version__
 from gumbel_mpnn.data.names import class_names_of
 from gumbel_mpnn.report.page.comparison import compared
-from gumbel_mpnn.report.page.explorer import explorers
+from gumbel_mpnn.report.page.explorer import check_nodes, explorers
 from gumbel_mpnn.report.page.structure import MOST_CLASSES, structure_of
 from gumbel_mpnn.report.style import MODEL_NAMES
 from gumbel_mpnn.report.table import METRIC_NAMES
@@ -30,6 +30,7 @@ AUDIT_COLUMNS = ("evidence", "probability", "agreement", "similarity", "common_n
 
 def page_content(runs: Sequence[Run], around: Sequence[str] = ()) -> dict[str, Any]:
     """Content of the page of runs; a part that cannot be made has the reason in place of its values."""
+    check_nodes(runs, around)
     found = [_attempt(Run.audit, run) for run in runs]
     audits = [None if isinstance(each, dict) else each for each in found]
     graphs, explored = explorers(runs, audits, around)

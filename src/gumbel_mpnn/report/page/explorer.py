@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Any
@@ -39,6 +40,17 @@ DROPPED_PULL = 0.2
 Indices = NDArray[np.int64]
 
 
+def check_nodes(runs: Sequence[Run], names: Sequence[str]) -> None:
+    """Raise a `UserError` if none of the runs has a node of one of these names; runs without data are left out."""
+    known = set[str]()
+    for run in runs if names else ():
+        with suppress(UserError):
+            known.update(_ids(run.data))
+    unknown = [name for name in names if known and name not in known]
+    if unknown:
+        raise UserError(f"there is no node {unknown[0]!r} in the data of these runs: give the id of a node")
+
+
 def explorers(
     runs: Sequence[Run], audits: Sequence[Audit | None], around: Sequence[str] = ()
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
@@ -54,16 +66,11 @@ def explorers(
             by_data.setdefault(run.records[0].data_hash, {})[place] = pairs_of(run)
         except UserError as error:
             found[place] = {"missing": str(error)}
-    unknown = set(around)
     for places in (each for each in by_data.values() if each):
         group = _Group([runs[k] for k in places], list(places.values()), [audits[k] for k in places])
-        centers = group.numbers_of(around)
-        unknown -= centers.keys()
-        graph, of_runs = group.shown(list(centers.values()))
+        graph, of_runs = group.shown(list(group.numbers_of(around).values()))
         found |= {place: {"graph": len(graphs), **shown} for place, shown in zip(places, of_runs, strict=True)}
         graphs.append(graph)
-    if unknown and graphs:
-        raise UserError(f"there is no node {sorted(unknown)[0]!r} in the data of these runs: give the id of a node")
     return graphs, [found[place] for place in range(len(runs))]
 
 
@@ -73,7 +80,7 @@ class _Group:
     def __init__(self, runs: Sequence[Run], pairs: Sequence[Pairs], audits: Sequence[Audit | None]) -> None:
         self.runs, self.pairs, self.audits, self.data = runs, pairs, audits, copy.copy(runs[0].data).cpu()
         self.count = int(self.data.num_nodes or 0)
-        self.ids = [str(name) for name in node_ids_of(self.data) or range(self.count)]
+        self.ids = _ids(self.data)
         self.label = self.data.y.numpy()
         self.predictions = [_prediction(run) for run in runs]
 
@@ -163,6 +170,10 @@ class _Group:
         for pairs in self.pairs:
             changed += np.bincount(pairs.ends[:, pairs.changed].reshape(-1), minlength=self.count)
         return [int(node) for node in np.argsort(-changed, kind="stable") if changed[node]]
+
+
+def _ids(data: Data) -> list[str]:
+    return [str(name) for name in node_ids_of(data) or range(int(data.num_nodes or 0))]
 
 
 def _prediction(run: Run) -> dict[str, NDArray[Any]]:
