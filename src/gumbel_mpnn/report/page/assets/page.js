@@ -168,8 +168,7 @@ function tableCard(run) {
   const values = rows.flatMap((row) => row.values);
   const scale = d3.scaleLinear(values.length ? d3.extent(values) : [0, 1], [6, 94]);
   const columns = [
-    ["what", (row) => row.role],
-    ["model", (row) => row.name],
+    ["model", (row) => make("span", {}, row.name, make("br"), make("small", {}, row.role))],
     ["test %", (row) => withRange(row.test === null ? "–" : points(row.test), row.interval && row.interval.map(points)), true],
     ["runs", (row) => strip(row, scale)],
     ["gain of this run", gainText, true],
@@ -315,7 +314,7 @@ const SLICE = 1500; // edges drawn per frame, so that no frame waits for all of 
 const RUN_OF_LINES = 24; // lines in one path: longer paths take the browser longer per line
 const SPARE = 0.5; // how far the picture reaches beyond the window on each side, as a share of its size
 const MOST_ROWS = 200; // neighbors listed in the panel
-const MOST_CENTERS = 30; // nodes whose surroundings are shown together
+const MOST_CENTERS = 10; // nodes whose surroundings are shown together
 
 /** What a run knows of its graph, with neighbors of each node. */
 class ExploredRun {
@@ -463,7 +462,7 @@ class Explorer {
       parts.push(`The page has ${count(graph.ids.length)} of the ${count(graph.nodes)} nodes of the graph, around suspicious edges, misclassified nodes and the most rewired ones. For the surroundings of another node, write the page with --node ID.`);
     }
     if (run.left_out) parts.push(`${count(run.left_out)} candidates of the smallest probabilities are not in the page.`);
-    if (this.centers > MOST_CENTERS) parts.push(`They are around ${MOST_CENTERS} of ${count(this.centers)} such nodes.`);
+    if (this.centers > MOST_CENTERS) parts.push(`They are around the first ${MOST_CENTERS} of ${count(this.centers)} such nodes.`);
     if (byId("view").value === "selected" && this.selected === null) parts.push("Select a node first: search it, or show all nodes and click one.");
     byId("scope").textContent = parts.join(" ");
     this.canvas.setAttribute("aria-label", parts[0]);
@@ -629,7 +628,7 @@ class Explorer {
   paintSelection(context, transform) {
     const { of, selected, pair } = this;
     if (selected === null || !this.nodes.has(selected)) return;
-    context.globalAlpha = 0.55;
+    context.globalAlpha = 0.45;
     context.fillStyle = themeColor("surface");
     context.fillRect(0, 0, this.width, this.height);
     context.globalAlpha = 1;
