@@ -237,6 +237,7 @@ def test_names_cannot_end_the_script_they_are_in(tmp_path):
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
     scripts = scripts_of(text)
     assert [attributes for attributes, _ in scripts] == [{"type": "application/json", "id": "content"}, {}, {}]
+    assert "Permission to use, copy, modify" in scripts[1][1]  # the licence of D3 goes with it
     content = json.loads(scripts[0][1])
     assert content["graphs"][0]["ids"] == data.node_ids
     assert content["graphs"][0]["classes"] == data.class_names

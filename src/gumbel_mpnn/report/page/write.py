@@ -52,9 +52,10 @@ def write_page(runs: Sequence[Run], path: str | Path, around: Sequence[str] = ()
 def page_of(content: dict[str, Any]) -> str:
     """The HTML page that shows this content."""
     assets = files("gumbel_mpnn.report.page") / "assets"
-    style, library, script = (
-        (assets / name).read_text(encoding="utf-8") for name in ("page.css", "d3.min.js", "page.js")
+    style, library, licence, script = (
+        (assets / name).read_text(encoding="utf-8") for name in ("page.css", "d3.min.js", "d3-LICENSE.txt", "page.js")
     )
+    library = f"/*\n{licence}*/\n{library}"
     policy = (
         f"default-src 'none'; style-src {_digest(style)}; script-src {_digest(library)} {_digest(script)};"
         " base-uri 'none'; form-action 'none'"
