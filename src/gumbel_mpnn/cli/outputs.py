@@ -83,6 +83,11 @@ def is_page(path: Path) -> bool:
     return b"\ngumbel-mpnn reproduce " in _beginning(path)
 
 
+def is_report(path: Path) -> bool:
+    """Whether a file is a page that `report` writes."""
+    return b'content="gumbel-mpnn report"' in _beginning(path)
+
+
 def check_page(option: str, path: Path, force: bool) -> None:
     """Check the file of a page; files of its name next to it belong to it, if it exists."""
     check_output(option, path, is_page, force=force)
