@@ -63,6 +63,7 @@ def explorers(
     by_data: dict[str, dict[int, Pairs]] = {}
     for place, run in enumerate(runs):
         try:
+            _ = run.data  # pairs can be read without it, labels and features not
             by_data.setdefault(run.records[0].data_hash, {})[place] = pairs_of(run)
         except UserError as error:
             found[place] = {"missing": str(error)}
