@@ -15,6 +15,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 
 from gumbel_mpnn.graph import PairGraph, contains, pair_key
 from gumbel_mpnn.nn import ReplicaRNG
+from gumbel_mpnn.nn.each_replica import total
 
 FLOODED = 0.2
 """Share of the nodes that are flooded with decoys."""
@@ -86,7 +87,7 @@ class Flood:
         target = self.decoys.graph.is_original.to(theta.dtype).expand_as(theta)
         counted = self.given.to(theta.dtype)
         each = binary_cross_entropy_with_logits(theta, target, reduction="none")
-        return (each * counted).sum(-1) / counted.sum(-1).clamp(min=1)
+        return total(each * counted) / counted.sum(-1).clamp(min=1)
 
 
 def _in_graph_of(nodes: Tensor, drawn: Tensor, graph: PairGraph) -> Tensor:
