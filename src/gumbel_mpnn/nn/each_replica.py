@@ -22,13 +22,13 @@ PART = 1024
 """Number of entries that are summed first: threads share the parts, but do not cut them."""
 
 
-def product(x: Tensor, weight: Tensor) -> Tensor:
-    """Product x W of every replica, [R, N, in] and [R, in, out] → [R, N, out]."""
+def product(x: Tensor, weight: Tensor, start: Tensor | None = None) -> Tensor:
+    """Product x W of every replica, [R, N, in] and [R, in, out] → [R, N, out], added to `start` if given."""
     if x.is_cuda:
-        return torch.bmm(x, weight)
+        return torch.bmm(x, weight) if start is None else torch.baddbmm(start, x, weight)
     if torch.is_autocast_enabled(x.device.type):
         x, weight = (tensor.to(torch.get_autocast_dtype(x.device.type)) for tensor in (x, weight))
-    out: Tensor = _Product.apply(x, weight)  # type: ignore[no-untyped-call]
+    out: Tensor = _Product.apply(x, weight, start)  # type: ignore[no-untyped-call]
     return out
 
 
@@ -62,8 +62,10 @@ def spread(value: Tensor, count: int) -> Tensor:
 
 class _Product(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
+    def forward(ctx: Any, x: Tensor, weight: Tensor, start: Tensor | None) -> Tensor:
         ctx.save_for_backward(x, weight)
+        if start is not None:
+            return add_product(start.clone(), x, weight)
         out = x.new_empty(len(weight), x.shape[1], weight.shape[2])
         for into, a, b in zip(out, x, weight, strict=True):
             if into.data_ptr() % ALIGNED:
@@ -73,11 +75,12 @@ class _Product(torch.autograd.Function):
         return out
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         x, weight = ctx.saved_tensors
-        needs_x, needs_weight = ctx.needs_input_grad
+        needs_x, needs_weight, needs_start = ctx.needs_input_grad
         grad_x = product(grad, weight.transpose(1, 2)) if needs_x else None
-        return grad_x, product(x.transpose(1, 2), grad) if needs_weight else None
+        grad_weight = product(x.transpose(1, 2), grad) if needs_weight else None
+        return grad_x, grad_weight, grad if needs_start else None
 
 
 class _Spread(torch.autograd.Function):

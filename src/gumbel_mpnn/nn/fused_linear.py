@@ -55,9 +55,9 @@ def _low_precision_sum(xs: list[Tensor], weights: list[Tensor], start: Tensor | 
     xs = [x.to(dtype) if x.dtype == torch.float32 else x for x in xs]  # before they are concatenated
     xs = [x.expand(len(weight), -1, -1) for x, weight in zip(xs, weights, strict=True)]
     x, weight = (xs[0], weights[0]) if len(xs) == 1 else (torch.cat(xs, -1), torch.cat(weights, 1))
-    if start is not None and start.dtype == dtype and start.is_cuda:
-        return torch.baddbmm(start, x, weight)
-    return product(x, weight) if start is None else start + product(x, weight)
+    if start is None or start.dtype == dtype:
+        return product(x, weight, start)
+    return start + product(x, weight)
 
 
 def _times_sparse(x: SparseFeatures, weight: Tensor) -> Tensor:
