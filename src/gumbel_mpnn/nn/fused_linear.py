@@ -62,7 +62,7 @@ def _low_precision_sum(xs: list[Tensor], weights: list[Tensor], start: Tensor | 
 
 def _times_sparse(x: SparseFeatures, weight: Tensor) -> Tensor:
     replicas, fan_in, fan_out = weight.shape
-    if x.values.dim() == 2:
+    if x.values.dim() == 2 or weight.is_cuda:
         return matmul(x.layout, x.values, weight)
     side_by_side = weight.transpose(0, 1).reshape(1, fan_in, replicas * fan_out)
     out = matmul(x.layout, x.values, side_by_side).view(-1, replicas, fan_out).transpose(0, 1)
