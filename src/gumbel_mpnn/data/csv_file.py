@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,17 +27,25 @@ _DECIMAL = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
 
 def read_header(path: str | Path) -> Header:
     """Read the names of the columns."""
-    names = _parse(path, nrows=0)
-    if len(names.columns) > MOST_COLUMNS:
-        raise DataError(
-            f"{path} has {len(names.columns):,} columns, and at most {MOST_COLUMNS:,} are read: remove some, or store"
-            " features as a sparse matrix in an npz file"
-        )
-    header = dict(zip(names, _parse(path, nrows=1, header=None, dtype=str).iloc[0], strict=True))
+    _check_width(path)
+    header = dict(zip(_parse(path, nrows=0), _parse(path, nrows=1, header=None, dtype=str).iloc[0], strict=True))
     for separator, word in _OTHER_SEPARATORS.items():
         if len(header) == 1 and separator in next(iter(header)):
             raise DataError(f"the cells of {path} are separated by {word}: use commas")
     return header
+
+
+def _check_width(path: str | Path) -> None:
+    """Raise a `DataError` if the first line has too many cells; this takes a moment, where parsing takes minutes."""
+    if not Path(path).is_file():  # a pipe can be read only once, and a missing file is reported later
+        return
+    with suppress(OSError), Path(path).open("rb") as content:
+        columns = content.readline().count(b",") + 1
+        if columns > MOST_COLUMNS:
+            raise DataError(
+                f"{path} has {columns:,} columns, and at most {MOST_COLUMNS:,} are read: remove some, or store features"
+                " as a sparse matrix in an npz file"
+            )
 
 
 def is_empty(path: str | Path) -> bool:

@@ -1,8 +1,6 @@
 """On a very large graph, measures that take minutes are left out with a warning."""
 
 import pytest
-import torch
-from torch_geometric.data import Data
 
 from gumbel_mpnn._util.errors import DataWarning
 from gumbel_mpnn.measures import MEASURES, measure, table
@@ -23,10 +21,3 @@ def test_a_graph_of_the_largest_size_has_all_measures(monkeypatch, recwarn):
     monkeypatch.setattr(table, "MANY_EDGES", measure(data, "num_edges")["num_edges"])
     assert measure(data).keys() == MEASURES.keys()
     assert not recwarn.list
-
-
-def test_two_million_edges_are_measured_without_the_spectrum(monkeypatch):
-    generator = torch.Generator().manual_seed(0)
-    data = Data(edge_index=torch.randint(200_000, (2, 2_000_000), generator=generator), num_nodes=200_000)
-    with pytest.warns(DataWarning, match="1,000,000 edges"):
-        assert measure(data)["num_components"] == 1
