@@ -64,7 +64,7 @@ def measure(
     """Compute measures of a graph by name.
 
     The value is None if a measure is not defined: without labels, or without an edge between labelled nodes. On more
-    than a million edges, `spectral_gap` is left out with a `DataWarning` unless `names` has it.
+    than a million edges, `spectral_gap` is left out (None) with a `DataWarning` unless `names` has it.
 
     Args:
         data: A graph; `y` [N] is -1 for unlabelled nodes.
@@ -78,16 +78,16 @@ def measure(
             raise unknown_name("measure", name, MEASURES)
     # Merge the edges once, not in every measure.
     simple = Data(edge_index=undirected_edges(data), y=data.get("y"), num_nodes=node_count(data))
+    slow = list[str]()
     if names is None and simple.edge_index.shape[1] > MANY_EDGES:
         slow = [name for name in chosen if MEASURES[name].slow]
-        chosen = [name for name in chosen if name not in slow]
         warnings.warn(
             f"left out because this graph has more than {MANY_EDGES:,} edges: {', '.join(slow)}; in Python,"
             f" gm.measures.measure(data, {slow[0]!r}) computes it",
             DataWarning,
             stacklevel=2,
         )
-    return {name: _value(MEASURES[name], data, simple, convention) for name in chosen}
+    return {name: None if name in slow else _value(MEASURES[name], data, simple, convention) for name in chosen}
 
 
 def _value(measure: Measure, data: Data, simple: Data, convention: Convention) -> int | float | None:

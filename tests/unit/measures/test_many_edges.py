@@ -12,12 +12,12 @@ def test_slow_measures_are_left_out_with_a_warning(monkeypatch):
     monkeypatch.setattr(table, "MANY_EDGES", measure(data, "num_edges")["num_edges"] - 1)
     with pytest.warns(DataWarning, match=r"left out because this graph has more than .* edges: spectral_gap"):
         values = measure(data)
-    assert values.keys() == MEASURES.keys() - {"spectral_gap"}
+    assert [name for name in MEASURES if values[name] is None] == ["spectral_gap"]
     assert measure(data, "spectral_gap")["spectral_gap"] is not None
 
 
 def test_a_graph_of_the_largest_size_has_all_measures(monkeypatch, recwarn):
     data = small_data()
     monkeypatch.setattr(table, "MANY_EDGES", measure(data, "num_edges")["num_edges"])
-    assert measure(data).keys() == MEASURES.keys()
+    assert None not in measure(data).values()
     assert not recwarn.list
