@@ -77,6 +77,10 @@ def in_one_sentence(verb: Callable[P, R]) -> Callable[P, R]:
             _stop(f"error: {error}", 2)
         except BrokenPipeError:  # as after `| head`: typer ends silently
             raise
+        except (MemoryError, RuntimeError) as error:
+            if not isinstance(error, MemoryError) and "allocate memory" not in str(error):
+                raise
+            _stop("error: there is not enough memory for this: use a smaller graph or smaller settings", 2)
         except OSError as error:
             _stop(f"error: {error.strerror or error}: {error.filename or ''}".rstrip(": "), 2)
         except KeyboardInterrupt:

@@ -17,6 +17,8 @@ Header = Mapping[str, str]
 """Maps the name of each column in the table to its name in the file: pandas calls a second `x` `x.1`."""
 
 NO_NUMBER = ["", "nan", "NaN", "NA", "null"]
+MOST_COLUMNS = 100_000
+"""Reading a table takes minutes for ten times as many columns."""
 _HEADER_LINES = 1
 _OTHER_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 _DECIMAL = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
@@ -24,11 +26,23 @@ _DECIMAL = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
 
 def read_header(path: InputFile) -> Header:
     """Read the names of the columns."""
+    _check_width(path)
     header = dict(zip(_parse(path, nrows=0), _parse(path, nrows=1, header=None, dtype=str).iloc[0], strict=True))
     for separator, word in _OTHER_SEPARATORS.items():
         if len(header) == 1 and separator in next(iter(header)):
             raise DataError(f"the cells of {path} are separated by {word}: use commas")
     return header
+
+
+def _check_width(path: InputFile) -> None:
+    """Raise a `DataError` if the first line has too many cells; this takes a moment, where parsing takes minutes."""
+    with path.open() as content:
+        columns = content.readline().count(b",") + 1
+    if columns > MOST_COLUMNS:
+        raise DataError(
+            f"{path} has {columns:,} columns, and at most {MOST_COLUMNS:,} are read: remove some, or store features"
+            " as a sparse matrix in an npz file"
+        )
 
 
 def is_empty(path: InputFile) -> bool:

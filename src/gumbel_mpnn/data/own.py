@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import warnings
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -28,6 +28,8 @@ from gumbel_mpnn.graph import check_edges
 SPLIT = "split"  # column or attribute with the values train, val and test
 PROBABILITY = "probability"  # column or attribute with the probability that rewiring gave an edge
 GIVEN = "given"  # column or attribute that says whether an edge existed before rewiring
+MOST_CLASSES = 10_000
+"""A column with more different values is hardly a label."""
 MOST_CLASSES_OF_DECIMALS = 20
 """Decimal labels are taken as a quantity if they have more values than this and than half of the labelled nodes."""
 MISSING = frozenset({"NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", "None"})
@@ -151,11 +153,22 @@ def assemble(
     if labels is None:
         data = _without_labels(RawGraph(edges, np.full(len(ids), -1), x, **about))
     else:
+        check_classes(labels, where)
         y, class_names = encode_labels(labels, ids, where)
         masks = None if split is None else _split_masks(split, ids, where)
         data = RawGraph(edges, y, x, masks, class_names, **about).to_data()
     data.node_ids = list(ids)
     return finish(data, undirected, as_listed, where)
+
+
+def check_classes(labels: Iterable[str], where: str) -> None:
+    """Raise a `DataError` if there are too many classes to be classes."""
+    found = len(set(labels))
+    if found > MOST_CLASSES:
+        raise DataError(
+            f"{where}: the label has {found:,} different values, and at most {MOST_CLASSES:,} classes can be learned:"
+            " choose another column"
+        )
 
 
 def finish(data: Data, undirected: bool, as_listed: bool, where: str) -> Data:

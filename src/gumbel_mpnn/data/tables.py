@@ -20,6 +20,7 @@ from gumbel_mpnn.data.own import (
     PROBABILITY,
     SPLIT,
     assemble,
+    check_classes,
     described,
     named_after,
     source_files,
@@ -81,6 +82,8 @@ def from_csv(
     # Categories are read as text, since another file may have only those that look like numbers or booleans.
     words = [name for name, column in zip(chosen or (), trained or (), strict=False) if column.categories is not None]
     table = read_table(nodes, header, [*text, *words])
+    if label is not None:
+        check_classes(table[label], str(nodes))  # before the features, which take longer
     ids = table[id].str.strip()
     _check_ids(nodes, ids)
     if edges is None or is_empty(edges):

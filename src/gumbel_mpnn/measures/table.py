@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from torch_geometric.data import Data
 
-from gumbel_mpnn._util.errors import unknown_name
+from gumbel_mpnn._util.errors import DataWarning, unknown_name
 from gumbel_mpnn._util.numbers import none_if_nan
 from gumbel_mpnn.measures.degrees import degree_max, degree_mean, degree_min, num_components, num_edges, num_nodes
 from gumbel_mpnn.measures.edges import Convention, node_count, undirected_edges
@@ -27,6 +28,7 @@ class Measure:
         needs_labels: Whether it uses `y`.
         by_convention: Whether the function takes an edge convention as its second argument.
         each_edge_once: Whether it counts every edge once under every convention.
+        slow: Whether it takes minutes on more than `MANY_EDGES` edges, where it is computed only if asked for by name.
     """
 
     function: Callable[..., int | float]
@@ -34,7 +36,10 @@ class Measure:
     needs_labels: bool = False
     by_convention: bool = False
     each_edge_once: bool = False
+    slow: bool = False
 
+
+MANY_EDGES = 1_000_000
 
 MEASURES: dict[str, Measure] = {
     "edge_homophily": Measure(edge_homophily, "edge homophily", needs_labels=True, by_convention=True),
@@ -49,7 +54,7 @@ MEASURES: dict[str, Measure] = {
     "degree_mean": Measure(degree_mean, "mean degree", by_convention=True),
     "degree_max": Measure(degree_max, "max degree", by_convention=True),
     "num_components": Measure(num_components, "components"),
-    "spectral_gap": Measure(spectral_gap, "spectral gap", each_edge_once=True),
+    "spectral_gap": Measure(spectral_gap, "spectral gap", each_edge_once=True, slow=True),
 }
 
 
@@ -58,7 +63,8 @@ def measure(
 ) -> dict[str, int | float | None]:
     """Compute measures of a graph by name.
 
-    The value is None if a measure is not defined: without labels, or without an edge between labelled nodes.
+    The value is None if a measure is not defined: without labels, or without an edge between labelled nodes. On more
+    than a million edges, `spectral_gap` is left out (None) with a `DataWarning` unless `names` has it.
 
     Args:
         data: A graph; `y` [N] is -1 for unlabelled nodes.
@@ -72,7 +78,16 @@ def measure(
             raise unknown_name("measure", name, MEASURES)
     # Merge the edges once, not in every measure.
     simple = Data(edge_index=undirected_edges(data), y=data.get("y"), num_nodes=node_count(data))
-    return {name: _value(MEASURES[name], data, simple, convention) for name in chosen}
+    slow = list[str]()
+    if names is None and simple.edge_index.shape[1] > MANY_EDGES:
+        slow = [name for name in chosen if MEASURES[name].slow]
+        warnings.warn(
+            f"left out because this graph has more than {MANY_EDGES:,} edges: {', '.join(slow)}; in Python,"
+            f" gm.measures.measure(data, {slow[0]!r}) computes it",
+            DataWarning,
+            stacklevel=2,
+        )
+    return {name: None if name in slow else _value(MEASURES[name], data, simple, convention) for name in chosen}
 
 
 def _value(measure: Measure, data: Data, simple: Data, convention: Convention) -> int | float | None:

@@ -182,8 +182,8 @@ class Backbone(TrainableModel):
             COPIES_OF_A_LAYER + (self.shortcut is not None) + self.more_copies + isinstance(self.norms[0], LayerNorm)
         )
         numbers = sizes.nodes * (width * (layers + (self.input is not None)) * copies + 8 * classes)
-        # What is dropped of the features, and in 16 bits the features themselves, are every replica's own.
-        numbers += sizes.inputs * (4 * bool(self.input_dropout) + sizes.in_16_bits)
+        # What is dropped of the features, and on a GPU the features in 16 bits, are every replica's own.
+        numbers += sizes.inputs * (4 * bool(self.input_dropout) + (sizes.in_16_bits and sizes.on_gpu))
         per_arc = self.arc_copies + self.numbers_per_arc(samples)
         if weighs_arcs and self.arc_copies:
             per_arc += 4 * layers * samples

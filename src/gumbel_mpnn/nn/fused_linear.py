@@ -11,6 +11,7 @@ from torch import Tensor
 
 from gumbel_mpnn._util.no_double_backward import first_order
 from gumbel_mpnn.graph import matmul
+from gumbel_mpnn.nn.each_replica import add_product, product
 from gumbel_mpnn.nn.features import SparseFeatures
 from gumbel_mpnn.nn.kernels import gpu_kernels
 
@@ -28,8 +29,8 @@ def linear_sum(terms: Sequence[tuple[Inputs, Tensor]], start: Tensor | None = No
     dense = []
     for x, weight in terms:
         if isinstance(x, SparseFeatures):
-            product = _times_sparse(x, weight)
-            start = product if start is None else start + product
+            sparse = _times_sparse(x, weight)
+            start = sparse if start is None else start + sparse
         else:
             dense.append((x, weight))
     if not dense:
@@ -42,8 +43,8 @@ def linear_sum(terms: Sequence[tuple[Inputs, Tensor]], start: Tensor | None = No
     kernels = gpu_kernels(xs[0].device, "linear")
     plain = all(tensor.dtype == torch.float32 for tensor in (*xs, *weights))
     narrow = kernels if kernels is not None and plain and kernels.is_narrow(weights) else None
-    if narrow is None and len(xs) == 1 and start is None:  # torch's own product, which also has second derivatives
-        return torch.bmm(xs[0], weights[0])
+    if narrow is None and len(xs) == 1 and start is None:  # this product also has second derivatives
+        return product(xs[0], weights[0])
     total: Tensor = _LinearSum.apply(narrow, start, *xs, *weights)  # type: ignore[no-untyped-call]
     return total
 
@@ -54,17 +55,18 @@ def _low_precision_sum(xs: list[Tensor], weights: list[Tensor], start: Tensor | 
     xs = [x.to(dtype) if x.dtype == torch.float32 else x for x in xs]  # before they are concatenated
     xs = [x.expand(len(weight), -1, -1) for x, weight in zip(xs, weights, strict=True)]
     x, weight = (xs[0], weights[0]) if len(xs) == 1 else (torch.cat(xs, -1), torch.cat(weights, 1))
-    if start is not None and start.dtype == dtype:
-        return torch.baddbmm(start, x, weight)
-    return x @ weight if start is None else start + x @ weight
+    if start is None or start.dtype == dtype:
+        return product(x, weight, start)
+    return start + product(x, weight)
 
 
 def _times_sparse(x: SparseFeatures, weight: Tensor) -> Tensor:
     replicas, fan_in, fan_out = weight.shape
-    if x.values.dim() == 2:
+    if x.values.dim() == 2 or weight.is_cuda:
         return matmul(x.layout, x.values, weight)
     side_by_side = weight.transpose(0, 1).reshape(1, fan_in, replicas * fan_out)
-    return matmul(x.layout, x.values, side_by_side).view(-1, replicas, fan_out).transpose(0, 1)
+    out = matmul(x.layout, x.values, side_by_side).view(-1, replicas, fan_out).transpose(0, 1)
+    return out.contiguous()  # else a sum over the nodes would depend on the number of replicas
 
 
 class _LinearSum(torch.autograd.Function):
@@ -78,9 +80,9 @@ class _LinearSum(torch.autograd.Function):
         if narrow is not None:
             out: Tensor = narrow.sum_of_products(xs, weights, start)
             return out
-        out = torch.bmm(xs[0], weights[0])
+        out = product(xs[0], weights[0])
         for x, weight in zip(xs[1:], weights[1:], strict=True):
-            out.baddbmm_(x, weight)
+            add_product(out, x, weight)
         return out if start is None else out.add_(start)
 
     @staticmethod
@@ -91,14 +93,13 @@ class _LinearSum(torch.autograd.Function):
         xs, weights = tensors[:count], tensors[count:]
         _, needs_start, *needed = ctx.needs_input_grad
         grads: list[Tensor | None] = [
-            torch.bmm(grad, weight.transpose(1, 2)) if needs else None
+            product(grad, weight.transpose(1, 2)) if needs else None
             for weight, needs in zip(weights, needed, strict=False)
         ]
         if ctx.narrow is not None and all(needed[count:]):
             grads += ctx.narrow.outer_sums(xs, grad)
         else:
             grads += [
-                torch.bmm(x.transpose(1, 2), grad) if needs else None
-                for x, needs in zip(xs, needed[count:], strict=True)
+                product(x.transpose(1, 2), grad) if needs else None for x, needs in zip(xs, needed[count:], strict=True)
             ]
         return None, grad if needs_start else None, *grads

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from gumbel_mpnn._util.errors import unknown_name
 from gumbel_mpnn._util.no_double_backward import first_order
+from gumbel_mpnn.nn.each_replica import total
 from gumbel_mpnn.nn.fused_linear import Inputs, linear_sum
 from gumbel_mpnn.nn.replica_rng import ReplicaRNG
 
@@ -162,7 +163,7 @@ def cross_entropy(logits: Tensor, y: Tensor, mask: Tensor, weight: Tensor | None
     labels = y.clamp(min=0).expand(logits.shape[:2])  # no mask contains an unlabelled node
     each = F.cross_entropy(logits.transpose(1, 2), labels, reduction="none")
     counted = mask if weight is None else mask * weight
-    return (each * counted).sum(-1) / counted.sum(-1)
+    return total(each * counted) / total(counted)
 
 
 @contextmanager

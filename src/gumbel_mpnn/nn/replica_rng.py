@@ -22,11 +22,15 @@ class ReplicaRNG:
     """
 
     def __init__(self, seeds: Sequence[int], purpose: str, device: torch.device | str = "cpu") -> None:
-        self.device = torch.device(device)
+        # Models are outlined on the meta device, where tensors have a shape and no memory.
+        self.outline = torch.get_default_device().type == "meta"
+        self.device = torch.device("meta" if self.outline else device)
+        derived = [derive_seed(seed, purpose) for seed in seeds]
         with torch.inference_mode(False):  # else they could not be changed in training
-            self.seeds = torch.tensor([derive_seed(seed, purpose) for seed in seeds], device=device)
-            self._calls = torch.zeros((), dtype=torch.int64, device=device)
-        self._generators = [torch.Generator(self.device).manual_seed(derive_seed(seed, purpose)) for seed in seeds]
+            self.seeds = torch.tensor(derived, device=self.device)
+            self._calls = torch.zeros((), dtype=torch.int64, device=self.device)
+        of_generators = "cpu" if self.outline else self.device
+        self._generators = [torch.Generator(of_generators).manual_seed(seed) for seed in derived]
 
     def rewind(self) -> None:
         """Reset all streams to their start."""
@@ -41,6 +45,8 @@ class ReplicaRNG:
     def uniform(self, shape: Sequence[int], low: float, high: float) -> Tensor:
         """Uniform random numbers in [low, high), [R, *shape]."""
         out = torch.empty(len(self), *shape, device=self.device)
+        if self.outline:
+            return out
         for row, generator in zip(out, self._generators, strict=True):
             row.uniform_(low, high, generator=generator)
         return out

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn.functional import binary_cross_entropy_with_logits
+from torch.nn.functional import logsigmoid
 
 from gumbel_mpnn.graph import PairGraph, contains, pair_key
 from gumbel_mpnn.nn import ReplicaRNG
+from gumbel_mpnn.nn.each_replica import total
 
 FLOODED = 0.2
 """Share of the nodes that are flooded with decoys."""
@@ -83,10 +84,9 @@ class Flood:
 
     def loss(self, theta: Tensor) -> Tensor:
         """Mean cross-entropy of telling given edges from the decoys shown, [R]."""
-        target = self.decoys.graph.is_original.to(theta.dtype).expand_as(theta)
         counted = self.given.to(theta.dtype)
-        each = binary_cross_entropy_with_logits(theta, target, reduction="none")
-        return (each * counted).sum(-1) / counted.sum(-1).clamp(min=1)
+        each = -logsigmoid(torch.where(self.decoys.graph.is_original, theta, -theta))
+        return total(each * counted) / counted.sum(-1).clamp(min=1)
 
 
 def _in_graph_of(nodes: Tensor, drawn: Tensor, graph: PairGraph) -> Tensor:

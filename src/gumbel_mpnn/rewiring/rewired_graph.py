@@ -11,6 +11,7 @@ from torch_geometric.data import Data
 from gumbel_mpnn._util.errors import check_between
 from gumbel_mpnn.graph import PairGraph, without_pairs
 from gumbel_mpnn.graph.batches import can_be_taken_apart, renew_numbers, renew_pairs
+from gumbel_mpnn.nn.each_replica import sigmoid
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +27,7 @@ class RewiredGraph:
     @property
     def probability(self) -> Tensor:
         """Probability of every pair, [R, P]."""
-        return self.theta.sigmoid()
+        return sigmoid(self.theta)
 
     @property
     def edge_weight(self) -> Tensor:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from gumbel_mpnn.config import RewiringSettings
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import ReplicaRNG
+from gumbel_mpnn.nn.each_replica import sigmoid, spread
 from gumbel_mpnn.nn.modules import ReplicaModule
 from gumbel_mpnn.rewiring.edge_models import NodeView, Scorer, scorers
 from gumbel_mpnn.rewiring.rewired_graph import RewiredGraph
@@ -51,9 +52,9 @@ class Rewirer(ReplicaModule):
 
     def forward(self, nodes: NodeView, graph: PairGraph) -> Tensor:
         """θ of every pair, [R, P]."""
-        candidate_bias, given_bias = self.origin.unsqueeze(-1).unbind(1)
+        candidate_bias, given_bias = (spread(bias, graph.num_pairs) for bias in self.origin.split(1, dim=1))
         theta: Tensor = self.scorer(nodes, graph) + candidate_bias + (given_bias - candidate_bias) * nodes.given
-        return theta.sigmoid() if self.settings.sigmoids == 2 else theta
+        return sigmoid(theta) if self.settings.sigmoids == 2 else theta
 
     def temperature(self, progress: Tensor | float) -> Tensor | float:
         """Temperature τ when a share `progress` of the epochs is done."""
@@ -66,7 +67,7 @@ class Rewirer(ReplicaModule):
 
     def evaluate(self, theta: Tensor, graph: PairGraph) -> RewiredGraph:
         """Graph of evaluation: pairs of probability ½ or more (`threshold`), or all weighted by their probability."""
-        weight = theta.sigmoid()
+        weight = sigmoid(theta)
         if self.settings.evaluation == "threshold":
             weight = (weight >= 0.5).to(theta.dtype)  # the same pairs as in `rewire`
         return RewiredGraph(graph, theta, weight)

@@ -15,6 +15,7 @@ from gumbel_mpnn._util.errors import UserError, check_between
 from gumbel_mpnn.config import RewiringSettings, rewiring_settings
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import ReplicaRNG, SparseFeatures
+from gumbel_mpnn.nn.each_replica import sigmoid
 from gumbel_mpnn.nn.inputs import check_features, model_input
 from gumbel_mpnn.nn.modules import ReplicaModule, cross_entropy, evaluating
 from gumbel_mpnn.rewiring.decoys import Flood
@@ -83,7 +84,7 @@ class RewiringModel(ReplicaModule, ABC):
         x, graph = self._read(x, graph)
         with evaluating(self):
             theta, _ = self._score(x, graph)
-        return theta.sigmoid()
+        return sigmoid(theta)
 
     def rewire(self, data: Data, threshold: float = 0.5, graph: PairGraph | None = None) -> Data:
         """The learned graph of `data`, which need not be the training graph.

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn.nn import ReplicaRNG
+from gumbel_mpnn.nn.each_replica import sigmoid
 
 SMALLEST = torch.finfo(torch.float32).eps
 """Distance of uniform numbers from 0 and 1: the noise stays finite, below 16 in absolute value."""
@@ -30,7 +31,7 @@ def sample(theta: Tensor, tau: Tensor | float, rng: ReplicaRNG, *, hard: bool = 
         raise UserError(f"the temperature tau must be above 0, but is {tau}")
     uniform = rng.noise(theta.shape[1]).clamp_(SMALLEST, 1 - SMALLEST)
     noisy = theta + (torch.log(uniform) - torch.log1p(-uniform))
-    soft = torch.sigmoid(noisy / tau).to(theta.dtype)  # the noise has 32 bits, logits may have 16
+    soft = sigmoid(noisy / tau).to(theta.dtype)  # the noise has 32 bits, logits may have 16
     if not hard:
         return soft
     drawn = (noisy > 0).to(theta.dtype)

@@ -24,7 +24,7 @@ from gumbel_mpnn.runs.training_data import DataFacts, TrainingData, has_facts, w
 from gumbel_mpnn.runs.work_queue import BusyError, WorkQueue
 from gumbel_mpnn.training import Task, pick_device, prepare, train
 from gumbel_mpnn.training.device import available_bytes
-from gumbel_mpnn.training.memory import plan_groups
+from gumbel_mpnn.training.memory import ADVICE, check_fits, does_not_fit, is_out_of_memory, plan_groups
 from gumbel_mpnn.training.metrics import check_metric, metric_of
 
 
@@ -181,7 +181,9 @@ def _train_missing(
     task: Task, workload: Workload, missing: Sequence[Replica], folder: SettingFolder, place: Place
 ) -> None:
     settings, device, monitor = workload.settings, task.y.device, place.monitor
-    size, each = plan_groups(settings, task, available_bytes(device) if place.memory is None else place.memory)
+    free = available_bytes(device)
+    check_fits(settings, task, free)
+    size, each = plan_groups(settings, task, free if place.memory is None else place.memory)
     queue = WorkQueue(folder)
     groups = queue.plan(missing, size).free
     if monitor is not None:
@@ -202,12 +204,12 @@ def _train_missing(
                 outcomes = train(
                     task, settings, group, checkpoint=folder.checkpoint(group), watch=watch, resumed=resumed
                 )
-            except torch.OutOfMemoryError:
+            except (RuntimeError, MemoryError) as error:
+                if not is_out_of_memory(error):
+                    raise
                 if len(group) == 1:
-                    raise UserError(
-                        f"one run of {settings.model} on {settings.dataset} does not fit into the memory of {device}:"
-                        " try a smaller model.hidden_channels or model.num_layers, or --device cpu"
-                    ) from None
+                    elsewhere = ", or --device cpu" if device.type == "cuda" else ""
+                    raise UserError(f"{does_not_fit(settings, device)}: {ADVICE}{elsewhere}") from None
                 size = -(-len(group) // 2)
             except DivergedError as error:
                 claim.give_up(error.runs)

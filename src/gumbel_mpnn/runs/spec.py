@@ -113,7 +113,7 @@ class RunSpec:
             settings=resolved,
             origins=_origins(resolved, {origin: below, "given": given, f"model {model}": {"rewiring": settled}}),
             splits=None if splits is None else tuple(whole_numbers("splits", splits)),
-            seeds=tuple(whole_numbers("seeds", range(int(seeds)) if isinstance(seeds, Integral) else seeds)),
+            seeds=_seeds(seeds),
             preset=found,
             transform=transform,
             root=root,
@@ -175,6 +175,20 @@ class RunSpec:
         if not splits or not self.seeds:
             raise UserError("there is nothing to train: give at least one split and one seed")
         return [Replica(split, seed) for split in dict.fromkeys(splits) for seed in dict.fromkeys(self.seeds)]
+
+
+MOST_SEEDS = 100_000
+"""Number of seeds whose runs can be listed in moments."""
+
+
+def _seeds(seeds: int | Iterable[int]) -> tuple[int, ...]:
+    """The seeds that are asked for by their number or one by one."""
+    if not isinstance(seeds, Integral):
+        return tuple(whole_numbers("seeds", seeds))
+    count = int(seeds)
+    if count > MOST_SEEDS:
+        raise UserError(f"{count} seeds are too many to list their runs: give at most {MOST_SEEDS}")
+    return tuple(range(count))
 
 
 @dataclass(frozen=True)

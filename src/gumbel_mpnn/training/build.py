@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import torch
 from torch_geometric.data import Data
 
 from gumbel_mpnn import baselines, rewiring
@@ -26,6 +27,24 @@ def prepare(data: Data, settings: Settings, report: Report | None = None) -> Dat
 
 def build_model(settings: Settings, task: Task, replicas: Sequence[Replica]) -> TrainableModel:
     """Create the model of `settings`, with the initial parameters of each replica."""
+    return _make(settings, task, replicas).to(task.y.device)
+
+
+def outline_model(settings: Settings, task: Task) -> TrainableModel:
+    """The model of `settings` with one replica on the meta device: parameters have shapes, but take no memory.
+
+    Raises an `OverflowError` if 64 bits cannot express a size.
+    """
+    try:
+        with torch.device("meta"):
+            return _make(settings, task, [Replica(0, 0)])
+    except (RuntimeError, OverflowError) as error:
+        if "overflow" in str(error).lower():
+            raise OverflowError(str(error)) from error
+    return build_model(settings, task, [Replica(0, 0)])  # a model of the user may need real tensors
+
+
+def _make(settings: Settings, task: Task, replicas: Sequence[Replica]) -> TrainableModel:
     if settings.rewiring is not None and task.train_y is not None:
         raise DataError("models that rewire the graph cannot be trained on data.train_y: remove it")
     extra: dict[str, Any] = {} if settings.rewiring is None else {"rewiring": settings.rewiring}
@@ -40,4 +59,4 @@ def build_model(settings: Settings, task: Task, replicas: Sequence[Replica]) -> 
     )
     if settings.data.features == "standardized":
         add_standardize(model, len(replicas), task.num_features)
-    return model.to(task.y.device)
+    return model

@@ -15,6 +15,7 @@ from torch_geometric.data import Data
 from gumbel_mpnn._util.errors import DataError, unknown_name
 from gumbel_mpnn.config import DataSettings
 from gumbel_mpnn.data.names import class_names_of, given_metric
+from gumbel_mpnn.nn.each_replica import total
 
 Metric = Callable[[Tensor, Tensor, Tensor], Tensor]
 Area = Callable[[Tensor, Tensor, Tensor], Tensor]
@@ -144,7 +145,7 @@ def _average_precision(score: Tensor, positive: Tensor, negative: Tensor) -> Ten
     """Mean over the positives of the share of positives among the nodes that score at least as high, [R]."""
     hits, others = _as_high(score, positive), _as_high(score, negative)
     precision = torch.where(positive, hits / (hits + others), 0.0)
-    return precision.sum(-1) / positive.sum(-1)
+    return total(precision) / positive.sum(-1)
 
 
 def _as_high(score: Tensor, chosen: Tensor) -> Tensor:

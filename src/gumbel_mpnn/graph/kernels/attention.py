@@ -134,7 +134,7 @@ def shares(
     share = target.new_empty(batch, layout.nnz)
     own_share, largest, scale = (torch.empty_like(target) for _ in range(3))
     if nodes:
-        sizes = _sizes(layout, batch)
+        sizes = _sizes(layout)
         _shares[(nodes, triton.cdiv(batch, sizes["LANES"]))](
             layout.rowptr, layout.col, weight, target, source, share, own_share, largest, scale,
             slope, safe, nodes, layout.nnz, batch, *_batches(weight, batch), **sizes,
@@ -151,7 +151,7 @@ def share_grads(
     score_grad, weight_grad = torch.empty_like(share), torch.empty_like(share)
     target_grad, own_score_grad = torch.empty_like(target), torch.empty_like(target)
     if nodes:
-        sizes = _sizes(layout, batch)
+        sizes = _sizes(layout)
         _share_grads[(nodes, triton.cdiv(batch, sizes["LANES"]))](
             layout.rowptr, layout.col, weight, target, source, share, own_share, largest, scale, grad, own_grad,
             score_grad, weight_grad, target_grad, own_score_grad,
@@ -165,8 +165,8 @@ def _batches(weight: Tensor, batch: int) -> tuple[int, int]:
     return weight.stride(0), batch // weight.shape[0]
 
 
-def _sizes(layout: SparseLayout, batch: int) -> dict[str, int]:
-    """Numbers of arcs and lanes of a program."""
+def _sizes(layout: SparseLayout) -> dict[str, int]:
+    """Numbers of arcs and lanes of a program, which must not depend on the batch: sums would have another order."""
     degree = layout.nnz // max(1, layout.shape[0])
     block = min(MOST, max(FEWEST, triton.next_power_of_2(max(1, degree))))
-    return {"BLOCK": block, "LANES": min(TILE // block, triton.next_power_of_2(batch)), "num_warps": 1}
+    return {"BLOCK": block, "LANES": TILE // block, "num_warps": 1}

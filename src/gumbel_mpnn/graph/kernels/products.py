@@ -227,7 +227,9 @@ def walk(
     partial = x.new_empty(batch, chunks.slots, width, dtype=exact) if long else x
     part = width // heads
     block_d = min(WIDEST if own is not None or heads > 1 else 256, triton.next_power_of_2(part))
-    lanes = min(triton.next_power_of_2(heads if heads > 1 else batch), max(1, TOGETHER // block_d), MOST_TOGETHER)
+    # Not fewer if the batch is smaller: with another tile, sums would have another order.
+    most = triton.next_power_of_2(heads) if heads > 1 else MOST_TOGETHER
+    lanes = min(most, max(1, TOGETHER // block_d), MOST_TOGETHER)
     tile = TILE if lanes == 1 else 2 * TILE
     step, blocks = (part, heads) if heads > 1 else (block_d, triton.cdiv(width, block_d))
     grid = (batch, triton.cdiv(heads, lanes)) if heads > 1 else (triton.cdiv(batch, lanes), blocks)

@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from gumbel_mpnn.graph import PairGraph
+from gumbel_mpnn.nn.each_replica import product, spread
 from gumbel_mpnn.nn.modules import Linear, ReplicaModule
 from gumbel_mpnn.nn.replica_rng import ReplicaRNG
 from gumbel_mpnn.rewiring.edge_models.base import NodeView, Scorer, scorers
@@ -27,7 +28,7 @@ class SymmetricForm(ReplicaModule):
     def forward(self, hidden: Tensor, graph: PairGraph) -> Tensor:
         """[R, N, D] → [R, P], computed as (h W) · h without an array of pairs × channels."""
         symmetric = (self.matrix + self.matrix.transpose(1, 2)) / 2
-        return graph.pair_scores(hidden @ symmetric, hidden)
+        return graph.pair_scores(product(hidden, symmetric), hidden)
 
 
 class BilinearForm(SymmetricForm):
@@ -40,7 +41,7 @@ class BilinearForm(SymmetricForm):
         """[R, N, D] → [R, P]."""
         if graph.undirected:
             return super().forward(hidden, graph)
-        return graph.pair_scores(hidden @ self.matrix, hidden)
+        return graph.pair_scores(product(hidden, self.matrix), hidden)
 
 
 @scorers.register("bilinear")
@@ -62,5 +63,5 @@ class Bilinear(Scorer):
     def forward(self, nodes: NodeView, graph: PairGraph) -> Tensor:
         """θ of every pair, [R, P]."""
         hidden = F.normalize(self.encoder(nodes.features), dim=-1)
-        scores: Tensor = self.form(hidden, graph) + self.bias
+        scores: Tensor = self.form(hidden, graph) + spread(self.bias, graph.num_pairs)
         return scores

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from gumbel_mpnn.graph import PairGraph
+from gumbel_mpnn.nn.each_replica import spread
 from gumbel_mpnn.nn.replica_rng import ReplicaRNG
 from gumbel_mpnn.rewiring.edge_models.base import NodeView, Scorer, scorers
 from gumbel_mpnn.rewiring.edge_models.bilinear import SymmetricForm
@@ -26,5 +27,5 @@ class ClassSpace(Scorer):
 
     def forward(self, nodes: NodeView, graph: PairGraph) -> Tensor:
         """θ of every pair, [R, P]."""
-        scores: Tensor = self.form(nodes.beliefs, graph) + self.bias
+        scores: Tensor = self.form(nodes.beliefs, graph) + spread(self.bias, graph.num_pairs)
         return scores

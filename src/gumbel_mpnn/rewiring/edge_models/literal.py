@@ -11,6 +11,7 @@ from torch.utils.checkpoint import checkpoint
 from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn._util.tensor_cache import TensorCache
 from gumbel_mpnn.graph import PairGraph
+from gumbel_mpnn.nn.each_replica import spread
 from gumbel_mpnn.nn.fused_linear import linear_sum
 from gumbel_mpnn.nn.model import COPIES_OF_A_LAYER, Sizes
 from gumbel_mpnn.nn.replica_rng import ReplicaRNG
@@ -64,7 +65,8 @@ class Literal(Scorer):
 
     def forward(self, nodes: NodeView, graph: PairGraph) -> Tensor:
         """θ of every pair, [R, P]."""
-        return (self._factorized(nodes, graph) if self.rank else self._full(nodes, graph)) + self.bias
+        scores = self._factorized(nodes, graph) if self.rank else self._full(nodes, graph)
+        return scores + spread(self.bias, graph.num_pairs)
 
     def _factorized(self, nodes: NodeView, graph: PairGraph) -> Tensor:
         """x_iᵀ U Vᵀ x_j, [R, P]."""

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from gumbel_mpnn._util.tensor_cache import TensorCache
 from gumbel_mpnn.graph import PairGraph
+from gumbel_mpnn.nn.each_replica import product, spread
 from gumbel_mpnn.nn.replica_rng import ReplicaRNG
 from gumbel_mpnn.rewiring.edge_models.base import NodeView, scorers
 from gumbel_mpnn.rewiring.edge_models.bilinear import Bilinear
@@ -40,5 +41,5 @@ class Mixed(Bilinear):
         """θ of every pair, [R, P]."""
         agreement = graph.pair_scores(nodes.beliefs, nodes.beliefs)
         facts = self._facts.get(graph, [nodes.values], lambda: pair_facts(nodes.features, graph))
-        weighed = self.of_facts @ facts.T if facts.dim() == 2 else (facts @ self.of_facts[..., None]).squeeze(-1)
-        return super().forward(nodes, graph) + weighed + self.of_agreement * agreement
+        weighed = product(facts.expand(len(self.of_facts), -1, -1), self.of_facts[..., None]).squeeze(-1)
+        return super().forward(nodes, graph) + weighed + spread(self.of_agreement, graph.num_pairs) * agreement

@@ -7,6 +7,8 @@ from torch import Tensor
 
 from gumbel_mpnn._util.tensor_cache import TensorCache
 from gumbel_mpnn.graph import PairGraph
+from gumbel_mpnn.nn.each_replica import spread
+from gumbel_mpnn.nn.fused_linear import linear_sum
 from gumbel_mpnn.nn.modules import Linear
 from gumbel_mpnn.rewiring.edge_models.base import NodeView, Scorer, scorers
 from gumbel_mpnn.rewiring.edge_models.facts import cosine
@@ -54,5 +56,6 @@ class Neighborhood(Scorer):
             ],
             dim=-1,
         )
-        scores: Tensor = self.out(torch.relu(self.hidden(seen))).squeeze(-1)
-        return scores
+        scores = linear_sum([(torch.relu(self.hidden(seen)), self.out.weight)]).squeeze(-1)
+        assert self.out.bias is not None
+        return scores + spread(self.out.bias[:, 0], graph.num_pairs)

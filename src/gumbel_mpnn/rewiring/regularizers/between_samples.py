@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from gumbel_mpnn._util.errors import UserError
+from gumbel_mpnn.nn.each_replica import total
 
 
 def agreement(outputs: Sequence[Tensor], *, temperature: float = 0.5) -> Tensor:
@@ -38,4 +39,5 @@ def agreement(outputs: Sequence[Tensor], *, temperature: float = 0.5) -> Tensor:
     log_predicted = logits.log_softmax(-1, dtype=torch.promote_types(logits.dtype, torch.float32))
     mean = log_predicted.detach().logsumexp(0) - math.log(len(outputs))
     target = (mean / temperature).softmax(-1)
-    return (log_predicted.exp() - target).square().sum(-1).mean((0, -1))
+    apart = (log_predicted.exp() - target).square().sum(-1)
+    return total(apart).mean(0) / apart.shape[-1]

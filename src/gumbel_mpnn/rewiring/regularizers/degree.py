@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from gumbel_mpnn.nn.each_replica import total
 from gumbel_mpnn.rewiring.regularizers.base import Regularizer, regularizers
 from gumbel_mpnn.rewiring.regularizers.soft_labels import weighted_degree
 from gumbel_mpnn.rewiring.rewired_graph import RewiredGraph
@@ -38,7 +39,8 @@ class Degree(Regularizer):
             return graph.weight.sum(-1)  # 0, since there are no pairs
         target = self.target or given_degree(graph) + ABOVE_MEAN
         missing = target + self.tolerance - weighted_degree(graph)
-        return (missing if self.two_sided else missing.relu()).square().mean(-1)
+        missing = missing if self.two_sided else missing.relu()
+        return total(missing.square()) / missing.shape[-1]
 
 
 def given_degree(graph: RewiredGraph) -> Tensor:

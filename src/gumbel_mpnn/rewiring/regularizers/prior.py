@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
-import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from gumbel_mpnn._util.errors import UserError
+from gumbel_mpnn.nn.each_replica import sigmoid, total
 from gumbel_mpnn.rewiring.regularizers.base import Regularizer, regularizers
 from gumbel_mpnn.rewiring.rewired_graph import RewiredGraph
 
@@ -39,8 +39,8 @@ class Prior(Regularizer):
         # Each probability is multiplied by its own logarithm, which avoids 0 · ∞ and the cancellation of large numbers.
         edge = logsigmoid(theta) - _choose(original, math.log(self.keep), math.log(self.add), theta)
         no_edge = logsigmoid(-theta) - _choose(original, math.log1p(-self.keep), math.log1p(-self.add), theta)
-        divergence = torch.sigmoid(theta) * edge + torch.sigmoid(-theta) * no_edge
-        return divergence.sum(-1) / max(graph.graph.num_pairs, 1)
+        divergence = sigmoid(theta) * edge + sigmoid(-theta) * no_edge
+        return total(divergence) / max(graph.graph.num_pairs, 1)
 
 
 def _choose(original: Tensor, given: float, candidate: float, like: Tensor) -> Tensor:

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from gumbel_mpnn._util.errors import unknown_name
 from gumbel_mpnn.graph.weighted import NO_WEIGHT
+from gumbel_mpnn.nn.each_replica import total
 from gumbel_mpnn.rewiring.regularizers.base import Regularizer
 from gumbel_mpnn.rewiring.rewired_graph import RewiredGraph
 
@@ -93,14 +94,14 @@ def disagreement(labels: Tensor, graph: RewiredGraph) -> Tensor:
     """Weighted mean of 1 − y_i · y_j over edges, [R], for soft labels [R, N, C]; 0 if there are no edges."""
     weight = graph.edge_weight
     apart = 1 - graph.graph.pair_scores(labels, labels)
-    return (weight * apart).sum(-1) / nonzero(weight.sum(-1))
+    return total(weight * apart) / nonzero(total(weight))
 
 
-def nonzero(total: Tensor) -> Tensor:
+def nonzero(summed: Tensor) -> Tensor:
     """Replace sums of weights that are 0 by 1, to divide by them."""
-    return total.masked_fill(~is_positive(total), 1.0)
+    return summed.masked_fill(~is_positive(summed), 1.0)
 
 
-def is_positive(total: Tensor) -> Tensor:
+def is_positive(summed: Tensor) -> Tensor:
     """Whether a sum of weights is above 0, up to rounding."""
-    return total > NO_WEIGHT
+    return summed > NO_WEIGHT

@@ -1,0 +1,149 @@
+"""A run has the same numbers, bit for bit, whichever runs are trained together with it."""
+
+import pytest
+import torch
+
+from gumbel_mpnn.config import Replica, resolve
+from gumbel_mpnn.nn import SparseFeatures, each_replica
+from gumbel_mpnn.nn.modules import cross_entropy
+from gumbel_mpnn.rewiring.edge_models import scorers
+from gumbel_mpnn.rewiring.regularizers import regularizers
+from gumbel_mpnn.training import Task, models, prepare, train
+from helpers import normal, numbers, small_data
+from quick_fit import figures, fit, stored
+
+EPOCHS = 3
+GROUP = [Replica(k % 5, k // 5) for k in range(7)]
+BUSY = {"rewiring": {"scorer": "mixed", "samples": 2, "agreement": 0.5, "decoys": 0.5}}
+CASES = {
+    # SDRF trains a GCN on a graph that it has changed before.
+    **{name: (name, {}) for name in models if name != "sdrf"},
+    **{f"scorer {name}": ("gumbel-mpnn", {"rewiring": {"scorer": name}}) for name in scorers},
+    **{
+        f"regularizer {name}": (
+            "gumbel-mpnn",
+            {"rewiring": {**BUSY["rewiring"], "regularizer": name, "regularizer_weight": 0.1}},
+        )
+        for name in regularizers
+        if name != "prior"  # part of the others
+    },
+    "batch norm": ("gcn", {"model": {"norm": "batch", "residual": True, "input_dropout": 0.2}}),
+    "layer norm": ("sage", {"model": {"norm": "layer", "input_layer": True, "num_layers": 3}}),
+    "heads": ("gat", {"model": {"heads": 4, "residual": True}, "data": {"features": "standardized"}}),
+    "two sigmoids": ("gumbel-mpnn", {"rewiring": {"sigmoids": 2, "evaluation": "mean_of_samples"}}),
+    "16 bits": ("sage", {"train": {"bfloat16": True}}),
+    "class weights": ("gcn", {"train": {"class_weights": "balanced"}, "data": {"metric": "average_precision"}}),
+}
+
+
+@pytest.fixture
+def two_threads():
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+def some_data(sparse=False):
+    """A graph whose arrays have odd sizes, as texas, where MKL and vectorized loops treat some rows differently."""
+    data = small_data(nodes=183, features=41, classes=5, splits=5)
+    if sparse:
+        data.x = data.x * (normal(*data.x.shape, seed=1) > 1.2)
+    return data
+
+
+def settings_of(model, tables):
+    merged = {name: tables.get(name, {}) for name in ("model", "train", "data", "rewiring")}
+    merged["model"] = {"hidden_channels": 20, **merged["model"]}
+    merged["train"] = {"epochs": EPOCHS, "lr": 0.01, **merged["train"]}
+    rewires = models[model].rewires
+    if not rewires:
+        del merged["rewiring"]
+    return resolve("toy", model, merged, models.complete, rewires=rewires)
+
+
+def assert_same_in_any_group(case, sparse=False):
+    model, tables = CASES[case]
+    settings = settings_of(model, tables)
+    task = Task.for_model(prepare(some_data(sparse), settings), settings)
+    assert isinstance(task.features, SparseFeatures) == sparse
+    alone = [numbers(train(task, settings, [replica]))[0] for replica in GROUP]
+    for size in (2, 6, len(GROUP)):
+        groups = [GROUP[first : first + size] for first in range(0, len(GROUP), size)]
+        together = [outcome for group in groups for outcome in numbers(train(task, settings, group))]
+        assert together == alone
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_groups_of_any_size_give_the_same(case):
+    assert_same_in_any_group(case)
+
+
+@pytest.mark.parametrize("case", ["mlp", "gat", "batch norm", "scorer literal", "scorer mixed"])
+def test_groups_of_any_size_give_the_same_on_sparse_features(case):
+    assert_same_in_any_group(case, sparse=True)
+
+
+@pytest.mark.parametrize("case", ["sage", "scorer mixed", "scorer neighborhood"])
+def test_groups_of_any_size_give_the_same_on_two_threads(case, two_threads):
+    assert_same_in_any_group(case)
+
+
+def made(folder, **arguments):
+    """Long enough for a difference in the last bit to grow."""
+    settings = {"train": {"epochs": 60, "lr": 0.01}, "model": {"hidden_channels": 20}, "rewiring": {"scorer": "mixed"}}
+    run = fit(some_data(), "gumbel-mpnn", runs=folder, settings=settings, device="cpu", **arguments)
+    return figures(run), stored(run)
+
+
+def test_a_run_is_the_same_after_a_partial_run(tmp_path):
+    made(tmp_path / "partial", splits=[0])
+    made(tmp_path / "partial", splits=[2, 1], seeds=2)
+    assert made(tmp_path / "partial", splits=range(5)) == made(tmp_path / "fresh", splits=range(5))
+
+
+def test_a_run_is_the_same_with_little_memory(tmp_path, trained):
+    little = made(tmp_path / "little", splits=range(5), memory=1)
+    assert max(map(len, trained)) == 1
+    assert made(tmp_path / "much", splits=range(5)) == little
+    assert max(map(len, trained)) == 5
+
+
+@pytest.mark.parametrize("count", [1, 1000, 50_000, 100_001])
+def test_totals_depend_neither_on_the_group_nor_on_threads(count):
+    x = normal(3, count, dtype=torch.float32)
+    found = []
+    for threads in (1, 2):
+        torch.set_num_threads(threads)
+        found += [each_replica.total(x), torch.cat([each_replica.total(row[None].clone()) for row in x])]
+    torch.set_num_threads(1)
+    assert all(torch.equal(one, found[0]) for one in found)
+    torch.testing.assert_close(found[0].double(), x.double().sum(-1), rtol=1e-4, atol=1e-4)
+
+
+def test_losses_of_large_graphs_do_not_depend_on_the_group(two_threads):
+    """Sums of more than 32,768 entries, which threads share."""
+    logits, y = normal(3, 40_000, 4, dtype=torch.float32), torch.arange(40_000) % 4
+    mask, bias = normal(3, 40_000, seed=1) > 0, normal(3, 1, seed=2, dtype=torch.float32).requires_grad_()
+    weight = normal(3, 40_000, seed=3, dtype=torch.float32).abs()
+
+    def results(rows):
+        loss = cross_entropy(logits[rows], y, mask[rows], weight[rows])
+        spread = each_replica.spread(bias[rows], 40_000) * weight[rows]
+        return torch.cat([loss, torch.autograd.grad(spread.square().sum(), bias)[0][rows].flatten()])
+
+    assert torch.equal(results(slice(0, 3)).view(2, 3), torch.stack([results([row]) for row in range(3)], dim=1))
+
+
+@pytest.mark.parametrize("shape", [(183, 64, 5), (5, 183, 5), (31, 16, 6), (40, 7, 1), (1, 10, 5)])
+def test_products_do_not_depend_on_where_a_matrix_lies(shape):
+    rows, between, columns = shape
+    x, weight = normal(6, rows, between, dtype=torch.float32), normal(6, between, columns, dtype=torch.float32)
+    together = each_replica.product(x, weight)
+    for row in range(6):
+        one = slice(row, row + 1)
+        assert torch.equal(together[one], each_replica.product(x[one].clone(), weight[one].clone()))
+    torch.testing.assert_close(together, torch.bmm(x, weight), rtol=1e-5, atol=1e-5)
+    start = normal(6, rows, columns, dtype=torch.float32)
+    added = each_replica.add_product(start.clone(), x, weight)
+    assert torch.equal(added[5:], each_replica.add_product(start[5:].clone(), x[5:].clone(), weight[5:].clone()))
