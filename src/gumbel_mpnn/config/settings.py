@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 from gumbel_mpnn._util.errors import UserError, did_you_mean
 from gumbel_mpnn.config.registry import checked_like
 
-SCHEMA = 2
+SCHEMA = 3
 """Increased when the same settings give other numbers than before, so that older runs are not reused."""
 
 T = TypeVar("T")

@@ -45,10 +45,10 @@ def test_a_missing_file_is_downloaded_into_the_cache(tmp_path, serve, cache):
 
 
 def test_offline_one_sentence_names_the_files_and_the_folder(tmp_path, cache):
-    other = File("c.npz", "http://x/c.npz")
+    other = File("c.npz", "https://x/c.npz")
     put(cache)
     with pytest.raises(MissingDataError) as caught:
-        obtain("tiny", [FILE, other, File("d.npz", "http://x/d.npz")], tmp_path / "given")
+        obtain("tiny", [FILE, other, File("d.npz", "https://x/d.npz")], tmp_path / "given")
     message = str(caught.value)
     assert message.startswith("data set 'tiny' lacks c.npz, d.npz, found under none of")
     assert "could not be downloaded" in message
