@@ -5,9 +5,12 @@ from __future__ import annotations
 import errno
 import os
 import secrets
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from gumbel_mpnn._util.errors import UserError
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -36,6 +39,21 @@ def naming(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise OSError(error.errno, error.strerror or str(error), str(path)) from error
+
+
+def check_writable(folder: Path) -> None:
+    """Raise a `UserError` if no file can be written in `folder`, or in the folder in which it would be created."""
+    existing = next(path for path in (folder, *folder.parents) if path.exists())
+    if not existing.is_dir():
+        raise UserError(f"nothing can be written to the folder {folder}: {existing} is a file")
+    try:
+        with tempfile.TemporaryFile(dir=existing):
+            pass
+    except OSError as error:
+        raise UserError(
+            f"nothing can be written to the folder {folder} ({error.strerror}): name another one, or change its"
+            " permissions"
+        ) from None
 
 
 def suffix_of(path: str | Path) -> str:

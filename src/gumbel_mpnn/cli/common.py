@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import re
 import warnings
 from collections.abc import Callable, Iterator
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, ParamSpec, TypeVar
 import typer
 
 from gumbel_mpnn._util.errors import DataWarning, UserError
+from gumbel_mpnn._util.json_text import to_json
 
 if TYPE_CHECKING:
     from gumbel_mpnn.report import Table
@@ -117,7 +117,7 @@ def emit(table: Table, format: OutputFormat, payload: Any = None) -> None:
         payload: Value printed in place of the rows if the format is JSON.
     """
     if format is OutputFormat.json and payload is not None:
-        typer.echo(json.dumps(payload, indent=1))
+        typer.echo(to_json(payload, indent=1))
     else:
         typer.echo(table.render(format.value))
 

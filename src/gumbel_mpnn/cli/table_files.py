@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gumbel_mpnn._util.errors import UserError
-from gumbel_mpnn._util.files import suffix_of, write_atomically
+from gumbel_mpnn._util.files import check_writable, suffix_of, write_atomically
+from gumbel_mpnn._util.json_text import to_json
 from gumbel_mpnn._util.numbers import counted
 from gumbel_mpnn.cli.common import OutputFormat, note
 
@@ -32,6 +32,9 @@ def check_table_file(option: str, path: Path | None, format: OutputFormat = Outp
     suffix = suffix_of(path)
     if suffix not in SUFFIXES:
         raise UserError(f"{option} writes .csv and .json files, not {path}: give it another ending")
+    target = path.resolve()
+    if target.is_file() or not target.exists():  # devices and pipes are written in place
+        check_writable(target.parent)
     if format is not OutputFormat.text and suffix != f".{format}":
         raise UserError(f"{option} {path} is written by its ending, which is not --format {format}: leave out --format")
 
@@ -46,7 +49,7 @@ def write_table(table: pd.DataFrame, path: Path) -> None:
     """Write a table to a CSV file, with four decimals, or to a JSON file, as a list of rows with null for nothing."""
     if suffix_of(path) == ".json":
         columns = list(map(str, table.columns))
-        content = json.dumps([dict(zip(columns, row, strict=True)) for row in rows_of(table)], indent=1) + "\n"
+        content = to_json([dict(zip(columns, row, strict=True)) for row in rows_of(table)], indent=1) + "\n"
     else:
         content = table.to_csv(index=False, float_format="%.4f", lineterminator="\n")
     write_atomically(path, content.encode())

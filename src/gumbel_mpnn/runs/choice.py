@@ -12,6 +12,7 @@ from typing import Any
 
 from gumbel_mpnn._util.errors import DataError
 from gumbel_mpnn._util.files import write_atomically
+from gumbel_mpnn._util.json_text import to_json
 from gumbel_mpnn.config.replica import Replica
 
 FILES = "choice-*.json"
@@ -96,7 +97,7 @@ class Choice:
 def write_choice(folder: Path, choice: Choice) -> None:
     """Write a choice to the folder of the runs that were chosen; it replaces an earlier one of the same runs."""
     digest = hashlib.sha256(json.dumps([choice.learned, *choice.runs]).encode()).hexdigest()[:12]
-    write_atomically(folder / FILES.replace("*", digest), json.dumps(choice.to_dict(), indent=1).encode())
+    write_atomically(folder / FILES.replace("*", digest), to_json(choice.to_dict(), indent=1).encode())
 
 
 def read_choices(folder: Path) -> list[Choice]:

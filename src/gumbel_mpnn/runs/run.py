@@ -13,6 +13,7 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn._util.files import write_atomically
+from gumbel_mpnn._util.json_text import to_json
 from gumbel_mpnn.config import Settings
 from gumbel_mpnn.data.feature_columns import FeatureColumn
 from gumbel_mpnn.nn import TrainableModel, models
@@ -245,7 +246,7 @@ class Run:
         """
         if (stored := self._read_stored(name)) is not None:
             return stored
-        content = json.dumps(make())
+        content = to_json(make())
         with suppress(OSError):  # the folder may be read-only
             write_atomically(self.folder.figures(name, self.records), content.encode())
         return json.loads(content)

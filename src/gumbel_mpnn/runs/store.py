@@ -14,6 +14,7 @@ from torch import Tensor
 
 from gumbel_mpnn._util.errors import DataError, DivergedError
 from gumbel_mpnn._util.files import write_atomically
+from gumbel_mpnn._util.json_text import to_json
 from gumbel_mpnn._version import __version__
 from gumbel_mpnn.config import Replica, Settings
 from gumbel_mpnn.graph import PairGraph
@@ -69,9 +70,9 @@ class SettingFolder:
         if outcome.probability is not None and graph is not None:
             write_atomically(folder / GRAPH, pack(graph, outcome.probability, node_ids))
         save_tensors(folder / MODEL, outcome.state)
-        lines = "".join(json.dumps(row) + "\n" for row in outcome.history)
+        lines = "".join(to_json(row) + "\n" for row in outcome.history)
         write_atomically(folder / HISTORY, lines.encode())
-        write_atomically(folder / RECORD, json.dumps(record.to_dict(), indent=1).encode())
+        write_atomically(folder / RECORD, to_json(record.to_dict(), indent=1).encode())
 
     def check_diverged(self, replicas: Iterable[Replica]) -> None:
         """Raise a `DivergedError` if training of any of these replicas diverged before."""
@@ -79,7 +80,7 @@ class SettingFolder:
         found = [str(replica) for replica in replicas if str(replica) in diverged]
         if found:
             raise DivergedError(
-                f"training diverged when it was tried before (no finite validation value of {found[0]}"
+                f"training diverged when it was tried before (no usable validation loss of {found[0]}"
                 f"{f' and {len(found) - 1} more' * (len(found) > 1)}): try a smaller train.lr, or delete"
                 f" {self.path / DIVERGED} to try it again",
                 runs=found,

@@ -11,6 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from gumbel_mpnn._util import json_text
 from gumbel_mpnn._util.errors import UserError, unknown_name
 from gumbel_mpnn._util.files import suffix_of, write_atomically
 from gumbel_mpnn.config.replica import Replica
@@ -60,7 +61,7 @@ def to_csv(runs: Sequence[Mapping[str, Any]], out: Path) -> int:
 def to_json(runs: Sequence[Mapping[str, Any]], out: Path) -> int:
     """Write a JSON file with a list of the runs; metrics are shares between 0 and 1."""
     _check_file(out, "JSON")
-    write_atomically(out, (json.dumps([{**run, "unit": "share"} for run in runs], indent=1) + "\n").encode())
+    write_atomically(out, (json_text.to_json([{**run, "unit": "share"} for run in runs], indent=1) + "\n").encode())
     return len(runs)
 
 
