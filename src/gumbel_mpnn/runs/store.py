@@ -80,7 +80,7 @@ class SettingFolder:
         found = [str(replica) for replica in replicas if str(replica) in diverged]
         if found:
             raise DivergedError(
-                f"training diverged when it was tried before (no usable validation loss of {found[0]}"
+                f"training diverged when it was tried before (no finite validation value of {found[0]}"
                 f"{f' and {len(found) - 1} more' * (len(found) > 1)}): try a smaller train.lr, or delete"
                 f" {self.path / DIVERGED} to try it again",
                 runs=found,

@@ -156,8 +156,8 @@ class Trainer:
         finite = torch.isfinite(self.best.best_loss).tolist()
         if not all(finite):
             raise DivergedError(
-                f"training diverged (no validation loss below {MOST_LOSS:.0e}): try a smaller train.lr, or"
-                " data.features=standardized if features are large",
+                f"training diverged (no finite validation value with a loss below {MOST_LOSS:.0e}): try a smaller"
+                " train.lr, or data.features=standardized if features are large",
                 runs=[str(replica) for replica, good in zip(self.replicas, finite, strict=True) if not good],
             )
         count = len(self.replicas)

@@ -186,7 +186,7 @@ class TestFolders:
 
 class TestDivergence:
     def test_a_diverged_run_is_not_recorded(self, tmp_path):
-        with pytest.raises(DivergedError, match=r"^training diverged \(no validation loss below 1e\+10\): try"):
+        with pytest.raises(DivergedError, match=r"^training diverged \(no finite validation value with"):
             quick(runs=tmp_path, **TOO_FAST)
         assert list(find_records(tmp_path)) == []
         assert RunIndex(tmp_path).settings() == []
@@ -217,7 +217,7 @@ class TestDivergence:
     def test_other_replicas_and_other_settings_are_trained(self, tmp_path):
         with pytest.raises(DivergedError):
             quick(runs=tmp_path, splits=[1], **TOO_FAST)
-        with pytest.raises(DivergedError, match="no validation loss below"):
+        with pytest.raises(DivergedError, match="no finite validation value with"):
             quick(runs=tmp_path, splits=[0], **TOO_FAST)
         assert names(quick(runs=tmp_path, splits=[1])) == [(1, 0)]
 
