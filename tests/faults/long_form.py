@@ -18,7 +18,7 @@ from memory_faults import MEMORY
 
 from gumbel_mpnn._version import __version__
 
-KILLS = 1000
+KILLS, EXAMPLES = 1000, 500
 HERE = Path(__file__).parent
 PAGE = HERE.parents[1] / "docs" / "reliability.md"
 BLOCK = re.compile(r"(<!-- counts of `make faults` -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -67,7 +67,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--reports", type=Path, help="folder of reports; those that are there are not made again")
     parser.add_argument("--points", type=int, help="points of each command and fault other than kills; all by default")
-    parser.add_argument("--examples", type=int, default=500, help="damaged files for each reader")
+    parser.add_argument("--examples", type=int, default=EXAMPLES, help="damaged files for each reader")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
@@ -98,8 +98,9 @@ def main() -> None:
     both = [counts for part in (kills, faults) for counts in part["commands"].values()]
     untold, left = (sum(each.get(what, 0) for each in both) for what in ("untold", "left over"))
     failed = [*kills["problems"], *faults["problems"], *writers["problems"]]
-    shortened = (
-        "" if options.points is None else f" Shortened: faults other than kills at {options.points} points at most."
+    shortened = "" if options.points is None else f" Shortened: {options.points} points at most of faults but kills."
+    shortened += (
+        "" if options.examples >= EXAMPLES else f" Shortened: {options.examples} damaged files, not {EXAMPLES}."
     )
     text = f"""
 Version {__version__}, {datetime.now(UTC):%Y-%m-%d}, seed {options.seed}.{shortened}
@@ -113,6 +114,8 @@ Failed allocations that ended in a traceback and not in a sentence: {untold}. Te
 user: {left}.
 
 {table(["reader", "damaged files", "result", "sentence", "traceback"], readers["rows"])}
+
+Readers that do not keep the promise: {"; ".join(row[0] for row in readers["rows"] if row[-1]) or "none"}.
 """
     page = PAGE.read_text(encoding="utf-8")
     PAGE.write_text(BLOCK.sub(lambda match: match[1] + text + match[2], page), encoding="utf-8")
