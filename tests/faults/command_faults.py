@@ -338,10 +338,14 @@ def main() -> None:
             continue
         done = bench.set_out(command)
         tried: Counter[str] = Counter()
+        wholes: dict[str, Ended] = {}
         started = time.monotonic()
         for kind in options.faults.split(","):
-            bench.begin()
-            whole = bench.run(command.arguments, kind if kind == MEMORY else KILL)
+            counted = MEMORY if kind == MEMORY else KILL
+            if counted not in wholes:
+                bench.begin()
+                wholes[counted] = bench.run(command.arguments, counted)
+            whole = wholes[counted]
             count = whole.operations
             tried["tensor operations" if kind == MEMORY else "operations"] = count
             for at in points(kind, whole, options.points, rng):

@@ -8,7 +8,7 @@ import zlib
 import pytest
 from fuzzed_files import READERS, Corpus
 
-EXAMPLES = 60
+EXAMPLES = 40
 _DEEP_JSON = (RecursionError,)
 _COMPRESSED = (EOFError, OSError, zlib.error, lzma.LZMAError, tarfile.TarError)
 NOT_YET = {
