@@ -5,13 +5,17 @@ BIN    := $(VENV)/bin
 # One thread for each test process: two of them already fill two cores.
 TESTS  ?= -n 2
 
-.PHONY: demo test lint format bench bench-gpu clean
+.PHONY: demo test faults lint format bench bench-gpu clean
 
 demo: $(VENV)/.demo-installed
 	$(BIN)/gumbel-mpnn demo
 
 test: $(VENV)/.dev-installed
 	OMP_NUM_THREADS=1 $(BIN)/pytest $(TESTS)
+
+# About a quarter of an hour; writes its counts to docs/reliability.md. A short form is part of the tests.
+faults: $(VENV)/.dev-installed
+	OMP_NUM_THREADS=1 PYTHONPATH=src:tests $(BIN)/python tests/faults/long_form.py
 
 lint: $(VENV)/.dev-installed
 	$(BIN)/ruff check .

@@ -5,8 +5,9 @@ import io
 import json
 import re
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 
 from gumbel_mpnn.report import Table
 from latex import read_table
@@ -69,6 +70,18 @@ def test_markdown_has_a_line_for_each_row_and_a_cell_for_each_column(table):
         assert len(line.splitlines()) == 1
         bars = re.sub(r"\\[\\|]", "", line).count("|")  # as GitHub reads it: a backslash escapes bars and backslashes
         assert bars == len(table.columns) + 1
+
+
+@given(st.lists(WORDS, min_size=1, max_size=4))
+@example(["*a*", "__b__", "`c`", "~~d~~", "<b>", "&lt;", "[e](f)", "a_b_c", "\\|", "$x$"])
+def test_markdown_says_what_the_cells_say(words):
+    page = Table([f"c{k}" for k in range(len(words))], [words]).render("markdown")
+    tokens = MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(page)
+    cells = [token.children for token in tokens if token.type == "inline"][len(words) :]
+    for word, shown in zip(words, cells, strict=True):
+        assert all(part.type in ("text", "text_special") for part in shown)
+        plain = re.sub(r"[\x00-\x1f\x7f-\x9f]", " ", " ".join(word.splitlines()))
+        assert "".join(part.content for part in shown).split() == plain.split()
 
 
 @given(tables())

@@ -11,6 +11,8 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from gumbel_mpnn._util import json_text
+
 KEY = "checksum"
 """Name of the checksum in a JSON object, in the last line of a file of lines, in an npz file and in metadata."""
 
@@ -32,7 +34,7 @@ def check(found: object, expected: str) -> None:
 
 def to_json(values: Mapping[str, Any]) -> bytes:
     """Write a JSON object, with its checksum in the last line."""
-    plain = json.loads(json.dumps(values))
+    plain = json.loads(json_text.to_json(values))
     return json.dumps({**plain, KEY: _of_json(plain)}, indent=1).encode()
 
 
@@ -49,7 +51,7 @@ def from_json(content: bytes) -> dict[str, Any]:
 
 def to_lines(rows: Iterable[Mapping[str, Any]]) -> bytes:
     """Write JSON objects, one in each line, with a checksum in the last line."""
-    content = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    content = "".join(json_text.to_json(row) + "\n" for row in rows).encode()
     return content + json.dumps({KEY: digest([("lines", content)])}).encode() + b"\n"
 
 

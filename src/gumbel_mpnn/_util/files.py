@@ -8,11 +8,13 @@ import re
 import secrets
 import stat
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
+from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn._util.locks import can_lock, is_same_file, take_lock
 
 _STREAMS = {"-": 1, "/dev/stdout": 1, "/dev/stderr": 2}
@@ -155,6 +157,21 @@ def naming(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise OSError(error.errno, error.strerror or str(error), str(path)) from error
+
+
+def check_writable(folder: Path) -> None:
+    """Raise a `UserError` if no file can be written in `folder`, or in the folder in which it would be created."""
+    existing = next(path for path in (folder, *folder.parents) if path.exists())
+    if not existing.is_dir():
+        raise UserError(f"nothing can be written to the folder {folder}: {existing} is a file")
+    try:
+        with tempfile.TemporaryFile(dir=existing):
+            pass
+    except OSError as error:
+        raise UserError(
+            f"nothing can be written to the folder {folder} ({error.strerror}): name another one, or change its"
+            " permissions"
+        ) from None
 
 
 def suffix_of(path: str | Path) -> str:

@@ -23,8 +23,9 @@ class TensorCache(Generic[T]):
         self._results: WeakIdKeyDictionary = WeakIdKeyDictionary()
 
     def get(self, owner: object, sources: Sequence[Tensor | None], make: Callable[[], T], *facts: Hashable) -> T:
-        """Return the cached result of `make`, recomputed if a source was changed in place.
+        """Return the cached result of `make`, recomputed if a source was changed in place by torch.
 
+        Changes that torch does not know of, such as those of the array `tensor.numpy()`, are not noticed.
         Results are not cached if a source requires a gradient (each pass has its own autograd graph) or was created in
         inference mode (such tensors do not record changes).
 

@@ -12,6 +12,7 @@ from torch_geometric.transforms import BaseTransform
 
 from gumbel_mpnn.candidates.blocks import check_batch
 from gumbel_mpnn.config.registry import Registry
+from gumbel_mpnn.data.given import as_tensors
 from gumbel_mpnn.graph import (
     CANDIDATE_OF,
     PairGraph,
@@ -61,6 +62,7 @@ class CandidateStrategy(BaseTransform):  # type: ignore[misc]
 
     def forward(self, data: Data) -> Data:
         """Add `candidate_index` and `max_candidates_per_node` to `data`, which may already have candidates."""
+        data = as_tensors(data)
         graph = PairGraph.build(edge_index_of(data, or_empty=True), int(data.num_nodes or 0))
         earlier = data.get("candidate_index")
         check_batch(data, graph.pair_index, "an edge")

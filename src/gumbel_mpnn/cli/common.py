@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import re
 import reprlib
 import warnings
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, ParamSpec, TypeVar
 import typer
 
 from gumbel_mpnn._util.errors import DataWarning, UserError
+from gumbel_mpnn._util.json_text import to_json
 
 if TYPE_CHECKING:
     from gumbel_mpnn.report import Table
@@ -123,7 +123,7 @@ def emit(table: Table, format: OutputFormat, payload: Any = None, err: bool = Fa
         err: Whether to print it on standard error, because another result is on standard output.
     """
     if format is OutputFormat.json and payload is not None:
-        typer.echo(json.dumps(payload, indent=1), err=err)
+        typer.echo(to_json(payload, indent=1), err=err)
     else:
         typer.echo(table.render(format.value), err=err)
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gumbel_mpnn._util.errors import UserError
-from gumbel_mpnn._util.files import is_stream, write_atomically
+from gumbel_mpnn._util.files import check_writable, is_stream, write_atomically
+from gumbel_mpnn._util.json_text import to_json
 from gumbel_mpnn._util.numbers import counted
 from gumbel_mpnn.cli.common import OutputFormat, note
 from gumbel_mpnn.cli.outputs import suffix_to_write
@@ -39,6 +39,8 @@ def check_table_file(option: str, path: Path | None, format: OutputFormat = Outp
     suffix = suffix_to_write(path, format)
     if suffix not in SUFFIXES:
         raise UserError(f"{option} writes .csv and .json files, not {path}: give it another ending")
+    if not is_stream(path):
+        check_writable(path.resolve().parent)
     if format is not OutputFormat.text and suffix != f".{format}":
         raise UserError(f"{option} {path} is written by its ending, which is not --format {format}: leave out --format")
 
@@ -54,7 +56,7 @@ def write_table(table: pd.DataFrame, path: Path, format: OutputFormat = OutputFo
     """Write a table to a CSV file, with four decimals, or to a JSON file, as a list of rows with null for nothing."""
     if suffix_to_write(path, format) == ".json":
         columns = list(map(str, table.columns))
-        content = json.dumps([dict(zip(columns, row, strict=True)) for row in rows_of(table)], indent=1) + "\n"
+        content = to_json([dict(zip(columns, row, strict=True)) for row in rows_of(table)], indent=1) + "\n"
     else:
         content = table.to_csv(index=False, float_format="%.4f", lineterminator="\n")
     write_atomically(path, content.encode())

@@ -36,8 +36,10 @@ _DATES = (
     rf"{_DAY}\.?[\s-]{_NAME}[\s-]\d{{4}}",
     rf"{_NAME}\s{_DAY},?\s\d{{4}}",
 )
-_DATE_OR_TIME = re.compile(rf"(?:{'|'.join(_DATES)})(?:(?:t|,?\s+){_TIME})?|{_TIME}", re.IGNORECASE)
-
+_DURATION = rf"-?\d+ days?,?\s+[+-]?{_TIME}"
+_DATE_OR_TIME = re.compile(rf"(?:{'|'.join(_DATES)})(?:(?:t|,?\s+){_TIME})?|{_TIME}|{_DURATION}", re.IGNORECASE)
+_REAL = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?"
+_COMPLEX = re.compile(rf"\(?(?:{_REAL}(?=[+-]))?{_REAL}j\)?", re.IGNORECASE)
 
 _FIRST_YEAR, _LAST_YEAR = 1900, 2100
 
@@ -47,6 +49,7 @@ class Kind(Enum):
 
     boolean = "boolean"
     category = "category"
+    complex = "complex"
     date = "date"
     text = "text"
 
@@ -64,6 +67,8 @@ def kind_of(words: Sequence[str], named: bool = False) -> Kind:
         return Kind.boolean if len(filled) == len(words) else Kind.category
     if sum(_DATE_OR_TIME.fullmatch(each) is not None for each in filled) >= max(SHARE_OF_DATES * len(filled), 1):
         return Kind.date
+    if filled and all(map(_COMPLEX.fullmatch, values)):
+        return Kind.complex
     most = MOST_NAMED_CATEGORIES if named else MOST_CATEGORIES
     nodes = NODES_PER_NAMED_CATEGORY if named else NODES_PER_CATEGORY
     return Kind.category if 0 < len(values) <= min(most, len(filled) / nodes) else Kind.text
@@ -78,10 +83,9 @@ def column_of(name: str, words: Sequence[str], kind: Kind) -> FeatureColumn:
 
 
 def named_column(what: str, where: str, name: str, words: Sequence[str]) -> FeatureColumn:
-    """Describe a column that the user named as a feature; raise a `DataError` if it holds dates or text."""
+    """Describe a column that the user named as a feature; raise a `DataError` if it cannot be one."""
     kind = kind_of(words, named=True)
-    if kind is Kind.date:
-        raise _dates(what, where, name, _first_date(words))
+    _check_kind(kind, what, where, name, words)
     if kind is Kind.text:
         filled = [each for each in words if each != MISSING]
         raise DataError(
@@ -93,10 +97,12 @@ def named_column(what: str, where: str, name: str, words: Sequence[str]) -> Feat
 
 
 def free_column(what: str, where: str, name: str, words: Sequence[str]) -> FeatureColumn | None:
-    """Describe a column that the user did not name; None for text. Raise a `DataError` if it holds dates."""
+    """Describe a column that the user did not name; None for text.
+
+    Raise a `DataError` if it holds dates, times or complex numbers.
+    """
     kind = kind_of(words)
-    if kind is Kind.date:
-        raise _dates(what, where, name, _first_date(words))
+    _check_kind(kind, what, where, name, words)
     return None if kind is Kind.text else column_of(name, words, kind)
 
 
@@ -104,7 +110,7 @@ def check_no_dates(what: str, where: str, name: str, values: NDArray[Any]) -> No
     """Raise a `DataError` if all numbers of a column are dates such as 20200301; missing ones do not count."""
     numbers = values[~np.isnan(values)] if values.dtype.kind == "f" else values
     if numbers.size and numbers.dtype.kind in "iuf" and all(map(_is_date, np.unique(numbers).tolist())):
-        raise _dates(what, where, name, str(int(numbers.flat[0])))
+        raise no_dates(what, where, name, str(int(numbers.flat[0])))
 
 
 def _is_date(number: float) -> bool:
@@ -144,11 +150,24 @@ def warn_of_text(what: str, where: str, names: Sequence[str]) -> None:
         )
 
 
-def _first_date(words: Sequence[str]) -> str:
-    return next(each for each in words if _DATE_OR_TIME.fullmatch(each))
+def _check_kind(kind: Kind, what: str, where: str, name: str, words: Sequence[str]) -> None:
+    """Raise a `DataError` for dates, times and complex numbers."""
+    if kind is Kind.date:
+        raise no_dates(what, where, name, next(each for each in words if _DATE_OR_TIME.fullmatch(each)))
+    if kind is Kind.complex:
+        raise no_complex(what, where, name, next(each for each in words if each != MISSING))
 
 
-def _dates(what: str, where: str, name: str, example: str) -> DataError:
+def no_complex(what: str, where: str, name: str, example: object) -> DataError:
+    """Error for an attribute or column of complex numbers."""
+    return DataError(
+        f"the {what} {name!r} of {where} holds complex numbers such as {example}, which are not features: give their"
+        " real and imaginary parts as two, or leave it out by naming the features to use (features=, --features)"
+    )
+
+
+def no_dates(what: str, where: str, name: str, example: str) -> DataError:
+    """Error for an attribute or column of dates, times or durations."""
     return DataError(
         f"the {what} {name!r} of {where} holds dates or times such as {example!r}, which are not features: turn it into"
         " a number, such as days since a date, or leave it out by naming the features to use (features=, --features)"

@@ -6,6 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from gumbel_mpnn._util.errors import DataError, did_you_mean, reason
 from gumbel_mpnn.data.column_names import chosen_name, known_name
 from gumbel_mpnn.data.input_file import InputFile
@@ -21,6 +24,7 @@ MOST_COLUMNS = 100_000
 """Reading a table takes minutes for ten times as many columns."""
 _HEADER_LINES = 1
 _OTHER_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
+_LINE_BREAK = re.compile(r"\r\n?|\n")
 _DECIMAL = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
 
 
@@ -79,13 +83,26 @@ def read_table(path: InputFile, header: Header, text: Sequence[str]) -> pd.DataF
     table = _parse(path, dtype=dict.fromkeys(text, str), na_values=no_number)
     if not isinstance(table.index, pd.RangeIndex):
         raise DataError(f"the lines of {path} have more cells than its header: add the missing column names")
-    blank = (table.isna() | (table == "")).all(axis=1)
-    return table[~blank].infer_objects()  # the index still gives the line number
+    blank = (table.isna() | (table == "")).all(axis=1).to_numpy()
+    table.index = pd.Index(_first_lines(table, header))
+    return table[~blank].infer_objects()
 
 
 def line_of(row: Any) -> int:
-    """Return the line number of the row with this index."""
-    return int(row) + 1 + _HEADER_LINES
+    """Return the line number of the row with this index of a table from `read_table`."""
+    return int(row)
+
+
+def _first_lines(table: pd.DataFrame, header: Header) -> NDArray[np.int64]:
+    """Return the number of the line in which each row begins; quoted cells may hold line breaks."""
+    breaks: NDArray[np.int64] = np.zeros(len(table) + 1, dtype=np.int64)
+    breaks[0] = len(_LINE_BREAK.findall("".join(map(str, header.values()))))
+    for name in table.select_dtypes(exclude=["number", "bool"]):
+        cells = list(map(str, table[name]))
+        if _LINE_BREAK.search("".join(cells)):
+            breaks[1:] += [len(_LINE_BREAK.findall(cell)) for cell in cells]
+    lines: NDArray[np.int64] = 1 + _HEADER_LINES + np.arange(len(table)) + breaks.cumsum()[:-1]
+    return lines
 
 
 def _parse(path: InputFile, **options: Any) -> pd.DataFrame:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gumbel_mpnn._util.errors import DataError, MissingDataError
+from gumbel_mpnn._util.errors import DataError, MissingDataError, UserError
 from gumbel_mpnn._util.files import cache_root
 from gumbel_mpnn.data.download import Progress, download
 from gumbel_mpnn.data.spec import AnySpec, File, GeneratedSpec
@@ -45,6 +45,8 @@ class Presence:
 
 def search_roots(root: str | Path | None = None) -> list[Path]:
     """Return the folders to search, in order: `root`, the one named by GUMBEL_MPNN_DATA, the cache."""
+    if root and not Path(root).expanduser().is_dir():
+        raise UserError(f"there is no folder {root}, in which data files are searched: correct --data-root (root=)")
     named = (root, os.environ.get(ENVIRONMENT_VARIABLE))
     return [*(Path(folder).expanduser() for folder in named if folder), cache_root()]
 

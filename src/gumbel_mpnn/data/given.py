@@ -15,9 +15,12 @@ from torch_geometric.data import Batch, Data, Dataset, HeteroData, TemporalData
 from gumbel_mpnn._util.errors import DataError, UserError
 from gumbel_mpnn.data.names import class_names_of, node_ids_of
 from gumbel_mpnn.data.own import MOST_CLASSES_OF_DECIMALS, encode_labels
+from gumbel_mpnn.graph.edge_list import is_whole
 
 OURS = "models classify the nodes of one graph"
-_ARRAYS = ("x", "edge_index", "edge_weight", "train_mask", "val_mask", "test_mask", "candidate_index")
+_ARRAYS = ("x", "edge_index", "edge_weight", "train_mask", "val_mask", "test_mask", "candidate_index", "batch")
+_LONG_DOUBLES = {"g": np.float64, "G": np.complex128}
+"""Types of numpy that torch does not have, by their character."""
 
 
 def check_kind(dataset: object) -> None:
@@ -62,6 +65,8 @@ def as_graph(data: Data) -> Data:
     data, y = as_tensors(data), data.get("y")
     if y is not None and not isinstance(y, Tensor):
         data = _changed(data, _labels(data, y))
+    elif y is not None and is_whole(y) and y.dtype != torch.int64:
+        data = _changed(data, {"y": y.long()})  # uint8 has no -1, and torch cannot compare uint16
     if data.get("y") is not None:
         _check_task(data, data.y)
     return data
@@ -70,13 +75,18 @@ def as_graph(data: Data) -> Data:
 def as_tensors(data: Data) -> Data:
     """Return a graph whose features, edges and masks are tensors; labels are left alone.
 
-    It is a copy if something had to be converted. A `DataError` is raised for what cannot be.
+    It is a copy if something had to be converted. A `DataError` is raised for what cannot be. What is not a graph is
+    returned as it is, for later checks.
     """
+    if not isinstance(data, Data):
+        return data
     changes: dict[str, Any] = {}
     for name in _ARRAYS:
         value = data.get(name)
         if value is not None and not isinstance(value, Tensor):
-            changes[name] = _tensor(name, value)
+            value = changes[name] = _tensor(name, value)
+        if value is not None and value.dim() == 0:
+            raise DataError(f"data.{name} must be a tensor or an array, not a single value")
     x = changes.get("x", data.get("x"))
     if x is not None and not (x.is_floating_point() or x.is_complex()):
         changes["x"] = x.float()
@@ -92,11 +102,18 @@ def _changed(data: Data, changes: Mapping[str, Any]) -> Data:
 
 def _tensor(name: str, value: object) -> Tensor:
     try:
-        return torch.from_numpy(np.array(value))  # a copy, since torch cannot hold arrays that are read-only
-    except (TypeError, ValueError):
-        raise DataError(
-            f"data.{name} must be a tensor or an array of numbers, not a {type(value).__name__}: convert it"
-        ) from None
+        array: NDArray[Any] = np.array(value)  # a copy, since torch cannot hold arrays that are read-only
+        if array.dtype.kind == "O":  # Python numbers get the type that a list of them has
+            array = np.array(array.tolist())
+    except ValueError:  # rows of different lengths
+        array = np.array(None)
+    if array.dtype.kind not in "biufc":
+        kind = type(value).__name__ if array.dtype.kind == "O" else f"{type(value).__name__} of {array.dtype}"
+        raise DataError(f"data.{name} must be a tensor or an array of numbers, not a {kind}: convert it")
+    here = _LONG_DOUBLES.get(array.dtype.char, array.dtype.newbyteorder("="))
+    tensor = torch.from_numpy(array.astype(here, copy=False))
+    # Python's numbers have no precision of their own.
+    return tensor.float() if isinstance(value, list | tuple) and tensor.is_floating_point() else tensor
 
 
 def _labels(data: Data, y: Any) -> dict[str, Any]:
@@ -113,7 +130,7 @@ def _labels(data: Data, y: Any) -> dict[str, Any]:
         values = np.array(y, dtype=object)  # numpy would write None and NaN as text
     if values.ndim != 1 or values.dtype.kind not in "OUT":
         raise DataError(
-            f"data.y must have one number or name per node, not a {type(y).__name__} of anything else: convert it"
+            f"data.y must have one number or name per node, not a {type(y).__name__} of {values.dtype}: convert it"
         )
     missing = [value is None or value != value for value in values.tolist()]
     if not any(isinstance(value, str) for value in values.tolist()):
@@ -121,8 +138,11 @@ def _labels(data: Data, y: Any) -> dict[str, Any]:
             known = [-1 if gap else int(value) for gap, value in zip(missing, values.tolist(), strict=True)]
             return {"y": torch.tensor(known)}
         raise DataError("data.y must have one number or name per node, but has other objects: convert them")
-    names = ["" if gap else str(value).strip() for gap, value in zip(missing, values.tolist(), strict=True)]
-    return _numbered(data, names)
+    given = ["" if gap else value for gap, value in zip(missing, values.tolist(), strict=True)]
+    other = next((value for value in given if not isinstance(value, str)), None)
+    if other is not None:
+        raise DataError(f"data.y has both names and other values, such as {other!r}: write all of them as names")
+    return _numbered(data, [value.strip() for value in given])
 
 
 def _numbered(data: Data, names: Sequence[str]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from datetime import date, time
+from datetime import date, time, timedelta
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,8 @@ from gumbel_mpnn.data.column_kinds import (
     free_column,
     kind_of,
     named_column,
+    no_complex,
+    no_dates,
     warn_of_mixed,
     warn_of_text,
 )
@@ -35,12 +37,14 @@ Attributes = Mapping[str, Any]
 Nodes = Mapping[Hashable, Attributes]
 
 WHAT = "attribute"
+_DURATIONS = (timedelta, np.timedelta64)
 
 
 def all_features(nodes: Nodes, names: Sequence[str], where: str) -> Features:
     """Return those of the attributes that are numbers, vectors, booleans or categories; warn about all others."""
     found, mixed, text = list[tuple[FeatureColumn, Floats]](), list[tuple[str, str, object]](), list[str]()
     for name in names:
+        _check_real(nodes, name, where)
         if _is_numeric(nodes, name):
             found.append(_undated(nodes, name, where))
         elif _has_numbers(nodes, name):
@@ -59,6 +63,7 @@ def named_features(nodes: Nodes, names: Sequence[str], where: str) -> Features:
     """Return the attributes that the user named; raise a `DataError` if one cannot be used."""
     found = []
     for name in names:
+        _check_real(nodes, name, where)
         words = None if _is_numeric(nodes, name) or _has_numbers(nodes, name) else _words(nodes, name)
         if words is None:
             found.append(_undated(nodes, name, where))
@@ -89,6 +94,16 @@ def trained_features(nodes: Nodes, columns: Sequence[FeatureColumn], names: Sequ
             found.append((column, x))
     warn_of_unknown(WHAT, where, unknown)
     return Features.of(found)
+
+
+def _check_real(nodes: Nodes, name: str, where: str) -> None:
+    """Raise a `DataError` if the attribute is a duration or a complex number somewhere, or a vector of these."""
+    for has in nodes.values():
+        value = has.get(name)
+        if isinstance(value, _DURATIONS):
+            raise no_dates(WHAT, where, str(name), str(value))
+        if isinstance(value, complex) or (isinstance(value, np.ndarray | np.generic) and value.dtype.kind == "c"):
+            raise no_complex(WHAT, where, str(name), value)
 
 
 def _is_numeric(nodes: Nodes, name: str) -> bool:

@@ -234,7 +234,7 @@ def edges_of(arrays: Arrays, name: str, path: object) -> NDArray[np.int64]:
 
 def integers(arrays: Arrays, name: str, path: object) -> NDArray[np.int64]:
     """Return the array `name` as int64, since the small unsigned types in the files overflow in arithmetic."""
-    if not np.issubdtype(arrays[name].dtype, np.integer):
+    if arrays[name].dtype.kind not in "iu":  # numpy counts timedelta among the integers
         raise DataError(f"array {name!r} of {path} must hold integers, not {arrays[name].dtype}")
     return arrays[name].astype(np.int64)
 
@@ -295,8 +295,9 @@ def _directed(arrays: Arrays, path: object) -> bool | None:
 def _features(arrays: Arrays, path: object) -> NDArray[np.float32] | None:
     if "node_features" in arrays:
         features = arrays["node_features"]
-        if features.ndim != 2 or not (np.issubdtype(features.dtype, np.number) or features.dtype == bool):
-            raise DataError(f"array 'node_features' of {path} must hold numbers in the shape [N, F]")
+        if features.ndim != 2 or features.dtype.kind not in "biuf":
+            form = f"{features.dtype} {list(features.shape)}"
+            raise DataError(f"array 'node_features' of {path} must hold real numbers in the shape [N, F], not {form}")
         return features.astype(np.float32, copy=False)
     if "features_indices" not in arrays:
         return None
@@ -304,6 +305,8 @@ def _features(arrays: Arrays, path: object) -> NDArray[np.float32] | None:
 
     indices = arrays["features_indices"]
     values = arrays.get("features_data", np.ones(len(indices)))
+    if values.dtype.kind not in "biuf":
+        raise DataError(f"array 'features_data' of {path} must hold real numbers, not {values.dtype}")
     try:
         stored = (values.astype(np.float32), integers(arrays, "features_indices", path), arrays["features_indptr"])
         matrix = csr_matrix(stored, shape=tuple(arrays["features_shape"].tolist()))

@@ -7,6 +7,7 @@ import re
 import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal
 
@@ -216,6 +217,7 @@ def encode_labels(labels: Sequence[str], ids: Sequence[Hashable], where: str) ->
     names = set(labels) - {""}
     _warn_of_missing(names, labels, where)
     if all(map(_is_number, names)):
+        _check_one_way(names, where)
         if all(float(name).is_integer() for name in names):
             _check_sign(labels, ids, where)
         if not all(map(_is_integer, names)):
@@ -239,6 +241,15 @@ def _warn_of_missing(names: set[str], labels: Sequence[str], where: str) -> None
         )
 
 
+def _check_one_way(names: set[str], where: str) -> None:
+    """Raise a `DataError` if a number is written in two ways, such as 1 and 01."""
+    first: dict[Decimal, str] = {}
+    for name in sorted(names):
+        other = first.setdefault(Decimal(name), name)
+        if other != name:
+            raise DataError(f"{where}: a label is written in two ways, {other} and {name}: write each class in one way")
+
+
 def _check_sign(labels: Sequence[str], ids: Sequence[Hashable], where: str) -> None:
     negative = next((k for k, label in enumerate(labels) if label.startswith("-")), None)
     if negative is not None:
@@ -258,8 +269,6 @@ def _check_decimals(names: set[str], labels: Sequence[str], where: str) -> None:
             f"{where}: the labels are {len(names)} different numbers from {first} to {last}, a quantity: "
             "bin them into classes first, for example low, middle and high"
         )
-    if len(set(map(float, names))) < len(names):
-        raise DataError(f"{where}: a label is written in two ways, like 1 and 1.0: write each class in one way")
     warnings.warn(
         f"the labels of {where} are decimals like {first}: each value is used as a class, {len(names)} in total",
         DataWarning,

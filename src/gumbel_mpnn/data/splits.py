@@ -67,6 +67,27 @@ def _nine_in_ten(size: int) -> tuple[int, int]:
     return train, size - train
 
 
+def fewest_nodes(protocol: str) -> int | None:
+    """Return how many nodes a class needs for a validation node in a random protocol; None if it has none at all."""
+    deal = PROTOCOLS.get(protocol)
+    counts = range(1, 100) if deal is not None and protocol != ALL else ()
+    return next((count for count in counts if deal and deal(np.zeros(count, dtype=np.int64), 0).val.any()), None)
+
+
+def too_small(data: Data) -> str:
+    """Return a sentence about the smallest class if a random protocol gives it no validation node; else empty."""
+    needed = fewest_nodes(str(data.get("protocol")))
+    y = data.y.cpu()
+    labels, counts = y[y >= 0].unique(return_counts=True)
+    if needed is None or not len(counts) or int(counts.min()) >= needed:
+        return ""
+    count = int(counts.min())
+    return (
+        f"class {_class(data, int(labels[counts.argmin()]))} has {count} node{'s' * (count > 1)}, and the protocol"
+        f" {data.protocol} needs {needed} or more to validate on one of them"
+    )
+
+
 def random_masks(y: ArrayLike, protocol: str, seed: int = 0, num_splits: int = 10) -> Masks:
     """Return masks [N, S] of a protocol. Split k depends on labels, seed and k, but not on `num_splits`.
 

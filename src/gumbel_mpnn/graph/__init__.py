@@ -1,7 +1,14 @@
 """The pair graph and its differentiable products."""
 
 from gumbel_mpnn.graph.candidate_origin import digest_of_nodes, warn_if_stale
-from gumbel_mpnn.graph.edge_list import check_candidates, check_edges, check_weights, distinct_pairs, edge_index_of
+from gumbel_mpnn.graph.edge_list import (
+    check_candidates,
+    check_edges,
+    check_weights,
+    distinct_pairs,
+    edge_index_of,
+    tensor_of,
+)
 from gumbel_mpnn.graph.layout import SparseLayout
 from gumbel_mpnn.graph.pair_graph import PairGraph
 from gumbel_mpnn.graph.pairs import (
@@ -40,6 +47,7 @@ __all__ = [
     "sampled_product",
     "says_directed",
     "symmetric_product",
+    "tensor_of",
     "undirected_keys",
     "warn_if_stale",
     "without_candidates",

@@ -39,11 +39,19 @@ def distinct_pairs(index: Tensor, num_nodes: int, undirected: bool) -> tuple[Ten
     return key, ListedEdges(None if len(pair) == len(proper) else proper.nonzero().flatten(), pair)
 
 
+def tensor_of(data: Data, name: str) -> Tensor | None:
+    """An attribute of a graph, or None; raises a `DataError` if it is an array, a list or anything but a tensor."""
+    value = data.get(name)
+    if value is None or isinstance(value, Tensor):
+        return value
+    raise DataError(f"data.{name} must be a tensor, not a {type(value).__name__}: convert it by torch.as_tensor")
+
+
 def edge_index_of(data: Data, *, or_empty: bool = False) -> Tensor:
     """The `edge_index` [2, E] of a graph; with `or_empty`, a graph without one has no edges."""
     if not isinstance(data, Data):
         raise DataError(f"a graph must be a homogeneous Data object, not a {type(data).__name__}")
-    edge_index: Tensor | None = data.get("edge_index")
+    edge_index = tensor_of(data, "edge_index")
     if edge_index is not None:
         return edge_index
     has_matrix = data.get("adj_t") is not None
@@ -58,7 +66,7 @@ def check_edges(edge_index: Tensor, edge_weight: Tensor | None = None, num_nodes
 
     `edge_weight` must have the shape [E]; its values are checked by `check_weights`.
     """
-    if edge_index.dim() != 2 or len(edge_index) != 2 or not (_is_whole(edge_index) or edge_index.numel() == 0):
+    if edge_index.dim() != 2 or len(edge_index) != 2 or not (is_whole(edge_index) or edge_index.numel() == 0):
         raise DataError(f"edge_index must be integers of shape [2, E], not {edge_index.dtype} {list(edge_index.shape)}")
     if edge_weight is not None and edge_weight.shape != edge_index.shape[1:]:
         raise DataError(f"edge_weight must have shape [{edge_index.shape[1]}], not {list(edge_weight.shape)}")
@@ -83,7 +91,7 @@ def check_weights(edge_weight: Tensor, name: Callable[[int], str] = "edge {}".fo
 
 def check_candidates(candidate_index: Tensor, num_nodes: int) -> None:
     """Raise a `DataError` unless `candidate_index` has integers of shape [2, M] from 0 to `num_nodes` - 1."""
-    if candidate_index.dim() != 2 or len(candidate_index) != 2 or not _is_whole(candidate_index):
+    if candidate_index.dim() != 2 or len(candidate_index) != 2 or not is_whole(candidate_index):
         form = f"{candidate_index.dtype} {list(candidate_index.shape)}"
         raise DataError(f"candidate_index must be integers of shape [2, M], not {form}")
     outside = _first_outside(candidate_index, num_nodes)
@@ -103,5 +111,6 @@ def _first_outside(index: Tensor, num_nodes: int) -> int | None:
     return int(((ends < 0) | (ends >= num_nodes)).any(0).nonzero()[0])
 
 
-def _is_whole(index: Tensor) -> bool:
+def is_whole(index: Tensor) -> bool:
+    """Whether the values are integers, not booleans."""
     return not (index.is_floating_point() or index.is_complex() or index.dtype == torch.bool)

@@ -19,6 +19,7 @@ from gumbel_mpnn.graph.edge_list import (
     check_weights,
     distinct_pairs,
     edge_index_of,
+    tensor_of,
 )
 from gumbel_mpnn.graph.layout import SparseLayout
 from gumbel_mpnn.graph.pairs import contains, pair_key, pairs_of, undirected_keys
@@ -78,13 +79,16 @@ class PairGraph:
         In a directed graph every candidate becomes two pairs, i → j and j → i, because candidate strategies ignore
         directions. `build`, in contrast, takes candidates as directed arcs.
 
+        Changes of `edge_index` in place are noticed, except those made through `edge_index.numpy()`, of which torch
+        does not know: set `data.edge_index` to a new tensor instead.
+
         Args:
             data: Any graph; the weights may change between calls, and may require a gradient, at little cost.
             undirected: Whether every edge connects both directions.
             candidates: Whether to include candidates besides the given edges.
         """
-        edge_index, edge_weight, batch = edge_index_of(data), data.get("edge_weight"), data.get("batch")
-        candidate_index = data.get("candidate_index") if candidates else None
+        edge_index, edge_weight, batch = edge_index_of(data), tensor_of(data, "edge_weight"), tensor_of(data, "batch")
+        candidate_index = tensor_of(data, "candidate_index") if candidates else None
         weighs = edge_weight is not None
 
         def lay_out() -> tuple[PairGraph, ListedEdges | None]:

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gumbel_mpnn._util.errors import DataError, unknown_name
-from gumbel_mpnn.graph import check_edges, edge_index_of, pair_key, pairs_of, undirected_keys
+from gumbel_mpnn.graph import check_edges, edge_index_of, pair_key, pairs_of, tensor_of, undirected_keys
 
 Convention = Literal["coalesced", "as_listed"]
 MOST_CLASSES = 10_000
@@ -41,7 +41,7 @@ def directed_edges(data: Data) -> Tensor:
 
 def node_count(data: Data) -> int:
     """Number of nodes N ≥ 1: `num_nodes`, else the rows of `x` or `y`, else inferred from the edges."""
-    y = data.get("y")
+    y = tensor_of(data, "y")
     said = "num_nodes" in data or data.get("x") is not None
     count = data.num_nodes if said or y is None or y.dim() == 0 else len(y)
     if not count:
@@ -51,7 +51,7 @@ def node_count(data: Data) -> int:
 
 def labels_of(data: Data) -> Tensor:
     """Labels, int64 [N] on the CPU; negative for unlabelled nodes."""
-    y = data.get("y")
+    y = tensor_of(data, "y")
     if y is None:
         raise DataError("the graph has no labels y: set one integer per node, -1 if unknown")
     if y.is_floating_point() or y.is_complex() or y.dtype == torch.bool or y.shape != (node_count(data),):

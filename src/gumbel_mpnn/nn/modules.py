@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from gumbel_mpnn._util.errors import unknown_name
+from gumbel_mpnn._util.errors import UserError, unknown_name
 from gumbel_mpnn._util.no_double_backward import first_order
 from gumbel_mpnn.nn.each_replica import total
 from gumbel_mpnn.nn.fused_linear import Inputs, linear_sum
@@ -164,6 +164,16 @@ def cross_entropy(logits: Tensor, y: Tensor, mask: Tensor, weight: Tensor | None
     each = F.cross_entropy(logits.transpose(1, 2), labels, reduction="none")
     counted = mask if weight is None else mask * weight
     return total(each * counted) / total(counted)
+
+
+def check_finite(model: nn.Module) -> None:
+    """Raise a `UserError` if a parameter or a buffer of a model is not finite: its results would mean nothing."""
+    for name, value in model.state_dict().items():
+        if isinstance(value, Tensor) and value.is_floating_point() and not bool(torch.isfinite(value).all()):
+            raise UserError(
+                f"{name} of this model has values that are NaN or infinite, so that its results mean nothing: its"
+                " training diverged, so train it again with a smaller learning rate"
+            )
 
 
 @contextmanager

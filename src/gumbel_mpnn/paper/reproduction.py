@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gumbel_mpnn._util.errors import UserError, check_at_least, unknown_name, whole_numbers
-from gumbel_mpnn._util.files import is_stream, suffix_of
+from gumbel_mpnn._util.files import check_writable, is_stream, suffix_of
 from gumbel_mpnn.data.files import search_roots
 from gumbel_mpnn.paper import tables
 from gumbel_mpnn.paper.base import QUICK_DATASETS, Job, find_jobs, run_jobs
@@ -115,14 +115,7 @@ def _check_page(out: Path) -> None:
         return
     if suffix_of(out) != ".md" or out.is_dir():
         raise UserError(f"{out} is not a Markdown file: give the page a name that ends in .md")
-    _check_folder(out.parent)
-
-
-def _check_folder(folder: Path) -> None:
-    """Raise a `UserError` if `folder` cannot be created because it, or a folder above it, is a file."""
-    existing = next(path for path in (folder, *folder.parents) if path.exists())
-    if not existing.is_dir():
-        raise UserError(f"the page cannot be written to the folder {folder}: {existing} is a file")
+    check_writable(out.parent)
 
 
 def _reproduce_one(name: str, request: Request, monitor: Monitor | None, note: Note) -> Reproduction:
@@ -142,7 +135,7 @@ def _reproduce_all(request: Request, folder: Path, monitor: Monitor | None, note
     """Write the page of every table. A table that fails is reported and does not stop the others."""
     if request.only is not None or request.dataset is not None:
         raise UserError("all makes every table in full: leave out `only` and `dataset`")
-    _check_folder(folder)
+    check_writable(folder)
     collected, absent, pages, failed = dict[str, Collected](), set[str](), list[Path](), dict[str, str]()
     experiments = [name for name, one in tables.experiments.items() if one.of_paper and not one.searches]
     with start_workers(experiments, request) as request:

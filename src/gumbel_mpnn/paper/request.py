@@ -25,8 +25,8 @@ class Request:
 
     @property
     def is_standard(self) -> bool:
-        """Whether the settings and data sets are those of the published table."""
-        return not self.quick and not self.overrides and self.dataset is None
+        """Whether the rows and settings are those of the whole published table."""
+        return not self.quick and not self.overrides and self.dataset is None and self.only is None
 
     def without_training_options(self) -> Request:
         """Return the request without the options that an analysis rejects."""

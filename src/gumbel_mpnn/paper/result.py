@@ -18,8 +18,8 @@ from gumbel_mpnn.report.style import MODEL_COLUMN, MODEL_NAMES
 from gumbel_mpnn.runs import Run
 
 NOTES_OF_FULL_TABLE = (
-    "The notes below describe the full table, made without `--quick`, `--set` and `--dataset`. What they say about"
-    " results, splits and seeds does not apply to the rows above."
+    "The notes below describe the full table, made without `--only`, `--quick`, `--set` and `--dataset`. What they"
+    " say about results, splits and seeds does not apply to the rows above."
 )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from gumbel_mpnn.report.style import MODEL_NAMES
-from gumbel_mpnn.report.table import Cell, Row, Table
+from gumbel_mpnn.report.table import Cell, Markdown, Row, Table
 
 
 @dataclass(frozen=True)
@@ -70,4 +70,4 @@ def _text(value: Cell, error: Cell, digits: int, bold: bool = False) -> str:
         return DASH
     text = f"{float(value):.{digits}f}"
     text = f"**{text}**" if bold else text
-    return text if error is None else f"{text} ± {float(error):.{digits}f}"
+    return Markdown(text if error is None else f"{text} ± {float(error):.{digits}f}")

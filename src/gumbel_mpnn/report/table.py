@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
+
+from gumbel_mpnn._util.json_text import to_json
 
 if TYPE_CHECKING:
     from gumbel_mpnn.runs import Choice, Run
@@ -42,6 +43,10 @@ class Fixed(float):
     def parse(cls, text: str) -> Fixed:
         """The number written in `text`, with as many decimals as are written there."""
         return cls(float(text), len(text.partition(".")[2]))
+
+
+class Markdown(str):
+    """A cell that is Markdown already, such as a bold number, and not escaped there."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +82,7 @@ class Table:
         match format:
             case "json":
                 unit = {"unit": "share"} if self.shares else {}
-                return json.dumps([dict(zip(self.columns, row, strict=True)) | unit for row in self.rows], indent=1)
+                return to_json([dict(zip(self.columns, row, strict=True)) | unit for row in self.rows], indent=1)
             case "csv":
                 return self._csv()
             case "markdown":
@@ -99,7 +104,11 @@ class Table:
 
     def _markdown(self) -> str:
         rule = ["--:" if self._is_numeric(k) else "---" for k in range(len(self.columns))]
-        heads, *cells = [[_marked_down(cell) for cell in row] for row in [self._heads(), *self._cells()]]
+        heads = list(map(_marked_down, self._heads()))
+        cells = [
+            [text if isinstance(cell, Markdown) else _marked_down(text) for text, cell in zip(texts, row, strict=True)]
+            for texts, row in zip(self._cells(), self.rows, strict=True)
+        ]
         return "\n".join("| " + " | ".join(row) + " |" for row in [heads, rule, *cells])
 
     def _latex(self) -> str:
@@ -204,9 +213,14 @@ def _one_line(text: str) -> str:
     return " ".join(text.splitlines())
 
 
+_MARKDOWN = re.compile(r"[\\`*\[\]|~$]|<(?=[a-zA-Z/!?])|&(?=#?\w+;)|(?<![^\W_])_|_(?![^\W_])")
+"""Characters that mean something in a cell of Markdown; an underscore inside a word does not."""
+
+
 def _marked_down(text: str) -> str:
-    """Escape bars, and backslashes too: a backslash before an escaped bar would undo the escape."""
-    return text.replace("\\", "\\\\").replace("|", "\\|")
+    """Escape text for a cell of Markdown; control characters become spaces."""
+    text = "".join(" " if unicodedata.category(c) == "Cc" else c for c in text)
+    return _MARKDOWN.sub(r"\\\g<0>", text)
 
 
 _TEX = {character: "\\" + character for character in "&%#_${}"} | {

@@ -17,7 +17,7 @@ from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import ReplicaRNG, SparseFeatures
 from gumbel_mpnn.nn.each_replica import sigmoid
 from gumbel_mpnn.nn.inputs import check_features, model_input
-from gumbel_mpnn.nn.modules import ReplicaModule, cross_entropy, evaluating
+from gumbel_mpnn.nn.modules import ReplicaModule, check_finite, cross_entropy, evaluating
 from gumbel_mpnn.rewiring.decoys import Flood
 from gumbel_mpnn.rewiring.edge_models import BeliefHead, NodeView
 from gumbel_mpnn.rewiring.gradient_checks import BeliefCheck
@@ -100,6 +100,7 @@ class RewiringModel(ReplicaModule, ABC):
             graph: Pairs of `data`, undirected by default. For a directed graph, pass
                 `PairGraph.of(data, undirected=False)`.
         """
+        check_finite(self)
         x, graph = self._read(data, graph)
         return as_data(graph, self.pair_probability(x, graph).mean(0), data, threshold)
 

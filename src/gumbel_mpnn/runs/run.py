@@ -15,6 +15,7 @@ from torch_geometric.data import Data
 from gumbel_mpnn._util import checksums
 from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn._util.files import write_atomically
+from gumbel_mpnn._util.json_text import to_json
 from gumbel_mpnn.config import Settings
 from gumbel_mpnn.data.feature_columns import FeatureColumn
 from gumbel_mpnn.nn import TrainableModel, models
@@ -260,7 +261,7 @@ class Run:
         """
         if (stored := self._read_stored(name)) is not None:
             return stored
-        result = json.loads(json.dumps(make()))
+        result = json.loads(to_json(make()))
         with suppress(OSError):  # the folder may be read-only
             write_atomically(self.folder.figures(name, self.records), checksums.to_json({"result": result}))
         return result

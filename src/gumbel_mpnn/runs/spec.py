@@ -24,6 +24,7 @@ from gumbel_mpnn.config.rungs import Rung
 from gumbel_mpnn.data import get_spec
 from gumbel_mpnn.data.given import check_kind
 from gumbel_mpnn.data.identity import MARK
+from gumbel_mpnn.data.splits import too_small
 from gumbel_mpnn.graph import without_candidates
 from gumbel_mpnn.nn import backbones, models
 from gumbel_mpnn.rewiring.edge_models import scorers
@@ -229,9 +230,10 @@ def _check_validation(data: Data, settings: Settings, replicas: Iterable[Replica
     """Raise a `DataError` if the epoch is to be chosen on validation and a split has no validation nodes."""
     without = [] if settings.train.select == "last" else splits_without_validation(data, replicas)
     if without:
+        reason = too_small(data)
         raise DataError(
-            f"the validation mask of split {without[0]} is empty, so that no epoch can be chosen: add nodes to it, or"
-            " set train.select=last and train.epochs"
+            f"the validation mask of split {without[0]} is empty, so that no epoch can be chosen"
+            f"{f' ({reason})' * bool(reason)}: add nodes to it, or set train.select=last and train.epochs"
         )
 
 

@@ -19,6 +19,7 @@ from gumbel_mpnn.data.given import as_tensors
 from gumbel_mpnn.data.remarks import warn_of_ignored
 from gumbel_mpnn.data.validate import check_label_form
 from gumbel_mpnn.nn import TrainableModel
+from gumbel_mpnn.nn.modules import check_finite
 from gumbel_mpnn.runs.query import Record
 from gumbel_mpnn.training import Task, build_model, metrics, pick_device, prepare
 from gumbel_mpnn.training.precision import class_scores
@@ -77,6 +78,7 @@ def models_of(run: Run, task: Task, records: Sequence[Record]) -> Iterator[Train
     for record in records:
         model = build_model(run.settings, task, [record.replica])
         model.load_state_dict(run.folder.state(record.replica))
+        check_finite(model)
         yield model.eval()
 
 

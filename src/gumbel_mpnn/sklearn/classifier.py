@@ -88,6 +88,7 @@ class RewiringClassifier(ClassifierMixin, BaseEstimator):
         """
         check_between(0, 1, validation_fraction=self.validation_fraction)
         check_at_least(1, seeds=self.seeds)
+        _check_real(X)
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float32)
         check_classification_targets(y)
         self.classes_, label = np.unique(y, return_inverse=True)
@@ -126,6 +127,7 @@ class RewiringClassifier(ClassifierMixin, BaseEstimator):
             rows: Number of each row, as in `fit`: the rows are added to those of `fit`.
         """
         check_is_fitted(self)
+        _check_real(X)
         x = _dense(validate_data(self, X, accept_sparse="csr", dtype=np.float32, reset=False))
         numbers = row_numbers(rows, len(x))
         found = read_edges(edges, numbers, numbered=rows is not None)
@@ -165,6 +167,14 @@ class RewiringClassifier(ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def _check_real(X: Any) -> None:
+    """Raise a `UserError` for dates and durations, which numpy converts to numbers without a word."""
+    types = X.dtypes if hasattr(X, "dtypes") else [getattr(X, "dtype", None)]
+    wrong = next((each for each in types if getattr(each, "kind", "") in ("m", "M")), None)
+    if wrong is not None:
+        raise UserError(f"X holds {wrong}, dates or durations, which are not features: turn them into numbers")
 
 
 def _dense(X: Any) -> NDArray[np.float32]:

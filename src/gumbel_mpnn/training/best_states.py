@@ -10,6 +10,9 @@ from torch import Tensor
 
 from gumbel_mpnn.config import TrainSettings
 
+MOST_LOSS = 1e10
+"""Larger validation losses mean that training diverged: the scores of the classes differ by as much."""
+
 
 @dataclass(frozen=True)
 class BestStates:
@@ -50,7 +53,7 @@ class BestStates:
         better = (val > self.best_val) | ((val == self.best_val) & (loss < self.best_loss))
         if train.select == "last":
             better = torch.ones_like(better)
-        better &= self.running & torch.isfinite(loss)
+        better &= self.running & (loss < MOST_LOSS)  # false for NaN
         self.last_epoch.copy_(torch.where(self.running, epoch, self.last_epoch))
         if better.device.type != "cpu" or better.any():  # on a GPU, the check would wait for the device
             self.best_val.copy_(torch.where(better, val, self.best_val))

@@ -6,15 +6,17 @@ metric is not defined, for example without a node in the mask. Ties are handled 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable
 
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gumbel_mpnn._util.errors import DataError, unknown_name
+from gumbel_mpnn._util.errors import DataError, DataWarning, unknown_name
 from gumbel_mpnn.config import DataSettings
 from gumbel_mpnn.data.names import class_names_of, given_metric
+from gumbel_mpnn.data.splits import too_small
 from gumbel_mpnn.nn.each_replica import total
 
 Metric = Callable[[Tensor, Tensor, Tensor], Tensor]
@@ -97,21 +99,33 @@ def check_name(name: str) -> None:
 def check_metric(name: str, data: Data, splits: Iterable[int]) -> None:
     """Raise a `DataError` if a metric is not defined on the validation nodes of one of these splits.
 
-    Splits without validation nodes are not looked at.
+    Warn if it is not defined on test nodes. Splits without validation or test nodes are not looked at.
     """
     if name not in NEED_TWO_CLASSES:
         return
-    y, masks = data.y.cpu(), data.val_mask.cpu()
-    masks = masks[:, None] if masks.dim() == 1 else masks
     for split in splits:
-        found = y[masks[:, split]].unique().tolist()
-        if len(found) == 1:
-            names = class_names_of(data)
-            label = f"{found[0]} ({names[found[0]]!r})" if names else str(found[0])
-            raise DataError(
-                f"the metric {name} cannot be computed on the validation nodes of split {split}, which are all of class"
-                f" {label}: set data.metric to another one, or use other splits"
+        if problem := _one_class(name, data, "validation", data.val_mask, split):
+            raise DataError(f"{problem}: set data.metric to another one, or use other splits")
+        if problem := _one_class(name, data, "test", data.test_mask, split):
+            warnings.warn(
+                f"{problem}, so that its runs have no test result: set data.metric to another one, or use other splits",
+                DataWarning,
+                stacklevel=3,
             )
+
+
+def _one_class(name: str, data: Data, part: str, masks: Tensor, split: int) -> str:
+    """Say that the nodes of a mask are all of one class; empty if they are not."""
+    mask = masks.cpu().reshape(len(masks), -1)[:, split]
+    found = data.y.cpu()[mask].unique().tolist()
+    if len(found) != 1:
+        return ""
+    names, reason = class_names_of(data), too_small(data)
+    label = f"{found[0]} ({names[found[0]]!r})" if names else str(found[0])
+    return (
+        f"the metric {name} cannot be computed on the {part} nodes of split {split}, which are all of class {label}"
+        f"{f' ({reason})' * bool(reason)}"
+    )
 
 
 def _confusion(logits: Tensor, y: Tensor, mask: Tensor) -> Tensor:

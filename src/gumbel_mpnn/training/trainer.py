@@ -14,7 +14,7 @@ from gumbel_mpnn._util.errors import DataError, DivergedError
 from gumbel_mpnn._util.numbers import none_if_nan
 from gumbel_mpnn.config import Replica, Settings
 from gumbel_mpnn.nn.modules import cross_entropy
-from gumbel_mpnn.training.best_states import BestStates
+from gumbel_mpnn.training.best_states import MOST_LOSS, BestStates
 from gumbel_mpnn.training.build import build_model
 from gumbel_mpnn.training.checkpoint import load_tensors, save_tensors
 from gumbel_mpnn.training.class_weights import node_weights
@@ -156,7 +156,8 @@ class Trainer:
         finite = torch.isfinite(self.best.best_loss).tolist()
         if not all(finite):
             raise DivergedError(
-                "training diverged (no finite validation value): try a smaller train.lr",
+                f"training diverged (no finite validation value with a loss below {MOST_LOSS:.0e}): try a smaller"
+                " train.lr, or data.features=standardized if features are large",
                 runs=[str(replica) for replica, good in zip(self.replicas, finite, strict=True) if not good],
             )
         count = len(self.replicas)

@@ -1,6 +1,7 @@
 """`gumbel-mpnn reproduce`, on a tiny data set among the ones that are not here."""
 
 import json
+from pathlib import Path
 
 import pytest
 from quick_options import QUICK
@@ -39,7 +40,8 @@ def no_data_of_cora(tmp_path, root=""):
     return f"no data: the files of cora were not found in {folders}; `gumbel-mpnn data` lists them"
 
 
-def test_where_files_were_looked_for_in_vain_is_told(command, tmp_path):
+def test_where_files_were_looked_for_in_vain_is_told(command, tmp_path, here):
+    (here / "there").mkdir()
     call = ("reproduce", "backbones", "--seeds", "1", *QUICK)
     assert command(*call).stderr.splitlines()[-1] == no_data_of_cora(tmp_path)
     assert command(*call, "--data-root", "there").stderr.splitlines()[-1] == no_data_of_cora(tmp_path, "there, ")
@@ -99,7 +101,7 @@ def test_a_file_in_the_place_of_the_folder_is_told_before_training(command, here
     (here / "file").touch()
     result = command("reproduce", *call, "--device", "cpu")
     assert (result.exit_code, list(here.rglob("record.json"))) == (2, [])
-    assert result.stderr == f"error: the page cannot be written to the folder {folder}: file is a file\n"
+    assert result.stderr == f"error: nothing can be written to the folder {folder}: file is a file\n"
 
 
 def test_a_single_run_has_no_spread(command, here):
@@ -113,11 +115,11 @@ def test_notes_on_a_page_of_other_rows_say_what_they_are_about(command, here):
     """The fault: a page in small spoke of ten splits and of figures that it does not have."""
     sentence = "The notes below describe the full table"
     pages = {}
-    for name, options in {"whole": (), "small": ("--quick",)}.items():
+    for name, options in {"part": (), "small": ("--quick",)}.items():
         assert command("reproduce", "measures", "--only", "tiny", *options, "--out", f"{name}.md").exit_code == 0
         pages[name] = (here / f"{name}.md").read_text()
-    assert sentence not in pages["whole"]
-    assert pages["small"].index("| tiny |") < pages["small"].index(sentence) < pages["small"].index('"ours" counts')
+    for page in pages.values():
+        assert page.index("| tiny |") < page.index(sentence) < page.index('"ours" counts')
     command("reproduce", "backbones", "--only", "tiny,mlp", "--seeds", "1", *QUICK, "--out", "set.md")
     assert sentence in (here / "set.md").read_text()
 
@@ -201,3 +203,28 @@ class TestSummary:
         result = command("reproduce", "summary", *option)
         assert result.exit_code == 2
         assert result.stderr == "error: the summary covers all tables: leave out `only` and `dataset`\n"
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="no folder in which not even root can write")
+@pytest.mark.parametrize(
+    "call",
+    [
+        ("reproduce", "all", "--quick", "--out", "/proc/results"),
+        ("reproduce", "backbones", "--only", "tiny,mlp", "--out", "/proc/page.md"),
+        ("train", "tiny", "--model", "mlp", "--predictions", "/proc/nodes.csv"),
+    ],
+)
+def test_a_folder_in_which_nothing_can_be_written_is_told_before_training(command, here, call):
+    result = command(*call, "--device", "cpu")
+    assert (result.exit_code, list(here.rglob("record.json"))) == (2, [])
+    assert result.stderr.startswith("error: nothing can be written to the folder /proc")
+    assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("call", [("train", "tiny"), ("measure", "tiny"), ("reproduce", "backbones"), ("data",)])
+def test_a_data_root_that_is_not_there_is_told(command, here, call):
+    result = command(*call, "--data-root", "nowhere")
+    assert (result.exit_code, list(here.rglob("record.json"))) == (2, [])
+    assert result.stderr.endswith(
+        "error: there is no folder nowhere, in which data files are searched: correct --data-root (root=)\n"
+    )

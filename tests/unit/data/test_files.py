@@ -22,6 +22,7 @@ def put(root, content=b"content", file=FILE):
 
 def test_the_order_of_the_roots(tmp_path, monkeypatch, cache):
     monkeypatch.setenv("GUMBEL_MPNN_DATA", str(tmp_path / "variable"))
+    (tmp_path / "given").mkdir()
     assert search_roots(tmp_path / "given") == [tmp_path / "given", tmp_path / "variable", cache]
     in_cache = put(cache)
     assert find(FILE, tmp_path / "given") == in_cache
@@ -40,13 +41,14 @@ def test_the_cache_without_xdg_is_in_the_home_folder(monkeypatch):
 
 def test_a_missing_file_is_downloaded_into_the_cache(tmp_path, serve, cache):
     serve(b"content")
-    assert obtain("tiny", [FILE], tmp_path / "given") == [cache / "a/b.npz"]
+    assert obtain("tiny", [FILE], tmp_path) == [cache / "a/b.npz"]
     assert (cache / "a/b.npz").read_bytes() == b"content"
 
 
 def test_offline_one_sentence_names_the_files_and_the_folder(tmp_path, cache):
     other = File("c.npz", "https://x/c.npz")
     put(cache)
+    (tmp_path / "given").mkdir()
     with pytest.raises(MissingDataError) as caught:
         obtain("tiny", [FILE, other, File("d.npz", "https://x/d.npz")], tmp_path / "given")
     message = str(caught.value)

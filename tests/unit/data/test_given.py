@@ -7,6 +7,7 @@ import torch
 from torch_geometric.data import Batch, Data, HeteroData, InMemoryDataset, TemporalData
 
 from gumbel_mpnn._util.errors import DataError, DataWarning, UserError
+from gumbel_mpnn.data import check
 from gumbel_mpnn.data.given import as_graph, check_kind
 from helpers import changed, edges
 
@@ -83,8 +84,11 @@ class TestConverts:
             {"x": scipy.sparse.eye(4).tocsr()},
             "data.x must be a tensor or an array of numbers, not a csr_matrix: convert it",
         ),
-        ({"x": [["a"], ["b"], ["c"], ["d"]]}, "data.x must be a tensor or an array of numbers, not a list: convert it"),
-        ({"y": [[0], [1, 2]]}, "data.y must have one number or name per node, not a list of anything else: convert it"),
+        (
+            {"x": [["a"], ["b"], ["c"], ["d"]]},
+            "data.x must be a tensor or an array of numbers, not a list of <U1: convert it",
+        ),
+        ({"y": [[0], [1, 2]]}, "data.y must have one number or name per node, not a list of object: convert it"),
         ({"y": [1.5, None, 2, 3]}, "data.y must have one number or name per node, but has other objects: convert them"),
         (
             {"y": ["a", "b", "a", "d"], "class_names": ["a", "b"]},
@@ -175,3 +179,46 @@ def test_other_objects(dataset, message):
     assert str(caught.value) == message
     check_kind(graph())
     check_kind("cora")
+
+
+class TestAsScikitLearn:
+    """What scikit-learn takes is taken, or refused with the name of the attribute."""
+
+    @pytest.mark.parametrize("dtype", [torch.uint8, torch.uint16, torch.int8, torch.int32])
+    def test_labels_of_any_integers(self, dtype):
+        """The faults: uint8 gave a message about the label 0, uint16 a NotImplementedError."""
+        converted = as_graph(graph(y=torch.tensor([0, 1, 0, 2], dtype=dtype)))
+        assert (converted.y.dtype, converted.y.tolist()) == (torch.int64, [0, 1, 0, 2])
+        check(converted)
+
+    @pytest.mark.parametrize("dtype", [">f4", "<f8", np.longdouble, object, np.uint16, ">i4"])
+    def test_features_and_edges_of_any_numbers(self, dtype):
+        x, index = np.array([[0], [1], [2], [3]]).astype(dtype), np.array([[0, 1], [1, 2]])
+        assert as_graph(graph(x=x)).x.tolist() == [[0], [1], [2], [3]]
+        assert as_graph(graph(edge_index=index.astype(">i8"))).edge_index.tolist() == index.tolist()
+
+    def test_arrays_that_are_read_only(self):
+        x, y, index = np.ones((4, 1)), np.array([0, 1, 0, 1]), np.array([[0], [1]])
+        for array in (x, y, index):
+            array.flags.writeable = False
+        converted = as_graph(graph(x=x, y=y, edge_index=index))
+        converted.x += 1
+        assert x.max() == 1
+
+    @pytest.mark.parametrize(
+        ("changes", "message"),
+        [
+            ({"x": 3.0}, "data.x must be a tensor or an array, not a single value"),
+            ({"x": torch.tensor(3.0)}, "data.x must be a tensor or an array, not a single value"),
+            ({"x": np.zeros((4, 1), "m8[s]")}, "data.x must be .* numbers, not a ndarray of timedelta64"),
+            ({"x": np.zeros((4, 1), complex)}, "features x must be floats of shape .*, not torch.complex128"),
+            ({"x": "text"}, "data.x must be .* numbers, not a str of <U4"),
+            ({"edge_index": np.array([["0"], ["1"]])}, "data.edge_index must be .* numbers, not a ndarray of <U1"),
+            ({"y": np.zeros(4, "m8[s]")}, "data.y must have one number or name per node, not a ndarray of timedelta64"),
+            ({"y": ["1", "01", "2", "1"]}, "data.y: a label is written in two ways, 01 and 1: write each class"),
+            ({"y": [1, "1", "2", "1"]}, "data.y has both names and other values, such as 1: write all of them as"),
+        ],
+    )
+    def test_or_refused_by_name(self, changes, message):
+        with pytest.raises(DataError, match=message):
+            check(as_graph(graph(**changes)))

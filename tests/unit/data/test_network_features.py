@@ -5,6 +5,7 @@ import math
 import warnings
 
 import networkx
+import numpy as np
 import pytest
 
 from gumbel_mpnn._util.errors import DataError, DataWarning
@@ -136,3 +137,22 @@ def test_dates_that_are_written_as_numbers():
     with pytest.raises(DataError, match="attribute 'since' of the NetworkX graph holds dates or times such as '2020"):
         from_networkx(graph_of(kind=["a", "b"], since=[20200301, 19991231]), label="kind")
     assert from_networkx(graph_of(kind=["a", "b"], since=[20200301, 0]), label="kind").x.shape == (2, 1)
+
+
+@pytest.mark.parametrize("features", [None, ["f"]])
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (1 + 2j, r"the attribute 'f' of .* holds complex numbers such as \(1\+2j\), which are not features"),
+        (np.array([1j]), "the attribute 'f' of .* holds complex numbers"),
+        (datetime.timedelta(1), "the attribute 'f' of .* holds dates or times such as '1 day, 0:00:00'"),
+        (np.timedelta64(3, "Y"), "the attribute 'f' of .* holds dates or times such as '3 years'"),
+        (np.timedelta64("NaT"), "the attribute 'f' of .* holds dates or times such as 'NaT'"),
+    ],
+)
+def test_complex_numbers_and_durations_are_refused_by_name(value, message, features):
+    graph = networkx.path_graph(4)
+    for node in graph:
+        graph.nodes[node].update(f=value, label="ab"[node % 2])
+    with pytest.raises(DataError, match=message):
+        from_networkx(graph, "label", features)

@@ -3,6 +3,7 @@ import pytest
 from graph_files import tiny_arrays, write_npz
 
 from gumbel_mpnn._util.errors import DataError
+from gumbel_mpnn.data import from_npz
 from gumbel_mpnn.data.npz import read_binary_features, read_facebook, read_graph, read_npz
 
 
@@ -177,3 +178,20 @@ def test_each_facebook_column_but_gender_becomes_one_hot(tmp_path):
     info = np.array([[1, 1, 0], [1, 2, 5], [2, 0, 9], [1, 1, 9], [1, 2, 0], [1, 1, 0]], dtype=np.uint16)
     path = write_npz(tmp_path / "g.npz", node_features=None, local_info=info)
     assert read_facebook([path]).x[:3].tolist() == [[1, 0, 1, 0, 0], [1, 0, 0, 1, 0], [0, 1, 0, 0, 1]]
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "message"),
+    [
+        ("node_features", complex, "must hold real numbers in the shape .*, not complex128"),
+        ("node_features", "m8[s]", "must hold real numbers in the shape .*, not timedelta64"),
+        ("node_labels", "m8[s]", "must hold integers, not timedelta64"),
+        ("edges", "m8[s]", "must hold integers, not timedelta64"),
+    ],
+)
+def test_complex_numbers_and_durations_are_refused(tmp_path, name, dtype, message):
+    """The faults: imaginary parts were dropped, and durations taken as numbers."""
+    arrays = {"edges": np.array([[0, 1]]), "node_labels": np.array([0, 1]), "node_features": np.ones((2, 1))}
+    np.savez(tmp_path / "graph.npz", **{**arrays, name: arrays[name].astype(dtype)})
+    with pytest.raises(DataError, match=message):
+        from_npz(tmp_path / "graph.npz")

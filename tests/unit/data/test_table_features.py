@@ -256,3 +256,19 @@ def test_what_a_graph_keeps_of_its_files_disturbs_nothing(nodes, tmp_path, monke
     batch = Batch.from_data_list([data, other])
     assert batch.to_data_list()[0].feature_columns == data.feature_columns
     assert batch.to_data_list()[1].source_files["path"] == other.source_files["path"]
+
+
+@pytest.mark.parametrize(
+    ("cell", "message"),
+    [
+        ("{}+{}j", "holds complex numbers such as 0\\+0j"),
+        ("({}-1.5e3j)", "holds complex numbers such as \\(0-1.5e3j\\)"),
+        ("{} days 00:0{}:00", "holds dates or times such as '0 days 00:00:00'"),
+    ],
+)
+def test_columns_of_complex_numbers_and_durations_are_refused(tmp_path, cell, message):
+    rows = "".join(f"{k},{'ab'[k % 2]},{cell.format(k % 2, k % 2)}\n" for k in range(12))
+    (tmp_path / "nodes.csv").write_text("id,class,f\n" + rows)
+    for features in (None, ["f"]):
+        with pytest.raises(DataError, match=message):
+            from_csv(tmp_path / "nodes.csv", label="class", features=features)

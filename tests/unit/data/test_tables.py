@@ -63,11 +63,6 @@ def test_columns_called_source_and_target_win(read):
     assert read(nodes, listed, undirected=False).edge_index.tolist() == [[0, 2], [2, 1]]
 
 
-def test_labels_that_are_the_same_number_keep_an_order_of_their_own(read):
-    nodes = "id,class,f\n0,01,1\n1,1,2\n2,001,3\n"
-    assert read(nodes, "source,target\n0,1\n").class_names == ["001", "01", "1"]
-
-
 def test_the_split_column_becomes_masks(read):
     nodes = "id,class,f,split\na,x,1,train\nb,y,2,Train\nc,x,3,val\nd,y,4, test\ne,,5,\n"
     data = read(nodes, "s,t\na,b\n")
@@ -260,7 +255,8 @@ def test_columns_that_cannot_be_taken(read, options, message):
         ("id,class,f\na,,1\nb,,2\n", "no node of the graph has a label"),
         ("id,class,f\na,0,1\nb,-1,2\n", "node 'b' has the label -1"),
         ("id,class,f\na,0.0,1\nb,-1.0,2\n", r"node 'b' has the label -1\.0"),
-        ("id,class,f\na,1,1\nb,1.0,2\n", "a label is written in two ways, like 1 and 1.0"),
+        ("id,class,f\na,1,1\nb,1.0,2\n", "a label is written in two ways, 1 and 1.0: write each"),
+        ("id,class,f\na,1,1\nb,2,2\nc,01,2\n", "a label is written in two ways, 01 and 1: write each class in one way"),
         ("id,class,f,split\na,0,1,train\nb,0,2,dev\n", "node 'b' is in the split 'dev': write train, val, test"),
         ("id,class,f,split\na,0,1,val\nb,0,2,test\n", "training mask of the split is empty"),
         ("id,class,f,split\na,0,1,train\nb,1,2,test\n", r"class 1 \('1'\) is to be predicted in the split"),
@@ -376,3 +372,18 @@ def test_a_column_that_is_named_twice(read, tmp_path):
     with pytest.raises(DataError) as caught:
         read(nodes="id,f,class\nx,1,u\ny,2,v\n", edges="source,target\nx,y\n", features=["f", "F"])
     assert str(caught.value) == f"the features name the column 'f' of {tmp_path / 'nodes.csv'} twice: name it once"
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_line_numbers_count_line_breaks_in_quotes(read, newline):
+    """The fault: the lines of multi-line cells were not counted."""
+    nodes = (
+        f'id,class,"no{newline}te"{newline}0,a,"x{newline}y{newline}z"{newline}{newline}1,b,u{newline}1,b,v{newline}'
+    )
+    with pytest.raises(DataError, match=r"^line 8 of \S+ repeats the node '1'"):
+        read(nodes, "source,target\n0,1\n")
+    with (
+        pytest.warns(DataWarning, match="'c' is not used"),
+        pytest.raises(DataError, match=r"^line 4 of \S+ names the node '7'"),
+    ):
+        read("id,class,f\n0,a,1\n1,b,2\n", 'source,target,c\n0,1,"x\ny"\n0,7,z\n'.replace("\n", newline))

@@ -6,7 +6,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv
 
 import gumbel_mpnn as gm
-from gumbel_mpnn._util.errors import UserError
+from gumbel_mpnn._util.errors import DataError, UserError
 from gumbel_mpnn.graph import PairGraph, edge_list
 from gumbel_mpnn.nn import as_features
 from helpers import changed, edges, normal, small_data
@@ -206,3 +206,25 @@ def test_pair_weights_of_a_model_that_drops_edges():
     weighted = PairGraph.build(edges((0, 1), (1, 2)), 3, edge_weight=weight)
     for _ in range(5):
         torch.testing.assert_close(one(x, graph, weight), two(x, weighted))
+
+
+@pytest.mark.parametrize("convert", [lambda tensor: tensor.numpy(), lambda tensor: tensor.tolist()])
+@pytest.mark.parametrize("name", ["edge_index", "edge_weight", "candidate_index", "batch", "y", "train_mask"])
+def test_arrays_and_lists_in_a_graph_are_refused_by_name(name, convert):
+    """The fault: an AttributeError of numpy.ndarray."""
+    data = changed(small_data(), train_mask=small_data().train_mask[:, 0], edge_weight=torch.ones(72))
+    data.batch, data.candidate_index = torch.zeros(24, dtype=torch.int64), torch.tensor([[0], [5]])
+    wrong = changed(data, **{name: convert(data[name])})
+    model = gm.GumbelMPNN(6, out_channels=3, hidden_channels=4)
+    with pytest.raises(DataError, match=rf"data\.{name} must be a tensor, not a (list|ndarray): convert it"):
+        model.auxiliary_loss(wrong) + model(wrong).sum()
+
+
+def test_strategies_take_arrays_and_lists():
+    data = small_data()
+    strategy = gm.candidates.TwoHop(per_node=2)
+    expected = strategy(data).candidate_index
+    for x, index in ((data.x.tolist(), data.edge_index.tolist()), (data.x.numpy(), data.edge_index.numpy())):
+        assert torch.equal(
+            gm.candidates.TwoHop(per_node=2)(changed(data, x=x, edge_index=index)).candidate_index, expected
+        )

@@ -159,7 +159,7 @@ class TestRunJobs:
     def test_missing_files_give_none_and_the_rest_goes_on(self, monkeypatch, tmp_path, no_data_sets):
         monkeypatch.setitem(specs, "small", generated("small", small_data))
         jobs = (Job("cora", "mlp"), Job("small", "mlp", preset=None))
-        request = Request(seeds=1, runs=tmp_path, root=tmp_path / "data", overrides=self.FAST, device="cpu")
+        request = Request(seeds=1, runs=tmp_path, root=tmp_path, overrides=self.FAST, device="cpu")
         results = run_jobs(Backbones(), jobs, request)
         assert list(results) == list(jobs)
         assert results[jobs[0]] is None

@@ -7,6 +7,7 @@ import pytest
 
 from gumbel_mpnn.paper import Job, Page, Reproduction
 from gumbel_mpnn.paper.backbones import Backbones
+from gumbel_mpnn.paper.request import Request
 from gumbel_mpnn.report.chart import Chart
 from gumbel_mpnn.runs import fit
 from helpers import changed, small_data
@@ -95,3 +96,10 @@ def test_no_figure_without_a_chart(tmp_path):
     written = Reproduction(Bare(), ROWS).write(str(tmp_path / "bare.md"))
     assert [path.name for path in written] == ["bare.md", "bare.csv"]
     assert "![" not in written[0].read_text()
+
+
+def test_the_page_of_the_whole_table_has_its_notes_and_no_remark_on_them():
+    page = Reproduction(Backbones(), Backbones().collect({})).markdown(Path("page.md"))
+    assert "The notes below describe the full table" not in page
+    only = Reproduction(Backbones(), Backbones().collect({}), request=Request(only=("cora",))).markdown(Path("page.md"))
+    assert "The notes below describe the full table, made without `--only`" in only

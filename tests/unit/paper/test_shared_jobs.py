@@ -42,7 +42,7 @@ def test_what_is_busy_comes_last_and_is_waited_for(tmp_path, monkeypatch, no_dat
     for name in ("busy", "free"):
         monkeypatch.setitem(specs, name, generated(name, small_data))
     jobs = [Job(name, "gcn", preset=None) for name in ("busy", "cora", "free")]
-    request = Request(seeds=1, runs=tmp_path, root=tmp_path / "data", overrides=FAST, device="cpu")
+    request = Request(seeds=1, runs=tmp_path, root=tmp_path, overrides=FAST, device="cpu")
     watch = Watch(held("busy", tmp_path))
     results = run_jobs(Backbones(), jobs, request, monitor=watch)
     assert watch.told == ["begin free", "end free", "begin busy", "wait", "end busy"]

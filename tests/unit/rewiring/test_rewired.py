@@ -8,6 +8,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv
 
 import gumbel_mpnn as gm
+from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn.rewiring.edge_models import scorers
 from helpers import random_edges, small_data
 
@@ -125,3 +126,13 @@ def test_a_failed_rewire_leaves_every_module_in_its_mode(data, monkeypatch):
             model.rewire(data)
     model.rewire(data)
     assert [module.training for module in model.modules()] == modes
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_model_that_is_not_finite_refuses_to_rewire(value):
+    """The fault: a graph without edges, as if it had learned that."""
+    model = gm.GumbelMPNN(6, out_channels=3, hidden_channels=4)
+    with torch.no_grad():
+        next(iter(model.backbone.parameters())).fill_(value)
+    with pytest.raises(UserError, match=r"of this model has values that are NaN or infinite, .* training diverged"):
+        model.rewire(small_data())

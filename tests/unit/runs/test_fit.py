@@ -1,6 +1,7 @@
 """`fit`: nothing is done twice, nothing depends on how the work was cut up."""
 
 import gc
+import warnings
 
 import numpy as np
 import pytest
@@ -184,7 +185,7 @@ class TestFolders:
 
 class TestDivergence:
     def test_a_diverged_run_is_not_recorded(self, tmp_path):
-        with pytest.raises(DivergedError, match=r"^training diverged \(no finite validation value\)"):
+        with pytest.raises(DivergedError, match=r"^training diverged \(no finite validation value with"):
             quick(runs=tmp_path, **TOO_FAST)
         assert list(find_records(tmp_path)) == []
         assert RunIndex(tmp_path).settings() == []
@@ -215,7 +216,7 @@ class TestDivergence:
     def test_other_replicas_and_other_settings_are_trained(self, tmp_path):
         with pytest.raises(DivergedError):
             quick(runs=tmp_path, splits=[1], **TOO_FAST)
-        with pytest.raises(DivergedError, match="no finite validation value\\)"):
+        with pytest.raises(DivergedError, match="no finite validation value with"):
             quick(runs=tmp_path, splits=[0], **TOO_FAST)
         assert names(quick(runs=tmp_path, splits=[1])) == [(1, 0)]
 
@@ -579,3 +580,59 @@ def test_labels_of_any_whole_numbers(model, dtype):
 def test_a_model_is_a_name(model):
     with pytest.raises(UserError, match=r"model must be a name, such as 'gcn', not .*: known are .*gumbel-mpnn"):
         quick(model=model)
+
+
+def test_a_loss_out_of_all_bounds_is_divergence(tmp_path):
+    """The fault: a loss of 1e33 was a finite one, and the run a result."""
+    data = small_data()
+    with pytest.raises(DivergedError, match=r"below 1e\+10\): try .*, or data.features=standardized if features are"):
+        quick(changed(data, x=data.x * 1e33), runs=tmp_path)
+    assert list(find_records(tmp_path)) == []
+    assert quick(changed(data, x=data.x * 1e33), overrides=["data.features=standardized"]).n == 2
+
+
+class TestMetricsOfTwoClasses:
+    def data(self, part):
+        data = changed(small_data(), metric="roc_auc")
+        data.y = (data.y > 0).long()
+        data.y[data[f"{part}_mask"][:, 1]] = 1
+        return data
+
+    def test_one_class_in_validation_is_an_error(self, no_training):
+        no_training()
+        with pytest.raises(
+            DataError, match=r"on the validation nodes of split 1, which are all of class 1: set data.m"
+        ):
+            quick(self.data("val"))
+
+    def test_one_class_in_the_test_nodes_is_told_before_training(self, trained):
+        """The fault: the result was null without a word."""
+
+        def first(message, *_):
+            told.append((str(message), len(trained)))
+
+        told = []
+        with warnings.catch_warnings():
+            warnings.simplefilter("always")
+            warnings.showwarning = first
+            run = quick(self.data("test"))
+        assert [record.test is None for record in run.records] == [False, True]
+        assert (
+            "the metric roc_auc cannot be computed on the test nodes of split 1, which are all of class 1, so that its"
+            " runs have no test result: set data.metric to another one, or use other splits",
+            0,
+        ) in told
+
+
+@pytest.mark.parametrize(("protocol", "needed"), [("random-60-20-20", 3), ("final", 5), ("per-class-20-30", 21)])
+def test_classes_too_small_to_validate_on_are_named_with_what_they_need(protocol, needed):
+    data = changed(small_data(), train_mask=None, val_mask=None, test_mask=None, class_names=list("abcdefghijkl"))
+    data.y = torch.arange(24) % 12
+    message = (
+        rf"split 0 is empty, so that no epoch can be chosen \(class 0 \('a'\) has 2 nodes, and the protocol {protocol}"
+        rf" needs {needed} or more to validate on one of them\): add nodes"
+    )
+    with pytest.raises(DataError, match=message):
+        quick(data, overrides=[f"data.protocol={protocol}"])
+    data.y = torch.arange(24 * needed) % 24
+    assert bool(add_splits(data, protocol).val_mask.any(0).all())

@@ -1,6 +1,7 @@
 """Run folders: where they lie, what is in them, and that the record comes last."""
 
 import json
+import math
 import os
 from dataclasses import replace
 
@@ -13,7 +14,7 @@ from gumbel_mpnn.runs.query import find_records, read_record
 from gumbel_mpnn.runs.store import record_of
 from gumbel_mpnn.training import train
 from helpers import make_settings, make_task, replicas
-from quick_fit import edit
+from quick_fit import edit, quick
 
 SETTINGS = make_settings(epochs=3)
 A, B, C, D = replicas((0, 0), (0, 1), (1, 0), (1, 1))
@@ -198,3 +199,15 @@ def test_what_a_killed_process_left_half_written_is_swept(folder, outcomes):
     (folder.folder(A) / ".model.safetensors.1234-abcd").write_bytes(b"half")
     write(folder, outcomes[0])
     assert tree(folder.folder(A)) == ["history.jsonl", "model.safetensors", "record.json"]
+
+
+def test_json_has_no_nan(tmp_path):
+    """The fault: the training loss of an epoch after the best one was written as NaN or Infinity."""
+    run = quick(runs=tmp_path, splits=[0])
+    (outcome,) = train(make_task(), make_settings(), replicas((0, 0)))
+    rows = [{**outcome.history[0], "train_loss": value} for value in (math.nan, math.inf, 1.0)]
+    run.folder.write(replace(outcome, history=rows), run.records[0])
+    text = (run.folder.folder(outcome.replica) / "history.jsonl").read_text()
+    read = [json.loads(line, parse_constant=lambda name: pytest.fail(name)) for line in text.splitlines()]
+    assert [row["train_loss"] for row in read] == [None, None, 1.0]
+    assert run.history.train_loss.isna().tolist() == [True, True, False]

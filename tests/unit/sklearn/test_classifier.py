@@ -16,7 +16,7 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_pre
 from sklearn.utils.estimator_checks import check_methods_subset_invariance, parametrize_with_checks
 
 import gumbel_mpnn as gm
-from gumbel_mpnn._util.errors import DataWarning
+from gumbel_mpnn._util.errors import DataWarning, UserError
 from gumbel_mpnn.sklearn.fitted import validation_rows
 
 FAST = {"model": {"hidden_channels": 8, "dropout": 0.0}, "train": {"lr": 0.05}}
@@ -276,3 +276,12 @@ def test_a_missing_package_is_told_in_one_sentence(monkeypatch):
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(gm.UserError, match=r"gm.sklearn needs scikit-learn: pip install 'gumbel-mpnn\[sklearn\]'"):
         import_module("gumbel_mpnn.sklearn")
+
+
+@pytest.mark.parametrize("dtype", ["m8[s]", "M8[s]"])
+def test_dates_and_durations_are_refused(dtype):
+    """The fault: numpy makes numbers of them without a word."""
+    x, y = np.arange(8).reshape(8, 1).astype(dtype), np.arange(8) % 2
+    for rows in (x, pd.DataFrame(x)):
+        with pytest.raises(UserError, match=r"X holds .*, dates or durations, which are not features"):
+            gm.sklearn.RewiringClassifier("mlp", epochs=1).fit(rows, y)

@@ -13,6 +13,7 @@ from torch_geometric.transforms import BaseTransform
 
 from gumbel_mpnn._util.errors import UserError, check_at_least, check_whole
 from gumbel_mpnn.baselines.sdrf.flow import Flow
+from gumbel_mpnn.data.given import as_tensors
 from gumbel_mpnn.graph import PairGraph, edge_index_of, pairs_of, undirected_keys, without_pairs
 from gumbel_mpnn.graph.batches import can_be_taken_apart, renew_pairs
 from gumbel_mpnn.graph.content_order import content_order
@@ -77,6 +78,7 @@ class SDRF(BaseTransform):  # type: ignore[misc]
 
     def rewire(self, data: Data, *, heed_interrupt: bool = False) -> Data:
         """Rewire the graph; with `heed_interrupt`, Ctrl-C stops the flow, otherwise it raises a `KeyboardInterrupt`."""
+        data = as_tensors(data)
         edge_index = edge_index_of(data, or_empty=True)
         graph = PairGraph.build(edge_index, _num_nodes(data), edge_weight=data.get("edge_weight"))
         x = data.get("x")

@@ -14,6 +14,7 @@ from torch_geometric.data import Data
 from gumbel_mpnn._util.errors import DataError, UserError
 from gumbel_mpnn._util.tensor_cache import TensorCache
 from gumbel_mpnn.config.registry import Registry
+from gumbel_mpnn.graph import tensor_of
 from gumbel_mpnn.rewiring.rewired_graph import RewiredGraph
 
 
@@ -131,10 +132,11 @@ def labels_of(data: Data, logits: Tensor, *, needed: bool = False) -> tuple[Tens
     """
     replicas, nodes, classes = logits.shape
     for name in ("y", "train_mask"):
-        if data.get(name) is None:
+        value = tensor_of(data, name)
+        if value is None:
             raise DataError(f"this loss uses the labels of training nodes, which this graph lacks: give it data.{name}")
-        if data[name].shape[0] != nodes:
-            raise DataError(f"data.{name} has {data[name].shape[0]} nodes, but the output has {nodes}: they must match")
+        if value.shape[0] != nodes:
+            raise DataError(f"data.{name} has {value.shape[0]} nodes, but the output has {nodes}: they must match")
     y, train_mask = data.y, data.train_mask
     labels, mask, some = _label_cache.get(
         train_mask, [train_mask, y], lambda: _labels(y, train_mask, replicas, nodes, classes), replicas, classes

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from gumbel_mpnn._util import json_text
 from gumbel_mpnn._util.errors import DataError, UserError, unknown_name, unreadable
 from gumbel_mpnn._util.files import is_stream, suffix_of, write_atomically
 from gumbel_mpnn.config.replica import Replica
@@ -60,7 +60,7 @@ def to_csv(runs: Sequence[Mapping[str, Any]], out: Path) -> int:
 def to_json(runs: Sequence[Mapping[str, Any]], out: Path) -> int:
     """Write a JSON file with a list of the runs; metrics are shares between 0 and 1."""
     _check_file(out, "JSON")
-    write_atomically(out, (json.dumps([{**run, "unit": "share"} for run in runs], indent=1) + "\n").encode())
+    write_atomically(out, (json_text.to_json([{**run, "unit": "share"} for run in runs], indent=1) + "\n").encode())
     return len(runs)
 
 

@@ -1,0 +1,128 @@
+"""`make faults`: all points, 1,000 kills and damaged files of all kinds; writes its counts to docs/reliability.md."""
+
+import argparse
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from file_faults import FAULTS, KILL
+from fuzzed_files import READERS, Corpus
+from memory_faults import MEMORY
+
+from gumbel_mpnn._version import __version__
+
+KILLS, EXAMPLES = 1000, 500
+HERE = Path(__file__).parent
+PAGE = HERE.parents[1] / "docs" / "reliability.md"
+BLOCK = re.compile(r"(<!-- counts of `make faults` -->\n).*?(<!-- end -->)", re.DOTALL)
+COLUMNS = {
+    "operations": "file operations",
+    "kill": "kills",
+    "EIO": "EIO",
+    "ENOSPC": "full disk",
+    "EFBIG": "file too large",
+    "memory": "failed allocations",
+}
+
+
+def report(program: str, *arguments: object) -> dict:
+    """What a program of this folder prints."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE), *sys.path]), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, str(HERE / program), *map(str, arguments)]
+    return json.loads(subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout)
+
+
+def fuzz(folder: Path, examples: int, seed: int) -> dict:
+    """Rows of the table of readers, and errors that are no sentences."""
+    folder.mkdir()
+    corpus, rows, problems = Corpus(folder), [], []
+    for name in READERS:
+        errors: set[str] = set()
+        ended = corpus.fuzz(name, examples, seed, errors)
+        rows.append([name, ended.total(), ended["result"], ended["sentence"], ended["error"]])
+        problems += [f"{name}: {error}" for error in sorted(errors)]
+        print(rows[-1], file=sys.stderr, flush=True)  # noqa: T201
+    return {"rows": rows, "problems": problems}
+
+
+def table(heads: list[str], rows: list[list[object]]) -> str:
+    """A table in Markdown; the first column is text."""
+    lines = [
+        heads,
+        ["---", *["--:"] * (len(heads) - 1)],
+        *[[f"{cell:,}" if isinstance(cell, int) else cell for cell in row] for row in rows],
+    ]
+    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
+
+
+def main() -> None:
+    """All of it, one process at a time but for the writers."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--reports", type=Path, help="folder of reports; those that are there are not made again")
+    parser.add_argument("--points", type=int, help="points of each command and fault other than kills; all by default")
+    parser.add_argument("--examples", type=int, default=EXAMPLES, help="damaged files for each reader")
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder, reports = Path(name), options.reports or Path(name)
+
+        def kept(piece: str, make: Callable[[], dict]) -> dict:
+            path = reports / f"{piece}.json"
+            if not path.exists():
+                path.write_text(json.dumps(make()))
+            return json.loads(path.read_text())
+
+        seed = ("--seed", options.seed)
+        some = () if options.points is None else ("--points", options.points)
+        others = ",".join([*FAULTS[1:], MEMORY])
+        kills = kept("kills", lambda: report("command_faults.py", folder / "kills", "--faults", KILL, *seed))
+        faults = kept(
+            "faults", lambda: report("command_faults.py", folder / "faults", "--faults", others, *seed, *some)
+        )
+        done = sum(counts[KILL] for counts in kills["commands"].values())
+        more = max(KILLS - done, 100)
+        writers = kept("writers", lambda: report("four_writers.py", folder / "writers", more, options.seed))
+        readers = kept("readers", lambda: fuzz(folder / "corpus", options.examples, options.seed))
+    rows = [
+        [name, *((counts | faults["commands"][name]).get(column, 0) for column in COLUMNS)]
+        for name, counts in kills["commands"].items()
+    ]
+    rows.append(["all", *(sum(row[k] for row in rows) for k in range(1, len(COLUMNS) + 1))])
+    both = [counts for part in (kills, faults) for counts in part["commands"].values()]
+    untold, left = (sum(each.get(what, 0) for each in both) for what in ("untold", "left over"))
+    failed = [*kills["problems"], *faults["problems"], *writers["problems"]]
+    shortened = "" if options.points is None else f" Shortened: {options.points} points at most of faults but kills."
+    shortened += (
+        "" if options.examples >= EXAMPLES else f" Shortened: {options.examples} damaged files, not {EXAMPLES}."
+    )
+    text = f"""
+Version {__version__}, {datetime.now(UTC):%Y-%m-%d}, seed {options.seed}.{shortened}
+
+{table(["command", *COLUMNS.values()], rows)}
+
+Four writers on one store: {writers["kills"]:,} kills in {writers["rounds"]:,} rounds with {writers["runs"]:,} runs.
+
+{done + writers["kills"]:,} kills in total. Properties that did not hold after a kill or a fault: {len(failed)}.
+Failed allocations that ended in a traceback and not in a sentence: {untold}. Temporary files left beside files of the
+user: {left}.
+
+{table(["reader", "damaged files", "result", "sentence", "traceback"], readers["rows"])}
+
+Readers that do not keep the promise: {"; ".join(row[0] for row in readers["rows"] if row[-1]) or "none"}.
+"""
+    page = PAGE.read_text(encoding="utf-8")
+    PAGE.write_text(BLOCK.sub(lambda match: match[1] + text + match[2], page), encoding="utf-8")
+    for problem in [*failed, *readers["problems"]]:
+        print(problem, file=sys.stderr)  # noqa: T201
+    sys.exit(bool(failed or readers["problems"]))
+
+
+if __name__ == "__main__":
+    main()
