@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -69,3 +70,12 @@ def test_the_import_does_not_wait_for_torch():
     code = "import sys, gumbel_mpnn; gumbel_mpnn.UserError; sys.exit('torch' in sys.modules)"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     assert subprocess.run([sys.executable, "-c", code], env=environment).returncode == 0
+
+
+def test_the_citation_and_the_changelog_have_the_version():
+    root = Path(__file__).parents[2]
+    if not (root / "CITATION.cff").is_file():
+        pytest.skip("the project is not here, only its tests")
+    assert f"\nversion: {gm.__version__}\n" in (root / "CITATION.cff").read_text(encoding="utf-8")
+    first = re.search(r"^## (\S+)", (root / "CHANGELOG.md").read_text(encoding="utf-8"), re.M)
+    assert first[1] == gm.__version__
