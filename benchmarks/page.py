@@ -158,6 +158,21 @@ def replicas_cpu(result: Result) -> str:
     return "\n\n".join([table(heads, rows), f"{facts(result)} Median of {result['rounds']}. {machine(result)}"])
 
 
+def page_browser(result: Result) -> str:
+    """Frames a second of each way to draw, and what the page took."""
+    rows = [
+        [name, f"{of['fps']:.0f}", f"{of['p95_ms']:.0f}", f"{of['slowest_ms']:.0f}"]
+        for name, of in result["frames"].items()
+    ]
+    facts = result["facts"]
+    made = (
+        f"{facts['drawn']}. The layout takes {facts['layout_s']:.1f} s, the whole page {facts['page_s']:.1f} s; it has"
+        f" {facts['page_mb']:.1f} MB. Median of {result['rounds']}. {result['browser']}, no GPU. {machine(result)}"
+    )
+    heads = ["program", "frames a second", "ms of 95 % of the frames, at most", "slowest frame, ms"]
+    return "\n\n".join([table(heads, rows), made])
+
+
 def counted_epochs(results: Path) -> str:
     """What a run's epoch on Cora moves by the count, beside the time it takes among a hundred."""
     step, replicas = _read(results, "step_gpu"), _read(results, "replicas_gpu")
@@ -224,6 +239,7 @@ TABLES: dict[str, Callable[[Any], str]] = {
     "candidates": timings,
     "start_up": timings,
     "list_runs": timings,
+    "page_browser": page_browser,
 }
 """Those that show one benchmark's file."""
 COUNTS: dict[str, Callable[[], str]] = {"counted": counted_terms, "growth": growth}

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import runpy
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -108,6 +109,16 @@ def test_candidates_against_scikit_learn(run_toy):
     title, *rows = run_toy("candidates.py")
     assert title == "candidates: nodes 300, features 128, edges 2100, per node 5"
     assert names(rows) == ["scikit-learn, brute force", "Local", "Global, 2 |E| pairs", "TwoHop"]
+
+
+@pytest.mark.browser
+@pytest.mark.skipif(not shutil.which("chromium"), reason="there is no chromium on the path")
+def test_the_explorer_in_a_browser(toy_result):
+    pytest.importorskip("selenium")
+    result = toy_result("page_browser.py")
+    assert result["facts"]["drawn"].startswith("60 nodes and ")
+    assert len(result["frames"]) == 2
+    assert all(0 < of["fps"] < 500 for of in result["frames"].values())
 
 
 def test_fused_layers(run_toy):

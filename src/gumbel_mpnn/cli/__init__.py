@@ -14,6 +14,7 @@ from gumbel_mpnn.cli.doctor import doctor
 from gumbel_mpnn.cli.measure import measure
 from gumbel_mpnn.cli.predict import predict
 from gumbel_mpnn.cli.presets import app as presets
+from gumbel_mpnn.cli.report import report
 from gumbel_mpnn.cli.reproduce import reproduce
 from gumbel_mpnn.cli.rewire import rewire
 from gumbel_mpnn.cli.runs import app as runs
@@ -30,7 +31,7 @@ app = typer.Typer(
     help="Learnable graph rewiring for node classification on PyTorch Geometric.",
 )
 app.callback()(show_version)
-for verb in (demo, train, predict, rewire, audit, measure, tune, reproduce, doctor):
+for verb in (demo, train, predict, rewire, report, audit, measure, tune, reproduce, doctor):
     app.command()(verb)
 app.add_typer(data, name="data")
 app.add_typer(presets, name="presets")

@@ -13,7 +13,7 @@ from gumbel_mpnn.cli.common import DeviceOption, FormatOption, OutputFormat, emi
 
 @in_one_sentence
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for runs, table and figure.")] = Path("gumbel-mpnn-demo"),
+    out: Annotated[Path, typer.Option(help="Folder for runs, table, figure and page.")] = Path("gumbel-mpnn-demo"),
     device: DeviceOption = "auto",
     format: FormatOption = OutputFormat.text,
 ) -> None:
@@ -21,6 +21,7 @@ def demo(
     from gumbel_mpnn._util.files import write_atomically
     from gumbel_mpnn.report import run_table
     from gumbel_mpnn.report.demo import demo_figure, run_demo
+    from gumbel_mpnn.report.page import write_page
     from gumbel_mpnn.runs.progress import ProgressMonitor
 
     with closing(ProgressMonitor()) as monitor:
@@ -28,5 +29,7 @@ def demo(
     table = run_table(runs)
     write_atomically(out / "demo.md", (table.render("markdown") + "\n").encode())
     demo_figure(runs[0].data, runs, out / "demo.png")
+    write_page([run for run in runs if run.rewires or run.choice is not None], out / "demo.html")
     emit(table, format, [run.to_dict() for run in runs])
     note(f"the table is in {out / 'demo.md'}, the figure in {out / 'demo.png'}, the runs in {out / 'runs'}")
+    note(f"open {out / 'demo.html'} in a browser: how good the models are, what they changed, and the graph")

@@ -15,14 +15,22 @@ from gumbel_mpnn.config.files import merge, parse_overrides
 from gumbel_mpnn.config.rungs import Rung, read_rungs
 from gumbel_mpnn.data.given import check_kind
 from gumbel_mpnn.nn import models
-from gumbel_mpnn.runs.choice import Candidate, Choice, Values, best_of, difference, plainest, upper_half, write_choice
+from gumbel_mpnn.runs.choice import (
+    LEARNED,
+    Candidate,
+    Choice,
+    Values,
+    best_of,
+    difference,
+    plainest,
+    upper_half,
+    write_choice,
+)
 from gumbel_mpnn.runs.fitting import Place, Step, find_spec, fit_spec
 from gumbel_mpnn.runs.reader import DataReader, Transform
 from gumbel_mpnn.runs.run import Run
 from gumbel_mpnn.runs.spec import RunSpec, Tables, Workload, splits_without_validation
 
-LEARNED = "gumbel-mpnn"
-"""Model of the rungs that learn which edges to keep, drop and add."""
 ROUNDS = (4, 2, 1)
 """After a quarter and after half of the splits, half of the rungs are left."""
 

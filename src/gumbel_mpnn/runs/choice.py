@@ -17,6 +17,9 @@ from gumbel_mpnn.config.replica import Replica
 FILES = "choice-*.json"
 """Files in the folder of runs that `auto` chose, with the rungs that it tried: one for each ladder and set of runs."""
 
+LEARNED = "gumbel-mpnn"
+"""Model of the rungs that learn which edges to keep, drop and add."""
+
 FEW_SPLITS = 3
 """With fewer splits, their validation nodes are the larger part of the error."""
 
@@ -100,14 +103,14 @@ def write_choice(folder: Path, choice: Choice) -> None:
 
 
 def read_choices(folder: Path) -> list[Choice]:
-    """Read all choices of `auto` that chose the runs in a folder, that of most runs first."""
+    """Read all choices that chose the runs in a folder: that of most runs first, and `auto` before its controls."""
     found = []
     for path in sorted(folder.glob(FILES)):
         try:
             found.append(Choice.from_dict(json.loads(path.read_text(encoding="utf-8"))))
         except (OSError, ValueError, TypeError, KeyError) as error:
             raise DataError(f"cannot read the choice {path}: {error}; delete it and train again") from None
-    return sorted(found, key=lambda choice: -len(choice.runs))
+    return sorted(found, key=lambda choice: (-len(choice.runs), choice.learned != LEARNED))
 
 
 def difference(better: Values, worse: Values, val_nodes: int) -> tuple[float, float]:

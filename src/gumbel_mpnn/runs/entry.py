@@ -19,7 +19,8 @@ from gumbel_mpnn.config.presets import AUTO, list_presets
 from gumbel_mpnn.config.registry import normal_name
 from gumbel_mpnn.data import get_spec
 from gumbel_mpnn.nn import models
-from gumbel_mpnn.runs.auto import LEARNED, AutoSpec, find_auto, fit_auto
+from gumbel_mpnn.runs.auto import AutoSpec, find_auto, fit_auto
+from gumbel_mpnn.runs.choice import LEARNED
 from gumbel_mpnn.runs.fitting import Monitor, Place, find_spec, fit_spec
 from gumbel_mpnn.runs.reader import Transform
 from gumbel_mpnn.runs.run import Run

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
@@ -117,6 +118,19 @@ class Run:
         from gumbel_mpnn.report.run_plots import plot_run
 
         return plot_run(self, what, ax)
+
+    def page(self, path: str | Path) -> None:
+        """Write an HTML page that opens offline: how good the runs are, what they changed, and the graph to explore.
+
+        The backbone, the best plain model and the control are shown beside the runs if they are in the same folder of
+        runs. For several settings side by side, use `gumbel_mpnn.report.page.write_page`.
+
+        Args:
+            path: File to write, which ends in .html.
+        """
+        from gumbel_mpnn.report.page import write_page
+
+        write_page([self], path)
 
     def __repr__(self) -> str:
         return as_text(self)

@@ -25,15 +25,17 @@ def test_a_table_a_page_and_a_figure(command, here):
     lines = result.stdout.splitlines()
     assert [line.split()[1].rstrip(":") for line in lines[2:]] == list(experiment.MODELS)
     out = here / "gumbel-mpnn-demo"
-    assert sorted(path.name for path in out.iterdir()) == ["demo.md", "demo.png", "runs"]
+    assert sorted(path.name for path in out.iterdir()) == ["demo.html", "demo.md", "demo.png", "runs"]
     assert (out / "demo.md").read_text().splitlines()[0].startswith("| data set | model | ")
     pixels = matplotlib.image.imread(out / "demo.png")
     assert min(pixels.shape[:2]) > 300
     assert pixels[..., :3].std() > 0.01
-    assert result.stderr.splitlines()[-1] == (
+    assert '"name":"Gumbel-MPNN"' in (out / "demo.html").read_text()
+    assert result.stderr.splitlines()[-2:] == [
         "the table is in gumbel-mpnn-demo/demo.md, the figure in gumbel-mpnn-demo/demo.png, "
-        "the runs in gumbel-mpnn-demo/runs"
-    )
+        "the runs in gumbel-mpnn-demo/runs",
+        "open gumbel-mpnn-demo/demo.html in a browser: how good the models are, what they changed, and the graph",
+    ]
 
 
 def test_json_is_a_list_with_an_object_for_each_model(command, here):

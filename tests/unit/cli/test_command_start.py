@@ -81,7 +81,7 @@ def test_verbs_are_completed():
     done = python(
         "-c", AS_INSTALLED, _GUMBEL_MPNN_COMPLETE="complete_bash", COMP_WORDS="gumbel-mpnn re", COMP_CWORD="1"
     )
-    assert done.stdout.split() == ["rewire", "reproduce"]
+    assert done.stdout.split() == ["rewire", "report", "reproduce"]
 
 
 @pytest.mark.parametrize(

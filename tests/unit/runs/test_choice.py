@@ -5,7 +5,16 @@ import math
 import pytest
 
 from gumbel_mpnn.config import Replica
-from gumbel_mpnn.runs.choice import Candidate, Choice, best_of, difference, plainest, upper_half
+from gumbel_mpnn.runs.choice import (
+    Candidate,
+    Choice,
+    best_of,
+    difference,
+    plainest,
+    read_choices,
+    upper_half,
+    write_choice,
+)
 
 NODES = 100
 
@@ -112,3 +121,12 @@ def test_sentences(made, sentence):
 def test_a_choice_is_read_back():
     made = choice("free", 0.1, 0.01, {"gcn": 0.7, "free": 0.8})
     assert Choice.from_dict(made.to_dict()) == made
+
+
+def test_auto_comes_before_its_controls_that_chose_the_same_runs(tmp_path):
+    rung = Candidate("mlp", "", True, 0.8, 0.0, 0.1, 1, 1)
+    for learned in ("frozen", "gumbel-mpnn", "random"):
+        write_choice(tmp_path, Choice("mlp", "mlp", 0.0, 0.1, (rung,), learned, ("split0-seed0",)))
+    write_choice(tmp_path, Choice("mlp", "mlp", 0.0, 0.1, (rung,), "random", ("split0-seed0", "split1-seed0")))
+    found = [(choice.learned, len(choice.runs)) for choice in read_choices(tmp_path)]
+    assert found[:2] == [("random", 2), ("gumbel-mpnn", 1)]

@@ -69,11 +69,18 @@ def compare(ours: Iterable[Record], theirs: Iterable[Record], figure: Literal["t
     if not by_split:
         raise UserError("the two settings have no split and seed in common: train both on the same ones")
     groups = [np.array(values) for values in by_split.values()]
-    low, high = -1.0, 1.0
-    if len(groups) >= FEWEST_SPLITS:
-        low, high = np.quantile(_resampled_means(groups), [0.025, 0.975])
+    low, high = _interval(groups) or (-1.0, 1.0)
     values, p = np.concatenate(groups), signed_rank_p([float(group.mean()) for group in groups])
-    return Paired(float(values.mean()), float(low), float(high), n=len(values), splits=len(groups), p=p)
+    return Paired(float(values.mean()), low, high, n=len(values), splits=len(groups), p=p)
+
+
+def mean_interval(records: Iterable[Record]) -> tuple[float, float] | None:
+    """95 % confidence interval of the mean test metric; None if fewer than `FEWEST_SPLITS` splits have one."""
+    by_split: dict[int, list[float]] = {}
+    for record in records:
+        if record.test is not None:
+            by_split.setdefault(record.split, []).append(record.test)
+    return _interval([np.array(values) for values in by_split.values()])
 
 
 def signed_rank_p(differences: Sequence[float]) -> float:
@@ -105,6 +112,13 @@ def corrected(comparisons: Mapping[K, Paired]) -> dict[K, Paired]:
     """Correct the p-values of several comparisons, and so their verdicts, by Holm's method."""
     p_values = holm([paired.p for paired in comparisons.values()])
     return {key: replace(paired, p=p) for (key, paired), p in zip(comparisons.items(), p_values, strict=True)}
+
+
+def _interval(groups: list[np.ndarray]) -> tuple[float, float] | None:
+    if len(groups) < FEWEST_SPLITS:
+        return None
+    low, high = np.quantile(_resampled_means(groups), [0.025, 0.975])
+    return float(low), float(high)
 
 
 def _resampled_means(groups: list[np.ndarray]) -> np.ndarray:

@@ -11,7 +11,7 @@ from scipy.stats import rankdata, wilcoxon
 
 from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn.runs.query import Paired, Record, compare, corrected, holm
-from gumbel_mpnn.runs.query.paired import _resampled_means, signed_rank_p
+from gumbel_mpnn.runs.query.paired import _resampled_means, mean_interval, signed_rank_p
 
 BLANK = Record("", "", {}, 0, 0, "accuracy", 0.0, 0.0, 1, 1, 0.0, {})
 
@@ -38,6 +38,14 @@ def test_the_interval_holds_the_mean_and_lies_within_the_values():
 def test_two_splits_are_too_few_for_a_verdict():
     paired = compare(records({(0, 0): 0.9, (1, 0): 0.9}), records({(0, 0): 0.1, (1, 0): 0.1}))
     assert (paired.low, paired.high, paired.verdict) == (-1.0, 1.0, "too few splits")
+
+
+def test_the_interval_of_a_mean():
+    runs = records({(split, 0): 0.5 + 0.1 * split for split in range(4)})
+    low, high = mean_interval(runs)
+    assert 0.5 < low < 0.65 < high < 0.8
+    assert mean_interval([*runs, replace(BLANK, split=4, test=None)]) == (low, high)
+    assert mean_interval(runs[:2]) is None
 
 
 def test_no_run_in_common_is_an_error():

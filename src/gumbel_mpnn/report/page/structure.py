@@ -1,0 +1,138 @@
+"""What rewiring changed in a graph: edges, degrees, classes of neighbors and measures, before and after."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch_geometric.data import Data
+
+from gumbel_mpnn._util.numbers import none_if_nan
+from gumbel_mpnn.data.names import class_names_of
+from gumbel_mpnn.measures import MEASURES, measure, neighborhood_distributions, node_degrees, undirected_edges
+from gumbel_mpnn.measures.edges import class_count
+from gumbel_mpnn.measures.neighborhoods import neighbor_label_counts
+from gumbel_mpnn.measures.training_pairs import OF_PAIRS
+from gumbel_mpnn.report.page.pairs import HALF, Pairs, pairs_of, with_edges
+
+if TYPE_CHECKING:
+    from gumbel_mpnn.runs import Run
+
+WHOLE_DEGREES = 30
+"""Up to this degree there is a bar for each degree, above it the widths grow."""
+
+MOST_CLASSES = 50
+"""More classes have no matrices."""
+
+
+def structure_of(run: Run) -> dict[str, Any]:
+    """Counts of edges, degrees, matrices of classes and measures of the given and the learned graph.
+
+    `unseen` has the same matrices for edges between nodes that a run did not train on. There every run counts with its
+    own graph and split, since the mean graph has learned from the training nodes of all splits.
+    """
+    pairs, data = pairs_of(run), run.data
+    before, after = (with_edges(data, pairs.ends[:, kind]) for kind in (pairs.given, pairs.probability >= HALF))
+    num_classes = class_count(data.y)
+    few = num_classes <= MOST_CLASSES
+    found: dict[str, Any] = {
+        "counts": counts_of(pairs),
+        "degrees": _degrees(before, after),
+        "classes": [str(name) for name in class_names_of(data) or range(num_classes)][:num_classes],
+        "all": {"before": _classes(before), "after": _classes(after)} if few else None,
+        "unseen": None,
+        "measures": _measures(before, after),
+        "pairs": [],
+        "sentence": "",
+    }
+    if run.settings.rewiring is not None:
+        found["unseen"] = _unseen(run, before) if few else None
+        kinds = run.measure_pairs()
+        found["sentence"] = kinds.sentence()
+        found["pairs"] = [
+            {
+                "kind": kind,
+                "name": MEASURES[name].heading,
+                "before": values.before[name],
+                "after": values.after[name],
+            }
+            for kind, values in kinds.kinds.items()
+            for name in ("num_edges", *OF_PAIRS)
+        ]
+    return found
+
+
+def counts_of(pairs: Pairs) -> dict[str, int]:
+    """Numbers of edges kept, dropped and added, and of candidates."""
+    given, is_edge = pairs.given, pairs.probability >= HALF
+    return {
+        "kept": int((given & is_edge).sum()),
+        "dropped": int((given & ~is_edge).sum()),
+        "added": int((~given & is_edge).sum()),
+        "candidates": int((~given).sum()),
+    }
+
+
+def _degrees(before: Data, after: Data) -> dict[str, Any]:
+    """Histograms over the same bins; a bin is from its edge up to the next one."""
+    degrees = [node_degrees(graph).numpy() for graph in (before, after)]
+    most = int(max(degree.max(initial=0) for degree in degrees))
+    bins = np.arange(min(most, WHOLE_DEGREES) + 2)
+    if most > WHOLE_DEGREES:
+        bins = np.unique(np.geomspace(1, most + 1, WHOLE_DEGREES).round().astype(int))
+        bins = np.concatenate([[0], bins])
+    counts = [np.histogram(degree, [*bins[:-1], bins[-1] - 1e-9])[0].tolist() for degree in degrees]
+    return {
+        "bins": bins.tolist(),
+        "before": counts[0],
+        "after": counts[1],
+        "mean": [round(float(degree.mean()), 3) for degree in degrees],
+        "isolated": [int((degree == 0).sum()) for degree in degrees],
+    }
+
+
+def _classes(graph: Data) -> dict[str, Any]:
+    """Numbers of edges between classes, and the mean share of each class among the neighbors of a class."""
+    y, edges = graph.y, undirected_edges(graph)
+    counts = _edge_counts(edges, y)
+    rows, known = neighborhood_distributions(graph, own_label=False), y >= 0
+    usable = known & (rows.sum(1) > 0)
+    total = rows.new_zeros(len(counts), rows.shape[1]).index_add(0, y[usable], rows[usable])
+    number = y[usable].bincount(minlength=len(counts)).clamp(min=1)
+    return {"edges": counts.tolist(), "neighbors": _rounded(total / number[:, None])}
+
+
+def _edge_counts(edges: Tensor, y: Tensor) -> Tensor:
+    """Number of edges between each two classes, [C, C]; an edge within a class counts once."""
+    num_classes = class_count(y)
+    labels = y[edges][:, (y[edges] >= 0).all(0)]
+    counts = neighbor_label_counts(labels, torch.arange(num_classes), num_classes)
+    counts.diagonal().floor_divide_(2)
+    return counts
+
+
+def _unseen(run: Run, given: Data) -> dict[str, Any]:
+    """The matrices for edges between nodes outside the training nodes of a run, mean over the runs."""
+    masks = run.data.train_mask.cpu().reshape(int(run.data.num_nodes or 0), -1)
+    sums: dict[str, dict[str, NDArray[np.float64]]] = {}
+    for record, learned in zip(run.records, run.graphs(), strict=True):
+        outside = ~masks[:, record.split]
+        for when, graph in (("before", given), ("after", learned.cpu())):
+            edges = undirected_edges(graph)
+            part = with_edges(run.data, edges[:, outside[edges].all(0)])
+            for name, matrix in _classes(part).items():
+                of = sums.setdefault(when, {})
+                of[name] = of.get(name, 0) + np.array(matrix, dtype=np.float64) / run.n
+    return {when: {name: _rounded(matrix) for name, matrix in of.items()} for when, of in sums.items()}
+
+
+def _measures(before: Data, after: Data) -> list[dict[str, Any]]:
+    values = [measure(graph) for graph in (before, after)]
+    return [{"name": MEASURES[name].heading, "before": values[0][name], "after": values[1][name]} for name in MEASURES]
+
+
+def _rounded(matrix: Any) -> list[list[float | None]]:
+    return [[none_if_nan(round(float(value), 4)) for value in row] for row in matrix.tolist()]

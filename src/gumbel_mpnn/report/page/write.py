@@ -1,0 +1,82 @@
+"""Write the page: a template, a style sheet, a script and a drawing library, with the content as JSON.
+
+The browser shows names of the user as text only, and a content security policy forbids every request and every script
+but the two of the page.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Sequence
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gumbel_mpnn._util.errors import UserError
+from gumbel_mpnn._util.files import suffix_of, write_atomically
+from gumbel_mpnn.report.page.content import page_content
+
+if TYPE_CHECKING:
+    from gumbel_mpnn.runs import Run
+
+ENDINGS = (".html", ".htm")
+
+
+def check_page_file(path: Path) -> None:
+    """Raise a `UserError` if the page cannot have this name."""
+    if suffix_of(path) not in ENDINGS:
+        raise UserError(f"cannot write {path}: the page is HTML, so give a name that ends in .html")
+    if path.is_dir():
+        raise UserError(f"{path} is a folder: give the name of a file")
+
+
+def write_page(runs: Sequence[Run], path: str | Path, around: Sequence[str] = ()) -> None:
+    """Write a page on runs, side by side, that opens offline.
+
+    Args:
+        runs: Finished runs, of one or several settings.
+        path: File to write, which ends in .html.
+        around: Ids or numbers of nodes whose surroundings the explorer must show. The explorer of a large graph shows
+            the surroundings of some nodes only.
+    """
+    check_page_file(Path(path))
+    if not runs:
+        raise UserError("a page needs at least one run")
+    write_atomically(Path(path), page_of(page_content(runs, around)).encode())
+
+
+def page_of(content: dict[str, Any]) -> str:
+    """The HTML page that shows this content."""
+    assets = files("gumbel_mpnn.report.page") / "assets"
+    style, library, licence, script = (
+        (assets / name).read_text(encoding="utf-8") for name in ("page.css", "d3.min.js", "d3-LICENSE.txt", "page.js")
+    )
+    library = f"/*\n{licence}*/\n{library}"
+    policy = (
+        f"default-src 'none'; style-src {_digest(style)}; script-src {_digest(library)} {_digest(script)};"
+        " base-uri 'none'; form-action 'none'"
+    )
+    parts = {
+        "title": escape(content["title"]),
+        "policy": policy,
+        "style": style,
+        "library": library,
+        "script": script,
+        "content": _json(content),
+    }
+    template = (assets / "page.html").read_text(encoding="utf-8")
+    return re.sub(r"\{\{ (\w+) \}\}", lambda place: parts[place[1]], template)
+
+
+def _json(content: dict[str, Any]) -> str:
+    """JSON inside a `script` element, which a `<` in a name could end."""
+    text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c")
+
+
+def _digest(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
