@@ -38,10 +38,10 @@ def table(head: str, rows: list[list[str]]) -> str:
     return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
 
 
-def value(default: object) -> str:
-    """A value as one would write it in `--set`."""
+def typed(default: object) -> list[str]:
+    """The type of a setting, and its default as one would write it in `--set`."""
     text = str(default).lower() if isinstance(default, bool) else str(default)
-    return f"`{text}`" if text else "empty"
+    return [type(default).__name__, f"`{text}`" if text else "empty"]
 
 
 def of_settings(name: str) -> str:
@@ -49,9 +49,9 @@ def of_settings(name: str) -> str:
     rows = []
     for item in dataclasses.fields(TABLES[name]):
         if "help" in item.metadata:
-            rule, kind = item.metadata["rule"], type(item.default).__name__
+            rule, (kind, default) = item.metadata["rule"], typed(item.default)
             allowed = f"{kind}, {rule.wanted}" if rule else kind
-            rows.append([f"`{name}.{item.name}`", allowed, value(item.default), item.metadata["help"]])
+            rows.append([f"`{name}.{item.name}`", allowed, default, item.metadata["help"]])
     return table("setting|type|default|meaning", rows)
 
 
@@ -74,9 +74,9 @@ def of_components(setting: str, registry: Registry[Any]) -> str:
         texts = explained(registry[name])
         for option, default in registry.defaults(name).items():
             if f"{setting}.{option}" not in SHARED_OPTIONS:
-                options.append([f"`{name}`", f"`rewiring.{setting}.{option}`", value(default), texts[option]])
+                options.append([f"`{name}`", f"`rewiring.{setting}.{option}`", *typed(default), texts[option]])
     tables = [table(f"rewiring.{setting}|is", what)]
-    return "\n\n".join([*tables, table("of|setting|default|meaning", options)] if options else tables)
+    return "\n\n".join([*tables, table("of|setting|type|default|meaning", options)] if options else tables)
 
 
 def of_models() -> str:
@@ -89,11 +89,16 @@ def of_models() -> str:
             owners.setdefault(option, []).append(f"`{name}`")
     what = [[f"`{name}`", (inspect.getdoc(models[name]) or "").splitlines()[0]] for name in models]
     rows = [
-        [f"`model.{option}`", "all" if len(of) == len(list(models)) else ", ".join(of), value(default), meaning[option]]
+        [
+            f"`model.{option}`",
+            "all" if len(of) == len(list(models)) else ", ".join(of),
+            *typed(default),
+            meaning[option],
+        ]
         for option, default in defaults.items()
         for of in [owners[option]]
     ]
-    return f"{table('model|is', what)}\n\n{table('setting|models|default|meaning', rows)}"
+    return f"{table('model|is', what)}\n\n{table('setting|models|type|default|meaning', rows)}"
 
 
 def text() -> str:
