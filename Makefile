@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 # One thread for each test process: two of them already fill two cores.
 TESTS  ?= -n 2
 
-.PHONY: demo test faults lint format bench bench-gpu clean
+.PHONY: demo test faults lint format docs bench bench-gpu clean
 
 demo: $(VENV)/.demo-installed
 	$(BIN)/gumbel-mpnn demo
@@ -26,6 +26,11 @@ lint: $(VENV)/.dev-installed
 format: $(VENV)/.dev-installed
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+docs: $(VENV)/.dev-installed
+	$(BIN)/python docs/write_settings.py
+	$(BIN)/python -m sphinx -W -b html docs docs/_build
+	@echo "open docs/_build/index.html"
 
 # Each script writes a file to benchmarks/results; those that need a data set's files find them by GUMBEL_MPNN_DATA.
 bench: $(VENV)/.dev-installed
@@ -50,5 +55,5 @@ $(VENV)/.demo-installed: pyproject.toml constraints.txt | $(BIN)/python
 	touch $@
 
 $(VENV)/.dev-installed: $(VENV)/.demo-installed
-	$(BIN)/pip install --disable-pip-version-check --quiet -e ".[dev]" -c constraints.txt
+	$(BIN)/pip install --disable-pip-version-check --quiet -e ".[dev,docs]" -c constraints.txt
 	touch $@

@@ -10,9 +10,6 @@ import pytest
 
 import gumbel_mpnn as gm
 
-README = Path(__file__).parents[2] / "README.md"
-BLOCKS = re.findall(r"^```python\n(.*?)^```", README.read_text(), re.M | re.S) if README.is_file() else []
-
 
 @pytest.mark.parametrize("name", gm.__all__)
 def test_every_public_name_is_there(name):
@@ -75,50 +72,10 @@ def test_the_import_does_not_wait_for_torch():
     assert subprocess.run([sys.executable, "-c", code], env=environment).returncode == 0
 
 
-@pytest.mark.skipif(not BLOCKS, reason="README.md is not here or has no Python in it")
-@pytest.mark.parametrize(
-    "block",
-    BLOCKS,
-    ids=lambda block: f"line {README.read_text()[: README.read_text().index(block)].count(chr(10)) + 1}",
-)
-def test_what_the_readme_shows_runs(block, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    exec(compile(block, str(README), "exec"), {"__name__": "readme"})
-    assert list(tmp_path.iterdir()) == []
-    assert capsys.readouterr().err == ""
-
-
-GUIDE = README.parent / "docs" / "guide.md"
-GUIDE_BLOCKS = re.findall(r"^```python\n(.*?)^```", GUIDE.read_text(), re.M | re.S) if GUIDE.is_file() else []
-
-
-@pytest.mark.skipif(not GUIDE_BLOCKS, reason="docs/guide.md is not here or has no Python in it")
-@pytest.mark.parametrize("block", GUIDE_BLOCKS, ids=lambda block: block.splitlines()[0])
-def test_what_the_guide_shows_runs(block, tmp_path, monkeypatch, capsys):
-    plt = pytest.importorskip("matplotlib.pyplot")
-    plt.switch_backend("Agg")
-    monkeypatch.chdir(tmp_path)
-    exec(compile(block, str(GUIDE), "exec"), {"__name__": "guide"})
-    plt.close("all")
-    assert [file.name for file in tmp_path.iterdir() if f'"{file.name}"' not in block] == []
-    assert capsys.readouterr().err == ""
-
-
-ACCURACY = README.parent / "docs" / "results" / "accuracy.md"
-
-
-@pytest.mark.skipif(not (README.is_file() and ACCURACY.is_file()), reason="the documents are not here")
-def test_the_table_of_the_readme_is_that_of_the_page():
-    """README has the lines of the preset `tuned`, with the columns of the paper's seven models."""
-    section = README.read_text().split("## Results\n")[1].split("\n## ")[0]
-    head, _, *rows = [line for line in section.splitlines() if line.startswith("|")]
-    names, *page = [cells_of(line) for line in ACCURACY.read_text().splitlines() if line.startswith("|")]
-    places = [names.index(name) for name in cells_of(head)]
-    assert len(rows) > 5
-    for row in rows:
-        assert cells_of(row) in [[cells[place] for place in places] for cells in page if cells[1] == "tuned"]
-
-
-def cells_of(line):
-    """The cells of a line of a Markdown table."""
-    return [cell.strip() for cell in line.strip("| ").split("|")]
+def test_the_citation_and_the_changelog_have_the_version():
+    root = Path(__file__).parents[2]
+    if not (root / "CITATION.cff").is_file():
+        pytest.skip("the project is not here, only its tests")
+    assert f"\nversion: {gm.__version__}\n" in (root / "CITATION.cff").read_text(encoding="utf-8")
+    first = re.search(r"^## (\S+)", (root / "CHANGELOG.md").read_text(encoding="utf-8"), re.M)
+    assert first[1] == gm.__version__

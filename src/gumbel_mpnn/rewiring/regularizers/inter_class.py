@@ -30,7 +30,7 @@ class InterClass(SoftLabelRegularizer):
 
     The options `labels="one-hot"`, `weighting="entropy"`, `prototypes="labels"` and `factor="printed"` together are
     L_inter as the paper prints it. The entropy of a one-hot ỹ is 0, and so are then all weights and prototypes: L_inter
-    is the constant m (|C| − 1) and has no gradient.
+    is the constant m (C − 1) and has no gradient.
 
     Args:
         weight: λ.
@@ -42,10 +42,10 @@ class InterClass(SoftLabelRegularizer):
         weighting: What the degree of a node is multiplied by to give its weight: `confidence`, `entropy`, which is
             H(ỹ) / log C, as printed, or `prediction-entropy`, the same of the softmax prediction even if ỹ is one-hot.
             Training nodes have the entropy 0 and the confidence 1.
-        prototypes: `neighborhoods` as above, or `labels`, as printed: r_c = Σ w_v ỹ_v / |V_c| over the nodes V_c whose
-            label or predicted class is c, with the degree in w_v divided by the largest degree.
+        prototypes: `neighborhoods` as above, or `labels`, as printed: r_c is the mean of w_v ỹ_v over the nodes v
+            whose label or predicted class is c, with the degree in w_v divided by the largest degree.
         factor: `mean` over the pairs of classes that are present, or `printed`: the sum over ordered pairs of all
-            classes divided by |C|, which is |C| − 1 times as large. A mean lies between 0 and m for any |C|.
+            classes divided by C, which is C − 1 times as large. A mean lies between 0 and m for any C.
     """
 
     def __init__(

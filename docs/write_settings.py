@@ -1,0 +1,115 @@
+"""Write settings.md, the page of all settings, from the code: `python docs/write_settings.py`."""
+
+import dataclasses
+import inspect
+import re
+from pathlib import Path
+from typing import Any
+
+import gumbel_mpnn as gm
+from gumbel_mpnn.candidates import candidates
+from gumbel_mpnn.config.registry import Registry
+from gumbel_mpnn.config.settings import SHARED_OPTIONS, TABLES
+from gumbel_mpnn.rewiring.edge_models import scorers
+from gumbel_mpnn.rewiring.regularizers import regularizers
+from gumbel_mpnn.training import models
+
+PAGE = Path(__file__).parent / "settings.md"
+KINDS: dict[str, tuple[str, Registry[Any]]] = {
+    "candidates": ("Candidate strategies", candidates),
+    "scorer": ("Scorers", scorers),
+    "regularizer": ("Regularizers", regularizers),
+}
+START = """# Every setting
+
+This page is written by `python docs/write_settings.py` from the code. A test checks that it is up to date.
+
+Set any of them on the command line with `--set TABLE.NAME=VALUE`, in Python with
+`gm.fit(data, settings={"train": {"lr": 0.01}})`, or in a TOML file that `--preset` names. A name that is unknown, or a
+value of the wrong type, is an error that suggests what you may have meant. `gumbel-mpnn runs show RUN` shows what a run
+was trained with. For which values to choose, see [advice](advice.md).
+"""
+
+
+def table(head: str, rows: list[list[str]]) -> str:
+    """A Markdown table."""
+    names = head.split("|")
+    lines = [names, ["---"] * len(names), *rows]
+    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
+
+
+def typed(default: object) -> list[str]:
+    """The type of a setting, and its default as one would write it in `--set`."""
+    text = str(default).lower() if isinstance(default, bool) else str(default)
+    return [type(default).__name__, f"`{text}`" if text else "empty"]
+
+
+def of_settings(name: str) -> str:
+    """The table of one class of settings."""
+    rows = []
+    for item in dataclasses.fields(TABLES[name]):
+        if "help" in item.metadata:
+            rule, (kind, default) = item.metadata["rule"], typed(item.default)
+            allowed = f"{kind}, {rule.wanted}" if rule else kind
+            rows.append([f"`{name}.{item.name}`", allowed, default, item.metadata["help"]])
+    return table("setting|type|default|meaning", rows)
+
+
+def explained(component: type) -> dict[str, str]:
+    """The sentence of each argument in the docstring of a class, else of its base classes."""
+    found: dict[str, str] = {}
+    for cls in component.__mro__:
+        arguments = (inspect.getdoc(cls) or "").partition("Args:\n")[2]
+        for name, text in re.findall(r"^    (\w+): (.*(?:\n {8}.*)*)", arguments, re.M):
+            found.setdefault(name, re.sub(r"\s+", " ", text))
+    return found
+
+
+def of_components(setting: str, registry: Registry[Any]) -> str:
+    """A table of the components, and one of their options."""
+    what, options = [], []
+    for name in registry:
+        first = (inspect.getdoc(registry[name]) or "").partition("\n\n")[0].replace("\n", " ")
+        what.append([f"`{name}`", first])
+        texts = explained(registry[name])
+        for option, default in registry.defaults(name).items():
+            if f"{setting}.{option}" not in SHARED_OPTIONS:
+                options.append([f"`{name}`", f"`rewiring.{setting}.{option}`", *typed(default), texts[option]])
+    tables = [table(f"rewiring.{setting}|is", what)]
+    return "\n\n".join([*tables, table("of|setting|type|default|meaning", options)] if options else tables)
+
+
+def of_models() -> str:
+    """A table of the models, and one of their options."""
+    defaults, meaning, owners = {}, explained(gm.GumbelMPNN), {}
+    for name in models:
+        meaning = explained(models[name]) | meaning
+        for option, default in models.defaults(name).items():
+            defaults[option] = default
+            owners.setdefault(option, []).append(f"`{name}`")
+    what = [[f"`{name}`", (inspect.getdoc(models[name]) or "").splitlines()[0]] for name in models]
+    rows = [
+        [
+            f"`model.{option}`",
+            "all" if len(of) == len(list(models)) else ", ".join(of),
+            *typed(default),
+            meaning[option],
+        ]
+        for option, default in defaults.items()
+        for of in [owners[option]]
+    ]
+    return f"{table('model|is', what)}\n\n{table('setting|models|type|default|meaning', rows)}"
+
+
+def text() -> str:
+    """The whole page."""
+    parts = [START.strip()]
+    for name, about in {"data": "Data", "train": "Training", "rewiring": "Rewiring"}.items():
+        parts += [f"## {about}", of_settings(name)]
+    for setting, (title, registry) in KINDS.items():
+        parts += [f"## {title}", of_components(setting, registry)]
+    return "\n\n".join([*parts, "## Models", of_models()]) + "\n"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(text(), encoding="utf-8")

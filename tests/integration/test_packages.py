@@ -1,0 +1,100 @@
+"""The sdist and the wheel have everything, and what is installed from them works without the sources."""
+
+import os
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SOURCES = ROOT / "src" / "gumbel_mpnn"
+pytest.importorskip("hatchling", reason="hatchling, which builds the packages, is not installed")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not (ROOT / "pyproject.toml").is_file(), reason="the project is not here, only its tests"),
+]
+
+
+def build(kind, project, out):
+    """Build the project in a process of its own, as pip does, but with the packages that are installed."""
+    code = f"from hatchling.build import build_{kind}; build_{kind}({str(out)!r})"
+    subprocess.run([sys.executable, "-c", code], cwd=project, check=True, capture_output=True, text=True)
+
+
+@pytest.fixture(scope="module")
+def packages(tmp_path_factory):
+    """The sdist, and the wheel that is built from it, as on another machine."""
+    folder = tmp_path_factory.mktemp("packages")
+    build("sdist", ROOT, folder)
+    (sdist,) = folder.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        archive.extractall(folder, filter="data")
+    build("wheel", folder / sdist.name.removesuffix(".tar.gz"), folder)
+    (wheel,) = folder.glob("*.whl")
+    return sdist, wheel
+
+
+@pytest.fixture(scope="module")
+def run(packages, tmp_path_factory):
+    """Runs a program of a new environment with the wheel; other packages are those of this one."""
+    folder = tmp_path_factory.mktemp("environment")
+    venv.create(folder, with_pip=False, symlinks=True)
+    programs = folder / "bin"
+    install = [sys.executable, "-m", "pip", "--python", str(programs / "python"), "install", "--no-deps", "--no-index"]
+    subprocess.run([*install, str(packages[1])], check=True, capture_output=True, text=True)
+    (own,) = folder.glob("lib/python*/site-packages")
+    # What lies in this folder is found, but its .pth files, which may lead to the sources, are not read.
+    (own / "others.pth").write_text(sysconfig.get_path("purelib"))
+    # Neither the sources nor the data sets of this machine.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "GUMBEL_MPNN"))}
+    environment |= {"GUMBEL_MPNN_CACHE": "off", "OMP_NUM_THREADS": "1"}
+
+    def run(program, *arguments):
+        done = subprocess.run(
+            [str(programs / program), *arguments], cwd=folder, env=environment, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    run.folder = folder
+    return run
+
+
+def test_nothing_of_the_sources_is_missing(packages):
+    files = {str(path.relative_to(SOURCES.parent)) for path in SOURCES.rglob("*") if path.is_file()}
+    wanted = {name for name in files if "__pycache__" not in name}
+    assert {Path(name).suffix for name in wanted} >= {".py", ".toml", ".md", ".typed", ""}
+    with zipfile.ZipFile(packages[1]) as wheel:
+        assert wanted - set(wheel.namelist()) == set()
+    with tarfile.open(packages[0]) as sdist:
+        assert wanted - {name.partition("/src/")[2] for name in sdist.getnames()} == set()
+
+
+def test_the_installed_package_is_used(run):
+    place = run("python", "-c", "import gumbel_mpnn; print(gumbel_mpnn.__file__)").strip()
+    assert Path(place).is_relative_to(run.folder)
+
+
+def test_presets_checksums_rungs_published_numbers_and_notes_are_read(run):
+    assert "hidden_channels" in run("gumbel-mpnn", "presets", "show", "cora", "gcn")
+    assert "cautious-gcn" in run("gumbel-mpnn", "presets", "show", "--model", "auto")
+    assert "cora" in run("gumbel-mpnn", "data", "--format", "csv")
+    code = """
+from importlib import resources
+from gumbel_mpnn.paper import published
+print(published("accuracy"), resources.files("gumbel_mpnn.paper").joinpath("notes/accuracy.md").read_text())
+"""
+    shown = run("python", "-c", code)
+    assert "87.95" in shown
+    assert "seeds" in shown
+
+
+def test_the_demo(run):
+    table = run("gumbel-mpnn", "demo", "--device", "cpu", "--format", "csv")
+    assert len(table.splitlines()) == 6
+    assert (run.folder / "gumbel-mpnn-demo" / "demo.png").is_file()
