@@ -251,10 +251,6 @@ class Trial:
     done: dict[str, object]
     kind: str
     at: int
-    left_over: int = 0
-    """Temporary files beside those of the user."""
-    untold: int = 0
-    """Failed allocations that ended in a traceback."""
 
     def problems(self) -> list[str]:
         """Meet the fault, look at the files, and repeat the command."""
@@ -280,9 +276,6 @@ class Trial:
     def _of_the_end(self, ended: Ended) -> list[str]:
         if self.kind == KILL:
             return [] if ended.code in (-signal.SIGKILL, 0) else [f"it ended with {ended.code}: {ended.stderr[-300:]}"]
-        if self.kind == MEMORY:
-            self.untold += "Traceback" in ended.stderr
-            return ["it hangs"] if ended.hangs else []
         found = []
         if ended.hangs:
             found.append("it hangs")
@@ -296,9 +289,7 @@ class Trial:
     def _of_the_repetition(self) -> list[str]:
         found, state = [], self.bench.state()
         for name in sorted(state.keys() | self.done.keys()):
-            if Path(name).name.startswith(".") and name.startswith("out/"):
-                self.left_over += 1
-            elif name not in state:
+            if name not in state:
                 found.append(f"repeated, {name} is missing")
             elif name not in self.done:
                 found.append(f"repeated, {name} is there too")
@@ -350,11 +341,8 @@ def main() -> None:
             tried["tensor operations" if kind == MEMORY else "operations"] = count
             for at in points(kind, whole, options.points, rng):
                 tried[kind] += 1
-                trial = Trial(bench, command, done, kind, at)
-                for problem in trial.problems():
+                for problem in Trial(bench, command, done, kind, at).problems():
                     report["problems"].append(f"{command.name}, {kind} at operation {at} of {count}: {problem}")
-                tried["left over"] += trial.left_over
-                tried["untold"] += trial.untold
         seconds = round(time.monotonic() - started, 1)
         report["commands"][command.name] = {**tried, "seconds": seconds}
         print(command.name, report["commands"][command.name], file=sys.stderr, flush=True)  # noqa: T201

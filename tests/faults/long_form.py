@@ -95,8 +95,6 @@ def main() -> None:
         for name, counts in kills["commands"].items()
     ]
     rows.append(["all", *(sum(row[k] for row in rows) for k in range(1, len(COLUMNS) + 1))])
-    both = [counts for part in (kills, faults) for counts in part["commands"].values()]
-    untold, left = (sum(each.get(what, 0) for each in both) for what in ("untold", "left over"))
     failed = [*kills["problems"], *faults["problems"], *writers["problems"]]
     shortened = "" if options.points is None else f" Shortened: {options.points} points at most of faults but kills."
     shortened += (
@@ -110,8 +108,6 @@ Version {__version__}, {datetime.now(UTC):%Y-%m-%d}, seed {options.seed}.{shorte
 Four writers on one store: {writers["kills"]:,} kills in {writers["rounds"]:,} rounds with {writers["runs"]:,} runs.
 
 {done + writers["kills"]:,} kills in total. Properties that did not hold after a kill or a fault: {len(failed)}.
-Failed allocations that ended in a traceback and not in a sentence: {untold}. Temporary files left beside files of the
-user: {left}.
 
 {table(["reader", "damaged files", "result", "sentence", "traceback"], readers["rows"])}
 
