@@ -53,9 +53,9 @@ class SoftMedian(GCN):
         return SoftMedianConv(replicas, in_channels, out_channels, self.temperature)
 
     def step_numbers(self, sizes: Sizes, samples: int = 1, weighs_arcs: bool = False) -> int:
-        """Numbers that the GCN stores, plus weights of arcs per layer and the sorted inputs of all neighbors."""
+        """Numbers that the GCN stores, plus weights of arcs and medians per layer, and the sorted inputs on a GPU."""
         plain, arcs = super().step_numbers(sizes, samples, weighs_arcs), sizes.arcs + sizes.nodes
-        kept = samples * len(self.convs) * (6 * arcs + 3 * sizes.nodes * self.width)
+        kept = samples * len(self.convs) * (6 * arcs + 8 * sizes.nodes * self.width)
         return plain + kept + 14 * arcs * self.width * sizes.on_gpu
 
 

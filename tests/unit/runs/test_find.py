@@ -66,5 +66,6 @@ def test_nothing_is_written(tmp_path):
 
 
 def test_missing_data(tmp_path, no_data_sets):
+    (tmp_path / "data").mkdir()
     with pytest.raises(MissingDataError, match="cora"):
         find("cora", "gcn", runs=tmp_path / "runs", root=tmp_path / "data")

@@ -145,7 +145,7 @@ def test_a_record_with_an_entry_of_another_kind_is_a_data_error(folder, outcomes
     assert message.endswith("; delete its folder to do the run again")
 
 
-@pytest.mark.parametrize("entries", [{"test": 1}, {"test": float("nan")}, {"machine": {}}], ids=str)
+@pytest.mark.parametrize("entries", [{"test": 1}, {"test": None}, {"machine": {}}], ids=str)
 def test_a_record_with_odd_entries_of_the_right_kind_is_read(folder, outcomes, entries):
     write(folder, outcomes[0])
     path = folder.folder(A) / "record.json"
@@ -209,5 +209,5 @@ def test_json_has_no_nan(tmp_path):
     run.folder.write(replace(outcome, history=rows), run.records[0])
     text = (run.folder.folder(outcome.replica) / "history.jsonl").read_text()
     read = [json.loads(line, parse_constant=lambda name: pytest.fail(name)) for line in text.splitlines()]
-    assert [row["train_loss"] for row in read] == [None, None, 1.0]
+    assert [row.get("train_loss", "checksum") for row in read] == [None, None, 1.0, "checksum"]
     assert run.history.train_loss.isna().tolist() == [True, True, False]
