@@ -57,6 +57,12 @@ def unreadable(what: str, error: Exception, remedy: str) -> DataError:
     return DamagedError(f"cannot read {what}: {reason(error)}; {remedy}")
 
 
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether memory is the reason of an error; torch is not imported for it, and raises a `RuntimeError` on a CPU."""
+    kind = type(error).__name__
+    return isinstance(error, MemoryError) or kind == "OutOfMemoryError" or "allocate memory" in str(error)
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """End of an error message: the closest known names, or all of them if none is close."""
     known = sorted(known)
