@@ -50,11 +50,22 @@ def reason(error: Exception) -> str:
     return lines[0].rstrip(": ") if lines else type(error).__name__
 
 
+def unopened(what: str, error: OSError) -> DataError:
+    """Error for a file that cannot be opened."""
+    return DataError(f"cannot open {what}: {error.strerror or error}; check its permissions and the disk")
+
+
 def unreadable(what: str, error: Exception, remedy: str) -> DataError:
     """Error for a stored file that cannot be read; the remedy applies to its content, not to a disk or permissions."""
     if isinstance(error, OSError):
-        return DataError(f"cannot open {what}: {error.strerror or error}; check its permissions and the disk")
+        return unopened(what, error)
     return DamagedError(f"cannot read {what}: {reason(error)}; {remedy}")
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether memory is the reason of an error; torch is not imported for it, and raises a `RuntimeError` on a CPU."""
+    kind = type(error).__name__
+    return isinstance(error, MemoryError) or kind == "OutOfMemoryError" or "allocate memory" in str(error)
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

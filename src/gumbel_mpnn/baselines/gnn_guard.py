@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from gumbel_mpnn._util.errors import check_between
 from gumbel_mpnn._util.tensor_cache import TensorCache
+from gumbel_mpnn.baselines.jaccard import edge_products
 from gumbel_mpnn.graph import PairGraph, WeightedGraph
 from gumbel_mpnn.nn import SparseFeatures, models
 from gumbel_mpnn.nn.backbone import GCN
@@ -18,8 +19,6 @@ from gumbel_mpnn.nn.convs import Conv
 from gumbel_mpnn.nn.model import Sizes
 from gumbel_mpnn.nn.modules import Linear
 
-NUMBERS_AT_ONCE = 2**24
-"""Features that are compared at once."""
 NO_SIMILARITY = 1e-12
 """Neighbors of a smaller similarity are left out, whatever the threshold."""
 
@@ -122,10 +121,7 @@ def cosine_of_arcs(x: Tensor | SparseFeatures, graph: PairGraph) -> Tensor:
 def _cosine_of_features(x: Tensor | SparseFeatures, graph: PairGraph) -> Tensor:
     """Cosine of features that all replicas share, [1, A]; computed once for a graph."""
     normal = F.normalize(_dense(x), dim=-1)
-    at_once = max(NUMBERS_AT_ONCE // max(normal.shape[1], 1), 1)
-    pairs = graph.pair_index.split(at_once, dim=1)
-    cosine = torch.cat([torch.linalg.vecdot(normal[first], normal[second]) for first, second in pairs])
-    return cosine[graph.arc_pair][None]
+    return edge_products(normal, graph.pair_index)[graph.arc_pair][None]
 
 
 def _dense(x: Tensor | SparseFeatures) -> Tensor:

@@ -56,13 +56,16 @@ def edge_similarity(x: Tensor, edge_index: Tensor) -> Tensor:
     """Similarity of the features [N, F] of the two nodes of each edge [2, E]: Jaccard's or cosine, → [E]."""
     x = x.to_dense().float()
     binary = bool(((x == 0) | (x == 1)).all())
-    size = x.sum(-1) if binary else torch.linalg.vector_norm(x, dim=-1)
-    parts = []
-    for first, second in edge_index.split(max(NUMBERS_AT_ONCE // max(x.shape[1], 1), 1), dim=1):
-        shared = torch.linalg.vecdot(x[first], x[second])
-        either = size[first] + size[second] - shared if binary else size[first] * size[second]
-        parts.append(torch.where(either > 0, shared / either, 0.0))
-    return torch.cat(parts)
+    first, second = (x.sum(-1) if binary else torch.linalg.vector_norm(x, dim=-1))[edge_index]
+    shared = edge_products(x, edge_index)
+    either = first + second - shared if binary else first * second
+    return torch.where(either > 0, shared / either, 0.0)
+
+
+def edge_products(x: Tensor, edge_index: Tensor) -> Tensor:
+    """Product of the features [N, F] of the two nodes of each edge [2, E], → [E]; not all are gathered at once."""
+    parts = edge_index.split(max(NUMBERS_AT_ONCE // max(x.shape[1], 1), 1), dim=1)
+    return torch.cat([torch.linalg.vecdot(x[first], x[second]) for first, second in parts])
 
 
 @models.register("jaccard", "gcn-jaccard", passes_on=backbones.all_defaults)

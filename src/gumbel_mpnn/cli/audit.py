@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gumbel_mpnn._util.files import is_stream
 from gumbel_mpnn._util.numbers import counted
 from gumbel_mpnn.cli.common import DataRootOption, FormatOption, OutputFormat, RunsOption, emit, in_one_sentence, note
 from gumbel_mpnn.cli.finished_runs import files_of, folder_of, given_data
-from gumbel_mpnn.cli.outputs import ForceOption, check_output, is_table
+from gumbel_mpnn.cli.outputs import ForceOption, check_output, is_table, note_of
 from gumbel_mpnn.cli.own_data import EdgesOption, FeaturesOption, GraphOption, LabelOption, NodesOption, Source
 from gumbel_mpnn.cli.table_files import check_table_file, write_table
 
@@ -64,9 +63,7 @@ def audit(
         kinds = {"edge": found.edges, "missing": found.missing}
         both = pd.concat([table.assign(kind=kind) for kind, table in kinds.items()], ignore_index=True)
         write_table(both[["kind", *found.edges.columns]], out, format)
-        if is_stream(out):
-            return
-        note(f"{counted(len(found.edges), 'edge')} and {counted(len(found.missing), 'missing pair')} are in {out}")
+        note_of(out, f"{counted(len(found.edges), 'edge')} and {counted(len(found.missing), 'missing pair')} are")
         return
     emit(_table(found, top, format), format, found.to_dict(top))
     weights = ", ".join(f"{name.replace('_', ' ')} {weight:.2f}" for name, weight in found.weights.items())

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, ParamSpec, TypeVar
 
 import typer
 
-from gumbel_mpnn._util.errors import DataWarning, UserError
+from gumbel_mpnn._util.errors import DataWarning, UserError, is_out_of_memory
 from gumbel_mpnn._util.json_text import to_json
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def in_one_sentence(verb: Callable[P, R]) -> Callable[P, R]:
         except BrokenPipeError:  # as after `| head`: typer ends silently
             raise
         except (MemoryError, RuntimeError) as error:
-            if not isinstance(error, MemoryError) and "allocate memory" not in str(error):
+            if not is_out_of_memory(error):
                 raise
             _stop("error: there is not enough memory for this: use a smaller graph or smaller settings", 2)
         except OSError as error:

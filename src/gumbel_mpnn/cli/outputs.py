@@ -12,7 +12,7 @@ import typer
 
 from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn._util.files import is_stream, suffix_of
-from gumbel_mpnn.cli.common import OutputFormat
+from gumbel_mpnn.cli.common import OutputFormat, note
 
 ForceOption = Annotated[bool, typer.Option("--force", help="Overwrite a file that this command has not written.")]
 
@@ -45,6 +45,12 @@ def check_output(
         raise UserError(
             f"{option} {path} exists and was not written by this command: give another name, or --force to overwrite it"
         )
+
+
+def note_of(path: Path, what: str) -> None:
+    """Say which file a result was written to; nothing for standard output, devices and pipes."""
+    if not is_stream(path):
+        note(f"{what} in {path}")
 
 
 def suffix_to_write(path: Path, format: OutputFormat = OutputFormat.text) -> str:

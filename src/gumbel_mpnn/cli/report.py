@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from gumbel_mpnn.cli.common import DataRootOption, QuietOption, RunsOption, in_one_sentence, note
+from gumbel_mpnn.cli.common import DataRootOption, QuietOption, RunsOption, in_one_sentence
 from gumbel_mpnn.cli.finished_runs import folder_of, given_data
-from gumbel_mpnn.cli.outputs import ForceOption, check_output, is_report
+from gumbel_mpnn.cli.outputs import ForceOption, check_output, is_report, note_of
 from gumbel_mpnn.cli.own_data import EdgesOption, FeaturesOption, GraphOption, LabelOption, NodesOption, Source
 
 
@@ -42,15 +42,13 @@ def report(
     It shows how good the runs are (beside the backbone, the best plain model and the control, if these are in the
     runs folder), what they changed in the graph, suspicious edges, and an explorer of the graph. Nothing is trained.
     """
-    from gumbel_mpnn._util.files import is_stream
     from gumbel_mpnn.report.page.write import check_page_file, write_page
     from gumbel_mpnn.runs import load_run
 
     check_page_file(out)
-    check_output("--out", out, is_report, [nodes, edges, graph], force)
     source = Source(None, nodes, edges, graph, label, features)
+    check_output("--out", out, is_report, source.files, force)
     folders = [folder_of(each, runs) for each in run]
     found = [load_run(folder, data=given_data(folder, source), root=data_root) for folder in folders]
     write_page(found, out, around=node or ())
-    if not is_stream(out):
-        note(f"the page is in {out}")
+    note_of(out, "the page is")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gumbel_mpnn._util.files import is_standard_output, is_stream, write_atomically
+from gumbel_mpnn._util.files import is_standard_output, write_atomically
 from gumbel_mpnn.cli.common import (
     DataRootOption,
     FormatOption,
@@ -19,7 +19,7 @@ from gumbel_mpnn.cli.common import (
     note,
 )
 from gumbel_mpnn.cli.finished_runs import files_of, folder_of, training_data
-from gumbel_mpnn.cli.outputs import ForceOption, check_output, is_learned_graph, suffix_to_write
+from gumbel_mpnn.cli.outputs import ForceOption, check_output, is_learned_graph, note_of, suffix_to_write
 from gumbel_mpnn.cli.own_data import EdgesOption, FeaturesOption, GraphOption, LabelOption, NodesOption, Source
 
 
@@ -82,8 +82,7 @@ def rewire(
             typer.echo("", err=aside)
             table = Table(["change", "source", "target", "probability"], rows, digits=4, keep_small=True)
             emit(table, format, err=aside)
-    if not is_stream(out):
-        note(f"the graph is in {out}")
+    note_of(out, "the graph is")
     if trained_on is None and not alone:
         note(
             "it has no labels or features: to add them, give the files that the runs were trained on"

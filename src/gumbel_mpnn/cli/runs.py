@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gumbel_mpnn._util.errors import UserError
-from gumbel_mpnn._util.files import is_stream
 from gumbel_mpnn._util.numbers import counted, none_if_nan
 from gumbel_mpnn.cli.common import (
     FormatOption,
@@ -21,7 +20,7 @@ from gumbel_mpnn.cli.common import (
     reject_early_options,
 )
 from gumbel_mpnn.cli.finished_runs import open_index
-from gumbel_mpnn.cli.outputs import ForceOption, check_output, is_table
+from gumbel_mpnn.cli.outputs import ForceOption, check_output, is_table, note_of
 
 if TYPE_CHECKING:
     from gumbel_mpnn.runs.query.filters import Filter
@@ -241,8 +240,7 @@ def export(
         if found:
             check_output("the file", out, is_table(EXPORTED), force=force)
         count = write(index, found, to, out, test)
-    if not is_stream(out):
-        note(f"{_runs_are(count)} in {out}")
+    note_of(out, _runs_are(count))
     if not test and any(row.is_trial for row in found):
         note(HIDDEN)
 

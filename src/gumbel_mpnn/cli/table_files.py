@@ -9,8 +9,8 @@ from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn._util.files import check_writable, is_stream, write_atomically
 from gumbel_mpnn._util.json_text import to_json
 from gumbel_mpnn._util.numbers import counted
-from gumbel_mpnn.cli.common import OutputFormat, note
-from gumbel_mpnn.cli.outputs import suffix_to_write
+from gumbel_mpnn.cli.common import OutputFormat
+from gumbel_mpnn.cli.outputs import note_of, suffix_to_write
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,8 +48,7 @@ def check_table_file(option: str, path: Path | None, format: OutputFormat = Outp
 def write_predictions(table: pd.DataFrame, path: Path, format: OutputFormat = OutputFormat.text) -> None:
     """Write predictions to a file and say so."""
     write_table(table, path, format)
-    if not is_stream(path):
-        note(f"predictions of {counted(len(table), 'node')} are in {path}")
+    note_of(path, f"predictions of {counted(len(table), 'node')} are")
 
 
 def write_table(table: pd.DataFrame, path: Path, format: OutputFormat = OutputFormat.text) -> None:

@@ -16,7 +16,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import BinaryIO
 
-from gumbel_mpnn._util.errors import DataError, UserError, reason
+from gumbel_mpnn._util.errors import DataError, UserError, reason, unopened
 
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
@@ -76,7 +76,7 @@ class InputFile:
             return DataError(f"there is no file {self}: check the path")
         if isinstance(error, IsADirectoryError):
             return DataError(f"{self} is a folder: give the path of a file")
-        return DataError(f"cannot open {self}: {error.strerror or error}; check its permissions and the disk")
+        return unopened(str(self), error)
 
 
 def _unzip(packed: bytes) -> bytes:

@@ -62,6 +62,12 @@ def among(count: int) -> str:
     return f", the first of {count} such nodes" if count > 1 else ""
 
 
+def class_name(data: Data, number: int) -> str:
+    """Return the number of a class, with its name if it has one."""
+    names = class_names_of(data)
+    return f"{number} ({names[number]!r})" if names else str(number)
+
+
 def check_readable(names: Iterable[object], what: str, where: str) -> None:
     """Raise a `DataError` if a name has a control character, or another one that GraphML cannot hold."""
     for name in names:

@@ -12,7 +12,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gumbel_mpnn._util.errors import DataError, check_at_least, unknown_name
-from gumbel_mpnn.data.names import among, class_names_of, node_name
+from gumbel_mpnn._util.numbers import counted
+from gumbel_mpnn.data.names import among, class_name, node_name
 from gumbel_mpnn.data.raw import Masks, set_masks
 
 Seed = int | Sequence[int]
@@ -69,13 +70,14 @@ def _nine_in_ten(size: int) -> tuple[int, int]:
 
 def fewest_nodes(protocol: str) -> int | None:
     """Return how many nodes a class needs for a validation node in a random protocol; None if it has none at all."""
-    deal = PROTOCOLS.get(protocol)
-    counts = range(1, 100) if deal is not None and protocol != ALL else ()
-    return next((count for count in counts if deal and deal(np.zeros(count, dtype=np.int64), 0).val.any()), None)
+    if protocol == ALL or protocol not in PROTOCOLS:
+        return None
+    deal = PROTOCOLS[protocol]
+    return next((count for count in range(1, 100) if deal(np.zeros(count, dtype=np.int64), 0).val.any()), None)
 
 
 def too_small(data: Data) -> str:
-    """Return a sentence about the smallest class if a random protocol gives it no validation node; else empty."""
+    """Return a remark in brackets on the smallest class if a random protocol gives it no validation node; else ""."""
     needed = fewest_nodes(str(data.get("protocol")))
     y = data.y.cpu()
     labels, counts = y[y >= 0].unique(return_counts=True)
@@ -83,8 +85,8 @@ def too_small(data: Data) -> str:
         return ""
     count = int(counts.min())
     return (
-        f"class {_class(data, int(labels[counts.argmin()]))} has {count} node{'s' * (count > 1)}, and the protocol"
-        f" {data.protocol} needs {needed} or more to validate on one of them"
+        f" (class {class_name(data, int(labels[counts.argmin()]))} has {counted(count, 'node')}, and the protocol"
+        f" {data.protocol} needs {needed} or more to validate on one of them)"
     )
 
 
@@ -166,14 +168,9 @@ def _check_split(data: Data, split: str, train: Tensor, val: Tensor, test: Tenso
         )
     absent = sorted(set(y[val | test].tolist()) - set(y[train].tolist()))
     if absent and require_all_classes:
-        label = _class(data, absent[0])
+        label = class_name(data, absent[0])
         raise DataError(f"class {label} is to be predicted in {split} but has no training node there: add one")
     only = int(y[train][0])
     if (y[train] == only).all() and (y[y >= 0] != only).any() and require_all_classes:
-        raise DataError(f"all training nodes of {split} are of class {_class(data, only)}: add nodes of another class")
-
-
-def _class(data: Data, number: int) -> str:
-    """Return the number of a class, with its name if it has one."""
-    names = class_names_of(data)
-    return f"{number} ({names[number]!r})" if names else str(number)
+        label = class_name(data, only)
+        raise DataError(f"all training nodes of {split} are of class {label}: add nodes of another class")

@@ -18,24 +18,24 @@ from gumbel_mpnn.nn import TrainableModel
 from gumbel_mpnn.paper.base import Job, quickened
 from gumbel_mpnn.paper.compared import (
     HEADINGS,
+    OURS,
     PERCENT,
     Case,
     Entry,
+    accuracy_chart,
     best_in_each,
     compared,
     jobs_of,
-    with_results,
 )
 from gumbel_mpnn.paper.page import Experiment
 from gumbel_mpnn.report import Row
-from gumbel_mpnn.report.chart import Chart
 from gumbel_mpnn.runs import Run
 from gumbel_mpnn.runs.query import Record
 from gumbel_mpnn.runs.trained import models_of, task_of
 from gumbel_mpnn.training import Task, pick_device, prepare
 
 DATASETS = ("attacked-cora", "attacked-citeseer")
-MODELS = ("mlp", "gcn", "sage", "jaccard", "soft-median", "frozen", "gumbel-mpnn", "auto-frozen", "auto")
+MODELS = ("mlp", "gcn", "sage", "jaccard", "soft-median", *OURS)
 SEEDS = 3
 """The graphs have one split."""
 BUDGETS = (5, 10, 20, 40)
@@ -57,14 +57,12 @@ class Adaptive(Experiment):
     headings: Mapping[str, str] = {**HEADINGS, "budget": "edges changed, %"}
     from_models = f"adaptive-{'-'.join(map(str, (*BUDGETS, BLOCK, STEPS, FINAL_SAMPLES)))}"
     charts = tuple(
-        Chart(
-            x="budget",
-            y="test",
-            series=("model",),
-            x_label="edges changed, %",
-            y_label="test accuracy, %",
-            title=f"{dataset.removeprefix('attacked-')}, {attack}",
-            where={"dataset": (dataset,), "attack": ("none", attack)},
+        accuracy_chart(
+            "budget",
+            "edges changed, %",
+            f"{dataset.removeprefix('attacked-')}, {attack}",
+            dataset=(dataset,),
+            attack=("none", attack),
         )
         for dataset in DATASETS
         for attack in ATTACKS
@@ -95,8 +93,7 @@ class Adaptive(Experiment):
 
 def _after(entry: Entry, tests: list[float]) -> Entry:
     """Return the runs with the test metrics after an attack."""
-    vals = [record.val for record in entry.run.records]
-    return Entry(with_results(entry.run, tests, vals), entry.chosen)
+    return entry.with_results(tests, [record.val for record in entry.run.records])
 
 
 def attacked_scores(run: Run, device: str = "auto") -> dict[str, dict[str, list[float]]]:

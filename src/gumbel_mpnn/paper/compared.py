@@ -10,9 +10,15 @@ from typing import NamedTuple
 from gumbel_mpnn.config.rungs import read_rungs
 from gumbel_mpnn.paper.base import PAIRED, Columns, Job, differences, figures, override
 from gumbel_mpnn.report import Row
+from gumbel_mpnn.report.chart import Chart
 from gumbel_mpnn.runs import Run, Transform
 
 PLAIN = ("mlp", "gcn", "sage", "gat")
+DEFENSES = ("drop-edge", "jaccard", "gnn-guard", "soft-median")
+REWIRED = ("frozen", "gumbel-mpnn")
+OURS = (*REWIRED, "auto-frozen", "auto")
+"""Gumbel-MPNN and `auto`, each after its control."""
+MODELS = (*PLAIN, *DEFENSES, *OURS)
 CONTROL_OF: dict[str, str] = {"gumbel-mpnn": "frozen", "auto": "auto-frozen", "robust": "robust, frozen"}
 """Models with the same settings whose edges are not learned."""
 COMMON, REWIRING = "gcn-regular", "open-gcn"
@@ -25,7 +31,6 @@ TRIED: Mapping[str, tuple[str, ...]] = {
     "knn": tuple(override("model.neighbors", value) for value in (5, 10, 20)),
 }
 """Settings that are chosen on validation."""
-REWIRED = ("gumbel-mpnn", "frozen")
 PERCENT = ("val", "test", "stderr", "difference", "low", "high", "learned_difference", "learned_low", "learned_high")
 HEADINGS: Mapping[str, str] = {
     "chosen": "chosen on validation",
@@ -49,6 +54,22 @@ class Entry(NamedTuple):
     run: Run
     chosen: str = ""
     """What validation chose."""
+
+    @classmethod
+    def of(cls, run: Run, variant: str) -> Entry:
+        """Return the entry of runs of a variant; `auto` has the name of the rung that it chose."""
+        return cls(run, variant if run.choice is None else run.choice.chosen)
+
+    def with_results(self, tests: Sequence[float | None], vals: Sequence[float | None]) -> Entry:
+        """Return the entry with other results in place of those on its own graph, and without the rungs of `auto`."""
+        results = zip(self.run.records, tests, vals, strict=True)
+        records = tuple(replace(record, test=test, val=val) for record, test, val in results)
+        return self._replace(run=replace(self.run, records=records, choice=None, rungs={}))
+
+
+def accuracy_chart(x: str, x_label: str, title: str, log_x: bool = False, **where: tuple[str, ...]) -> Chart:
+    """Return a panel with the test accuracy of every model over the column `x`."""
+    return Chart(x, "test", ("model",), x_label, "test accuracy, %", title, where=where, log_x=log_x)
 
 
 @cache
@@ -98,19 +119,9 @@ def best_in_each(results: Mapping[Job, Run | None], case: Callable[[Job], Case])
 
 
 def best_of(variants: Iterable[tuple[str, Run | None]]) -> Entry | None:
-    """Return the variant with the best mean validation value, and the name of the rung for `auto`."""
-    done = [Entry(run, name) for name, run in variants if run is not None]
-    if not done:
-        return None
-    best = max(done, key=lambda entry: entry.run.val.mean)
-    return best if best.run.choice is None else best._replace(chosen=best.run.choice.chosen)
-
-
-def with_results(run: Run, tests: Sequence[float | None], vals: Sequence[float | None]) -> Run:
-    """Return the runs with other results in place of those on their own graph, and without the rungs of `auto`."""
-    results = zip(run.records, tests, vals, strict=True)
-    records = tuple(replace(record, test=test, val=val) for record, test, val in results)
-    return replace(run, records=records, choice=None, rungs={})
+    """Return the variant with the best mean validation value."""
+    done = [Entry.of(run, name) for name, run in variants if run is not None]
+    return max(done, key=lambda entry: entry.run.val.mean, default=None)
 
 
 def compared(cases: Mapping[Case, Mapping[str, Entry | None]]) -> list[Row]:

@@ -17,29 +17,26 @@ from gumbel_mpnn.paper.base import Job, override, quickened
 from gumbel_mpnn.paper.compared import (
     COMMON,
     HEADINGS,
+    MODELS,
     PERCENT,
-    PLAIN,
     Case,
     Entry,
+    accuracy_chart,
     best_in_each,
     compared,
     jobs_of,
     of_rung,
     variant_of,
-    with_results,
 )
 from gumbel_mpnn.paper.noise import COUNTS, scores_with_noise
 from gumbel_mpnn.paper.page import Experiment
 from gumbel_mpnn.report import Row
-from gumbel_mpnn.report.chart import Chart
 from gumbel_mpnn.runs import Run
 
 DATASETS = ("cora", "citeseer", "pubmed")
 TRAINED_COUNTS = (10_000, 50_000)
 """Numbers of random edges that models are also trained with."""
 CLEAN, FLOODED = "without random edges", "with the random edges"
-DEFENSES = ("drop-edge", "jaccard", "gnn-guard", "soft-median")
-MODELS = (*PLAIN, *DEFENSES, "frozen", "gumbel-mpnn", "auto-frozen", "auto")
 ROBUST = (
     "rewiring.candidates=none",
     "rewiring.scorer=neighborhood",
@@ -75,15 +72,13 @@ class Flood(Experiment):
     headings: Mapping[str, str] = {**HEADINGS, "trained": "trained", "edges": "random edges"}
     from_models = f"flood-{'-'.join(map(str, COUNTS))}"
     charts = tuple(
-        Chart(
-            x="edges",
-            y="test",
-            series=("model",),
-            x_label="random edges added at test nodes",
-            y_label="test accuracy, %",
-            title=f"{dataset}, trained without them",
-            where={"dataset": (dataset,), "trained": (CLEAN,)},
+        accuracy_chart(
+            "edges",
+            "random edges added at test nodes",
+            f"{dataset}, trained without them",
             log_x=True,
+            dataset=(dataset,),
+            trained=(CLEAN,),
         )
         for dataset in DATASETS
     )
@@ -169,5 +164,4 @@ def _mean_on_validation(variant: tuple[str, Run, Any]) -> float:
 
 def _at(count: int, variant: str, run: Run, scores: Mapping[str, Mapping[str, list[float]]]) -> Entry:
     """Return the runs with their metrics at a number of noise edges in place of those without noise."""
-    chosen = variant if run.choice is None else run.choice.chosen
-    return Entry(with_results(run, scores["test"][str(count)], scores["val"][str(count)]), chosen)
+    return Entry.of(run, variant).with_results(scores["test"][str(count)], scores["val"][str(count)])

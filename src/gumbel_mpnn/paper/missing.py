@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -11,16 +11,24 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn.measures import undirected_edges
 from gumbel_mpnn.paper.base import Job, quickened
-from gumbel_mpnn.paper.compared import HEADINGS, PERCENT, PLAIN, Case, best_in_each, compared, jobs_of
+from gumbel_mpnn.paper.compared import (
+    HEADINGS,
+    OURS,
+    PERCENT,
+    PLAIN,
+    Case,
+    accuracy_chart,
+    best_in_each,
+    compared,
+    jobs_of,
+)
 from gumbel_mpnn.paper.page import Experiment
 from gumbel_mpnn.report import Row
-from gumbel_mpnn.report.chart import Chart
 from gumbel_mpnn.runs import Run
 
 DATASETS = ("cora", "citeseer", "pubmed")
 SHARES = (0.1, 0.3, 0.5, 0.7, 0.9)
-REWIRED = ("frozen", "gumbel-mpnn", "auto-frozen", "auto")
-MODELS = (*PLAIN, "drop-edge", "knn", *REWIRED)
+MODELS = (*PLAIN, "drop-edge", "knn", *OURS)
 TABLES = ("wine", "breast-cancer", "digits")
 """Data sets of scikit-learn, which have no edges."""
 
@@ -50,18 +58,7 @@ class Missing(Experiment):
     title = "Missing edges"
     percent = (*PERCENT, "removed")
     headings: Mapping[str, str] = {**HEADINGS, "removed": "edges removed, %"}
-    charts = tuple(
-        Chart(
-            x="removed",
-            y="test",
-            series=("model",),
-            x_label="edges removed, %",
-            y_label="test accuracy, %",
-            title=dataset,
-            where={"dataset": (dataset,)},
-        )
-        for dataset in DATASETS
-    )
+    charts = tuple(accuracy_chart("removed", "edges removed, %", name, dataset=(name,)) for name in DATASETS)
 
     def plan(self) -> list[Job]:
         """Return jobs of all models on each graph without some of its edges."""
@@ -93,19 +90,19 @@ class NoGraph(Experiment):
         """Return the jobs on a graph and on a table."""
         return [quickened(job) for dataset in (DATASETS[0], TABLES[0]) for job in self._jobs(dataset)]
 
-    def _jobs(self, dataset: str) -> list[Job]:
-        models = ("mlp", "knn", *REWIRED)
+    def _jobs(self, dataset: str) -> Iterator[Job]:
+        models = ("mlp", "knn", *OURS)
         if dataset in TABLES:
-            return list(jobs_of(models, dataset, data=("data.features=standardized",)))
-        return list(jobs_of(models, dataset, transform=WithoutEdges(1.0)))
+            return jobs_of(models, dataset, data=("data.features=standardized",))
+        return jobs_of(models, dataset, transform=WithoutEdges(1.0))
 
     def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
         """Return one row for each data set and model."""
         return compared(best_in_each(results, lambda job: (("dataset", job.dataset),)))
 
 
-def _jobs(dataset: str, share: float) -> list[Job]:
-    return list(jobs_of(MODELS, dataset, transform=WithoutEdges(share)))
+def _jobs(dataset: str, share: float) -> Iterator[Job]:
+    return jobs_of(MODELS, dataset, transform=WithoutEdges(share))
 
 
 def _case(job: Job) -> Case:

@@ -127,7 +127,7 @@ def scores_with_noise(run: Run, count: int, part: str = "test") -> Iterator[floa
     by_split: dict[int, list[float]] = {}
     for split in dict.fromkeys(record.split for record in run.records):
         masks = run.data[f"{part}_mask"]
-        noisy = add_noise_edges(run.data, count, seed=split, nodes=masks if masks.dim() == 1 else masks[:, split])
+        noisy = add_noise_edges(run.data, count, seed=split, nodes=masks.reshape(len(masks), -1)[:, split])
         noisy.test_mask = masks
         by_split[split] = run.scores(noisy, [record for record in run.records if record.split == split])
     for record in run.records:

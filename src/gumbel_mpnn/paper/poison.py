@@ -8,10 +8,9 @@ from typing import Any
 
 from gumbel_mpnn.data.attacked import META, NETTACK
 from gumbel_mpnn.paper.base import Columns, Job, override, published, quickened
-from gumbel_mpnn.paper.compared import HEADINGS, PERCENT, PLAIN, Case, best_in_each, compared, jobs_of
+from gumbel_mpnn.paper.compared import HEADINGS, MODELS, PERCENT, Case, accuracy_chart, best_in_each, compared, jobs_of
 from gumbel_mpnn.paper.page import Experiment
 from gumbel_mpnn.report import Row, Table
-from gumbel_mpnn.report.chart import Chart
 from gumbel_mpnn.report.style import MODEL_NAMES
 from gumbel_mpnn.runs import Run
 
@@ -22,10 +21,8 @@ ATTACKS = ("", *META, *NETTACK)
 QUICK_ATTACKS = ("", "meta-0.25")
 SEEDS = 10
 """The graphs have one split."""
-DEFENSES = ("drop-edge", "jaccard", "gnn-guard", "soft-median")
 OF_FEATURES = ("jaccard", "gnn-guard")
 """Models that compare features."""
-MODELS = (*PLAIN, *DEFENSES, "frozen", "gumbel-mpnn", "auto-frozen", "auto")
 
 
 class Poison(Experiment):
@@ -42,14 +39,12 @@ class Poison(Experiment):
         "paper_pm": "±",
     }
     charts = tuple(
-        Chart(
-            x="strength",
-            y="test",
-            series=("model",),
-            x_label="edges changed by metattack, %",
-            y_label="test accuracy, %",
-            title=dataset.removeprefix("attacked-"),
-            where={"dataset": (dataset,), "attack": (CLEAN, "metattack")},
+        accuracy_chart(
+            "strength",
+            "edges changed by metattack, %",
+            dataset.removeprefix("attacked-"),
+            dataset=(dataset,),
+            attack=(CLEAN, "metattack"),
         )
         for dataset in DATASETS
     )
@@ -95,9 +90,13 @@ def _case(job: Job) -> Case:
     """Return the columns of a job: data set, kind of attack, and its strength."""
     attack = next((each.partition("=")[2] for each in job.overrides if each.startswith("data.attack=")), "")
     kind, _, strength = attack.partition("-")
-    named = {"": (CLEAN, 0), "meta": ("metattack", round(100 * float(strength or 0)))}
-    attack, number = named.get(kind) or (kind, int(strength))
-    return ("dataset", job.dataset), ("attack", attack), ("strength", number)
+    if kind == "":
+        kind, number = CLEAN, 0
+    elif kind == "meta":
+        kind, number = "metattack", round(100 * float(strength))
+    else:
+        number = int(strength)
+    return ("dataset", job.dataset), ("attack", kind), ("strength", number)
 
 
 def _published(known: Mapping[str, Any], row: Mapping[str, Any]) -> Columns:

@@ -11,7 +11,7 @@ from typing import Protocol
 
 import torch
 
-from gumbel_mpnn._util.errors import DataWarning, DivergedError, UserError
+from gumbel_mpnn._util.errors import DataWarning, DivergedError, UserError, is_out_of_memory
 from gumbel_mpnn._util.scratch import ScratchFolder
 from gumbel_mpnn.config import Replica, Settings
 from gumbel_mpnn.data.names import node_ids_of
@@ -24,7 +24,7 @@ from gumbel_mpnn.runs.training_data import DataFacts, TrainingData, has_facts, w
 from gumbel_mpnn.runs.work_queue import BusyError, WorkQueue
 from gumbel_mpnn.training import Task, pick_device, prepare, train
 from gumbel_mpnn.training.device import available_bytes
-from gumbel_mpnn.training.memory import ADVICE, check_fits, does_not_fit, is_out_of_memory, plan_groups
+from gumbel_mpnn.training.memory import ADVICE, check_fits, does_not_fit, plan_groups
 from gumbel_mpnn.training.metrics import check_metric, metric_of
 
 

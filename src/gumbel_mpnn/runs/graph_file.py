@@ -16,7 +16,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gumbel_mpnn._util import checksums
-from gumbel_mpnn._util.errors import DamagedError, DataError, DataWarning, unreadable
+from gumbel_mpnn._util.errors import DamagedError, DataError, DataWarning, unopened
 from gumbel_mpnn.data.npz import arrays_in
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.rewiring.rewired_graph import as_data
@@ -160,7 +160,7 @@ def _unpack(path: Path) -> dict[str, Any]:
         checksums.check(None if found is None else str(found), _digest(arrays))
         return arrays
     except OSError as error:
-        raise unreadable(f"the learned graph {path}", error, "") from None
+        raise unopened(f"the learned graph {path}", error) from None
     except ValueError:
         raise DamagedError(f"the learned graph {path} is damaged: delete its folder to do the run again") from None
 

@@ -272,10 +272,9 @@ class Run:
 
     def _read_stored(self, name: str) -> Any:
         try:
-            content = self.folder.figures(name, self.records).read_bytes()
-            values = checksums.parse_json(content)
+            values = checksums.parse_json(self.folder.figures(name, self.records).read_bytes())
             has_checksum = isinstance(values, dict) and values.keys() == {"result", checksums.KEY}
-            return checksums.from_json(content)["result"] if has_checksum else values
+            return checksums.checked(values)["result"] if has_checksum else values
         except (OSError, ValueError):  # missing or damaged
             return None
 

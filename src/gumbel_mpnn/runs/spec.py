@@ -230,10 +230,9 @@ def _check_validation(data: Data, settings: Settings, replicas: Iterable[Replica
     """Raise a `DataError` if the epoch is to be chosen on validation and a split has no validation nodes."""
     without = [] if settings.train.select == "last" else splits_without_validation(data, replicas)
     if without:
-        reason = too_small(data)
         raise DataError(
             f"the validation mask of split {without[0]} is empty, so that no epoch can be chosen"
-            f"{f' ({reason})' * bool(reason)}: add nodes to it, or set train.select=last and train.epochs"
+            f"{too_small(data)}: add nodes to it, or set train.select=last and train.epochs"
         )
 
 

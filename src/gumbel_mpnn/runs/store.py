@@ -92,9 +92,8 @@ class SettingFolder:
     def _diverged(self) -> set[str]:
         path = self.path / DIVERGED
         try:
-            content = path.read_bytes()
-            listed = checksums.parse_json(content)  # older versions wrote the list alone
-            return set(listed if isinstance(listed, list) else checksums.from_json(content)["runs"])
+            listed = checksums.parse_json(path.read_bytes())  # older versions wrote the list alone
+            return set(listed if isinstance(listed, list) else checksums.checked(listed)["runs"])
         except FileNotFoundError:
             return set()
         except (ValueError, TypeError, KeyError) as error:

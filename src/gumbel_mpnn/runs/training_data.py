@@ -116,8 +116,6 @@ def has_facts(folder: Path, facts: DataFacts) -> bool:
 
 def write_facts(folder: Path, facts: DataFacts) -> None:
     """Write the facts of the training data to the folder of a setting; the caller must hold the lock of the folder."""
-    for left_over in folder.glob(f".{FILE}.*"):
-        left_over.unlink(missing_ok=True)
     write_atomically(folder / FILE, checksums.to_json(facts.to_dict()))
 
 

@@ -52,13 +52,6 @@ def does_not_fit(settings: Settings, device: torch.device) -> str:
     return f"one run of {settings.model} on {settings.dataset} does not fit into the memory of {device}"
 
 
-def is_out_of_memory(error: BaseException) -> bool:
-    """Whether memory is the reason of an error; on a CPU, torch raises a plain `RuntimeError`."""
-    if isinstance(error, torch.OutOfMemoryError | MemoryError):
-        return True
-    return isinstance(error, RuntimeError) and "allocate memory" in str(error)
-
-
 def _fits(settings: Settings, task: Task, free: int) -> bool:
     try:
         each = bytes_per_replica(outline_model(settings, task), settings, task)

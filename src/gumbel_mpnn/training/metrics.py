@@ -15,7 +15,7 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn._util.errors import DataError, DataWarning, unknown_name
 from gumbel_mpnn.config import DataSettings
-from gumbel_mpnn.data.names import class_names_of, given_metric
+from gumbel_mpnn.data.names import class_name, given_metric
 from gumbel_mpnn.data.splits import too_small
 from gumbel_mpnn.nn.each_replica import total
 
@@ -120,11 +120,9 @@ def _one_class(name: str, data: Data, part: str, masks: Tensor, split: int) -> s
     found = data.y.cpu()[mask].unique().tolist()
     if len(found) != 1:
         return ""
-    names, reason = class_names_of(data), too_small(data)
-    label = f"{found[0]} ({names[found[0]]!r})" if names else str(found[0])
     return (
-        f"the metric {name} cannot be computed on the {part} nodes of split {split}, which are all of class {label}"
-        f"{f' ({reason})' * bool(reason)}"
+        f"the metric {name} cannot be computed on the {part} nodes of split {split}, which are all of class"
+        f" {class_name(data, found[0])}{too_small(data)}"
     )
 
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from gumbel_mpnn._util.errors import UserError
+from gumbel_mpnn._util.errors import UserError, is_out_of_memory
 from gumbel_mpnn.config import Replica
 from gumbel_mpnn.nn.backbone import GCN
 from gumbel_mpnn.runs import RunSpec
@@ -76,8 +76,9 @@ def test_the_allocator_of_a_cpu_is_caught(monkeypatch):
 
 
 def test_other_errors_are_not_taken_for_missing_memory():
-    assert not memory.is_out_of_memory(RuntimeError("the size of tensor a must match"))
-    assert memory.is_out_of_memory(MemoryError())
+    assert not is_out_of_memory(RuntimeError("the size of tensor a must match"))
+    assert is_out_of_memory(MemoryError())
+    assert is_out_of_memory(torch.OutOfMemoryError())
 
 
 def test_a_billion_seeds_are_refused_at_once():

@@ -40,7 +40,7 @@ def compared(run: Run) -> dict[str, Any]:
     store = _Store(run)
     own = run.settings.model
     backbone = run.settings.options.get("backbone") if run.rewires else None
-    rows, absent = [_row("this run", _name(run), run.records, None)], []
+    rows, absent = [_row("this run", name_of(run), run.records, None)], []
     wanted: list[tuple[str, str, Records | None]] = []
     if backbone is not None:
         wanted.append(("its backbone", str(backbone), store.best(str(backbone))))
@@ -193,7 +193,8 @@ def _row(role: str, name: str, records: Sequence[Record], reference: Iterable[Re
     return row
 
 
-def _name(run: Run) -> str:
-    model = "auto" if run.choice is not None else run.settings.model
-    chosen = "" if run.choice is None else f" ({run.choice.chosen})"
-    return MODEL_NAMES.get(model, model) + chosen
+def name_of(run: Run) -> str:
+    """Name of the model, or `auto` with the rung that it chose."""
+    if run.choice is not None:
+        return f"{MODEL_NAMES[AUTO]} ({run.choice.chosen})"
+    return MODEL_NAMES.get(run.settings.model, run.settings.model)

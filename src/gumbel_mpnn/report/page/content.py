@@ -11,10 +11,9 @@ from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn._util.numbers import counted, none_if_nan
 from gumbel_mpnn._version import __version__
 from gumbel_mpnn.data.names import class_names_of
-from gumbel_mpnn.report.page.comparison import compared
-from gumbel_mpnn.report.page.explorer import check_nodes, explorers
+from gumbel_mpnn.report.page.comparison import compared, name_of
+from gumbel_mpnn.report.page.explorer import AUDITED, check_nodes, explorers
 from gumbel_mpnn.report.page.structure import MOST_CLASSES, structure_of
-from gumbel_mpnn.report.style import MODEL_NAMES
 from gumbel_mpnn.report.table import METRIC_NAMES
 from gumbel_mpnn.runs import Run
 
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
 
 MOST_CURVES = 20
 MOST_POINTS = 150
-TOP_EDGES = 40
-"""Number of suspicious edges, and of missing ones, that are listed."""
 AUDIT_COLUMNS = ("evidence", "probability", "agreement", "similarity", "common_neighbors")
 
 
@@ -63,14 +60,8 @@ def _attempt(make: Callable[[Run], Any], run: Run) -> Any:
 
 def _names(runs: Sequence[Run]) -> list[str]:
     """Names of the runs, with their data set or fingerprint where they would be the same without."""
-    models = [
-        MODEL_NAMES.get(run.settings.model, run.settings.model)
-        if run.choice is None
-        else f"{MODEL_NAMES['auto']} ({run.choice.chosen})"
-        for run in runs
-    ]
-    data = [run.settings.dataset for run in runs]
-    names = [f"{model} on {name}" if len(set(data)) > 1 else model for model, name in zip(models, data, strict=True)]
+    several = len({run.settings.dataset for run in runs}) > 1
+    names = [f"{name_of(run)} on {run.settings.dataset}" if several else name_of(run) for run in runs]
     return [
         f"{name} {run.records[0].fingerprint[:6]}" if names.count(name) > 1 else name
         for name, run in zip(names, runs, strict=True)
@@ -129,7 +120,7 @@ def _confusion(run: Run) -> dict[str, Any]:
 def _audited(audit: Audit) -> dict[str, Any]:
     """The first edges and missing pairs; ends are the names of nodes, as the explorer finds them."""
     columns = ("source", "target", "source_class", "target_class", "source_known", "target_known", *AUDIT_COLUMNS)
-    tables = audit.to_dict(TOP_EDGES)
+    tables = audit.to_dict(AUDITED)
     suspicious, absent = (
         [{name: _plain(row[name]) for name in columns} for row in tables[kind]] for kind in ("edges", "missing")
     )

@@ -33,7 +33,7 @@ MOST_PAIRS = 20_000
 MOST_FEATURES = 20
 """Features of a node in the page, those of the largest absolute value."""
 AUDITED = 40
-"""Suspicious edges, and missing ones, whose ends are in the page."""
+"""Number of suspicious edges, and of missing ones, that are listed, and whose ends are in the explorer."""
 DROPPED_PULL = 0.2
 """How strongly an edge of probability 0 pulls its ends together in the layout, compared with one of probability 1."""
 

@@ -9,13 +9,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch_geometric.data import Data
 
 from gumbel_mpnn.graph import pair_key
 from gumbel_mpnn.measures.edges import directed_edges, undirected_edges
 
 if TYPE_CHECKING:
-    from torch_geometric.data import Data
-
     from gumbel_mpnn.runs import Run
 
 HALF = 0.5
@@ -62,6 +61,4 @@ def pairs_of(run: Run) -> Pairs:
 
 def with_edges(data: Data, edges: NDArray[np.int64] | Tensor) -> Data:
     """The labels of a graph with other edges."""
-    from torch_geometric.data import Data
-
     return Data(edge_index=torch.as_tensor(edges), y=data.y.cpu(), num_nodes=data.num_nodes)
