@@ -81,5 +81,7 @@ def test_a_file_of_another_kind_is_kept_and_a_page_is_renewed(command, trained, 
 def test_mistakes(command, trained, here):
     assert "there is no finished run 'nothing'" in command("report", "nothing").stderr
     assert "ends in .html" in command("report", trained[0], "--out", "page.txt").stderr
+    (here / "file").touch()
+    assert "file is a file" in command("report", trained[0], "--out", "file/page.html").stderr
     assert "there is no node 'nobody'" in command("report", trained[0], "--node", "nobody").stderr
     assert not (here / "report.html").exists()

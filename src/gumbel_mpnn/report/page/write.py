@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gumbel_mpnn._util.errors import UserError
-from gumbel_mpnn._util.files import is_stream, suffix_of, write_atomically
+from gumbel_mpnn._util.files import check_writable, is_stream, suffix_of, write_atomically
 from gumbel_mpnn.report.page.content import page_content
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ def check_page_file(path: Path) -> None:
         raise UserError(f"cannot write {path}: the page is HTML, so give a name that ends in .html")
     if path.is_dir():
         raise UserError(f"{path} is a folder: give the name of a file")
+    if not is_stream(path):
+        check_writable(path.resolve().parent)
 
 
 def write_page(runs: Sequence[Run], path: str | Path, around: Sequence[str] = ()) -> None:
