@@ -16,8 +16,9 @@ pytestmark = [
     pytest.mark.skipif(not CHROMIUM or not DRIVER, reason="there is no chromium with its chromedriver on the path"),
 ]
 OPTIONS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--window-size=1300,900")
-HOSTILE = ["<script>window.hacked=1</script>", "__proto__", "constructor", "a\"b'c", "</script><b>bold</b>", "&amp;"]
-CLASSES = ["<img src=x onerror=window.hacked=2>", '"quoted" class', "__proto__"]
+LONG = "long" * 150
+HOSTILE = ["<script>window.hacked=1</script>", "__proto__", "constructor", "a\"b'c", "</script><b>bold</b>", "&amp;", LONG]
+CLASSES = ["<img src=x onerror=window.hacked=2>", f'"quoted" class {LONG}', "__proto__"]
 IN_SIGHT = "const box = arguments[0].getBoundingClientRect(); return box.width > 0 && box.height > 0"
 
 CONTRAST = """
@@ -327,6 +328,17 @@ def test_the_button_changes_the_theme_and_the_graph_with_it(browser):
     assert drawn(browser) != before
     theme.click()
     assert drawn(browser) == before
+
+
+def test_a_long_name_leaves_room_for_the_rest(browser):
+    search(browser, LONG[:40])
+    assert by_id(browser, "found").size["height"] < 200
+    by_id(browser, "search").send_keys("\ue007")
+    panel = by_id(browser, "panel")
+    assert panel.find_element("tag name", "h3").text == LONG
+    assert panel.find_element("tag name", "h3").size["height"] < 200
+    for button in panel.find_elements("css selector", "td button"):
+        assert button.size["height"] < 100
 
 
 def test_names_are_shown_as_text_and_nothing_of_them_runs(browser):
