@@ -17,7 +17,8 @@ pytestmark = [
 ]
 OPTIONS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--window-size=1300,900")
 LONG = "long" * 150
-HOSTILE = ["<script>window.hacked=1</script>", "__proto__", "constructor", "a\"b'c", "</script><b>bold</b>", "&amp;", LONG]
+HOSTILE = ["<script>window.hacked=1</script>", "__proto__", "constructor", "a\"b'c", "</script><b>bold</b>", "&amp;"]
+HOSTILE += [LONG]
 CLASSES = ["<img src=x onerror=window.hacked=2>", f'"quoted" class {LONG}', "__proto__"]
 IN_SIGHT = "const box = arguments[0].getBoundingClientRect(); return box.width > 0 && box.height > 0"
 
@@ -163,6 +164,9 @@ def test_all_sections_have_content(browser):
         assert "NaN" not in section.text
         assert "[object" not in section.text
     assert len(browser.find_elements("css selector", ".chosen-epoch")) == 6
+    ours, plain = by_id(browser, "quality").find_elements("css selector", "article")
+    assert "gain of this run" in ours.text
+    assert "gain of this run" not in plain.text  # there is nothing that it is compared with
 
 
 def test_search_finds_a_node_and_shows_its_panel(browser):
