@@ -98,3 +98,6 @@ def test_the_demo(run):
     table = run("gumbel-mpnn", "demo", "--device", "cpu", "--format", "csv")
     assert len(table.splitlines()) == 6
     assert (run.folder / "gumbel-mpnn-demo" / "demo.png").is_file()
+    page = (run.folder / "gumbel-mpnn-demo" / "demo.html").read_text(encoding="utf-8")
+    assert "class Explorer" in page
+    assert "Mike Bostock" in page  # the licence of the drawing library

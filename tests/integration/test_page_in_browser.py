@@ -16,8 +16,10 @@ pytestmark = [
     pytest.mark.skipif(not CHROMIUM or not DRIVER, reason="there is no chromium with its chromedriver on the path"),
 ]
 OPTIONS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--window-size=1300,900")
+LONG = "long" * 150
 HOSTILE = ["<script>window.hacked=1</script>", "__proto__", "constructor", "a\"b'c", "</script><b>bold</b>", "&amp;"]
-CLASSES = ["<img src=x onerror=window.hacked=2>", '"quoted" class', "__proto__"]
+HOSTILE += [LONG]
+CLASSES = ["<img src=x onerror=window.hacked=2>", f'"quoted" class {LONG}', "__proto__"]
 IN_SIGHT = "const box = arguments[0].getBoundingClientRect(); return box.width > 0 && box.height > 0"
 
 CONTRAST = """
@@ -162,6 +164,9 @@ def test_all_sections_have_content(browser):
         assert "NaN" not in section.text
         assert "[object" not in section.text
     assert len(browser.find_elements("css selector", ".chosen-epoch")) == 6
+    ours, plain = by_id(browser, "quality").find_elements("css selector", "article")
+    assert "gain of this run" in ours.text
+    assert "gain of this run" not in plain.text  # there is nothing that it is compared with
 
 
 def test_search_finds_a_node_and_shows_its_panel(browser):
@@ -327,6 +332,17 @@ def test_the_button_changes_the_theme_and_the_graph_with_it(browser):
     assert drawn(browser) != before
     theme.click()
     assert drawn(browser) == before
+
+
+def test_a_long_name_leaves_room_for_the_rest(browser):
+    search(browser, LONG[:40])
+    assert by_id(browser, "found").size["height"] < 200
+    by_id(browser, "search").send_keys("\ue007")
+    panel = by_id(browser, "panel")
+    assert panel.find_element("tag name", "h3").text == LONG
+    assert panel.find_element("tag name", "h3").size["height"] < 200
+    for button in panel.find_elements("css selector", "td button"):
+        assert button.size["height"] < 100
 
 
 def test_names_are_shown_as_text_and_nothing_of_them_runs(browser):

@@ -92,7 +92,7 @@ function curveCards(curves, metric) {
       area.svg.append("text").attr("x", WIDTH - MARGIN.right).attr("y", MARGIN.top + 8 + 15 * k).attr("text-anchor", "end")
         .text(name === "train_loss" ? "training" : "validation").style("fill", color);
     });
-    cards.push(card("Losses", area.svg.node()));
+    cards.push(card("Losses", area.svg.node(), note("Training: all terms of the loss. Validation: the classification loss alone.")));
   }
   return cards;
 }
@@ -171,7 +171,7 @@ function tableCard(run) {
     ["model", (row) => make("span", {}, row.name, make("br"), make("small", {}, row.role))],
     ["test %", (row) => withRange(row.test === null ? "–" : points(row.test), row.interval && row.interval.map(points)), true],
     ["runs", (row) => strip(row, scale)],
-    ["gain of this run", gainText, true],
+    ...(rows.length > 1 ? [["gain of this run", gainText, true]] : []),
   ];
   const parts = [table(columns, rows, (row) => (row.role === "this run" ? "chosen" : ""))];
   parts.push(note(rows.every((row) => row.interval) ? "Small figures are 95 % intervals." : "A 95 % interval needs three splits or more."));
