@@ -13,7 +13,7 @@ demo: $(VENV)/.demo-installed
 test: $(VENV)/.dev-installed
 	OMP_NUM_THREADS=1 $(BIN)/pytest $(TESTS)
 
-# About a quarter of an hour; writes its counts to docs/reliability.md. A short form is part of the tests.
+# About 25 minutes; writes its counts to docs/reliability.md. A short form is part of the tests.
 faults: $(VENV)/.dev-installed
 	OMP_NUM_THREADS=1 PYTHONPATH=src:tests $(BIN)/python tests/faults/long_form.py
 
