@@ -27,7 +27,7 @@ def check_output(
     inputs: Iterable[Path | None] = (),
     force: bool = False,
 ) -> None:
-    """Raise a `UserError` if a file must not be overwritten, before any work is done.
+    """Raise a `UserError` if a file must not be overwritten, before any work is done; files of stored runs never are.
 
     Args:
         option: Name of the option, for the message.
@@ -38,6 +38,8 @@ def check_output(
     """
     if path is None or not path.is_file() or is_stream(path):  # a folder is reported by those who know what it is for
         return
+    if _is_of_a_run(path):
+        raise UserError(f"{option} {path} is a file of a stored run: give another name")
     for each in inputs:
         if each is not None and each.exists() and path.samefile(each):
             raise UserError(f"{option} {path} is a file that is read: give another name")
@@ -51,6 +53,15 @@ def note_of(path: Path, what: str) -> None:
     """Say which file a result was written to; nothing for standard output, devices and pipes."""
     if not is_stream(path):
         note(f"{what} in {path}")
+
+
+def _is_of_a_run(path: Path) -> bool:
+    """Whether a file lies in the folder of a run or of a setting, by the name of the folder."""
+    from gumbel_mpnn.config.replica import REPLICA_NAME
+    from gumbel_mpnn.runs.query import FINGERPRINT
+
+    folder = path.resolve().parent.name
+    return bool(REPLICA_NAME.fullmatch(folder) or FINGERPRINT.fullmatch(folder))
 
 
 def suffix_to_write(path: Path, format: OutputFormat = OutputFormat.text) -> str:

@@ -33,6 +33,7 @@ def one_of(*values: str | int) -> Rule:
 ABOVE_0 = Rule(lambda value: value > 0, "above 0")
 AT_LEAST_0 = Rule(lambda value: value >= 0, "0 or more")
 AT_LEAST_1 = Rule(lambda value: value >= 1, "1 or more")
+UP_TO_1000 = Rule(lambda value: 1 <= value <= 1000, "between 1 and 1,000")
 SHARE = Rule(lambda value: 0 <= value <= 1, "between 0 and 1")
 PROBABILITY = Rule(lambda value: 0 < value < 1, "between 0 and 1, neither included")
 NOTHING = object()
@@ -186,14 +187,14 @@ class RewiringSettings:
     hard: bool = setting(
         True, "Weights 0 and 1 with a straight-through gradient; otherwise relaxed weights.", assumed=True
     )
-    samples: int = setting(1, "Number of graphs drawn in each step.", AT_LEAST_1, assumed=1)
+    samples: int = setting(1, "Number of graphs drawn in each step.", UP_TO_1000, assumed=1)
     evaluation: str = setting(
         "expected",
         "The graph of evaluation: `threshold` (pairs of probability ½ or more), `expected` or `mean_of_samples`.",
         one_of("threshold", "expected", "mean_of_samples"),
         assumed="expected",
     )
-    evaluation_samples: int = setting(8, "Number of graphs of `mean_of_samples`.", AT_LEAST_1, assumed=8)
+    evaluation_samples: int = setting(8, "Number of graphs of `mean_of_samples`.", UP_TO_1000, assumed=8)
     regularizer: str = setting("none", "Name of the regularizer, or `none`.", assumed="none")
     regularizer_weight: float = setting(
         0.0, "Weight of the regularizer in the loss.", AT_LEAST_0, assumed=0.0, option="regularizer.weight"

@@ -27,6 +27,8 @@ class InputFile:
     def __init__(self, path: str | Path) -> None:
         if _ADDRESS.match(str(path)):
             raise DataError(f"{path} is an address, not a file: download it first and give the path of the file")
+        if "\0" in str(path):
+            raise DataError(f"{str(path)!r} is not the path of a file: it has a null character")
         self.path = Path(path)
 
     @classmethod

@@ -55,6 +55,16 @@ def write(command, trained, verb, path, *more):
 
 @pytest.mark.parametrize("verb", WRITERS)
 class TestEveryWriter:
+    @pytest.mark.parametrize("name", ["data.json", "split0-seed0/record.json"])
+    def test_a_file_of_a_stored_run_is_never_overwritten(self, command, trained, verb, name, here):
+        path = here / trained / name
+        before = path.read_bytes()
+        suffix = ".npz" if verb == "rewire" else ".json"
+        path.with_suffix(suffix).write_bytes(before)
+        result = write(command, trained, verb, f"{trained}/{Path(name).with_suffix(suffix)}", "--force")
+        assert (result.exit_code, path.with_suffix(suffix).read_bytes()) == (2, before)
+        assert "is a file of a stored run: give another name" in result.stderr
+
     def test_standard_output(self, command, trained, verb, here):
         result = write(command, trained, verb, "-")
         assert result.exit_code == 0, result.stderr

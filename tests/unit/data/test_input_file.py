@@ -119,6 +119,8 @@ def test_an_address_is_refused(read, address):
 
 def test_what_is_no_file(tmp_path):
     for read in (from_csv, from_npz, from_graphml):
+        with pytest.raises(DataError, match=r"'a\\x00b' is not the path of a file: it has a null character"):
+            read("a\0b")
         with pytest.raises(DataError, match=f"there is no file {tmp_path / 'none'}: check the path"):
             read(tmp_path / "none")
         with pytest.raises(DataError, match=f"{tmp_path} is a folder: give the path of a file"):
