@@ -17,6 +17,9 @@ from gumbel_mpnn.graph import PairGraph, contains, pair_key, pairs_of, partition
 MORE = 10
 """Nodes that the approximate search finds for each node beyond twice those needed, since neighbors are left out."""
 
+SPARSE_BELOW = 0.05
+"""Share of non-zeros below which NN-descent takes sparse features."""
+
 
 def nearest_approximately(x: Tensor, graph: PairGraph, per_node: int, parts: int) -> Tensor:
     """Most similar nodes of each node, as `nearest` finds them, but for few, int64 [N, K]; −1 if there are no more.
@@ -99,8 +102,13 @@ def _by_descent(x: Tensor, per_node: int) -> Tensor:
             "the approximate search for candidates needs the package pynndescent: pip install 'gumbel-mpnn[scale]', or"
             " set rewiring.candidates.search=exact"
         ) from None
+    from scipy.sparse import csr_matrix
+
     count = min(2 * per_node + MORE, len(x) - 1)
-    index, _ = NNDescent(x.numpy(), metric="cosine", n_neighbors=count, random_state=0).neighbor_graph
+    is_sparse = int(x.count_nonzero()) < SPARSE_BELOW * x.numel()
+    index, _ = NNDescent(
+        csr_matrix(x.numpy()) if is_sparse else x.numpy(), metric="cosine", n_neighbors=count, random_state=0
+    ).neighbor_graph
     return torch.from_numpy(index).long()
 
 
