@@ -28,6 +28,18 @@ def keys(data):
 
 
 @pytest.mark.slow  # pynndescent compiles its functions
+def test_sparse_features():
+    data = graph_of(900)
+    words = torch.randint(300, (900, 8), generator=torch.Generator().manual_seed(0))
+    data.x = torch.zeros(900, 300).scatter_(1, words // 4 * 4, 1.0)
+    exact, found = Local(2)(data.clone()), Local(2, search="approximate")(data.clone())
+    similarity = torch.nn.functional.normalize(data.x, dim=1)
+    means = [(similarity[pairs[0]] * similarity[pairs[1]]).sum(-1).mean() for pairs in
+             (found.candidate_index, exact.candidate_index)]  # fmt: skip
+    assert means[0] > 0.97 * means[1]  # many nodes are equally similar, and any of them will do
+
+
+@pytest.mark.slow  # pynndescent compiles its functions
 @pytest.mark.parametrize("parts", [1, 4])
 @pytest.mark.parametrize("strategy", [Local, Global])
 def test_nearly_all_candidates_of_the_exact_search_are_found(strategy, parts):
