@@ -189,7 +189,10 @@ def _make_task(workload: Workload, device: torch.device, monitor: Monitor | None
     settings = workload.settings
     with processes.first_before_others():
         prepared = prepare(workload.data, settings, None if monitor is None else monitor.prepare)
-    return Task.for_model(prepared, settings, device)
+    task = Task.for_model(prepared, settings, device)
+    if len(task.parts) < processes.count > 1:
+        raise UserError(f"this graph has {len(task.parts)} parts for {processes.count} processes: start fewer")
+    return task
 
 
 def _train_missing(
