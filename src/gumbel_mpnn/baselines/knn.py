@@ -41,7 +41,8 @@ class KNNModel(BackboneModel):
         bare = without_pairs(data, int(data.num_nodes or 0))
         bare.edge_index = torch.empty(2, 0, dtype=torch.int64, device=data.edge_index.device)
         chosen = RewiringSettings(candidates="local", per_node=settings.options["neighbors"])
-        found = with_candidates(bare, chosen, standardized=settings.data.features == "standardized")
+        standardized = settings.data.features == "standardized"
+        found = with_candidates(bare, chosen, standardized, settings.train.partitions)
         pairs = found.candidate_index
         out = without_candidates(found)
         out.edge_index = torch.cat([pairs, pairs.flip(0)], dim=1)

@@ -112,6 +112,13 @@ class TrainSettings:
         one_of("none", "balanced"),
         assumed="none",
     )
+    partitions: int = setting(
+        1,
+        "Number of parts of the graph that are trained on one after the other in each epoch, so that memory is bounded"
+        " by the largest part; 1 for the whole graph at once.",
+        AT_LEAST_1,
+        assumed=1,
+    )
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from gumbel_mpnn.training import Task, pick_device, prepare, train
 from gumbel_mpnn.training.device import available_bytes
 from gumbel_mpnn.training.memory import ADVICE, check_fits, does_not_fit, plan_groups
 from gumbel_mpnn.training.metrics import check_metric, metric_of
+from gumbel_mpnn.training.processes import Processes
 
 
 @dataclass(frozen=True)
@@ -115,10 +116,14 @@ def fit_spec(spec: RunSpec, place: Place) -> Run:
     """Train the runs of `spec` that are missing in `place`; returns all of them."""
     device, monitor = pick_device(place.device), place.monitor
     workload = spec.read(place.reader)
+    processes = Processes.of(workload.settings)
+    if processes.count > 1 and place.runs is None:
+        raise UserError("several processes need a folder of runs that all of them can read: give fit runs=")
     temporary = ScratchFolder() if place.runs is None else None
     folder = place.folder(workload, temporary.name if temporary else place.runs or "")
     with disk_errors_as_sentences(folder.path):
         missing = [replica for replica in workload.replicas if not folder.is_finished(replica)]
+        missing = _of_first(missing, processes)
         folder.check_diverged(missing)
         if missing and not place.wait and WorkQueue(folder).all_held(missing):
             raise _busy(workload.settings)  # before the data is prepared
@@ -126,10 +131,13 @@ def fit_spec(spec: RunSpec, place: Place) -> Run:
     if missing:
         metric = metric_of(workload.data, workload.settings.data)
         check_metric(metric, workload.data, sorted({replica.split for replica in missing}))
-    task = _make_task(workload, device, monitor) if missing else None
+    task = _make_task(workload, device, monitor, processes) if missing else None
     with disk_errors_as_sentences(folder.path):
-        if task is not None:
+        if task is not None and processes.is_first:
             _train_missing(task, workload, missing, folder, place)
+        elif task is not None:
+            while group := _of_first([], processes):
+                train(task, workload.settings, group, checkpoint=folder.checkpoint(group))
         else:
             with suppress(OSError):  # the folder may be read-only
                 _write_facts(workload, WorkQueue(folder))
@@ -170,17 +178,28 @@ def _warn_of_runs_without_models(workload: Workload, missing: Sequence[Replica],
         )
 
 
-def _make_task(workload: Workload, device: torch.device, monitor: Monitor | None) -> Task:
+def _of_first(replicas: Sequence[Replica], processes: Processes) -> list[Replica]:
+    """The replicas that the first process gives."""
+    names = processes.text_of_first(" ".join(map(str, replicas)))
+    return list(map(Replica.parse, names.split()))
+
+
+def _make_task(workload: Workload, device: torch.device, monitor: Monitor | None, processes: Processes) -> Task:
     """Prepare the data for training, only if runs are missing, since candidates and SDRF take time."""
     settings = workload.settings
-    prepared = prepare(workload.data, settings, None if monitor is None else monitor.prepare)
-    return Task.for_model(prepared, settings, device)
+    with processes.first_before_others():
+        prepared = prepare(workload.data, settings, None if monitor is None else monitor.prepare)
+    task = Task.for_model(prepared, settings, device)
+    if len(task.parts) < processes.count > 1:
+        raise UserError(f"this graph has {len(task.parts)} parts for {processes.count} processes: start fewer")
+    return task
 
 
 def _train_missing(
     task: Task, workload: Workload, missing: Sequence[Replica], folder: SettingFolder, place: Place
 ) -> None:
-    settings, device, monitor = workload.settings, task.y.device, place.monitor
+    settings, device, monitor = workload.settings, task.device, place.monitor
+    processes = Processes.of(settings)
     free = available_bytes(device)
     check_fits(settings, task, free)
     size, each = plan_groups(settings, task, free if place.memory is None else place.memory)
@@ -195,7 +214,7 @@ def _train_missing(
             _wait_for_others(queue, missing, size, settings, place)
             continue
         with claim:
-            group = claim.group
+            group = _of_first(claim.group, processes)
             if monitor is not None:
                 monitor.group(len(group), settings.train.epochs)
             watch = monitor.progress if monitor is not None else None
@@ -207,7 +226,7 @@ def _train_missing(
             except (RuntimeError, MemoryError) as error:
                 if not is_out_of_memory(error):
                     raise
-                if len(group) == 1:
+                if len(group) == 1 or processes.count > 1:
                     elsewhere = ", or --device cpu" if device.type == "cuda" else ""
                     raise UserError(f"{does_not_fit(settings, device)}: {ADVICE}{elsewhere}") from None
                 size = -(-len(group) // 2)
@@ -221,6 +240,7 @@ def _train_missing(
                         record = record_of(outcome, settings, workload.data_hash, task.metric, device)
                         folder.write(outcome, record, task.graph, node_ids_of(workload.data))
             claim.close()
+    _of_first([], processes)  # the others have nothing left to do
 
 
 def _write_facts(workload: Workload, queue: WorkQueue) -> None:

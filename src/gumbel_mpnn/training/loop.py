@@ -1,4 +1,4 @@
-"""The training loop: full batch, Adam, many replicas at once, best epoch chosen on validation."""
+"""The training loop: full batch or part by part, Adam, many replicas at once, best epoch chosen on validation."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from gumbel_mpnn._util.errors import DamagedError, DataWarning
 from gumbel_mpnn.config import Replica, Settings
 from gumbel_mpnn.training.interrupts import HeldBack
 from gumbel_mpnn.training.precision import matmul_precision
+from gumbel_mpnn.training.processes import LostProcessError, Processes
 from gumbel_mpnn.training.task import Task
 from gumbel_mpnn.training.trainer import Outcome, Trainer
 
@@ -43,11 +44,14 @@ def train(
     `resumed` is then called with the number of epochs that were done before. Ctrl-C and SIGTERM take effect at the end
     of an epoch, when the checkpoint is written. A damaged checkpoint is renamed, and training begins anew.
     """
+    processes = Processes.of(settings)
     with matmul_precision(settings):
-        trainer, spent = _begin(task, settings, replicas, checkpoint)
+        trainer, spent = _begin(task, settings, replicas, checkpoint, processes)
+        checkpoint = checkpoint if processes.is_first else None  # the others read it only
         clock = _Clock(spent)
         if resumed is not None and trainer.epoch:
             resumed(trainer.epoch)
+        interrupted = False
         with HeldBack() as signals:
             while trainer.epoch < settings.train.epochs and not trainer.stopped:
                 trainer.step()
@@ -55,12 +59,14 @@ def train(
                     trainer.evaluate()
                 if watch is not None and clock.report_due():
                     watch(trainer.epoch, trainer.mean_best())
-                interrupted = signals.received is not None
+                interrupted = processes.any(signals.received is not None)
                 if checkpoint is not None and (clock.checkpoint_due() or interrupted):
                     trainer.save(checkpoint, clock.seconds())
                     clock.checkpoint_written()
                 if interrupted:
                     break
+        if interrupted:  # this process was not: its signal would have taken effect at the end of the block
+            raise LostProcessError("another process of this job was interrupted: repeat the command to continue")
         if checkpoint is not None and checkpoint.exists():
             # Long training is not lost if the program is killed before the caller has stored the outcome.
             trainer.save(checkpoint, clock.seconds())
@@ -68,9 +74,24 @@ def train(
 
 
 def _begin(
+    task: Task, settings: Settings, replicas: Sequence[Replica], checkpoint: Path | None, processes: Processes
+) -> tuple[Trainer, float]:
+    """Return a trainer, which continues from the checkpoint if there is one, and the seconds spent until then.
+
+    The first process decides; the others follow it.
+    """
+    if processes.is_first:
+        trainer, spent = _continued(task, settings, replicas, checkpoint)
+        processes.any(trainer.epoch > 0)
+        return trainer, spent
+    trainer = Trainer(task, settings, replicas)
+    continued = processes.any(False)
+    return trainer, trainer.load(checkpoint) if continued and checkpoint is not None else 0.0
+
+
+def _continued(
     task: Task, settings: Settings, replicas: Sequence[Replica], checkpoint: Path | None
 ) -> tuple[Trainer, float]:
-    """Return a trainer, which continues from the checkpoint if there is one, and the seconds spent until then."""
     if checkpoint is not None and checkpoint.exists():
         trainer = Trainer(task, settings, replicas)
         try:
@@ -79,7 +100,7 @@ def _begin(
             del trainer  # two of them may not fit into memory
             aside = checkpoint.with_name(f"{checkpoint.name}.damaged")
             checkpoint.replace(aside)
-            warnings.warn(f"{error}; it is now called {aside.name}", DataWarning, stacklevel=3)
+            warnings.warn(f"{error}; it is now called {aside.name}", DataWarning, stacklevel=4)
     return Trainer(task, settings, replicas), 0.0
 
 
