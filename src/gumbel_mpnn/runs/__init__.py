@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gumbel_mpnn.runs.fitting import Monitor, Place, Step, find_spec, fit_spec
     from gumbel_mpnn.runs.graph_file import learned_graph
     from gumbel_mpnn.runs.loading import load_run
+    from gumbel_mpnn.runs.machines import Machines, helped
     from gumbel_mpnn.runs.predictions import predictions_of
     from gumbel_mpnn.runs.reader import DataReader, Transform
     from gumbel_mpnn.runs.run import Run
@@ -43,6 +44,7 @@ _MODULE_OF = {
     ),
     **dict.fromkeys(["Monitor", "Place", "Step", "find_spec", "fit_spec"], "fitting"),
     **dict.fromkeys(["DataReader", "Transform"], "reader"),
+    **dict.fromkeys(["Machines", "helped"], "machines"),
     **dict.fromkeys(["RunSpec", "find_preset"], "spec"),
     "AutoSpec": "auto",
     "BusyError": "work_queue",
@@ -61,6 +63,7 @@ __all__ = [
     "BusyError",
     "Choice",
     "DataReader",
+    "Machines",
     "Monitor",
     "Place",
     "Run",
@@ -77,6 +80,7 @@ __all__ = [
     "fit",
     "fit_any",
     "fit_spec",
+    "helped",
     "learned_graph",
     "load_run",
     "missing_preset",

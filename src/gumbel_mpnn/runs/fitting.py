@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-import torch
-
 from gumbel_mpnn._util.errors import DataWarning, DivergedError, UserError, is_out_of_memory
 from gumbel_mpnn._util.scratch import ScratchFolder
 from gumbel_mpnn.config import Replica, Settings
@@ -73,6 +71,22 @@ class Monitor(Protocol):
         """All replicas are finished."""
 
 
+class Crew(Protocol):
+    """Trains runs in other processes, such as those of a cluster."""
+
+    slots: int
+    """Number of tasks that can be trained at once."""
+
+    def train(self, workload: Workload, missing: Sequence[Replica], folder: SettingFolder, place: Place) -> None:
+        """Train the missing replicas and report it to the monitor of `place`; their runs are in `folder` afterwards."""
+
+    def branch(self) -> Crew:
+        """Return the same crew, whose work can be stopped separately."""
+
+    def stop(self) -> None:
+        """Let `train` end in all threads."""
+
+
 @dataclass(frozen=True)
 class Place:
     """Where runs are saved and how they are trained; none of this changes their results."""
@@ -93,6 +107,10 @@ class Place:
     """Whether trained models are needed besides records; runs whose models were deleted are trained again."""
     reader: DataReader | None = None
     """Reads the data; share it between calls on the same data set to read this only once."""
+    parts: int = 1
+    """Number of processes that share the runs: no group is larger than a part of them."""
+    crew: Crew | None = None
+    """Trains the runs in place of this process."""
 
     def folder(self, workload: Workload, runs: str | Path) -> SettingFolder:
         """Folder of the setting under `runs`."""
@@ -113,7 +131,9 @@ def check_experiment(name: str) -> None:
 
 def fit_spec(spec: RunSpec, place: Place) -> Run:
     """Train the runs of `spec` that are missing in `place`; returns all of them."""
-    device, monitor = pick_device(place.device), place.monitor
+    monitor = place.monitor
+    if place.crew is None:
+        pick_device(place.device)  # an invalid name is reported before the data is read
     workload = spec.read(place.reader)
     temporary = ScratchFolder() if place.runs is None else None
     folder = place.folder(workload, temporary.name if temporary else place.runs or "")
@@ -126,13 +146,15 @@ def fit_spec(spec: RunSpec, place: Place) -> Run:
     if missing:
         metric = metric_of(workload.data, workload.settings.data)
         check_metric(metric, workload.data, sorted({replica.split for replica in missing}))
-    task = _make_task(workload, device, monitor) if missing else None
+    task = _make_task(workload, place) if missing and place.crew is None else None
     with disk_errors_as_sentences(folder.path):
         if task is not None:
             _train_missing(task, workload, missing, folder, place)
+        elif missing and place.crew is not None:
+            place.crew.train(workload, missing, folder, place)
         else:
             with suppress(OSError):  # the folder may be read-only
-                _write_facts(workload, WorkQueue(folder))
+                write_facts_of(workload, WorkQueue(folder))
             if monitor is not None:
                 monitor.begin(workload.settings, len(workload.replicas), len(workload.replicas), 0, 0)
         WorkQueue(folder).tidy()
@@ -170,9 +192,16 @@ def _warn_of_runs_without_models(workload: Workload, missing: Sequence[Replica],
         )
 
 
-def _make_task(workload: Workload, device: torch.device, monitor: Monitor | None) -> Task:
+def train_here(workload: Workload, folder: SettingFolder, place: Place) -> None:
+    """Train the missing replicas of `workload`, whose data and settings were checked before, in this process."""
+    missing = [replica for replica in workload.replicas if not folder.is_finished(replica)]
+    if missing:
+        _train_missing(_make_task(workload, place), workload, missing, folder, place)
+
+
+def _make_task(workload: Workload, place: Place) -> Task:
     """Prepare the data for training, only if runs are missing, since candidates and SDRF take time."""
-    settings = workload.settings
+    settings, monitor, device = workload.settings, place.monitor, pick_device(place.device)
     prepared = prepare(workload.data, settings, None if monitor is None else monitor.prepare)
     return Task.for_model(prepared, settings, device)
 
@@ -184,6 +213,7 @@ def _train_missing(
     free = available_bytes(device)
     check_fits(settings, task, free)
     size, each = plan_groups(settings, task, free if place.memory is None else place.memory)
+    size = min(size, share_of(missing, place.parts))
     queue = WorkQueue(folder)
     groups = queue.plan(missing, size).free
     if monitor is not None:
@@ -192,7 +222,7 @@ def _train_missing(
     while any(not folder.is_finished(replica) for replica in missing):
         claim = queue.next(missing, size)
         if claim is None:
-            _wait_for_others(queue, missing, size, settings, place)
+            wait_for_others(queue, missing, size, settings, place)
             continue
         with claim:
             group = claim.group
@@ -215,7 +245,7 @@ def _train_missing(
                 claim.give_up(error.runs)
                 raise
             else:
-                _write_facts(workload, queue)
+                write_facts_of(workload, queue)
                 for outcome in outcomes:
                     if not folder.is_finished(outcome.replica):
                         record = record_of(outcome, settings, workload.data_hash, task.metric, device)
@@ -223,7 +253,12 @@ def _train_missing(
             claim.close()
 
 
-def _write_facts(workload: Workload, queue: WorkQueue) -> None:
+def share_of(missing: Sequence[Replica], parts: int) -> int:
+    """Largest size of a group if the missing replicas are divided into as many parts."""
+    return -(-len(missing) // parts)
+
+
+def write_facts_of(workload: Workload, queue: WorkQueue) -> None:
     """Write what a trained model must know about its data, unless it is there."""
     facts, folder = DataFacts.of(workload.data), queue.folder.path
     if not has_facts(folder, facts):
@@ -231,7 +266,8 @@ def _write_facts(workload: Workload, queue: WorkQueue) -> None:
             write_facts(folder, facts)
 
 
-def _wait_for_others(queue: WorkQueue, missing: Sequence[Replica], size: int, settings: Settings, place: Place) -> None:
+def wait_for_others(queue: WorkQueue, missing: Sequence[Replica], size: int, settings: Settings, place: Place) -> None:
+    """Wait for processes that train all missing replicas; raises a `BusyError` if `place` says not to wait."""
     if not place.wait:
         raise _busy(settings)
     if place.monitor is not None:

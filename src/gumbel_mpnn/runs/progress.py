@@ -76,7 +76,9 @@ class ProgressMonitor:
         if finished:
             parts.append(f"{finished} more already finished")
         if groups:
-            parts.append(f"{counted(groups, 'group')}, about {_size(bytes_needed)} of memory")
+            parts.append(counted(groups, "group"))
+        if bytes_needed:
+            parts.append(f"about {_size(bytes_needed)} of memory")
         if self.step is None:
             self.say(", ".join(parts))
         self.total_epochs = groups * settings.train.epochs

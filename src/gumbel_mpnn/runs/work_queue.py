@@ -65,6 +65,17 @@ class WorkQueue:
             missing = {replica for replica in wanted if not self.folder.is_finished(replica)}
             return bool(missing) and missing <= taken
 
+    def begun(self, wanted: Sequence[Replica]) -> list[list[Replica]]:
+        """Groups of missing replicas of `wanted` that have a checkpoint and that no process trains."""
+        with self.alone():
+            missing, begun = {replica for replica in wanted if not self.folder.is_finished(replica)}, []
+            for group in self._known():
+                rest = {replica for replica in group if not self.folder.is_finished(replica)}
+                if rest and rest <= missing and self.folder.checkpoint(group).exists() and not self._is_held(group):
+                    begun.append(group)
+                    missing -= rest
+            return begun
+
     def next(self, wanted: Sequence[Replica], size: int) -> Claim | None:
         """Claim a group for this process to train; returns None if other processes hold all missing replicas.
 
