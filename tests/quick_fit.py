@@ -9,7 +9,7 @@ from gumbel_mpnn.runs.training_data import TrainingData
 from helpers import small_data
 
 TABLES = {"model": {"hidden_channels": 8, "dropout": 0.3}, "train": {"lr": 0.01, "epochs": 6}}
-HOW = ("runs", "experiment", "device", "memory", "monitor", "wait", "models", "reader")
+HOW = ("runs", "experiment", "device", "memory", "monitor", "wait", "models", "reader", "parts")
 """Arguments of `Place`; all others are those of `RunSpec.of`."""
 
 

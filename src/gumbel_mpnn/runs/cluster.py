@@ -60,7 +60,7 @@ CONNECT_SECONDS = 5.0
 POLL_SECONDS = 0.5
 CHECK_SECONDS = 10.0
 """Time between two looks at whether the cluster still has a machine for the tasks."""
-PASSED_ON = (PLUGINS, "GUMBEL_MPNN_CACHE", "OMP_NUM_THREADS", "MKL_CBWR")
+PASSED_ON = (PLUGINS, "GUMBEL_MPNN_DATA", "GUMBEL_MPNN_CACHE", "OMP_NUM_THREADS")
 """Environment variables that tasks get from the calling process."""
 TOKEN = "cluster"
 

@@ -239,7 +239,6 @@ def clock(monkeypatch):
 @pytest.mark.parametrize(
     ("count", "text"),
     [
-        (0, "0 B"),
         (1023, "1023 B"),
         (1024, "1 KiB"),
         (5 * 2**20, "5 MiB"),
