@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
@@ -26,6 +29,8 @@ class Local(BySimilarity):
         similarity: `cosine`, or `dot` as in the paper.
         on: Attribute of the graph with the embeddings [N, D].
     """
+
+    space: ClassVar[Mapping[str, Any]] = {"per_node": [3, 5, 10]}
 
     def __init__(self, per_node: int = 5, similarity: str = "cosine", on: str = "x") -> None:
         check_at_least(1, per_node=per_node)

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from gumbel_mpnn.runs.run import Run
     from gumbel_mpnn.runs.spec import RunSpec, find_preset
     from gumbel_mpnn.runs.store import SettingFolder
+    from gumbel_mpnn.runs.trials import Search, Trial
+    from gumbel_mpnn.runs.tuning import Tuning, tune
     from gumbel_mpnn.runs.work_queue import BusyError
 
 _MODULE_OF = {
@@ -46,6 +48,8 @@ _MODULE_OF = {
     **dict.fromkeys(["DataReader", "Transform"], "reader"),
     **dict.fromkeys(["Machines", "helped"], "machines"),
     **dict.fromkeys(["RunSpec", "find_preset"], "spec"),
+    **dict.fromkeys(["Search", "Trial"], "trials"),
+    **dict.fromkeys(["Tuning", "tune"], "tuning"),
     "AutoSpec": "auto",
     "BusyError": "work_queue",
     "Choice": "choice",
@@ -68,9 +72,12 @@ __all__ = [
     "Place",
     "Run",
     "RunSpec",
+    "Search",
     "SettingFolder",
     "Step",
     "Transform",
+    "Trial",
+    "Tuning",
     "default_model",
     "describe",
     "final_spec",
@@ -85,6 +92,7 @@ __all__ = [
     "load_run",
     "missing_preset",
     "predictions_of",
+    "tune",
 ]
 
 

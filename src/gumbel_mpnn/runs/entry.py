@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn._util.errors import DataWarning, UserError, unknown_name
 from gumbel_mpnn._util.watched import in_notebook, on_terminal
-from gumbel_mpnn.config.files import is_settings_file
+from gumbel_mpnn.config.files import is_settings_file, parse_toml
 from gumbel_mpnn.config.plugins import load_plugins
 from gumbel_mpnn.config.presets import AUTO, list_presets
 from gumbel_mpnn.config.registry import normal_name
@@ -158,7 +158,12 @@ def missing_preset(spec: AnySpec) -> str:
 
 
 def default_model(dataset: object, preset: str | Path | None = DEFAULT_FAMILY) -> str:
-    """Model that is trained if none is named: `auto`, or a GCN if a preset is asked for or the data set has one."""
+    """Model that is trained if none is named: `auto`, or a GCN if a preset is asked for or the data set has one.
+
+    A settings file that `tune` wrote names its model.
+    """
+    if is_settings_file(preset) and Path(preset or "").is_file():
+        return str(parse_toml(Path(preset or "")).get("tuning", {}).get("model", WITH_PRESETS))
     if preset not in (None, DEFAULT_FAMILY):
         return WITH_PRESETS
     if preset is None or not isinstance(dataset, str):

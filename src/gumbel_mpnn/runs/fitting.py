@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from gumbel_mpnn._util.errors import DataWarning, DivergedError, UserError, is_out_of_memory
+from gumbel_mpnn._util.errors import DataWarning, DivergedError, StoppedError, UserError, is_out_of_memory
 from gumbel_mpnn._util.scratch import ScratchFolder
 from gumbel_mpnn.config import Replica, Settings
 from gumbel_mpnn.data.names import node_ids_of
@@ -22,6 +22,7 @@ from gumbel_mpnn.runs.training_data import DataFacts, TrainingData, has_facts, w
 from gumbel_mpnn.runs.work_queue import BusyError, WorkQueue
 from gumbel_mpnn.training import Task, pick_device, prepare, train
 from gumbel_mpnn.training.device import available_bytes
+from gumbel_mpnn.training.loop import Judge
 from gumbel_mpnn.training.memory import ADVICE, check_fits, does_not_fit, plan_groups
 from gumbel_mpnn.training.metrics import check_metric, metric_of
 
@@ -111,6 +112,9 @@ class Place:
     """Number of processes that share the runs: no group is larger than a part of them."""
     crew: Crew | None = None
     """Trains the runs in place of this process."""
+    judge: Judge | None = None
+    """Called at some epochs of every group; it may end training with a `StoppedError`, after which nothing is left of
+    the group."""
 
     def folder(self, workload: Workload, runs: str | Path) -> SettingFolder:
         """Folder of the setting under `runs`."""
@@ -232,8 +236,17 @@ def _train_missing(
             resumed = getattr(monitor, "resume", None)  # a monitor of the user may lack it
             try:
                 outcomes = train(
-                    task, settings, group, checkpoint=folder.checkpoint(group), watch=watch, resumed=resumed
+                    task,
+                    settings,
+                    group,
+                    checkpoint=folder.checkpoint(group),
+                    watch=watch,
+                    resumed=resumed,
+                    judge=place.judge,
                 )
+            except StoppedError:
+                claim.close()
+                raise
             except (RuntimeError, MemoryError) as error:
                 if not is_out_of_memory(error):
                     raise

@@ -19,7 +19,7 @@ from pathlib import Path
 from gumbel_mpnn._util import checksums
 from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn._util.files import sweep, write_atomically
-from gumbel_mpnn._util.locks import FileLock, alone
+from gumbel_mpnn._util.locks import FileLock, alone, is_held
 from gumbel_mpnn.config import Replica
 from gumbel_mpnn.runs.store import SettingFolder
 
@@ -158,11 +158,7 @@ class WorkQueue:
         return sorted(groups, key=lambda group: (not self.folder.checkpoint(group).exists(), group))
 
     def _is_held(self, group: Sequence[Replica]) -> bool:
-        lock = FileLock(self.folder.group_file(group))
-        try:
-            return not lock.take(wait=False)
-        finally:
-            lock.release()
+        return is_held(self.folder.group_file(group))
 
     def forget(self, group: Sequence[Replica]) -> None:
         """Remove the files of a group, including those that a killed process has not finished."""
