@@ -9,20 +9,26 @@ import sys
 import time
 import warnings
 from dataclasses import replace
+from importlib.util import find_spec as find_module
 from pathlib import Path
 
 import pytest
 
-from gumbel_mpnn import Machines, UserError, reproduce
+from gumbel_mpnn import Machines, UserError, reproduce, tune
 from gumbel_mpnn import fit as public_fit
 from gumbel_mpnn._util.errors import DivergedError
 from gumbel_mpnn._util.locks import FileLock
 from gumbel_mpnn.runs import Place, RunSpec, fit_any, fit_spec, helped
 from gumbel_mpnn.runs.fitting import find_spec
+from gumbel_mpnn.runs.work_queue import WorkQueue
 from helpers import small_data
 from quick_fit import TABLES, contents, figures
 
-ray = pytest.importorskip("ray")
+if find_module("ray") is None:
+    pytest.skip("Ray is not installed", allow_module_level=True)
+from gumbel_mpnn.runs import cluster
+
+ray = cluster.ray
 pytestmark = pytest.mark.filterwarnings("ignore::gumbel_mpnn._util.errors.DataWarning")
 
 STORES = ["shared", "driver"]
@@ -214,6 +220,31 @@ def test_auto_and_a_table(control, tmp_path):
     assert len(table.runs) > 1
 
 
+@pytest.mark.parametrize("store", STORES)
+def test_a_search_one_of_whose_workers_is_killed(store, control, tmp_path, capfd):
+    pytest.importorskip("optuna")
+    (control / "kill-once").touch()
+    found = tune(
+        small_data(),
+        "gcn",
+        trials=6,
+        space={"train": {"lr": {"low": 0.001, "high": 0.1, "log": True}}},
+        settings=TABLES,
+        runs=tmp_path,
+        device="cpu",
+        on=replace(RAY, store=store),
+        progress=True,
+    )
+    assert not (control / "kill-once").exists()
+    assert sorted(trial.number for trial in found.trials) == list(range(6))
+    assert {trial.state for trial in found.trials} <= {"finished", "pruned"}
+    assert found.run.n == 2
+    told = capfd.readouterr()
+    assert told.out == ""
+    for number in range(6):
+        assert told.err.count(f"\ntrial {number}: ") == 1
+
+
 def test_no_room_is_an_error_after_a_time(control, tmp_path):
     with pytest.raises(UserError, match=r"had 3 CPU and 0 GPU free for a task within 1 s \(the largest has 2 CPU"):
         on_ray(forty(), tmp_path / "runs", replace(RAY, cpus=3, patience=1))
@@ -229,24 +260,20 @@ def test_a_gpu_that_is_not_there(control, tmp_path):
 
 def test_which_store(control, tmp_path):
     """A folder counts as shared if a worker sees the lock of the calling process."""
-    from gumbel_mpnn.runs.cluster import RayCrew, _sees_lock, _token
-
-    with _token(tmp_path) as token:
-        assert _sees_lock(token)
-        assert RayCrew(RAY, token, "cpu")._token == token
-        assert RayCrew(replace(RAY, store="driver"), token, "cpu")._token is None
-    assert not _sees_lock(token)
+    with cluster._token(tmp_path) as token:
+        assert cluster._sees_lock(token)
+        assert cluster.RayCrew(RAY, token, "cpu")._token == token
+        assert cluster.RayCrew(replace(RAY, store="driver"), token, "cpu")._token is None
+    assert not cluster._sees_lock(token)
     unlocked = tmp_path / "unlocked"
     unlocked.touch()
-    assert not _sees_lock(unlocked)
-    assert RayCrew(RAY, unlocked, "cpu")._token is None
+    assert not cluster._sees_lock(unlocked)
+    assert cluster.RayCrew(RAY, unlocked, "cpu")._token is None
     with pytest.raises(UserError, match="--store driver"):
-        RayCrew(replace(RAY, store="shared"), unlocked, "cpu")
+        cluster.RayCrew(replace(RAY, store="shared"), unlocked, "cpu")
 
 
 def test_damage_on_the_way_is_noticed(control, tmp_path, monkeypatch):
-    from gumbel_mpnn.runs import cluster
-
     digest = cluster.checksums.digest
     monkeypatch.setattr(cluster.checksums, "digest", lambda parts: digest([*parts, ("more", b"")]))
     with pytest.raises(ValueError, match="checksum is wrong"):
@@ -259,8 +286,6 @@ def test_runs_of_another_process_are_waited_for(control, local, tmp_path):
     spec, runs = forty(), tmp_path / "runs"
     fit_spec(replace(spec, seeds=(0,)), Place(runs, device="cpu"))
     workload = spec.read()
-    from gumbel_mpnn.runs.work_queue import WorkQueue
-
     folder = Place(runs).folder(workload, runs)
     claim = WorkQueue(folder).next(workload.replicas, 10)
     assert FileLock(folder.group_file(claim.group)).take(wait=False) is False
@@ -297,11 +322,9 @@ def marked(mark):
 
 
 def test_a_cluster_that_cannot_be_reached():
-    from gumbel_mpnn.runs.cluster import _connect
-
     for address in ("127.0.0.1:1", "ray://127.0.0.1:1"):
         with pytest.raises(UserError, match=rf"^cannot connect to the Ray cluster '{address}': .*refused"):
-            _connect(address)
+            cluster._connect(address)
 
 
 def test_without_ray(monkeypatch, tmp_path):

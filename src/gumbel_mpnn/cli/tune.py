@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,6 +26,7 @@ from gumbel_mpnn.cli.common import (
     parse_duration,
     parse_range,
 )
+from gumbel_mpnn.cli.machines import CpusOption, GpusOption, OnOption, StoreOption, WorkersOption, machines_of
 from gumbel_mpnn.cli.outputs import ForceOption, check_output, is_tuned, note_of
 from gumbel_mpnn.cli.own_data import EdgesOption, FeaturesOption, GraphOption, LabelOption, NodesOption, Source
 
@@ -76,7 +78,11 @@ def tune(
         str | None, typer.Option(help="Name for the best settings, which train --preset NAME finds on this data set.")
     ] = None,
     force: ForceOption = False,
-    workers: Annotated[int, typer.Option(help="Number of processes that train at once.", min=1)] = 1,
+    on: OnOption = "local",
+    workers: WorkersOption = 1,
+    cpus_per_task: CpusOption = None,
+    gpus_per_task: GpusOption = None,
+    store: StoreOption = None,
     storage: Annotated[
         str | None,
         typer.Option(
@@ -93,6 +99,7 @@ def tune(
 
     The same command continues a search that was interrupted, or adds trials to it. Several commands at once share one.
     """
+    from gumbel_mpnn.runs.machines import crew_of
     from gumbel_mpnn.runs.progress import StudyMonitor
     from gumbel_mpnn.runs.tuning import (
         WITHOUT_OPTUNA,
@@ -104,6 +111,7 @@ def tune(
         shared,
     )
 
+    machines = machines_of(on, workers, cpus_per_task, gpus_per_task, store)
     names = [each.strip() for each in model.split(",")]
     source = Source(dataset, nodes, edges, graph, label, features)
     _check_out(out, names, [*source.files, space, Path(preset)], force)
@@ -124,7 +132,8 @@ def tune(
         budget.check_without_optuna()
         note(WITHOUT_OPTUNA)
     found = []
-    with closing(StudyMonitor(quiet=quiet)) as monitor:
+    with closing(StudyMonitor(quiet=quiet)) as monitor, crew_of(machines, runs, device) as crew:
+        budget = replace(budget, crew=crew)
         for spec in specs:
             own = None if given is None else shared(given, spec.settings.model, models)
             found.append(run_search(budget.search(spec, own), budget, monitor))

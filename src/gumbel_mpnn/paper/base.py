@@ -11,7 +11,6 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from gumbel_mpnn._util.errors import DivergedError, MissingDataError
-from gumbel_mpnn.paper.at_once import OneAtATime, run_at_once
 from gumbel_mpnn.paper.request import Request
 from gumbel_mpnn.report import Row
 from gumbel_mpnn.report.table import Fixed
@@ -28,6 +27,7 @@ from gumbel_mpnn.runs import (
     find_any,
     fit_any,
 )
+from gumbel_mpnn.runs.at_once import OneAtATime, run_at_once
 from gumbel_mpnn.runs.query import Paired, Summary, compare, corrected, flat
 from gumbel_mpnn.training import pick_device
 from gumbel_mpnn.training.device import available_bytes
@@ -147,7 +147,7 @@ def run_jobs(
     crew = None if request.crew is None else request.crew.branch()
     if crew is not None:
         watch = None if monitor is None else OneAtATime(monitor)
-        place = replace(place, crew=crew, parts=max(1, crew.slots // max(1, len(jobs))), monitor=watch)
+        place = replace(place.on(crew, len(jobs)), monitor=watch)
 
     def do(job: Job, wait: bool) -> Run | None:
         spec, here = _spec(job, request), replace(place, experiment=job.experiment or experiment.name, wait=wait)

@@ -14,6 +14,7 @@ from gumbel_mpnn.paper.base import run_jobs
 from gumbel_mpnn.paper.request import Request
 from gumbel_mpnn.paper.tables import requested_experiment, requested_jobs
 from gumbel_mpnn.runs import DataReader
+from gumbel_mpnn.runs.machines import crew_of
 from gumbel_mpnn.runs.processes import caller_is_alive, check_workers, start_processes
 
 
@@ -33,9 +34,7 @@ def start_workers(names: Sequence[str], request: Request) -> Iterator[Request]:
         if not jobs:
             yield request
             return
-        from gumbel_mpnn.runs.cluster import connected
-
-        with connected(request.machines, request.runs, request.device) as crew:
+        with crew_of(request.machines, request.runs, request.device) as crew:
             yield replace(request, crew=crew)
         return
     workers = max(1, min(request.workers, jobs, os.cpu_count() or 1))

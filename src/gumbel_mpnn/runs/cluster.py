@@ -20,7 +20,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -50,6 +50,9 @@ from gumbel_mpnn.runs.work_queue import WorkQueue, even_groups
 from gumbel_mpnn.training import pick_device
 from gumbel_mpnn.training.device import available_bytes
 
+# Ray reads these when it is imported: no reports of usage, and no messages of dead workers on standard output.
+os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", ".*")
 try:
     import ray
     from ray.exceptions import GetTimeoutError, RayError, RayTaskError
@@ -84,9 +87,24 @@ class _Group:
     """Where and how it trains; without a folder, the task returns the files of its runs."""
     token: Path | None
     """File that exists as long as the calling process lives, if the folder of runs is on a shared disk."""
+    shares: _Shares
+
+
+@dataclass(frozen=True)
+class _Shares:
+    """Threads and memory of a task."""
+
     threads: int
-    share: float
-    """Share of the memory of the machine or the GPU."""
+    gpus: float
+    """Share of a GPU and its memory."""
+
+    def use(self, device: str) -> int:
+        """Use as many threads in this process, with the plugins of the user; returns the bytes that it may use."""
+        load_plugins()
+        torch.set_num_threads(self.threads)
+        where = pick_device(device)
+        share = self.gpus if where.type == "cuda" else self.threads / (os.cpu_count() or 1)
+        return int(available_bytes(where) * min(1.0, share))
 
 
 @contextmanager
@@ -111,6 +129,8 @@ class RayCrew:
         self.machines, self.device = machines, device
         self.cpus, self.gpus = machines.cpus, _gpus(machines, device)
         self._stopped = threading.Event()
+        threads = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
+        self._shares = _Shares(int(threads) if threads.isdigit() else max(1, int(self.cpus)), self.gpus)
         self._variables = {name: os.environ[name] for name in PASSED_ON if os.environ.get(name)}
         self._look_for_room()
         self.slots = max(1, sum(map(self._tasks_on, _nodes())))
@@ -127,6 +147,25 @@ class RayCrew:
         """Let `train` end in all threads, and cancel its tasks."""
         self._stopped.set()
 
+    @property
+    def shares_disk(self) -> bool:
+        """Whether tasks can write to the folder of runs."""
+        return self._token is not None
+
+    def call(self, what: str, work: Callable[[int], None], device: str, times: int, watch: Callable[[], None]) -> None:
+        """Call `work` with the bytes that it may use in several tasks, and `watch` from time to time until they end.
+
+        Args:
+            what: What the tasks do, for messages.
+            work: Function of the package, or a `partial` of one.
+            device: `cpu`, `cuda`, or `auto` for a GPU if there is one.
+            times: Number of tasks.
+            watch: Called in this process.
+        """
+        tasks = {self._remote(_call).remote(work, self._shares, device): None for _ in range(times)}
+        for _ in self._as_they_end(tasks, what, watch):
+            pass
+
     def train(self, workload: Workload, missing: Sequence[Replica], folder: SettingFolder, place: Place) -> None:
         """Train the missing replicas; each group is a task."""
         queue, size = WorkQueue(folder), share_of(missing, place.parts)
@@ -136,8 +175,7 @@ class RayCrew:
             replicas=[],
             place=Place(None, place.experiment, place.device, place.memory, models=place.models),
             token=self._token,
-            threads=int(os.environ.get("OMP_NUM_THREADS") or max(1, int(self.cpus))),
-            share=min(1.0, self.gpus) if self.gpus else 0.0,
+            shares=self._shares,
         )
         submit = partial(self._submit, ray.put(workload.data), work)
         if self._token is None:
@@ -154,7 +192,7 @@ class RayCrew:
         begun = {replica for group in groups for replica in group}
         groups += even_groups([replica for replica in missing if replica not in begun], size)
         _begin(workload, missing, len(groups), place)
-        for group, _ in self._as_they_end({submit(group): group for group in groups}, workload):
+        for group, _ in self._as_they_end({submit(group): group for group in groups}, _what(workload)):
             _report(group, workload, queue.folder, place)
 
     def _train_for_driver(
@@ -172,7 +210,7 @@ class RayCrew:
                 if not tasks:
                     wait_for_others(queue, missing, size, workload.settings, place)
                 try:
-                    for claim, files in self._as_they_end(tasks, workload):
+                    for claim, files in self._as_they_end(tasks, _what(workload)):
                         write_facts_of(workload, queue)
                         _write(folder, files)
                         claim.close()
@@ -190,7 +228,9 @@ class RayCrew:
         shares = {"num_cpus": self.cpus, "num_gpus": self.gpus, "max_retries": self.machines.retries}
         return ray.remote(function).options(**{**shares, "runtime_env": {"env_vars": self._variables}, **options})
 
-    def _as_they_end(self, tasks: Mapping[Any, T], workload: Workload) -> Iterator[tuple[T, Any]]:
+    def _as_they_end(
+        self, tasks: Mapping[Any, T], what: str, watch: Callable[[], None] | None = None
+    ) -> Iterator[tuple[T, Any]]:
         """Yield the tasks that ended, each with its result. If one fails, the others are cancelled."""
         left, checked, roomy = list(tasks), time.monotonic(), time.monotonic()
         try:
@@ -198,8 +238,10 @@ class RayCrew:
                 done, left = ray.wait(left, timeout=POLL_SECONDS)
                 if self._stopped.is_set():
                     raise _StoppedError
+                if watch is not None:
+                    watch()
                 for task in done:
-                    yield tasks[task], self._result(task, workload)
+                    yield tasks[task], self._result(task, what)
                 if time.monotonic() - checked > CHECK_SECONDS:
                     checked = time.monotonic()
                     roomy = checked if any(map(self._tasks_on, _nodes())) else roomy
@@ -210,16 +252,15 @@ class RayCrew:
                 with suppress(Exception):
                     ray.cancel(task, force=True)
 
-    def _result(self, task: Any, workload: Workload) -> Any:
+    def _result(self, task: Any, what: str) -> Any:
         try:
             return ray.get(task)
         except RayTaskError as error:
             raise _cause(error) from error
         except RayError as error:
-            settings, tries = workload.settings, counted(1 + self.machines.retries, "time")
             raise UserError(
-                f"a task of {settings.model} on {settings.dataset} was tried {tries}, and its worker died each time"
-                f" ({reason(error)}): does it have enough memory? Finished runs are safe: repeat the command to"
+                f"a task of {what} was tried {counted(1 + self.machines.retries, 'time')}, and its worker died each"
+                f" time ({reason(error)}): does it have enough memory? Finished runs are safe: repeat the command to"
                 " continue"
             ) from error
 
@@ -284,12 +325,8 @@ class RayCrew:
 
 def _train_group(data: Data, work: _Group) -> Files | None:
     """Train one group in a process of the cluster; returns the files of its runs if it has no shared folder."""
-    load_plugins()
-    torch.set_num_threads(work.threads)
-    device, place = pick_device(work.place.device), work.place
-    share = work.share if device.type == "cuda" else min(1.0, work.threads / (os.cpu_count() or 1))
-    memory = int(available_bytes(device) * share) if place.memory is None else place.memory
-    place = replace(place, memory=memory)
+    place, memory = work.place, work.shares.use(work.place.device)
+    place = replace(place, memory=memory if place.memory is None else place.memory)
     workload = Workload(work.settings, data, work.data_hash, work.replicas)
     if place.runs is not None:
         if work.token is not None and not work.token.exists():
@@ -304,6 +341,15 @@ def _train_group(data: Data, work: _Group) -> Files | None:
         train_here(workload, folder, place)
         found = {replica: folder.files(replica) for replica in work.replicas}
         return {str(replica): (checksums.digest(files.items()), files) for replica, files in found.items()}
+
+
+def _call(work: Callable[[int], None], shares: _Shares, device: str) -> None:
+    """Work in a process of the cluster."""
+    work(shares.use(device))
+
+
+def _what(workload: Workload) -> str:
+    return f"{workload.settings.model} on {workload.settings.dataset}"
 
 
 def _write(folder: SettingFolder, found: Files) -> None:
@@ -385,7 +431,6 @@ def _connection(address: str | None) -> Iterator[None]:
 
 
 def _connect(address: str | None) -> None:
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
     named = os.environ.get("RAY_ADDRESS", "auto") if address in (None, "auto") else str(address)
     try:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -76,7 +76,14 @@ class Crew(Protocol):
     """Trains runs in other processes, such as those of a cluster."""
 
     slots: int
-    """Number of tasks that can be trained at once."""
+    """Number of tasks that can run at once."""
+
+    @property
+    def shares_disk(self) -> bool:
+        """Whether tasks can write to the folder of runs."""
+
+    def call(self, what: str, work: Callable[[int], None], device: str, times: int, watch: Callable[[], None]) -> None:
+        """Call `work` with the bytes that it may use in several tasks, and `watch` from time to time until they end."""
 
     def train(self, workload: Workload, missing: Sequence[Replica], folder: SettingFolder, place: Place) -> None:
         """Train the missing replicas and report it to the monitor of `place`; their runs are in `folder` afterwards."""
@@ -115,6 +122,10 @@ class Place:
     judge: Judge | None = None
     """Called at some epochs of every group; it may end training with a `StoppedError`, after which nothing is left of
     the group."""
+
+    def on(self, crew: Crew | None, settings: int = 1) -> Place:
+        """Let a crew train, which is shared by as many settings at once."""
+        return self if crew is None else replace(self, crew=crew, parts=max(1, crew.slots // max(1, settings)))
 
     def folder(self, workload: Workload, runs: str | Path) -> SettingFolder:
         """Folder of the setting under `runs`."""

@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from numbers import Real
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gumbel_mpnn._util.errors import UserError, check_at_least
-from gumbel_mpnn.runs.fitting import Place
+from gumbel_mpnn.runs.fitting import Crew, Place
 from gumbel_mpnn.runs.processes import check_workers, start_processes
 from gumbel_mpnn.training import pick_device
 from gumbel_mpnn.training.device import available_bytes
@@ -85,6 +86,18 @@ class Machines:
 
 
 @contextmanager
+def crew_of(machines: Machines, runs: str | Path, device: str) -> Iterator[Crew | None]:
+    """Connect to the cluster until the block ends; there is no crew on this machine."""
+    if machines.is_local:
+        yield None
+        return
+    from gumbel_mpnn.runs.cluster import connected
+
+    with connected(machines, runs, device) as crew:
+        yield crew
+
+
+@contextmanager
 def helped(spec: AnySpec, place: Place, machines: Machines) -> Iterator[Place]:
     """Train the runs of `spec` on these machines while the block trains them at the place that it is given."""
     if machines.is_local and machines.workers == 1:
@@ -101,10 +114,8 @@ def helped(spec: AnySpec, place: Place, machines: Machines) -> Iterator[Place]:
         with start_processes(count, _fit, spec, replace(place, monitor=None, reader=None)):
             yield place
     else:
-        from gumbel_mpnn.runs.cluster import connected
-
-        with connected(machines, runs, place.device) as crew:
-            yield replace(place, crew=crew, parts=crew.slots)
+        with crew_of(machines, runs, place.device) as crew:
+            yield place.on(crew)
 
 
 def _fit(_: int, spec: AnySpec, place: Place) -> None:

@@ -60,7 +60,11 @@ Watch = Callable[[Standing], None]
 
 
 def work_on(
-    search: Search, monitor: Monitor | None = None, watch: Watch | None = None, reader: DataReader | None = None
+    search: Search,
+    monitor: Monitor | None = None,
+    watch: Watch | None = None,
+    reader: DataReader | None = None,
+    place: Place | None = None,
 ) -> None:
     """Train trials of a study until all are done, the time is up, or other processes train the rest.
 
@@ -72,10 +76,11 @@ def work_on(
         monitor: Called while runs are trained.
         watch: Called before the first trial and after each trial.
         reader: Reads the data, if it was read before in this process.
+        place: Where and how to train, if it is not this process.
     """
     load_plugins()
     study = open_study(search)
-    place = Place(search.runs, TRIALS, search.device, search.memory, monitor, reader=reader or DataReader())
+    place = place or Place(search.runs, TRIALS, search.device, search.memory, monitor, reader=reader or DataReader())
     with _at_work(_folder(search)) as worker:
         if watch is not None:
             watch(standing(study, search))

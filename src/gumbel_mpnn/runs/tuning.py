@@ -34,7 +34,8 @@ from gumbel_mpnn._util.watched import in_notebook, on_terminal
 from gumbel_mpnn.config.files import is_settings_file, merge, read_settings_file, to_toml
 from gumbel_mpnn.config.presets import check_own_name, own_preset
 from gumbel_mpnn.nn import models
-from gumbel_mpnn.runs.fitting import Place, find_spec
+from gumbel_mpnn.runs.fitting import Crew, Place, find_spec
+from gumbel_mpnn.runs.machines import LOCAL, Machines, crew_of
 from gumbel_mpnn.runs.query import TRIALS
 from gumbel_mpnn.runs.reader import DataReader, Transform
 from gumbel_mpnn.runs.run import Run
@@ -152,6 +153,7 @@ def tune(
     runs: str | Path | None = None,
     storage: str | None = None,
     workers: int = 1,
+    on: str | Machines = LOCAL,
     device: str = "auto",
     memory: int | None = None,
     seed: int = 0,
@@ -182,6 +184,7 @@ def tune(
         storage: Address of the study: a journal file, or a database as SQLAlchemy names it. By default a journal file
             in `runs`.
         workers: Number of processes that train at once.
+        on: Where to train: `local`, `ray` or the address of a Ray cluster, or `gm.Machines` with its options.
         device: `cpu`, `cuda`, or `auto` for a GPU if there is one.
         memory: Bytes that training may use; all free memory by default.
         seed: Seed of the search.
@@ -204,7 +207,9 @@ def tune(
     }
     spec = RunSpec.of(dataset, model, **arguments)
     temporary = ScratchFolder() if runs is None else None
-    budget = Budget(trials, timeout, str(temporary.name if temporary else runs), storage, workers, device, memory, seed)
+    machines = Machines.of(on) if workers == 1 else replace(Machines.of(on), workers=workers)
+    folder = str(temporary.name if temporary else runs)
+    budget = Budget(trials, timeout, folder, storage, machines.workers, device, memory, seed)
     shown = on_terminal() or in_notebook() if progress is None else progress
     if not has_optuna():
         budget.check_without_optuna()
@@ -212,7 +217,8 @@ def tune(
     others = baseline_specs([spec]) if baseline else []
     found = []
     names = [each.settings.model for each in (spec, *others)]
-    with closing(StudyMonitor(quiet=not shown)) as monitor:
+    with closing(StudyMonitor(quiet=not shown)) as monitor, crew_of(machines, folder, device) as crew:
+        budget = replace(budget, crew=crew)
         for each in (spec, *others):
             own = None if given is None else shared(given, each.settings.model, names)
             found.append(run_search(budget.search(each, own), budget, monitor))
@@ -232,6 +238,8 @@ class Budget:
     device: str = "auto"
     memory: int | None = None
     seed: int = 0
+    crew: Crew | None = None
+    """The cluster that trains, while there is a connection."""
     reader: DataReader = field(default_factory=DataReader)
 
     def __post_init__(self) -> None:
@@ -348,6 +356,11 @@ def run_search(search: Search, budget: Budget, monitor: StudyMonitor | None = No
     if monitor is not None:
         watch = monitor.standing
         monitor.begin_search(search, look=lambda: standing(study, search))
+    if budget.crew is not None:
+        from gumbel_mpnn.runs.study_on_cluster import search_on_cluster
+
+        search_on_cluster(search, study, budget.crew, watch, budget.reader)
+        return Tuning(search, tuple(ranked(results(study, search))), "optuna")
     with _helpers(search, budget.workers):
         work_on(search, monitor, watch, budget.reader)
     if budget.workers > 1:  # the trial of a helper that was killed meanwhile
@@ -356,7 +369,7 @@ def run_search(search: Search, budget: Budget, monitor: StudyMonitor | None = No
 
 
 def _draw_at_random(search: Search, budget: Budget, monitor: StudyMonitor | None) -> list[Trial]:
-    place = Place(search.runs, TRIALS, search.device, search.memory, monitor, reader=budget.reader)
+    place = Place(search.runs, TRIALS, search.device, search.memory, monitor, reader=budget.reader).on(budget.crew)
     done: list[Trial] = []
     for number, chosen in enumerate(search.planned()):
         if search.is_over:

@@ -14,7 +14,7 @@ from quick_options import GCN
         (("--on", "slurm"), "on must be local, ray, ray:auto, ray:HOST:PORT or ray://HOST:PORT, but is 'slurm'"),
     ],
 )
-@pytest.mark.parametrize("verb", [("train", "demo", *GCN), ("reproduce", "bottleneck")])
+@pytest.mark.parametrize("verb", [("train", "demo", *GCN), ("tune", "demo"), ("reproduce", "bottleneck")])
 def test_options_that_do_not_fit(command, here, verb, options, message):
     done = command(*verb, *options)
     assert (done.exit_code, done.stdout) == (2, "")

@@ -1,4 +1,4 @@
-"""Jobs that a cluster trains at the same time, each followed by a thread of the calling process."""
+"""Work that a cluster does at the same time, each piece followed by a thread of the calling process."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from contextlib import suppress
 from typing import TypeVar
 
 from gumbel_mpnn.config import Settings
-from gumbel_mpnn.runs import Monitor, Run, Step
-from gumbel_mpnn.runs.fitting import Crew
+from gumbel_mpnn.runs.fitting import Crew, Monitor, Step
+from gumbel_mpnn.runs.run import Run
 
 J = TypeVar("J")
 R = TypeVar("R")
