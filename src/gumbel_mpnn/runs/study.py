@@ -244,7 +244,7 @@ def _train(study: optuna.Study, trial: optuna.Trial, search: Search, place: Plac
     starts = search.space.with_start and number == 0
     try:
         chosen = {} if starts else search.space.choose(lambda name, each: _suggest(trial, name, each))
-        judge = Halving(study, trial, search.spec.settings.train.epochs)
+        judge = Halving(study, trial, search.epochs)
         result = train_trial(search, number, chosen, replace(place, judge=judge))
     except KeyboardInterrupt:
         with suppress(Exception):
