@@ -70,7 +70,7 @@ class TestEveryTrialOnce:
         killed_at(1, monkeypatch, RuntimeError("broken"))
         with pytest.raises(RuntimeError, match="broken"):
             work_on(search)
-        (path,) = [path for path in study._folder(search).iterdir() if not path.name.startswith(".")]
+        (path,) = study._folder(search).iterdir()
         lock = FileLock(path)
         lock.take(wait=False)
         work_on(search)
