@@ -130,7 +130,7 @@ class ProgressMonitor:
         seconds = self._seconds_left(done / total, self.resumed_epochs / total)
         left = "" if seconds is None else f"about {seconds:.0f} s left"
         plain = f"{self.title}: {done}/{total} epochs, best val {best_val}" + f", {left}" * bool(left)
-        self.line.show(done, total, plain, best=best_val, left=left)
+        self.line.show(done, total, plain, description=self.title, best=best_val, left=left)
 
     def _seconds_left(self, share: float, found: float) -> float | None:
         """Time left when a share of the epochs of this setting is done; with `auto`, that of all rungs.

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 JOURNAL = "studies.journal"
 """File of all studies in the folder of trials."""
-WORKERS = ".studies"
-"""Folder of the files that are locked by processes at work."""
+WORKERS, AT_WORK = ".studies", ".worker-"
+"""Folder of the files that are locked by processes at work, and the beginning of their names."""
 NUMBER, WORKER, RESULT, FINGERPRINT, RUNGS, INTERRUPTED = (
     "trial",
     "worker",
@@ -212,7 +212,7 @@ def _plan(study: optuna.Study, search: Search) -> None:
     import optuna
 
     folder = _folder(search)
-    gone = {path.name for path in folder.iterdir() if not path.name.startswith(".") and not is_held(path)}
+    gone = {path.name for path in folder.glob(f"{AT_WORK}*") if not is_held(path)}
     for trial in study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.RUNNING,)):
         if trial.user_attrs.get(WORKER) in (None, *gone):
             study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
@@ -249,7 +249,7 @@ def _train(study: optuna.Study, trial: optuna.Trial, search: Search, place: Plac
     starts = search.space.with_start and number == 0
     try:
         chosen = {} if starts else search.space.choose(lambda name, each: _suggest(trial, name, each))
-        judge = Halving(study, trial, search.spec.settings.train.epochs)
+        judge = Halving(study, trial, search.epochs)
         result = train_trial(search, number, chosen, replace(place, judge=judge))
     except KeyboardInterrupt:
         with suppress(Exception):
@@ -322,7 +322,7 @@ def _folder(search: Search) -> Path:
 def _at_work(folder: Path) -> Iterator[str]:
     """Lock a file as long as this process works; its name is given. If the work ends in an error, the file stays."""
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / uuid.uuid4().hex
+    path = folder / f"{AT_WORK}{uuid.uuid4().hex}"
     with alone(folder / ".lock"):
         path.touch()
         lock = FileLock(path)

@@ -102,6 +102,14 @@ class Search:
         """Number of trials, which is smaller than asked for if the space has fewer settings."""
         return int(min(self.trials, self.space.total + self.space.with_start))
 
+    @property
+    def epochs(self) -> int:
+        """Number of epochs of a trial; the largest if it is searched."""
+        searched = self.space.open.get("train.epochs")
+        if searched is not None:
+            return int(max(searched.bounds))
+        return int(self.space.fixed.get("train", {}).get("epochs", self.spec.settings.train.epochs))
+
     def planned(self) -> Iterator[dict[str, Any]]:
         """Settings of a random search; the first are those from which the search starts, if the space says so."""
         start: list[dict[str, Any]] = [{}] if self.space.with_start else []
