@@ -11,6 +11,7 @@ import warnings
 from dataclasses import replace
 from importlib.util import find_spec as find_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -85,8 +86,12 @@ def environment(tmp_path_factory):
         patch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
         patch.setenv("GUMBEL_MPNN_PLUGINS", str(control / "plugin.py"))
         patch.setenv("OMP_NUM_THREADS", "1")
-        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-        yield control
+        patch.setenv("RAY_AUTH_MODE", "")
+        patch.delenv("RAY_AUTH_MODE")  # Ray sets it, and it is to be gone afterwards
+        patch.setenv("RAY_AUTH_TOKEN", os.urandom(32).hex())  # else Ray writes one to the home folder
+        with TemporaryDirectory(dir="/tmp") as folder:  # names of sockets must be short
+            patch.setenv("RAY_TMPDIR", folder)
+            yield control
 
 
 @pytest.fixture(scope="module")
@@ -258,6 +263,15 @@ def test_a_gpu_that_is_not_there(control, tmp_path):
         pass
 
 
+def test_how_many_tasks_a_machine_runs(control):
+    crew = cluster.RayCrew(RAY, None, "cpu")
+    assert (crew.slots, crew.gpus) == (2, 0)
+    crew.cpus, crew.gpus = 2, 0.25
+    assert crew._tasks_on({"CPU": 64.0, "GPU": 2.0}) == 8
+    assert crew._tasks_on({"CPU": 6.0, "GPU": 2.0}) == 3
+    assert crew._tasks_on({"CPU": 64.0}) == 0
+
+
 def test_which_store(control, tmp_path):
     """A folder counts as shared if a worker sees the lock of the calling process."""
     with cluster._token(tmp_path) as token:
@@ -298,6 +312,7 @@ def test_runs_of_another_process_are_waited_for(control, local, tmp_path):
 def test_a_cluster_of_its_own_ends_with_the_command(environment, tmp_path):
     """Without a running cluster, `--on ray` starts one; nothing of it is left."""
     mark = f"GUMBEL_MPNN_TEST_MARK={os.urandom(8).hex()}"
+    sessions = set(Path(os.environ["RAY_TMPDIR"]).rglob("session_2*"))
     command = [sys.executable, "-m", "gumbel_mpnn", "train", "demo", "--model", "gcn", "--splits", "0", "--quiet"]
     command += ["--set", "train.epochs=2", "--runs", tmp_path, "--device", "cpu", "--on", "ray", "--format", "json"]
     done = subprocess.run(
@@ -305,6 +320,7 @@ def test_a_cluster_of_its_own_ends_with_the_command(environment, tmp_path):
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout)["n"] == 1
+    assert set(Path(os.environ["RAY_TMPDIR"]).rglob("session_2*")) > sessions
     deadline = time.monotonic() + 10
     while left := marked(mark):
         assert time.monotonic() < deadline, left

@@ -25,7 +25,7 @@ OnOption = Annotated[
     str,
     typer.Option(
         "--on",
-        help="local; ray for the Ray cluster of this machine, started if there is none; or a cluster by its address:"
+        help="local; ray for a Ray cluster that is started here, or that RAY_ADDRESS names; or one that is running:"
         " ray:auto, ray:HOST:PORT or ray://HOST:PORT.",
     ),
 ]

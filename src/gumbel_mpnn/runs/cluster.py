@@ -42,7 +42,7 @@ from gumbel_mpnn.config import Replica, Settings
 from gumbel_mpnn.config.plugins import VARIABLE as PLUGINS
 from gumbel_mpnn.config.plugins import load_plugins
 from gumbel_mpnn.runs.fitting import Place, share_of, train_here, wait_for_others, write_facts_of
-from gumbel_mpnn.runs.machines import Machines
+from gumbel_mpnn.runs.machines import LOCAL, Machines
 from gumbel_mpnn.runs.processes import interrupted_by_sigterm
 from gumbel_mpnn.runs.spec import Workload
 from gumbel_mpnn.runs.store import SettingFolder
@@ -50,9 +50,11 @@ from gumbel_mpnn.runs.work_queue import WorkQueue, even_groups
 from gumbel_mpnn.training import pick_device
 from gumbel_mpnn.training.device import available_bytes
 
-# Ray reads these when it is imported: no reports of usage, and no messages of dead workers on standard output.
+# Ray reads these when it is imported: no reports of usage, no messages of dead workers on standard output, and an end
+# of the retries of tasks that Ray kills for want of memory.
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", ".*")
+os.environ.setdefault("RAY_task_oom_retries", "3")
 try:
     import ray
     from ray.exceptions import GetTimeoutError, RayError, RayTaskError
@@ -432,18 +434,20 @@ def _connection(address: str | None) -> Iterator[None]:
 
 def _connect(address: str | None) -> None:
     quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
-    named = os.environ.get("RAY_ADDRESS", "auto") if address in (None, "auto") else str(address)
+    # Not the cluster that happens to run here: it may be that of another command, and end with it.
+    named = address or os.environ.get("RAY_ADDRESS") or LOCAL
     try:
-        _check_reachable(named)
-        ray.init(named, **quiet)
+        _check_reachable(os.environ.get("RAY_ADDRESS", named) if named == "auto" else named)
+        ray.init(named, **quiet, **({"include_dashboard": False} if named == LOCAL else {}))
     except ImportError as error:
         raise UserError(
             f'{named} needs the Ray client, which is not installed ({reason(error)}): pip install "ray[client]"'
         ) from None
     except (ConnectionError, OSError, RuntimeError, ValueError) as error:
-        if address is not None or "RAY_ADDRESS" in os.environ:
-            raise UserError(f"cannot connect to the Ray cluster {named!r}: {reason(error)}") from error
-        ray.init("local", include_dashboard=False, **quiet)
+        raise UserError(
+            f"cannot connect to the Ray cluster {named!r}: {reason(error)}; is it running, and if it asks for a token,"
+            " is RAY_AUTH_MODE=token set?"
+        ) from error
 
 
 def _check_reachable(address: str) -> None:

@@ -30,9 +30,9 @@ class Machines:
     """Where runs are trained; this does not change their results. See docs/cluster.md."""
 
     on: str = LOCAL
-    """`local` for this machine. `ray` for the Ray cluster of this machine, which is started if there is none,
-    `ray:auto` for one that is running (`RAY_ADDRESS` names another), `ray:HOST:PORT` for the one with this address,
-    and `ray://HOST:PORT` for one that is reached through its client server."""
+    """`local` for this machine. `ray` for the Ray cluster that `RAY_ADDRESS` names, or else one that is started on this
+    machine and ended with the work, `ray:auto` for one that runs on this machine, `ray:HOST:PORT` for the one with this
+    address, and `ray://HOST:PORT` for one that is reached through its client server."""
     workers: int = 1
     """With `local`: number of processes that train at once, limited by the number of CPU cores."""
     cpus: float = 1
@@ -74,7 +74,7 @@ class Machines:
 
     @property
     def address(self) -> str | None:
-        """Address for `ray.init`; None to find a cluster on this machine or to start one."""
+        """Address for `ray.init`; None for that of `RAY_ADDRESS`, or to start a cluster."""
         if self.on == RAY:
             return None
         return self.on if self.on.startswith("ray://") else self.on.removeprefix("ray:")
