@@ -27,9 +27,9 @@ from quick_fit import TABLES, contents, figures
 
 if find_module("ray") is None:
     pytest.skip("Ray is not installed", allow_module_level=True)
-from gumbel_mpnn.runs import cluster
+from gumbel_mpnn.runs.cluster import connection, crew
 
-ray = cluster.ray
+ray = crew.ray
 pytestmark = pytest.mark.filterwarnings("ignore::gumbel_mpnn._util.errors.DataWarning")
 
 STORES = ["shared", "driver"]
@@ -57,7 +57,10 @@ def die_in_the_middle(trainer):
     step(trainer)
 
 def note_write(folder, outcome, *rest):
-    while (control / "hold").exists() and len((control / "written").read_bytes().split()) >= 15:
+    end = time.monotonic() + 60
+    while (control / "hold").exists() and time.monotonic() < end:
+        if len((control / "written").read_bytes().split()) < 15:
+            break
         time.sleep(0.01)
     write(folder, outcome, *rest)
     with (control / "written").open("ab", buffering=0) as file:
@@ -150,7 +153,29 @@ def test_forty_runs_on_two_workers_equal_a_local_run(store, control, local, tmp_
     assert sum(name.endswith("record.json") for name in local) == 40
     (begin,) = (event[2:] for event in watch.told if event[0] == "begin")
     assert begin == (40, 0, 2, 0)
-    assert [event[0] for event in watch.told] == ["begin", *["group", "progress"] * 2, "end"]
+    names = [event[0] for event in watch.told]
+    assert names[:2] == ["begin", "group"]
+    assert names[-1] == "end"
+    assert set(names[2:-1]) == {"progress"}
+    assert watch.told[1] == ("group", 40, 2 * 6)
+    assert watch.told[-2][1] == 2 * 6
+
+
+def test_progress_on_the_way(control, tmp_path):
+    """Tasks do not end before this process knows what they do."""
+    (control / "hold").touch()
+
+    class Impatient(Watch):
+        def progress(self, epoch, best):
+            self.told.append(epoch)
+            (control / "hold").unlink(missing_ok=True)
+
+    watch = Impatient()
+    on_ray(forty(train={"lr": 0.01, "epochs": 300, "patience": 0}), tmp_path / "runs", monitor=watch)
+    epochs = [told for told in watch.told if isinstance(told, int)]
+    assert epochs == sorted(epochs)
+    assert 0 < epochs[0] < 300
+    assert epochs[-1] == 2 * 300
 
 
 @pytest.mark.parametrize("store", STORES)
@@ -264,32 +289,32 @@ def test_a_gpu_that_is_not_there(control, tmp_path):
 
 
 def test_how_many_tasks_a_machine_runs(control):
-    crew = cluster.RayCrew(RAY, None, "cpu")
-    assert (crew.slots, crew.gpus) == (2, 0)
-    crew.cpus, crew.gpus = 2, 0.25
-    assert crew._tasks_on({"CPU": 64.0, "GPU": 2.0}) == 8
-    assert crew._tasks_on({"CPU": 6.0, "GPU": 2.0}) == 3
-    assert crew._tasks_on({"CPU": 64.0}) == 0
+    two = crew.RayCrew(RAY, None, "cpu")
+    assert (two.slots, two.gpus) == (2, 0)
+    two.cpus, two.gpus = 2, 0.25
+    assert two._tasks_on({"CPU": 64.0, "GPU": 2.0}) == 8
+    assert two._tasks_on({"CPU": 6.0, "GPU": 2.0}) == 3
+    assert two._tasks_on({"CPU": 64.0}) == 0
 
 
 def test_which_store(control, tmp_path):
     """A folder counts as shared if a worker sees the lock of the calling process."""
-    with cluster._token(tmp_path) as token:
-        assert cluster._sees_lock(token)
-        assert cluster.RayCrew(RAY, token, "cpu")._token == token
-        assert cluster.RayCrew(replace(RAY, store="driver"), token, "cpu")._token is None
-    assert not cluster._sees_lock(token)
+    with connection.marked(tmp_path) as token:
+        assert connection.sees_lock(token)
+        assert crew.RayCrew(RAY, token, "cpu")._mark == token
+        assert crew.RayCrew(replace(RAY, store="driver"), token, "cpu")._mark is None
+    assert not connection.sees_lock(token)
     unlocked = tmp_path / "unlocked"
     unlocked.touch()
-    assert not cluster._sees_lock(unlocked)
-    assert cluster.RayCrew(RAY, unlocked, "cpu")._token is None
+    assert not connection.sees_lock(unlocked)
+    assert crew.RayCrew(RAY, unlocked, "cpu")._mark is None
     with pytest.raises(UserError, match="--store driver"):
-        cluster.RayCrew(replace(RAY, store="shared"), unlocked, "cpu")
+        crew.RayCrew(replace(RAY, store="shared"), unlocked, "cpu")
 
 
 def test_damage_on_the_way_is_noticed(control, tmp_path, monkeypatch):
-    digest = cluster.checksums.digest
-    monkeypatch.setattr(cluster.checksums, "digest", lambda parts: digest([*parts, ("more", b"")]))
+    digest = crew.checksums.digest
+    monkeypatch.setattr(crew.checksums, "digest", lambda parts: digest([*parts, ("more", b"")]))
     with pytest.raises(ValueError, match="checksum is wrong"):
         on_ray(forty(), tmp_path / "runs", replace(RAY, store="driver"))
     assert list(tmp_path.rglob("record.json")) == []
@@ -340,11 +365,12 @@ def marked(mark):
 def test_a_cluster_that_cannot_be_reached():
     for address in ("127.0.0.1:1", "ray://127.0.0.1:1"):
         with pytest.raises(UserError, match=rf"^cannot connect to the Ray cluster '{address}': .*refused"):
-            cluster._connect(address)
+            connection.connect(address)
 
 
 def test_without_ray(monkeypatch, tmp_path):
-    monkeypatch.delitem(sys.modules, "gumbel_mpnn.runs.cluster", raising=False)
+    for name in [name for name in sys.modules if name.startswith("gumbel_mpnn.runs.cluster")]:
+        monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(UserError, match=r'pip install "gumbel-mpnn\[cluster\]"'):
         public_fit(small_data(), "gcn", runs=tmp_path, on="ray")

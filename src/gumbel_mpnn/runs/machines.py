@@ -91,7 +91,7 @@ def crew_of(machines: Machines, runs: str | Path, device: str) -> Iterator[Crew 
     if machines.is_local:
         yield None
         return
-    from gumbel_mpnn.runs.cluster import connected
+    from gumbel_mpnn.runs.cluster.crew import connected
 
     with connected(machines, runs, device) as crew:
         yield crew
