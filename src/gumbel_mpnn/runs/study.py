@@ -116,7 +116,8 @@ def open_storage(address: str) -> optuna.storages.BaseStorage:
             return optuna.storages.RDBStorage(address)
         path = Path(address)
         path.parent.mkdir(parents=True, exist_ok=True)
-        return optuna.storages.JournalStorage(JournalFileBackend(address, _journal_lock(path)))
+        lock: Any = JournalLock(path)
+        return optuna.storages.JournalStorage(JournalFileBackend(address, lock))
     except OSError:
         raise
     except Exception as error:  # of SQLAlchemy, of a driver, or of a damaged journal
@@ -126,25 +127,24 @@ def open_storage(address: str) -> optuna.storages.BaseStorage:
         ) from error
 
 
-def _journal_lock(path: Path) -> Any:
+class JournalLock:
     """Lock of a journal that ends with its process; Optuna's own outlives a kill by half a minute."""
-    from optuna.storages.journal._file import BaseJournalFileLock
 
-    class JournalLock(BaseJournalFileLock):  # type: ignore[misc, unused-ignore]
-        def __init__(self) -> None:
-            self.lock: FileLock | None = None
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.lock: FileLock | None = None
 
-        def acquire(self) -> bool:
-            self.lock = FileLock(path)
-            self.lock.take(wait=True)
-            _mend(path)
-            return True
+    def acquire(self) -> bool:
+        """Wait for the lock, and remove what a killed process has not finished writing."""
+        self.lock = FileLock(self.path)
+        self.lock.take(wait=True)
+        _mend(self.path)
+        return True
 
-        def release(self) -> None:
-            if self.lock is not None:
-                self.lock.release()
-
-    return JournalLock()
+    def release(self) -> None:
+        """Release the lock."""
+        if self.lock is not None:
+            self.lock.release()
 
 
 def _mend(path: Path) -> None:
@@ -162,7 +162,7 @@ def _mend(path: Path) -> None:
 def results(study: optuna.Study, search: Search) -> list[Trial]:
     """All trials of the study that ended, by number."""
     found = {}
-    for trial in study.get_trials(deepcopy=False):
+    for trial in _trials(study):
         if RESULT in trial.user_attrs and trial.state.is_finished() and trial.state.name != "FAIL":
             result = Trial.from_dict(trial.user_attrs[RESULT])
             found[result.number] = result
@@ -178,6 +178,13 @@ def standing(study: optuna.Study, search: Search) -> Standing:
     return Standing(len(done), search.wanted, best)
 
 
+def _trials(
+    study: optuna.Study, states: tuple[optuna.trial.TrialState, ...] | None = None
+) -> list[optuna.trial.FrozenTrial]:
+    """Trials that were planned here; those that the user adds by other means are left alone."""
+    return [trial for trial in study.get_trials(deepcopy=False, states=states) if NUMBER in trial.user_attrs]
+
+
 def _next(study: optuna.Study, search: Search, worker: str) -> optuna.Trial | None:
     """Take the next trial; None if there is none left that no other process trains."""
     import optuna
@@ -185,13 +192,14 @@ def _next(study: optuna.Study, search: Search, worker: str) -> optuna.Trial | No
     with alone(_folder(search) / ".lock"):
         _plan(study, search)
         states = (optuna.trial.TrialState.WAITING,)
-        waiting = sorted(study.get_trials(deepcopy=False, states=states), key=lambda trial: trial.user_attrs[NUMBER])
+        waiting = sorted(_trials(study, states), key=lambda trial: trial.user_attrs[NUMBER])
         for trial in waiting:
             number = trial.user_attrs[NUMBER]
             # Trials beyond those that are wanted are of an earlier call, which wanted more.
             if number < search.wanted and _take(study, trial):
                 seed = derive_seed(search.seed, f"trial {number}") % 2**32
-                study.sampler = optuna.samplers.TPESampler(seed=seed, constant_liar=True)
+                with warnings.catch_warnings(action="ignore"):  # some versions call the argument experimental
+                    study.sampler = optuna.samplers.TPESampler(seed=seed, constant_liar=True)
                 taken = optuna.Trial(study, trial._trial_id)
                 taken.set_user_attr(WORKER, worker)
                 return taken
@@ -213,13 +221,13 @@ def _plan(study: optuna.Study, search: Search) -> None:
 
     folder = _folder(search)
     gone = {path.name for path in folder.glob(f"{AT_WORK}*") if not is_held(path)}
-    for trial in study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.RUNNING,)):
+    for trial in _trials(study, (optuna.trial.TrialState.RUNNING,)):
         if trial.user_attrs.get(WORKER) in (None, *gone):
             study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
     for name in gone:
         (folder / name).unlink(missing_ok=True)
     there, before = set(_given_up(study)), dict[int, optuna.trial.FrozenTrial]()
-    for trial in study.get_trials(deepcopy=False):
+    for trial in _trials(study):
         if trial.state is optuna.trial.TrialState.FAIL:
             before[trial.user_attrs[NUMBER]] = trial
         else:
@@ -234,7 +242,7 @@ def _plan(study: optuna.Study, search: Search) -> None:
 def _given_up(study: optuna.Study) -> list[int]:
     """Numbers of the trials that ended their process too often."""
     failed: dict[int, int] = {}
-    for trial in study.get_trials(deepcopy=False):
+    for trial in _trials(study):
         if trial.state.name == "FAIL" and not trial.user_attrs.get(INTERRUPTED):
             number = trial.user_attrs[NUMBER]
             failed[number] = failed.get(number, 0) + 1
@@ -271,8 +279,7 @@ def _suggest(trial: optuna.Trial, name: str, dimension: Dimension) -> Any:
     if isinstance(dimension, Choices):
         return trial.suggest_categorical(name, dimension.values)
     low, high, step = dimension.low, dimension.high, dimension.step
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a step that does not end at `high`
+    with warnings.catch_warnings(action="ignore"):  # of a step that does not end at `high`
         if dimension.whole:
             return trial.suggest_int(name, int(low), int(high), step=int(step or 1), log=dimension.log)
         return trial.suggest_float(name, low, high, step=step, log=dimension.log)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from itertools import chain, islice
 from typing import Any
 
@@ -39,6 +39,7 @@ class Trial:
     """Standard error of `val`; None for a single run."""
     n: int | None = None
     """Number of runs."""
+    metric: str = ""
     seconds: float = 0.0
 
     @property
@@ -53,9 +54,10 @@ class Trial:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Trial:
-        """Read what `to_dict` wrote."""
-        settings = values["settings"]
-        return cls(**{**values, "settings": None if settings is None else Settings.from_dict(settings)})
+        """Read what `to_dict` wrote, possibly in another version."""
+        known = {item.name: values[item.name] for item in fields(cls) if item.name in values}
+        settings = known["settings"]
+        return cls(**{**known, "settings": None if settings is None else Settings.from_dict(settings)})
 
 
 @dataclass(frozen=True)
@@ -128,11 +130,16 @@ def train_trial(search: Search, number: int, chosen: Mapping[str, Any], place: P
     }
     try:
         run = fit_spec(spec, place)
-    except (StoppedError, DivergedError, TooLargeError) as error:
-        state = {StoppedError: PRUNED, DivergedError: DIVERGED, TooLargeError: TOO_LARGE}[type(error)]
-        return Trial(state=state, **about, seconds=time.monotonic() - started)
-    spread: dict[str, Any] = {"std": run.val.std, "stderr": run.val.stderr} if run.val.n > 1 else {}
-    return Trial(state=FINISHED, **about, val=run.val.mean, **spread, n=run.val.n, seconds=time.monotonic() - started)
+    except StoppedError:
+        about["state"] = PRUNED
+    except DivergedError:
+        about["state"] = DIVERGED
+    except TooLargeError:
+        about["state"] = TOO_LARGE
+    else:
+        about |= {"state": FINISHED, "val": run.val.mean, "n": run.val.n, "metric": run.metric}
+        about |= {"std": run.val.std, "stderr": run.val.stderr} if run.val.n > 1 else {}
+    return Trial(**about, seconds=time.monotonic() - started)
 
 
 def ranked(trials: list[Trial]) -> list[Trial]:

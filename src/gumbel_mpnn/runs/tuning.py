@@ -113,7 +113,7 @@ class Tuning:
             "pruned": self.count(PRUNED),
             "runs_of_each": best.n,
             "seconds": round(sum(trial.seconds for trial in self.trials), 1),
-            "metric": self.run.metric,
+            "metric": best.metric,
             "val": best.val,
             "stderr": best.stderr,
             "rank": 1,

@@ -97,6 +97,12 @@ class TestEveryTrialOnce:
         work_on(search)
         assert [trial.state for trial in results(open_study(search), search)] == ["finished"] * 3
 
+    def test_trials_that_the_user_adds_are_left_alone(self, search):
+        open_study(search).enqueue_trial({"train.lr": 0.05})
+        work_on(search)
+        assert sorted(chosen(search)) == [0, 1, 2]
+        assert open_study(search).get_trials()[0].state.name == "WAITING"
+
     def test_nothing_is_left_to_do_twice(self, search, no_training):
         work_on(search)
         no_training()

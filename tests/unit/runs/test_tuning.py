@@ -1,6 +1,7 @@
 """`tune`: judged on validation, pruned on the way, nothing done twice, its result a preset."""
 
 import dataclasses
+import json
 import pickle
 import tomllib
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 import gumbel_mpnn as gm
 from gumbel_mpnn._util.errors import DataWarning, UserError
 from gumbel_mpnn.config.files import read_settings_file
-from gumbel_mpnn.runs import Place, RunSpec, find_spec
+from gumbel_mpnn.runs import Place, RunSpec, Trial, find_spec
 from gumbel_mpnn.runs import tuning as module
 from gumbel_mpnn.runs.query import find_records
 from gumbel_mpnn.runs.tuning import Budget, baseline_specs, shared
@@ -293,6 +294,24 @@ def test_a_search_can_be_sent_to_another_process(tmp_path):
     search = Budget(2, None, str(tmp_path)).search(RunSpec.of(DATA, "gumbel-mpnn", splits=[0]))
     again = pickle.loads(pickle.dumps(search))  # noqa: S301
     assert (again.study, again.space, again.spec.settings) == (search.study, search.space, search.spec.settings)
+
+
+def test_a_model_that_is_far_too_large_is_left_out():
+    space = {"model": {"hidden_channels": [4, 2**20]}, "train": {"epochs": 1}}
+    found = tune(space=space, trials=2)
+    assert [(trial.chosen["model.hidden_channels"], trial.state) for trial in found.trials] == [
+        (4, "finished"),
+        (2**20, "too large"),
+    ]
+
+
+def test_a_trial_is_read_by_other_versions():
+    trial = Trial(3, "finished", {"train.lr": 0.1}, RunSpec.of(DATA, "gcn").settings, "abc", 0.5, n=1)
+    values = trial.to_dict()
+    assert Trial.from_dict(json.loads(json.dumps(values))) == trial
+    assert Trial.from_dict({**values, "newer": 1}) == trial
+    del values["metric"]
+    assert Trial.from_dict(values) == trial
 
 
 def test_test_labels_change_nothing(tmp_path):
