@@ -315,7 +315,7 @@ def test_which_store(control, tmp_path):
 def test_damage_on_the_way_is_noticed(control, tmp_path, monkeypatch):
     digest = crew.checksums.digest
     monkeypatch.setattr(crew.checksums, "digest", lambda parts: digest([*parts, ("more", b"")]))
-    with pytest.raises(ValueError, match="checksum is wrong"):
+    with pytest.raises(UserError, match="were damaged on their way from the cluster"):
         on_ray(forty(), tmp_path / "runs", replace(RAY, store="driver"))
     assert list(tmp_path.rglob("record.json")) == []
 

@@ -18,7 +18,7 @@ import ray
 from ray.exceptions import GetTimeoutError, RayError, RayTaskError
 
 from gumbel_mpnn._util import checksums
-from gumbel_mpnn._util.errors import DivergedError, UserError, reason
+from gumbel_mpnn._util.errors import DamagedError, DivergedError, UserError, reason
 from gumbel_mpnn._util.numbers import counted
 from gumbel_mpnn._version import __version__
 from gumbel_mpnn.config import Replica
@@ -273,21 +273,16 @@ class RayCrew:
 
         blind = "the calling process" if mark is None else ""
         if mark is not None:
-            looks = {
-                node["NodeManagerHostname"]: self._remote(
-                    sees_lock,
-                    num_cpus=0,
-                    num_gpus=0,
-                    scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False),
-                ).remote(mark)
-                for node in ray.nodes()
-                if node["Alive"] and self._tasks_on(node["Resources"])
-            }
+            nodes = [node for node in ray.nodes() if node["Alive"] and self._tasks_on(node["Resources"])]
+            there = [NodeAffinitySchedulingStrategy(node["NodeID"], soft=False) for node in nodes]
+            look = partial(self._remote, sees_lock, num_cpus=0, num_gpus=0)
             try:
-                seen = ray.get(list(looks.values()), timeout=self.machines.patience)
+                looks = [look(scheduling_strategy=strategy).remote(mark) for strategy in there]
+                seen = ray.get(looks, timeout=self.machines.patience)
             except (RayError, GetTimeoutError) as error:
                 raise UserError(f"a machine of the cluster does not answer: {_last_line(error)}") from error
-            blind = next((name for name, sees in zip(looks, seen, strict=True) if not sees), "")
+            names = [node["NodeManagerHostname"] for node in nodes]
+            blind = next((name for name, sees in zip(names, seen, strict=True) if not sees), "")
         if blind and self.machines.store == "shared":
             raise UserError(
                 f"the folder of runs, or file locks in it, cannot be used on {blind}: name a folder on a disk that"
@@ -304,7 +299,8 @@ def _write(folder: SettingFolder, found: Files) -> None:
     """Write the files that a task returned, unless another process has written the run."""
     for name, (digest, files) in found.items():
         replica = Replica.parse(name)
-        checksums.check(digest, checksums.digest(files.items()))
+        if digest != checksums.digest(files.items()):
+            raise DamagedError(f"the files of {name} were damaged on their way from the cluster: repeat the command")
         if not folder.is_finished(replica):
             folder.write_files(replica, files)
 
