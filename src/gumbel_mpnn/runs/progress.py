@@ -254,9 +254,9 @@ class StudyMonitor(ProgressMonitor):
         if done:
             left = (time.monotonic() - self.begun) / done * (self.now.total - self.now.done)
         if self.search.until is not None:
-            limit = max(self.search.until - time.time(), 0.0)
+            limit = self.search.until - time.time()
             left = limit if left is None else min(left, limit)
-        return left
+        return None if left is None or left < 0 else left  # beyond the limit, the last trials are finished
 
 
 def _best(now: Standing) -> str:

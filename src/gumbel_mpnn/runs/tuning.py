@@ -20,13 +20,14 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.util import find_spec as find_module
+from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch_geometric.data import Data
 
-from gumbel_mpnn._util.errors import DataWarning, UserError
+from gumbel_mpnn._util.errors import DataWarning, UserError, reason
 from gumbel_mpnn._util.files import write_atomically
 from gumbel_mpnn._util.locks import can_lock
 from gumbel_mpnn._util.scratch import ScratchFolder
@@ -385,6 +386,8 @@ def _draw_at_random(search: Search, budget: Budget, monitor: StudyMonitor | None
 def _helpers(search: Search, workers: int) -> Iterator[None]:
     """Run further processes on a study until the block ends; the calling process counts as one of the workers."""
     workers = max(1, min(workers, search.wanted))
+    if workers > 1:
+        _check_can_be_sent(search.spec.transform)
     spawning = multiprocessing.get_context("spawn")
     helpers = [spawning.Process(target=_help, args=(search, workers), daemon=True) for _ in range(workers - 1)]
     with ExitStack() as stack:
@@ -401,6 +404,17 @@ def _helpers(search: Search, workers: int) -> Iterator[None]:
         yield
         for helper in helpers:
             helper.join()
+
+
+def _check_can_be_sent(transform: Transform | None) -> None:
+    """Raise a `UserError` if a function of the user cannot be sent to other processes."""
+    try:
+        ForkingPickler.dumps(transform)
+    except Exception as error:
+        raise UserError(
+            f"several workers need a transform that can be sent to other processes ({reason(error)}): define it as a"
+            " function of a module, or use one worker"
+        ) from error
 
 
 def _help(search: Search, workers: int) -> None:

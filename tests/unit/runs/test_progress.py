@@ -384,6 +384,14 @@ class TestSearch:
         assert "10 trials of 1 run each, 100 s at most, 1 setting searched" in shown
         assert "trial 2: diverged, 3 of 10 done, best val 75.00 (trial 1), about 70 s left" in shown
 
+    def test_when_the_time_is_up_no_time_is_left(self, clock, capsys):
+        monitor = StudyMonitor()
+        monitor.begin_search(dataclasses.replace(self.SEARCH, until=1020.0))
+        monitor.standing(self.standing(2))
+        clock.seconds += 30
+        monitor.standing(self.standing(3, Trial(2, "pruned")))
+        assert capsys.readouterr().err.splitlines()[-1] == "trial 2: pruned, 3 of 10 done, best val 75.00 (trial 1)"
+
     def test_the_live_line_has_what_other_processes_did(self, terminal, clock):
         shown, monitor = terminal(), StudyMonitor()
         monitor.begin_search(self.SEARCH, look=lambda: self.standing(7))

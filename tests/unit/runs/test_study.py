@@ -66,6 +66,23 @@ class TestEveryTrialOnce:
         assert chosen(search) == whole
         assert sorted(state for _, state in states(search)) == ["COMPLETE"] * 3 + ["FAIL"]
 
+    def test_a_trial_that_ended_before_it_had_settings_gets_the_same(self, search, whole, monkeypatch):
+        real = study._suggest
+        monkeypatch.setattr(study, "_suggest", lambda *_: (_ for _ in ()).throw(RuntimeError("broken")))
+        with pytest.raises(RuntimeError, match="broken"):
+            work_on(search)
+        monkeypatch.setattr(study, "_suggest", real)
+        work_on(search)
+        assert chosen(search) == whole
+
+    def test_trials_that_were_planned_but_are_not_wanted_any_more_wait(self, search, monkeypatch):
+        killed_at(1, monkeypatch, RuntimeError("broken"))
+        with pytest.raises(RuntimeError, match="broken"):
+            work_on(search)
+        work_on(replace(search, trials=2))
+        assert sorted(chosen(search)) == [0, 1]
+        assert (2, "WAITING") in states(search)
+
     def test_a_trial_that_another_process_trains_is_left_alone(self, search, monkeypatch):
         killed_at(1, monkeypatch, RuntimeError("broken"))
         with pytest.raises(RuntimeError, match="broken"):

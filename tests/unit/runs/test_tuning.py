@@ -284,6 +284,11 @@ class TestMistakes:
         with pytest.raises(UserError, match=sentence):
             tune(**options)
 
+    def test_a_transform_that_no_other_process_can_get(self, no_training):
+        no_training()
+        with pytest.raises(UserError, match="several workers need a transform that can be sent to other processes"):
+            tune(transform=lambda data: data, workers=2)
+
     def test_a_password_is_not_shown(self):
         with pytest.raises(UserError, match=r"cannot open the storage nosuch://me:…@host/x: ") as error:
             tune(storage="nosuch://me:secret@host/x")
