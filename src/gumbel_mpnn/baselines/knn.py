@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import torch
 from torch_geometric.data import Data
@@ -29,6 +30,8 @@ class KNNModel(BackboneModel):
         neighbors: Number of nodes that every node is joined to; it may be chosen by others too.
         **options: Arguments of `BackboneModel`: `out_channels`, `backbone` and its options.
     """
+
+    space: ClassVar[Mapping[str, Any]] = {"neighbors": {"low": 3, "high": 30, "log": True}}
 
     def __init__(self, in_channels: int, *, neighbors: int = 10, **options: Any) -> None:
         super().__init__(in_channels, **options)

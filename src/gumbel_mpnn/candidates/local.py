@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
@@ -30,6 +33,8 @@ class Local(BySimilarity):
             for cosine alone; or `auto`: approximate if there are several parts and more than 50,000 nodes.
         parts: Number of parts, which `fit` sets to `train.partitions`.
     """
+
+    space: ClassVar[Mapping[str, Any]] = {"per_node": [3, 5, 10]}
 
     def __init__(
         self, per_node: int = 5, similarity: str = "cosine", on: str = "x", search: str = "auto", parts: int = 1

@@ -178,6 +178,14 @@ def parse_range(text: str) -> list[int]:
     return numbers
 
 
+def parse_duration(text: str) -> float:
+    """Convert text to seconds: `"600"`, `"10m"` → 600; the units are s, m, h and d."""
+    match = re.fullmatch(r"\s*(\d{1,9}(?:\.\d{1,9})?)\s*([smhd]?)\s*", text, re.ASCII)
+    if match is None or not float(match[1]):
+        raise UserError(f"{reprlib.repr(text)} is not a time above 0: write it as 600, 90s, 10m or 2h")
+    return float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}[match[2]]
+
+
 def _print_version(wanted: bool) -> None:
     if wanted:
         from gumbel_mpnn._version import __version__

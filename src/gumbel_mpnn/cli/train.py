@@ -28,6 +28,7 @@ from gumbel_mpnn.cli.common import (
     preset_in_place,
 )
 from gumbel_mpnn.cli.final import check_final, check_like_runs, records_of
+from gumbel_mpnn.cli.machines import CpusOption, GpusOption, OnOption, StoreOption, WorkersOption, machines_of
 from gumbel_mpnn.cli.outputs import ForceOption, check_output, is_table
 from gumbel_mpnn.cli.own_data import (
     EdgesOption,
@@ -99,6 +100,11 @@ def train(
     data_root: DataRootOption = None,
     runs: RunsOption = Path("runs"),
     device: DeviceOption = "auto",
+    on: OnOption = "local",
+    workers: WorkersOption = 1,
+    cpus_per_task: CpusOption = None,
+    gpus_per_task: GpusOption = None,
+    store: StoreOption = None,
     quiet: QuietOption = False,
     format: FormatOption = OutputFormat.text,
 ) -> None:
@@ -109,11 +115,12 @@ def train(
     """
     from gumbel_mpnn.data.splits import FINAL
     from gumbel_mpnn.report import choice_table, run_table
-    from gumbel_mpnn.runs import Place, default_model, describe, final_spec, fit_any, missing_preset
+    from gumbel_mpnn.runs import Place, default_model, describe, final_spec, fit_any, helped, missing_preset
     from gumbel_mpnn.runs.progress import ProgressMonitor
     from gumbel_mpnn.training.device import pick_device
     from gumbel_mpnn.training.processes import job
 
+    machines = machines_of(on, workers, cpus_per_task, gpus_per_task, store)
     own = Source(dataset, nodes, edges, graph, label, features)
     check_table_file("--predictions", predictions)
     check_output("--predictions", predictions, is_table(PREDICTIONS), [*own.files, Path(preset)], force)
@@ -142,8 +149,11 @@ def train(
             fit_any(spec, place)
             return
         preface, warning = _what_was_read(spec), missing_preset(spec)
-        with closing(ProgressMonitor(preface=preface, warning=warning, quiet=quiet)) as monitor:
-            run = fit_any(spec, replace(place, monitor=monitor))
+        with (
+            closing(ProgressMonitor(preface=preface, warning=warning, quiet=quiet)) as monitor,
+            helped(spec, replace(place, monitor=monitor), machines) as place,
+        ):
+            run = fit_any(spec, place)
     if predictions is not None:
         write_predictions(run.predictions(), predictions)
     if run.choice is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -30,6 +30,17 @@ class Watcher(Protocol):
         """Report the number of epochs done and the mean of the replicas' best validation values."""
 
 
+class Judge(Protocol):
+    """Decides at some epochs whether training goes on."""
+
+    @property
+    def epochs(self) -> Sequence[int]:
+        """Epochs at which it is called, in ascending order."""
+
+    def __call__(self, epoch: int, values: Mapping[Replica, float]) -> None:
+        """Take the best validation value of each replica up to an epoch; raise an error to stop training."""
+
+
 def train(
     task: Task,
     settings: Settings,
@@ -38,11 +49,13 @@ def train(
     checkpoint: Path | None = None,
     watch: Watcher | None = None,
     resumed: Callable[[int], None] | None = None,
+    judge: Judge | None = None,
 ) -> list[Outcome]:
     """Train all `replicas` of a setting together, continuing from `checkpoint` if the file exists.
 
     `resumed` is then called with the number of epochs that were done before. Ctrl-C and SIGTERM take effect at the end
-    of an epoch, when the checkpoint is written. A damaged checkpoint is renamed, and training begins anew.
+    of an epoch, when the checkpoint is written. A damaged checkpoint is renamed, and training begins anew. A `judge`
+    stops training by an error; after a resumption, it is first called for the epochs that were done before.
     """
     processes = Processes.of(settings)
     with matmul_precision(settings):
@@ -52,8 +65,11 @@ def train(
         if resumed is not None and trainer.epoch:
             resumed(trainer.epoch)
         interrupted = False
+        judged = [] if judge is None else list(judge.epochs)
         with HeldBack() as signals:
             while trainer.epoch < settings.train.epochs and not trainer.stopped:
+                while judge is not None and judged and judged[0] <= trainer.epoch:
+                    judge(judged[0], trainer.best_values(judged.pop(0)))
                 trainer.step()
                 if trainer.epoch % settings.train.eval_every == 0 or trainer.epoch == settings.train.epochs:
                     trainer.evaluate()

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import torch
 
-from gumbel_mpnn._util.errors import UserError
+from gumbel_mpnn._util.errors import TooLargeError
 from gumbel_mpnn.config import Settings
 from gumbel_mpnn.nn import SparseFeatures, TrainableModel
 from gumbel_mpnn.nn.model import Sizes
@@ -35,13 +35,13 @@ def plan_groups(settings: Settings, task: Task, budget: int) -> tuple[int, int]:
 
 
 def check_fits(settings: Settings, task: Task, free: int) -> None:
-    """Raise a `UserError` if one run does not fit into `free` bytes, before anything is allocated for it."""
+    """Raise a `TooLargeError` if one run does not fit into `free` bytes, before anything is allocated for it."""
     if _fits(settings, task, TIMES_TOO_LARGE * free):
         return
     for name, value, changed in _smaller(settings):
         if _fits(changed, task, free):
-            raise UserError(f"{does_not_fit(settings, task.device)}: {name}={value:.10g} fits")
-    raise UserError(f"{does_not_fit(settings, task.device)}: {ADVICE}")
+            raise TooLargeError(f"{does_not_fit(settings, task.device)}: {name}={value:.10g} fits")
+    raise TooLargeError(f"{does_not_fit(settings, task.device)}: {ADVICE}")
 
 
 ADVICE = "try a smaller model.hidden_channels or model.num_layers"

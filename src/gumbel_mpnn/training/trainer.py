@@ -172,6 +172,21 @@ class Trainer:
         best[self.places] = self.current.best_val
         return float(best.mean())
 
+    def best_values(self, epoch: int) -> dict[Replica, float]:
+        """Best validation value of each replica up to an epoch, or the last one if the last epoch is selected.
+
+        It is −∞ before the first evaluation and for values that are not finite.
+        """
+        self._gather()
+        every = self.settings.train.eval_every
+        val = self.best.history[:, : min(epoch // every, self.evaluations), 1]
+        done = torch.arange(1, val.shape[1] + 1, device=val.device) * every <= self.best.last_epoch[:, None]
+        val = torch.where(done & val.isfinite(), val, -torch.inf)
+        if self.settings.train.select == "last":
+            val = val[:, -1:]
+        best = val.amax(1).tolist() if val.shape[1] else [-float("inf")] * len(val)
+        return dict(zip(self.replicas, best, strict=True))
+
     @torch.no_grad()
     def outcomes(self, seconds: float) -> list[Outcome]:
         """Results of all replicas at their best epochs; test labels are used nowhere else."""
