@@ -37,7 +37,10 @@ class ScratchFolder(TemporaryDirectory[str]):
         return Path(self.name)
 
     def _lock(self) -> bool:
-        handle = os.open(self.name, os.O_RDONLY)
+        try:
+            handle = os.open(self.name, os.O_RDONLY)
+        except FileNotFoundError:
+            return False
         weakref.finalize(self, os.close, handle)
         take_lock(handle, wait=True)
         return is_same_file(handle, self.path)
