@@ -35,6 +35,7 @@ COLUMNS = {
 def report(program: str, *arguments: object) -> dict:
     """What a program of this folder prints."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE), *sys.path]), "OMP_NUM_THREADS": "1"}
+    environment["JE_ARROW_MALLOC_CONF"] = "background_thread:false"  # else pyarrow, if it is there, starts a thread
     command = [sys.executable, str(HERE / program), *map(str, arguments)]
     return json.loads(subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout)
 

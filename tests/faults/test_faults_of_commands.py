@@ -21,6 +21,8 @@ HERE = Path(__file__).parent
 def report(program, *arguments):
     """What a program of this folder prints."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE), *sys.path]), "OMP_NUM_THREADS": "1"}
+    # pandas imports pyarrow, if it is there, whose allocator would start a thread, so that nothing could be forked.
+    environment["JE_ARROW_MALLOC_CONF"] = "background_thread:false"
     done = subprocess.run(
         [sys.executable, str(HERE / program), *map(str, arguments)], env=environment, capture_output=True, text=True
     )
