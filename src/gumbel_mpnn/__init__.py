@@ -15,12 +15,13 @@ if TYPE_CHECKING:
     from gumbel_mpnn.paper import reproduce
     from gumbel_mpnn.report.neighborhood_plot import plot_neighborhood
     from gumbel_mpnn.rewiring import GumbelMPNN, Rewired, RewiredGraph, regularizers
-    from gumbel_mpnn.runs import Run, fit, load_run
+    from gumbel_mpnn.runs import Estimate, Run, estimate, fit, load_run
 
 __all__ = [
     "GAT",
     "GCN",
     "MLP",
+    "Estimate",
     "GraphSAGE",
     "GumbelMPNN",
     "PairGraph",
@@ -32,6 +33,7 @@ __all__ = [
     "baselines",
     "candidates",
     "data",
+    "estimate",
     "fit",
     "from_csv",
     "from_graphml",
@@ -54,7 +56,7 @@ _MODULE_OF = {
     **dict.fromkeys(["from_csv", "from_graphml", "from_networkx", "from_npz", "load"], "data"),
     **dict.fromkeys(["GAT", "GCN", "MLP", "GraphSAGE"], "nn"),
     **dict.fromkeys(["GumbelMPNN", "Rewired", "RewiredGraph", "regularizers"], "rewiring"),
-    **dict.fromkeys(["Run", "fit", "load_run"], "runs"),
+    **dict.fromkeys(["Estimate", "Run", "estimate", "fit", "load_run"], "runs"),
     "PairGraph": "graph",
     "plot_neighborhood": "report.neighborhood_plot",
     "reproduce": "paper",

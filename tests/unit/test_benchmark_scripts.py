@@ -86,6 +86,15 @@ def test_a_training_step_against_pyg(run_toy):
     assert all(re.search(r"\d+\.\d\d ms   \d+\.\d{3} of PyG GCNConv$", row) for row in rows[1:])
 
 
+@pytest.mark.parametrize("what", [(), ("--check",)])
+def test_coefficients_of_the_estimate(run_toy, monkeypatch, what):
+    monkeypatch.setattr("torch.set_num_threads", lambda count: None)
+    title, *rows = run_toy("estimate.py", *what)
+    assert title.startswith("estimate")
+    assert re.search(r"^  (sage|mlp) 2 x \d+, [\d,]+ nodes, [\d,]+ edges, \d+ features: \d+\.\d+ GiB", rows[0])
+    assert len(rows) == 3 if what else rows[-1].startswith("  two_hop_arc_s ")
+
+
 def test_sdrf_against_a_dense_version(run_toy):
     *_, header, _, row, _ = run_toy("sdrf.py")
     cells = {name.strip(): cell.strip() for name, cell in zip(header.split("|"), row.split("|"), strict=True)}
