@@ -21,6 +21,7 @@ from gumbel_mpnn.nn.inputs import model_input
 from gumbel_mpnn.nn.model import COPIES_OF_A_LAYER, Sizes, TrainableModel, Work, models, work_of_products
 from gumbel_mpnn.nn.modules import LayerNorm, Linear, cross_entropy, make_norm
 from gumbel_mpnn.nn.replica_rng import ReplicaRNG, replica_seeds
+from gumbel_mpnn.nn.room import build_in_room
 
 SHORTCUTS = ("linear", "identity", "inner")
 
@@ -81,15 +82,19 @@ class Backbone(TrainableModel):
         self.in_channels = in_channels
         self.replicas, self.dropout, self.input_dropout = replicas, dropout, input_dropout
         self.seeds = replica_seeds(seeds, count)
+        self.shortcut = shortcut if residual else None
         width = hidden_channels if input_layer else in_channels
         widths = [width] + [hidden_channels] * num_layers
-        self.input = Linear(count, in_channels, hidden_channels) if input_layer else None
-        self.convs = nn.ModuleList(self.make_conv(count, *pair) for pair in pairwise(widths))
-        self.shortcut = shortcut if residual else None
         mapped = num_layers if self.shortcut == "linear" else int(self.shortcut is not None and not input_layer)
-        self.shortcuts = nn.ModuleList(Linear(count, i, hidden_channels) for i in widths[:mapped])
-        self.norms = nn.ModuleList(make_norm(norm, count, hidden_channels) for _ in range(num_layers))
-        self.head = Linear(count, hidden_channels, out_channels)
+
+        def add_layers() -> None:
+            self.input = Linear(count, in_channels, hidden_channels) if input_layer else None
+            self.convs = nn.ModuleList(self.make_conv(count, *pair) for pair in pairwise(widths))
+            self.shortcuts = nn.ModuleList(Linear(count, i, hidden_channels) for i in widths[:mapped])
+            self.norms = nn.ModuleList(make_norm(norm, count, hidden_channels) for _ in range(num_layers))
+            self.head = Linear(count, hidden_channels, out_channels)
+
+        build_in_room(self, add_layers)
         self._rng: ReplicaRNG | None = None
         self.reset_parameters()
 
