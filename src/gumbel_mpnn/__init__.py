@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from gumbel_mpnn import candidates, data, graph, measures, nn, rewiring
     from gumbel_mpnn import sklearn as sklearn
     from gumbel_mpnn._util.errors import UserError
-    from gumbel_mpnn.data import from_csv, from_graphml, from_networkx, from_npz, load
+    from gumbel_mpnn.data import from_csv, from_graphml, from_networkx, from_npz, from_parquet, load
     from gumbel_mpnn.graph import PairGraph
     from gumbel_mpnn.nn import GAT, GCN, MLP, GraphSAGE
     from gumbel_mpnn.paper import reproduce
@@ -39,6 +39,7 @@ __all__ = [
     "from_graphml",
     "from_networkx",
     "from_npz",
+    "from_parquet",
     "graph",
     "load",
     "load_run",
@@ -53,7 +54,7 @@ __all__ = [
 _OPTIONAL = ["sklearn"]
 """Subpackages that need a package that may be missing, which `from gumbel_mpnn import *` must not ask for."""
 _MODULE_OF = {
-    **dict.fromkeys(["from_csv", "from_graphml", "from_networkx", "from_npz", "load"], "data"),
+    **dict.fromkeys(["from_csv", "from_graphml", "from_networkx", "from_npz", "from_parquet", "load"], "data"),
     **dict.fromkeys(["GAT", "GCN", "MLP", "GraphSAGE"], "nn"),
     **dict.fromkeys(["GumbelMPNN", "Rewired", "RewiredGraph", "regularizers"], "rewiring"),
     **dict.fromkeys(["Estimate", "Run", "estimate", "fit", "load_run"], "runs"),
