@@ -86,6 +86,13 @@ def test_a_training_step_against_pyg(run_toy):
     assert all(re.search(r"\d+\.\d\d ms   \d+\.\d{3} of PyG GCNConv$", row) for row in rows[1:])
 
 
+def test_reading_files(run_toy):
+    pytest.importorskip("pyarrow")
+    title, *rows = run_toy("reading.py")
+    assert title.startswith("reading: file | edges")
+    assert [row.split(" | ")[:2] for row in rows] == [[f"  {kind}", "2,000"] for kind in ("npz", "parquet", "csv")]
+
+
 @pytest.mark.parametrize("what", [(), ("--check",)])
 def test_coefficients_of_the_estimate(run_toy, monkeypatch, what):
     monkeypatch.setattr("torch.set_num_threads", lambda count: None)

@@ -43,10 +43,11 @@ def parquet_columns(path: InputFile) -> list[str]:
     return names
 
 
-def parquet_table(path: InputFile, text: Sequence[str]) -> pd.DataFrame:
+def parquet_table(path: InputFile, text: Sequence[str], integers: bool) -> pd.DataFrame:
     """Read a Parquet file as a CSV file with the same cells would be read; its rows are numbered from 1.
 
     Columns of `text` become strings, which are empty if a value is missing. Others become numbers, booleans or strings.
+    If `integers`, columns of `text` that have an integer in every row remain integers.
     """
     import pandas as pd
 
@@ -57,10 +58,15 @@ def parquet_table(path: InputFile, text: Sequence[str]) -> pd.DataFrame:
             table = file.read()
         except (pa.ArrowException, OSError) as error:
             raise _damaged(path, error) from error
-    columns = {name: _column(path, name, table.column(name), name in text) for name in table.column_names}
+    as_text = {name for name in text if not (integers and _all_integers(table.column(name)))}
+    columns = {name: _column(path, name, table.column(name), name in as_text) for name in table.column_names}
     found = pd.DataFrame(columns)
     found.index = pd.RangeIndex(1, table.num_rows + 1)
     return found
+
+
+def _all_integers(column: Any) -> bool:
+    return bool(import_module("pyarrow").types.is_integer(column.type)) and not column.null_count
 
 
 def _opened(path: InputFile, content: Any) -> Any:
@@ -154,15 +160,42 @@ def _has_empty(column: Any) -> bool:
     return bool(compute.any(compute.equal(compute.binary_length(column), 0)).as_py())
 
 
-def places_in(ids: pd.Series[str], names: pd.Series[str]) -> NDArray[np.int64]:
-    """Place of each of `names` among the distinct `ids`, int64 [E]; −1 if it is not there."""
+def places_in(ids: pd.Series[str], names: pd.Series[Any]) -> NDArray[np.int64]:
+    """Place of each of `names`, strings or integers, among the distinct `ids`, int64 [E]; −1 if it is not there."""
     import pandas as pd
 
+    if names.dtype.kind in "iu":
+        return _places_of_integers(ids, names.to_numpy())
+    names = names.str.strip()
     if find_spec("pyarrow") is None or names.dtype == object:
         places: NDArray[np.int64] = pd.Index(ids).get_indexer(pd.Index(names)).astype(np.int64)
         return places
     pa, compute = import_module("pyarrow"), import_module("pyarrow.compute")
     known, wanted = (pa.chunked_array(pa.array(each)).cast(pa.large_string()) for each in (ids, names))
-    found = compute.fill_null(compute.index_in(wanted, value_set=known), -1)
-    places = found.to_numpy().astype(np.int64)
+    places = compute.fill_null(compute.index_in(wanted, value_set=known), -1).to_numpy().astype(np.int64)
     return places
+
+
+def _places_of_integers(ids: pd.Series[str], numbers: NDArray[Any]) -> NDArray[np.int64]:
+    """Place of each number among those `ids` that are written as numbers are."""
+    import pandas as pd
+
+    written = ids.str.fullmatch(_AS_A_NUMBER).to_numpy(dtype=bool)
+    known, place = ids[written].astype(np.int64).to_numpy(), np.flatnonzero(written)
+    least, span = (int(known.min()), int(np.ptp(known)) + 1) if len(known) else (0, 0)
+    if span > SPARSEST * len(ids):
+        found: NDArray[np.int64] = np.append(place, -1)[pd.Index(known).get_indexer(pd.Index(numbers))]
+        return found
+    table = np.full(span + 1, -1, dtype=np.int64)  # the last is for numbers outside
+    table[known - least] = place
+    offset = numbers.astype(np.int64) - least
+    if len(numbers) and (offset.min() < 0 or offset.max() >= span):
+        offset[(offset < 0) | (offset >= span)] = span
+    places: NDArray[np.int64] = table[offset]
+    return places
+
+
+SPARSEST = 8
+"""Numbers are looked up in a table of all numbers between the ids if it is at most so many times as long as these."""
+_AS_A_NUMBER = r"0|-?[1-9][0-9]{0,17}"
+"""How whole numbers of at most 18 digits are written, without zeros in front."""

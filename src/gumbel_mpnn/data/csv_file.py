@@ -83,12 +83,15 @@ def check_column(path: InputFile, header: Header, name: str, trained: bool = Fal
     return found
 
 
-def read_table(path: InputFile, header: Header, text: Sequence[str]) -> pd.DataFrame:
-    """Read the table without blank lines; columns other than `text` are converted to numbers if possible."""
+def read_table(path: InputFile, header: Header, text: Sequence[str], integers: bool = False) -> pd.DataFrame:
+    """Read the table without blank lines; columns other than `text` are converted to numbers if possible.
+
+    If `integers`, columns of `text` that a Parquet file stores as integers remain integers.
+    """
     import pandas as pd
 
     if is_parquet(path):
-        return parquet_table(path, text)
+        return parquet_table(path, text, integers)
     no_number = {name: NO_NUMBER for name in header if name not in text}
     plain = plain_csv_table(
         path, header, text, lambda rest: _parse(path, usecols=rest, na_values=dict.fromkeys(rest, NO_NUMBER))

@@ -158,15 +158,14 @@ def _edges(
         raise DataError(f"{path} needs two columns separated by commas, one for each end of an edge")
     names = _ends(path, header, source, target, ids)
     columns = [known_column(path, header, name) for name in ("weight", PROBABILITY, GIVEN)]
-    table = read_table(path, header, names)
+    table = read_table(path, header, names, integers=True)
 
     unused = [written for name, written in header.items() if name not in {*names, *columns}]
     warn_of_unused(str(path), "a column", unused)
-    ends = np.stack([places_in(ids, table[name].str.strip()) for name in names], axis=1)
-    unknown = np.argwhere(ends < 0)
-    if len(unknown):
-        row, end = unknown[0]
-        missing = table[names[end]].iloc[row].strip()
+    ends = np.stack([places_in(ids, table[name]) for name in names]).T
+    if len(ends) and ends.min() < 0:
+        row, end = np.argwhere(ends < 0)[0]
+        missing = str(table[names[end]].iloc[row]).strip()
         has = "has in its first line, where the header should be" if missing == ids.name else "does not have"
         raise DataError(f"line {line_of(table.index[row])} of {path} names the node {missing!r}, which {nodes} {has}")
     weight, probability, given = (None if name is None else table[name] for name in columns)

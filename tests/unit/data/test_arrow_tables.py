@@ -61,6 +61,9 @@ TABLES = {
     "split": (NODES.assign(split=["train", "train", None]), EDGES),
     "no edges": (NODES, EDGES.iloc[:0]),
     "given": (NODES, EDGES.assign(given=[True, False], probability=[0.25, 0.5])),
+    "far numbers": (NODES.assign(id=[10**12, 20, -30]), pd.DataFrame({"source": [10**12, 20], "target": [-30, -30]})),
+    "numbers and text": (NODES.assign(id=["10", "020", "x"]), pd.DataFrame({"source": [10], "target": [10]})),
+    "missing end is text": (NODES, EDGES.astype("Int64")),
     "narrow numbers": (NODES.astype({"size": "float32"}), EDGES.astype("int32")),
 }
 
@@ -207,6 +210,24 @@ def test_places_of_names(dtype):
     ids, names = (pd.Series(values, dtype=dtype) for values in (["b", "a", ""], ["a", "c", "b", "a"]))
     assert places_in(ids, names).tolist() == [1, -1, 0, 1]
     assert places_in(ids, names[:0]).tolist() == []
+
+
+@pytest.mark.parametrize("spread", [1, 10**9])
+@pytest.mark.parametrize("dtype", ["int64", "int32", "uint8"])
+def test_places_of_integers(spread, dtype):
+    """Ids that are not written as numbers are have none: 07 is not 7."""
+    ids = pd.Series(["3", "07", "0", "x", str(5 * spread), "-2", "99999999999999999999", "8.0"])
+    numbers = pd.Series([0, 3, 7, 5, 2, 8, 3, 255], dtype=dtype)
+    assert places_in(ids, numbers).tolist() == [2, 0, -1, 4 if spread == 1 else -1, -1, -1, 0, -1]
+    if dtype != "uint8":
+        assert places_in(ids, pd.Series([-2, -3], dtype=dtype)).tolist() == [5, -1]
+
+
+def test_places_of_numbers_beyond_all_ids():
+    numbers = pd.Series([2**64 - 1, 2**63, 0], dtype="uint64")
+    assert places_in(pd.Series(["0", "1"]), numbers).tolist() == [-1, -1, 0]
+    assert places_in(pd.Series(["a", "b"]), pd.Series([0, 1])).tolist() == [-1, -1]
+    assert places_in(pd.Series(["-1", "1"]), pd.Series([2**63 - 1, -(2**63)])).tolist() == [-1, -1]
 
 
 def test_a_compressed_parquet_file(files, tmp_path):
