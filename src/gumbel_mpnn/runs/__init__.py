@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         fit_any,
         missing_preset,
     )
+    from gumbel_mpnn.runs.estimating import Estimate, estimate
     from gumbel_mpnn.runs.final import final_spec
     from gumbel_mpnn.runs.fitting import Monitor, Place, Step, find_spec, fit_spec
     from gumbel_mpnn.runs.graph_file import learned_graph
@@ -44,6 +45,7 @@ _MODULE_OF = {
     **dict.fromkeys(["Monitor", "Place", "Step", "find_spec", "fit_spec"], "fitting"),
     **dict.fromkeys(["DataReader", "Transform"], "reader"),
     **dict.fromkeys(["RunSpec", "find_preset"], "spec"),
+    **dict.fromkeys(["Estimate", "estimate"], "estimating"),
     "AutoSpec": "auto",
     "BusyError": "work_queue",
     "Choice": "choice",
@@ -61,6 +63,7 @@ __all__ = [
     "BusyError",
     "Choice",
     "DataReader",
+    "Estimate",
     "Monitor",
     "Place",
     "Run",
@@ -70,6 +73,7 @@ __all__ = [
     "Transform",
     "default_model",
     "describe",
+    "estimate",
     "final_spec",
     "find_any",
     "find_preset",
