@@ -25,7 +25,7 @@ from gumbel_mpnn.runs.coefficients import Coefficients, coefficients
 from gumbel_mpnn.runs.spec import RunSpec, Tables
 from gumbel_mpnn.training.build import outline_model
 from gumbel_mpnn.training.device import available_bytes
-from gumbel_mpnn.training.memory import SHARE_OF_FREE, bytes_per_replica
+from gumbel_mpnn.training.memory import SHARE_OF_FREE, bytes_at_sizes
 from gumbel_mpnn.training.task import Task
 
 GIB = 2**30
@@ -178,9 +178,9 @@ class Bounds:
         sizes = _sizes(size, _candidates(size, settings), settings, on_gpu)
         without_arcs = replace(sizes, arcs=0, pairs=0, given_pairs=0)
         try:
-            model = outline_model(settings, _outline(size, sizes))
+            model = outline_model(settings, _outline(size))
             whole, nodes, own = (
-                bytes_per_replica(model, settings, _outline(size, each))
+                bytes_at_sizes(model, settings, each)
                 for each in (sizes, without_arcs, replace(without_arcs, nodes=0, inputs=0))
             )
         except OverflowError:
@@ -284,23 +284,9 @@ def _sizes(size: GraphSize, found: int, settings: Settings, on_gpu: bool) -> Siz
     )
 
 
-def _outline(size: GraphSize, sizes: Sizes) -> Task:
-    """What `outline_model` and `bytes_per_replica` ask a task for, without its tensors."""
-    graph = SimpleNamespace(
-        num_nodes=sizes.nodes,
-        num_arcs=sizes.arcs,
-        num_pairs=sizes.pairs,
-        is_original=torch.tensor([sizes.given_pairs]),  # only its sum is asked for
-    )
-    outline = SimpleNamespace(
-        features=SimpleNamespace(numel=lambda: sizes.inputs),
-        graph=graph,
-        y=SimpleNamespace(device=torch.device("cuda" if sizes.on_gpu else "cpu")),
-        num_features=size.features,
-        num_outputs=size.classes,
-        train_y=None,
-    )
-    return cast(Task, outline)
+def _outline(size: GraphSize) -> Task:
+    """What `outline_model` asks a task for."""
+    return cast(Task, SimpleNamespace(num_features=size.features, num_outputs=size.classes, train_y=None))
 
 
 def _stand_in() -> Data:
