@@ -1,4 +1,4 @@
-"""Write the tables of docs/performance.md from the files in benchmarks/results, between the page's markers.
+"""Write the tables of docs/performance.md and docs/scale.md from the files in benchmarks/results, between markers.
 
 A table stands between `<!-- table: NAME -->` and `<!-- end -->`; what is there is replaced. Nothing else is touched.
 
@@ -20,7 +20,7 @@ from typing import Any
 import cost
 
 RESULTS = Path(__file__).parent / "results"
-PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
+PAGES = [Path(__file__).parents[1] / "docs" / name for name in ("performance.md", "scale.md")]
 MARKED = re.compile(r"(?P<open><!-- table: (?P<name>[\w-]+) -->\n).*?(?P<close><!-- end -->)", re.DOTALL)
 
 Result = dict[str, Any]
@@ -108,6 +108,67 @@ def scale_gpu(result: Result) -> str:
     end = result["did_not_fit"]
     more = "All sizes that were tried fit." if end is None else f"{end['arcs']:,} arcs do not fit: {end['why']}"
     return "\n\n".join([table([*heads], rows), f"{more} {facts(result)} {machine(result)}"])
+
+
+def from_file_gpu(result: Result) -> str:
+    """One row for each number of edges: seconds of every stage, and memory."""
+    stages = {"read_s": "read", "hash_s": "hash", "candidates_s": "candidates", "lay_out_s": "lay out"}
+    heads = ["edges", "nodes", "arcs with candidates", *(f"{name}, s" for name in stages.values())]
+    heads += [f"{result['facts']['epochs']} epochs, s", "GPU GiB", "reserved", "host GiB"]
+    rows = [
+        [
+            *(f"{row[name]:,}" for name in ("edges", "nodes", "arcs")),
+            *(f"{row[name]:.1f}" for name in (*stages, "train_s")),
+            *("–" if row[name] is None else f"{row[name]:.1f}" for name in ("gpu_gib", "gpu_reserved_gib", "host_gib")),
+        ]
+        for row in result["rows"]
+    ]
+    end = result["did_not_fit"]
+    more = "All sizes that were tried fit." if end is None else f"{end['edges']:,} edges do not fit: {end['why']}"
+    return "\n\n".join([table(heads, rows), f"{more} {facts(result)} {machine(result)}"])
+
+
+def reading(result: Result) -> str:
+    """One row for each kind of file and number of edges."""
+    heads = ["file", "edges", "the file, s", "checks and graph, s", "together, s", "CPU s", "hash, s", "peak GiB"]
+    names = ("file_s", "graph_s", "read_s", "read_cpu_s", "hash_s", "peak_gib")
+    rows = [[row["kind"], f"{row['edges']:,}", *(f"{row[name]:.1f}" for name in names)] for row in result["rows"]]
+    return "\n\n".join([table(heads, rows), f"{facts(result)} {machine(result)}"])
+
+
+def billion_edges() -> str:
+    """What `gumbel-mpnn estimate` says of ever larger graphs on one H200."""
+    import gumbel_mpnn as gm
+    from gumbel_mpnn.cli.estimate import duration, size
+
+    rows = []
+    for edges in (10**7, 10**8, 10**9, 10**10):
+        strategies = [["rewiring.candidates=two_hop", "rewiring.per_node=6"], ["rewiring.candidates=local"]]
+        hops, near = (
+            gm.estimate(
+                nodes=edges // 6,
+                edges=edges,
+                features=128,
+                classes=40,
+                preset=None,
+                device="h200",
+                overrides=["model.hidden_channels=128", "rewiring.scorer=bilinear", "rewiring.channels=128", *more],
+            )
+            for more in strategies
+        )
+        parts = "–" if hops.parts is None else f"{hops.parts:,}"
+        searched = [duration(each.candidate_seconds or 0) for each in (hops, near)]
+        rows.append([f"{edges:,}", f"{hops.nodes:,}", size(hops.memory), duration(hops.step_seconds), parts, *searched])
+    heads = [
+        "edges",
+        "nodes",
+        "memory of a step",
+        "time of a step",
+        "parts, at least",
+        "`TwoHop` search",
+        "`Local` search",
+    ]
+    return table(heads, rows)
 
 
 def replicas_gpu(result: Result) -> str:
@@ -239,6 +300,8 @@ def growth() -> str:
 TABLES: dict[str, Callable[[Any], str]] = {
     "step_gpu": step_gpu,
     "scale_gpu": scale_gpu,
+    "from_file_gpu": from_file_gpu,
+    "reading": reading,
     "replicas_gpu": replicas_gpu,
     "same_seed_gpu": same_seed_gpu,
     "workers_gpu": workers_gpu,
@@ -252,7 +315,7 @@ TABLES: dict[str, Callable[[Any], str]] = {
     "page_browser": page_browser,
 }
 """Those that show one benchmark's file."""
-COUNTS: dict[str, Callable[[], str]] = {"counted": counted_terms, "growth": growth}
+COUNTS: dict[str, Callable[[], str]] = {"counted": counted_terms, "growth": growth, "billion_edges": billion_edges}
 """Those that need no measurement."""
 
 
@@ -272,15 +335,19 @@ def fill(text: str, results: Path) -> str:
 
 
 def main() -> None:
-    """Fill the page, or say whether it is filled."""
+    """Fill the pages, or say whether they are filled."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
-    before = PAGE.read_text(encoding="utf-8")
-    after = fill(before, RESULTS)
+    for page in PAGES:
+        before = page.read_text(encoding="utf-8")
+        after = fill(before, RESULTS)
+        if not options.check:
+            page.write_text(after, encoding="utf-8")
+        elif after != before:
+            sys.exit(f"docs/{page.name} is not what the results say: run benchmarks/page.py")
     if options.check:
-        sys.exit(None if after == before else "docs/performance.md is not what the results say: run benchmarks/page.py")
-    PAGE.write_text(after, encoding="utf-8")
+        sys.exit()
 
 
 def _read(results: Path, name: str) -> Result | None:

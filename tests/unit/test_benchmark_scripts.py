@@ -86,6 +86,29 @@ def test_a_training_step_against_pyg(run_toy):
     assert all(re.search(r"\d+\.\d\d ms   \d+\.\d{3} of PyG GCNConv$", row) for row in rows[1:])
 
 
+def test_from_a_file_to_a_trained_model(toy_result, module, tmp_path):
+    result = toy_result("from_file_gpu.py")
+    assert [row["edges"] for row in result["rows"]] == [3000]
+    assert set(result["rows"][0]) >= {"read_s", "candidates_s", "lay_out_s", "train_s", "host_gib"}
+    assert "| 3,000 | 500 |" in module("page").render("from_file_gpu", tmp_path / "out")
+
+
+def test_reading_files(run_toy):
+    pytest.importorskip("pyarrow")
+    title, *rows = run_toy("reading.py")
+    assert title.startswith("reading: file | edges")
+    assert [row.split(" | ")[:2] for row in rows] == [[f"  {kind}", "2,000"] for kind in ("npz", "parquet", "csv")]
+
+
+@pytest.mark.parametrize("what", [(), ("--check",)])
+def test_coefficients_of_the_estimate(run_toy, monkeypatch, what):
+    monkeypatch.setattr("torch.set_num_threads", lambda count: None)
+    title, *rows = run_toy("estimate.py", *what)
+    assert title.startswith("estimate")
+    assert re.search(r"^  (sage|mlp) 2 x \d+, [\d,]+ nodes, [\d,]+ edges, \d+ features: \d+\.\d+ GiB", rows[0])
+    assert len(rows) == 3 if what else rows[-1].startswith("  two_hop_arc_s ")
+
+
 def test_sdrf_against_a_dense_version(run_toy):
     *_, header, _, row, _ = run_toy("sdrf.py")
     cells = {name.strip(): cell.strip() for name, cell in zip(header.split("|"), row.split("|"), strict=True)}
@@ -294,6 +317,12 @@ def test_a_page_is_filled_from_results(module, toy_result, tmp_path):
     assert "old" not in filled
     assert f"| PyG GCN | 1 | {result['ms_per_run_and_epoch']['PyG GCN']:.3f} |" in filled
     assert page.fill(filled, tmp_path / "out") == filled
+
+
+def test_what_a_billion_edges_need_is_calculated(module, tmp_path):
+    shown = module("page").render("billion_edges", tmp_path)
+    assert "| 1,000,000,000 |" in shown
+    assert "TiB" in shown or "GiB" in shown
 
 
 def test_the_profile_of_a_step(run_toy):

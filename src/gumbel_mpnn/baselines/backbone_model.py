@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import ReplicaRNG, SparseFeatures, make_backbone
-from gumbel_mpnn.nn.model import Sizes, TrainableModel
+from gumbel_mpnn.nn.model import Sizes, TrainableModel, Work
 
 
 class BackboneModel(TrainableModel):
@@ -84,6 +84,10 @@ class BackboneModel(TrainableModel):
     def step_numbers(self, sizes: Sizes) -> int:
         """Numbers that the backbone stores in a training step."""
         return self.backbone.step_numbers(sizes)
+
+    def step_work(self, sizes: Sizes, in_channels: int) -> Work:
+        """What the backbone does in a training step."""
+        return self.backbone.step_work(sizes, in_channels)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.backbone})"

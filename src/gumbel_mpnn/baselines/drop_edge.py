@@ -14,7 +14,7 @@ from gumbel_mpnn.baselines.backbone_model import BackboneModel
 from gumbel_mpnn.graph import PairGraph, WeightedGraph
 from gumbel_mpnn.nn import SparseFeatures, backbones, models
 from gumbel_mpnn.nn.inputs import model_input
-from gumbel_mpnn.nn.model import Sizes
+from gumbel_mpnn.nn.model import Sizes, Work
 from gumbel_mpnn.nn.modules import cross_entropy
 from gumbel_mpnn.rewiring.terms import Agreement, mean
 
@@ -95,6 +95,10 @@ class DropEdge(BackboneModel):
         """Numbers that the backbone stores, plus the plain and normalized weights of every arc."""
         draws = self.samples * (len(self.backbone.convs) if self.per_layer else 1)
         return self.backbone.step_numbers(replace(sizes, on_gpu=False), self.samples) + 3 * draws * sizes.arcs
+
+    def step_work(self, sizes: Sizes, in_channels: int) -> Work:
+        """What the backbone does in a training step, on all drawn graphs."""
+        return super().step_work(sizes, in_channels) * self.samples
 
     def _dropped(
         self, x: Tensor | SparseFeatures, graph: PairGraph, weight: Tensor | None = None

@@ -4,7 +4,8 @@ from gumbel_mpnn.candidates.base import CandidateStrategy, candidates
 from gumbel_mpnn.candidates.cache import Cached
 from gumbel_mpnn.candidates.global_ import Global
 from gumbel_mpnn.candidates.local import Local
+from gumbel_mpnn.candidates.renumbered import for_batch
 from gumbel_mpnn.candidates.ricci import Ricci
 from gumbel_mpnn.candidates.two_hop import TwoHop
 
-__all__ = ["Cached", "CandidateStrategy", "Global", "Local", "Ricci", "TwoHop", "candidates"]
+__all__ = ["Cached", "CandidateStrategy", "Global", "Local", "Ricci", "TwoHop", "candidates", "for_batch"]

@@ -32,15 +32,17 @@ def draw_two_hop(
     first: NDArray[np.uint64],
     stream: np.uint64,
     drawn: NDArray[np.int64],
+    begin: int,
+    end: int,
 ) -> None:
-    """Fill each row of `drawn` [N, per_node] with the nodes at distance two that have the smallest hashes.
+    """Fill rows `begin` to `end` of `drawn` [N, per_node] with the nodes at distance two with the smallest hashes.
 
     The hash of a node does not depend on the path to it, so all nodes are equally likely, and the two-hop neighborhood
     need not be stored. Nodes are numbered from the first node of their graph, `first` [N].
     """
     per_node = drawn.shape[1]
     hashes = np.empty(per_node, dtype=np.uint64)  # of the nodes drawn so far, ascending
-    for node in range(drawn.shape[0]):
+    for node in range(begin, end):
         own = scrambled(np.uint64(node) - first[node] + stream)
         neighbors = col[rowptr[node] : rowptr[node + 1]]
         count = 0

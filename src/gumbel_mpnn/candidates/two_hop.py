@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,6 +16,9 @@ from gumbel_mpnn._util.errors import check_at_least, check_whole
 from gumbel_mpnn.candidates.base import CandidateStrategy, candidates
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn.replica_rng import derive_seed
+
+NODES_AT_ONCE = 4096
+"""Nodes that a thread draws for, before it takes the next ones."""
 
 
 @candidates.register("two_hop", "2-hop")
@@ -56,7 +60,18 @@ def draw(graph: PairGraph, per_node: int, seed: int, batch: Tensor | None = None
     rowptr, col = (index.cpu().numpy() for index in (graph.arcs.rowptr, graph.arcs.col))
     drawn = np.full((graph.num_nodes, per_node), -1, dtype=np.int64)
     stream = np.uint64(derive_seed(seed, "two_hop"))
-    draw_two_hop(rowptr, col, _first_of_graph(graph.num_nodes, batch), stream, drawn)
+    first = _first_of_graph(graph.num_nodes, batch)
+    blocks = range(0, graph.num_nodes, NODES_AT_ONCE)
+    # The kernel does not hold the GIL, and what a node draws does not depend on the others.
+    with ThreadPoolExecutor(torch.get_num_threads()) as threads:
+        found = [
+            threads.submit(
+                draw_two_hop, rowptr, col, first, stream, drawn, begin, min(begin + NODES_AT_ONCE, graph.num_nodes)
+            )
+            for begin in blocks
+        ]
+    for each in found:
+        each.result()
     return drawn
 
 

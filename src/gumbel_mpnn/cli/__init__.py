@@ -11,6 +11,7 @@ from gumbel_mpnn.cli.common import show_version
 from gumbel_mpnn.cli.data import app as data
 from gumbel_mpnn.cli.demo import demo
 from gumbel_mpnn.cli.doctor import doctor
+from gumbel_mpnn.cli.estimate import estimate
 from gumbel_mpnn.cli.measure import measure
 from gumbel_mpnn.cli.predict import predict
 from gumbel_mpnn.cli.presets import app as presets
@@ -31,7 +32,7 @@ app = typer.Typer(
     help="Learnable graph rewiring for node classification on PyTorch Geometric.",
 )
 app.callback()(show_version)
-for verb in (demo, train, predict, rewire, report, audit, measure, tune, reproduce, doctor):
+for verb in (demo, train, predict, rewire, report, audit, measure, tune, estimate, reproduce, doctor):
     app.command()(verb)
 app.add_typer(data, name="data")
 app.add_typer(presets, name="presets")

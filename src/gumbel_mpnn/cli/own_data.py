@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from gumbel_mpnn.data.feature_columns import FeatureColumn
     from gumbel_mpnn.data.input_file import InputFile
 
-NodesOption = Annotated[Path | None, typer.Option("--nodes", help="Own data: CSV file of nodes.")]
+NodesOption = Annotated[Path | None, typer.Option("--nodes", help="Own data: CSV or Parquet file of nodes.")]
 EdgesOption = Annotated[
-    Path | None, typer.Option("--edges", help="Own data: CSV file of edges; leave it out for none.")
+    Path | None, typer.Option("--edges", help="Own data: CSV or Parquet file of edges; leave it out for none.")
 ]
 GraphOption = Annotated[Path | None, typer.Option("--graph", help="Own data: .npz or .graphml file instead of CSV.")]
 LabelOption = Annotated[

@@ -9,7 +9,7 @@ from gumbel_mpnn.data.networks import from_graphml, from_networkx
 from gumbel_mpnn.data.own import from_npz
 from gumbel_mpnn.data.spec import DatasetSpec, GeneratedSpec
 from gumbel_mpnn.data.splits import add_splits, check_masks, with_all_masks
-from gumbel_mpnn.data.tables import from_csv
+from gumbel_mpnn.data.tables import from_csv, from_parquet
 from gumbel_mpnn.data.tasks import (
     add_noise_edges,
     bottleneck,
@@ -38,6 +38,7 @@ __all__ = [
     "from_graphml",
     "from_networkx",
     "from_npz",
+    "from_parquet",
     "get_spec",
     "graph_file",
     "leaf_count",

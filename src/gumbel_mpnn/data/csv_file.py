@@ -1,4 +1,4 @@
-"""Reading one CSV file: its header, its cells as text or numbers, and their line numbers."""
+"""Reading one CSV or Parquet file: its header, its cells as text or numbers, and their line numbers."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbel_mpnn._util.errors import DataError, did_you_mean, reason
+from gumbel_mpnn.data.arrow_tables import is_parquet, parquet_columns, parquet_table, plain_csv_table
 from gumbel_mpnn.data.column_names import chosen_name, known_name
 from gumbel_mpnn.data.input_file import InputFile
 
@@ -30,6 +31,10 @@ _DECIMAL = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
 
 def read_header(path: InputFile) -> Header:
     """Read the names of the columns."""
+    if is_parquet(path):
+        names = parquet_columns(path)
+        _check_count(path, len(names))
+        return dict(zip(names, names, strict=True))
     _check_width(path)
     header = dict(zip(_parse(path, nrows=0), _parse(path, nrows=1, header=None, dtype=str).iloc[0], strict=True))
     for separator, word in _OTHER_SEPARATORS.items():
@@ -41,7 +46,10 @@ def read_header(path: InputFile) -> Header:
 def _check_width(path: InputFile) -> None:
     """Raise a `DataError` if the first line has too many cells; this takes a moment, where parsing takes minutes."""
     with path.open() as content:
-        columns = content.readline().count(b",") + 1
+        _check_count(path, content.readline().count(b",") + 1)
+
+
+def _check_count(path: InputFile, columns: int) -> None:
     if columns > MOST_COLUMNS:
         raise DataError(
             f"{path} has {columns:,} columns, and at most {MOST_COLUMNS:,} are read: remove some, or store features"
@@ -75,11 +83,21 @@ def check_column(path: InputFile, header: Header, name: str, trained: bool = Fal
     return found
 
 
-def read_table(path: InputFile, header: Header, text: Sequence[str]) -> pd.DataFrame:
-    """Read the table without blank lines; columns other than `text` are converted to numbers if possible."""
+def read_table(path: InputFile, header: Header, text: Sequence[str], integers: bool = False) -> pd.DataFrame:
+    """Read the table without blank lines; columns other than `text` are converted to numbers if possible.
+
+    If `integers`, columns of `text` that a Parquet file stores as integers remain integers.
+    """
     import pandas as pd
 
+    if is_parquet(path):
+        return parquet_table(path, text, integers)
     no_number = {name: NO_NUMBER for name in header if name not in text}
+    plain = plain_csv_table(
+        path, header, text, lambda rest: _parse(path, usecols=rest, na_values=dict.fromkeys(rest, NO_NUMBER))
+    )
+    if plain is not None:
+        return plain
     table = _parse(path, dtype=dict.fromkeys(text, str), na_values=no_number)
     if not isinstance(table.index, pd.RangeIndex):
         raise DataError(f"the lines of {path} have more cells than its header: add the missing column names")

@@ -236,7 +236,7 @@ def integers(arrays: Arrays, name: str, path: object) -> NDArray[np.int64]:
     """Return the array `name` as int64, since the small unsigned types in the files overflow in arithmetic."""
     if arrays[name].dtype.kind not in "iu":  # numpy counts timedelta among the integers
         raise DataError(f"array {name!r} of {path} must hold integers, not {arrays[name].dtype}")
-    return arrays[name].astype(np.int64)
+    return arrays[name].astype(np.int64, copy=False)
 
 
 def read_masks(arrays: Arrays, num_nodes: int, path: object) -> Masks | None:

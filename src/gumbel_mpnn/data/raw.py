@@ -9,11 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import coalesce, to_undirected
 
 from gumbel_mpnn._util.errors import DataError
 from gumbel_mpnn.graph import undirected_keys
+from gumbel_mpnn.graph.layout import INT32_MAX
 
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
@@ -101,14 +103,33 @@ def set_edges(data: Data, undirected: bool) -> None:
     A merged edge gets the mean of the weights, not the sum: a file that lists an undirected edge in both directions
     does not mean an edge of twice the weight. It counts as given if one of its duplicates does.
     """
-    merge = to_undirected if undirected else coalesce
     found = {
         name: data[name] for name in ("edge_weight", "edge_probability", "edge_origin") if data.get(name) is not None
     }
+    if not found:
+        data.edge_index = _merged(data.edge_index, int(data.num_nodes or 0), undirected)
+        return
+    merge = to_undirected if undirected else coalesce
     values = [value.float() if value.dtype == torch.bool else value for value in found.values()]
     data.edge_index, merged = merge(data.edge_index, values, num_nodes=data.num_nodes, reduce="mean")
     for name, value in zip(found, merged, strict=True):
         data[name] = value > 0 if name == "edge_origin" else value
+
+
+def _merged(edge_index: Tensor, num_nodes: int, undirected: bool) -> Tensor:
+    """Sorted distinct edges [2, A], as `to_undirected` and `coalesce` give them, in half the time.
+
+    A sparse matrix brings the edges of each node together without sorting all of them.
+    """
+    from scipy.sparse import csr_matrix
+
+    edges = edge_index.to(torch.int32 if num_nodes <= INT32_MAX else torch.int64)
+    row, col = (torch.cat([edges, edges.flip(0)], dim=1) if undirected else edges).numpy()
+    matrix = csr_matrix((np.ones(len(row), dtype=bool), (row, col)), shape=(num_nodes, num_nodes))
+    merged: IntArray = np.empty((2, matrix.nnz), dtype=np.int64)
+    merged[0] = np.repeat(np.arange(num_nodes), np.diff(matrix.indptr))
+    merged[1] = matrix.indices
+    return torch.from_numpy(merged)
 
 
 def mask_of(nodes: IntArray, num_nodes: int, where: object) -> BoolArray:

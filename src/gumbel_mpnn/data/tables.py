@@ -1,4 +1,4 @@
-"""Graphs from a CSV file of nodes and a CSV file of edges."""
+"""Graphs from a file of nodes and a file of edges, CSV or Parquet."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch_geometric.data import Data
 
 from gumbel_mpnn._util.errors import DataError
+from gumbel_mpnn.data.arrow_tables import places_in
 from gumbel_mpnn.data.column_names import chosen_name
 from gumbel_mpnn.data.csv_file import Header, check_column, is_empty, known_column, line_of, read_header, read_table
 from gumbel_mpnn.data.feature_columns import Features, Wanted, as_trained, check_once, names_of
@@ -43,7 +44,7 @@ def from_csv(
     undirected: bool = True,
     as_listed: bool = False,
 ) -> Data:
-    """Read a graph from two CSV files, each with a header line.
+    """Read a graph from two CSV files, each with a header line, or from Parquet files, which need pyarrow.
 
     Ids and labels can be any text; `data.node_ids` and `data.class_names` map predictions back to them. Nodes with an
     empty label are predicted but never trained on. A column `split` of the nodes (train, val, test or empty) becomes
@@ -121,6 +122,9 @@ def from_csv(
     return named_after(nodes, data)
 
 
+from_parquet = from_csv
+
+
 def _chosen(path: InputFile, header: Header, features: Wanted, taken: Sequence[str]) -> list[str]:
     """Return the columns of the file that the user asked for."""
     trained = as_trained(features) is not None
@@ -154,16 +158,14 @@ def _edges(
         raise DataError(f"{path} needs two columns separated by commas, one for each end of an edge")
     names = _ends(path, header, source, target, ids)
     columns = [known_column(path, header, name) for name in ("weight", PROBABILITY, GIVEN)]
-    table = read_table(path, header, names)
+    table = read_table(path, header, names, integers=True)
 
     unused = [written for name, written in header.items() if name not in {*names, *columns}]
     warn_of_unused(str(path), "a column", unused)
-    row_of = pd.Index(ids)
-    ends = np.stack([row_of.get_indexer(pd.Index(table[name].str.strip())) for name in names], axis=1)
-    unknown = np.argwhere(ends < 0)
-    if len(unknown):
-        row, end = unknown[0]
-        missing = table[names[end]].iloc[row].strip()
+    ends = np.stack([places_in(ids, table[name]) for name in names]).T
+    if len(ends) and ends.min() < 0:
+        row, end = np.argwhere(ends < 0)[0]
+        missing = str(table[names[end]].iloc[row]).strip()
         has = "has in its first line, where the header should be" if missing == ids.name else "does not have"
         raise DataError(f"line {line_of(table.index[row])} of {path} names the node {missing!r}, which {nodes} {has}")
     weight, probability, given = (None if name is None else table[name] for name in columns)
@@ -174,7 +176,7 @@ def _edges(
         "probability": None if probability is None else probability.to_numpy(dtype=np.float32, copy=True),
         "given": given.to_numpy(copy=True) if given is not None and given.dtype == bool else None,
     }
-    return ends.astype(np.int64), about
+    return ends, about
 
 
 def _ends(

@@ -18,9 +18,10 @@ from gumbel_mpnn.nn.activation import activate, dropout, dropout_features
 from gumbel_mpnn.nn.convs import Conv, DenseConv, GATConv, GCNConv, SAGEConv
 from gumbel_mpnn.nn.features import SparseFeatures
 from gumbel_mpnn.nn.inputs import model_input
-from gumbel_mpnn.nn.model import COPIES_OF_A_LAYER, Sizes, TrainableModel, models
+from gumbel_mpnn.nn.model import COPIES_OF_A_LAYER, Sizes, TrainableModel, Work, models, work_of_products
 from gumbel_mpnn.nn.modules import LayerNorm, Linear, cross_entropy, make_norm
 from gumbel_mpnn.nn.replica_rng import ReplicaRNG, replica_seeds
+from gumbel_mpnn.nn.room import build_in_room
 
 SHORTCUTS = ("linear", "identity", "inner")
 
@@ -88,15 +89,19 @@ class Backbone(TrainableModel):
         self.in_channels = in_channels
         self.replicas, self.dropout, self.input_dropout = replicas, dropout, input_dropout
         self.seeds = replica_seeds(seeds, count)
+        self.shortcut = shortcut if residual else None
         width = hidden_channels if input_layer else in_channels
         widths = [width] + [hidden_channels] * num_layers
-        self.input = Linear(count, in_channels, hidden_channels) if input_layer else None
-        self.convs = nn.ModuleList(self.make_conv(count, *pair) for pair in pairwise(widths))
-        self.shortcut = shortcut if residual else None
         mapped = num_layers if self.shortcut == "linear" else int(self.shortcut is not None and not input_layer)
-        self.shortcuts = nn.ModuleList(Linear(count, i, hidden_channels) for i in widths[:mapped])
-        self.norms = nn.ModuleList(make_norm(norm, count, hidden_channels) for _ in range(num_layers))
-        self.head = Linear(count, hidden_channels, out_channels)
+
+        def add_layers() -> None:
+            self.input = Linear(count, in_channels, hidden_channels) if input_layer else None
+            self.convs = nn.ModuleList(self.make_conv(count, *pair) for pair in pairwise(widths))
+            self.shortcuts = nn.ModuleList(Linear(count, i, hidden_channels) for i in widths[:mapped])
+            self.norms = nn.ModuleList(make_norm(norm, count, hidden_channels) for _ in range(num_layers))
+            self.head = Linear(count, hidden_channels, out_channels)
+
+        build_in_room(self, add_layers)
         self._rng: ReplicaRNG | None = None
         self.reset_parameters()
 
@@ -197,6 +202,18 @@ class Backbone(TrainableModel):
         elif sizes.on_gpu and not self.numbers_per_arc(samples):
             per_arc = min(per_arc, 1)
         return samples * numbers + sizes.arcs * per_arc
+
+    def step_work(self, sizes: Sizes, in_channels: int, weighs_arcs: bool = False) -> Work:
+        """What one replica does in a training step: messages along the arcs, and products.
+
+        Messages have the narrower width of a layer. They are fetched forward and backward, and once more for the
+        gradient of the weights if `weighs_arcs`.
+        """
+        layers = len(self.convs) if self.arc_copies else 0
+        first = min(in_channels if self.input is None else self.width, self.width)
+        sent = sizes.arcs * (first + self.width * (layers - 1)) if layers else 0
+        along_arcs = Work((2 + weighs_arcs) * sizes.arcs * layers, 2 * sent, weighs_arcs * sent, 0)
+        return along_arcs + work_of_products(self, sizes, in_channels)
 
     def numbers_per_arc(self, samples: int) -> int:
         """Numbers that the layers keep of every arc, beside its weight."""

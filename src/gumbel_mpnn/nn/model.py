@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any, ClassVar
 
 from torch import Tensor
+from torch.nn import Module
 from torch_geometric.data import Data
 
 from gumbel_mpnn.config import Registry, RewiringSettings, Settings
@@ -35,6 +36,37 @@ class Sizes:
     """Whether kernels of our own walk along the arcs: they hold next to nothing of them."""
     in_16_bits: bool = False
     """Whether activations, and therefore the features of every replica, have 16 bits."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What one replica does in a training step, to estimate its time."""
+
+    rows: int
+    """Rows of arrays that are fetched along arcs and pairs."""
+    numbers: int
+    """Numbers in these rows that are messages, or gradients of messages."""
+    weighed: int
+    """Numbers in these rows from which scores and gradients of weights are computed."""
+    products: int
+    """Operations of products with matrices."""
+
+    def __add__(self, other: Work) -> Work:
+        return Work(*(mine + more for mine, more in zip(astuple(self), astuple(other), strict=True)))
+
+    def __mul__(self, times: int) -> Work:
+        return Work(*(times * mine for mine in astuple(self)))
+
+
+def work_of_products(module: Module, sizes: Sizes, in_channels: int) -> Work:
+    """Products of nodes with all matrices of `module`, forward and backward; features have no gradient."""
+    matrices = [parameter.shape[-2:] for parameter in module.parameters() if parameter.dim() == 3]
+    operations = (
+        4 * sizes.inputs * wide if narrow == in_channels else 6 * sizes.nodes * narrow * wide
+        for narrow, wide in matrices
+        if narrow > 1  # not a bias
+    )
+    return Work(0, 0, 0, sum(operations))
 
 
 COPIES_OF_A_LAYER = 6
@@ -114,6 +146,12 @@ class TrainableModel(ReplicaModule, ABC):
         """
         outputs = sum(parameter.shape[-1] for parameter in self.parameters() if parameter.dim() == 3)
         return COPIES_OF_A_LAYER * sizes.nodes * outputs + 6 * sizes.arcs
+
+    def step_work(self, sizes: Sizes, in_channels: int) -> Work:
+        """What one replica does in a training step; by default, every matrix counts as a layer with messages."""
+        outputs = [parameter.shape[-1] for parameter in self.parameters() if parameter.dim() == 3]
+        along_arcs = Work(2 * sizes.arcs * len(outputs), 2 * sizes.arcs * sum(outputs), 0, 0)
+        return along_arcs + work_of_products(self, sizes, in_channels)
 
 
 models: Registry[TrainableModel] = Registry("model", reserved=("replicas", "seeds", "rewiring"))

@@ -24,7 +24,7 @@ from gumbel_mpnn.candidates.chosen import with_candidates
 from gumbel_mpnn.config import RewiringSettings, Settings
 from gumbel_mpnn.graph import PairGraph, WeightedGraph
 from gumbel_mpnn.nn import ReplicaRNG, SparseFeatures, backbones, make_backbone
-from gumbel_mpnn.nn.model import COPIES_OF_A_LAYER, Report, Sizes, TrainableModel, models
+from gumbel_mpnn.nn.model import COPIES_OF_A_LAYER, Report, Sizes, TrainableModel, Work, models, work_of_products
 from gumbel_mpnn.nn.modules import evaluating
 from gumbel_mpnn.rewiring.decoys import Decoys, Flood
 from gumbel_mpnn.rewiring.regularizers import Prior, regularizers
@@ -286,8 +286,7 @@ class GumbelMPNN(RewiringModel, TrainableModel):
 
     def step_numbers(self, sizes: Sizes) -> int:
         """Numbers that the backbone holds for all drawn graphs, plus those of every pair and of the edge model."""
-        samples, decoys = self.settings.samples, round(self.settings.decoys * sizes.given_pairs)
-        sizes = replace(sizes, arcs=sizes.arcs + 2 * decoys, pairs=sizes.pairs + decoys)
+        samples, sizes = self.settings.samples, self._with_decoys(sizes)
         head = 0 if self.belief_head is None else self.belief_head.hidden.weight.shape[-1]
         scored = sizes.pairs * (12 + 8 * samples) + sizes.nodes * head * COPIES_OF_A_LAYER
         return (
@@ -295,6 +294,20 @@ class GumbelMPNN(RewiringModel, TrainableModel):
             + self.rewirer.scorer.step_numbers(sizes)
             + self.backbone.step_numbers(sizes, samples, weighs_arcs=True)
         )
+
+    def step_work(self, sizes: Sizes, in_channels: int) -> Work:
+        """What the backbone does on all drawn graphs, plus the scores of all pairs."""
+        sizes = self._with_decoys(sizes)
+        work = self.backbone.step_work(sizes, in_channels, weighs_arcs=True) * self.settings.samples
+        for module in (self.rewirer, self.belief_head):
+            work += Work(0, 0, 0, 0) if module is None else work_of_products(module, sizes, in_channels)
+        # Each score reads a row of both nodes, and its gradient reads both again.
+        return work + Work(3 * sizes.pairs, 0, 3 * sizes.pairs * self.rewirer.scorer.width, 0)
+
+    def _with_decoys(self, sizes: Sizes) -> Sizes:
+        """Sizes of the graph with its decoys."""
+        decoys = round(self.settings.decoys * sizes.given_pairs)
+        return replace(sizes, arcs=sizes.arcs + 2 * decoys, pairs=sizes.pairs + decoys)
 
     def reset_parameters(self) -> None:
         """Initialize all parameters from the seeds of the replicas."""

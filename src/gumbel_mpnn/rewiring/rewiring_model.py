@@ -18,6 +18,7 @@ from gumbel_mpnn.nn import ReplicaRNG, SparseFeatures
 from gumbel_mpnn.nn.each_replica import sigmoid
 from gumbel_mpnn.nn.inputs import check_features, model_input
 from gumbel_mpnn.nn.modules import ReplicaModule, check_finite, cross_entropy, evaluating
+from gumbel_mpnn.nn.room import build_in_room
 from gumbel_mpnn.rewiring.decoys import Flood
 from gumbel_mpnn.rewiring.edge_models import BeliefHead, NodeView
 from gumbel_mpnn.rewiring.gradient_checks import BeliefCheck
@@ -120,9 +121,13 @@ class RewiringModel(ReplicaModule, ABC):
 
     def _add_rewirer(self, in_channels: int, out_channels: int) -> None:
         count, self.in_channels = self.replicas or 1, in_channels
-        self.rewirer = Rewirer(in_channels, out_channels, count, self.settings)
-        needs_head = self.rewirer.scorer.uses_beliefs and self.settings.beliefs == "features"
-        self.belief_head = BeliefHead(count, in_channels, out_channels) if needs_head else None
+
+        def add() -> None:
+            self.rewirer = Rewirer(in_channels, out_channels, count, self.settings)
+            needs_head = self.rewirer.scorer.uses_beliefs and self.settings.beliefs == "features"
+            self.belief_head = BeliefHead(count, in_channels, out_channels) if needs_head else None
+
+        build_in_room(self, add)
 
     def _init_rewirer(self, seeds: Sequence[int]) -> None:
         """Initialize the parameters of the rewirer and of the belief head."""

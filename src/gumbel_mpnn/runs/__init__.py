@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         fit_any,
         missing_preset,
     )
+    from gumbel_mpnn.runs.estimating import Estimate, estimate
     from gumbel_mpnn.runs.final import final_spec
     from gumbel_mpnn.runs.fitting import Monitor, Place, Step, find_spec, fit_spec
     from gumbel_mpnn.runs.graph_file import learned_graph
@@ -50,6 +51,7 @@ _MODULE_OF = {
     **dict.fromkeys(["RunSpec", "find_preset"], "spec"),
     **dict.fromkeys(["Search", "Trial"], "trials"),
     **dict.fromkeys(["Tuning", "tune"], "tuning"),
+    **dict.fromkeys(["Estimate", "estimate"], "estimating"),
     "AutoSpec": "auto",
     "BusyError": "work_queue",
     "Choice": "choice",
@@ -67,6 +69,7 @@ __all__ = [
     "BusyError",
     "Choice",
     "DataReader",
+    "Estimate",
     "Machines",
     "Monitor",
     "Place",
@@ -80,6 +83,7 @@ __all__ = [
     "Tuning",
     "default_model",
     "describe",
+    "estimate",
     "final_spec",
     "find_any",
     "find_preset",

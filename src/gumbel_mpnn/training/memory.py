@@ -91,6 +91,11 @@ def bytes_per_replica(model: TrainableModel, settings: Settings, task: Task) -> 
         on_gpu=task.device.type == "cuda",
         in_16_bits=settings.train.bfloat16,
     )
+    return bytes_at_sizes(model, settings, sizes)
+
+
+def bytes_at_sizes(model: TrainableModel, settings: Settings, sizes: Sizes) -> int:
+    """`bytes_per_replica` for a graph of which the sizes are known."""
     parameters = sum(parameter.numel() for parameter in model.parameters())
     features = COPIES_OF_FEATURES * sizes.inputs if settings.data.features == "standardized" else 0
     return 4 * (COPIES_OF_PARAMETERS * parameters + features + model.step_numbers(sizes))

@@ -3,7 +3,7 @@ import warnings
 import pytest
 
 from gumbel_mpnn._util.errors import DataError, DataWarning
-from gumbel_mpnn.data import check, from_csv
+from gumbel_mpnn.data import arrow_tables, check, from_csv
 
 NODES = """paper,year,class,length,note
 p1,2001,yes,0.5,a
@@ -17,6 +17,14 @@ p2,007
 
 NA,p1
 """
+
+
+@pytest.fixture(autouse=True, params=["small", "large"])
+def size(request, monkeypatch):
+    """A file is read alike whether it is small, or so large that pyarrow reads it."""
+    if request.param == "large":
+        pytest.importorskip("pyarrow")
+        monkeypatch.setattr(arrow_tables, "LARGE", 0)
 
 
 @pytest.fixture

@@ -74,6 +74,11 @@ class Scorer(ReplicaModule, ABC):
     def forward(self, nodes: NodeView, graph: PairGraph) -> Tensor:
         """θ of every pair, [R, P]."""
 
+    @property
+    def width(self) -> int:
+        """Number of channels in which two nodes are compared."""
+        return max((parameter.shape[-1] for parameter in self.parameters() if parameter.dim() == 3), default=0)
+
     def step_numbers(self, sizes: Sizes) -> int:
         """Upper bound on the numbers that one replica stores in a training step, besides parameters and scores."""
         return sizes.pairs * self.numbers_per_pair + COPIES_OF_A_LAYER * sizes.nodes * self.channels

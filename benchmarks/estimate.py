@@ -1,0 +1,355 @@
+"""Coefficients of `gumbel-mpnn estimate`: fitted to steps of several models and sizes, or checked on three other runs.
+
+python benchmarks/estimate.py                  # measure this device and write its file of coefficients
+python benchmarks/estimate.py --check          # three runs beside their estimates; fails if one is off by over 25 %
+python benchmarks/estimate.py --from-results   # the file of the H200, from results of scale_gpu.py and step_gpu.py
+python benchmarks/estimate.py --toy            # seconds, on a CPU too; nothing is written
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import harness  # before torch: it says how torch's threads wait
+
+# isort: split
+import numpy as np
+import torch
+from scipy.optimize import nnls
+from torch.profiler import ProfilerActivity, profile
+
+import gumbel_mpnn as gm
+import power_law
+from gumbel_mpnn.config import Replica, Settings
+from gumbel_mpnn.runs import RunSpec
+from gumbel_mpnn.runs.coefficients import FOLDER, Coefficients, coefficients
+from gumbel_mpnn.runs.estimating import GIB, Bounds, GraphSize, estimate_size
+from gumbel_mpnn.training import Task
+from gumbel_mpnn.training.trainer import Trainer
+
+FILES = Path(gm.__file__).parent / "runs" / FOLDER
+WITHIN = 0.25
+CLASSES = 16
+IN_BFLOAT16 = {"memory": 0.75, "time": 0.61}
+"""Of float32, from benchmarks/results/step_gpu.json."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model on a generated graph; half of its pairs are candidates, which plain models do not see."""
+
+    model: str
+    nodes: int
+    pairs: int
+    features: int
+    width: int
+    layers: int
+    more: tuple[str, ...] = ()
+
+    @property
+    def settings(self) -> Settings:
+        """Settings of the model, in float32."""
+        stack = [f"model.hidden_channels={self.width}", f"model.num_layers={self.layers}", "train.tf32=false"]
+        if self.model == "gumbel-mpnn":
+            stack += ["rewiring.candidates=data"]
+        stand_in = power_law.problem(4, 4, 1, 2, torch.device("cpu"))
+        return RunSpec.of(stand_in, self.model, preset=None, overrides=[*stack, *self.more]).settings
+
+    @property
+    def size(self) -> GraphSize:
+        """Counts of the graph."""
+        edges = self.pairs // 2
+        return GraphSize(self.nodes, edges, self.features, CLASSES, candidates=self.pairs - edges)
+
+    def __str__(self) -> str:
+        backbone = "".join(f" {word.partition('=')[2]}" for word in self.more)
+        return (
+            f"{self.model}{backbone} {self.layers} x {self.width}, {self.nodes:,} nodes, {self.pairs // 2:,} edges,"
+            f" {self.features} features"
+        )
+
+
+BILINEAR = ("rewiring.scorer=bilinear", "rewiring.channels=64")
+
+
+def cases_to_fit(on_gpu: bool, toy: bool) -> list[Case]:
+    """Cases in which each of nodes, arcs, features and width is large in turn."""
+    scale = 1 if toy else 200 if on_gpu else 15
+    return [
+        Case("mlp", 600 * scale, 600 * scale, 64, 128, 2),
+        Case("gcn", 600 * scale, 1200 * scale, 64, 64, 2),
+        Case("gcn", 600 * scale, 9600 * scale, 64, 64, 2),
+        Case("gcn", 600 * scale, 4800 * scale, 64, 256, 3),
+        Case("sage", 600 * scale, 4800 * scale, 256, 128, 2),
+        Case("gumbel-mpnn", 600 * scale, 1200 * scale, 64, 64, 2),
+        Case("gumbel-mpnn", 600 * scale, 9600 * scale, 64, 64, 2),
+        Case("gumbel-mpnn", 600 * scale, 4800 * scale, 128, 128, 2),
+        Case("gumbel-mpnn", 600 * scale, 2400 * scale, 256, 64, 3),
+        Case("gumbel-mpnn", 600 * scale, 4800 * scale, 256, 256, 3, BILINEAR),
+        Case("gumbel-mpnn", 1200 * scale, 4800 * scale, 64, 128, 2, BILINEAR),
+        Case("gumbel-mpnn", 20, 40, 4, 8, 2),
+    ]
+
+
+def cases_to_check(on_gpu: bool, toy: bool) -> list[Case]:
+    """Three other runs."""
+    scale = 1 if toy else 400 if on_gpu else 10
+    return [
+        Case("sage", 1000 * scale, 5000 * scale, 100, 160, 2),
+        Case("gumbel-mpnn", 800 * scale, 7000 * scale, 160, 96, 2),
+        Case("gumbel-mpnn", 700 * scale, 3000 * scale, 200, 192, 3, BILINEAR),
+    ]
+
+
+def measured(case: Case, rounds: int, device: torch.device) -> dict[str, float]:
+    """Bytes at the peak of training, with graph and features, and seconds of a step."""
+    harness.free()
+    settings = case.settings
+    before = torch.cuda.memory_allocated(device) if device.type == "cuda" else 0
+    data = power_law.problem(case.nodes, case.pairs, case.features, CLASSES, device)
+    task = Task.for_model(data, settings, device)
+    del data
+    if device.type == "cuda":
+        trainer = Trainer(task, settings, [Replica(0, 0)])
+        epoch(trainer)  # what is laid out at first use is not part of a step
+        peak = harness.peak_gib(lambda: [epoch(trainer) for _ in range(4)], device)
+        assert peak is not None
+        memory = int(peak["allocated"] * GIB) - before
+    else:
+        memory = bytes_on_cpu(task, settings)
+        trainer = Trainer(task, settings, [Replica(0, 0)])
+        epoch(trainer)
+    return {"memory": memory, "step_s": seconds(trainer.step, rounds, device)}
+
+
+def seconds(program: Callable[[], object], rounds: int, device: torch.device) -> float:
+    """Median of a GPU's seconds; on a CPU the fewest of one thread's own, which other programs disturb least."""
+    if device.type == "cuda":
+        return statistics.median(harness.seconds(program, device) for _ in range(rounds))
+    times = []
+    for _ in range(rounds):
+        start = time.process_time()
+        program()
+        times.append(time.process_time() - start)
+    return min(times)
+
+
+def epoch(trainer: Trainer) -> None:
+    """What `fit` does in an epoch."""
+    trainer.step()
+    trainer.evaluate()
+
+
+def bytes_on_cpu(task: Task, settings: Settings) -> int:
+    """Bytes of tensors at the peak of two epochs, with graph and features."""
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as watched:
+        trainer = Trainer(task, settings, [Replica(0, 0)])
+        for _ in range(2):
+            epoch(trainer)
+    with TemporaryDirectory() as folder:
+        trace = Path(folder) / "trace.json"
+        watched.export_chrome_trace(str(trace))
+        events = [event for event in json.loads(trace.read_text())["traceEvents"] if event.get("name") == "[memory]"]
+    first = min(events, key=lambda event: event["ts"])["args"]
+    start = first["Total Allocated"] - first["Bytes"]
+    peak: int = max(event["args"]["Total Allocated"] for event in events) - start
+    return peak + task.features.numel() * 4 + layout_bytes(task)
+
+
+def layout_bytes(task: Task) -> int:
+    """Bytes of the graph as it is laid out before the first step."""
+    tensors: dict[int, int] = {}
+    graph = task.graph
+    for value in (*vars(graph).values(), *vars(graph.arcs).values()):
+        if isinstance(value, torch.Tensor):
+            tensors[value.data_ptr()] = value.numel() * value.element_size()
+    return sum(tensors.values())
+
+
+def fitted(rows: list[dict[str, float]], columns: list[str], target: str, known: str | None = None) -> dict[str, float]:
+    """Coefficients of `columns`, none negative, by which the sum of a row is relatively near its `target`."""
+    goal = np.array([row[target] for row in rows])
+    rest = goal - (0 if known is None else np.array([row[known] for row in rows]))
+    matrix = np.array([[row[name] for name in columns] for row in rows]) / goal[:, None]
+    scale = np.maximum(matrix.max(axis=0), 1e-300)
+    found, _ = nnls(matrix / scale, rest / goal)
+    return dict(zip(columns, (found / scale).tolist(), strict=True))
+
+
+def row_of(bounds: Bounds, memory: float, step_s: float, product_s: float = 0.0) -> dict[str, float]:
+    """What is known and measured of a case; `product_s` is known where it cannot be fitted."""
+    return {
+        "node_share": bounds.nodes,
+        "arc_share": bounds.arcs,
+        "arc_bytes": bounds.sizes.arcs,
+        "features": 4 * bounds.sizes.inputs,
+        "memory": memory,
+        "start_s": 1,
+        "row_s": bounds.work.rows,
+        "number_s": bounds.work.numbers,
+        "weighed_s": bounds.work.weighed,
+        "byte_s": bounds.nodes,
+        "product_s": bounds.work.products,
+        "products_known": product_s * bounds.work.products,
+        "step_s": step_s,
+    }
+
+
+def all_fitted(rows: list[dict[str, float]], products_known: float | None = None) -> dict[str, float]:
+    """Coefficients of memory and step."""
+    memory = fitted(rows, ["node_share", "arc_share", "arc_bytes"], "memory", "features")
+    if products_known is None:
+        return memory | fitted(rows, ["start_s", "row_s", "number_s", "weighed_s", "byte_s", "product_s"], "step_s")
+    step = fitted(rows, ["start_s", "row_s", "number_s", "weighed_s"], "step_s", "products_known")
+    return memory | step | {"byte_s": 0.0, "product_s": products_known}
+
+
+def search_costs(toy: bool) -> dict[str, float]:
+    """Time of the searches for candidates, which `fit` does on the CPU."""
+    count = 300 if toy else 12_000
+    times = []
+    for features in (32, 512):
+        data = power_law.problem(count, 4 * count, features, CLASSES, torch.device("cpu"))
+        del data.candidate_index
+        search = gm.candidates.Local(per_node=5)
+        times.append(seconds(partial(search, data), 3, torch.device("cpu")))
+    number = max(times[1] - times[0], 0.0) / (count**2 * 480)
+    hops = gm.candidates.TwoHop(per_node=3)
+    data.x = data.x[:, :32].contiguous()
+    walk = seconds(partial(hops, data), 3, torch.device("cpu"))
+    return {
+        "compared_number_s": number,
+        "compared_pair_s": max(times[0] / count**2 - 32 * number, 0.0),
+        "two_hop_arc_s": walk / (2 * data.edge_index.shape[1]),
+    }
+
+
+def tf32_product_s(device: torch.device) -> float:
+    """Time of an operation of a product in TF32."""
+    side = 8192
+    one, other = (torch.randn(side, side, device=device) for _ in range(2))
+    with harness.tf32(True):
+        one @ other
+        times = [harness.seconds(lambda: one @ other, device) for _ in range(5)]
+    return statistics.median(times) / (2 * side**3)
+
+
+def measure(device: torch.device, rounds: int, toy: bool) -> Coefficients:
+    """Coefficients of this machine."""
+    on_gpu = device.type == "cuda"
+    rows = []
+    for case in cases_to_fit(on_gpu, toy):
+        found = measured(case, rounds, device)
+        rows.append(row_of(Bounds.of(case.size, case.settings, on_gpu), **found))
+        print(f"  {case}: {found['memory'] / GIB:.3f} GiB, {1e3 * found['step_s']:.2f} ms")
+    values = all_fitted(rows)
+    where = harness.machine()
+    name = where["gpu"] if on_gpu else f"one thread of {where['processor']}"
+    shares = IN_BFLOAT16 if on_gpu else dict.fromkeys(IN_BFLOAT16, 1.0)
+    return Coefficients(
+        on=f"{name}, torch {where['torch']}, by benchmarks/estimate.py",
+        memory_gib=torch.cuda.get_device_properties(device).total_memory / GIB if on_gpu else 0.0,
+        product_tf32_s=tf32_product_s(device) if on_gpu else values["product_s"],
+        bfloat16_memory=shares["memory"],
+        bfloat16_time=shares["time"],
+        **values,
+        **search_costs(toy),
+    )
+
+
+def from_results() -> Coefficients:
+    """Coefficients of the H200 from results of other benchmarks; those of the searches are of a CPU."""
+    scale, step, search = (
+        json.loads((harness.RESULTS / f"{name}.json").read_text()) for name in ("scale_gpu", "step_gpu", "candidates")
+    )
+    product_s = 1 / step["ceilings"]["float32_flops_per_s"]
+    scorer = ("rewiring.scorer=bilinear", "rewiring.channels=128", "rewiring.prior=0")
+    rows = []
+    for of in scale["rows"]:
+        case = Case("gumbel-mpnn", of["nodes"], of["arcs"] // 2, 128, 128, 2, scorer)
+        bounds = Bounds.of(replace(case.size, classes=40), case.settings, on_gpu=True)
+        rows.append(row_of(bounds, of["peak_gib"] * GIB, of["step_ms"] / 1e3, product_s))
+    facts = step["facts"]
+    for name, model, more in (("Gumbel-MPNN", "gumbel-mpnn", scorer), ("our GCN, all arcs", "gcn", ())):
+        case = Case(model, facts["nodes"], facts["arcs"] // 2, 128, 256, 3, more)
+        size = replace(case.size, classes=40)
+        if model == "gcn":  # all pairs are its edges
+            size = replace(size, edges=facts["arcs"] // 2)
+        bounds = Bounds.of(size, case.settings, on_gpu=True)
+        rows.append(row_of(bounds, step["peak_gib"][name]["allocated"] * GIB, step["median_ms"][name] / 1e3, product_s))
+    nodes, features = search["facts"]["nodes"], search["facts"]["features"]
+    local, hops = (search["median_ms"][name] / 1e3 for name in ("Local", "TwoHop"))
+    return Coefficients(
+        on=f"{step['machine']['gpu']}, torch {step['machine']['torch']}, by benchmarks/scale_gpu.py and step_gpu.py;"
+        f" searches: {search['machine']['processor']}, {search['machine']['threads']} threads",
+        memory_gib=139.8,
+        product_tf32_s=1 / step["ceilings"]["tf32_flops_per_s"],
+        bfloat16_memory=IN_BFLOAT16["memory"],
+        bfloat16_time=IN_BFLOAT16["time"],
+        compared_number_s=local / (2 * nodes**2 * features),
+        compared_pair_s=local / (2 * nodes**2),
+        two_hop_arc_s=hops / (2 * search["facts"]["edges"]),
+        **all_fitted(rows, product_s),
+    )
+
+
+def check(device: torch.device, rounds: int, toy: bool) -> bool:
+    """Print three runs beside their estimates; returns whether all are within `WITHIN`."""
+    on_gpu, fine = device.type == "cuda", True
+    for case in cases_to_check(on_gpu, toy):
+        found = measured(case, rounds, device)
+        said = estimate_size(case.size, case.settings, "h200" if on_gpu else "cpu")
+        ratios = [said.memory / found["memory"], said.step_seconds / found["step_s"]]
+        fine &= all(abs(ratio - 1) <= WITHIN for ratio in ratios)
+        print(
+            f"  {case}: {said.memory / GIB:.3f} GiB of {found['memory'] / GIB:.3f} ({ratios[0]:.2f}),"
+            f" {1e3 * said.step_seconds:.2f} ms of {1e3 * found['step_s']:.2f} ({ratios[1]:.2f})"
+        )
+    return fine
+
+
+def write(values: Coefficients, path: Path) -> None:
+    """Write a file of coefficients."""
+    lines = ["# Written by benchmarks/estimate.py; runs/coefficients.py says what the numbers mean.\n"]
+    for name, value in asdict(values).items():
+        lines.append(f"{name} = {json.dumps(value) if isinstance(value, str) else f'{value:.4g}'}\n")
+    path.write_text("".join(lines), encoding="utf-8")
+    assert math.isclose(coefficients(path.stem).arc_bytes, values.arc_bytes, rel_tol=1e-3)
+
+
+def main() -> None:
+    """Measure and write, or check."""
+    parser = harness.arguments(__doc__, rounds=9)
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--from-results", action="store_true")
+    options = parser.parse_args()
+    if options.from_results:
+        write(from_results(), FILES / "h200.toml")
+        return
+    device = torch.device("cuda:0" if torch.cuda.is_available() else "cpu")
+    rounds = 2 if options.toy else options.rounds
+    if device.type == "cpu":
+        torch.set_num_threads(1)
+    if options.check:
+        print("estimate, of what was measured:")
+        if not check(device, rounds, options.toy) and not options.toy:
+            sys.exit(f"an estimate is off by more than {WITHIN:.0%}")
+        return
+    print("estimate: case: memory, time of a step")
+    values = measure(device, rounds, options.toy)
+    print("\n".join(f"  {name} {value}" for name, value in asdict(values).items()))
+    if not options.toy:
+        write(values, FILES / f"{'h200' if device.type == 'cuda' else 'cpu'}.toml")
+
+
+if __name__ == "__main__":
+    main()
