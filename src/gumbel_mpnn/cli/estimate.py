@@ -71,7 +71,7 @@ def estimate(
         found = runs.estimate(data, model, **shared)
     emit(_table(found), format, found.to_dict())
     note(_verdict(found))
-    note(f"coefficients: {found.measured_on}; expect errors of about 25 %")
+    note(f"coefficients: {found.measured_on}; errors of a quarter are usual")
 
 
 _NUMBERS = "give all three numbers, --nodes, --edges and --features"

@@ -118,7 +118,7 @@ def estimate(
     """Estimate memory and time of training a model on a graph, which need not exist.
 
     Nothing is trained, and candidates are not searched. Memory is the same estimate by which `fit` chooses how many
-    runs it trains at once, scaled by measured coefficients; expect errors of about 25 %.
+    runs it trains at once, scaled by measured coefficients; errors of a quarter are usual.
 
     Args:
         dataset: A data set by name or a graph; leave it out and give counts instead.
