@@ -156,6 +156,13 @@ class RewiringSettings:
         one_of("features", "graph"),
         assumed="features",
     )
+    belief_folds: int = setting(
+        1,
+        "Number of belief heads, each trained without one part of the training nodes. In training, the beliefs of a"
+        " training node are those of the head that was not trained on it; all other beliefs are means over the heads.",
+        AT_LEAST_1,
+        assumed=1,
+    )
     origin: str = setting(
         "fixed",
         "Whether given edges start likely and candidates unlikely: `fixed`, `learned` (a trainable bias), or `none`.",
@@ -211,6 +218,19 @@ class RewiringSettings:
         "Weight of the prior, which pulls the probabilities of pairs towards their initial values.",
         AT_LEAST_0,
         assumed=0.0,
+    )
+    pair_loss: float = setting(
+        0.0,
+        "Weight of a loss of the scorer: whether the two nodes of a pair have the same class.",
+        AT_LEAST_0,
+        assumed=0.0,
+    )
+    pair_labels: str = setting(
+        "training",
+        "Pairs in the pair loss: those of two `training` nodes, or all pairs, with predictions in place of unknown"
+        " labels and weighted by how `confident` they are.",
+        one_of("training", "confident"),
+        assumed="training",
     )
     agreement: float = setting(
         0.0,

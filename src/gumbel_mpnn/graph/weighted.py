@@ -38,6 +38,18 @@ class WeightedGraph:
         return 1 if self.arc_weight.dim() == 1 else self.arc_weight.shape[0]
 
     @cached_property
+    def by_origin(self) -> tuple[WeightedGraph, WeightedGraph]:
+        """The given edges alone, and the added ones alone; all others have weight 0."""
+        given = self.graph.is_original[self.graph.arc_pair]
+        return self._weighing(self.arc_weight * given), self._weighing(self.arc_weight * ~given)
+
+    def _weighing(self, arc_weight: Tensor) -> WeightedGraph:
+        """The same graph with other weights of its arcs."""
+        other = WeightedGraph.__new__(WeightedGraph)
+        other.graph, other.arc_weight = self.graph, arc_weight
+        return other
+
+    @cached_property
     def degree(self) -> Tensor:
         """Weighted in-degree without self-loops, [B, N, 1]."""
         return self.graph.sum_arcs(self.arc_weight)[..., None]

@@ -36,6 +36,7 @@ from gumbel_mpnn.rewiring.terms import (
     Classification,
     DecoyLoss,
     Draw,
+    PairLoss,
     Regularization,
     Step,
     Term,
@@ -159,12 +160,15 @@ class GumbelMPNN(RewiringModel, TrainableModel):
         """
         flood = self._draw_decoys(graph)
         graph = graph if flood is None else flood.decoys.graph
-        theta, belief_logits = self._score(x, graph, flood)
+        theta, belief_logits = self._score(x, graph, flood, train_mask)
         draws = []
         for _ in range(self.settings.samples):
             rewired = self._draw(theta, graph, progress, flood)
             draws.append(Draw(rewired, self._classify(x, rewired)))
-        step = Step(theta, draws, y, train_mask, progress, belief_logits, flood, weight)
+        head, belief_loss = self.belief_head, None
+        if head is not None and belief_logits is not None:
+            belief_loss = head.loss(belief_logits, y, train_mask, weight)
+        step = Step(theta, draws, y, train_mask, progress, belief_loss, flood, weight)
         loss: Tensor = theta.new_zeros(len(theta))
         for term in self.terms:
             loss = loss + term(step)
@@ -287,7 +291,7 @@ class GumbelMPNN(RewiringModel, TrainableModel):
         """Numbers that the backbone holds for all drawn graphs, plus those of every pair and of the edge model."""
         samples, decoys = self.settings.samples, round(self.settings.decoys * sizes.given_pairs)
         sizes = replace(sizes, arcs=sizes.arcs + 2 * decoys, pairs=sizes.pairs + decoys)
-        head = 0 if self.belief_head is None else self.belief_head.hidden.weight.shape[-1]
+        head = 0 if self.belief_head is None else self.belief_head.hidden.weight.shape[-1] * self.settings.belief_folds
         scored = sizes.pairs * (12 + 8 * samples) + sizes.nodes * head * COPIES_OF_A_LAYER
         return (
             scored
@@ -333,6 +337,8 @@ def make_terms(settings: RewiringSettings) -> list[Term]:
         terms.append(Regularization(regularizers[settings.regularizer](**options)))
     if settings.prior:
         terms.append(Regularization(Prior(settings.prior, keep=settings.keep, add=settings.add)))
+    if settings.pair_loss:
+        terms.append(PairLoss(settings.pair_loss, confident=settings.pair_labels == "confident"))
     if settings.agreement and settings.samples > 1:
         terms.append(Agreement(settings.agreement, settings.agreement_ramp))
     return terms

@@ -7,10 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from torch import Tensor
+from torch.nn.functional import softplus
 
+from gumbel_mpnn.nn.each_replica import total
 from gumbel_mpnn.nn.modules import cross_entropy
 from gumbel_mpnn.rewiring.decoys import Flood
 from gumbel_mpnn.rewiring.regularizers import Regularizer, agreement
+from gumbel_mpnn.rewiring.regularizers.soft_labels import confidence, nonzero, soft_labels
 from gumbel_mpnn.rewiring.rewired_graph import RewiredGraph
 
 
@@ -36,8 +39,8 @@ class Step:
     """Training nodes of every replica, [R, N]."""
     progress: Tensor
     """Share of the epochs done, a scalar."""
-    belief_logits: Tensor | None = None
-    """Class logits of the belief head, [R, N, C], if there is one."""
+    belief_loss: Tensor | None = None
+    """Loss of the belief head, [R], if there is one."""
     flood: Flood | None = None
     """Decoys of this step, if there are any."""
     weight: Tensor | None = None
@@ -53,13 +56,11 @@ class Term(ABC):
 
 
 class BeliefLoss(Term):
-    """Cross-entropy of the belief head on training nodes; 0 without a belief head."""
+    """Loss of the belief head; 0 without one."""
 
     def __call__(self, step: Step) -> Tensor:
         """Unweighted, [R]."""
-        if step.belief_logits is None:
-            return step.theta.new_zeros(len(step.theta))
-        return cross_entropy(step.belief_logits, step.y, step.train_mask, step.weight)
+        return step.theta.new_zeros(len(step.theta)) if step.belief_loss is None else step.belief_loss
 
 
 class DecoyLoss(Term):
@@ -92,6 +93,30 @@ class Regularization(Term):
         """λ · L, [R]."""
         weighted = self.regularizer.weighted
         return mean([weighted(draw.logits, draw.graph, step.y, step.train_mask) for draw in step.draws])
+
+
+class PairLoss(Term):
+    """Loss of the edge model for telling pairs of one class from others.
+
+    Args:
+        weight: λ.
+        confident: Count all pairs, with the mean prediction on the drawn graphs in place of unknown labels, weighted by
+            the confidence of both nodes; otherwise pairs of two training nodes only.
+    """
+
+    def __init__(self, weight: float, *, confident: bool = False) -> None:
+        self.weight, self.confident = weight, confident
+
+    def __call__(self, step: Step) -> Tensor:
+        """λ · mean cross-entropy of "is of one class", [R]."""
+        graph, dtype = step.draws[0].graph.graph, step.theta.dtype
+        logits = mean([draw.logits.detach().log_softmax(-1) for draw in step.draws])
+        labels = soft_labels(logits, step.y, step.train_mask, dtype)
+        sure = confidence(logits, step.train_mask, dtype) if self.confident else step.train_mask.to(dtype)
+        same = graph.pair_scores(labels, labels)
+        counted = sure[:, graph.pair_index].prod(1)
+        each = softplus(step.theta) - same * step.theta
+        return self.weight * total(each * counted) / nonzero(total(counted))
 
 
 class Agreement(Term):

@@ -2,8 +2,10 @@
 
 from gumbel_mpnn.rewiring.edge_models.base import BeliefHead, NodeView, Scorer, scorers
 from gumbel_mpnn.rewiring.edge_models.bilinear import Bilinear
+from gumbel_mpnn.rewiring.edge_models.class_facts import ClassFacts
 from gumbel_mpnn.rewiring.edge_models.class_space import ClassSpace
 from gumbel_mpnn.rewiring.edge_models.constant import Constant
+from gumbel_mpnn.rewiring.edge_models.folds import FoldedBeliefHead
 from gumbel_mpnn.rewiring.edge_models.literal import Literal
 from gumbel_mpnn.rewiring.edge_models.mixed import Mixed
 from gumbel_mpnn.rewiring.edge_models.neighborhood import Neighborhood
@@ -11,8 +13,10 @@ from gumbel_mpnn.rewiring.edge_models.neighborhood import Neighborhood
 __all__ = [
     "BeliefHead",
     "Bilinear",
+    "ClassFacts",
     "ClassSpace",
     "Constant",
+    "FoldedBeliefHead",
     "Literal",
     "Mixed",
     "Neighborhood",

@@ -1,0 +1,47 @@
+"""An edge model in class space that also weighs a few facts about a pair."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from gumbel_mpnn._util.tensor_cache import TensorCache
+from gumbel_mpnn.graph import PairGraph
+from gumbel_mpnn.nn.each_replica import product
+from gumbel_mpnn.nn.replica_rng import ReplicaRNG
+from gumbel_mpnn.rewiring.edge_models.base import NodeView, scorers
+from gumbel_mpnn.rewiring.edge_models.class_space import ClassSpace
+from gumbel_mpnn.rewiring.edge_models.facts import NAMES, pair_facts
+
+
+@scorers.register("class-facts")
+class ClassFacts(ClassSpace):
+    """θ_ij = q_iᵀ B q_j + a · s_ij + b, where q are class beliefs and s are cosine, common neighbors and degrees.
+
+    Each fact is standardized over the pairs of the graph. Their weights start at 0, where this is `class-space`.
+    """
+
+    numbers_per_pair = len(NAMES)
+
+    def __init__(self, replicas: int, num_features: int, num_classes: int, channels: int) -> None:
+        super().__init__(replicas, num_features, num_classes, channels)
+        self.of_facts = nn.Parameter(torch.zeros(replicas, len(NAMES)))
+        self._facts: TensorCache[Tensor] = TensorCache()
+
+    def init_own_parameters(self, rng: ReplicaRNG) -> None:
+        """Set the bias and the weights of the facts to 0."""
+        super().init_own_parameters(rng)
+        nn.init.zeros_(self.of_facts)
+
+    def forward(self, nodes: NodeView, graph: PairGraph) -> Tensor:
+        """θ of every pair, [R, P]."""
+        facts = self._facts.get(graph, [nodes.values], lambda: _standardized(pair_facts(nodes.features, graph)))
+        weighed = product(facts.expand(len(self.of_facts), -1, -1), self.of_facts[..., None]).squeeze(-1)
+        return super().forward(nodes, graph) + weighed
+
+
+def _standardized(facts: Tensor) -> Tensor:
+    """Facts [..., P, 4] minus their means over the pairs, divided by their standard deviations where these are not 0."""
+    apart = facts - facts.mean(-2, keepdim=True)
+    deviation = apart.square().mean(-2, keepdim=True).sqrt()
+    return apart / torch.where(deviation > 1e-6, deviation, 1.0)
