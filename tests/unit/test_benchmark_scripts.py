@@ -121,6 +121,13 @@ def test_the_explorer_in_a_browser(toy_result):
     assert all(0 < of["fps"] < 500 for of in result["frames"].values())
 
 
+def test_options_of_learning(run_toy):
+    lines = run_toy("learning.py")
+    assert lines[0] == "14 fits on 2 graphs, 1 workers"
+    tables = [line.split()[0] for line in lines if line.startswith("  ")]
+    assert tables == ["option", "free", "judged", "beliefs"] * 2 + ["free", "judged", "beliefs"]
+
+
 def test_fused_layers(run_toy):
     _, *rows = run_toy("fused_gpu.py")
     parts = [f"{part}, toy, {who}" for part in ("activate", "linear_sum") for who in ("ours", "torch", "torch.compile")]

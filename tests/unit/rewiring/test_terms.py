@@ -18,6 +18,7 @@ from gumbel_mpnn.rewiring.terms import (
     Classification,
     DecoyLoss,
     Draw,
+    PairLoss,
     Regularization,
     Step,
     Term,
@@ -64,12 +65,26 @@ def test_classification_is_the_mean_over_training_nodes_and_graphs():
     assert value(Classification(), step()) == pytest.approx(expected)
 
 
-def test_beliefs_are_judged_on_training_nodes():
-    assert value(BeliefLoss(), step(belief_logits=SECOND)) == pytest.approx([math.log(4), math.log(2)])
+def test_the_loss_of_the_head_of_beliefs_counts_as_it_is():
+    assert value(BeliefLoss(), step(belief_loss=torch.tensor([2.0, 3.0]))) == [2, 3]
 
 
 def test_without_a_head_of_beliefs_their_loss_is_0():
     assert value(BeliefLoss(), step()) == [0, 0]
+
+
+def test_pairs_of_training_nodes_are_told_apart_by_class():
+    """Only 0 – 1 has two training nodes, in the first replica alone; they differ, and its probability is ½."""
+    assert value(PairLoss(1.0), step()) == pytest.approx([math.log(2), 0])
+    assert value(PairLoss(0.5), step()) == pytest.approx([math.log(2) / 2, 0])
+
+
+def test_confident_predictions_count_as_labels():
+    """Node 2 is surely of class 1 in the first replica and tells nothing in the second, whose node 0 is unsure too."""
+    sure = logits([0.5, 0.5, 1e-12], [0.5, 0.5, 0.5])
+    # 0 – 1 are of two classes with probability ½, 1 – 2 of one class with probability ¾.
+    first = (math.log(2) - math.log(3 / 4)) / 2
+    assert value(PairLoss(1.0, confident=True), step([sure])) == pytest.approx([first, 0], abs=1e-5)
 
 
 def test_decoys_are_told_from_edges():

@@ -41,7 +41,7 @@ class ClassFacts(ClassSpace):
 
 
 def _standardized(facts: Tensor) -> Tensor:
-    """Facts [..., P, 4] minus their means over the pairs, divided by their standard deviations where these are not 0."""
+    """Facts [..., P, 4] with mean 0 and standard deviation 1 over the pairs; a fact that is the same for all is 0."""
     apart = facts - facts.mean(-2, keepdim=True)
     deviation = apart.square().mean(-2, keepdim=True).sqrt()
     return apart / torch.where(deviation > 1e-6, deviation, 1.0)
