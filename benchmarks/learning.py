@@ -2,8 +2,8 @@
 
 Every option is trained on every graph: with a scorer that learns, with one that never learns (`frozen`), and with
 edges drawn at random (`random`), all with the same settings and seeds. The tables show the mean validation value and
-the paired difference between learned edges and the better control of the option, and between the best option and the
-best control of all. No test value is read.
+the paired differences between learned edges and the better control of the option, and between learned edges and the
+best of all that learns no edges, plain models included. No test value is read.
 
 python benchmarks/learning.py --workers 14 --minutes 8 --runs runs/learning
 python benchmarks/learning.py --only cora,actor --options free,judged
@@ -36,6 +36,8 @@ from gumbel_mpnn.config.rungs import read_rungs
 from gumbel_mpnn.training import pick_device
 from gumbel_mpnn.training.device import available_bytes
 
+LAST_SECONDS = 45
+"""After the time is over, what has begun may go on for so long."""
 LEARNED, CONTROLS = "gumbel-mpnn", ("frozen", "random")
 
 
@@ -84,35 +86,40 @@ class Option:
     """Whether candidates are neighbors in class beliefs, with the labels of training nodes put in."""
 
 
+PLAIN = ("mlp-regular", "gcn-regular", "sage-regular", "gcn-deep", "steady-gcn")
+"""Rungs of `auto` that learn no edges: what a control of `auto` may choose as well."""
 PAIRS, FOLDS = ("rewiring.pair_loss=1",), ("rewiring.belief_folds=4",)
 FACTS = ("rewiring.scorer=class-facts",)
 ORIGIN = ("rewiring.origin=learned", "rewiring.keep=0.5", "rewiring.add=0.5")
 OWN_ORIGIN = ("rewiring.origin=learned",)
 CONFIDENT = ("rewiring.pair_labels=confident",)
 CHANNELS = ("model.backbone=sage-channels",)
+CONSISTENT = ("rewiring.regularizer=label-consistency", "rewiring.regularizer_weight=0.5")
 JUDGED = (*FACTS, *PAIRS, *ORIGIN)
+CAUTIOUS = (*FACTS, *PAIRS, *OWN_ORIGIN)
 OPTIONS = {
+    **{name: Option(name) for name in PLAIN},
     "free": Option("free-gcn"),
     "judged": Option("free-gcn", JUDGED, "free"),
     "cautious": Option("cautious-gcn"),
-    "cautious-judged": Option("cautious-gcn", (*FACTS, *PAIRS, *OWN_ORIGIN), "cautious"),
-    "judged-confident": Option("free-gcn", (*JUDGED, *CONFIDENT), "free"),
-    "judged-folds": Option("free-gcn", (*JUDGED, *FOLDS)),
-    "cautious-folds": Option("cautious-gcn", (*FACTS, *PAIRS, *OWN_ORIGIN, *FOLDS)),
-    "pairs": Option("free-gcn", PAIRS, "free"),
-    "folds": Option("free-gcn", FOLDS, "judged-folds"),
-    "facts": Option("free-gcn", FACTS, "free"),
-    "two-hop": Option("two-hop-gcn"),
-    "two-hop-judged": Option("two-hop-gcn", JUDGED, "two-hop"),
+    "cautious-judged": Option("cautious-gcn", CAUTIOUS, "cautious"),
+    "free-sage": Option("free-sage"),
+    "sage-judged": Option("free-sage", JUDGED, "free-sage"),
     "channels": Option("free-sage", CHANNELS),
     "channels-judged": Option("free-sage", (*CHANNELS, *JUDGED), "channels"),
-    "consistent": Option(
-        "free-gcn", ("rewiring.regularizer=label-consistency", "rewiring.regularizer_weight=0.5"), "free"
-    ),
-    "cautious-confident": Option("cautious-gcn", (*FACTS, *PAIRS, *OWN_ORIGIN, *CONFIDENT), "cautious"),
-    "cautious-facts": Option("cautious-gcn", (*FACTS, *PAIRS), "cautious"),
-    "judged-fast": Option("free-gcn", (*JUDGED, "rewiring.lr=0.03"), "free"),
-    "neighborhood": Option("free-gcn", (*JUDGED, *CONFIDENT, "rewiring.scorer=neighborhood")),
+    "two-hop": Option("two-hop-gcn"),
+    "two-hop-judged": Option("two-hop-gcn", JUDGED, "two-hop"),
+    "judged-confident": Option("free-gcn", (*JUDGED, *CONFIDENT), "free"),
+    "judged-folds": Option("free-gcn", (*JUDGED, *FOLDS)),
+    "judged-rewired": Option("free-gcn", (*JUDGED, "rewiring.beliefs=rewired")),
+    "cautious-sage": Option("cautious-sage"),
+    "cautious-sage-judged": Option("cautious-sage", CAUTIOUS, "cautious-sage"),
+    "facts": Option("free-gcn", FACTS, "free"),
+    "pairs": Option("free-gcn", PAIRS, "free"),
+    "judged-drop": Option("free-gcn", (*JUDGED, "rewiring.drop=0.3")),
+    "consistent": Option("free-gcn", CONSISTENT, "free"),
+    "cautious-folds": Option("cautious-gcn", (*CAUTIOUS, *FOLDS)),
+    "neighborhood": Option("free-gcn", (*PAIRS, *ORIGIN, *CONFIDENT, "rewiring.scorer=neighborhood")),
     "beliefs": Option("free-gcn", beliefs=True),
     "beliefs-judged": Option("free-gcn", JUDGED, "beliefs", beliefs=True),
 }
@@ -132,7 +139,7 @@ class Values(NamedTuple):
 
     of: Fit
     values: dict[str, float] | None
-    """None if training diverged."""
+    """None if training failed."""
     seconds: float
 
 
@@ -150,11 +157,19 @@ def fits(cases: Iterable[Case], options: Iterable[str]) -> list[Fit]:
     """All fits, each once, the most promising options first."""
     cases, found = list(cases), dict[Fit, None]()
     for name in options:
+        if name in PLAIN:
+            found |= {Fit(case, name, model_of(name)): None for case in cases}
+            continue
         of_controls = OPTIONS[name].controls or name
         for case in cases:
             for option, model in ((name, LEARNED), *((of_controls, control) for control in CONTROLS)):
                 found[Fit(case, option, model)] = None
     return list(found)
+
+
+def model_of(rung: str) -> str:
+    """Model of a rung of `auto`."""
+    return next(each.model for each in read_rungs() if each.name == rung)
 
 
 def train(fit: Fit, limits: Limits) -> Values | None:
@@ -183,7 +198,8 @@ def train(fit: Fit, limits: Limits) -> Values | None:
             runs = [
                 gm.fit(case.dataset, fit.model, splits=range(case.splits), seeds=case.seeds, settings=tables, **of_all)
             ]
-    except gm.DivergedError:
+    except Exception as error:  # one setting that fails must not end all others
+        print(f"{fit.case.name} {fit.option} {fit.model}: {error}", flush=True)
         return Values(fit, None, time.time() - begin)
     values = {str(record.replica): float(record.val) for run in runs for record in run.records}
     return Values(fit, values, time.time() - begin)
@@ -248,9 +264,11 @@ def tables(found: Sequence[Values]) -> list[str]:
     lines, gains = [], dict[str, list[str]]()
     for case in dict.fromkeys(each.of.case for each in found):
         here = {(fit.option, fit.model): each for fit, each in done.items() if fit.case == case}
-        controls = [each for (_, model), each in here.items() if model in CONTROLS]
-        best = max(controls, key=mean, default=None)
-        lines.append(f"\n{case.name}: best control {best.of.option} {best.of.model}" if best else f"\n{case.name}")
+        best = max((each for (_, model), each in here.items() if model != LEARNED), key=mean, default=None)
+        plain = [f"{option} {mean(each):.2f}" for (option, _), each in here.items() if option in PLAIN]
+        lines.append(f"\n{case.name}: {', '.join(plain)}")
+        if best is not None:
+            lines.append(f"  best without learned edges: {best.of.option} {best.of.model} {mean(best):.2f}")
         lines.append(f"  {'option':20s} {'learned':>8s} {'frozen':>8s} {'random':>8s}  over its control  over the best")
         for option, about in OPTIONS.items():
             learned = here.get((option, LEARNED))
@@ -279,7 +297,7 @@ def main() -> None:
     cases = [case for case in CASES if not options.only or case.dataset in options.only.split(",")]
     names = options.options.split(",")
     if options.toy:
-        cases, names = [Case("demo", splits=2), Case("wine", splits=2)], ["free", "judged", "beliefs"]
+        cases, names = [Case("demo", splits=2), Case("wine", splits=2)], ["gcn-regular", "free", "judged", "beliefs"]
     planned = fits(cases, names)
     print(f"{len(planned)} fits on {len(cases)} graphs, {options.workers} workers", flush=True)
     with TemporaryDirectory() as folder:
@@ -301,13 +319,19 @@ def _train_all(planned: list[Fit], options: argparse.Namespace, folder: str) -> 
     if options.workers == 1:
         return [each for each in map(work, planned) if each]
     with multiprocessing.get_context("spawn").Pool(options.workers) as pool:
-        for each in pool.imap_unordered(work, planned):
+        results = pool.imap_unordered(work, planned)
+        while time.time() < limits.until + LAST_SECONDS:
+            try:
+                each = results.next(timeout=10)
+            except StopIteration:
+                break
+            except multiprocessing.TimeoutError:
+                continue
             if each is not None:
                 found.append(each)
-                fit = each.of
                 print(
-                    f"{time.time() - begin:5.0f} s  {len(found):4d}  {fit.case.name:32s} {fit.option:20s} "
-                    f"{fit.model:12s} {mean(each):6.2f}  {each.seconds:5.1f} s",
+                    f"{time.time() - begin:5.0f} s  {len(found):4d}  {each.of.case.name:32s} {each.of.option:20s} "
+                    f"{each.of.model:12s} {mean(each):6.2f}  {each.seconds:5.1f} s",
                     flush=True,
                 )
     return found

@@ -114,15 +114,10 @@ def class_space_by_hand(scorer):
 
 
 def class_facts_by_hand(scorer):
-    """At first the agreement 0.5; then two pairs, whose cosines 0.6 and 0 are 1 and −1 in standard deviations."""
+    """At first the agreement 0.5; then eight times the cosine 0.6 and the degrees, 1 and 1, count as well."""
     assert scorer(look(UNIT, BELIEFS, PAIR), PAIR).item() == pytest.approx(0.5)
-    scorer.of_facts.data[0] = torch.tensor([3.0, 5.0, 7.0, 9.0])
-    pairs = PairGraph.build(edges((0, 1)), 4, candidate_index=edges((2, 3)))
-    x = torch.cat([UNIT, torch.eye(2)])
-    beliefs = torch.cat([BELIEFS, BELIEFS], dim=1)
-    # Nodes of a given edge have degree 1, the others 0: degrees are 1 and −1 in standard deviations too.
-    assert scorer(look(x, beliefs, pairs), pairs)[0].tolist() == pytest.approx([0.5 + 3 + 7 + 9, 0.5 - 3 - 7 - 9])
-    return 0.5  # all facts of a single pair are their own mean
+    scorer.of_facts.data[0] = torch.tensor([2.0, 5.0, 7.0, 9.0])
+    return 0.5 + 2 * 8 * 0.6 + 5 * math.log(1) + (7 + 9) * math.log(2)
 
 
 def constant_by_hand(scorer):

@@ -123,9 +123,9 @@ def test_the_explorer_in_a_browser(toy_result):
 
 def test_options_of_learning(run_toy):
     lines = run_toy("learning.py")
-    assert lines[0] == "14 fits on 2 graphs, 1 workers"
+    assert lines[0] == "16 fits on 2 graphs, 1 workers"
     tables = [line.split()[0] for line in lines if line.startswith("  ")]
-    assert tables == ["option", "free", "judged", "beliefs"] * 2 + ["free", "judged", "beliefs"]
+    assert tables == ["best", "option", "free", "judged", "beliefs"] * 2 + ["free", "judged", "beliefs"]
 
 
 def test_fused_layers(run_toy):

@@ -151,9 +151,9 @@ class RewiringSettings:
     )
     beliefs: str = setting(
         "features",
-        "Source of the class probabilities of a scorer: `features` (a head that sees no edges) or `graph` (the model"
-        " itself).",
-        one_of("features", "graph"),
+        "Source of the class probabilities of a scorer: `features` (a head that sees no edges), `graph` (the model"
+        " itself on the given edges), or `rewired` (the model itself on the graph that the beliefs of the head give).",
+        one_of("features", "graph", "rewired"),
         assumed="features",
     )
     belief_folds: int = setting(
@@ -195,6 +195,12 @@ class RewiringSettings:
         True, "Weights 0 and 1 with a straight-through gradient; otherwise relaxed weights.", assumed=True
     )
     samples: int = setting(1, "Number of graphs drawn in each step.", UP_TO_1000, assumed=1)
+    drop: float = setting(
+        0.0,
+        "Share of the pairs of each drawn graph that are left out at random, whatever their probability.",
+        Rule(lambda value: 0 <= value < 1, "at least 0 and below 1"),
+        assumed=0.0,
+    )
     evaluation: str = setting(
         "expected",
         "The graph of evaluation: `threshold` (pairs of probability ½ or more), `expected` or `mean_of_samples`.",

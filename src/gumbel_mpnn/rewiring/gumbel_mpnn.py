@@ -27,6 +27,7 @@ from gumbel_mpnn.nn import ReplicaRNG, SparseFeatures, backbones, make_backbone
 from gumbel_mpnn.nn.model import COPIES_OF_A_LAYER, Report, Sizes, TrainableModel, models
 from gumbel_mpnn.nn.modules import evaluating
 from gumbel_mpnn.rewiring.decoys import Decoys, Flood
+from gumbel_mpnn.rewiring.edge_models import NodeView
 from gumbel_mpnn.rewiring.regularizers import Prior, regularizers
 from gumbel_mpnn.rewiring.rewired_graph import RewiredGraph
 from gumbel_mpnn.rewiring.rewiring_model import OF_THE_REWIRER, RewiringModel, own_settings
@@ -182,6 +183,24 @@ class GumbelMPNN(RewiringModel, TrainableModel):
         decoys = self._decoy_cache.get(graph, [graph.pair_weight], lambda: Decoys.among(graph, self.settings.decoys))
         return decoys.draw(self.rng)
 
+    def _score(
+        self,
+        x: Tensor | SparseFeatures,
+        graph: PairGraph,
+        flood: Flood | None = None,
+        train_mask: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor | None]:
+        """θ of every pair, [R, P], and the logits of the belief head; pairs are scored twice if the settings say so."""
+        theta, logits = super()._score(x, graph, flood, train_mask)
+        if self.settings.beliefs != "rewired" or not self.rewirer.scorer.uses_beliefs:
+            return theta, logits
+        given = (graph.is_original if flood is None else flood.given).to(x.dtype)
+        with torch.no_grad(), evaluating(self.backbone):
+            first = self.rewirer.evaluate(theta, graph)
+            weight = first.weight if flood is None else first.weight * flood.present
+            beliefs = self._classify(x, replace(first, weight=weight)).softmax(-1)
+        return self.rewirer(NodeView(x, beliefs, given), graph), logits
+
     @torch.no_grad()
     def _beliefs(self, x: Tensor | SparseFeatures, graph: PairGraph, given: Tensor) -> Tensor:
         """Class probabilities of the backbone on the given edges, [R, N, C], if the edge model uses them."""
@@ -193,6 +212,9 @@ class GumbelMPNN(RewiringModel, TrainableModel):
     def _draw(self, theta: Tensor, graph: PairGraph, progress: Tensor, flood: Flood | None) -> RewiredGraph:
         """One graph per replica; decoys that are not shown in this step are not drawn."""
         drawn = self.rewirer.draw(theta, graph, self.rng, progress)
+        if self.settings.drop:
+            stays = self.rng.noise(graph.num_pairs) >= self.settings.drop
+            drawn = replace(drawn, weight=drawn.weight * stays)
         return drawn if flood is None else replace(drawn, weight=drawn.weight * flood.present)
 
     def _classify(self, x: Tensor | SparseFeatures, rewired: RewiredGraph) -> Tensor:

@@ -121,7 +121,7 @@ class RewiringModel(ReplicaModule, ABC):
     def _add_rewirer(self, in_channels: int, out_channels: int) -> None:
         count, self.in_channels = self.replicas or 1, in_channels
         self.rewirer = Rewirer(in_channels, out_channels, count, self.settings)
-        needs_head = self.rewirer.scorer.uses_beliefs and self.settings.beliefs == "features"
+        needs_head = self.rewirer.scorer.uses_beliefs and self.settings.beliefs != "graph"
         self.belief_head = None
         if needs_head and self.settings.belief_folds > 1:
             self.belief_head = FoldedBeliefHead(count, in_channels, out_channels, self.settings.belief_folds)
