@@ -137,6 +137,15 @@ def replicas_gpu(result: Result) -> str:
     )
 
 
+def same_seed_gpu(result: Result) -> str:
+    """An epoch of a run with a product for each run, and with batched products."""
+    ms, batched = result["ms"], ", batched products"
+    names = [name.removesuffix(batched) for name in ms if name.endswith(batched)]
+    rows = [[n, f"{ms[n]:.3f}", f"{ms[n + batched]:.3f}", f"{ms[n] / ms[n + batched]:.2f}"] for n in names]
+    heads = ["ms of a run's epoch", "a product for each", "batched", "ratio"]
+    return "\n\n".join([table(heads, rows), f"{facts(result)} {machine(result)}"])
+
+
 def workers_gpu(result: Result) -> str:
     """What several processes do together, and what each kind of training does alone."""
     alone, runs = result["epochs_per_second_alone"], result["runs_of_a_group"]
@@ -231,6 +240,7 @@ TABLES: dict[str, Callable[[Any], str]] = {
     "step_gpu": step_gpu,
     "scale_gpu": scale_gpu,
     "replicas_gpu": replicas_gpu,
+    "same_seed_gpu": same_seed_gpu,
     "workers_gpu": workers_gpu,
     "workers_gpu_mps": workers_gpu,
     "fused_gpu": fused_gpu,

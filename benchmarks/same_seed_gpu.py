@@ -1,9 +1,8 @@
 """Which operations make a run's last bits depend on the runs trained with it on a GPU, and what avoiding that costs.
 
 Every operation of a step is computed for groups of runs and for each run alone, and compared bit for bit. Then whole
-runs are trained in groups and alone. Last, the ways to give a run the same bits in any company are timed: torch's
-batched product against one product for each run, and a group of runs against runs that are trained alone, each as CUDA
-graphs of its own, one after the other and on streams of their own.
+runs are trained in groups and alone. Last, a product for each run, as in `each_replica`, is timed against torch's
+batched product.
 
 python benchmarks/same_seed_gpu.py          # less than a minute on an H200
 python benchmarks/same_seed_gpu.py --toy    # seconds, on a CPU too; nothing is written
@@ -11,7 +10,9 @@ python benchmarks/same_seed_gpu.py --toy    # seconds, on a CPU too; nothing is 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import harness  # before torch: it says how torch's threads wait
 
@@ -22,7 +23,7 @@ from torch import Tensor
 
 from gumbel_mpnn.config import Replica
 from gumbel_mpnn.graph import PairGraph, WeightedGraph
-from gumbel_mpnn.nn import ReplicaRNG, each_replica
+from gumbel_mpnn.nn import ReplicaRNG, each_replica, fused_linear
 from gumbel_mpnn.nn.activation import activate
 from gumbel_mpnn.nn.fused_linear import linear_sum
 from gumbel_mpnn.nn.modules import make_norm
@@ -49,6 +50,11 @@ def operations(graph: PairGraph) -> dict[str, tuple[Operation, list[tuple[int, .
         )
     found["product by a loop"] = loop, [(nodes, 256), (256, 256)]
     found["narrow linear_sum, with gradients"] = gradients_of(lambda x, w: linear_sum([(x, w)])), [(nodes, 64), (64, 7)]
+    found["our product"] = gradients_of(each_replica.product), [(nodes, 256), (256, 7)]
+    found["our sums"] = (
+        lambda x: torch.cat([each_replica.total(x[..., 0])[:, None], each_replica.over_nodes(x)], 1),
+        [(nodes, 7)],
+    )
     found["sum [R, P]"] = lambda x: x.sum(-1), [(pairs,)]
     found["sum of nodes [R, N, 256]"] = lambda x: x.sum(1), [(nodes, 256)]
     found["sum of nodes [R, N, 7]"] = lambda x: x.sum(1), [(nodes, 7)]
@@ -156,43 +162,51 @@ def curve(trainer: Trainer, epochs: int) -> Tensor:
 
 
 def costs(data: object, device: torch.device, toy: bool, rounds: int) -> dict[str, float]:
-    """Milliseconds of a run's epoch, and of a run's product."""
-    count, width = (3, 8) if toy else (20, 256)
+    """Milliseconds of a run's epoch, as it is and with torch's batched products, and of a run's product."""
+    count, width = (3, 8) if toy else (30, 256)
     replicas = [Replica(k % SPLITS, k // SPLITS) for k in range(count)]
     programs: dict[str, Callable[[], object]] = {}
-    streams = [torch.cuda.Stream(device) for _ in range(count)] if device.type == "cuda" else [None] * count
     for model, title in MODELS.items():
-        programs[f"{title}, {count} together"] = ours(data, model, width, replicas)  # type: ignore[arg-type]
-        alone = [ours(data, model, width, [replica]) for replica in replicas]  # type: ignore[arg-type]
-
-        def in_turn(alone: list[Callable[[], None]] = alone) -> None:
-            for epoch in alone:
-                epoch()
-
-        def at_once(alone: list[Callable[[], None]] = alone) -> None:
-            current = torch.cuda.current_stream(device)
-            for epoch, stream in zip(alone, streams, strict=True):
-                assert stream is not None
-                stream.wait_stream(current)
-                with torch.cuda.stream(stream):
-                    epoch()
-            for stream in streams:
-                assert stream is not None
-                current.wait_stream(stream)
-
-        programs[f"{title}, {count} alone, in turn"] = in_turn
-        if device.type == "cuda":
-            for _ in range(5):  # captured before they run side by side
-                in_turn()
-            programs[f"{title}, {count} alone, on {count} streams"] = at_once
+        for size in (64, width):
+            programs[f"{title}, {count} runs, {size} wide"] = ours(data, model, size, replicas)  # type: ignore[arg-type]
+            with batched_products():
+                programs[f"{title}, {count} runs, {size} wide, batched products"] = body = ours(
+                    data,  # type: ignore[arg-type]
+                    model,
+                    size,
+                    replicas,
+                )
+                for _ in range(5):  # captured
+                    body()
     nodes = data.num_nodes  # type: ignore[attr-defined]
     for rows, inner, out in ((nodes, width, width), (width, nodes, width), (nodes, 64, 64)):
         x, weight = torch.randn(count, rows, inner, device=device), torch.randn(count, inner, out, device=device)
-        for name, operation in {"bmm": torch.bmm, "a product for each": loop}.items():
+        for name, operation in {"batched": torch.bmm, "ours": each_replica.product, "a loop": loop}.items():
             body = Replay(lambda operation=operation, x=x, weight=weight: operation(x, weight), device)
-            programs[f"{name}, {count} of {rows} x {inner} x {out}"] = body
+            programs[f"product of {rows} x {inner} x {out}, {name}"] = body
     times = harness.medians(harness.alternate(programs, rounds=rounds, warm_up=5, device=device))
     return {name: 1e3 * value / count for name, value in times.items()}
+
+
+@contextmanager
+def batched_products() -> Iterator[None]:
+    """Let torch multiply the matrices of all runs at once, as it would without `each_replica`."""
+    ours = each_replica._Product.forward, each_replica.add_product
+
+    def forward(ctx: Any, x: Tensor, weight: Tensor, start: Tensor | None) -> Tensor:
+        ctx.save_for_backward(x, weight)
+        return torch.bmm(x, weight) if start is None else torch.baddbmm(start, x, weight)
+
+    def add(out: Tensor, x: Tensor, weight: Tensor) -> Tensor:
+        return out.baddbmm_(x, weight)
+
+    each_replica._Product.forward, each_replica.add_product = staticmethod(forward), add  # type: ignore[method-assign]
+    fused_linear.add_product = add
+    try:
+        yield
+    finally:
+        each_replica._Product.forward, each_replica.add_product = staticmethod(ours[0]), ours[1]  # type: ignore
+        fused_linear.add_product = ours[1]
 
 
 def main() -> None:

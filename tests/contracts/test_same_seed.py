@@ -3,37 +3,15 @@
 import pytest
 import torch
 
-from gumbel_mpnn.config import Replica, resolve
+from gumbel_mpnn.config import Replica
 from gumbel_mpnn.nn import SparseFeatures, each_replica
 from gumbel_mpnn.nn.modules import cross_entropy
-from gumbel_mpnn.rewiring.edge_models import scorers
-from gumbel_mpnn.rewiring.regularizers import regularizers
-from gumbel_mpnn.training import Task, models, prepare, train
+from gumbel_mpnn.training import Task, prepare, train
 from helpers import normal, numbers, small_data
 from quick_fit import figures, fit, stored
+from same_seed_cases import CASES, settings_of
 
-EPOCHS = 3
 GROUP = [Replica(k % 5, k // 5) for k in range(7)]
-BUSY = {"rewiring": {"scorer": "mixed", "samples": 2, "agreement": 0.5, "decoys": 0.5}}
-CASES = {
-    # SDRF trains a GCN on a graph that it has changed before.
-    **{name: (name, {}) for name in models if name != "sdrf"},
-    **{f"scorer {name}": ("gumbel-mpnn", {"rewiring": {"scorer": name}}) for name in scorers},
-    **{
-        f"regularizer {name}": (
-            "gumbel-mpnn",
-            {"rewiring": {**BUSY["rewiring"], "regularizer": name, "regularizer_weight": 0.1}},
-        )
-        for name in regularizers
-        if name != "prior"  # part of the others
-    },
-    "batch norm": ("gcn", {"model": {"norm": "batch", "residual": True, "input_dropout": 0.2}}),
-    "layer norm": ("sage", {"model": {"norm": "layer", "input_layer": True, "num_layers": 3}}),
-    "heads": ("gat", {"model": {"heads": 4, "residual": True}, "data": {"features": "standardized"}}),
-    "two sigmoids": ("gumbel-mpnn", {"rewiring": {"sigmoids": 2, "evaluation": "mean_of_samples"}}),
-    "16 bits": ("sage", {"train": {"bfloat16": True}}),
-    "class weights": ("gcn", {"train": {"class_weights": "balanced"}, "data": {"metric": "average_precision"}}),
-}
 
 
 @pytest.fixture
@@ -52,19 +30,8 @@ def some_data(sparse=False):
     return data
 
 
-def settings_of(model, tables):
-    merged = {name: tables.get(name, {}) for name in ("model", "train", "data", "rewiring")}
-    merged["model"] = {"hidden_channels": 20, **merged["model"]}
-    merged["train"] = {"epochs": EPOCHS, "lr": 0.01, **merged["train"]}
-    rewires = models[model].rewires
-    if not rewires:
-        del merged["rewiring"]
-    return resolve("toy", model, merged, models.complete, rewires=rewires)
-
-
 def assert_same_in_any_group(case, sparse=False):
-    model, tables = CASES[case]
-    settings = settings_of(model, tables)
+    settings = settings_of(case)
     task = Task.for_model(prepare(some_data(sparse), settings), settings)
     assert isinstance(task.features, SparseFeatures) == sparse
     alone = [numbers(train(task, settings, [replica]))[0] for replica in GROUP]

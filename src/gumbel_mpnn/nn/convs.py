@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn.graph import WeightedGraph
+from gumbel_mpnn.nn.each_replica import add_bias
 from gumbel_mpnn.nn.features import SparseFeatures
 from gumbel_mpnn.nn.fused_linear import Inputs, linear_sum
 from gumbel_mpnn.nn.modules import Linear, ReplicaModule
@@ -34,7 +35,7 @@ class Conv(ReplicaModule, ABC):
     def forward(self, x: Inputs, graph: WeightedGraph) -> Tensor:
         """[R, N, in] → [R, N, out]."""
         out = self.sums(x, graph)
-        return out + self.offset.to(out.dtype)
+        return add_bias(out, self.offset.to(out.dtype))
 
 
 class DenseConv(Conv):

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from gumbel_mpnn._util.errors import UserError, unknown_name
 from gumbel_mpnn._util.no_double_backward import first_order
-from gumbel_mpnn.nn.each_replica import total
+from gumbel_mpnn.nn.each_replica import add_bias, total
 from gumbel_mpnn.nn.fused_linear import Inputs, linear_sum
 from gumbel_mpnn.nn.replica_rng import ReplicaRNG
 
@@ -56,7 +56,7 @@ class Linear(ReplicaModule):
     def forward(self, x: Inputs) -> Tensor:
         """[R, N, in], [N, in] or sparse features → [R, N, out]."""
         product = linear_sum([(x, self.weight)])
-        return product if self.bias is None else product + self.bias.to(product.dtype)
+        return product if self.bias is None else add_bias(product, self.bias.to(product.dtype))
 
 
 class LayerNorm(ReplicaModule):

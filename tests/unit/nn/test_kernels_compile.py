@@ -1,4 +1,4 @@
-"""The kernels of norms compile for a GPU in every number format, which no interpreter shows; no GPU is needed."""
+"""The kernels of norms and sums compile for a GPU in every number format, which no interpreter shows."""
 
 import pytest
 
@@ -8,8 +8,9 @@ from triton.backends.compiler import GPUTarget  # noqa: E402
 from triton.compiler import ASTSource  # noqa: E402
 
 from gumbel_mpnn.nn.kernels import norm as triton_norm  # noqa: E402
+from gumbel_mpnn.nn.kernels import sums as triton_sums  # noqa: E402
 
-COUNTS = {"nodes": "i32", "width": "i32", "chunks": "i32"}
+COUNTS = {"nodes": "i32", "rows": "i32", "width": "i32", "chunks": "i32"}
 NUMBERS = {"probability": "fp32", "scale": "fp32", "eps": "fp32"}
 SIZES = {"CHUNK": 256, "NEAR": 16, "ROWS": 16, "WIDTH": 64, "DROP": True}
 SUMS = ("mean", "rstd", "means", "squares", "sum_one", "sum_normal", "sum_out", "along_one", "along_normal")
@@ -36,3 +37,7 @@ class TestNorms:
     def test_moments_and_the_gradient_of_batch_norm(self, kept):
         assert compiles(triton_norm._chunk_moments, kept).asm["ptx"]
         assert compiles(triton_norm._batch_grad, kept).asm["ptx"]
+
+    def test_sums(self, kept):
+        total = triton.language.float64 if kept == "fp64" else triton.language.float32
+        assert compiles(triton_sums._chunk_sums, kept, TILES=4, TOTAL=total).asm["ptx"]

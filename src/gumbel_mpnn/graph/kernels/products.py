@@ -29,6 +29,8 @@ replicas of 64 channels on 10,000 nodes of degree 8, a sum took .09 ms, and .19 
 replica, timed once on an H200."""
 MOST_TOGETHER = 32
 """Maximum number of replicas or heads per program."""
+ENOUGH = 65_536
+"""Number of rows, or chunks of long ones, that fill a GPU with one replica per program."""
 WIDEST = 1024
 """Maximum number of channels of its own row that a program holds; wider rows are processed in slices."""
 COUNTS = ["nodes", "positions", "slots", "batches", "values_lane", "scale_lane"]
@@ -227,8 +229,8 @@ def walk(
     partial = x.new_empty(batch, chunks.slots, width, dtype=exact) if long else x
     part = width // heads
     block_d = min(WIDEST if own is not None or heads > 1 else 256, triton.next_power_of_2(part))
-    # Not fewer if the batch is smaller: with another tile, sums would have another order.
-    most = triton.next_power_of_2(heads) if heads > 1 else MOST_TOGETHER
+    # Chosen by the graph and not by the batch: with another tile, sums would have another order.
+    most = triton.next_power_of_2(heads) if heads > 1 else MOST_TOGETHER if chunks.row.numel() < ENOUGH else 1
     lanes = min(most, max(1, TOGETHER // block_d), MOST_TOGETHER)
     tile = TILE if lanes == 1 else 2 * TILE
     step, blocks = (part, heads) if heads > 1 else (block_d, triton.cdiv(width, block_d))

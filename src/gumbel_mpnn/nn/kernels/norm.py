@@ -16,6 +16,7 @@ from torch import Tensor
 
 from gumbel_mpnn._util.no_double_backward import first_order
 from gumbel_mpnn.nn.kernels.random import four_uniforms
+from gumbel_mpnn.nn.kernels.sums import over_rows
 
 TILE = 2048
 """Maximum size of a tile of nodes times channels, unless one row is longer; a tile has at most 16 rows. The threads of
@@ -191,8 +192,8 @@ def batch_moments(x: Tensor) -> tuple[Tensor, Tensor]:
     _chunk_moments[(chunks, replicas)](x, means, squares, nodes, width, chunks, NEAR=near, CHUNK=CHUNK, **sizes)
     counts = torch.full((chunks, 1), float(CHUNK), device=x.device)
     counts[-1] = nodes - CHUNK * (chunks - 1)
-    mean = (means * counts).sum(1, keepdim=True) / nodes
-    spread = squares.sum(1, keepdim=True) + ((means - mean).square() * counts).sum(1, keepdim=True)
+    mean = over_rows(means * counts)[:, None] / nodes
+    spread = over_rows(squares + (means - mean).square() * counts)[:, None]
     return mean, spread / nodes
 
 
@@ -231,11 +232,11 @@ class _NormReluDropout(torch.autograd.Function):
             NORM=ctx.norm, CHUNK=CHUNK, **sizes,
         )  # fmt: skip
         if ctx.norm == "none":
-            return out, sums[2].sum(1, keepdim=True), *[None] * 9
+            return out, over_rows(sums[2])[:, None], *[None] * 9
         if ctx.norm == "layer":
-            grad_bias, grad_weight, grad_offset = sums.sum(2, keepdim=True)
+            grad_bias, grad_weight, grad_offset = (over_rows(each)[:, None] for each in sums)
             return out, grad_offset, grad_weight, grad_bias, *[None] * 7
-        grad_bias, grad_weight = sums[:2].sum(2, keepdim=True)
+        grad_bias, grad_weight = (over_rows(each)[:, None] for each in sums[:2])
         _batch_grad[(triton.cdiv(nodes, sizes["ROWS"]), replicas)](
             x, y, grad, out, mean, rstd, weight, grad_bias / nodes, grad_weight / nodes, nodes, width, ctx.scale,
             **sizes,

@@ -40,4 +40,4 @@ def agreement(outputs: Sequence[Tensor], *, temperature: float = 0.5) -> Tensor:
     mean = log_predicted.detach().logsumexp(0) - math.log(len(outputs))
     target = (mean / temperature).softmax(-1)
     apart = (log_predicted.exp() - target).square().sum(-1)
-    return total(apart).mean(0) / apart.shape[-1]
+    return total(total(apart).movedim(0, -1)) / len(outputs) / apart.shape[-1]

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from gumbel_mpnn._util.errors import UserError
-from gumbel_mpnn.nn.each_replica import product
+from gumbel_mpnn.nn.each_replica import over_nodes, product, total
 from gumbel_mpnn.rewiring.regularizers.base import regularizers
 from gumbel_mpnn.rewiring.regularizers.soft_labels import (
     SoftLabelRegularizer,
@@ -103,8 +103,8 @@ def neighborhood_prototypes(labels: Tensor, weight: Tensor, neighborhoods: Tenso
         neighborhoods: p̃, [R, N, C].
     """
     share = labels * weight[..., None]
-    total = share.sum(1)
-    return product(share.transpose(1, 2), neighborhoods) / nonzero(total)[..., None], is_positive(total)
+    of_class = over_nodes(share)
+    return product(share.transpose(1, 2), neighborhoods) / nonzero(of_class)[..., None], is_positive(of_class)
 
 
 def label_prototypes(labels: Tensor, weight: Tensor, degree: Tensor) -> tuple[Tensor, Tensor]:
@@ -129,6 +129,6 @@ def closeness(prototypes: Tensor, present: Tensor, margin: float, *, as_printed:
     close = (margin - distance).relu()
     if as_printed:
         others = 1 - torch.eye(close.shape[-1], device=close.device, dtype=close.dtype)
-        return (close * others).sum((1, 2)) / max(close.shape[-1], 1)
+        return total((close * others).flatten(1)) / max(close.shape[-1], 1)
     pairs = (present[:, :, None] & present[:, None, :]).triu(1)
-    return close.masked_fill(~pairs, 0.0).sum((1, 2)) / pairs.sum((1, 2)).clamp(min=1)
+    return total(close.masked_fill(~pairs, 0.0).flatten(1)) / pairs.sum((1, 2)).clamp(min=1)
