@@ -37,6 +37,5 @@ class RandomEdges(GumbelMPNN):
             prior=0.0,
             decoys=0.0,
             pair_loss=0.0,
-            belief_folds=1,
             options={name: value for name, value in rewiring.options.items() if not name.startswith("scorer.")},
         )

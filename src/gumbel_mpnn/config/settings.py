@@ -151,17 +151,10 @@ class RewiringSettings:
     )
     beliefs: str = setting(
         "features",
-        "Source of the class probabilities of a scorer: `features` (a head that sees no edges), `graph` (the model"
-        " itself on the given edges), or `rewired` (the model itself on the graph that the beliefs of the head give).",
-        one_of("features", "graph", "rewired"),
+        "Source of the class probabilities of a scorer: `features` (a head that sees no edges) or `graph` (the model"
+        " itself).",
+        one_of("features", "graph"),
         assumed="features",
-    )
-    belief_folds: int = setting(
-        1,
-        "Number of belief heads, each trained without one part of the training nodes. In training, the beliefs of a"
-        " training node are those of the head that was not trained on it; all other beliefs are means over the heads.",
-        AT_LEAST_1,
-        assumed=1,
     )
     origin: str = setting(
         "fixed",
@@ -195,12 +188,6 @@ class RewiringSettings:
         True, "Weights 0 and 1 with a straight-through gradient; otherwise relaxed weights.", assumed=True
     )
     samples: int = setting(1, "Number of graphs drawn in each step.", UP_TO_1000, assumed=1)
-    drop: float = setting(
-        0.0,
-        "Share of the pairs of each drawn graph that are left out at random, whatever their probability.",
-        Rule(lambda value: 0 <= value < 1, "at least 0 and below 1"),
-        assumed=0.0,
-    )
     evaluation: str = setting(
         "expected",
         "The graph of evaluation: `threshold` (pairs of probability ½ or more), `expected` or `mean_of_samples`.",
@@ -227,16 +214,10 @@ class RewiringSettings:
     )
     pair_loss: float = setting(
         0.0,
-        "Weight of a loss of the scorer: whether the two nodes of a pair have the same class.",
+        "Weight of a loss of the scorer: whether the two nodes of a pair have the same class, over pairs of training"
+        " nodes.",
         AT_LEAST_0,
         assumed=0.0,
-    )
-    pair_labels: str = setting(
-        "training",
-        "Pairs in the pair loss: those of two `training` nodes, or all pairs, with predictions in place of unknown"
-        " labels and weighted by how `confident` they are.",
-        one_of("training", "confident"),
-        assumed="training",
     )
     agreement: float = setting(
         0.0,

@@ -27,7 +27,6 @@ from gumbel_mpnn.nn import ReplicaRNG, SparseFeatures, backbones, make_backbone
 from gumbel_mpnn.nn.model import COPIES_OF_A_LAYER, Report, Sizes, TrainableModel, models
 from gumbel_mpnn.nn.modules import evaluating
 from gumbel_mpnn.rewiring.decoys import Decoys, Flood
-from gumbel_mpnn.rewiring.edge_models import NodeView
 from gumbel_mpnn.rewiring.regularizers import Prior, regularizers
 from gumbel_mpnn.rewiring.rewired_graph import RewiredGraph
 from gumbel_mpnn.rewiring.rewiring_model import OF_THE_REWIRER, RewiringModel, own_settings
@@ -161,15 +160,12 @@ class GumbelMPNN(RewiringModel, TrainableModel):
         """
         flood = self._draw_decoys(graph)
         graph = graph if flood is None else flood.decoys.graph
-        theta, belief_logits = self._score(x, graph, flood, train_mask)
+        theta, belief_logits = self._score(x, graph, flood)
         draws = []
         for _ in range(self.settings.samples):
             rewired = self._draw(theta, graph, progress, flood)
             draws.append(Draw(rewired, self._classify(x, rewired)))
-        head, belief_loss = self.belief_head, None
-        if head is not None and belief_logits is not None:
-            belief_loss = head.loss(belief_logits, y, train_mask, weight)
-        step = Step(theta, draws, y, train_mask, progress, belief_loss, flood, weight)
+        step = Step(theta, draws, y, train_mask, progress, belief_logits, flood, weight)
         loss: Tensor = theta.new_zeros(len(theta))
         for term in self.terms:
             loss = loss + term(step)
@@ -183,24 +179,6 @@ class GumbelMPNN(RewiringModel, TrainableModel):
         decoys = self._decoy_cache.get(graph, [graph.pair_weight], lambda: Decoys.among(graph, self.settings.decoys))
         return decoys.draw(self.rng)
 
-    def _score(
-        self,
-        x: Tensor | SparseFeatures,
-        graph: PairGraph,
-        flood: Flood | None = None,
-        train_mask: Tensor | None = None,
-    ) -> tuple[Tensor, Tensor | None]:
-        """θ of every pair, [R, P], and the logits of the belief head; pairs are scored twice if the settings say so."""
-        theta, logits = super()._score(x, graph, flood, train_mask)
-        if self.settings.beliefs != "rewired" or not self.rewirer.scorer.uses_beliefs:
-            return theta, logits
-        given = (graph.is_original if flood is None else flood.given).to(x.dtype)
-        with torch.no_grad(), evaluating(self.backbone):
-            first = self.rewirer.evaluate(theta, graph)
-            weight = first.weight if flood is None else first.weight * flood.present
-            beliefs = self._classify(x, replace(first, weight=weight)).softmax(-1)
-        return self.rewirer(NodeView(x, beliefs, given), graph), logits
-
     @torch.no_grad()
     def _beliefs(self, x: Tensor | SparseFeatures, graph: PairGraph, given: Tensor) -> Tensor:
         """Class probabilities of the backbone on the given edges, [R, N, C], if the edge model uses them."""
@@ -212,9 +190,6 @@ class GumbelMPNN(RewiringModel, TrainableModel):
     def _draw(self, theta: Tensor, graph: PairGraph, progress: Tensor, flood: Flood | None) -> RewiredGraph:
         """One graph per replica; decoys that are not shown in this step are not drawn."""
         drawn = self.rewirer.draw(theta, graph, self.rng, progress)
-        if self.settings.drop:
-            stays = self.rng.noise(graph.num_pairs) >= self.settings.drop
-            drawn = replace(drawn, weight=drawn.weight * stays)
         return drawn if flood is None else replace(drawn, weight=drawn.weight * flood.present)
 
     def _classify(self, x: Tensor | SparseFeatures, rewired: RewiredGraph) -> Tensor:
@@ -313,7 +288,7 @@ class GumbelMPNN(RewiringModel, TrainableModel):
         """Numbers that the backbone holds for all drawn graphs, plus those of every pair and of the edge model."""
         samples, decoys = self.settings.samples, round(self.settings.decoys * sizes.given_pairs)
         sizes = replace(sizes, arcs=sizes.arcs + 2 * decoys, pairs=sizes.pairs + decoys)
-        head = 0 if self.belief_head is None else self.belief_head.hidden.weight.shape[-1] * self.settings.belief_folds
+        head = 0 if self.belief_head is None else self.belief_head.hidden.weight.shape[-1]
         scored = sizes.pairs * (12 + 8 * samples) + sizes.nodes * head * COPIES_OF_A_LAYER
         return (
             scored
@@ -360,7 +335,7 @@ def make_terms(settings: RewiringSettings) -> list[Term]:
     if settings.prior:
         terms.append(Regularization(Prior(settings.prior, keep=settings.keep, add=settings.add)))
     if settings.pair_loss:
-        terms.append(PairLoss(settings.pair_loss, confident=settings.pair_labels == "confident"))
+        terms.append(PairLoss(settings.pair_loss))
     if settings.agreement and settings.samples > 1:
         terms.append(Agreement(settings.agreement, settings.agreement_ramp))
     return terms

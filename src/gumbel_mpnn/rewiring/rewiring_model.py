@@ -17,9 +17,9 @@ from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import ReplicaRNG, SparseFeatures
 from gumbel_mpnn.nn.each_replica import sigmoid
 from gumbel_mpnn.nn.inputs import check_features, model_input
-from gumbel_mpnn.nn.modules import ReplicaModule, check_finite, evaluating
+from gumbel_mpnn.nn.modules import ReplicaModule, check_finite, cross_entropy, evaluating
 from gumbel_mpnn.rewiring.decoys import Flood
-from gumbel_mpnn.rewiring.edge_models import BeliefHead, FoldedBeliefHead, NodeView
+from gumbel_mpnn.rewiring.edge_models import BeliefHead, NodeView
 from gumbel_mpnn.rewiring.gradient_checks import BeliefCheck
 from gumbel_mpnn.rewiring.regularizers.base import labels_of
 from gumbel_mpnn.rewiring.rewired_graph import RewiredGraph, as_data
@@ -76,7 +76,7 @@ class RewiringModel(ReplicaModule, ABC):
             return self._squeeze(self.rewirer.origin.new_zeros(len(self.rewirer.origin)))
         x = check_features(data.x, self.in_channels, self.rewirer.origin.dtype)
         logits = self.belief_head(x, self.rng)
-        return self._squeeze(self.belief_head.loss(logits, *labels_of(data, logits, needed=True)))
+        return self._squeeze(cross_entropy(logits, *labels_of(data, logits, needed=True)))
 
     @torch.no_grad()
     def pair_probability(self, x: Tensor | SparseFeatures, graph: PairGraph) -> Tensor:
@@ -121,12 +121,8 @@ class RewiringModel(ReplicaModule, ABC):
     def _add_rewirer(self, in_channels: int, out_channels: int) -> None:
         count, self.in_channels = self.replicas or 1, in_channels
         self.rewirer = Rewirer(in_channels, out_channels, count, self.settings)
-        needs_head = self.rewirer.scorer.uses_beliefs and self.settings.beliefs != "graph"
-        self.belief_head = None
-        if needs_head and self.settings.belief_folds > 1:
-            self.belief_head = FoldedBeliefHead(count, in_channels, out_channels, self.settings.belief_folds)
-        elif needs_head:
-            self.belief_head = BeliefHead(count, in_channels, out_channels)
+        needs_head = self.rewirer.scorer.uses_beliefs and self.settings.beliefs == "features"
+        self.belief_head = BeliefHead(count, in_channels, out_channels) if needs_head else None
 
     def _init_rewirer(self, seeds: Sequence[int]) -> None:
         """Initialize the parameters of the rewirer and of the belief head."""
@@ -144,23 +140,12 @@ class RewiringModel(ReplicaModule, ABC):
         return self.rewirer.evaluate(theta, graph)
 
     def _score(
-        self,
-        x: Tensor | SparseFeatures,
-        graph: PairGraph,
-        flood: Flood | None = None,
-        train_mask: Tensor | None = None,
+        self, x: Tensor | SparseFeatures, graph: PairGraph, flood: Flood | None = None
     ) -> tuple[Tensor, Tensor | None]:
-        """θ of every pair, [R, P], and the logits of the belief head if there is one.
-
-        `train_mask` [R, N] are the nodes that the belief head is trained on in this step.
-        """
+        """θ of every pair, [R, P], and the logits of the belief head, [R, N, C], if there is one."""
         given = (graph.is_original if flood is None else flood.given).to(x.dtype)
-        logits: Tensor | None = None
-        if self.belief_head is None:
-            beliefs = self._beliefs(x, graph, given)
-        else:
-            logits = self.belief_head(x, self.rng)
-            beliefs = self.belief_head.beliefs(logits, train_mask)
+        logits: Tensor | None = None if self.belief_head is None else self.belief_head(x, self.rng)
+        beliefs = self._beliefs(x, graph, given) if logits is None else logits.detach().softmax(-1)
         return self.rewirer(NodeView(x, beliefs, given), graph), logits
 
     def _beliefs(self, x: Tensor | SparseFeatures, graph: PairGraph, given: Tensor) -> Tensor:

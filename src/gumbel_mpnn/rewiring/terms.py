@@ -13,7 +13,6 @@ from gumbel_mpnn.nn.each_replica import total
 from gumbel_mpnn.nn.modules import cross_entropy
 from gumbel_mpnn.rewiring.decoys import Flood
 from gumbel_mpnn.rewiring.regularizers import Regularizer, agreement
-from gumbel_mpnn.rewiring.regularizers.soft_labels import confidence, nonzero, soft_labels
 from gumbel_mpnn.rewiring.rewired_graph import RewiredGraph
 
 
@@ -39,8 +38,8 @@ class Step:
     """Training nodes of every replica, [R, N]."""
     progress: Tensor
     """Share of the epochs done, a scalar."""
-    belief_loss: Tensor | None = None
-    """Loss of the belief head, [R], if there is one."""
+    belief_logits: Tensor | None = None
+    """Class logits of the belief head, [R, N, C], if there is one."""
     flood: Flood | None = None
     """Decoys of this step, if there are any."""
     weight: Tensor | None = None
@@ -56,11 +55,13 @@ class Term(ABC):
 
 
 class BeliefLoss(Term):
-    """Loss of the belief head; 0 without one."""
+    """Cross-entropy of the belief head on training nodes; 0 without a belief head."""
 
     def __call__(self, step: Step) -> Tensor:
         """Unweighted, [R]."""
-        return step.theta.new_zeros(len(step.theta)) if step.belief_loss is None else step.belief_loss
+        if step.belief_logits is None:
+            return step.theta.new_zeros(len(step.theta))
+        return cross_entropy(step.belief_logits, step.y, step.train_mask, step.weight)
 
 
 class DecoyLoss(Term):
@@ -96,27 +97,18 @@ class Regularization(Term):
 
 
 class PairLoss(Term):
-    """Loss of the edge model for telling pairs of one class from others.
+    """Loss of the edge model for telling pairs of one class from others, over pairs of two training nodes."""
 
-    Args:
-        weight: λ.
-        confident: Count all pairs, with the mean prediction on the drawn graphs in place of unknown labels, weighted by
-            the confidence of both nodes; otherwise pairs of two training nodes only.
-    """
-
-    def __init__(self, weight: float, *, confident: bool = False) -> None:
-        self.weight, self.confident = weight, confident
+    def __init__(self, weight: float) -> None:
+        self.weight = weight
 
     def __call__(self, step: Step) -> Tensor:
-        """λ · mean cross-entropy of "is of one class", [R]."""
-        graph, dtype = step.draws[0].graph.graph, step.theta.dtype
-        logits = mean([draw.logits.detach().log_softmax(-1) for draw in step.draws])
-        labels = soft_labels(logits, step.y, step.train_mask, dtype)
-        sure = confidence(logits, step.train_mask, dtype) if self.confident else step.train_mask.to(dtype)
-        same = graph.pair_scores(labels, labels)
-        counted = sure[:, graph.pair_index].prod(1)
+        """λ · mean cross-entropy of "is of one class", [R]; 0 if no pair has two training nodes."""
+        first, second = step.draws[0].graph.graph.pair_index
+        same = (step.y[first] == step.y[second]).to(step.theta.dtype)
+        counted = (step.train_mask[:, first] & step.train_mask[:, second]).to(step.theta.dtype)
         each = softplus(step.theta) - same * step.theta
-        return self.weight * total(each * counted) / nonzero(total(counted))
+        return self.weight * total(each * counted) / total(counted).clamp(min=1)
 
 
 class Agreement(Term):

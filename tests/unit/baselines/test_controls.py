@@ -19,6 +19,7 @@ ALL_TERMS = {
     "agreement": 1.0,
     "prior": 1.0,
     "decoys": 0.5,
+    "pair_loss": 1.0,
     "regularizer": "label-consistency",
     "regularizer_weight": 1.0,
     "evaluation": "mean_of_samples",

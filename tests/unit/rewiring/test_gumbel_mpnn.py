@@ -1,7 +1,6 @@
 """The rewired model: forward, training, evaluation graphs, unseen graphs, replicas."""
 
 import inspect
-from dataclasses import replace
 
 import pytest
 import torch
@@ -13,7 +12,7 @@ from gumbel_mpnn.config import RewiringSettings, resolve
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import backbones
 from gumbel_mpnn.rewiring import GumbelMPNN
-from gumbel_mpnn.rewiring.edge_models import NodeView, scorers
+from gumbel_mpnn.rewiring.edge_models import scorers
 from gumbel_mpnn.rewiring.regularizers import Degree
 from gumbel_mpnn.rewiring.rewired_graph import as_data
 from gumbel_mpnn.rewiring.terms import Regularization
@@ -152,40 +151,13 @@ def test_beliefs_come_from_features_or_from_the_backbone(beliefs):
     assert model.backbone.training
 
 
-def test_rewired_beliefs_are_those_of_the_backbone_on_the_graph_of_the_first_scores():
-    data = data_with_candidates()
-    model, seen = model_for(data, scorer="class-space", beliefs="rewired").eval(), []
-    model.rewirer.scorer.register_forward_pre_hook(lambda scorer, given: seen.append(given[0].beliefs))
-    model(data)
-    first, second = seen
-    graph = PairGraph.of(data)
-    with torch.no_grad():
-        theta = model.rewirer(NodeView(data.x, first, graph.is_original.float()), graph)
-        wanted = model.backbone(data.x, graph, theta.sigmoid()).softmax(-1)
-    torch.testing.assert_close(second[0], wanted.view_as(second[0]))
-    assert not torch.allclose(first, second)
-
-
-def test_pairs_are_dropped_at_random_in_training_only():
-    data = data_with_candidates()
-    settings = replace(settings_of(scorer="class-space").rewiring, drop=0.5, origin="fixed", keep=0.999, add=0.999)
-    model = GumbelMPNN(data.num_features, out_channels=3, hidden_channels=8, rewiring=settings, seeds=[1])
-    graph = PairGraph.of(data)
-    drawn = [
-        model._draw(torch.full((1, graph.num_pairs), 20.0), graph, torch.tensor(0.0), None).weight for _ in range(50)
-    ]
-    assert torch.stack(drawn).mean().item() == pytest.approx(0.5, abs=0.05)
-    assert (model.eval()(data, return_graph=True)[1].weight > 0.99).all()
-
-
 @pytest.mark.parametrize(
     "options",
     [
         {"scorer": "class-space", "regularizer": "mix", "regularizer_weight": 0.5},
-        {"scorer": "class-facts", "pair_loss": 1.0, "belief_folds": 2, "beliefs": "rewired", "drop": 0.1},
-        {"pair_loss": 1.0, "pair_labels": "confident"},
+        {"scorer": "class-facts", "pair_loss": 1.0, "origin": "learned"},
     ],
-    ids=["regularizer", "pair loss", "confident"],
+    ids=["regularizer", "pair loss"],
 )
 def test_validation_and_test_labels_do_not_reach_training(options):
     data, settings = data_with_candidates(), settings_of(**options)

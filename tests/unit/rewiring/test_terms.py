@@ -1,6 +1,7 @@
 """The terms of the loss, each against its value worked out by hand, and the loss as their sum."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -65,8 +66,8 @@ def test_classification_is_the_mean_over_training_nodes_and_graphs():
     assert value(Classification(), step()) == pytest.approx(expected)
 
 
-def test_the_loss_of_the_head_of_beliefs_counts_as_it_is():
-    assert value(BeliefLoss(), step(belief_loss=torch.tensor([2.0, 3.0]))) == [2, 3]
+def test_beliefs_are_judged_on_training_nodes():
+    assert value(BeliefLoss(), step(belief_logits=SECOND)) == pytest.approx([math.log(4), math.log(2)])
 
 
 def test_without_a_head_of_beliefs_their_loss_is_0():
@@ -79,12 +80,11 @@ def test_pairs_of_training_nodes_are_told_apart_by_class():
     assert value(PairLoss(0.5), step()) == pytest.approx([math.log(2) / 2, 0])
 
 
-def test_confident_predictions_count_as_labels():
-    """Node 2 is surely of class 1 in the first replica and tells nothing in the second, whose node 0 is unsure too."""
-    sure = logits([0.5, 0.5, 1e-12], [0.5, 0.5, 0.5])
-    # 0 – 1 are of two classes with probability ½, 1 – 2 of one class with probability ¾.
-    first = (math.log(2) - math.log(3 / 4)) / 2
-    assert value(PairLoss(1.0, confident=True), step([sure])) == pytest.approx([first, 0], abs=1e-5)
+def test_pairs_of_one_class_should_be_likely():
+    """All nodes are training nodes: 0 – 1 differ, 1 – 2 have one class; probabilities are ½, ¾ and ⅘, ½."""
+    both = replace(step(), train_mask=torch.ones(2, 3, dtype=torch.bool))
+    expected = [(-math.log(1 / 2) - math.log(3 / 4)) / 2, (-math.log(1 / 5) - math.log(1 / 2)) / 2]
+    assert value(PairLoss(1.0), both) == pytest.approx(expected)
 
 
 def test_decoys_are_told_from_edges():

@@ -5,7 +5,6 @@ from gumbel_mpnn.rewiring.edge_models.bilinear import Bilinear
 from gumbel_mpnn.rewiring.edge_models.class_facts import ClassFacts
 from gumbel_mpnn.rewiring.edge_models.class_space import ClassSpace
 from gumbel_mpnn.rewiring.edge_models.constant import Constant
-from gumbel_mpnn.rewiring.edge_models.folds import FoldedBeliefHead
 from gumbel_mpnn.rewiring.edge_models.literal import Literal
 from gumbel_mpnn.rewiring.edge_models.mixed import Mixed
 from gumbel_mpnn.rewiring.edge_models.neighborhood import Neighborhood
@@ -16,7 +15,6 @@ __all__ = [
     "ClassFacts",
     "ClassSpace",
     "Constant",
-    "FoldedBeliefHead",
     "Literal",
     "Mixed",
     "Neighborhood",

@@ -14,7 +14,7 @@ from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import ReplicaRNG, SparseFeatures
 from gumbel_mpnn.nn.activation import dropout
 from gumbel_mpnn.nn.model import COPIES_OF_A_LAYER, Sizes
-from gumbel_mpnn.nn.modules import Linear, ReplicaModule, cross_entropy
+from gumbel_mpnn.nn.modules import Linear, ReplicaModule
 
 
 @dataclass(frozen=True)
@@ -50,14 +50,6 @@ class BeliefHead(ReplicaModule):
         """Logits [R, N, C]."""
         logits: Tensor = self.out(dropout(torch.relu(self.hidden(features)), DROPOUT * self.training, rng))
         return logits
-
-    def beliefs(self, logits: Tensor, train_mask: Tensor | None = None) -> Tensor:
-        """Class beliefs of every node without a gradient, [R, N, C]."""
-        return logits.detach().softmax(-1)
-
-    def loss(self, logits: Tensor, y: Tensor, train_mask: Tensor, weight: Tensor | None = None) -> Tensor:
-        """Cross-entropy on the training nodes [R, N] of every replica, [R]."""
-        return cross_entropy(logits, y, train_mask, weight)
 
 
 class Scorer(ReplicaModule, ABC):
