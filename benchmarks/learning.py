@@ -7,12 +7,14 @@ best of all that learns no edges, plain models included. No test value is read.
 
 python benchmarks/learning.py --workers 14 --minutes 8 --runs runs/learning
 python benchmarks/learning.py --only cora,actor --options 'cautious-gcn;judged-gcn'
+python benchmarks/learning.py --summary
 python benchmarks/learning.py --toy   # seconds; nothing is written
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import multiprocessing
 import statistics
@@ -225,6 +227,22 @@ def lines(result: dict[str, Any]) -> Iterator[str]:
             yield f"  {option:30s}{means}{shown}"
 
 
+def summary(result: dict[str, Any]) -> Iterator[str]:
+    """Lines of a Markdown table: on every graph, the best with learned edges and the best without."""
+    titles = ("graph", "best without learned edges", "val %", "best with", "val %", "difference")
+    yield f"| {' | '.join(titles)} | `judged-gcn` over its control |"
+    yield "| --- | --- | --: | --- | --: | --: | --: |"
+    for graph, about in result.items():
+        (option, model, value), options = about["best"], about["options"]
+        best = max(options, key=lambda name: options[name]["learned"])
+        gain, error = options[best]["over the best"]
+        own = options["judged-gcn"]["over its control"]
+        yield (
+            f"| {graph} | {option}{f' ({model})' if model in CONTROLS else ''} | {value:.2f} | {best} |"
+            f" {options[best]['learned']:.2f} | {gain:+.2f} ± {error:.2f} | {own[0]:+.2f} ± {own[1]:.2f} |"
+        )
+
+
 def main() -> None:
     """Train what is missing and print the tables."""
     parser = harness.arguments(__doc__, rounds=1)
@@ -233,7 +251,13 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=1e6, help="no fit begins later than this")
     parser.add_argument("--runs", help="folder of the runs; finished ones are not trained again")
+    parser.add_argument(
+        "--summary", action="store_true", help="print the table of docs/results/auto.md from the result file"
+    )
     options = parser.parse_args()
+    if options.summary:
+        print("\n".join(summary(json.loads((harness.RESULTS / "learning.json").read_text())["validation"])))
+        return
     cases = [case for case in CASES if not options.only or case.dataset in options.only.split(",")]
     names = options.options.split(";")
     if options.toy:

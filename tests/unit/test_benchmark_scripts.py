@@ -129,6 +129,13 @@ def test_what_learned_edges_add(run_toy):
     assert rows == ["judged-gcn", "judged-gcn, no facts"] * 2
 
 
+def test_the_page_of_auto_has_the_table_of_learning(run):
+    lines = run("learning.py", "--summary")
+    assert len(lines) > 2
+    for page in ("docs/results/auto.md", "src/gumbel_mpnn/paper/notes/auto.md"):
+        assert "\n".join(lines) in (FOLDER.parent / page).read_text(encoding="utf-8")
+
+
 def test_differences_are_paired_and_the_best_control_counts(module):
     learning = module("learning")
     case = learning.Case("demo", splits=2)
