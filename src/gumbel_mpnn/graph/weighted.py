@@ -38,16 +38,14 @@ class WeightedGraph:
         return 1 if self.arc_weight.dim() == 1 else self.arc_weight.shape[0]
 
     @cached_property
-    def by_origin(self) -> tuple[WeightedGraph, WeightedGraph]:
-        """The given edges alone, and the added ones alone; all others have weight 0."""
-        given = self.graph.is_original[self.graph.arc_pair]
-        return self._weighing(self.arc_weight * given), self._weighing(self.arc_weight * ~given)
-
-    def _weighing(self, arc_weight: Tensor) -> WeightedGraph:
-        """The same graph with other weights of its arcs."""
-        other = WeightedGraph.__new__(WeightedGraph)
-        other.graph, other.arc_weight = self.graph, arc_weight
-        return other
+    def by_origin(self) -> list[WeightedGraph]:
+        """The given edges alone, and the candidates alone."""
+        parts = []
+        for graph, arcs in self.graph.by_origin:
+            part = WeightedGraph.__new__(WeightedGraph)
+            part.graph, part.arc_weight = graph, self.arc_weight.index_select(-1, arcs)
+            parts.append(part)
+        return parts
 
     @cached_property
     def degree(self) -> Tensor:
