@@ -145,6 +145,13 @@ class TestRandomEdges:
         assert spec.origins["rewiring.samples"] == "preset few-labels"
         assert spec.settings.options == learned.settings.options
 
+    def test_two_settings_that_only_teach_a_scorer_differently_are_one_setting(self):
+        plain, taught = (
+            RunSpec.of("cora", "random", preset=None, settings={"rewiring": rewiring}).settings
+            for rewiring in ({}, {"pair_loss": 1.0, "prior": 2.0, "decoys": 0.5, "scorer": "class-facts"})
+        )
+        assert plain == taught
+
     def test_options_of_the_scorer_are_left_out(self):
         overrides = ["rewiring.scorer=literal", "rewiring.scorer.rank=4", "rewiring.origin=none"]
         rewiring = RunSpec.of(small_data(), "random", overrides=overrides).settings.rewiring
