@@ -3,6 +3,7 @@
 import dataclasses
 import inspect
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import gumbel_mpnn as gm
 from gumbel_mpnn.candidates import candidates
 from gumbel_mpnn.config.registry import Registry
 from gumbel_mpnn.config.settings import SHARED_OPTIONS, TABLES
+from gumbel_mpnn.config.spaces import read_dimension
 from gumbel_mpnn.rewiring.edge_models import scorers
 from gumbel_mpnn.rewiring.regularizers import regularizers
 from gumbel_mpnn.training import models
@@ -27,7 +29,8 @@ This page is written by `python docs/write_settings.py` from the code. A test ch
 Set any of them on the command line with `--set TABLE.NAME=VALUE`, in Python with
 `gm.fit(data, settings={"train": {"lr": 0.01}})`, or in a TOML file that `--preset` names. A name that is unknown, or a
 value of the wrong type, is an error that suggests what you may have meant. `gumbel-mpnn runs show RUN` shows what a run
-was trained with. For which values to choose, see [advice](advice.md).
+was trained with. For which values to choose, see [advice](advice.md). *Searched* are the values that
+[tuning](tuning.md) tries by default.
 """
 
 
@@ -44,6 +47,11 @@ def typed(default: object) -> list[str]:
     return [type(default).__name__, f"`{text}`" if text else "empty"]
 
 
+def searched(about: Mapping[str, Any], option: str = "space") -> str:
+    """What `tune` searches by default of an option, as the end of a sentence."""
+    return f" Searched: {read_dimension(about[option], option)}." if about.get(option) is not None else ""
+
+
 def of_settings(name: str) -> str:
     """The table of one class of settings."""
     rows = []
@@ -51,7 +59,7 @@ def of_settings(name: str) -> str:
         if "help" in item.metadata:
             rule, (kind, default) = item.metadata["rule"], typed(item.default)
             allowed = f"{kind}, {rule.wanted}" if rule else kind
-            rows.append([f"`{name}.{item.name}`", allowed, default, item.metadata["help"]])
+            rows.append([f"`{name}.{item.name}`", allowed, default, item.metadata["help"] + searched(item.metadata)])
     return table("setting|type|default|meaning", rows)
 
 
@@ -70,7 +78,8 @@ def of_components(setting: str, registry: Registry[Any]) -> str:
     what, options = [], []
     for name in registry:
         first = (inspect.getdoc(registry[name]) or "").partition("\n\n")[0].replace("\n", " ")
-        what.append([f"`{name}`", first])
+        space = [f"`{option}` {read_dimension(value, option)}" for option, value in registry.space(name).items()]
+        what.append([f"`{name}`", first + (f" Searched: {'; '.join(space)}." if space else "")])
         texts = explained(registry[name])
         for option, default in registry.defaults(name).items():
             if f"{setting}.{option}" not in SHARED_OPTIONS:
@@ -81,8 +90,9 @@ def of_components(setting: str, registry: Registry[Any]) -> str:
 
 def of_models() -> str:
     """A table of the models, and one of their options."""
-    defaults, meaning, owners = {}, explained(gm.GumbelMPNN), {}
+    defaults, meaning, owners, spaces = {}, explained(gm.GumbelMPNN), {}, {}
     for name in models:
+        spaces |= models.space(name)
         meaning = explained(models[name]) | meaning
         for option, default in models.defaults(name).items():
             defaults[option] = default
@@ -93,7 +103,7 @@ def of_models() -> str:
             f"`model.{option}`",
             "all" if len(of) == len(list(models)) else ", ".join(of),
             *typed(default),
-            meaning[option],
+            meaning[option] + searched(spaces, option),
         ]
         for option, default in defaults.items()
         for of in [owners[option]]

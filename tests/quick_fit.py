@@ -1,5 +1,6 @@
 """`fit` on a small graph in a moment, and what must be equal between two runs of it."""
 
+import json
 from dataclasses import replace
 
 from gumbel_mpnn._util import checksums
@@ -8,7 +9,7 @@ from gumbel_mpnn.runs.training_data import TrainingData
 from helpers import small_data
 
 TABLES = {"model": {"hidden_channels": 8, "dropout": 0.3}, "train": {"lr": 0.01, "epochs": 6}}
-HOW = ("runs", "experiment", "device", "memory", "monitor", "wait", "models", "reader")
+HOW = ("runs", "experiment", "device", "memory", "monitor", "wait", "models", "reader", "parts")
 """Arguments of `Place`; all others are those of `RunSpec.of`."""
 
 
@@ -59,6 +60,20 @@ def stored(run):
         [(folder / name).read_bytes() for name in ("history.jsonl", "model.safetensors")]
         for folder in (run.folder.path / f"split{split}-seed{seed}" for split, seed in names(run))
     ]
+
+
+def contents(runs):
+    """Every file of a store, records without the time they took."""
+    files = {}
+    for path in runs.rglob("*"):
+        if path.is_file():
+            content = path.read_bytes()
+            if path.name == "record.json":
+                content = {
+                    key: value for key, value in json.loads(content).items() if key not in ("seconds", "checksum")
+                }
+            files[str(path.relative_to(runs))] = content
+    return files
 
 
 def edit(path, **entries):

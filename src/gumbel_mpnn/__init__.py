@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from gumbel_mpnn.paper import reproduce
     from gumbel_mpnn.report.neighborhood_plot import plot_neighborhood
     from gumbel_mpnn.rewiring import GumbelMPNN, Rewired, RewiredGraph, regularizers
-    from gumbel_mpnn.runs import Run, fit, load_run
+    from gumbel_mpnn.runs import Machines, Run, Tuning, fit, load_run, tune
 
 __all__ = [
     "GAT",
@@ -23,10 +23,12 @@ __all__ = [
     "MLP",
     "GraphSAGE",
     "GumbelMPNN",
+    "Machines",
     "PairGraph",
     "Rewired",
     "RewiredGraph",
     "Run",
+    "Tuning",
     "UserError",
     "__version__",
     "baselines",
@@ -46,6 +48,7 @@ __all__ = [
     "regularizers",
     "reproduce",
     "rewiring",
+    "tune",
 ]
 
 _OPTIONAL = ["sklearn"]
@@ -54,7 +57,7 @@ _MODULE_OF = {
     **dict.fromkeys(["from_csv", "from_graphml", "from_networkx", "from_npz", "load"], "data"),
     **dict.fromkeys(["GAT", "GCN", "MLP", "GraphSAGE"], "nn"),
     **dict.fromkeys(["GumbelMPNN", "Rewired", "RewiredGraph", "regularizers"], "rewiring"),
-    **dict.fromkeys(["Run", "fit", "load_run"], "runs"),
+    **dict.fromkeys(["Machines", "Run", "Tuning", "fit", "load_run", "tune"], "runs"),
     "PairGraph": "graph",
     "plot_neighborhood": "report.neighborhood_plot",
     "reproduce": "paper",

@@ -48,8 +48,8 @@ SECONDS = 120
 """A command that takes longer hangs."""
 UNFINISHED = ("group-", "checkpoint-", ".")
 """Beginnings of the names of files that a command has not finished."""
-NOT_COMPARED = ("index.sqlite", "index.sqlite-journal", "index.sqlite-wal", "index.sqlite-shm")
-"""Caches, whose bytes depend on times."""
+NOT_COMPARED = ("index.sqlite", "index.sqlite-journal", "index.sqlite-wal", "index.sqlite-shm", "studies.journal")
+"""Caches and journals, whose bytes depend on times."""
 
 
 @dataclass(frozen=True)

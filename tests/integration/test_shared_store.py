@@ -1,6 +1,5 @@
 """Several processes on one store, some of them killed: every run is there once, with the numbers it should have."""
 
-import json
 import os
 import subprocess
 import sys
@@ -10,22 +9,9 @@ import pytest
 from shared_store import RUNS
 
 from gumbel_mpnn._util import locks
+from quick_fit import contents
 
 pytestmark = pytest.mark.skipif(locks.fcntl is None, reason="files cannot be locked here")
-
-
-def contents(runs):
-    """Every file of a store, records without the time they took."""
-    files = {}
-    for path in runs.rglob("*"):
-        if path.is_file():
-            content = path.read_bytes()
-            if path.name == "record.json":
-                content = {
-                    key: value for key, value in json.loads(content).items() if key not in ("seconds", "checksum")
-                }
-            files[str(path.relative_to(runs))] = content
-    return files
 
 
 def test_four_workers_killed_twenty_times(tmp_path):

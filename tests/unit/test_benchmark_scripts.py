@@ -111,6 +111,15 @@ def test_candidates_against_scikit_learn(run_toy):
     assert names(rows) == ["scikit-learn, brute force", "Local", "Global, 2 |E| pairs", "TwoHop"]
 
 
+@pytest.mark.slow  # pynndescent compiles its functions
+def test_parts_against_the_whole(toy_result):
+    result = toy_result("partitions.py")
+    (row,) = result["results"]
+    assert row["parts"]["largest_nodes"] < row["whole"]["largest_nodes"] == 700
+    assert abs(row["parts"]["test"] - row["whole"]["test"]) < 20
+    assert row["candidates"]["recall"] > 0.9
+
+
 @pytest.mark.browser
 @pytest.mark.skipif(not shutil.which("chromium"), reason="there is no chromium on the path")
 def test_the_explorer_in_a_browser(toy_result):

@@ -28,6 +28,14 @@ class DivergedError(UserError):
         self.runs = tuple(runs)
 
 
+class TooLargeError(UserError):
+    """A model that is far too large for the memory."""
+
+
+class StoppedError(Exception):
+    """Training was stopped on purpose: its result is not wanted any more."""
+
+
 class DataError(UserError):
     """An invalid graph, file or split."""
 

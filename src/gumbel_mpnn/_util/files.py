@@ -179,6 +179,12 @@ def suffix_of(path: str | Path) -> str:
     return Path(path).suffix.lower()
 
 
+def config_root() -> Path:
+    """Configuration folder of the user, which holds presets of their own."""
+    base = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    return Path(base) / "gumbel-mpnn"
+
+
 def cache_root() -> Path:
     """Cache folder of the user, which also holds downloads."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"

@@ -72,6 +72,15 @@ class FileLock:
         return is_same_file(self.handle, path)
 
 
+def is_held(path: Path) -> bool:
+    """Whether another process, or another part of this one, holds the lock of an existing file."""
+    lock = FileLock(path)
+    try:
+        return not lock.take(wait=False)
+    finally:
+        lock.release()
+
+
 @contextmanager
 def alone(path: Path) -> Iterator[None]:
     """Admit one process at a time; the lock file `path` is created on entry and deleted on exit."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 from torch import Tensor
 from torch_geometric.data import Data
@@ -35,6 +36,8 @@ class DropEdge(BackboneModel):
         agreement_ramp: Share of the epochs over which the weight of the agreement grows from 0.
         **options: Arguments of `BackboneModel`: `out_channels`, `backbone` and its options.
     """
+
+    space: ClassVar[Mapping[str, Any]] = {"edge_dropout": {"low": 0.05, "high": 0.8}, "per_layer": [False, True]}
 
     def __init__(
         self,

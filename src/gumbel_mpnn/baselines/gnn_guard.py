@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import torch
@@ -43,6 +43,10 @@ class GNNGuard(GCN):
     """
 
     presets_of: ClassVar[tuple[str, ...]] = ("gcn",)
+    space: ClassVar[Mapping[str, Any]] = {
+        "threshold": {"low": 0.0, "high": 0.3},
+        "memory": {"low": 0.0, "high": 0.9, "step": 0.1},
+    }
 
     def __init__(self, in_channels: int, *, threshold: float = 0.1, memory: float = 0.5, **options: Any) -> None:
         check_between(0, 1, threshold=threshold, memory=memory)

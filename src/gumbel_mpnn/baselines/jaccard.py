@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -80,6 +81,8 @@ class JaccardModel(BackboneModel):
         threshold: Edges of a smaller similarity are removed; choose it on validation.
         **options: Arguments of `BackboneModel`: `out_channels`, `backbone` and its options.
     """
+
+    space: ClassVar[Mapping[str, Any]] = {"threshold": {"low": 0.0, "high": 0.3}}
 
     def __init__(self, in_channels: int, *, threshold: float = 0.05, **options: Any) -> None:
         super().__init__(in_channels, **options)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import torch
 from torch_geometric.data import Data
@@ -30,6 +31,8 @@ class KNNModel(BackboneModel):
         **options: Arguments of `BackboneModel`: `out_channels`, `backbone` and its options.
     """
 
+    space: ClassVar[Mapping[str, Any]] = {"neighbors": {"low": 3, "high": 30, "log": True}}
+
     def __init__(self, in_channels: int, *, neighbors: int = 10, **options: Any) -> None:
         super().__init__(in_channels, **options)
         check_at_least(1, neighbors=neighbors)
@@ -41,7 +44,8 @@ class KNNModel(BackboneModel):
         bare = without_pairs(data, int(data.num_nodes or 0))
         bare.edge_index = torch.empty(2, 0, dtype=torch.int64, device=data.edge_index.device)
         chosen = RewiringSettings(candidates="local", per_node=settings.options["neighbors"])
-        found = with_candidates(bare, chosen, standardized=settings.data.features == "standardized")
+        standardized = settings.data.features == "standardized"
+        found = with_candidates(bare, chosen, standardized, settings.train.partitions)
         pairs = found.candidate_index
         out = without_candidates(found)
         out.edge_index = torch.cat([pairs, pairs.flip(0)], dim=1)

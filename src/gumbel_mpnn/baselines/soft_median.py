@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import torch
@@ -41,6 +42,7 @@ class SoftMedian(GCN):
     """
 
     presets_of: ClassVar[tuple[str, ...]] = ("gcn",)
+    space: ClassVar[Mapping[str, Any]] = {"temperature": {"low": 0.1, "high": 10.0, "log": True}}
 
     def __init__(self, in_channels: int, *, temperature: float = 0.5, **options: Any) -> None:
         if not 0 < temperature < math.inf:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -45,6 +47,9 @@ class CandidateStrategy(BaseTransform):  # type: ignore[misc]
     nodes in an order that depends on features and edges only. Ties may be broken by node number: candidates do not
     depend on the numbering of the nodes in `data`.
     """
+
+    space: ClassVar[Mapping[str, Any]] = {}
+    """Options that `tune` searches by default: a list of values or a range for each."""
 
     @abstractmethod
     def propose(self, data: Data, graph: PairGraph) -> Tensor:

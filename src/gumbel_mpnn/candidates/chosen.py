@@ -20,11 +20,11 @@ NONE = "none"
 """Value of `rewiring.candidates` for the given edges only."""
 
 
-def with_candidates(data: Data, settings: RewiringSettings, standardized: bool = False) -> Data:
+def with_candidates(data: Data, settings: RewiringSettings, standardized: bool = False, partitions: int = 1) -> Data:
     """Graph with the candidates that `settings` ask for, and no others.
 
     If `standardized`, strategies see features that are standardized over all nodes. This uses no label, and so
-    candidates are the same for all splits.
+    candidates are the same for all splits. `partitions` is the number of parts of strategies that search by parts.
     """
     if settings.candidates == DATA:
         if data.get("candidate_index") is None:
@@ -36,7 +36,9 @@ def with_candidates(data: Data, settings: RewiringSettings, standardized: bool =
     data = without_candidates(data)
     if settings.candidates == NONE:
         return data
-    options = settings.options_of("candidates", candidates.defaults(settings.candidates))
+    known = candidates.defaults(settings.candidates)
+    options = {"parts": partitions} if "parts" in known else {}
+    options |= settings.options_of("candidates", known)
     standardized &= data.get("x") is not None  # a strategy that needs features says so itself
     with_them: Data = Cached(candidates[settings.candidates](**options))(_standardized(data) if standardized else data)
     if standardized:

@@ -11,11 +11,16 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gumbel_mpnn._util.errors import DataError, did_you_mean, unknown_name
+from gumbel_mpnn._util.errors import DataError, UserError, check_at_least, did_you_mean, unknown_name
 from gumbel_mpnn._util.sparse_tensors import coalesced
 from gumbel_mpnn.candidates.base import CandidateStrategy
+from gumbel_mpnn.candidates.blocks import SMALL
 
 SIMILARITIES = ("cosine", "dot")
+SEARCHES = ("exact", "approximate", "auto")
+EXACT_UP_TO = 50_000
+"""Nodes up to which `auto` searches exactly: an estimate of where this takes as long as compiling the approximate
+search, about a minute."""
 MEMORY = {"cpu": 2**26, "cuda": 2**29}
 """Bytes that a search may use besides its result; few on a CPU, so that scores stay in the cache."""
 
@@ -26,17 +31,34 @@ class BySimilarity(CandidateStrategy):
     Args:
         similarity: `cosine`, or `dot` as in the paper.
         on: Attribute of the graph with the embeddings [N, D].
+        search: `exact`, `approximate`, or `auto`: approximate if there are several parts and many nodes.
+        parts: Number of parts of the graph, within which an approximate search is exact.
     """
 
-    def __init__(self, similarity: str, on: str) -> None:
+    def __init__(self, similarity: str, on: str, search: str = "exact", parts: int = 1) -> None:
         if similarity not in SIMILARITIES:
             raise unknown_name("similarity", similarity, SIMILARITIES)
-        self.similarity, self.on = similarity, on
+        if search not in SEARCHES:
+            raise unknown_name("search", search, SEARCHES)
+        check_at_least(1, parts=parts)
+        if search == "approximate" and similarity != "cosine":
+            raise UserError(
+                f"the approximate search is for similarity 'cosine', not {similarity!r}: set search='exact'"
+            )
+        self.similarity, self.on, self.search, self.parts = similarity, on, search, parts
 
     @property
     def reads(self) -> tuple[str, ...]:
         """Attribute with the embeddings."""
         return (self.on,)
+
+    def is_approximate(self, data: Data) -> bool:
+        """Whether to search approximately; small graphs and those of a batch are searched exactly."""
+        if data.get("batch") is not None or self.similarity != "cosine":
+            return False
+        nodes = int(data.num_nodes or 0)
+        wanted = self.search == "approximate" and nodes > SMALL
+        return wanted or (self.search == "auto" and self.parts > 1 and nodes > EXACT_UP_TO)
 
     def embeddings(self, data: Data) -> Tensor:
         """Embeddings float32 [N, D] whose dot products sort all pairs by similarity."""

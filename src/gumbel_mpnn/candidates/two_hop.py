@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -22,6 +25,8 @@ class TwoHop(CandidateStrategy):
         per_node: Number of nodes that each node draws without replacement; a pair that both nodes draw counts once.
         seed: Seed of the draws, which are the same on every machine and in every batch.
     """
+
+    space: ClassVar[Mapping[str, Any]] = {"per_node": [3, 5, 10]}
 
     def __init__(self, per_node: int = 3, seed: int = 0) -> None:
         check_at_least(1, per_node=per_node)

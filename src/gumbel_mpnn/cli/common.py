@@ -17,6 +17,7 @@ import typer
 
 from gumbel_mpnn._util.errors import DataWarning, UserError, is_out_of_memory
 from gumbel_mpnn._util.json_text import to_json
+from gumbel_mpnn._util.launch import is_first
 
 if TYPE_CHECKING:
     from gumbel_mpnn.report import Table
@@ -74,7 +75,7 @@ def in_one_sentence(verb: Callable[P, R]) -> Callable[P, R]:
             with _warnings_in_one_line():
                 return verb(*args, **kwargs)
         except UserError as error:
-            _stop(f"error: {error}", 2)
+            _stop(f"error: {error}" if is_first() or _is_lost(error) else "", 2)
         except BrokenPipeError:  # as after `| head`: typer ends silently
             raise
         except (MemoryError, RuntimeError) as error:
@@ -108,8 +109,14 @@ def _warnings_in_one_line() -> Iterator[None]:
         yield
 
 
+def _is_lost(error: UserError) -> bool:
+    """Whether the error says that another process has ended, which that process cannot say itself."""
+    return type(error).__name__ == "LostProcessError"
+
+
 def _stop(message: str, code: int) -> NoReturn:
-    typer.echo(message, err=True)
+    if message:
+        typer.echo(message, err=True)
     raise typer.Exit(code)
 
 
@@ -138,13 +145,14 @@ def reject_early_options(context: typer.Context) -> None:
 
 def note(message: str) -> None:
     """Print a message on standard error, unless --quiet is given."""
-    if not _QUIET.get():
+    if not _QUIET.get() and is_first():
         typer.echo(message, err=True)
 
 
 def warn(message: str) -> None:
     """Print a warning on standard error, even if --quiet is given."""
-    typer.echo(f"warning: {message}", err=True)
+    if is_first():
+        typer.echo(f"warning: {message}", err=True)
 
 
 def preset_in_place(family: str, dataset: str, model: str, found: Preset) -> str:
@@ -168,6 +176,14 @@ def parse_range(text: str) -> list[int]:
             raise UserError(f"the range {part.strip()!r} has more than {MOST_NUMBERS} numbers")
         numbers.extend(range(low, high + 1))
     return numbers
+
+
+def parse_duration(text: str) -> float:
+    """Convert text to seconds: `"600"`, `"10m"` → 600; the units are s, m, h and d."""
+    match = re.fullmatch(r"\s*(\d{1,9}(?:\.\d{1,9})?)\s*([smhd]?)\s*", text, re.ASCII)
+    if match is None or not float(match[1]):
+        raise UserError(f"{reprlib.repr(text)} is not a time above 0: write it as 600, 90s, 10m or 2h")
+    return float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}[match[2]]
 
 
 def _print_version(wanted: bool) -> None:

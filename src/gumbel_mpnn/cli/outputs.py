@@ -100,6 +100,11 @@ def is_page(path: Path) -> bool:
     return b"\ngumbel-mpnn reproduce " in _beginning(path)
 
 
+def is_tuned(path: Path) -> bool:
+    """Whether a file is a settings file that `tune` writes."""
+    return _beginning(path).startswith(b"# Written by gumbel-mpnn tune")
+
+
 def is_report(path: Path) -> bool:
     """Whether a file is a page that `report` writes."""
     return b'content="gumbel-mpnn report"' in _beginning(path)

@@ -22,6 +22,7 @@ from gumbel_mpnn.cli.common import (
     in_one_sentence,
     parse_range,
 )
+from gumbel_mpnn.cli.machines import CpusOption, GpusOption, OnOption, StoreOption, WorkersOption, machines_of
 from gumbel_mpnn.cli.outputs import ForceOption, check_page
 
 
@@ -53,9 +54,11 @@ def reproduce(
     data_root: DataRootOption = None,
     runs: RunsOption = Path("runs"),
     device: DeviceOption = "auto",
-    workers: Annotated[
-        int, typer.Option(help="Number of processes that train at once; limited by the number of cores.", min=1)
-    ] = 1,
+    on: OnOption = "local",
+    workers: WorkersOption = 1,
+    cpus_per_task: CpusOption = None,
+    gpus_per_task: GpusOption = None,
+    store: StoreOption = None,
     quiet: QuietOption = False,
     format: FormatOption = OutputFormat.text,
 ) -> None:
@@ -85,7 +88,7 @@ def reproduce(
             root=data_root,
             runs=runs,
             device=device,
-            workers=workers,
+            on=machines_of(on, workers, cpus_per_task, gpus_per_task, store),
             out=out,
             monitor=monitor,
             note=monitor.say,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +11,7 @@ import typer
 
 from gumbel_mpnn._util.errors import DataError
 from gumbel_mpnn._util.files import is_standard_output
+from gumbel_mpnn._util.launch import is_first
 from gumbel_mpnn._util.numbers import counted
 from gumbel_mpnn.cli.common import (
     DataRootOption,
@@ -26,6 +28,7 @@ from gumbel_mpnn.cli.common import (
     preset_in_place,
 )
 from gumbel_mpnn.cli.final import check_final, check_like_runs, records_of
+from gumbel_mpnn.cli.machines import CpusOption, GpusOption, OnOption, StoreOption, WorkersOption, machines_of
 from gumbel_mpnn.cli.outputs import ForceOption, check_output, is_table
 from gumbel_mpnn.cli.own_data import (
     EdgesOption,
@@ -42,7 +45,7 @@ if TYPE_CHECKING:
 
     from gumbel_mpnn.data import GraphFacts
     from gumbel_mpnn.rewiring import Changes
-    from gumbel_mpnn.runs import AnySpec, Run
+    from gumbel_mpnn.runs import AnySpec, Run, RunSpec
 
 
 @in_one_sentence
@@ -67,6 +70,14 @@ def train(
     graph: GraphOption = None,
     label: LabelOption = None,
     features: FeaturesOption = None,
+    partitions: Annotated[
+        int | None,
+        typer.Option(
+            help="Number of parts of the graph to train on one after the other, for graphs that do not fit into memory;"
+            " torchrun divides them among processes.",
+            min=1,
+        ),
+    ] = None,
     final: Annotated[
         bool,
         typer.Option(
@@ -89,6 +100,11 @@ def train(
     data_root: DataRootOption = None,
     runs: RunsOption = Path("runs"),
     device: DeviceOption = "auto",
+    on: OnOption = "local",
+    workers: WorkersOption = 1,
+    cpus_per_task: CpusOption = None,
+    gpus_per_task: GpusOption = None,
+    store: StoreOption = None,
     quiet: QuietOption = False,
     format: FormatOption = OutputFormat.text,
 ) -> None:
@@ -99,13 +115,18 @@ def train(
     """
     from gumbel_mpnn.data.splits import FINAL
     from gumbel_mpnn.report import choice_table, run_table
-    from gumbel_mpnn.runs import Place, default_model, describe, final_spec, fit_any, missing_preset
+    from gumbel_mpnn.runs import Place, default_model, describe, final_spec, fit_any, helped, missing_preset
     from gumbel_mpnn.runs.progress import ProgressMonitor
+    from gumbel_mpnn.training.device import pick_device
+    from gumbel_mpnn.training.processes import job
 
+    machines = machines_of(on, workers, cpus_per_task, gpus_per_task, store)
     own = Source(dataset, nodes, edges, graph, label, features)
     check_table_file("--predictions", predictions)
     check_output("--predictions", predictions, is_table(PREDICTIONS), [*own.files, Path(preset)], force)
     source = own.to_train_on
+    if partitions is not None:
+        overrides = [*(overrides or ()), f"train.partitions={partitions}"]
     if epochs_from is not None:
         check_like_runs(final, splits, preset)
         records = records_of(epochs_from, runs, model)
@@ -122,8 +143,17 @@ def train(
             overrides=[*(overrides or ()), *([f"data.protocol={FINAL}"] if final else [])],
             root=data_root,
         )
-    with closing(ProgressMonitor(preface=_what_was_read(spec), warning=missing_preset(spec), quiet=quiet)) as monitor:
-        run = fit_any(spec, Place(runs, experiment, device, monitor=monitor, models=predictions is not None))
+    place = Place(runs, experiment, device, models=predictions is not None)
+    with job(pick_device(device), _plainest(spec).settings):
+        if not is_first():
+            fit_any(spec, place)
+            return
+        preface, warning = _what_was_read(spec), missing_preset(spec)
+        with (
+            closing(ProgressMonitor(preface=preface, warning=warning, quiet=quiet)) as monitor,
+            helped(spec, replace(place, monitor=monitor), machines) as place,
+        ):
+            run = fit_any(spec, place)
     if predictions is not None:
         write_predictions(run.predictions(), predictions)
     if run.choice is not None:
@@ -149,12 +179,18 @@ def _changes(run: Run) -> Changes | None:
         return None
 
 
+def _plainest(asked: AnySpec) -> RunSpec:
+    """Return the spec itself, or that of the plainest model of `auto`."""
+    from gumbel_mpnn.runs import AutoSpec
+
+    return asked.plainest if isinstance(asked, AutoSpec) else asked
+
+
 def _what_was_read(asked: AnySpec) -> str:
     """Return a sentence about the data, which shows the user misread columns, or about a preset that was borrowed."""
     from gumbel_mpnn.data import facts_of
-    from gumbel_mpnn.runs import AutoSpec
 
-    spec = asked.plainest if isinstance(asked, AutoSpec) else asked
+    spec = _plainest(asked)
     if not isinstance(spec.dataset, str):
         facts = facts_of(spec.dataset)
         return (

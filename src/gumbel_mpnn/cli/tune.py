@@ -1,39 +1,63 @@
-"""`gumbel-mpnn tune`: random search for settings, based on validation results only."""
+"""`gumbel-mpnn tune`: search for settings, based on validation results only."""
 
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from gumbel_mpnn._util.errors import UserError
+from gumbel_mpnn._util.files import is_standard_output, is_stream, suffix_of
 from gumbel_mpnn._util.numbers import counted
 from gumbel_mpnn.cli.common import (
     DataRootOption,
     DeviceOption,
     FormatOption,
     OutputFormat,
+    OverrideOption,
     QuietOption,
     RunsOption,
     emit,
     in_one_sentence,
     note,
+    parse_duration,
     parse_range,
 )
+from gumbel_mpnn.cli.machines import CpusOption, GpusOption, OnOption, StoreOption, WorkersOption, machines_of
+from gumbel_mpnn.cli.outputs import ForceOption, check_output, is_tuned, note_of
 from gumbel_mpnn.cli.own_data import EdgesOption, FeaturesOption, GraphOption, LabelOption, NodesOption, Source
 
 if TYPE_CHECKING:
-    from gumbel_mpnn.runs.tuning import Trial
+    from gumbel_mpnn.report import Table
+    from gumbel_mpnn.runs import RunSpec
+    from gumbel_mpnn.runs.spec import Tables
+    from gumbel_mpnn.runs.trials import Trial
+    from gumbel_mpnn.runs.tuning import Tuning
 
 
 @in_one_sentence
 def tune(
-    space: Annotated[Path, typer.Option(help="TOML file of settings, in which a list of values is searched.")],
     dataset: Annotated[str | None, typer.Argument(help="Name of a data set (see `gumbel-mpnn data`), or demo.")] = None,
-    model: Annotated[str, typer.Option(help="Name of a model.")] = "gcn",
-    trials: Annotated[int, typer.Option(help="Number of settings to try.", min=1)] = 20,
+    model: Annotated[str, typer.Option(help="Name of a model, or of several, separated by commas.")] = "gcn",
+    trials: Annotated[int, typer.Option(help="Number of settings to try for each model.", min=1)] = 20,
+    timeout: Annotated[
+        str | None,
+        typer.Option(help="Time for each model, such as 600, 10m or 2h; trials that were started are finished."),
+    ] = None,
+    space: Annotated[
+        Path | None,
+        typer.Option(
+            help="TOML file of settings to search, as lists or ranges {low, high, log, step}; by default those that the"
+            " model declares."
+        ),
+    ] = None,
+    baseline: Annotated[
+        bool,
+        typer.Option(help="Whether to tune the plain backbone of a model that rewires too, with the same budget."),
+    ] = True,
     splits: Annotated[str | None, typer.Option(help="Splits to use, such as 0-9; all by default.")] = None,
     seeds: Annotated[int, typer.Option(help="Number of seeds for each split.", min=1)] = 1,
     seed: Annotated[int, typer.Option(help="Seed of the search.")] = 0,
@@ -41,56 +65,179 @@ def tune(
         str,
         typer.Option(help="Source of all other settings: tuned, paper, none, or a TOML file."),
     ] = "tuned",
+    overrides: OverrideOption = None,
     nodes: NodesOption = None,
     edges: EdgesOption = None,
     graph: GraphOption = None,
     label: LabelOption = None,
     features: FeaturesOption = None,
+    out: Annotated[
+        Path | None, typer.Option(help="TOML file for the best settings, which train --preset FILE reads.")
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Name for the best settings, which train --preset NAME finds on this data set.")
+    ] = None,
+    force: ForceOption = False,
+    on: OnOption = "local",
+    workers: WorkersOption = 1,
+    cpus_per_task: CpusOption = None,
+    gpus_per_task: GpusOption = None,
+    store: StoreOption = None,
+    storage: Annotated[
+        str | None,
+        typer.Option(
+            help="Optuna storage: a journal file, or the address of a database; by default a file in the runs folder."
+        ),
+    ] = None,
     data_root: DataRootOption = None,
     runs: RunsOption = Path("runs"),
     device: DeviceOption = "auto",
     quiet: QuietOption = False,
     format: FormatOption = OutputFormat.text,
 ) -> None:
-    """Try settings at random and list them by validation result. Test results are not used and not shown."""
-    from gumbel_mpnn.config.files import merge, read_settings_file
-    from gumbel_mpnn.report import Table
-    from gumbel_mpnn.runs import Place, RunSpec
-    from gumbel_mpnn.runs.progress import ProgressMonitor
-    from gumbel_mpnn.runs.tuning import choices, search
+    """Search for the settings with the best validation result. Test results are not used and not shown.
 
-    tables = merge(read_settings_file(space))
-    if not choices(tables):
-        raise UserError(f"{space} contains nothing to search: give at least one setting a list of values")
-    tried = tables.get("data", {}).get("undirected", True)
-    # Directions are read if any trial needs them; trials on undirected graphs ignore them.
-    never_directed = all(tried) if isinstance(tried, list) else bool(tried)
-    source = Source(dataset, nodes, edges, graph, label, features)
-    spec = RunSpec.of(
-        lambda undirected: source.to_train_on(undirected and never_directed),
-        model,
-        splits=None if splits is None else parse_range(splits),
-        seeds=seeds,
-        preset=None if preset == "none" else preset,
-        root=data_root,
+    The same command continues a search that was interrupted, or adds trials to it. Several commands at once share one.
+    """
+    from gumbel_mpnn.runs.machines import crew_of
+    from gumbel_mpnn.runs.progress import StudyMonitor
+    from gumbel_mpnn.runs.tuning import (
+        WITHOUT_OPTUNA,
+        Budget,
+        baseline_specs,
+        has_optuna,
+        read_space,
+        run_search,
+        shared,
     )
-    with closing(ProgressMonitor(show_test=False, quiet=quiet)) as monitor:
-        found = search(spec, tables, trials=trials, seed=seed, place=Place(runs, device=device, monitor=monitor))
-    rows = [[*_figures(trial), *map(_cell, trial.chosen.values())] for trial in found]
-    chosen, headings = list(choices(tables)), {"val": "val %", "n": "runs"}
-    table = Table(["val", "std", "n", *chosen], rows, headings=headings, exact=chosen, shares=("val", "std"))
-    emit(table, format)
-    if diverged := sum(trial.run is None for trial in found):
-        note(f"training diverged for {diverged} of {counted(len(found), 'setting')}")
+
+    machines = machines_of(on, workers, cpus_per_task, gpus_per_task, store)
+    names = [each.strip() for each in model.split(",")]
+    source = Source(dataset, nodes, edges, graph, label, features)
+    _check_out(out, names, [*source.files, space, Path(preset)], force)
+    limit = None if timeout is None else parse_duration(timeout)
+    budget = Budget(trials, limit, str(runs), storage, workers, device, seed=seed)
+    given = read_space(space)
+    arguments = {
+        "splits": None if splits is None else parse_range(splits),
+        "seeds": seeds,
+        "preset": None if preset == "none" else preset,
+        "root": data_root,
+    }
+    specs = _specs(source, names, given, overrides or [], arguments)
+    specs += baseline_specs(specs) if baseline else []
+    models = [spec.settings.model for spec in specs]
+    _check_name(name, specs, force)
+    if not has_optuna():
+        budget.check_without_optuna()
+        note(WITHOUT_OPTUNA)
+    found = []
+    with closing(StudyMonitor(quiet=quiet)) as monitor, crew_of(machines, runs, device) as crew:
+        budget = replace(budget, crew=crew)
+        for spec in specs:
+            own = None if given is None else shared(given, spec.settings.model, models)
+            found.append(run_search(budget.search(spec, own), budget, monitor))
+    emit(_table(found), format, err=is_standard_output(out))
+    for tuning in found:
+        note(_in_words(tuning, timeout))
+    if out is not None:
+        note_of(found[0].save(out), f"the best settings of {found[0].model} are")
+    if name is not None:
+        for tuning in found:
+            note_of(tuning.save_as(name), f"the best settings of {tuning.model} are")
+        note(f"use them with --preset {name} on {found[0].dataset}")
     note(f"runs are in {runs / 'tune'}")
+    if found[0].search.storage:
+        note(f"see the trials with: optuna-dashboard {found[0].search.storage}")
 
 
-def _figures(trial: Trial) -> list[float | int | None]:
-    if trial.run is None:
-        return [None, None, None]
-    val = trial.run.val
-    return [val.mean, val.std if val.n > 1 else None, val.n]
+def _check_out(out: Path | None, names: list[str], inputs: list[Path | None], force: bool) -> None:
+    if out is None:
+        return
+    if len(names) > 1:
+        raise UserError("--out is a file for the settings of one model: use --name for those of several")
+    if suffix_of(out) != ".toml" and not is_stream(out):
+        raise UserError(f"--out {out} must end in .toml, since --preset takes such files")
+    check_output("--out", out, is_tuned, inputs, force)
 
 
-def _cell(value: object) -> str | int | float:
-    return value if isinstance(value, str | int | float) and not isinstance(value, bool) else str(value)
+def _check_name(name: str | None, specs: list[RunSpec], force: bool) -> None:
+    from gumbel_mpnn.config.presets import check_own_name, own_preset
+
+    if name is not None:
+        check_own_name(name)
+        for spec in specs:
+            path = own_preset(name, spec.settings.dataset, spec.settings.model)
+            check_output(f"--name {name}:", path, is_tuned, force=force)
+
+
+def _specs(
+    source: Source, names: list[str], space: Tables | None, overrides: list[str], arguments: dict[str, Any]
+) -> list[RunSpec]:
+    """Describe the runs of every model, on data that is read once."""
+    from gumbel_mpnn.config.files import parse_overrides
+    from gumbel_mpnn.config.plugins import load_plugins
+    from gumbel_mpnn.config.spaces import Choices, Space
+    from gumbel_mpnn.runs import RunSpec
+    from gumbel_mpnn.runs.tuning import shared
+    from gumbel_mpnn.training import models
+
+    load_plugins()
+    names = list(dict.fromkeys(models.canonical(name) for name in names))
+    fixed = Space.of(space or {})
+    tried = fixed.open.get("data.undirected", Choices((fixed.fixed.get("data", {}).get("undirected", True),)))
+    # Directions are read if any trial needs them; trials on undirected graphs ignore them.
+    never_directed = all(tried.bounds)
+    given, specs = parse_overrides(overrides), list[RunSpec]()
+    for name in names:
+        data = specs[0].dataset if specs else lambda undirected: source.to_train_on(undirected and never_directed)
+        specs.append(RunSpec.of(data, name, settings=shared(given, name, names), **arguments))
+    return specs
+
+
+def _table(found: list[Tuning]) -> Table:
+    """All trials of all models, the best of each first."""
+    from gumbel_mpnn.report import Table
+
+    keys = list(dict.fromkeys(key for tuning in found for key in _keys(tuning)))
+    several = len(found) > 1
+    rows = [
+        [*([tuning.model] if several else []), trial.number, trial.val, trial.std, trial.n, trial.state]
+        + [_cell(_values(trial).get(key)) for key in keys]
+        for tuning in found
+        for trial in tuning.trials
+    ]
+    columns = [*(["model"] if several else []), "trial", "val", "std", "n", "state", *keys]
+    return Table(columns, rows, headings={"val": "val %", "n": "runs"}, exact=keys, shares=("val", "std"))
+
+
+def _keys(tuning: Tuning) -> list[str]:
+    """Settings that are searched."""
+    space = tuning.search.space
+    return [*space.open, *(key for part in space.parts.values() for key in part)]
+
+
+def _values(trial: Trial) -> dict[str, Any]:
+    """Values of a trial; those of the start are in its settings."""
+    from gumbel_mpnn.runs.query import flat
+
+    if trial.chosen or trial.settings is None:
+        return dict(trial.chosen)
+    return flat(trial.settings.to_dict())
+
+
+def _cell(value: object) -> str | int | float | None:
+    return value if isinstance(value, str | int | float | None) and not isinstance(value, bool) else str(value)
+
+
+def _in_words(tuning: Tuning, timeout: str | None) -> str:
+    """The best trial of a model, and its budget."""
+    ended = [f"{tuning.count(state)} {state}" for state in ("pruned", "diverged", "too large", "failed")]
+    others = ", ".join(text for text in ended if not text.startswith("0 "))
+    budget = f"{counted(len(tuning.trials), 'trial')} of {counted(tuning.search.runs_of_each, 'run')} each"
+    budget += f", {timeout} at most" * (timeout is not None) + f" ({others})" * bool(others)
+    if not any(trial.is_finished for trial in tuning.trials):
+        return f"{tuning.model}: no trial is finished; budget {budget}"
+    error = "" if tuning.best.stderr is None else f" ± {100 * tuning.best.stderr:.2f}"
+    val = f"{100 * (tuning.best.val or 0):.2f}{error}"
+    return f"{tuning.model}: best val {val}, trial {tuning.best.number}; budget {budget}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from importlib.resources.abc import Traversable
@@ -12,8 +14,9 @@ from gumbel_mpnn._util.errors import UserError, reason
 from gumbel_mpnn._util.files import suffix_of
 from gumbel_mpnn.config.settings import SHARED_OPTIONS
 
-ABOUT_THE_FILE = ("source", "tried", "like")
-"""Entries about the file itself: source of its values, number of settings that were tried, preset it is based on."""
+ABOUT_THE_FILE = ("source", "tried", "like", "tuning")
+"""Entries about the file itself: source of its values, number of settings that were tried, preset it is based on, and
+what `tune` found out about them."""
 
 
 def is_settings_file(preset: str | Path | None) -> bool:
@@ -51,6 +54,26 @@ def parse_overrides(overrides: Iterable[str]) -> dict[str, Any]:
             raise UserError(f"cannot read the setting {override!r}: write it as table.name=value")
         tables.setdefault(section, {})[name] = _value(text.strip(), key.strip())
     return tables
+
+
+def to_toml(content: Mapping[str, Any]) -> str:
+    """Write single values and tables of single values as TOML; values that are None are left out."""
+    lines = []
+    for name, value in sorted(content.items(), key=lambda item: isinstance(item[1], Mapping)):  # tables come last
+        if isinstance(value, Mapping):
+            lines += ["", f"[{name}]", *(_line(key, each) for key, each in value.items() if each is not None)]
+        else:
+            lines.append(_line(name, value))
+    return "\n".join(lines) + "\n"
+
+
+def _line(name: str, value: str | float | bool) -> str:
+    key = name if re.fullmatch(r"[\w-]+", name, re.ASCII) else _quoted(name)
+    return f"{key} = {_quoted(value) if isinstance(value, str) else str(value).lower()}"
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def merge(*layers: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -79,6 +79,16 @@ class Registry(Generic[T]):
         options |= self._passed_on[self.canonical(name)]()
         return {key: default for key, default in options.items() if key not in self.reserved}
 
+    def space(self, name: str) -> dict[str, Any]:
+        """What `tune` searches of a component by default: the attribute `space` of its class and its base classes.
+
+        It has the options that are searched, each with a list of values or a range, as in a space file.
+        """
+        found: dict[str, Any] = {}
+        for cls in reversed(self[name].__mro__):
+            found |= cls.__dict__.get("space", {})
+        return found
+
     def all_defaults(self) -> dict[str, Any]:
         """Options of all components with their defaults."""
         return {key: default for name in self for key, default in self.defaults(name).items()}

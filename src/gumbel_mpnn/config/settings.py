@@ -39,7 +39,9 @@ PROBABILITY = Rule(lambda value: 0 < value < 1, "between 0 and 1, neither includ
 NOTHING = object()
 
 
-def setting(default: T, help: str, rule: Rule | None = None, *, assumed: Any = NOTHING, option: str = "") -> T:
+def setting(
+    default: T, help: str, rule: Rule | None = None, *, assumed: Any = NOTHING, option: str = "", space: Any = None
+) -> T:
     """Declare a setting of the type of its default.
 
     Args:
@@ -49,8 +51,10 @@ def setting(default: T, help: str, rule: Rule | None = None, *, assumed: Any = N
         assumed: Value of the setting in runs that were made before the setting existed. It is left out of fingerprints,
             so that these runs are still found. Every new setting needs it, and it stays if the default changes.
         option: Name of the component option that the setting stands for, such as `candidates.per_node`.
+        space: Values that `tune` searches by default, a list or a range as in a space file; None for none.
     """
-    return field(default=default, metadata={"help": help, "rule": rule, "assumed": assumed, "option": option})
+    about = {"help": help, "rule": rule, "assumed": assumed, "option": option, "space": space}
+    return field(default=default, metadata=about)
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,7 @@ class DataSettings:
         "`raw`; `row-normalized`: each node's features divided by the sum of their absolute values; or `standardized`:"
         " each column minus its mean, divided by its standard deviation, over the training nodes of the split.",
         one_of("raw", "row-normalized", "standardized"),
+        space=["raw", "row-normalized"],
     )
     undirected: bool = setting(True, "Whether edges are undirected.")
     attack: str = setting(
@@ -82,8 +87,8 @@ class DataSettings:
 class TrainSettings:
     """Settings of training."""
 
-    lr: float = setting(1e-3, "Learning rate of Adam.", ABOVE_0)
-    weight_decay: float = setting(0.0, "Weight decay of Adam.", AT_LEAST_0)
+    lr: float = setting(1e-3, "Learning rate of Adam.", ABOVE_0, space={"low": 1e-3, "high": 0.03, "log": True})
+    weight_decay: float = setting(0.0, "Weight decay of Adam.", AT_LEAST_0, space=[0.0, 5e-5, 5e-4, 5e-3])
     epochs: int = setting(500, "Largest number of epochs.", AT_LEAST_1)
     patience: int = setting(
         100, "Epochs without a better validation value after which a replica stops; 0 for never.", AT_LEAST_0
@@ -112,6 +117,13 @@ class TrainSettings:
         one_of("none", "balanced"),
         assumed="none",
     )
+    partitions: int = setting(
+        1,
+        "Number of parts of the graph that are trained on one after the other in each epoch, so that memory is bounded"
+        " by the largest part; 1 for the whole graph at once.",
+        AT_LEAST_1,
+        assumed=1,
+    )
 
 
 @dataclass(frozen=True)
@@ -123,6 +135,7 @@ class RewiringSettings:
         "Pairs that may become edges: the name of a candidate strategy, `none` for the given edges only, or `data` for"
         " the candidates of the data, which is the default if the data has candidates and no strategy is set.",
         assumed="local",
+        space=["none", "two_hop", "local", "global"],
     )
     per_node: int = setting(
         5,
@@ -145,7 +158,12 @@ class RewiringSettings:
         assumed="cosine",
         option="candidates.similarity",
     )
-    scorer: str = setting("class-space", "The edge model: how a pair of nodes is scored.", assumed="bilinear")
+    scorer: str = setting(
+        "class-space",
+        "The edge model: how a pair of nodes is scored.",
+        assumed="bilinear",
+        space=["bilinear", "class-space", "mixed"],
+    )
     channels: int = setting(
         64, "Width of the features that a scorer compares.", AT_LEAST_1, assumed=64, option="scorer.channels"
     )
@@ -162,7 +180,9 @@ class RewiringSettings:
         one_of("fixed", "learned", "none"),
         assumed="fixed",
     )
-    keep: float = setting(0.95, "Initial probability of a given edge.", PROBABILITY, assumed=0.95)
+    keep: float = setting(
+        0.95, "Initial probability of a given edge.", PROBABILITY, assumed=0.95, space={"low": 0.5, "high": 0.99}
+    )
     add: float = setting(0.05, "Initial probability of a candidate.", PROBABILITY, assumed=0.05)
     symmetric: bool = setting(
         True,
@@ -211,6 +231,7 @@ class RewiringSettings:
         "Weight of the prior, which pulls the probabilities of pairs towards their initial values.",
         AT_LEAST_0,
         assumed=0.0,
+        space=[0.0, 1.0, 10.0],
     )
     pair_loss: float = setting(
         0.0,

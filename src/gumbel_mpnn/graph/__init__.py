@@ -23,6 +23,7 @@ from gumbel_mpnn.graph.pairs import (
     without_candidates,
     without_pairs,
 )
+from gumbel_mpnn.graph.partition import Subgraph, partition, subgraphs
 from gumbel_mpnn.graph.sparse import matmul, sampled_product
 from gumbel_mpnn.graph.symmetric import symmetric_product
 from gumbel_mpnn.graph.weighted import WeightedGraph
@@ -32,6 +33,7 @@ __all__ = [
     "CANDIDATE_OF",
     "PairGraph",
     "SparseLayout",
+    "Subgraph",
     "WeightedGraph",
     "check_candidates",
     "check_edges",
@@ -44,8 +46,10 @@ __all__ = [
     "ordered",
     "pair_key",
     "pairs_of",
+    "partition",
     "sampled_product",
     "says_directed",
+    "subgraphs",
     "symmetric_product",
     "tensor_of",
     "undirected_keys",

@@ -128,6 +128,13 @@ class SparseLayout:
         """The pattern sorted by column."""
         return Side(self.colptr, self.row_by_col, self.to_transposed)
 
+    def positions_in(self, rows: Tensor) -> Tensor:
+        """Positions in some rows, row by row, int64."""
+        begin = self.rowptr[rows].long()
+        count = self.rowptr[rows + 1].long() - begin
+        first = (count.cumsum(0) - count).repeat_interleave(count)
+        return torch.arange(len(first), device=rows.device) - first + begin.repeat_interleave(count)
+
     def tiled(self, batch: int) -> SparseLayout:
         """Block-diagonal layout of `batch` copies, so that one product computes all of them."""
         if batch == 1:

@@ -147,6 +147,15 @@ class PairGraph:
         weight = None if self.pair_weight is None else self.pair_weight[pair]
         return replace(graph, pair_weight=weight, batch=self.batch)
 
+    def among(self, nodes: Tensor, pairs: Tensor) -> PairGraph:
+        """The graph of some nodes and of some pairs of these nodes, given by their numbers, both ascending."""
+        place = torch.empty(self.num_nodes, dtype=torch.int64, device=nodes.device)
+        place[nodes] = torch.arange(len(nodes), device=nodes.device)
+        key = pair_key(place[self.pair_index[:, pairs]], len(nodes))
+        graph = self._lay_out(key, len(nodes), self.undirected, self.is_original[pairs])
+        weight = None if self.pair_weight is None else self.pair_weight[pairs]
+        return replace(graph, pair_weight=weight, batch=None if self.batch is None else self.batch[nodes])
+
     def _weighing(self, listed: ListedEdges, edge_weight: Tensor) -> PairGraph:
         """Copy of this graph with the given edge weights [E]; the layout is shared."""
         return replace(self, pair_weight=listed.pair_weight(edge_weight, self.is_original))

@@ -51,6 +51,13 @@ class Backbone(TrainableModel):
     """Arrays with a number for every arc that a step makes, however many layers there are."""
     more_copies: ClassVar[int] = 0
     """Arrays of a layer's size that a layer of this kind keeps beside those of all kinds."""
+    space: ClassVar[Mapping[str, Any]] = {
+        "hidden_channels": [64, 128, 256, 512],
+        "num_layers": {"low": 1, "high": 5},
+        "dropout": {"low": 0.0, "high": 0.8, "step": 0.1},
+        "norm": ["none", "layer", "batch"],
+        "residual": [False, True],
+    }
 
     def __init__(
         self,
@@ -287,6 +294,7 @@ class GAT(Backbone):
     """The graph attention network; `hidden_channels` is the total width of all `heads`."""
 
     more_copies: ClassVar[int] = 1
+    space: ClassVar[Mapping[str, Any]] = {"heads": [1, 4, 8]}
 
     def __init__(self, in_channels: int, *, heads: int = 1, **options: Any) -> None:
         check_whole(heads=heads)

@@ -39,6 +39,13 @@ class SparseFeatures:
         """Device of the features."""
         return self.values.device
 
+    def __getitem__(self, nodes: Tensor) -> SparseFeatures:
+        """The features of some nodes, int64 [n], as of a dense matrix."""
+        chosen, (_, width) = self.layout.positions_in(nodes), self.shape
+        row = torch.arange(len(nodes), device=nodes.device).repeat_interleave(self.layout.rowptr.diff()[nodes])
+        layout = SparseLayout.build(row, self.layout.col[chosen].long(), len(nodes), width)
+        return SparseFeatures(layout, self.values[..., chosen])
+
     def to(self, device: torch.device | str) -> SparseFeatures:
         """Copy the features to another device."""
         return SparseFeatures(self.layout.to(device), self.values.to(device))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -53,6 +53,9 @@ class TrainableModel(ReplicaModule, ABC):
     presets_of: ClassVar[tuple[str, ...]] = ()
     """Models whose preset is used if the model has none of its own, the first that has one. A backbone stands for the
     backbone that the user asks for."""
+    space: ClassVar[Mapping[str, Any]] = {}
+    """Options that `tune` searches by default, besides those of the base classes and of the backbone: a list of values
+    or a range such as `{"low": 0.1, "high": 0.9}` for each. Learning rate and weight decay are searched anyway."""
 
     @property
     @abstractmethod

@@ -25,7 +25,7 @@ class ReplicaRNG:
         # Models are outlined on the meta device, where tensors have a shape and no memory.
         self.outline = torch.get_default_device().type == "meta"
         self.device = torch.device("meta" if self.outline else device)
-        derived = [derive_seed(seed, purpose) for seed in seeds]
+        self._start = derived = [derive_seed(seed, purpose) for seed in seeds]
         with torch.inference_mode(False):  # else they could not be changed in training
             self.seeds = torch.tensor(derived, device=self.device)
             self._calls = torch.zeros((), dtype=torch.int64, device=self.device)
@@ -36,8 +36,14 @@ class ReplicaRNG:
         """Reset all streams to their start."""
         self._calls.zero_()
         if gpu_kernels(self.device, "random") is None:  # else the generators are not used
-            for generator in self._generators:
-                generator.manual_seed(generator.initial_seed())
+            for generator, seed in zip(self._generators, self._start, strict=True):
+                generator.manual_seed(seed)
+
+    def begin(self, step: int) -> None:
+        """Set all streams to the start of a numbered step, whatever was drawn before."""
+        self._calls.fill_(step << CALLS_OF_A_STEP)
+        for generator, seed in zip(self._generators, self._start, strict=True):
+            generator.manual_seed(derive_seed(seed, f"step {step}"))
 
     def __len__(self) -> int:
         return len(self._generators)
@@ -108,4 +114,6 @@ def derive_seed(seed: int, purpose: str) -> int:
     return int.from_bytes(digest[:8], "little") >> 1
 
 
+CALLS_OF_A_STEP = 24
+"""Number of bits that count the draws of one step."""
 _LEVELS = 2**16

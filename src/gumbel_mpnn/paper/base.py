@@ -6,6 +6,7 @@ import tomllib
 from collections.abc import Hashable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib import resources
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -26,6 +27,7 @@ from gumbel_mpnn.runs import (
     find_any,
     fit_any,
 )
+from gumbel_mpnn.runs.at_once import OneAtATime, run_at_once
 from gumbel_mpnn.runs.query import Paired, Summary, compare, corrected, flat
 from gumbel_mpnn.training import pick_device
 from gumbel_mpnn.training.device import available_bytes
@@ -123,7 +125,8 @@ def run_jobs(
 ) -> dict[Job, Run | None]:
     """Train what is missing of the jobs of an experiment.
 
-    Jobs that another process is training are left to the end, so that several processes can share the work.
+    Jobs that another process is training are left to the end, so that several processes can share the work. A cluster
+    trains many at once.
 
     Args:
         experiment: Experiment that the jobs belong to. If it uses trained models, runs are trained again if neither the
@@ -140,7 +143,11 @@ def run_jobs(
     """
     memory = available_bytes(pick_device(request.device)) // request.workers if request.workers > 1 else None
     place = Place(request.runs, device=request.device, memory=memory, monitor=monitor, reader=reader or DataReader())
-    stored = experiment.from_models
+    jobs, stored = list(jobs), experiment.from_models
+    crew = None if request.crew is None else request.crew.branch()
+    if crew is not None:
+        watch = None if monitor is None else OneAtATime(monitor)
+        place = replace(place.on(crew, len(jobs)), monitor=watch)
 
     def do(job: Job, wait: bool) -> Run | None:
         spec, here = _spec(job, request), replace(place, experiment=job.experiment or experiment.name, wait=wait)
@@ -150,8 +157,10 @@ def run_jobs(
         except MissingDataError:
             return None
 
-    jobs, results, busy = list(jobs), dict[Job, Run | None](), list[Job]()
+    results, busy = dict[Job, Run | None](), list[Job]()
     ignored = (DivergedError,) if experiment.searches else ()
+    if crew is not None:
+        return run_at_once(partial(do, wait=True), jobs, crew, ignored)
     for job in jobs:
         try:
             results[job] = do(job, wait=False)

@@ -9,6 +9,7 @@ from importlib import resources
 from itertools import islice
 
 from gumbel_mpnn.config.presets import read_preset
+from gumbel_mpnn.config.spaces import Space
 from gumbel_mpnn.paper.accuracy import KEPT_WITH, MODELS
 from gumbel_mpnn.paper.backbones import DATASETS
 from gumbel_mpnn.paper.base import Columns, Job, override
@@ -16,7 +17,6 @@ from gumbel_mpnn.paper.page import Experiment
 from gumbel_mpnn.report import Row
 from gumbel_mpnn.runs import Run, RunSpec
 from gumbel_mpnn.runs.query import Summary, flat
-from gumbel_mpnn.runs.tuning import Tables, draws
 
 TRIALS, TRIALS_OF_LARGE = 16, 8
 LARGE = ("pubmed", "minesweeper", "tolokers")
@@ -60,17 +60,18 @@ class Budget(Experiment):
         return [_row(dataset, model, runs) for (dataset, model), runs in found.items()]
 
 
-def space_of(model: str) -> Tables:
-    """Return the search space of a model."""
+def space_of(model: str) -> Space:
+    """Return the search space of a model, which is that of the published table and not the default of `tune`."""
     name = "plain" if KEPT_WITH.get(model) == "backbones" else model
-    return tomllib.loads((resources.files(__package__) / "spaces" / f"{name}.toml").read_text(encoding="utf-8"))
+    file = resources.files(__package__) / "spaces" / f"{name}.toml"
+    return Space.of(tomllib.loads(file.read_text(encoding="utf-8")))
 
 
 def _trials(dataset: str, model: str) -> list[Job]:
     count = TRIALS_OF_LARGE if dataset in LARGE else TRIALS
     start = "tuned" if read_preset("start", dataset, model) is None else "start"
     known = flat(RunSpec.of(dataset, model, preset=start).settings.to_dict())
-    drawn = (chosen for chosen, _ in draws(space_of(model), seed=DATASETS.index(dataset)))
+    drawn = space_of(model).draws(seed=DATASETS.index(dataset))
     others = islice((chosen for chosen in drawn if not chosen.items() <= known.items()), count - 1)
     overrides = [tuple(override(name, value) for name, value in chosen.items()) for chosen in others]
     return [Job(dataset, model, start), *(Job(dataset, model, overrides=each) for each in overrides)]

@@ -18,7 +18,8 @@ from gumbel_mpnn.paper.result import Reproduction
 from gumbel_mpnn.paper.summary import Collected, SummaryTable
 from gumbel_mpnn.paper.workers import start_workers
 from gumbel_mpnn.report import Row, Table
-from gumbel_mpnn.runs import Monitor, Run
+from gumbel_mpnn.runs import Machines, Monitor, Run
+from gumbel_mpnn.runs.machines import LOCAL
 
 SUMMARY, ALL = "summary", "all"
 SEEDS, QUICK_SEEDS = 3, 1
@@ -39,6 +40,7 @@ def reproduce(
     runs: str | Path = "runs",
     device: str = "auto",
     workers: int = 1,
+    on: str | Machines = LOCAL,
     out: str | Path | None = None,
     monitor: Monitor | None = None,
     note: Note | None = None,
@@ -64,6 +66,7 @@ def reproduce(
         workers: Number of processes that train at the same time. It is limited by the number of jobs and of CPU cores.
             A script must call this function inside `if __name__ == "__main__":` if it uses more than one, because the
             processes import the script.
+        on: Where to train: `local`, `ray` or the address of a Ray cluster, or `gm.Machines` with its options.
         out: Markdown file to which the page is written. For `all`, the folder of the pages, `results` by default.
         monitor: Receives the progress of training.
         note: Called with messages, such as which page was written and which data sets are missing. Messages are
@@ -72,6 +75,8 @@ def reproduce(
     Returns:
         The rows and runs of the table. For `all`, those of the summary, with the names of tables that failed.
     """
+    check_at_least(1, workers=workers)
+    machines = Machines.of(on) if workers == 1 else replace(Machines.of(on), workers=workers)
     request = Request(
         only=None if only is None else _names(only),
         dataset=dataset,
@@ -82,9 +87,10 @@ def reproduce(
         root=None if root is None else Path(root),
         runs=Path(runs),
         device=device,
-        workers=workers,
+        workers=machines.workers,
+        machines=machines,
     )
-    check_at_least(1, seeds=request.seeds, workers=workers)
+    check_at_least(1, seeds=request.seeds)
     if request.only == ():
         raise UserError("`only` is empty: name data sets, models or presets, or leave it out for all of them")
     note = note or _discard

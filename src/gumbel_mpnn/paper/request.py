@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from shlex import quote
+
+from gumbel_mpnn.runs import Machines
+from gumbel_mpnn.runs.fitting import Crew
 
 
 @dataclass(frozen=True)
@@ -22,6 +25,9 @@ class Request:
     runs: Path = Path("runs")
     device: str = "auto"
     workers: int = 1
+    machines: Machines = field(default_factory=Machines)
+    crew: Crew | None = None
+    """The cluster that trains, while there is a connection."""
 
     @property
     def is_standard(self) -> bool:

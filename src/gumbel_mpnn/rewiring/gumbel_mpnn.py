@@ -263,7 +263,8 @@ class GumbelMPNN(RewiringModel, TrainableModel):
     def prepare(cls, data: Data, settings: Settings, report: Report | None = None) -> Data:
         """The graph with the candidates that the settings ask for."""
         assert settings.rewiring is not None
-        return with_candidates(data, settings.rewiring, standardized=settings.data.features == "standardized")
+        standardized = settings.data.features == "standardized"
+        return with_candidates(data, settings.rewiring, standardized, settings.train.partitions)
 
     def parameter_groups(self, settings: Settings) -> list[dict[str, Any]]:
         """Groups of parameters for the optimizer; the rewirer has its own learning rate and weight decay.

@@ -20,11 +20,14 @@ if TYPE_CHECKING:
     from gumbel_mpnn.runs.fitting import Monitor, Place, Step, find_spec, fit_spec
     from gumbel_mpnn.runs.graph_file import learned_graph
     from gumbel_mpnn.runs.loading import load_run
+    from gumbel_mpnn.runs.machines import Machines, helped
     from gumbel_mpnn.runs.predictions import predictions_of
     from gumbel_mpnn.runs.reader import DataReader, Transform
     from gumbel_mpnn.runs.run import Run
     from gumbel_mpnn.runs.spec import RunSpec, find_preset
     from gumbel_mpnn.runs.store import SettingFolder
+    from gumbel_mpnn.runs.trials import Search, Trial
+    from gumbel_mpnn.runs.tuning import Tuning, tune
     from gumbel_mpnn.runs.work_queue import BusyError
 
 _MODULE_OF = {
@@ -43,7 +46,10 @@ _MODULE_OF = {
     ),
     **dict.fromkeys(["Monitor", "Place", "Step", "find_spec", "fit_spec"], "fitting"),
     **dict.fromkeys(["DataReader", "Transform"], "reader"),
+    **dict.fromkeys(["Machines", "helped"], "machines"),
     **dict.fromkeys(["RunSpec", "find_preset"], "spec"),
+    **dict.fromkeys(["Search", "Trial"], "trials"),
+    **dict.fromkeys(["Tuning", "tune"], "tuning"),
     "AutoSpec": "auto",
     "BusyError": "work_queue",
     "Choice": "choice",
@@ -61,13 +67,17 @@ __all__ = [
     "BusyError",
     "Choice",
     "DataReader",
+    "Machines",
     "Monitor",
     "Place",
     "Run",
     "RunSpec",
+    "Search",
     "SettingFolder",
     "Step",
     "Transform",
+    "Trial",
+    "Tuning",
     "default_model",
     "describe",
     "final_spec",
@@ -77,10 +87,12 @@ __all__ = [
     "fit",
     "fit_any",
     "fit_spec",
+    "helped",
     "learned_graph",
     "load_run",
     "missing_preset",
     "predictions_of",
+    "tune",
 ]
 
 

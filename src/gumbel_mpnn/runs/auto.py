@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from torch_geometric.data import Data
 
@@ -29,7 +28,7 @@ from gumbel_mpnn.runs.choice import (
 from gumbel_mpnn.runs.fitting import Place, Step, find_spec, fit_spec
 from gumbel_mpnn.runs.reader import DataReader, Transform
 from gumbel_mpnn.runs.run import Run
-from gumbel_mpnn.runs.spec import RunSpec, Tables, Workload, splits_without_validation
+from gumbel_mpnn.runs.spec import RunSpec, Tables, Workload, of_model, splits_without_validation
 
 ROUNDS = (4, 2, 1)
 """After a quarter and after half of the splits, half of the rungs are left."""
@@ -84,7 +83,7 @@ class AutoSpec:
                         seeds=seeds,
                         preset=None,
                         rung=rung,
-                        settings=_for_model(given, rung.model),
+                        settings=of_model(given, rung.model),
                         transform=transform,
                         root=root,
                     ),
@@ -245,15 +244,6 @@ def _has_diverged(spec: RunSpec, place: Place) -> bool:
 
 def _restricted(spec: RunSpec, part: Part) -> RunSpec:
     return replace(spec, splits=part.splits, seeds=part.seeds)
-
-
-def _for_model(given: Tables, model: str) -> dict[str, Any]:
-    """Settings of the user that a model has: all but rewiring settings and model options that it does not know."""
-    known = models.defaults(model)
-    tables = {table: dict(values) for table, values in given.items() if table != "rewiring" or models[model].rewires}
-    if "model" in tables:
-        tables["model"] = {name: value for name, value in tables["model"].items() if name in known}
-    return tables
 
 
 def _check_options(given: Tables, rungs: Iterable[Rung]) -> None:

@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn._util.errors import DataWarning, UserError, unknown_name
 from gumbel_mpnn._util.watched import in_notebook, on_terminal
-from gumbel_mpnn.config.files import is_settings_file
+from gumbel_mpnn.config.files import is_settings_file, parse_toml
 from gumbel_mpnn.config.plugins import load_plugins
 from gumbel_mpnn.config.presets import AUTO, list_presets
 from gumbel_mpnn.config.registry import normal_name
@@ -22,6 +22,7 @@ from gumbel_mpnn.nn import models
 from gumbel_mpnn.runs.auto import AutoSpec, find_auto, fit_auto
 from gumbel_mpnn.runs.choice import LEARNED
 from gumbel_mpnn.runs.fitting import Monitor, Place, find_spec, fit_spec
+from gumbel_mpnn.runs.machines import LOCAL, Machines, helped
 from gumbel_mpnn.runs.reader import Transform
 from gumbel_mpnn.runs.run import Run
 from gumbel_mpnn.runs.spec import RunSpec
@@ -52,6 +53,7 @@ def fit(
     monitor: Monitor | None = None,
     models: bool = False,
     progress: bool | None = None,
+    on: str | Machines = LOCAL,
 ) -> Run:
     """Train a model on splits and seeds of a data set, as many at once as fit into memory.
 
@@ -80,6 +82,8 @@ def fit(
             and their records are replaced.
         progress: Whether to show progress on standard error; by default on a terminal and in a notebook, unless there
             is a `monitor`.
+        on: Where to train: `local`, `ray` or the address of a Ray cluster, or `gm.Machines` with its options. A script
+            that uses several processes (`gm.Machines(workers=4)`) must call `fit` inside `if __name__ == "__main__":`.
 
     Returns:
         The finished runs.
@@ -97,8 +101,9 @@ def fit(
     )
     if message := missing_preset(spec):
         warnings.warn(message, DataWarning, stacklevel=2)
-    place = Place(runs, experiment, device, memory, monitor, models=models)
-    return _fit_with_progress(spec, place) if _shows(progress, monitor) else fit_any(spec, place)
+    place, shows = Place(runs, experiment, device, memory, monitor, models=models), _shows(progress, monitor)
+    with helped(spec, place, Machines.of(on)) as place:
+        return _fit_with_progress(spec, place) if shows else fit_any(spec, place)
 
 
 def _shows(progress: bool | None, monitor: Monitor | None) -> bool:
@@ -153,7 +158,12 @@ def missing_preset(spec: AnySpec) -> str:
 
 
 def default_model(dataset: object, preset: str | Path | None = DEFAULT_FAMILY) -> str:
-    """Model that is trained if none is named: `auto`, or a GCN if a preset is asked for or the data set has one."""
+    """Model that is trained if none is named: `auto`, or a GCN if a preset is asked for or the data set has one.
+
+    A settings file that `tune` wrote names its model.
+    """
+    if is_settings_file(preset) and Path(preset or "").is_file():
+        return str(parse_toml(Path(preset or "")).get("tuning", {}).get("model", WITH_PRESETS))
     if preset not in (None, DEFAULT_FAMILY):
         return WITH_PRESETS
     if preset is None or not isinstance(dataset, str):

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-import torch
-
-from gumbel_mpnn._util.errors import DataWarning, DivergedError, UserError, is_out_of_memory
+from gumbel_mpnn._util.errors import DataWarning, DivergedError, StoppedError, UserError, is_out_of_memory
 from gumbel_mpnn._util.scratch import ScratchFolder
 from gumbel_mpnn.config import Replica, Settings
 from gumbel_mpnn.data.names import node_ids_of
@@ -24,8 +22,10 @@ from gumbel_mpnn.runs.training_data import DataFacts, TrainingData, has_facts, w
 from gumbel_mpnn.runs.work_queue import BusyError, WorkQueue
 from gumbel_mpnn.training import Task, pick_device, prepare, train
 from gumbel_mpnn.training.device import available_bytes
+from gumbel_mpnn.training.loop import Judge
 from gumbel_mpnn.training.memory import ADVICE, check_fits, does_not_fit, plan_groups
 from gumbel_mpnn.training.metrics import check_metric, metric_of
+from gumbel_mpnn.training.processes import Processes
 
 
 @dataclass(frozen=True)
@@ -73,6 +73,29 @@ class Monitor(Protocol):
         """All replicas are finished."""
 
 
+class Crew(Protocol):
+    """Trains runs in other processes, such as those of a cluster."""
+
+    slots: int
+    """Number of tasks that can run at once."""
+
+    @property
+    def shares_disk(self) -> bool:
+        """Whether tasks can write to the folder of runs."""
+
+    def call(self, what: str, work: Callable[[int], None], device: str, times: int, watch: Callable[[], None]) -> None:
+        """Call `work` with the bytes that it may use in several tasks, and `watch` from time to time until they end."""
+
+    def train(self, workload: Workload, missing: Sequence[Replica], folder: SettingFolder, place: Place) -> None:
+        """Train the missing replicas and report it to the monitor of `place`; their runs are in `folder` afterwards."""
+
+    def branch(self) -> Crew:
+        """Return the same crew, whose work can be stopped separately."""
+
+    def stop(self) -> None:
+        """Let `train` end in all threads."""
+
+
 @dataclass(frozen=True)
 class Place:
     """Where runs are saved and how they are trained; none of this changes their results."""
@@ -93,6 +116,17 @@ class Place:
     """Whether trained models are needed besides records; runs whose models were deleted are trained again."""
     reader: DataReader | None = None
     """Reads the data; share it between calls on the same data set to read this only once."""
+    parts: int = 1
+    """Number of processes that share the runs: no group is larger than a part of them."""
+    crew: Crew | None = None
+    """Trains the runs in place of this process."""
+    judge: Judge | None = None
+    """Called at some epochs of every group; it may end training with a `StoppedError`, after which nothing is left of
+    the group."""
+
+    def on(self, crew: Crew | None, settings: int = 1) -> Place:
+        """Let a crew train, which is shared by as many settings at once."""
+        return self if crew is None else replace(self, crew=crew, parts=max(1, crew.slots // max(1, settings)))
 
     def folder(self, workload: Workload, runs: str | Path) -> SettingFolder:
         """Folder of the setting under `runs`."""
@@ -113,12 +147,20 @@ def check_experiment(name: str) -> None:
 
 def fit_spec(spec: RunSpec, place: Place) -> Run:
     """Train the runs of `spec` that are missing in `place`; returns all of them."""
-    device, monitor = pick_device(place.device), place.monitor
+    monitor = place.monitor
+    if place.crew is None:
+        pick_device(place.device)  # an invalid name is reported before the data is read
     workload = spec.read(place.reader)
+    processes = Processes.of(workload.settings)
+    if processes.count > 1 and place.runs is None:
+        raise UserError("several processes need a folder of runs that all of them can read: give fit runs=")
+    if processes.count > 1 and place.crew is not None:
+        raise UserError("torchrun shares the parts of a graph already: leave out --workers and --on")
     temporary = ScratchFolder() if place.runs is None else None
     folder = place.folder(workload, temporary.name if temporary else place.runs or "")
     with disk_errors_as_sentences(folder.path):
         missing = [replica for replica in workload.replicas if not folder.is_finished(replica)]
+        missing = _of_first(missing, processes)
         folder.check_diverged(missing)
         if missing and not place.wait and WorkQueue(folder).all_held(missing):
             raise _busy(workload.settings)  # before the data is prepared
@@ -126,13 +168,18 @@ def fit_spec(spec: RunSpec, place: Place) -> Run:
     if missing:
         metric = metric_of(workload.data, workload.settings.data)
         check_metric(metric, workload.data, sorted({replica.split for replica in missing}))
-    task = _make_task(workload, device, monitor) if missing else None
+    task = _make_task(workload, place, processes) if missing and place.crew is None else None
     with disk_errors_as_sentences(folder.path):
-        if task is not None:
+        if task is not None and processes.is_first:
             _train_missing(task, workload, missing, folder, place)
+        elif task is not None:
+            while group := _of_first([], processes):
+                train(task, workload.settings, group, checkpoint=folder.checkpoint(group))
+        elif missing and place.crew is not None:
+            place.crew.train(workload, missing, folder, place)
         else:
             with suppress(OSError):  # the folder may be read-only
-                _write_facts(workload, WorkQueue(folder))
+                write_facts_of(workload, WorkQueue(folder))
             if monitor is not None:
                 monitor.begin(workload.settings, len(workload.replicas), len(workload.replicas), 0, 0)
         WorkQueue(folder).tidy()
@@ -170,20 +217,40 @@ def _warn_of_runs_without_models(workload: Workload, missing: Sequence[Replica],
         )
 
 
-def _make_task(workload: Workload, device: torch.device, monitor: Monitor | None) -> Task:
+def train_here(workload: Workload, folder: SettingFolder, place: Place) -> None:
+    """Train the missing replicas of `workload`, whose data and settings were checked before, in this process."""
+    missing = [replica for replica in workload.replicas if not folder.is_finished(replica)]
+    if missing:
+        task = _make_task(workload, place, Processes.of(workload.settings))
+        _train_missing(task, workload, missing, folder, place)
+
+
+def _of_first(replicas: Sequence[Replica], processes: Processes) -> list[Replica]:
+    """The replicas that the first process gives."""
+    names = processes.text_of_first(" ".join(map(str, replicas)))
+    return list(map(Replica.parse, names.split()))
+
+
+def _make_task(workload: Workload, place: Place, processes: Processes) -> Task:
     """Prepare the data for training, only if runs are missing, since candidates and SDRF take time."""
-    settings = workload.settings
-    prepared = prepare(workload.data, settings, None if monitor is None else monitor.prepare)
-    return Task.for_model(prepared, settings, device)
+    settings, monitor, device = workload.settings, place.monitor, pick_device(place.device)
+    with processes.first_before_others():
+        prepared = prepare(workload.data, settings, None if monitor is None else monitor.prepare)
+    task = Task.for_model(prepared, settings, device)
+    if len(task.parts) < processes.count > 1:
+        raise UserError(f"this graph has {len(task.parts)} parts for {processes.count} processes: start fewer")
+    return task
 
 
 def _train_missing(
     task: Task, workload: Workload, missing: Sequence[Replica], folder: SettingFolder, place: Place
 ) -> None:
-    settings, device, monitor = workload.settings, task.y.device, place.monitor
+    settings, device, monitor = workload.settings, task.device, place.monitor
+    processes = Processes.of(settings)
     free = available_bytes(device)
     check_fits(settings, task, free)
     size, each = plan_groups(settings, task, free if place.memory is None else place.memory)
+    size = min(size, share_of(missing, place.parts))
     queue = WorkQueue(folder)
     groups = queue.plan(missing, size).free
     if monitor is not None:
@@ -192,22 +259,31 @@ def _train_missing(
     while any(not folder.is_finished(replica) for replica in missing):
         claim = queue.next(missing, size)
         if claim is None:
-            _wait_for_others(queue, missing, size, settings, place)
+            wait_for_others(queue, missing, size, settings, place)
             continue
         with claim:
-            group = claim.group
+            group = _of_first(claim.group, processes)
             if monitor is not None:
                 monitor.group(len(group), settings.train.epochs)
             watch = monitor.progress if monitor is not None else None
             resumed = getattr(monitor, "resume", None)  # a monitor of the user may lack it
             try:
                 outcomes = train(
-                    task, settings, group, checkpoint=folder.checkpoint(group), watch=watch, resumed=resumed
+                    task,
+                    settings,
+                    group,
+                    checkpoint=folder.checkpoint(group),
+                    watch=watch,
+                    resumed=resumed,
+                    judge=place.judge,
                 )
+            except StoppedError:
+                claim.close()
+                raise
             except (RuntimeError, MemoryError) as error:
                 if not is_out_of_memory(error):
                     raise
-                if len(group) == 1:
+                if len(group) == 1 or processes.count > 1:
                     elsewhere = ", or --device cpu" if device.type == "cuda" else ""
                     raise UserError(f"{does_not_fit(settings, device)}: {ADVICE}{elsewhere}") from None
                 size = -(-len(group) // 2)
@@ -215,15 +291,21 @@ def _train_missing(
                 claim.give_up(error.runs)
                 raise
             else:
-                _write_facts(workload, queue)
+                write_facts_of(workload, queue)
                 for outcome in outcomes:
                     if not folder.is_finished(outcome.replica):
                         record = record_of(outcome, settings, workload.data_hash, task.metric, device)
                         folder.write(outcome, record, task.graph, node_ids_of(workload.data))
             claim.close()
+    _of_first([], processes)  # the others have nothing left to do
 
 
-def _write_facts(workload: Workload, queue: WorkQueue) -> None:
+def share_of(missing: Sequence[Replica], parts: int) -> int:
+    """Largest size of a group if the missing replicas are divided into as many parts."""
+    return -(-len(missing) // parts)
+
+
+def write_facts_of(workload: Workload, queue: WorkQueue) -> None:
     """Write what a trained model must know about its data, unless it is there."""
     facts, folder = DataFacts.of(workload.data), queue.folder.path
     if not has_facts(folder, facts):
@@ -231,7 +313,8 @@ def _write_facts(workload: Workload, queue: WorkQueue) -> None:
             write_facts(folder, facts)
 
 
-def _wait_for_others(queue: WorkQueue, missing: Sequence[Replica], size: int, settings: Settings, place: Place) -> None:
+def wait_for_others(queue: WorkQueue, missing: Sequence[Replica], size: int, settings: Settings, place: Place) -> None:
+    """Wait for processes that train all missing replicas; raises a `BusyError` if `place` says not to wait."""
     if not place.wait:
         raise _busy(settings)
     if place.monitor is not None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 
@@ -12,6 +14,13 @@ from gumbel_mpnn._util.numbers import counted
 from gumbel_mpnn.config import Settings
 from gumbel_mpnn.runs.fitting import Step
 from gumbel_mpnn.runs.run import Run
+
+if TYPE_CHECKING:
+    from gumbel_mpnn.runs.trials import Search, Standing
+
+
+LOOK_SECONDS = 2.0
+"""Time between two looks at what other processes have done."""
 
 
 class ProgressMonitor:
@@ -39,6 +48,8 @@ class ProgressMonitor:
         """Share of this step, and of all steps of `auto` before it, that was found finished."""
         self.seen_runs: dict[str, int] = {}
         """Number of runs that each rung of `auto` has had so far."""
+        self.part_of = ""
+        """What the runs are a part of, such as a search, which then says what is done in place of each setting."""
 
     def rung(self, step: Step) -> None:
         """Remember which step of `auto` begins."""
@@ -58,7 +69,7 @@ class ProgressMonitor:
         """Show how many runs of a setting are trained and how many were found finished."""
         self.close()
         what = settings.model if self.step is None else _in_words(self.step)
-        self.title, self.waited = f"{what} on {settings.dataset}", False
+        self.title, self.waited = self.part_of or f"{what} on {settings.dataset}", False
         if self.preface:
             self.say(self.preface)
             self.preface = ""
@@ -70,14 +81,17 @@ class ProgressMonitor:
         self.done_epochs = self.group_epochs = self.resumed_epochs = 0
         if not missing:
             found = f"all {replicas} runs were" if replicas > 1 else "the run was"
-            self.say(f"{self.title}: {found} already finished")
+            if not self.part_of:
+                self.say(f"{self.title}: {found} already finished")
             return
         parts = [f"{self.title}: {counted(missing, 'run')}"]
         if finished:
             parts.append(f"{finished} more already finished")
         if groups:
-            parts.append(f"{counted(groups, 'group')}, about {_size(bytes_needed)} of memory")
-        if self.step is None:
+            parts.append(counted(groups, "group"))
+        if bytes_needed:
+            parts.append(f"about {_size(bytes_needed)} of memory")
+        if self.step is None and not self.part_of:
             self.say(", ".join(parts))
         self.total_epochs = groups * settings.train.epochs
         self.started = time.monotonic()
@@ -116,7 +130,7 @@ class ProgressMonitor:
         seconds = self._seconds_left(done / total, self.resumed_epochs / total)
         left = "" if seconds is None else f"about {seconds:.0f} s left"
         plain = f"{self.title}: {done}/{total} epochs, best val {best_val}" + f", {left}" * bool(left)
-        self.line.show(done, total, plain, best=best_val, left=left)
+        self.line.show(done, total, plain, description=self.title, best=best_val, left=left)
 
     def _seconds_left(self, share: float, found: float) -> float | None:
         """Time left when a share of the epochs of this setting is done; with `auto`, that of all rungs.
@@ -155,7 +169,8 @@ class ProgressMonitor:
             self.found_before += self.step.share * (self.found_share + (1 - self.found_share) * resumed)
         test = f"test {run.test}, " if self.show_test and self.step is None and run.test.n else ""
         val = f"val {100 * run.val.mean:.2f}, " if run.val.n else ""
-        self.say(f"{self.title}: {test}{val}{run.seconds:.1f} s of training")
+        if not self.part_of:
+            self.say(f"{self.title}: {test}{val}{run.seconds:.1f} s of training")
         self.step = None
 
     def close(self) -> None:
@@ -171,6 +186,88 @@ class ProgressMonitor:
         if self.line is not None:
             self.line.clear()
         self.console.print(message, soft_wrap=True)
+
+
+class StudyMonitor(ProgressMonitor):
+    """Shows the number of trials done, the best validation value so far and the time left while `tune` searches."""
+
+    def __init__(self, preface: str = "", quiet: bool = False) -> None:
+        super().__init__(show_test=False, preface=preface, quiet=quiet)
+        self.search: Search | None = None
+        self.begun = 0.0
+        self.found: int | None = None
+        """Number of trials that were done before this process began."""
+        self.now: Standing | None = None
+        self.look: Callable[[], Standing] | None = None
+        """Finds out how far other processes have come, and when this was done last."""
+        self.looked = 0.0
+
+    def begin_search(self, search: Search, look: Callable[[], Standing] | None = None) -> None:
+        """Say how much is searched for, with which budget; `look` tells what other processes do."""
+        settings = search.spec.settings
+        self.search, self.begun, self.found, self.now = search, time.monotonic(), None, None
+        self.look = look
+        self.part_of = f"{settings.model} on {settings.dataset}, trial 1 of {search.wanted}"
+        limit = "" if search.until is None else f", {_duration(search.until - time.time())} at most"
+        if self.preface:
+            self.say(self.preface)
+            self.preface = ""
+        self.say(
+            f"{settings.model} on {settings.dataset}: {counted(search.wanted, 'trial')} of"
+            f" {counted(search.runs_of_each, 'run')} each{limit},"
+            f" {counted(len(search.space.dimensions), 'setting')} searched"
+        )
+
+    def standing(self, now: Standing) -> None:
+        """Show how far the search is."""
+        self.close()
+        self._update(now)
+        if self.found is None:
+            self.found = now.done
+            if now.done:
+                self.say(f"{now.done} of {counted(now.total, 'trial')} were done before")
+        if (trial := now.latest) is not None:
+            result = trial.state if trial.val is None else f"val {100 * trial.val:.2f}"
+            seconds = self._seconds_left(0.0, 0.0)
+            left = "" if seconds is None or now.done == now.total else f"about {_duration(seconds)} left"
+            parts = [f"trial {trial.number}: {result}", f"{now.done} of {now.total} done", _best(now), left]
+            self.say(", ".join(filter(None, parts)))
+
+    def progress(self, epoch: int, best: float) -> None:
+        """Show the progress of the current trial, and how far other processes have come."""
+        if self.look is not None and time.monotonic() - self.looked > LOOK_SECONDS:
+            self._update(self.look())
+            self.title, self.looked = self.part_of, time.monotonic()
+        super().progress(epoch, best)
+
+    def _update(self, now: Standing) -> None:
+        assert self.search is not None
+        self.now, settings = now, self.search.spec.settings
+        parts = [f"{settings.model} on {settings.dataset}", f"{now.done} of {now.total} trials done", _best(now)]
+        self.part_of = ", ".join(filter(None, parts))
+
+    def _seconds_left(self, share: float, found: float) -> float | None:
+        """Time left of the search, by the time that its trials have taken so far, or by its time limit."""
+        if self.search is None or self.now is None or self.found is None:
+            return None
+        done, left = self.now.done - self.found, None
+        if done:
+            left = (time.monotonic() - self.begun) / done * (self.now.total - self.now.done)
+        if self.search.until is not None:
+            limit = self.search.until - time.time()
+            left = limit if left is None else min(left, limit)
+        return None if left is None or left < 0 else left  # beyond the limit, the last trials are finished
+
+
+def _best(now: Standing) -> str:
+    best = now.best
+    return "" if best is None or best.val is None else f"best val {100 * best.val:.2f} (trial {best.number})"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
 def _in_words(step: Step) -> str:

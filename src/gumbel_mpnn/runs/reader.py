@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import threading
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -37,10 +38,11 @@ Transform = Callable[[Data], Data]
 class DataReader:
     """Reads data and caches the last one, since many settings are tried on one data set.
 
-    A graph of the user is cached as well: do not change it between two calls.
+    A graph of the user is cached as well: do not change it between two calls. Threads may share a reader.
     """
 
     def __init__(self) -> None:
+        self._lock = threading.Lock()
         self._key: tuple[object, ...] | None = None
         self._dataset: str | Data
         """What was read last, which must live on as long as its `id` is a key."""
@@ -52,10 +54,11 @@ class DataReader:
         """Read and transform the data; returns it with its hash. The data may be cached: do not change it in place."""
         what = dataset if isinstance(dataset, str) else id(dataset)
         key = (what, settings.protocol, settings.undirected, settings.attack, root, transform)
-        if self._key != key:
-            self._last = _read(dataset, settings, root, transform)
-            self._key, self._dataset = key, dataset
-        return self._last
+        with self._lock:
+            if self._key != key:
+                self._last = _read(dataset, settings, root, transform)
+                self._key, self._dataset = key, dataset
+            return self._last
 
 
 def _read(

@@ -19,7 +19,7 @@ from gumbel_mpnn.candidates.chosen import DATA, NONE
 from gumbel_mpnn.config import Replica, RewiringSettings, Settings, constant_temperature, resolve, without_patience
 from gumbel_mpnn.config.files import is_settings_file, merge, parse_overrides, read_settings_file
 from gumbel_mpnn.config.plugins import load_plugins
-from gumbel_mpnn.config.presets import Preset, read_preset
+from gumbel_mpnn.config.presets import Preset, packaged_families, read_preset
 from gumbel_mpnn.config.rungs import Rung
 from gumbel_mpnn.data import get_spec
 from gumbel_mpnn.data.given import check_kind
@@ -155,7 +155,7 @@ class RunSpec:
         rewiring = self.settings.rewiring
         if rewiring is None or data.get("candidate_index") is None:
             return data, self.settings
-        ours = ("default", f"preset {self.asked_preset}")
+        ours = ("default", *(f"preset {family}" for family in packaged_families()))
         chosen = [
             name
             for name, origin in self.origins.items()
@@ -218,6 +218,15 @@ def find_preset(family: str, dataset: str, model: str, backbone: str | None = No
         if found is not None:
             return found
     return None
+
+
+def of_model(tables: Tables, model: str) -> dict[str, Any]:
+    """Settings that a model has: all but rewiring settings and model options that it does not know."""
+    known = models.defaults(model)
+    kept = {table: dict(values) for table, values in tables.items() if table != "rewiring" or models[model].rewires}
+    if "model" in kept:
+        kept["model"] = {name: value for name, value in kept["model"].items() if name in known}
+    return kept
 
 
 def folder_name(name: object) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +72,16 @@ class SettingFolder:
         save_tensors(folder / MODEL, outcome.state)
         write_atomically(folder / HISTORY, checksums.to_lines(outcome.history))
         write_atomically(folder / RECORD, checksums.to_json(record.to_dict()))
+
+    def files(self, replica: Replica) -> dict[str, bytes]:
+        """Content of all files of a finished run, the record last."""
+        found = (path for path in self.folder(replica).iterdir() if not path.name.startswith("."))
+        return {path.name: path.read_bytes() for path in sorted(found, key=lambda path: (path.name == RECORD, path))}
+
+    def write_files(self, replica: Replica, files: Mapping[str, bytes]) -> None:
+        """Write what `files` of another folder returned; the record is written last."""
+        for name in sorted(files, key=lambda name: (name == RECORD, name)):
+            write_atomically(self.folder(replica) / name, files[name])
 
     def check_diverged(self, replicas: Iterable[Replica]) -> None:
         """Raise a `DivergedError` if training of any of these replicas diverged before."""

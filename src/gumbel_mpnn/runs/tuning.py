@@ -1,110 +1,462 @@
-"""Random search for settings, by their validation metric.
+"""`tune`: search for settings with the best validation value.
 
-A search space is a settings file in which a value may be a list of choices. It overrides a preset:
-
-    [model]
-    hidden_channels = [256, 512]
-    norm = "batch"
-    [train]
-    lr = [0.001, 0.005, 0.01]
+With Optuna, the search is a study that learns from its trials, prunes weak ones, survives a kill and is joined by
+several processes. Without it, settings are drawn at random.
 """
 
 from __future__ import annotations
 
-import math
-import random
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, replace
-from itertools import islice
-from typing import Any
+import hashlib
+import json
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from importlib.util import find_spec as find_module
+from multiprocessing.reduction import ForkingPickler
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from gumbel_mpnn._util.errors import DivergedError, UserError
-from gumbel_mpnn.config.files import merge
-from gumbel_mpnn.runs.fitting import Place, fit_spec
+import torch
+from torch_geometric.data import Data
+
+from gumbel_mpnn._util.errors import DataWarning, UserError, reason
+from gumbel_mpnn._util.files import write_atomically
+from gumbel_mpnn._util.locks import can_lock
+from gumbel_mpnn._util.scratch import ScratchFolder
+from gumbel_mpnn._util.watched import in_notebook, on_terminal
+from gumbel_mpnn.config.files import is_settings_file, merge, read_settings_file, to_toml
+from gumbel_mpnn.config.presets import check_own_name, own_preset
+from gumbel_mpnn.nn import models
+from gumbel_mpnn.runs.fitting import Crew, Place, find_spec
+from gumbel_mpnn.runs.machines import LOCAL, Machines, crew_of
 from gumbel_mpnn.runs.query import TRIALS
-from gumbel_mpnn.runs.reader import DataReader
+from gumbel_mpnn.runs.reader import DataReader, Transform
 from gumbel_mpnn.runs.run import Run
-from gumbel_mpnn.runs.spec import RunSpec
+from gumbel_mpnn.runs.search_space import search_space
+from gumbel_mpnn.runs.spec import RunSpec, Tables, Workload, of_model, splits_without_validation
+from gumbel_mpnn.runs.trials import PRUNED, Search, Standing, Trial, ranked, train_trial
+from gumbel_mpnn.training.metrics import check_metric, metric_of
 
-Tables = Mapping[str, Mapping[str, Any]]
+if TYPE_CHECKING:
+    from gumbel_mpnn.runs.progress import StudyMonitor
+
+DEFAULT_TRIALS = 20
+WITHOUT_OPTUNA = (
+    "Optuna is not installed: settings are drawn at random and no trial is pruned (pip install gumbel-mpnn[tune])"
+)
+WRITTEN = "Written by gumbel-mpnn tune"
+"""Beginning of a settings file that `tune` writes, after the mark of a comment."""
 
 
 @dataclass(frozen=True)
-class Trial:
-    """One setting of a search and its runs."""
+class Tuning:
+    """Result of a search: its trials, the best validation value first."""
 
-    chosen: dict[str, Any]
-    """Chosen values by `table.name`."""
-    settings: Tables
-    run: Run | None
-    """None if training diverged."""
+    search: Search
+    trials: tuple[Trial, ...]
+    engine: str
+    """`optuna` or `random`."""
+    baseline: Tuning | None = None
+    """The same search for the plain backbone of a model that rewires."""
+    _temporary: object = None
 
     @property
-    def val(self) -> float:
-        """Mean validation metric, by which trials are compared."""
-        return -math.inf if self.run is None else self.run.val.mean
+    def model(self) -> str:
+        """Name of the model."""
+        return self.search.spec.settings.model
 
+    @property
+    def dataset(self) -> str:
+        """Name of the data set."""
+        return self.search.spec.settings.dataset
 
-def choices(space: Tables) -> dict[str, list[Any]]:
-    """Settings of a search space that are lists: `table.name` → its choices without duplicates."""
-    found = {
-        f"{table}.{name}": list({repr(choice): choice for choice in value}.values())
-        for table, values in merge(space).items()
-        for name, value in values.items()
-        if isinstance(value, list)
-    }
-    for key, values in found.items():
-        if not values:
-            raise UserError(f"the list of choices of {key} is empty: add values to it")
-    return found
+    @property
+    def best(self) -> Trial:
+        """The trial with the best mean validation value."""
+        if not self.trials or not self.trials[0].is_finished:
+            raise UserError(
+                f"no trial of {self.model} on {self.dataset} is finished: give the search more time or another space"
+            )
+        return self.trials[0]
 
+    @cached_property
+    def run(self) -> Run:
+        """The runs of the best trial."""
+        spec = self.search.spec.laid_over(self.search.space.tables(self.best.chosen))
+        run = find_spec(spec, Place(self.search.runs, TRIALS))
+        if run is None:
+            raise UserError(f"runs of the best trial are missing in {self.search.runs}: they were deleted")
+        return run
 
-def draws(space: Tables, seed: int) -> Iterator[tuple[dict[str, Any], Tables]]:
-    """Yield the settings of a space in random order without repetition: the chosen values and all tables."""
-    space, open_ = merge(space), choices(space)
-    total = math.prod(map(len, open_.values()))
-    for number in random.Random(seed).sample(range(total), total) if total <= 10**6 else _endless(total, seed):
-        chosen: dict[str, Any] = {}
-        for key, values in open_.items():
-            number, place = divmod(number, len(values))
-            chosen[key] = values[place]
-        tables = {
-            table: {name: chosen.get(f"{table}.{name}", value) for name, value in values.items()}
-            for table, values in space.items()
+    def count(self, state: str) -> int:
+        """Number of trials that ended in some way, such as `pruned`."""
+        return sum(trial.state == state for trial in self.trials)
+
+    def to_toml(self) -> str:
+        """Settings of the best trial as a settings file, with where they come from."""
+        best = self.best
+        assert best.settings is not None
+        tables = {table: dict(values) for table, values in best.settings.to_dict().items() if table != "dataset"}
+        del tables["model"]["name"]
+        about = {
+            "dataset": self.dataset,
+            "model": self.model,
+            "search": self.engine,
+            "trials": len(self.trials),
+            "pruned": self.count(PRUNED),
+            "runs_of_each": best.n,
+            "seconds": round(sum(trial.seconds for trial in self.trials), 1),
+            "metric": best.metric,
+            "val": best.val,
+            "stderr": best.stderr,
+            "rank": 1,
+            "trial": best.number,
+            "fingerprint": best.fingerprint,
         }
-        yield chosen, tables
+        source = f"gumbel-mpnn tune: trial {best.number}, the best of {len(self.trials)} on validation"
+        head = f"# {WRITTEN}. Use it with: gumbel-mpnn train ... --model {self.model} --preset FILE\n"
+        return head + to_toml({"source": source, "tried": len(self.trials), "tuning": about, **tables})
+
+    def save(self, path: str | Path) -> Path:
+        """Write the settings of the best trial to a file for `--preset`; returns its path."""
+        write_atomically(Path(path), self.to_toml().encode())
+        return Path(path)
+
+    def save_as(self, name: str) -> Path:
+        """Keep the settings of the best trial as a preset of the user: `--preset NAME` finds it on this data set."""
+        check_own_name(name)
+        return self.save(own_preset(name, self.dataset, self.model))
 
 
-def search(spec: RunSpec, space: Tables, *, trials: int, place: Place, seed: int = 0) -> list[Trial]:
-    """Train `trials` settings of the space; returns them sorted by mean validation metric, best first.
+def tune(
+    dataset: str | Data,
+    model: str = "gcn",
+    *,
+    trials: int = DEFAULT_TRIALS,
+    timeout: float | None = None,
+    space: Tables | str | Path | None = None,
+    baseline: bool = True,
+    splits: Iterable[int] | None = None,
+    seeds: int | Iterable[int] = 1,
+    preset: str | Path | None = "tuned",
+    settings: Tables | None = None,
+    overrides: Iterable[str] = (),
+    transform: Transform | None = None,
+    root: str | Path | None = None,
+    runs: str | Path | None = None,
+    storage: str | None = None,
+    workers: int = 1,
+    on: str | Machines = LOCAL,
+    device: str = "auto",
+    memory: int | None = None,
+    seed: int = 0,
+    progress: bool | None = None,
+) -> Tuning:
+    """Search for the settings of a model with the best mean validation value.
+
+    Trials train all splits and seeds at once. With Optuna, trials that are not in the better half after an eighth, a
+    quarter or half of the epochs are stopped. Test results are not used.
 
     Args:
-        spec: Runs of each setting; settings that are not in the space are taken from it.
-        space: Tables of settings in which a value may be a list of choices.
-        trials: Number of settings to try.
-        place: Where runs are saved and how they are trained.
+        dataset: Name of a data set, or a `Data`, as in `fit`.
+        model: Name of a model.
+        trials: Number of settings to try. A search that was interrupted, or had fewer trials, is continued.
+        timeout: Seconds after which no trial is started; trials that were started are finished.
+        space: Settings to search: tables, or a TOML file, in which a value is a list of choices or a range such as
+            `{"low": 0.001, "high": 0.1, "log": True}`. By default what the model and its components declare, around the
+            settings of the preset, which are the first trial.
+        baseline: Whether to search for the plain backbone of a model that rewires as well, with the same budget.
+        splits: Splits to train on; all by default.
+        seeds: Number of seeds per split, or the seeds themselves.
+        preset: Source of all other settings: a family of presets, a TOML file, or None for the defaults.
+        settings: Tables that override the preset; by default, these settings are not searched.
+        overrides: Settings such as `["train.epochs=200"]`, which override both.
+        transform: Applied to the data after reading and splitting.
+        root: Folder with the files of the data sets.
+        runs: Folder of the runs and of the study; None for a temporary folder that is deleted with the result.
+        storage: Address of the study: a journal file, or a database as SQLAlchemy names it. By default a journal file
+            in `runs`.
+        workers: Number of processes that train at once.
+        on: Where to train: `local`, `ray` or the address of a Ray cluster, or `gm.Machines` with its options.
+        device: `cpu`, `cuda`, or `auto` for a GPU if there is one.
+        memory: Bytes that training may use; all free memory by default.
         seed: Seed of the search.
+        progress: Whether to show progress on standard error; by default on a terminal and in a notebook.
+
+    Returns:
+        The trials, the best first: see `Tuning.best`, `Tuning.run`, `Tuning.save` and `Tuning.baseline`.
     """
-    if "data.metric" in choices(space):
-        raise UserError("a search compares settings by one metric: give data.metric one value")
-    drawn = [(chosen, tables, spec.laid_over(tables)) for chosen, tables in islice(draws(space, seed), trials)]
-    place = replace(place, experiment=TRIALS, reader=place.reader or DataReader())
-    done = []
-    for chosen, tables, trial in drawn:
-        run: Run | None = None
-        with suppress(DivergedError):
-            run = fit_spec(trial, place)
-            if not run.val.n:
-                raise UserError("a search compares settings on validation nodes: give the graph some")
-        done.append(Trial(chosen, tables, run))
-    return sorted(done, key=lambda trial: -trial.val)
+    from gumbel_mpnn.runs.progress import StudyMonitor
+
+    given, overrides = read_space(space), list(overrides)
+    arguments: dict[str, Any] = {
+        "splits": None if splits is None else list(splits),
+        "seeds": seeds if isinstance(seeds, int) else list(seeds),
+        "preset": preset,
+        "settings": settings,
+        "overrides": overrides,
+        "transform": transform,
+        "root": root,
+    }
+    spec = RunSpec.of(dataset, model, **arguments)
+    temporary = ScratchFolder() if runs is None else None
+    machines = Machines.of(on) if workers == 1 else replace(Machines.of(on), workers=workers)
+    folder = str(temporary.name if temporary else runs)
+    budget = Budget(trials, timeout, folder, storage, machines.workers, device, memory, seed)
+    shown = on_terminal() or in_notebook() if progress is None else progress
+    if not has_optuna():
+        budget.check_without_optuna()
+        warnings.warn(WITHOUT_OPTUNA, DataWarning, stacklevel=2)
+    others = baseline_specs([spec]) if baseline else []
+    found = []
+    names = [each.settings.model for each in (spec, *others)]
+    with closing(StudyMonitor(quiet=not shown)) as monitor, crew_of(machines, folder, device) as crew:
+        budget = replace(budget, crew=crew)
+        for each in (spec, *others):
+            own = None if given is None else shared(given, each.settings.model, names)
+            found.append(run_search(budget.search(each, own), budget, monitor))
+    first = found[0] if len(found) == 1 else replace(found[0], baseline=found[1])
+    return replace(first, _temporary=temporary)
 
 
-def _endless(total: int, seed: int) -> Iterator[int]:
-    rng, seen = random.Random(seed), set[int]()
-    while True:
-        number = rng.randrange(total)
-        if number not in seen:
-            seen.add(number)
-            yield number
+@dataclass(frozen=True)
+class Budget:
+    """What every model is given in a search, and where it is done."""
+
+    trials: int
+    timeout: float | None
+    runs: str
+    storage: str | None = None
+    workers: int = 1
+    device: str = "auto"
+    memory: int | None = None
+    seed: int = 0
+    crew: Crew | None = None
+    """The cluster that trains, while there is a connection."""
+    reader: DataReader = field(default_factory=DataReader)
+
+    def __post_init__(self) -> None:
+        if self.trials < 1:
+            raise UserError(f"trials must be 1 or more, but is {self.trials}")
+        if self.timeout is not None and self.timeout <= 0:
+            raise UserError(f"the time limit must be above 0 seconds, but is {self.timeout}")
+        if self.workers > 1 and not can_lock():
+            raise UserError("several workers need file locks, which this system does not have: use one worker")
+
+    def check_without_optuna(self) -> None:
+        """Raise a `UserError` for what a random search cannot do."""
+        if self.workers > 1 or self.storage is not None:
+            what = "several workers" if self.workers > 1 else "a storage"
+            raise UserError(f"{what} can be used with Optuna only: pip install gumbel-mpnn[tune]")
+
+    def search(self, spec: RunSpec, given: Tables | None = None) -> Search:
+        """The search for one model, in a given space or in its own. The time limit begins now."""
+        workload = spec.read(self.reader)
+        _check_validation(workload)
+        space = search_space(spec, given, workload)
+        search = Search(
+            spec,
+            space,
+            self.trials,
+            self.runs,
+            self.seed,
+            self.device,
+            self.memory,
+            runs_of_each=len(workload.replicas),
+        )
+        if has_optuna():
+            from gumbel_mpnn.runs.study import JOURNAL
+
+            storage = self.storage or str(Path(self.runs) / TRIALS / JOURNAL)
+            search = replace(search, storage=storage, study=_study_name(search, workload))
+        return replace(search, until=None if self.timeout is None else time.time() + self.timeout)
+
+
+def has_optuna() -> bool:
+    """Whether Optuna can be imported."""
+    try:
+        return find_module("optuna") is not None
+    except ValueError:  # sys.modules["optuna"] is None
+        return False
+
+
+def read_space(space: Tables | str | Path | None) -> Tables | None:
+    """Read a space of the user from tables or from a file; it must leave something to search."""
+    from gumbel_mpnn.config.spaces import Space
+
+    if space is None:
+        return None
+    tables = merge(space if isinstance(space, Mapping) else read_settings_file(Path(space)))
+    if not Space.of(tables).open:
+        what = "the space" if isinstance(space, Mapping) else str(space)
+        raise UserError(f"{what} contains nothing to search: give at least one setting a list of values or a range")
+    return tables
+
+
+def baseline_specs(specs: Sequence[RunSpec]) -> list[RunSpec]:
+    """Plain backbones of the models that rewire, with the settings that were given for these, if they are not there."""
+    names = [spec.settings.model for spec in specs]
+    found: dict[str, RunSpec] = {}
+    for spec in specs:
+        backbone = str(spec.settings.options.get("backbone", ""))
+        if models[spec.settings.model].rewires and backbone and backbone not in (*names, *found):
+            found[backbone] = with_model(spec, backbone)
+    return list(found.values())
+
+
+def with_model(spec: RunSpec, model: str) -> RunSpec:
+    """Copy a spec for another model, with the settings that this model has."""
+    preset: str | Path | None = spec.asked_preset
+    below = of_model(merge(read_settings_file(Path(preset or ""))), model) if is_settings_file(preset) else {}
+    return RunSpec.of(
+        spec.dataset,
+        model,
+        splits=spec.splits,
+        seeds=spec.seeds,
+        preset=None if is_settings_file(preset) else preset,
+        settings=merge(below, of_model(spec.given, model)),
+        transform=spec.transform,
+        root=spec.root,
+    )
+
+
+def shared(tables: Tables, model: str, names: Iterable[str]) -> Tables:
+    """Settings, or a space, for one of several models: without those that only others have.
+
+    Settings that no model has are not left out, so that they are reported.
+    """
+    ours, others = of_model(tables, model), merge(*(of_model(tables, name) for name in names))
+    return {
+        table: {
+            name: value
+            for name, value in values.items()
+            if name in ours.get(table, {}) or name not in others.get(table, {})
+        }
+        for table, values in tables.items()
+        if table in ours or table not in others
+    }
+
+
+def run_search(search: Search, budget: Budget, monitor: StudyMonitor | None = None) -> Tuning:
+    """Carry out a search, which may have been begun before, and return all its trials."""
+    if not search.study:
+        if monitor is not None:
+            monitor.begin_search(search)
+        return Tuning(search, tuple(ranked(_draw_at_random(search, budget, monitor))), "random")
+    from gumbel_mpnn.runs.study import open_study, results, standing, work_on
+
+    study, watch = open_study(search), None
+    if monitor is not None:
+        watch = monitor.standing
+        monitor.begin_search(search, look=lambda: standing(study, search))
+    if budget.crew is not None:
+        from gumbel_mpnn.runs.study_on_cluster import search_on_cluster
+
+        search_on_cluster(search, study, budget.crew, watch, budget.reader)
+        return Tuning(search, tuple(ranked(results(study, search))), "optuna")
+    with _helpers(search, budget.workers):
+        work_on(search, monitor, watch, budget.reader)
+    if budget.workers > 1:  # the trial of a helper that was killed meanwhile
+        work_on(search, monitor, watch, budget.reader)
+    return Tuning(search, tuple(ranked(results(study, search))), "optuna")
+
+
+def _draw_at_random(search: Search, budget: Budget, monitor: StudyMonitor | None) -> list[Trial]:
+    place = Place(search.runs, TRIALS, search.device, search.memory, monitor, reader=budget.reader).on(budget.crew)
+    done: list[Trial] = []
+    for number, chosen in enumerate(search.planned()):
+        if search.is_over:
+            break
+        done.append(train_trial(search, number, chosen, place))
+        if monitor is not None:
+            best = ranked(done)[0]
+            monitor.standing(Standing(len(done), search.wanted, best if best.is_finished else None, done[-1]))
+    return done
+
+
+@contextmanager
+def _helpers(search: Search, workers: int) -> Iterator[None]:
+    """Run further processes on a study until the block ends; the calling process counts as one of the workers."""
+    workers = max(1, min(workers, search.wanted))
+    if workers > 1:
+        _check_can_be_sent(search.spec.transform)
+    spawning = multiprocessing.get_context("spawn")
+    helpers = [spawning.Process(target=_help, args=(search, workers), daemon=True) for _ in range(workers - 1)]
+    with ExitStack() as stack:
+        if threading.current_thread() is threading.main_thread():
+            # SIGTERM interrupts as Ctrl-C does, so that helpers are ended and the trial does not count as failed.
+            stack.callback(signal.signal, signal.SIGTERM, signal.signal(signal.SIGTERM, signal.default_int_handler))
+        if helpers:
+            stack.callback(torch.set_num_threads, torch.get_num_threads())
+            torch.set_num_threads(_threads(workers))
+        for helper in helpers:
+            helper.start()
+            stack.callback(helper.join)
+            stack.callback(helper.terminate)
+        yield
+        for helper in helpers:
+            helper.join()
+
+
+def _check_can_be_sent(transform: Transform | None) -> None:
+    """Raise a `UserError` if a function of the user cannot be sent to other processes."""
+    try:
+        ForkingPickler.dumps(transform)
+    except Exception as error:
+        raise UserError(
+            f"several workers need a transform that can be sent to other processes ({reason(error)}): define it as a"
+            " function of a module, or use one worker"
+        ) from error
+
+
+def _help(search: Search, workers: int) -> None:
+    """Work on a study in a process of its own."""
+    from gumbel_mpnn.runs.study import work_on
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the calling process ends its helpers
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # held back until a checkpoint is written
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(_threads(workers))
+    caller = multiprocessing.parent_process()
+
+    def go_on(_: Standing) -> None:
+        if caller is not None and not caller.is_alive():
+            sys.exit(1)
+
+    try:
+        work_on(search, watch=go_on)
+    except (Exception, KeyboardInterrupt):  # the calling process comes to the same trial and reports the error
+        sys.exit(1)
+
+
+def _threads(workers: int) -> int:
+    return max(1, (os.cpu_count() or 1) // workers)
+
+
+def _check_validation(workload: Workload) -> None:
+    """Raise a `UserError` if settings cannot be compared on validation."""
+    if splits_without_validation(workload.data, workload.replicas):
+        raise UserError("a search compares settings on validation nodes: give the graph some in every split")
+    metric = metric_of(workload.data, workload.settings.data)
+    check_metric(metric, workload.data, sorted({replica.split for replica in workload.replicas}))
+
+
+def _study_name(search: Search, workload: Workload) -> str:
+    """Name of the study: the same for the same data, settings, runs, space and seed."""
+    settings = workload.settings
+    identity = [
+        settings.fingerprint(workload.data_hash),
+        [str(replica) for replica in workload.replicas],
+        search.space.to_dict(),
+        search.seed,
+    ]
+    digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:12]
+    return f"{settings.dataset}-{settings.model}-{digest}"

@@ -19,7 +19,7 @@ from pathlib import Path
 from gumbel_mpnn._util import checksums
 from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn._util.files import sweep, write_atomically
-from gumbel_mpnn._util.locks import FileLock, alone
+from gumbel_mpnn._util.locks import FileLock, alone, is_held
 from gumbel_mpnn.config import Replica
 from gumbel_mpnn.runs.store import SettingFolder
 
@@ -64,6 +64,17 @@ class WorkQueue:
             taken = {replica for group in self._known() if self._is_held(group) for replica in group}
             missing = {replica for replica in wanted if not self.folder.is_finished(replica)}
             return bool(missing) and missing <= taken
+
+    def begun(self, wanted: Sequence[Replica]) -> list[list[Replica]]:
+        """Groups of missing replicas of `wanted` that have a checkpoint and that no process trains."""
+        with self.alone():
+            missing, begun = {replica for replica in wanted if not self.folder.is_finished(replica)}, []
+            for group in self._known():
+                rest = {replica for replica in group if not self.folder.is_finished(replica)}
+                if rest and rest <= missing and self.folder.checkpoint(group).exists() and not self._is_held(group):
+                    begun.append(group)
+                    missing -= rest
+            return begun
 
     def next(self, wanted: Sequence[Replica], size: int) -> Claim | None:
         """Claim a group for this process to train; returns None if other processes hold all missing replicas.
@@ -147,11 +158,7 @@ class WorkQueue:
         return sorted(groups, key=lambda group: (not self.folder.checkpoint(group).exists(), group))
 
     def _is_held(self, group: Sequence[Replica]) -> bool:
-        lock = FileLock(self.folder.group_file(group))
-        try:
-            return not lock.take(wait=False)
-        finally:
-            lock.release()
+        return is_held(self.folder.group_file(group))
 
     def forget(self, group: Sequence[Replica]) -> None:
         """Remove the files of a group, including those that a killed process has not finished."""

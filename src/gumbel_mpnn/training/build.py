@@ -27,7 +27,7 @@ def prepare(data: Data, settings: Settings, report: Report | None = None) -> Dat
 
 def build_model(settings: Settings, task: Task, replicas: Sequence[Replica]) -> TrainableModel:
     """Create the model of `settings`, with the initial parameters of each replica."""
-    return _make(settings, task, replicas).to(task.y.device)
+    return _make(settings, task, replicas).to(task.device)
 
 
 def outline_model(settings: Settings, task: Task) -> TrainableModel:

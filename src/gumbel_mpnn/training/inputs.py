@@ -30,10 +30,10 @@ def fit_features(model: TrainableModel, task: Task, train_mask: Tensor) -> None:
 def seen_by(model: TrainableModel, task: Task) -> Task:
     """The task with the features of every replica [R, N, F] if the model standardizes them, else the task itself.
 
-    Features that have a replica axis already are left alone.
+    Features that have a replica axis already are left alone, and so is a task in parts: each part is seen by itself.
     """
     standardize = _standardize(model)
-    if standardize is None or len(task.features.shape) == 3:
+    if standardize is None or task.parts or len(task.features.shape) == 3:
         return task
     return replace(task, features=standardize(_dense(task)))
 

@@ -1,10 +1,10 @@
-"""The training loop: full batch, Adam, many replicas at once, best epoch chosen on validation."""
+"""The training loop: full batch or part by part, Adam, many replicas at once, best epoch chosen on validation."""
 
 from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -12,6 +12,7 @@ from gumbel_mpnn._util.errors import DamagedError, DataWarning
 from gumbel_mpnn.config import Replica, Settings
 from gumbel_mpnn.training.interrupts import HeldBack
 from gumbel_mpnn.training.precision import matmul_precision
+from gumbel_mpnn.training.processes import LostProcessError, Processes
 from gumbel_mpnn.training.task import Task
 from gumbel_mpnn.training.trainer import Outcome, Trainer
 
@@ -29,6 +30,17 @@ class Watcher(Protocol):
         """Report the number of epochs done and the mean of the replicas' best validation values."""
 
 
+class Judge(Protocol):
+    """Decides at some epochs whether training goes on."""
+
+    @property
+    def epochs(self) -> Sequence[int]:
+        """Epochs at which it is called, in ascending order."""
+
+    def __call__(self, epoch: int, values: Mapping[Replica, float]) -> None:
+        """Take the best validation value of each replica up to an epoch; raise an error to stop training."""
+
+
 def train(
     task: Task,
     settings: Settings,
@@ -37,30 +49,40 @@ def train(
     checkpoint: Path | None = None,
     watch: Watcher | None = None,
     resumed: Callable[[int], None] | None = None,
+    judge: Judge | None = None,
 ) -> list[Outcome]:
     """Train all `replicas` of a setting together, continuing from `checkpoint` if the file exists.
 
     `resumed` is then called with the number of epochs that were done before. Ctrl-C and SIGTERM take effect at the end
-    of an epoch, when the checkpoint is written. A damaged checkpoint is renamed, and training begins anew.
+    of an epoch, when the checkpoint is written. A damaged checkpoint is renamed, and training begins anew. A `judge`
+    stops training by an error; after a resumption, it is first called for the epochs that were done before.
     """
+    processes = Processes.of(settings)
     with matmul_precision(settings):
-        trainer, spent = _begin(task, settings, replicas, checkpoint)
+        trainer, spent = _begin(task, settings, replicas, checkpoint, processes)
+        checkpoint = checkpoint if processes.is_first else None  # the others read it only
         clock = _Clock(spent)
         if resumed is not None and trainer.epoch:
             resumed(trainer.epoch)
+        interrupted = False
+        judged = [] if judge is None else list(judge.epochs)
         with HeldBack() as signals:
             while trainer.epoch < settings.train.epochs and not trainer.stopped:
+                while judge is not None and judged and judged[0] <= trainer.epoch:
+                    judge(judged[0], trainer.best_values(judged.pop(0)))
                 trainer.step()
                 if trainer.epoch % settings.train.eval_every == 0 or trainer.epoch == settings.train.epochs:
                     trainer.evaluate()
                 if watch is not None and clock.report_due():
                     watch(trainer.epoch, trainer.mean_best())
-                interrupted = signals.received is not None
+                interrupted = processes.any(signals.received is not None)
                 if checkpoint is not None and (clock.checkpoint_due() or interrupted):
                     trainer.save(checkpoint, clock.seconds())
                     clock.checkpoint_written()
                 if interrupted:
                     break
+        if interrupted:  # this process was not: its signal would have taken effect at the end of the block
+            raise LostProcessError("another process of this job was interrupted: repeat the command to continue")
         if checkpoint is not None and checkpoint.exists():
             # Long training is not lost if the program is killed before the caller has stored the outcome.
             trainer.save(checkpoint, clock.seconds())
@@ -68,9 +90,24 @@ def train(
 
 
 def _begin(
+    task: Task, settings: Settings, replicas: Sequence[Replica], checkpoint: Path | None, processes: Processes
+) -> tuple[Trainer, float]:
+    """Return a trainer, which continues from the checkpoint if there is one, and the seconds spent until then.
+
+    The first process decides; the others follow it.
+    """
+    if processes.is_first:
+        trainer, spent = _continued(task, settings, replicas, checkpoint)
+        processes.any(trainer.epoch > 0)
+        return trainer, spent
+    trainer = Trainer(task, settings, replicas)
+    continued = processes.any(False)
+    return trainer, trainer.load(checkpoint) if continued and checkpoint is not None else 0.0
+
+
+def _continued(
     task: Task, settings: Settings, replicas: Sequence[Replica], checkpoint: Path | None
 ) -> tuple[Trainer, float]:
-    """Return a trainer, which continues from the checkpoint if there is one, and the seconds spent until then."""
     if checkpoint is not None and checkpoint.exists():
         trainer = Trainer(task, settings, replicas)
         try:
@@ -79,7 +116,7 @@ def _begin(
             del trainer  # two of them may not fit into memory
             aside = checkpoint.with_name(f"{checkpoint.name}.damaged")
             checkpoint.replace(aside)
-            warnings.warn(f"{error}; it is now called {aside.name}", DataWarning, stacklevel=3)
+            warnings.warn(f"{error}; it is now called {aside.name}", DataWarning, stacklevel=4)
     return Trainer(task, settings, replicas), 0.0
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import torch
 
-from gumbel_mpnn._util.errors import UserError
+from gumbel_mpnn._util.errors import TooLargeError
 from gumbel_mpnn.config import Settings
 from gumbel_mpnn.nn import SparseFeatures, TrainableModel
 from gumbel_mpnn.nn.model import Sizes
@@ -30,18 +30,18 @@ def plan_groups(settings: Settings, task: Task, budget: int) -> tuple[int, int]:
     model = outline_model(settings, task)
     each = bytes_per_replica(model, settings, task)
     size = group_size(each, budget)
-    on_cpu = task.y.device.type == "cpu"
-    return min(size, group_size_of_a_cpu(model.width, task.graph.num_nodes)) if on_cpu else size, each
+    on_cpu = task.device.type == "cpu"
+    return min(size, group_size_of_a_cpu(model.width, task.largest.graph.num_nodes)) if on_cpu else size, each
 
 
 def check_fits(settings: Settings, task: Task, free: int) -> None:
-    """Raise a `UserError` if one run does not fit into `free` bytes, before anything is allocated for it."""
+    """Raise a `TooLargeError` if one run does not fit into `free` bytes, before anything is allocated for it."""
     if _fits(settings, task, TIMES_TOO_LARGE * free):
         return
     for name, value, changed in _smaller(settings):
         if _fits(changed, task, free):
-            raise UserError(f"{does_not_fit(settings, task.y.device)}: {name}={value:.10g} fits")
-    raise UserError(f"{does_not_fit(settings, task.y.device)}: {ADVICE}")
+            raise TooLargeError(f"{does_not_fit(settings, task.device)}: {name}={value:.10g} fits")
+    raise TooLargeError(f"{does_not_fit(settings, task.device)}: {ADVICE}")
 
 
 ADVICE = "try a smaller model.hidden_channels or model.num_layers"
@@ -79,15 +79,16 @@ def bytes_per_replica(model: TrainableModel, settings: Settings, task: Task) -> 
 
     `model` has one replica.
     """
-    graph = task.graph
-    inputs = task.features.values if isinstance(task.features, SparseFeatures) else task.features
+    largest = task.largest
+    graph = largest.graph
+    inputs = largest.features.values if isinstance(largest.features, SparseFeatures) else largest.features
     sizes = Sizes(
         nodes=graph.num_nodes,
         arcs=graph.num_arcs,
         pairs=graph.num_pairs,
         given_pairs=int(graph.is_original.sum()),
         inputs=inputs.numel(),
-        on_gpu=task.y.device.type == "cuda",
+        on_gpu=task.device.type == "cuda",
         in_16_bits=settings.train.bfloat16,
     )
     parameters = sum(parameter.numel() for parameter in model.parameters())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -18,6 +18,7 @@ from gumbel_mpnn.data.splits import with_all_masks
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import SparseFeatures, as_features
 from gumbel_mpnn.training.metrics import metric_of
+from gumbel_mpnn.training.parts import Part, cut
 
 
 @dataclass(frozen=True)
@@ -37,13 +38,20 @@ class Task:
     """Number of model outputs per class, which are consecutive; 1 for every class without `train_y`."""
     train_y: Tensor | None = None
     """Finer labels to train on, [S, N]; metrics still use the classes `y`."""
+    parts: tuple[Part, ...] = ()
+    """Parts of the graph to train on one after the other; none to train on the whole graph at once."""
+    device_of_parts: torch.device | None = None
+    """Device that parts are copied to for a step, while the task itself stays in the memory of the CPU."""
 
     @classmethod
     def for_model(cls, data: Data, settings: Settings, device: torch.device | str = "cpu") -> Task:
-        """Create the task of a model from its prepared graph."""
-        rewiring = settings.rewiring
-        symmetric = rewiring is None or rewiring.symmetric
-        return cls.of(data, settings.data, device, candidates=rewiring is not None, symmetric=symmetric)
+        """Create the task of a model from its prepared graph, in parts if the settings ask for them."""
+        rewiring, partitions = settings.rewiring, settings.train.partitions
+        options = {"candidates": rewiring is not None, "symmetric": rewiring is None or rewiring.symmetric}
+        if partitions == 1:
+            return cls.of(data, settings.data, device, **options)
+        task = cls.of(data, settings.data, "cpu", **options)
+        return replace(task, parts=cut(task, partitions), device_of_parts=torch.device(device))
 
     @classmethod
     def of(
@@ -88,6 +96,20 @@ class Task:
             labels_per_class=labels_per_class(data),
             train_y=_train_y(data, masks[0]).long().to(device) if data.get("train_y") is not None else None,
         )
+
+    @property
+    def device(self) -> torch.device:
+        """Device of training."""
+        return self.device_of_parts or self.y.device
+
+    @property
+    def largest(self) -> Task:
+        """The part with the most pairs, or the task itself."""
+        return max((part.task for part in self.parts), key=lambda task: task.graph.num_pairs, default=self)
+
+    def to(self, device: torch.device) -> Task:
+        """The task with features and graph on another device."""
+        return replace(self, features=self.features.to(device), graph=self.graph.to(device))
 
     @property
     def num_splits(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,9 @@ from gumbel_mpnn.training.checkpoint import load_tensors, save_tensors
 from gumbel_mpnn.training.class_weights import node_weights
 from gumbel_mpnn.training.inputs import fit_features, seen_by
 from gumbel_mpnn.training.metrics import metrics
+from gumbel_mpnn.training.parts import Batch
 from gumbel_mpnn.training.precision import activation_precision, class_scores, pair_probability
+from gumbel_mpnn.training.processes import Processes
 from gumbel_mpnn.training.replay import Replay
 from gumbel_mpnn.training.task import Task
 
@@ -54,7 +56,7 @@ class Trainer:
 
     def __init__(self, task: Task, settings: Settings, replicas: Sequence[Replica]) -> None:
         self.task, self.settings, self.replicas = task, settings, list(replicas)
-        self.device = task.y.device
+        self.device, self.processes = task.device, Processes.of(settings)
         self.metric = metrics[task.metric]
         self.epoch, self.evaluations, self.stopped = 0, 0, False
         self.epochs_done = torch.zeros((), dtype=torch.int64, device=self.device)
@@ -81,16 +83,20 @@ class Trainer:
         fit_features(self.model, self.task, self.train_mask)
         self.seen = seen_by(self.model, self.task)
         self.weight = node_weights(self.settings.train, self.model, self.task.y, self.train_mask)
+        whole = Batch(self.seen, self.targets, self.train_mask, self.weight)
+        parts = self.processes.share_of(self.task.parts)
+        self.batches = [batch for part in parts if (batch := whole.of_part(part))] if self.task.parts else [whole]
         validated = self.val_mask.any(-1)
         self.validated = None if validated.all() else validated
         """Replicas with validation nodes, [R]; None if all have some."""
         self.train_loss = torch.zeros(len(replicas), device=self.device)
         self.latest = torch.zeros(len(replicas), 3, dtype=torch.float64, device=self.device)
-        self._replay_step = Replay(self._step, self.device)
-        self._replay_evaluate = Replay(self._evaluate, self.device)
+        # Parts come from the memory of the CPU, which cannot be captured.
+        self._replay_step = self._step if self.task.parts else Replay(self._step, self.device)
+        self._replay_evaluate = self._evaluate if self.task.parts else Replay(self._evaluate, self.device)
 
     def step(self) -> None:
-        """Train for one epoch: one full-batch step of every replica."""
+        """Train for one epoch: one step of every replica, with the gradient of the whole graph or of all its parts."""
         self._replay_step()
         self.epoch += 1
 
@@ -106,24 +112,41 @@ class Trainer:
         self.model.train()
         self.optimizer.zero_grad(set_to_none=True)
         progress = self.epochs_done / self.settings.train.epochs
-        with activation_precision(self.settings, self.device):
-            weighted = {} if self.weight is None else {"weight": self.weight}
-            loss = self.model.training_loss(
-                self.seen.features, self.seen.graph, self.targets, self.train_mask, progress, **weighted
-            )
-        loss.sum().backward()
+        self.train_loss.zero_()
+        for batch in self.batches:
+            self.train_loss += self._backward(batch, progress)
+        self.processes.add_up(self.train_loss)
+        self.processes.add_up_gradients(self.model.parameters())
+        self.processes.take_from_first(self.model.buffers())
         self.optimizer.step()
-        self.train_loss.copy_(loss.detach())
         self.epochs_done += 1
+
+    def _backward(self, batch: Batch, progress: Tensor) -> Tensor:
+        """Add the gradient of a batch to the others; returns its part of the loss, [R]."""
+        if batch.share is not None:
+            batch = batch.to(self.device)
+            batch = replace(batch, seen=seen_by(self.model, batch.seen))
+            # The random numbers of a part do not depend on the parts that this process has had before.
+            self.model.rng.begin(self.epoch * len(self.task.parts) + batch.number)
+        weighted = {} if batch.weight is None else {"weight": batch.weight}
+        with activation_precision(self.settings, self.device):
+            loss = self.model.training_loss(
+                batch.seen.features, batch.seen.graph, batch.targets, batch.train_mask, progress, **weighted
+            )
+        if batch.share is not None:
+            loss = loss * batch.share
+        loss.sum().backward()
+        return loss.detach()
 
     @torch.no_grad()
     def _evaluate(self) -> None:
         self.model.eval()
-        scores = class_scores(self.model, self.seen, self.settings)
+        scores = class_scores(self.model, self.seen, self.settings, self.processes)
         val, loss = self.metric(scores, self.task.y, self.val_mask), cross_entropy(scores, self.task.y, self.val_mask)
-        self.latest.copy_(torch.stack([self.train_loss, val, loss], dim=1))
+        self.latest.copy_(torch.stack([self.train_loss, val.to(self.device), loss.to(self.device)], dim=1))
         if self.validated is not None:  # without validation nodes, training nodes tell whether training diverged
             loss = torch.where(self.validated, loss, cross_entropy(scores, self.task.y, self.train_mask))
+        val, loss = val.to(self.device), loss.to(self.device)
         self.current.update(val, loss, self.model.state_dict(), self.epochs_done, self.settings.train)
 
     def _leave_out_stopped(self) -> None:
@@ -148,6 +171,21 @@ class Trainer:
         best = self.best.best_val.clone()
         best[self.places] = self.current.best_val
         return float(best.mean())
+
+    def best_values(self, epoch: int) -> dict[Replica, float]:
+        """Best validation value of each replica up to an epoch, or the last one if the last epoch is selected.
+
+        It is −∞ before the first evaluation and for values that are not finite.
+        """
+        self._gather()
+        every = self.settings.train.eval_every
+        val = self.best.history[:, : min(epoch // every, self.evaluations), 1]
+        done = torch.arange(1, val.shape[1] + 1, device=val.device) * every <= self.best.last_epoch[:, None]
+        val = torch.where(done & val.isfinite(), val, -torch.inf)
+        if self.settings.train.select == "last":
+            val = val[:, -1:]
+        best = val.amax(1).tolist() if val.shape[1] else [-float("inf")] * len(val)
+        return dict(zip(self.replicas, best, strict=True))
 
     @torch.no_grad()
     def outcomes(self, seconds: float) -> list[Outcome]:
@@ -174,9 +212,9 @@ class Trainer:
         model.load_state_dict(best.best_state)
         model.eval()
         seen = seen_by(model, self.task)
-        scores = class_scores(model, seen, self.settings)
+        scores = class_scores(model, seen, self.settings, self.processes)
         test = self.metric(scores, self.task.y, self.task.masks(replicas)[2]).tolist()
-        learned = pair_probability(model, seen, self.settings)
+        learned = pair_probability(model, seen, self.settings, self.processes)
         last, history = best.last_epoch.tolist(), best.history[:, : self.evaluations].tolist()
         return [
             Outcome(

@@ -87,15 +87,16 @@ def test_the_examples(strategy, data, expected, most):
 def test_names_and_aliases():
     assert {"global", "local", "ricci", "two_hop"} <= set(NAMES)
     assert candidates["two-hop"] is candidates["2-hop"] is candidates["2_HOP"] is TwoHop
-    assert candidates.defaults("local") == {"per_node": 5, "similarity": "cosine", "on": "x"}
-    assert candidates.defaults("global") == {"pairs": 0, "similarity": "cosine", "on": "x"}
+    similar = {"similarity": "cosine", "on": "x", "search": "auto", "parts": 1}
+    assert candidates.defaults("local") == {"per_node": 5, **similar}
+    assert candidates.defaults("global") == {"pairs": 0, **similar}
     assert candidates.defaults("two_hop") == {"per_node": 3, "seed": 0}
     assert candidates.defaults("ricci") == {"pairs": 0, "per_edge": 10, "seed": 0}
 
 
 def test_a_strategy_shows_its_arguments():
-    assert str(Local()) == "Local(per_node=5, similarity='cosine', on='x')"
-    assert str(Global(pairs=9, on="h")) == "Global(pairs=9, similarity='cosine', on='h')"
+    assert str(Local()) == "Local(per_node=5, similarity='cosine', on='x', search='auto', parts=1)"
+    assert str(Global(pairs=9, on="h")) == "Global(pairs=9, similarity='cosine', on='h', search='auto', parts=1)"
     assert str(TwoHop(seed=4)) == "TwoHop(per_node=3, seed=4)"
 
 

@@ -31,6 +31,7 @@ def here(tmp_path, monkeypatch):
     monkeypatch.chdir(folder)
     monkeypatch.setattr(urllib.request, "urlopen", no_network)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("GUMBEL_MPNN_DATA", str(tmp_path / "data"))
     monkeypatch.delenv("GUMBEL_MPNN_RUNS", raising=False)
     return folder

@@ -428,3 +428,13 @@ class TestFinal:
         result = command("train", *csv, "--final", "--epochs-from", folder, "--model", "sage")
         assert result.exit_code == 2
         assert "are of model 'gcn', not 'sage': leave out --model" in result.stderr
+
+
+def test_parts_of_the_graph(command, csv):
+    result = command("train", *csv, *GCN, "--splits", "0", "--partitions", "2", "--format", "json")
+    assert result.exit_code == 0, result.stderr
+    (folder,) = json.loads(result.stdout)["runs"]
+    assert json.loads((Path(folder) / "record.json").read_text())["settings"]["train"]["partitions"] == 2
+    refused = command("train", *csv, *GCN, "--partitions", "0")
+    assert refused.exit_code == 2
+    assert "--partitions" in refused.stderr

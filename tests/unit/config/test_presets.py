@@ -10,6 +10,7 @@ import pytest
 
 from gumbel_mpnn._util.errors import UnknownNameError
 from gumbel_mpnn.config import presets
+from gumbel_mpnn.config.files import to_toml
 from gumbel_mpnn.config.presets import Preset, family_base, list_presets, preset_families, read_preset
 from gumbel_mpnn.data import specs
 from gumbel_mpnn.nn import backbones
@@ -176,3 +177,38 @@ def test_presets_are_found_by_family_data_set_and_model(tmp_path, monkeypatch):
     assert list_presets() == [("tuned", "cora", "gcn")]
     with pytest.raises(UnknownNameError, match=r"family of presets called 'tunde': did you mean 'tuned'\?"):
         read_preset("tunde", "cora", "gcn")
+
+
+class TestOwnFamilies:
+    @pytest.fixture(autouse=True)
+    def folder(self, tmp_path, monkeypatch):
+        monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+        path = presets.own_preset("mine", "cora", "gcn")
+        path.parent.mkdir(parents=True)
+        path.write_text('source = "me"\ntried = 3\n[train]\nlr = 0.5\n[tuning]\nval = 0.8\n')
+        (path.parent / ".gcn.toml.1-0123abcd").write_text("half")
+        return path.parents[2]
+
+    def test_are_found_like_others(self):
+        assert read_preset("mine", "cora", "gcn") == Preset("gcn", {"train": {"lr": 0.5}}, "me", 3)
+        assert read_preset("mine", "cora", "gat") is None
+        assert preset_families() == [*presets.packaged_families(), "mine"]
+        assert ("mine", "cora", "gcn") in list_presets()
+        assert len(list_presets()) == len(PRESETS) + 1
+
+    def test_do_not_hide_those_of_the_package(self, folder):
+        (folder / "mine").rename(folder / "tuned")
+        assert read_preset("tuned", "cora", "gcn").source != "me"
+        assert preset_families() == presets.packaged_families()
+
+    def test_none_at_all(self, tmp_path, monkeypatch):
+        monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "nowhere"))
+        assert presets.own_families() == []
+
+
+@pytest.mark.parametrize(
+    "value", ["plain", 'a "b" \\ c', "ä\n\t\x00\x7f", "", 3, -1, 0.1, 1e-30, 1e300, True, False, "regularizer.margin"]
+)
+def test_what_is_written_as_toml_is_read_again(value):
+    content = {"x": value, "table": {"y": value, "a.b": value, "none": None}, "z": 1}
+    assert tomllib.loads(to_toml(content)) == {"x": value, "table": {"y": value, "a.b": value}, "z": 1}

@@ -43,11 +43,9 @@ def jobs_of(request):
 
 
 @pytest.fixture
-def in_this_process(monkeypatch):
-    """Call a worker's work here, without what it does to its process."""
-    monkeypatch.setattr(signal, "signal", lambda *_: None)
-    monkeypatch.setattr(workers, "_share_cores", lambda _: None)
-    return workers._assist
+def in_this_process():
+    """Call a worker's work here, without what is done to its process."""
+    return workers.assist
 
 
 def test_they_train_what_is_asked_for_and_end_with_the_block(monkeypatch):
@@ -84,7 +82,7 @@ def test_they_end_where_the_command_is_told_to(monkeypatch):
 
 def test_the_same_rows_as_alone(in_this_process, monkeypatch):
     request = Request(**ASKED, workers=3)
-    in_this_process(["bottleneck"], request, 2)
+    in_this_process(2, ["bottleneck"], request)
     with monkeypatch.context() as patch:
         patch.setattr(Trainer, "step", lambda _: pytest.fail("trained again"))
         helped = reproduce("bottleneck", **ASKED)
@@ -95,7 +93,7 @@ def test_the_same_rows_as_alone(in_this_process, monkeypatch):
 def test_they_take_from_models_what_the_table_needs(in_this_process, monkeypatch, no_training):
     monkeypatch.setitem(specs, "cora", generated("cora", small_data))
     request = Request(**{**ASKED, "only": ("cora",)}, workers=2)
-    in_this_process(["degree"], request, 1)
+    in_this_process(1, ["degree"], request)
     for name in ("model.safetensors", "graph.npz"):
         for file in Path("runs").rglob(name):
             file.unlink()
@@ -112,7 +110,7 @@ def test_they_begin_at_different_jobs(in_this_process, monkeypatch):
     request, done = Request(**ASKED, workers=2), []
     monkeypatch.setattr(workers, "run_jobs", lambda _, jobs, *__, **___: done.extend(jobs))
     jobs = jobs_of(request)
-    in_this_process(["bottleneck"], request, 1)
+    in_this_process(1, ["bottleneck"], request)
     half = len(jobs) // 2
     assert half > 0
     assert done == jobs[half:] + jobs[:half]
@@ -127,13 +125,13 @@ def test_a_job_that_fails_does_not_end_a_worker(in_this_process, monkeypatch):
 
     monkeypatch.setattr(workers, "run_jobs", fail)
     request = Request(**ASKED, workers=2)
-    in_this_process(["bottleneck"], request, 1)
+    in_this_process(1, ["bottleneck"], request)
     assert len(tried) == len(jobs_of(request))
 
 
 def test_they_end_with_the_one_who_started_them(in_this_process, monkeypatch):
     monkeypatch.setattr(multiprocessing, "parent_process", lambda: SimpleNamespace(is_alive=lambda: False))
-    in_this_process(["bottleneck"], Request(**ASKED, workers=2), 1)
+    in_this_process(1, ["bottleneck"], Request(**ASKED, workers=2))
     assert records() == []
 
 
@@ -153,12 +151,12 @@ def test_never_more_than_jobs_or_cores(monkeypatch, cores, workers):
         start = terminate = join = lambda _: None
 
     def start(**arguments):
-        started.append(arguments["args"][1].workers)
+        started.append(arguments["args"][2])
         return Worker()
 
     monkeypatch.setattr(os, "cpu_count", lambda: cores)
     monkeypatch.setattr(multiprocessing, "get_context", lambda _: SimpleNamespace(Process=start))
-    monkeypatch.setattr("gumbel_mpnn.paper.workers._share_cores", lambda _: None)
+    monkeypatch.setattr("gumbel_mpnn.runs.processes.share_cores", lambda _: None)
     with start_workers(["bottleneck"], Request(**ASKED, workers=500)) as request:
         assert started == [workers] * (workers - 1)
         assert request.workers == workers

@@ -1,5 +1,6 @@
 """How long work is shown: a live line on a terminal, nothing but plain lines elsewhere."""
 
+import dataclasses
 import io
 import re
 import sys
@@ -9,8 +10,10 @@ import pytest
 
 import gumbel_mpnn as gm
 from gumbel_mpnn._util.live_line import StepLine
-from gumbel_mpnn.runs import Step
-from gumbel_mpnn.runs.progress import ProgressMonitor
+from gumbel_mpnn.config.spaces import Space
+from gumbel_mpnn.runs import RunSpec, Search, Step, Trial, progress
+from gumbel_mpnn.runs.progress import ProgressMonitor, StudyMonitor
+from gumbel_mpnn.runs.trials import Standing
 from helpers import make_settings, small_data
 from quick_fit import TABLES, quick
 
@@ -239,7 +242,6 @@ def clock(monkeypatch):
 @pytest.mark.parametrize(
     ("count", "text"),
     [
-        (0, "0 B"),
         (1023, "1023 B"),
         (1024, "1 KiB"),
         (5 * 2**20, "5 MiB"),
@@ -339,3 +341,74 @@ class TestFit:
             self.fit()
         assert closed[-1] is not None
         closed[-1].close()
+
+
+class TestSearch:
+    """A search of 10 trials, of which two were done before."""
+
+    SEARCH = Search(RunSpec.of(small_data(), "gcn"), Space.of({"train": {"lr": {"low": 0.1, "high": 1}}}), 10, "runs")
+
+    @pytest.fixture
+    def clock(self, monkeypatch):
+        """The time, which passes when it is told."""
+        now = SimpleNamespace(seconds=1000.0)
+        times = SimpleNamespace(monotonic=lambda: now.seconds, time=lambda: now.seconds)
+        monkeypatch.setattr(progress, "time", times)
+        return now
+
+    def standing(self, done, latest=None):
+        return Standing(done, 10, Trial(1, "finished", val=0.75), latest)
+
+    def test_counter_best_and_time_left(self, clock, capsys):
+        monitor = StudyMonitor()
+        monitor.begin_search(self.SEARCH)
+        monitor.standing(self.standing(2))
+        clock.seconds += 30
+        monitor.standing(self.standing(3, Trial(2, "finished", val=0.5)))
+        clock.seconds += 30
+        monitor.standing(self.standing(4, Trial(3, "pruned")))
+        assert capsys.readouterr().err.splitlines() == [
+            "gcn on own: 10 trials of 1 run each, 1 setting searched",
+            "2 of 10 trials were done before",
+            "trial 2: val 50.00, 3 of 10 done, best val 75.00 (trial 1), about 4 min left",
+            "trial 3: pruned, 4 of 10 done, best val 75.00 (trial 1), about 3 min left",
+        ]
+
+    def test_a_time_limit_is_the_least_that_is_left(self, clock, capsys):
+        monitor = StudyMonitor()
+        monitor.begin_search(dataclasses.replace(self.SEARCH, until=1100.0))
+        monitor.standing(self.standing(2))
+        clock.seconds += 30
+        monitor.standing(self.standing(3, Trial(2, "diverged")))
+        shown = capsys.readouterr().err
+        assert "10 trials of 1 run each, 100 s at most, 1 setting searched" in shown
+        assert "trial 2: diverged, 3 of 10 done, best val 75.00 (trial 1), about 70 s left" in shown
+
+    def test_when_the_time_is_up_no_time_is_left(self, clock, capsys):
+        monitor = StudyMonitor()
+        monitor.begin_search(dataclasses.replace(self.SEARCH, until=1020.0))
+        monitor.standing(self.standing(2))
+        clock.seconds += 30
+        monitor.standing(self.standing(3, Trial(2, "pruned")))
+        assert capsys.readouterr().err.splitlines()[-1] == "trial 2: pruned, 3 of 10 done, best val 75.00 (trial 1)"
+
+    def test_the_live_line_has_what_other_processes_did(self, terminal, clock):
+        shown, monitor = terminal(), StudyMonitor()
+        monitor.begin_search(self.SEARCH, look=lambda: self.standing(7))
+        monitor.standing(self.standing(2))
+        monitor.begin(SETTINGS, replicas=6, finished=0, groups=1, bytes_needed=1)
+        monitor.group(6, 10)
+        clock.seconds += 10
+        monitor.progress(4, 0.625)
+        monitor.line.live.refresh()
+        monitor.close()
+        text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown.getvalue())
+        assert "gcn on own, 7 of 10 trials done, best val 75.00 (trial 1)" in text
+        assert "about 6 s left" in text
+        assert "memory" not in text
+
+    def test_quiet(self, capsys):
+        monitor = StudyMonitor(quiet=True)
+        monitor.begin_search(self.SEARCH)
+        monitor.standing(self.standing(3, Trial(2, "pruned")))
+        assert capsys.readouterr().err == ""

@@ -5,8 +5,8 @@ import pytest
 from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn.config import Settings
 from gumbel_mpnn.config.presets import read_preset
+from gumbel_mpnn.config.spaces import Space
 from gumbel_mpnn.runs import RunSpec
-from gumbel_mpnn.runs.tuning import draws
 from helpers import changed, small_data
 
 DATA = small_data()
@@ -291,7 +291,7 @@ class TestOptionsOfComponents:
         spec = RunSpec.of(DATA, "gumbel-mpnn", preset=None, overrides=MIX)
         drawn = {
             (rewiring.options["regularizer.margin"], rewiring.per_node)
-            for _, tables in draws(space, 0)
-            for rewiring in [spec.laid_over(tables).settings.rewiring]
+            for chosen in Space.of(space).draws(0)
+            for rewiring in [spec.laid_over(Space.of(space).tables(chosen)).settings.rewiring]
         }
         assert drawn == {(margin, count) for margin in (0.5, 2.0) for count in (3, 4)}

@@ -95,6 +95,18 @@ class TestPlans:
         assert queue.plan(ALL, 2).free == [[A, B], [C, D]]
         assert WorkQueue(folder).plan([D, C, B, A], 1).free == [[A, B], [C, D]]
 
+    def test_groups_with_a_checkpoint_that_nobody_trains(self, queue, folder, finish):
+        queue.plan(ALL, 2)
+        assert queue.begun(ALL) == []
+        checkpoint(folder, A, B)
+        checkpoint(folder, C, D)
+        finish(A)
+        assert queue.begun(ALL) == [[A, B], [C, D]]
+        assert queue.begun([B, C]) == [[A, B]]
+        with queue.next(ALL, 2) as claim:
+            assert claim.group == [A, B]
+            assert queue.begun(ALL) == [[C, D]]
+
     def test_a_group_keeps_its_finished_replicas(self, queue, finish):
         queue.plan(ALL, 4)
         finish(B, D)

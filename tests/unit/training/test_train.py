@@ -2,9 +2,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from gumbel_mpnn._util.errors import DivergedError, UserError
+from gumbel_mpnn._util.errors import DivergedError, StoppedError, UserError
 from gumbel_mpnn.nn import backbones
 from gumbel_mpnn.training import accuracy, build_model, loop, metrics, train, trainer
+from gumbel_mpnn.training.trainer import Trainer
 from helpers import changed, curve, make_settings, make_task, numbers, replicas, small_data
 
 BUSY = {"dropout": 0.4, "input_dropout": 0.2, "norm": "batch", "residual": True}
@@ -359,3 +360,67 @@ def test_build_model_seeds_every_replica_with_its_own_stream():
     assert str(model) == "GAT(8 wide, 2 layers, 3 classes, replicas=2)"
     alone = build_model(settings, task, PAIR[1:])
     assert torch.equal(model.head.weight[1:], alone.head.weight)
+
+
+class Judge:
+    """Notes what it is told, and ends training at one of its epochs."""
+
+    def __init__(self, *epochs, stops_at=None):
+        self.epochs, self.stops_at, self.told = list(epochs), stops_at, {}
+
+    def __call__(self, epoch, values):
+        self.told[epoch] = list(values.values())
+        if epoch == self.stops_at:
+            raise StoppedError("stopped")
+
+
+class TestJudge:
+    SCRIPTS = ([0.1, 0.5, 0.2, 0.6, 0.3], [0.4, float("nan"), 0.3, 0.2, 0.9])
+
+    def test_it_is_told_the_best_values_up_to_its_epochs(self, scripted):
+        scripted(*self.SCRIPTS)
+        train(make_task(), make_settings(epochs=5), replicas((0, 0), (1, 0)), judge=(judge := Judge(1, 3, 4, 9)))
+        assert judge.told == {1: pytest.approx([0.1, 0.4]), 3: pytest.approx([0.5, 0.4]), 4: pytest.approx([0.6, 0.4])}
+
+    def test_evaluations_that_are_not_of_every_epoch(self, scripted):
+        scripted([0.3, 0.7])
+        judge = Judge(1, 2, 5)
+        train(make_task(), make_settings(epochs=6, eval_every=2), replicas((0, 0)), judge=judge)
+        assert judge.told == {1: [-float("inf")], 2: pytest.approx([0.3]), 5: pytest.approx([0.7])}
+
+    def test_the_last_value_counts_if_the_last_epoch_is_selected(self, scripted):
+        scripted([0.5, 0.2, 0.1])
+        judge = Judge(2)
+        train(make_task(), make_settings(epochs=3, select="last", patience=0), replicas((0, 0)), judge=judge)
+        assert judge.told == {2: pytest.approx([0.2])}
+
+    def test_it_ends_training(self, monkeypatch):
+        steps, step = [], Trainer.step
+        monkeypatch.setattr(Trainer, "step", lambda self: (steps.append(1), step(self)))
+        with pytest.raises(StoppedError):
+            train(make_task(), make_settings(epochs=9), replicas((0, 0)), judge=Judge(2, 4, 6, stops_at=4))
+        assert len(steps) == 4
+
+    def test_it_changes_nothing(self):
+        whole = train(make_task(), make_settings(), replicas((0, 0), (1, 0)))
+        assert numbers(train(make_task(), make_settings(), replicas((0, 0), (1, 0)), judge=Judge(1, 2, 3))) == numbers(
+            whole
+        )
+
+    def test_after_a_resumption_it_is_told_what_it_was_told_before(self, tmp_path, every_epoch, monkeypatch):
+        path, settings = tmp_path / "checkpoint.safetensors", make_settings(epochs=8, patience=2)
+        group = replicas((0, 0), (1, 0), (0, 1), (1, 1))
+        train(make_task(), settings, group, judge=(whole := Judge(1, 2, 3, 5)))
+        step = Trainer.step
+
+        def dying(self):
+            if self.epoch == 4:
+                raise KeyError("killed")
+            step(self)
+
+        monkeypatch.setattr(Trainer, "step", dying)
+        with pytest.raises(KeyError):
+            train(make_task(), settings, group, checkpoint=path)
+        monkeypatch.setattr(Trainer, "step", step)
+        train(make_task(), settings, group, checkpoint=path, judge=(resumed := Judge(1, 2, 3, 5)))
+        assert resumed.told == whole.told

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from torch_geometric.data import Data
 
@@ -30,6 +30,12 @@ class SDRFModel(BackboneModel):
         sdrf_seed: Seed of SDRF; all replicas train on the same rewired graph.
         **options: Arguments of `BackboneModel`: `out_channels`, `backbone` and its options.
     """
+
+    space: ClassVar[Mapping[str, Any]] = {
+        "iterations": {"low": 10, "high": 1000, "log": True},
+        "tau": {"low": 1.0, "high": 100.0, "log": True},
+        "removal_bound": {"low": 0.5, "high": 50.0, "log": True},
+    }
 
     def __init__(
         self,

@@ -1,7 +1,11 @@
-"""Presets, the settings that come with the package: `<family>/<data set>/<model>.toml`."""
+"""Presets, `<family>/<data set>/<model>.toml`: those that come with the package, and families of the user's own.
+
+The user's own families are in the folder `presets` of their configuration folder, where `tune --name` puts them.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
@@ -9,7 +13,8 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
-from gumbel_mpnn._util.errors import unknown_name
+from gumbel_mpnn._util.errors import UserError, unknown_name
+from gumbel_mpnn._util.files import config_root
 from gumbel_mpnn.config.files import ABOUT_THE_FILE, merge, parse_toml
 
 FAMILY = "family.toml"
@@ -20,7 +25,7 @@ AUTO = "auto"
 
 @dataclass(frozen=True)
 class Preset:
-    """Settings that come with the package."""
+    """Settings of a model on a data set."""
 
     model: str
     """Model that the preset was made for; a model without a preset may use that of another."""
@@ -57,26 +62,58 @@ def read_preset(family: str, dataset: str, model: str, backbone: str | None = No
 
 def family_base(family: str) -> str | None:
     """Family whose presets are used where `family` has none: what its `family.toml`, if there is one, is `like`."""
-    file = _folder() / family / FAMILY
+    file = _folder_of(family) / FAMILY
     base: str | None = parse_toml(file).get("like") if file.is_file() else None
     return base
 
 
 def preset_families() -> list[str]:
-    """Names of all families of presets."""
+    """Names of all families of presets, those that come with the package first."""
+    return [*packaged_families(), *own_families()]
+
+
+def packaged_families() -> list[str]:
+    """Names of the families that come with the package."""
     others = (AUTO, "__pycache__")
     return sorted(entry.name for entry in _folder().iterdir() if entry.is_dir() and entry.name not in others)
 
 
+def own_families() -> list[str]:
+    """Names of the user's own families."""
+    folder = own_folder()
+    found = folder.iterdir() if folder.is_dir() else ()
+    return sorted(entry.name for entry in found if entry.is_dir() and entry.name not in packaged_families())
+
+
+def own_folder() -> Path:
+    """Folder of the user's own families."""
+    return config_root() / "presets"
+
+
+def own_preset(family: str, dataset: str, model: str) -> Path:
+    """File of a preset of the user's own."""
+    return own_folder() / family / dataset / f"{model}.toml"
+
+
+def check_own_name(name: str) -> None:
+    """Raise a `UserError` if a family of the user's own cannot have this name."""
+    if name in (*packaged_families(), AUTO, "none"):
+        raise UserError(f"{name!r} is the name of presets that come with the package: give another name")
+    if not re.fullmatch(r"\w[\w.-]*", name) or name.endswith(".toml"):
+        raise UserError(
+            f"the name of a preset has letters, digits, '.', '_' and '-', and does not end in .toml, not {name!r}"
+        )
+
+
 def list_presets() -> list[tuple[str, str, str]]:
     """(family, data set, model) of every preset, without those that a family takes from another."""
-    root = _folder()
     return [
         (family, dataset.name, Path(file.name).stem)
         for family in preset_families()
-        for dataset in sorted((root / family).iterdir(), key=lambda entry: entry.name)
+        for dataset in sorted(_folder_of(family).iterdir(), key=lambda entry: entry.name)
         if dataset.is_dir()
         for file in sorted(dataset.iterdir(), key=lambda entry: entry.name)
+        if file.name.endswith(".toml")
     ]
 
 
@@ -84,5 +121,9 @@ def _folder() -> Traversable:
     return resources.files(__name__)
 
 
+def _folder_of(family: str) -> Traversable:
+    return _folder() / family if family in packaged_families() else own_folder() / family
+
+
 def _file(family: str, dataset: str, model: str) -> Traversable:
-    return _folder() / family / dataset / f"{model}.toml"
+    return _folder_of(family) / dataset / f"{model}.toml"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -62,6 +63,8 @@ class Scorer(ReplicaModule, ABC):
     """Whether the scorer uses class beliefs."""
     numbers_per_pair: ClassVar[int] = 0
     """Numbers that a training step stores for every pair, besides the score."""
+    space: ClassVar[Mapping[str, Any]] = {}
+    """Options that `tune` searches by default: a list of values or a range for each."""
 
     def __init__(self, replicas: int, num_features: int, num_classes: int, channels: int) -> None:
         super().__init__()

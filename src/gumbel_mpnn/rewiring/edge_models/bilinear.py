@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -49,6 +52,7 @@ class Bilinear(Scorer):
     """θ_ij = h_iᵀ W h_j + b, where h are the features mapped to `channels` and scaled to length 1."""
 
     uses_beliefs = False
+    space: ClassVar[Mapping[str, Any]] = {"channels": [32, 64, 128]}
 
     def __init__(self, replicas: int, num_features: int, num_classes: int, channels: int) -> None:
         super().__init__(replicas, num_features, num_classes, channels)

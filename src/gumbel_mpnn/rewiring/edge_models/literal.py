@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -43,6 +45,7 @@ class Literal(Scorer):
     """
 
     uses_beliefs = False
+    space: ClassVar[Mapping[str, Any]] = {"rank": [0, 8, 32]}
 
     def __init__(self, replicas: int, num_features: int, num_classes: int, channels: int, *, rank: int = 0) -> None:
         super().__init__(replicas, num_features, num_classes, channels)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -27,6 +28,8 @@ class Regularizer(ABC):
 
     uses_labels: bool = False
     """Whether the labels of training nodes and the training mask are used."""
+    space: ClassVar[Mapping[str, Any]] = {"weight": {"low": 0.001, "high": 1.0, "log": True}}
+    """Options that `tune` searches by default: a list of values or a range for each."""
 
     def __init__(self, weight: float = 1.0) -> None:
         if not math.isfinite(weight):

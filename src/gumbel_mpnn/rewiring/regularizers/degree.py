@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
 from torch import Tensor
 
 from gumbel_mpnn.nn.each_replica import total
@@ -24,6 +27,8 @@ class Degree(Regularizer):
         tolerance: δ; as in the paper, there is no penalty from the degree d* + δ on.
         two_sided: Leave out the ReLU, so that degrees above d* + δ are penalised as well.
     """
+
+    space: ClassVar[Mapping[str, Any]] = {"target": [0.0, 5.0]}
 
     def __init__(
         self, weight: float = 1.0, *, target: float = 5.0, tolerance: float = 0.0, two_sided: bool = False

@@ -1,0 +1,98 @@
+"""Processes of this machine that train the same runs as the calling process.
+
+The run store makes sure that no run is trained twice. The calling process does all of the work as well: it finds the
+runs that the others finished, and raises their errors.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from multiprocessing.process import BaseProcess
+from typing import Any, NoReturn
+
+import torch
+
+from gumbel_mpnn._util.errors import UserError
+from gumbel_mpnn._util.locks import can_lock
+
+
+def check_workers(count: int) -> None:
+    """Raise a `UserError` if several processes cannot share a store here."""
+    if count > 1 and not can_lock():
+        raise UserError("several workers need file locks, which this system does not have: use one worker")
+
+
+@contextmanager
+def start_processes(count: int, work: Callable[..., None], *arguments: Any) -> Iterator[None]:
+    """Call `work(place, *arguments)` in `count - 1` processes until the block ends; their places are 1, 2, and so on.
+
+    The calling process counts as one of them. They share the CPU cores.
+    """
+    spawning = multiprocessing.get_context("spawn")
+    workers = [
+        spawning.Process(target=_assist, args=(work, place, count, arguments), daemon=True) for place in range(1, count)
+    ]
+    with ExitStack() as stack:
+        if workers:
+            stack.callback(torch.set_num_threads, torch.get_num_threads())
+            stack.enter_context(interrupted_by_sigterm())
+            stack.callback(_end, workers)
+            share_cores(count)
+        for worker in workers:
+            worker.start()
+        yield
+
+
+@contextmanager
+def interrupted_by_sigterm() -> Iterator[None]:
+    """Turn SIGTERM, as sent by `timeout` or a job scheduler, into a `KeyboardInterrupt`, so that workers are ended.
+
+    Python allows this in the main thread only.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    previous = signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+
+
+def _interrupt(*_: object) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def caller_is_alive() -> bool:
+    """Whether the process that started this one is still there."""
+    caller = multiprocessing.parent_process()
+    return caller is None or caller.is_alive()
+
+
+def share_cores(count: int) -> None:
+    """Use a share of the CPU cores, and no more threads than before."""
+    torch.set_num_threads(max(1, min(torch.get_num_threads(), (os.cpu_count() or 1) // count)))
+
+
+def _assist(work: Callable[..., None], place: int, count: int, arguments: Sequence[Any]) -> None:
+    """Work in a process of its own; the calling process comes to the same errors and reports them."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the calling process ends its workers
+    warnings.simplefilter("ignore")
+    share_cores(count)
+    with suppress(Exception):
+        work(place, *arguments)
+
+
+def _end(workers: Sequence[BaseProcess]) -> None:
+    """End all workers that were started."""
+    started = [worker for worker in workers if worker.pid is not None]
+    for worker in started:
+        worker.terminate()
+    for worker in started:
+        worker.join()

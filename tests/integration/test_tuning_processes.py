@@ -1,0 +1,203 @@
+"""Real processes on one study: killed, joined by others, and without Optuna."""
+
+import json
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gumbel_mpnn._util import locks
+from gumbel_mpnn.data import from_npz
+from gumbel_mpnn.runs import RunSpec
+from gumbel_mpnn.runs.query import find_records
+from gumbel_mpnn.runs.study import open_study, results, work_on
+from gumbel_mpnn.runs.tuning import Budget, read_space
+from gumbel_mpnn.training.trainer import Trainer
+from helpers import small_data
+
+pytestmark = [
+    pytest.mark.skipif(locks.fcntl is None, reason="files cannot be locked here"),
+    pytest.mark.skipif(not Path("/proc").is_dir(), reason="processes cannot be looked up here"),
+]
+TRIALS = 5
+SPACE = '[train]\nlr = {low = 0.005, high = 0.1, log = true}\n[model]\nnorm = ["none", "layer"]\n'
+SETTINGS = ["train.epochs=8", "train.patience=0", "model.hidden_channels=4"]
+# The command; training waits until there is a file "go".
+COMMAND = """
+import pathlib, sys, time
+{before}
+from gumbel_mpnn.training.trainer import Trainer
+step = Trainer.step
+def waiting(self):
+    while not pathlib.Path("go").exists():
+        time.sleep(0.01)
+    step(self)
+Trainer.step = waiting
+from gumbel_mpnn.cli import main
+if __name__ == "__main__":
+    main()
+"""
+PATIENCE_SECONDS = 300
+
+
+@pytest.fixture
+def here(tmp_path):
+    data = small_data()
+    arrays = {f"{part}_masks": data[f"{part}_mask"].T.numpy() for part in ("train", "val", "test")}
+    arrays |= {"node_features": data.x.numpy(), "node_labels": data.y.numpy(), "edges": data.edge_index.T.numpy()}
+    np.savez(tmp_path / "graph.npz", **arrays)
+    (tmp_path / "space.toml").write_text(SPACE)
+    return tmp_path
+
+
+@pytest.fixture
+def search(here):
+    """The search that the command makes."""
+    spec = RunSpec.of(from_npz(here / "graph.npz"), "gcn", overrides=SETTINGS)
+    return Budget(TRIALS, None, str(here / "runs"), device="cpu").search(spec, read_space(here / "space.toml"))
+
+
+def start(here, *options, before=""):
+    (here / "program.py").write_text(COMMAND.format(before=before))
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"}
+    sets = [word for setting in SETTINGS for word in ("--set", setting)]
+    what = ["tune", "--graph", "graph.npz", "--model", "gcn", "--trials", str(TRIALS), *sets, "--device", "cpu"]
+    return subprocess.Popen(
+        [sys.executable, "program.py", *what, "--space", "space.toml", "--format", "json", *options],
+        cwd=here, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def end(process, here):
+    (here / "go").touch()
+    stdout, stderr = process.communicate(timeout=PATIENCE_SECONDS)
+    assert process.returncode == 0, stderr
+    return json.loads(stdout), stderr
+
+
+def trials(search):
+    """(number, state) of all trials."""
+    if not Path(search.storage).exists():
+        return []
+    return [(trial.user_attrs.get("trial"), trial.state.name) for trial in open_study(search).get_trials()]
+
+
+def running(search):
+    return sum(state == "RUNNING" for _, state in trials(search))
+
+
+def ended(search):
+    """How often each trial ended well."""
+    return Counter(number for number, state in trials(search) if state in ("COMPLETE", "PRUNED"))
+
+
+def wait_for(condition):
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def fork(search, pause):
+    """A process that works on the study, each of its epochs slowed down."""
+
+    def work():
+        step = Trainer.step
+        Trainer.step = lambda self: (time.sleep(pause), step(self))
+        work_on(search)
+
+    process = multiprocessing.get_context("fork").Process(target=work, daemon=True)
+    process.start()
+    return process
+
+
+def kill(process):
+    os.kill(process.pid, signal.SIGKILL)
+    process.join()
+
+
+def test_killed_and_continued(here, search):
+    whole = replace(search, runs=str(here / "whole"), storage=str(here / "whole.journal"))
+    work_on(whole)
+    process = fork(search, 0.05)
+    wait_for(lambda: (2, "RUNNING") in trials(search))
+    kill(process)
+    assert trials(search)[2] == (2, "RUNNING")
+    work_on(search)
+    assert ended(search) == Counter(range(TRIALS))
+    assert trials(search)[2] == (2, "FAIL")
+    # The same trials with the same results as if nothing had happened.
+    both = [[replace(trial, seconds=0.0) for trial in results(open_study(one), one)] for one in (whole, search)]
+    assert both[0] == both[1]
+    assert {r.fingerprint for r in find_records(here / "runs")} == {r.fingerprint for r in find_records(here / "whole")}
+
+
+def test_two_processes_join_one_study_and_one_is_killed(search):
+    search = replace(search, trials=8)
+    killed, other = fork(search, 0.03), fork(search, 0.03)
+    wait_for(lambda: running(search) == 2 and sum(ended(search).values()) >= 2)
+    kill(killed)
+    other.join(PATIENCE_SECONDS)
+    assert other.exitcode == 0
+    assert ended(search) == Counter(range(8))
+    assert Counter(state for _, state in trials(search))["FAIL"] <= 1
+    assert running(search) == 0
+
+
+def helper_of(process):
+    """The process that a command with two workers has started, if it is there."""
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (path / "cmdline").read_bytes()
+            parent = int((path / "stat").read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            continue
+        if parent == process.pid and b"spawn_main" in words:
+            return int(path.name)
+    return None
+
+
+def test_the_command_with_two_workers_of_which_one_is_killed(here, search):
+    search = replace(search, runs="runs", storage=str(here / "runs/tune/studies.journal"))
+    process = start(here, "--workers", "2")
+    wait_for(lambda: running(search) == 2 or process.poll() is not None)
+    os.kill(helper_of(process), signal.SIGKILL)
+    rows, stderr = end(process, here)
+    assert len(rows) == TRIALS
+    assert ended(search) == Counter(range(TRIALS))
+    assert [state for _, state in trials(search)].count("FAIL") == 1
+    assert "5 of 5 done" in stderr
+    assert [path for path in (here / "runs/tune/.studies").rglob("*") if path.is_file()] == []
+
+
+def test_sigterm_ends_all_workers_and_their_trials_are_taken_up_again(here, search):
+    process = start(here, "--workers", "2")
+    wait_for(lambda: running(search) == 2 or process.poll() is not None)
+    helper = helper_of(process)
+    process.send_signal(signal.SIGTERM)
+    (here / "go").touch()
+    _, stderr = process.communicate(timeout=PATIENCE_SECONDS)
+    assert process.returncode == 130
+    assert "interrupted: finished runs are stored" in stderr
+    assert "Traceback" not in stderr
+    assert not Path(f"/proc/{helper}").exists()
+    work_on(search)
+    assert ended(search) == Counter(range(TRIALS))
+
+
+def test_without_optuna(here):
+    rows, stderr = end(start(here, before="sys.modules['optuna'] = None"), here)
+    assert [line for line in stderr.splitlines() if "Optuna" in line] == [
+        "Optuna is not installed: settings are drawn at random and no trial is pruned (pip install gumbel-mpnn[tune])"
+    ]
+    assert len(rows) == TRIALS
+    assert {row["state"] for row in rows} == {"finished"}
+    assert not (here / "runs" / "tune" / "studies.journal").exists()

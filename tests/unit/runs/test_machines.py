@@ -1,0 +1,84 @@
+"""Where runs are trained: addresses, options, and processes of this machine."""
+
+import os
+import time
+
+import pytest
+
+from gumbel_mpnn import Machines, UserError, fit
+from gumbel_mpnn._util import locks
+from helpers import small_data
+from quick_fit import TABLES, contents, quick
+
+pytestmark = pytest.mark.filterwarnings("ignore::gumbel_mpnn._util.errors.DataWarning")
+
+
+@pytest.mark.parametrize(
+    ("on", "address"),
+    [
+        ("ray", None),
+        ("ray:auto", "auto"),
+        ("ray:head:6379", "head:6379"),
+        ("ray://head:10001", "ray://head:10001"),
+    ],
+)
+def test_addresses(on, address):
+    assert Machines.of(on).address == address
+    assert not Machines.of(on).is_local
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"on": "ray:"}, "on must be local, ray, ray:auto, ray:HOST:PORT or ray://HOST:PORT, but is 'ray:'"),
+        ({"on": "rays"}, "but is 'rays'"),
+        ({"on": "dask://head"}, "but is 'dask://head'"),
+        ({"on": "ray", "workers": 2}, "Ray decides how many tasks run at once"),
+        ({"workers": 0}, "workers must be at least 1"),
+        ({"on": "ray", "cpus": 0}, "cpus must be above 0"),
+        ({"on": "ray", "cpus": -1}, "cpus must be a number that is not negative"),
+        ({"on": "ray", "cpus": 1.5}, "cpus above 1 must be a whole number, but is 1.5"),
+        ({"on": "ray", "gpus": float("nan")}, "gpus must be a number"),
+        ({"on": "ray", "retries": -1}, "retries must be at least 0"),
+        ({"on": "ray", "store": "disk"}, "store must be auto, shared or driver, but is 'disk'"),
+    ],
+)
+def test_what_is_not_valid(options, message):
+    with pytest.raises(UserError) as told:
+        Machines(**options)
+    assert message in str(told.value)
+
+
+def test_several_processes_equal_one(tmp_path, monkeypatch):
+    """This process begins when the other one has finished a run."""
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    shared = tmp_path / "shared"
+
+    class Patient:
+        def begin(self, settings, replicas, finished, groups, bytes_needed):
+            while not list(shared.rglob("record.json")):
+                time.sleep(0.02)
+
+        def __getattr__(self, name):
+            return lambda *_: None
+
+    how = {"seeds": 4, "settings": TABLES, "device": "cpu"}
+    fit(small_data(), "gcn", **how, runs=shared, on=Machines(workers=2), monitor=Patient())
+    quick(seeds=4, runs=tmp_path / "alone")
+    assert contents(shared) == contents(tmp_path / "alone")
+
+
+def test_they_need_a_folder():
+    with pytest.raises(UserError, match="give it a name with runs="):
+        fit(small_data(), "gcn", on=Machines(workers=2))
+
+
+def test_they_need_locks(monkeypatch, tmp_path):
+    monkeypatch.setattr(locks, "fcntl", None)
+    with pytest.raises(UserError, match="use one worker"):
+        fit(small_data(), "gcn", runs=tmp_path, on=Machines(workers=2))
+
+
+def test_groups_are_no_larger_than_a_part(tmp_path, trained):
+    quick(seeds=5, runs=tmp_path, parts=3)
+    assert sorted(map(len, trained)) == [3, 3, 4]
