@@ -211,11 +211,11 @@ class PairGraph:
     @lasting_property
     def by_origin(self) -> list[tuple[PairGraph, Tensor]]:
         """The given edges and the candidates as graphs of their own, each with the places of its arcs in this one."""
-        key, parts = pair_key(self.pair_index, self.num_nodes), []
-        for chosen in (self.is_original, ~self.is_original):
-            graph = self._lay_out(key[chosen], self.num_nodes, self.undirected, self.is_original[chosen])
-            parts.append((graph, chosen[self.arc_pair].nonzero().flatten()))
-        return parts
+        nodes = torch.arange(self.num_nodes, device=self.pair_index.device)
+        return [
+            (self.among(nodes, chosen.nonzero().flatten()), chosen[self.arc_pair].nonzero().flatten())
+            for chosen in (self.is_original, ~self.is_original)
+        ]
 
     def arc_weight(self, weight: Tensor | None, dtype: torch.dtype) -> Tensor:
         """Weight of every arc, [B, A] or [A]: `weight` of its pair ([B, P], [P] or None for 1) times `pair_weight`."""
