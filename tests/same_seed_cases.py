@@ -19,6 +19,7 @@ CASES = {
         for name in regularizers
         if name != "prior"  # part of the others
     },
+    "pair loss": ("gumbel-mpnn", {"rewiring": {"scorer": "class-facts", "pair_loss": 1.0, "origin": "learned"}}),
     "batch norm": ("gcn", {"model": {"norm": "batch", "residual": True, "input_dropout": 0.2}}),
     "layer norm": ("sage", {"model": {"norm": "layer", "input_layer": True, "num_layers": 3}}),
     "heads": ("gat", {"model": {"heads": 4, "residual": True}, "data": {"features": "standardized"}}),

@@ -79,7 +79,13 @@ def gat_layer(conv, replica):
     return layer
 
 
-PLAIN_LAYERS = {"mlp": mlp_layer, "gcn": gcn_layer, "sage": sage_layer, "gat": gat_layer}
+PLAIN_LAYERS = {
+    "mlp": mlp_layer,
+    "gcn": gcn_layer,
+    "sage": sage_layer,
+    "sage-channels": sage_layer,  # without added edges
+    "gat": gat_layer,
+}
 """How to make the layer of PyG with the parameters of one replica of ours."""
 
 

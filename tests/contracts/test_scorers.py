@@ -113,6 +113,13 @@ def class_space_by_hand(scorer):
     return 0.8 * 0.5
 
 
+def class_facts_by_hand(scorer):
+    """At first the agreement 0.5; then eight times the cosine 0.6 and the degrees, 1 and 1, count as well."""
+    assert scorer(look(UNIT, BELIEFS, PAIR), PAIR).item() == pytest.approx(0.5)
+    scorer.of_facts.data[0] = torch.tensor([2.0, 5.0, 7.0, 9.0])
+    return 0.5 + 2 * 8 * 0.6 + 5 * math.log(1) + (7 + 9) * math.log(2)
+
+
 def constant_by_hand(scorer):
     """Nothing is looked at, and there is nothing to learn."""
     assert not list(scorer.parameters())
@@ -149,6 +156,7 @@ def neighborhood_by_hand(scorer):
 
 BY_HAND = {
     "bilinear": bilinear_by_hand,
+    "class-facts": class_facts_by_hand,
     "class-space": class_space_by_hand,
     "constant": constant_by_hand,
     "literal": literal_by_hand,

@@ -153,6 +153,43 @@ def test_the_explorer_in_a_browser(toy_result):
     assert all(0 < of["fps"] < 500 for of in result["frames"].values())
 
 
+def test_what_learned_edges_add(run_toy):
+    lines = run_toy("learning.py")
+    assert lines[0] == "10 fits on 2 graphs, 1 workers"
+    assert [line.split(":")[0] for line in lines if line.startswith(("demo", "wine"))] == ["demo", "wine"]
+    rows = [line[:32].strip() for line in lines if line.startswith("  judged")]
+    assert rows == ["judged-gcn", "judged-gcn, no facts"] * 2
+
+
+def test_the_page_of_auto_has_the_table_of_learning(run):
+    lines = run("learning.py", "--summary")
+    assert len(lines) > 2
+    for page in ("docs/results/auto.md", "src/gumbel_mpnn/paper/notes/auto.md"):
+        assert "\n".join(lines) in (FOLDER.parent / page).read_text(encoding="utf-8")
+
+
+def test_differences_are_paired_and_the_best_control_counts(module):
+    learning = module("learning")
+    case = learning.Case("demo", splits=2)
+
+    def values(option, model, *shares):
+        of = learning.Fit(case, option, model)
+        return learning.Values(of, {f"split{k}": share for k, share in enumerate(shares)}, 0.0)
+
+    found = [
+        values("gcn", "gcn", 0.5, 0.9),
+        values("judged-gcn", "gumbel-mpnn", 0.6, 0.9),
+        values("judged-gcn", "frozen", 0.5, 0.6),
+        values("judged-gcn", "random", 0.4, 0.4),
+    ]
+    about = learning.compared(found)["demo"]
+    assert about["best"] == ["gcn", "gcn", pytest.approx(70)]
+    row = about["options"]["judged-gcn"]
+    # Differences of 10 and 30 to frozen, the better control, and of 10 and 0 to the GCN.
+    assert row["over its control"] == pytest.approx((20, 10))
+    assert row["over the best"] == pytest.approx((5, 5))
+
+
 def test_fused_layers(run_toy):
     _, *rows = run_toy("fused_gpu.py")
     parts = [f"{part}, toy, {who}" for part in ("activate", "linear_sum") for who in ("ours", "torch", "torch.compile")]

@@ -233,6 +233,13 @@ class RewiringSettings:
         assumed=0.0,
         space=[0.0, 1.0, 10.0],
     )
+    pair_loss: float = setting(
+        0.0,
+        "Weight of a loss of the scorer: whether the two nodes of a pair have the same class, over pairs of training"
+        " nodes.",
+        AT_LEAST_0,
+        assumed=0.0,
+    )
     agreement: float = setting(
         0.0,
         "Weight of the agreement between predictions on several drawn graphs; needs `samples` of 2 or more.",

@@ -208,6 +208,15 @@ class PairGraph:
         """The pairs as a matrix: rows are sources, columns are targets."""
         return SparseLayout.build(self.pair_index[0], self.pair_index[1], self.num_nodes, self.num_nodes)
 
+    @lasting_property
+    def by_origin(self) -> list[tuple[PairGraph, Tensor]]:
+        """The given edges and the candidates as graphs of their own, each with the places of its arcs in this one."""
+        nodes = torch.arange(self.num_nodes, device=self.pair_index.device)
+        return [
+            (self.among(nodes, chosen.nonzero().flatten()), chosen[self.arc_pair].nonzero().flatten())
+            for chosen in (self.is_original, ~self.is_original)
+        ]
+
     def arc_weight(self, weight: Tensor | None, dtype: torch.dtype) -> Tensor:
         """Weight of every arc, [B, A] or [A]: `weight` of its pair ([B, P], [P] or None for 1) times `pair_weight`."""
         if weight is not None:

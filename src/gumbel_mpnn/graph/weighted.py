@@ -38,6 +38,16 @@ class WeightedGraph:
         return 1 if self.arc_weight.dim() == 1 else self.arc_weight.shape[0]
 
     @cached_property
+    def by_origin(self) -> list[WeightedGraph]:
+        """The given edges alone, and the candidates alone."""
+        parts = []
+        for graph, arcs in self.graph.by_origin:
+            part = WeightedGraph.__new__(WeightedGraph)
+            part.graph, part.arc_weight = graph, self.arc_weight.index_select(-1, arcs)
+            parts.append(part)
+        return parts
+
+    @cached_property
     def degree(self) -> Tensor:
         """Weighted in-degree without self-loops, [B, N, 1]."""
         return self.graph.sum_arcs(self.arc_weight)[..., None]

@@ -15,7 +15,7 @@ from gumbel_mpnn._util.errors import UserError, check_at_least, check_between, c
 from gumbel_mpnn.config import Registry
 from gumbel_mpnn.graph import PairGraph, WeightedGraph
 from gumbel_mpnn.nn.activation import activate, dropout, dropout_features
-from gumbel_mpnn.nn.convs import Conv, DenseConv, GATConv, GCNConv, SAGEConv
+from gumbel_mpnn.nn.convs import ChannelConv, Conv, DenseConv, GATConv, GCNConv, SAGEConv
 from gumbel_mpnn.nn.features import SparseFeatures
 from gumbel_mpnn.nn.inputs import model_input
 from gumbel_mpnn.nn.model import COPIES_OF_A_LAYER, Sizes, TrainableModel, Work, models, work_of_products
@@ -292,6 +292,18 @@ class GraphSAGE(Backbone):
     def make_conv(self, replicas: int, in_channels: int, out_channels: int) -> Conv:
         """Create a GraphSAGE layer."""
         return SAGEConv(replicas, in_channels, out_channels)
+
+
+@backbones.register("sage-channels")
+class ChannelSAGE(Backbone):
+    """GraphSAGE with separate weights for the messages along given and along added edges."""
+
+    arc_copies: ClassVar[int] = 12
+    more_copies: ClassVar[int] = 1
+
+    def make_conv(self, replicas: int, in_channels: int, out_channels: int) -> Conv:
+        """Create a GraphSAGE layer with two channels."""
+        return ChannelConv(replicas, in_channels, out_channels)
 
 
 @backbones.register("gat")

@@ -102,6 +102,30 @@ class SAGEConv(Conv):
         return _bias(self.self_loop)
 
 
+class ChannelConv(Conv):
+    """GraphSAGE with a channel of its own for added edges: mean(given) W₁ + mean(added) W₂ + x W₃ + b."""
+
+    def __init__(self, replicas: int, in_channels: int, out_channels: int) -> None:
+        super().__init__()
+        self.neighbors = Linear(replicas, in_channels, out_channels, bias=False)
+        self.added = Linear(replicas, in_channels, out_channels, bias=False)
+        self.self_loop = Linear(replicas, in_channels, out_channels)
+
+    def sums(self, x: Inputs, graph: WeightedGraph, shortcut: Tensor | None = None) -> Tensor:
+        """The layer without its bias; the narrower of x and x W is sent along the arcs."""
+        given, added = graph.by_origin
+        own = x, _added(self.self_loop.weight, shortcut)
+        if _sends_output(x, self.neighbors):
+            return linear_sum([own], given.mean(self.neighbors(x)) + added.mean(self.added(x)))
+        each = _of_each(x, graph)
+        return linear_sum([(given.mean(each), self.neighbors.weight), (added.mean(each), self.added.weight), own])
+
+    @property
+    def offset(self) -> Tensor:
+        """The bias of the linear map of the node itself."""
+        return _bias(self.self_loop)
+
+
 class GATConv(Conv):
     """Attention over neighbors and the node itself; the output is the concatenation of `heads`."""
 

@@ -36,6 +36,7 @@ from gumbel_mpnn.rewiring.terms import (
     Classification,
     DecoyLoss,
     Draw,
+    PairLoss,
     Regularization,
     Step,
     Term,
@@ -63,7 +64,7 @@ class GumbelMPNN(RewiringModel, TrainableModel):
     Args:
         in_channels: Number of features per node.
         out_channels: Number of classes.
-        backbone: `gcn`, `sage`, `gat` or `mlp`.
+        backbone: `gcn`, `sage`, `sage-channels`, `gat` or `mlp`.
         hidden_channels: Width of every layer of the backbone.
         num_layers: Number of layers of the backbone before its head.
         dropout: Dropout probability after every layer.
@@ -347,6 +348,8 @@ def make_terms(settings: RewiringSettings) -> list[Term]:
         terms.append(Regularization(regularizers[settings.regularizer](**options)))
     if settings.prior:
         terms.append(Regularization(Prior(settings.prior, keep=settings.keep, add=settings.add)))
+    if settings.pair_loss:
+        terms.append(PairLoss(settings.pair_loss))
     if settings.agreement and settings.samples > 1:
         terms.append(Agreement(settings.agreement, settings.agreement_ramp))
     return terms

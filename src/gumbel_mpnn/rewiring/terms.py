@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from torch import Tensor
+from torch.nn.functional import softplus
 
+from gumbel_mpnn.nn.each_replica import total
 from gumbel_mpnn.nn.modules import cross_entropy
 from gumbel_mpnn.rewiring.decoys import Flood
 from gumbel_mpnn.rewiring.regularizers import Regularizer, agreement
@@ -92,6 +94,21 @@ class Regularization(Term):
         """λ · L, [R]."""
         weighted = self.regularizer.weighted
         return mean([weighted(draw.logits, draw.graph, step.y, step.train_mask) for draw in step.draws])
+
+
+class PairLoss(Term):
+    """Loss of the edge model for telling pairs of one class from others, over pairs of two training nodes."""
+
+    def __init__(self, weight: float) -> None:
+        self.weight = weight
+
+    def __call__(self, step: Step) -> Tensor:
+        """λ · mean cross-entropy of "is of one class", [R]; 0 if no pair has two training nodes."""
+        first, second = step.draws[0].graph.graph.pair_index
+        same = (step.y[first] == step.y[second]).to(step.theta.dtype)
+        counted = (step.train_mask[:, first] & step.train_mask[:, second]).to(step.theta.dtype)
+        each = softplus(step.theta) - same * step.theta
+        return self.weight * total(each * counted) / total(counted).clamp(min=1)
 
 
 class Agreement(Term):

@@ -19,6 +19,7 @@ ALL_TERMS = {
     "agreement": 1.0,
     "prior": 1.0,
     "decoys": 0.5,
+    "pair_loss": 1.0,
     "regularizer": "label-consistency",
     "regularizer_weight": 1.0,
     "evaluation": "mean_of_samples",
@@ -143,6 +144,13 @@ class TestRandomEdges:
         assert spec.origins["rewiring.scorer"] == "model random"
         assert spec.origins["rewiring.samples"] == "preset few-labels"
         assert spec.settings.options == learned.settings.options
+
+    def test_two_settings_that_only_teach_a_scorer_differently_are_one_setting(self):
+        plain, taught = (
+            RunSpec.of("cora", "random", preset=None, settings={"rewiring": rewiring}).settings
+            for rewiring in ({}, {"pair_loss": 1.0, "prior": 2.0, "decoys": 0.5, "scorer": "class-facts"})
+        )
+        assert plain == taught
 
     def test_options_of_the_scorer_are_left_out(self):
         overrides = ["rewiring.scorer=literal", "rewiring.scorer.rank=4", "rewiring.origin=none"]

@@ -30,6 +30,7 @@ DEFAULTS = {
     },
     scorers: {
         "bilinear": {},
+        "class-facts": {},
         "class-space": {},
         "constant": {},
         "literal": {"rank": 0},

@@ -130,7 +130,7 @@ def test_the_paper_has_every_model_on_each_of_its_data_sets():
     datasets = {dataset for family, dataset, _ in PRESETS if family == "paper"}
     assert len(datasets) == 14
     assert {(d, m) for family, d, m in PRESETS if family == "paper"} >= {
-        (d, m) for d in datasets for m in (*backbones, "gumbel-mpnn")
+        (d, m) for d in datasets for m in ("mlp", "gcn", "sage", "gat", "gumbel-mpnn")
     }
 
 

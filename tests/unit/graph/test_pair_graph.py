@@ -396,3 +396,14 @@ def test_on_a_directed_graph_a_candidate_is_two_arcs():
     assert graph.is_original.tolist() == [False, True, True, False, False, False]
     assert PairGraph.of(data).pair_index.T.tolist() == [[0, 1], [0, 2], [1, 2], [1, 3]]
     assert PairGraph.of(data, undirected=False, candidates=False).num_pairs == 2
+
+
+def test_given_edges_and_candidates_apart():
+    graph = PairGraph.build(edges((0, 1), (2, 3)), 4, candidate_index=edges((0, 2), (1, 3)))
+    (given, given_arcs), (added, added_arcs) = graph.by_origin
+    assert given.pair_index.T.tolist() == [[0, 1], [2, 3]]
+    assert added.pair_index.T.tolist() == [[0, 2], [1, 3]]
+    assert given.is_original.all()
+    assert not added.is_original.any()
+    for part, arcs in ((given, given_arcs), (added, added_arcs)):
+        assert torch.equal(part.edge_index, graph.edge_index[:, arcs])

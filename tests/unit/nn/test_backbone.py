@@ -4,7 +4,7 @@ import torch
 from torch_geometric.data import Data
 
 from gumbel_mpnn._util.errors import UserError
-from gumbel_mpnn.graph import PairGraph
+from gumbel_mpnn.graph import PairGraph, WeightedGraph
 from gumbel_mpnn.nn import GAT, GCN, MLP, Backbone, GraphSAGE, backbones
 from gumbel_mpnn.rewiring import GumbelMPNN
 from helpers import both_ways, edges, normal, randomized, small_data
@@ -232,3 +232,19 @@ def test_a_call_in_the_order_of_pyg_is_refused(model):
     with pytest.raises(TypeError, match="positional argument"):
         model(5, 64, num_layers=2)  # PyG: no linear head
     assert model(5, hidden_channels=64, num_layers=2, out_channels=3) is not None
+
+
+@pytest.mark.parametrize("in_channels", [1, 2], ids=["features are sent", "their maps are sent"])
+def test_given_and_added_edges_have_channels_of_their_own(in_channels):
+    """Node 0 has the given neighbor 1 and the added neighbors 2 and 3, one of weight 1 and one of weight 3."""
+    conv = backbones["sage-channels"](in_channels, out_channels=1, hidden_channels=1, num_layers=1).convs[0]
+    for linear, value in ((conv.neighbors, 10.0), (conv.added, 100.0), (conv.self_loop, 1000.0)):
+        linear.weight.data.fill_(value)
+    conv.self_loop.bias.data.fill_(0.5)
+    graph = PairGraph.build(edges((0, 1)), 4, candidate_index=edges((0, 2), (0, 3)))
+    x = torch.zeros(1, 4, in_channels)
+    x[0, :, 0] = torch.tensor([1.0, 2.0, 3.0, 7.0])
+    weighted = WeightedGraph(graph, torch.tensor([[0.5, 1.0, 3.0]]), x.dtype)
+    with torch.no_grad():
+        out = conv(x, weighted)[0, :, 0].tolist()
+    assert out == [10 * 2 + 100 * (3 + 3 * 7) / 4 + 1000.5, 10 * 1 + 2000.5, 100 * 1 + 3000.5, 100 * 1 + 7000.5]

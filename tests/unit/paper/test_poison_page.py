@@ -54,7 +54,7 @@ class TestComparison:
         assert (jaccard["val"], jaccard["test"]) == (pytest.approx(90), pytest.approx(80))
 
     def test_with_a_plain_rung_of_auto_if_that_is_better_on_validation(self, run):
-        choice = Choice("free-gcn", "gcn-deep", 0.1, 0.1, (), "gumbel-mpnn", ())
+        choice = Choice("judged-gcn", "gcn-deep", 0.1, 0.1, (), "gumbel-mpnn", ())
         deep = scoring(run, 0.8, 0.6)
         auto = replace(scoring(run, 0.9, 0.7), choice=choice, rungs={"gcn-deep": deep})
         entries = {"gcn": Entry(scoring(run, 0.7, 0.5)), "auto": Entry(auto)}

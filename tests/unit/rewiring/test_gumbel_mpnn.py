@@ -151,11 +151,16 @@ def test_beliefs_come_from_features_or_from_the_backbone(beliefs):
     assert model.backbone.training
 
 
-def test_validation_and_test_labels_do_not_reach_training():
-    data, settings = (
-        data_with_candidates(),
-        settings_of(scorer="class-space", regularizer="mix", regularizer_weight=0.5),
-    )
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"scorer": "class-space", "regularizer": "mix", "regularizer_weight": 0.5},
+        {"scorer": "class-facts", "pair_loss": 1.0, "origin": "learned"},
+    ],
+    ids=["regularizer", "pair loss"],
+)
+def test_validation_and_test_labels_do_not_reach_training(options):
+    data, settings = data_with_candidates(), settings_of(**options)
     other = data.clone()
     hidden = ~data.train_mask[:, 0] if data.train_mask.dim() == 2 else ~data.train_mask
     other.y = torch.where(hidden, (data.y + 1) % 3, data.y)

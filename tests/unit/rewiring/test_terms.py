@@ -1,6 +1,7 @@
 """The terms of the loss, each against its value worked out by hand, and the loss as their sum."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -18,6 +19,7 @@ from gumbel_mpnn.rewiring.terms import (
     Classification,
     DecoyLoss,
     Draw,
+    PairLoss,
     Regularization,
     Step,
     Term,
@@ -70,6 +72,19 @@ def test_beliefs_are_judged_on_training_nodes():
 
 def test_without_a_head_of_beliefs_their_loss_is_0():
     assert value(BeliefLoss(), step()) == [0, 0]
+
+
+def test_pairs_of_training_nodes_are_told_apart_by_class():
+    """Only 0 – 1 has two training nodes, in the first replica alone; they differ, and its probability is ½."""
+    assert value(PairLoss(1.0), step()) == pytest.approx([math.log(2), 0])
+    assert value(PairLoss(0.5), step()) == pytest.approx([math.log(2) / 2, 0])
+
+
+def test_pairs_of_one_class_should_be_likely():
+    """All nodes are training nodes: 0 – 1 differ, 1 – 2 have one class; probabilities are ½, ¾ and ⅘, ½."""
+    both = replace(step(), train_mask=torch.ones(2, 3, dtype=torch.bool))
+    expected = [(-math.log(1 / 2) - math.log(3 / 4)) / 2, (-math.log(1 / 5) - math.log(1 / 2)) / 2]
+    assert value(PairLoss(1.0), both) == pytest.approx(expected)
 
 
 def test_decoys_are_told_from_edges():

@@ -112,7 +112,7 @@ class TestRun:
 
     def test_is_not_found_if_a_rung_is_missing(self, tmp_path):
         run = quick(runs=tmp_path)
-        shutil.rmtree(run.rungs["free-sage"].folder.path)
+        shutil.rmtree(run.rungs["judged-channels"].folder.path)
         assert find_any(describe(small_data(), "auto", **FAST), Place(tmp_path)) is None
 
     def test_a_rung_that_diverges_is_left_out(self, tmp_path, monkeypatch):

@@ -2,6 +2,7 @@
 
 from gumbel_mpnn.rewiring.edge_models.base import BeliefHead, NodeView, Scorer, scorers
 from gumbel_mpnn.rewiring.edge_models.bilinear import Bilinear
+from gumbel_mpnn.rewiring.edge_models.class_facts import ClassFacts
 from gumbel_mpnn.rewiring.edge_models.class_space import ClassSpace
 from gumbel_mpnn.rewiring.edge_models.constant import Constant
 from gumbel_mpnn.rewiring.edge_models.literal import Literal
@@ -11,6 +12,7 @@ from gumbel_mpnn.rewiring.edge_models.neighborhood import Neighborhood
 __all__ = [
     "BeliefHead",
     "Bilinear",
+    "ClassFacts",
     "ClassSpace",
     "Constant",
     "Literal",
