@@ -25,11 +25,12 @@ IMPORTS = "import torch, torch_geometric.data, torch_geometric.transforms, torch
 COMMAND = ("-m", "gumbel_mpnn")
 TO_FIRST_STEP = """
 import os
-from gumbel_mpnn.cli import main
+from gumbel_mpnn.cli import app, set_up
+set_up()
 from gumbel_mpnn.training.trainer import Trainer
 step = Trainer.step
 Trainer.step = lambda self: (step(self), os._exit(0))
-main()
+app()
 """
 """The command, which ends as soon as the first step of training is done."""
 
