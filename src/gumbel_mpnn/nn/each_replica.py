@@ -5,6 +5,9 @@ matrices and by where they lie in memory, a sum by the number of results, a sigm
 bits differ, and training multiplies the difference. Here every replica is computed as if it were alone. All other
 operations of a training step treat every replica alike already, which `tests/contracts/test_same_seed.py` checks.
 
+A product is cut into blocks of nodes, and each block of each replica is computed by one thread. Threads share the
+blocks, not a product, for which they would wait for each other, and their number does not change a bit of a product.
+
 On a GPU, these are torch's operations.
 """
 
@@ -16,8 +19,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from gumbel_mpnn.nn.one_thread_each import one_thread_each
+
 ALIGNED = 64
 """Bytes. MKL sums narrow matrices in another order if they do not begin at a multiple of this, as new tensors do."""
+BLOCK = 2048
+"""Largest number of nodes in a block of a product."""
 PART = 1024
 """Number of entries that are summed first: threads share the parts, but do not cut them."""
 
@@ -26,9 +33,7 @@ def product(x: Tensor, weight: Tensor, start: Tensor | None = None) -> Tensor:
     """Product x W of every replica, [R, N, in] and [R, in, out] → [R, N, out], added to `start` if given."""
     if x.is_cuda:
         return torch.bmm(x, weight) if start is None else torch.baddbmm(start, x, weight)
-    if torch.is_autocast_enabled(x.device.type):
-        x, weight = (tensor.to(torch.get_autocast_dtype(x.device.type)) for tensor in (x, weight))
-    out: Tensor = _Product.apply(x, weight, start)  # type: ignore[no-untyped-call]
+    out: Tensor = _Product.apply(*_cast(x, weight), start)  # type: ignore[no-untyped-call]
     return out
 
 
@@ -36,8 +41,19 @@ def add_product(out: Tensor, x: Tensor, weight: Tensor) -> Tensor:
     """`out` [R, N, out] with x W of every replica added in place, without a gradient."""
     if x.is_cuda:
         return out.baddbmm_(x, weight)
-    for total, a, b in zip(out, x, weight, strict=True):
-        total.copy_(torch.addmm(_aligned(total), _aligned(a), _aligned(b)))
+
+    def add(into: Tensor, a: Tensor, b: Tensor) -> None:
+        into.copy_(torch.addmm(_aligned(into), _aligned(a), _aligned(b)))
+
+    one_thread_each(add, _blocks(out, x, weight), _work(x, weight))
+    return out
+
+
+def outer_sum(x: Tensor, y: Tensor) -> Tensor:
+    """Product xᵀ y of every replica, a sum over the nodes: [R, N, in] and [R, N, out] → [R, in, out]."""
+    if x.is_cuda:
+        return torch.bmm(x.transpose(1, 2), y)
+    out: Tensor = _OuterSum.apply(*_cast(x, y))  # type: ignore[no-untyped-call]
     return out
 
 
@@ -66,12 +82,15 @@ class _Product(torch.autograd.Function):
         ctx.save_for_backward(x, weight)
         if start is not None:
             return add_product(start.clone(), x, weight)
-        out = x.new_empty(len(weight), x.shape[1], weight.shape[2])
-        for into, a, b in zip(out, x, weight, strict=True):
+
+        def multiply(into: Tensor, a: Tensor, b: Tensor) -> None:
             if into.data_ptr() % ALIGNED:
                 into.copy_(torch.mm(_aligned(a), _aligned(b)))
             else:
                 torch.mm(_aligned(a), _aligned(b), out=into)
+
+        out = x.new_empty(len(weight), x.shape[1], weight.shape[2])
+        one_thread_each(multiply, _blocks(out, x, weight), _work(x, weight))
         return out
 
     @staticmethod
@@ -79,8 +98,36 @@ class _Product(torch.autograd.Function):
         x, weight = ctx.saved_tensors
         needs_x, needs_weight, needs_start = ctx.needs_input_grad
         grad_x = product(grad, weight.transpose(1, 2)) if needs_x else None
-        grad_weight = product(x.transpose(1, 2), grad) if needs_weight else None
+        grad_weight = outer_sum(x, grad) if needs_weight else None
         return grad_x, grad_weight, grad if needs_start else None
+
+
+class _OuterSum(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, y: Tensor) -> Tensor:
+        ctx.save_for_backward(x, y)
+        (replicas, _, fan_in), fan_out = x.shape, y.shape[2]
+        rows = _rows(x)
+        wide = torch.promote_types(x.dtype, torch.float32)
+        parts = x.new_empty(replicas, len(rows), fan_in, fan_out, dtype=wide)
+
+        def multiply(into: Tensor, a: Tensor, b: Tensor) -> None:
+            a, b = _aligned(a), _aligned(b)
+            # MKL takes twice as long for a narrow second matrix as for a narrow first one.
+            into.copy_(torch.mm(b.t(), a).t() if fan_out < fan_in else torch.mm(a.t(), b))
+
+        jobs = [(parts[r, k], x[r, part], y[r, part]) for r in range(replicas) for k, part in enumerate(rows)]
+        one_thread_each(multiply, jobs, x.numel() * fan_out)
+        out, *others = parts.unbind(1)
+        for part in others:
+            out += part
+        return out.to(x.dtype)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        x, y = ctx.saved_tensors
+        needs_x, needs_y = ctx.needs_input_grad
+        return product(y, grad.transpose(1, 2)) if needs_x else None, product(x, grad) if needs_y else None
 
 
 class _Spread(torch.autograd.Function):
@@ -91,6 +138,31 @@ class _Spread(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
         return total(grad)[:, None], None
+
+
+def _cast(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """Both in the dtype of autocast, if that is enabled."""
+    if not torch.is_autocast_enabled(x.device.type):
+        return x, y
+    dtype = torch.get_autocast_dtype(x.device.type)
+    return x.to(dtype), y.to(dtype)
+
+
+def _rows(x: Tensor) -> list[slice]:
+    """Blocks of the nodes of x [R, N, D], of about the same size; multiples of 16 rows keep a block aligned."""
+    nodes = x.shape[1]
+    size = -(-nodes // max(1, -(-nodes // BLOCK)) // 16) * 16
+    return [slice(first, first + size) for first in range(0, nodes, size or 1)] or [slice(0, 0)]
+
+
+def _blocks(out: Tensor, x: Tensor, weight: Tensor) -> list[tuple[Tensor, Tensor, Tensor]]:
+    rows = _rows(x)
+    return [(out[r, part], x[r, part], weight[r]) for r in range(len(weight)) for part in rows]
+
+
+def _work(x: Tensor, weight: Tensor) -> int:
+    """Number of multiplications of a product."""
+    return x.numel() * weight.shape[2]
 
 
 def _aligned(matrix: Tensor) -> Tensor:
