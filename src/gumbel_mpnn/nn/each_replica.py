@@ -43,7 +43,10 @@ def add_product(out: Tensor, x: Tensor, weight: Tensor) -> Tensor:
         return out.baddbmm_(x, weight)
 
     def add(into: Tensor, a: Tensor, b: Tensor) -> None:
-        into.copy_(torch.addmm(_aligned(into), _aligned(a), _aligned(b)))
+        if into.data_ptr() % ALIGNED:
+            into.copy_(into.clone().addmm_(_aligned(a), _aligned(b)))
+        else:
+            into.addmm_(_aligned(a), _aligned(b))
 
     one_thread_each(add, _blocks(out, x, weight), _work(x, weight))
     return out

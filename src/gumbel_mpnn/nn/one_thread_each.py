@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-LITTLE = 500_000
+LITTLE = 2_000_000
 """Multiplications that are done before another thread wakes up."""
 
 
@@ -34,8 +34,8 @@ def one_thread_each(compute: Callable[..., None], jobs: Sequence[tuple[Any, ...]
         return work_on()
     helpers = min(threads, len(jobs)) - 1 if work > LITTLE else 0
     helping = [_helpers(threads - 1).submit(work_on) for _ in range(helpers)]
-    torch.set_num_threads(1)
     try:
+        torch.set_num_threads(1)
         work_on()
     finally:
         torch.set_num_threads(threads)
