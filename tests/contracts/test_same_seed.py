@@ -56,6 +56,21 @@ def test_groups_of_any_size_give_the_same_on_two_threads(case, two_threads):
     assert_same_in_any_group(case)
 
 
+@pytest.mark.parametrize("case", ["gcn", "batch norm", "layer norm", "heads", "scorer mixed", "class weights"])
+def test_the_number_of_threads_changes_nothing(case):
+    """On a graph whose arrays are so large that threads share every operation."""
+    model, tables = CASES[case]
+    settings = settings_of(model, tables)
+    task = Task.for_model(prepare(small_data(nodes=3001, features=41, classes=5, splits=5), settings), settings)
+    found = []
+    for threads in (1, 2, 3):
+        torch.set_num_threads(threads)
+        found.append(numbers(train(task, settings, GROUP[:2])))
+        assert torch.get_num_threads() == threads
+    torch.set_num_threads(1)
+    assert found[0] == found[1] == found[2]
+
+
 def made(folder, **arguments):
     """Long enough for a difference in the last bit to grow."""
     settings = {"train": {"epochs": 60, "lr": 0.01}, "model": {"hidden_channels": 20}, "rewiring": {"scorer": "mixed"}}
@@ -102,7 +117,7 @@ def test_losses_of_large_graphs_do_not_depend_on_the_group(two_threads):
     assert torch.equal(results(slice(0, 3)).view(2, 3), torch.stack([results([row]) for row in range(3)], dim=1))
 
 
-@pytest.mark.parametrize("shape", [(183, 64, 5), (5, 183, 5), (31, 16, 6), (40, 7, 1), (1, 10, 5)])
+@pytest.mark.parametrize("shape", [(183, 64, 5), (5, 183, 5), (31, 16, 6), (40, 7, 1), (1, 10, 5), (4999, 20, 33)])
 def test_products_do_not_depend_on_where_a_matrix_lies(shape):
     rows, between, columns = shape
     x, weight = normal(6, rows, between, dtype=torch.float32), normal(6, between, columns, dtype=torch.float32)
@@ -114,3 +129,13 @@ def test_products_do_not_depend_on_where_a_matrix_lies(shape):
     start = normal(6, rows, columns, dtype=torch.float32)
     added = each_replica.add_product(start.clone(), x, weight)
     assert torch.equal(added[5:], each_replica.add_product(start[5:].clone(), x[5:].clone(), weight[5:].clone()))
+    outer = each_replica.outer_sum(x, start)
+    assert torch.equal(outer[5:], each_replica.outer_sum(x[5:].clone(), start[5:].clone()))
+    torch.testing.assert_close(outer, torch.bmm(x.transpose(1, 2), start), rtol=1e-4, atol=1e-3)
+
+
+def test_second_derivatives_of_products():
+    x, weight = normal(2, 5, 3).requires_grad_(), normal(2, 3, 4, seed=1).requires_grad_()
+    y = normal(2, 5, 4, seed=2).requires_grad_()
+    assert torch.autograd.gradgradcheck(each_replica.product, (x, weight))
+    assert torch.autograd.gradgradcheck(each_replica.outer_sum, (x, y))

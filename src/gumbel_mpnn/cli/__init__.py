@@ -6,6 +6,7 @@ import os
 
 import typer
 
+from gumbel_mpnn._util.put_off import put_off
 from gumbel_mpnn.cli.audit import audit
 from gumbel_mpnn.cli.common import show_version
 from gumbel_mpnn.cli.data import app as data
@@ -39,9 +40,16 @@ app.add_typer(presets, name="presets")
 app.add_typer(runs, name="runs")
 
 
-def main() -> None:
-    """Run the command."""
+def set_up() -> None:
+    """Prepare the process, before torch is imported."""
     # Waiting threads that spin make training up to ten times slower if another program uses the same cores.
     # OpenMP reads this variable once, when torch is imported.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    # `import torch_geometric` imports all of these, which takes longer than torch. Most commands use none of them.
+    put_off("numba", "torch._dynamo", *(f"torch_geometric.{name}" for name in ("datasets", "explain", "nn", "profile")))
+
+
+def main() -> None:
+    """Run the command."""
+    set_up()
     app()

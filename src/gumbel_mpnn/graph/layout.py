@@ -13,6 +13,8 @@ from gumbel_mpnn._util.errors import UserError
 INT32_MAX = 2**31 - 1
 LONGEST = 256
 """Largest number of positions in a chunk, so that no GPU program has to process a hub alone."""
+BLOCK = 1024
+"""Rows of a block, so that what a product reads of them stays in a processor's cache."""
 TILINGS = 3
 """Number of tiled layouts cached: a training step with replicas, heads and shared parts needs as many."""
 
@@ -73,6 +75,33 @@ class Side:
 
 
 @dataclass(frozen=True, eq=False)
+class Blocks:
+    """A tall pattern cut into blocks of rows, each sorted by column, for products with the transposed matrix on a CPU.
+
+    Sorted by column alone, every column reads rows from everywhere, which takes several times as long.
+    """
+
+    count: int
+    """Number of blocks."""
+    offsets: Tensor
+    """int32 [count · cols + 1], offset of each column of each block in `row`."""
+    row: Tensor
+    """int32 [nnz], the row of each position."""
+    order: Tensor
+    """int64 [nnz], index of the value of each position."""
+
+    @classmethod
+    def of(cls, layout: SparseLayout) -> Blocks:
+        """Blocks of at least as many rows as there are columns: the products of all blocks take no more memory."""
+        rows, cols = layout.shape
+        size, row = max(BLOCK, cols), layout.row.long()
+        count = -(-rows // size)
+        place = row.div(size, rounding_mode="floor") * cols + layout.col
+        order = torch.argsort(place * rows + row)
+        return cls(count, _offsets(place, count * cols), row[order].int(), order)
+
+
+@dataclass(frozen=True, eq=False)
 class SparseLayout:
     """Positions of the non-zeros of a `num_rows` × `num_cols` matrix, sorted by row (CSR) and by column (CSC)."""
 
@@ -117,6 +146,13 @@ class SparseLayout:
         """int32 [nnz], the row of each position."""
         rows = torch.arange(self.shape[0], device=self.rowptr.device, dtype=torch.int32)
         return torch.repeat_interleave(rows, self.rowptr.diff(), output_size=self.nnz)
+
+    @cached_property
+    def blocks(self) -> Blocks | None:
+        """The pattern in blocks of rows, for a large one with many positions in each column of a block, else None."""
+        rows, cols = self.shape
+        many = self.nnz >= 8 * cols * (rows / max(BLOCK, cols, 1))
+        return Blocks.of(self) if many and rows >= 4 * BLOCK else None
 
     @cached_property
     def by_row(self) -> Side:

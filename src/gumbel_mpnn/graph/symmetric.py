@@ -11,7 +11,7 @@ from torch import Tensor
 from gumbel_mpnn._util.no_double_backward import first_order
 from gumbel_mpnn.graph import kernels as backend
 from gumbel_mpnn.graph.layout import SparseLayout
-from gumbel_mpnn.graph.sparse import multiply, multiply_transposed, sample
+from gumbel_mpnn.graph.sparse import multiply, multiply_transposed, row_products, sample
 
 
 def symmetric_product(layout: SparseLayout, values: Tensor, root: Tensor, x: Tensor) -> Tensor:
@@ -44,35 +44,36 @@ class _Symmetric(torch.autograd.Function):
     def forward(
         ctx: Any, values: Tensor, root: Tensor, x: Tensor, layout: SparseLayout, kernels: ModuleType | None
     ) -> Tensor:
-        out: Tensor = (
-            _scaled(layout, multiply, values, root, x)
-            if kernels is None
-            else kernels.walk(layout.by_row, x, values=values, scale=root).sums
-        )
+        factor: Tensor | None = None
+        if kernels is None:
+            factor = _factor(layout, root)
+            out = _scaled(layout, multiply, values * factor, root, x)
+        else:
+            out = kernels.walk(layout.by_row, x, values=values, scale=root).sums
         ctx.layout, ctx.kernels = layout, kernels
         learned = ctx.needs_input_grad[0] or ctx.needs_input_grad[1]
-        ctx.save_for_backward(values, root, *((x, out) if learned else ()))
+        ctx.save_for_backward(values, root, factor, *((x, out) if learned else ()))
         return out
 
     @staticmethod
     @first_order
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        values, root, *learned = ctx.saved_tensors
+        values, root, factor, *learned = ctx.saved_tensors
         x, out = learned or (None, None)
         if ctx.kernels is not None:
             found = ctx.kernels.walk(ctx.layout.by_col, grad, values=values, own=x, scale=root, image=out)
             return found.samples, found.scale_grad, found.sums, None, None
-        grad_x = _scaled(ctx.layout, multiply_transposed, values, root, grad)
+        grad_x = _scaled(ctx.layout, multiply_transposed, values * factor, root, grad)
         if x is None or out is None:
             return None, None, grad_x, None, None
-        grad_values = sample(ctx.layout, grad, x) * _factor(ctx.layout, root)
-        grad_root = (torch.linalg.vecdot(grad, out) + torch.linalg.vecdot(x, grad_x)) / root
+        grad_values = sample(ctx.layout, grad, x).mul_(factor)
+        grad_root = (row_products(grad, out) + row_products(x, grad_x)) / root
         return grad_values, grad_root, grad_x, None, None
 
 
-def _scaled(layout: SparseLayout, product: Any, values: Tensor, root: Tensor, x: Tensor) -> Tensor:
+def _scaled(layout: SparseLayout, product: Any, scaled: Tensor, root: Tensor, x: Tensor) -> Tensor:
     """The product with scaled values, of which there are fewer than entries of x."""
-    sums: Tensor = product(layout, values * _factor(layout, root), x)
+    sums: Tensor = product(layout, scaled, x)
     return sums.addcmul_(x, root.square()[..., None])
 
 

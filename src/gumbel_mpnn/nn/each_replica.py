@@ -5,6 +5,10 @@ matrices and by where they lie in memory, a sum by the number of results, a sigm
 bits differ, and training multiplies the difference. Here every replica is computed as if it were alone. All other
 operations of a training step treat every replica alike already, which `tests/contracts/test_same_seed.py` and
 `tests/gpu/test_same_seed_gpu.py` check.
+
+On a CPU, a product is cut into blocks of nodes, and each block of each replica is computed by one thread. Threads share
+the blocks, not a product, for which they would wait for each other, and their number does not change a bit of a
+product. On a GPU, the products of some replicas are computed at once, on streams of their own.
 """
 
 from __future__ import annotations
@@ -18,32 +22,44 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from gumbel_mpnn.nn.kernels import gpu_kernels
+from gumbel_mpnn.nn.one_thread_each import one_thread_each
 
 ALIGNED = 64
 """Bytes. MKL and cuBLAS sum some matrices in another order if they do not begin at a multiple of this, as new tensors
 do."""
+BLOCK = 2048
+"""Largest number of nodes in a block of a product on a CPU."""
+NARROW = 16
+"""Up to this width of y, MKL computes xᵀ y in half the time as (yᵀ x)ᵀ."""
 PART = 1024
 """Number of entries that are summed first: threads share the parts, but do not cut them."""
 STREAMS = 4
 """Number of products that a GPU computes at once; torch keeps a cuBLAS workspace of 32 MiB for each."""
 
+Job = tuple[Tensor, Tensor, Tensor]
+"""Where a product goes, and its two matrices."""
+
 
 def product(x: Tensor, weight: Tensor, start: Tensor | None = None) -> Tensor:
     """Product x W of every replica, [R, N, in] and [R, in, out] → [R, N, out], added to `start` if given."""
-    if torch.is_autocast_enabled(x.device.type):
-        x, weight = (tensor.to(torch.get_autocast_dtype(x.device.type)) for tensor in (x, weight))
-    out: Tensor = _Product.apply(x, weight, start)  # type: ignore[no-untyped-call]
+    out: Tensor = _Product.apply(*_cast(x, weight), start)  # type: ignore[no-untyped-call]
     return out
 
 
 def add_product(out: Tensor, x: Tensor, weight: Tensor) -> Tensor:
     """`out` [R, N, out] with x W of every replica added in place, without a gradient."""
-    _for_each(lambda into, a, b: into.copy_(torch.addmm(_aligned(into), _aligned(a), _aligned(b))), out, x, weight)
+    _compute(_add, _blocks(out, x, weight))
+    return out
+
+
+def outer_sum(x: Tensor, y: Tensor) -> Tensor:
+    """Product xᵀ y of every replica, a sum over the nodes: [R, N, in] and [R, N, out] → [R, in, out]."""
+    out: Tensor = _OuterSum.apply(*_cast(x, y))  # type: ignore[no-untyped-call]
     return out
 
 
 def add_bias(x: Tensor, bias: Tensor) -> Tensor:
-    """X + bias for every replica, [R, N, D] and [R, 1, D] → [R, N, D]; the gradient for the bias is `over_nodes`."""
+    """Sum of x and bias for every replica, [R, N, D] and [R, 1, D] → [R, N, D]; its gradient is `over_nodes`."""
     out: Tensor = _AddBias.apply(x, bias)  # type: ignore[no-untyped-call]
     return out
 
@@ -82,7 +98,7 @@ class _Product(torch.autograd.Function):
         if start is not None:
             return add_product(start.clone(), x, weight)
         out = x.new_empty(len(weight), x.shape[1], weight.shape[2])
-        _for_each(_store_product, out, x, weight)
+        _compute(_multiply, _blocks(out, x, weight))
         return out
 
     @staticmethod
@@ -90,8 +106,33 @@ class _Product(torch.autograd.Function):
         x, weight = ctx.saved_tensors
         needs_x, needs_weight, needs_start = ctx.needs_input_grad
         grad_x = product(grad, weight.transpose(1, 2)) if needs_x else None
-        grad_weight = product(x.transpose(1, 2), grad) if needs_weight else None
+        grad_weight = outer_sum(x, grad) if needs_weight else None
         return grad_x, grad_weight, grad if needs_start else None
+
+
+class _OuterSum(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, y: Tensor) -> Tensor:
+        ctx.save_for_backward(x, y)
+        (replicas, _, fan_in), fan_out = x.shape, y.shape[2]
+        rows = _rows(x)
+        wide = torch.promote_types(x.dtype, torch.float32)
+        parts = x.new_empty(replicas, len(rows), fan_in, fan_out, dtype=wide)
+        multiply = _multiply_turned if not x.is_cuda and fan_out <= NARROW < fan_in else _multiply
+        _compute(
+            multiply,
+            [(parts[r, k], x[r, part].t(), y[r, part]) for r in range(replicas) for k, part in enumerate(rows)],
+        )
+        out, *others = parts.unbind(1)
+        for part in others:
+            out += part
+        return out.to(x.dtype)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        x, y = ctx.saved_tensors
+        needs_x, needs_y = ctx.needs_input_grad
+        return product(y, grad.transpose(1, 2)) if needs_x else None, product(x, grad) if needs_y else None
 
 
 class _AddBias(torch.autograd.Function):
@@ -128,27 +169,49 @@ class _Spread(torch.autograd.Function):
         return total(grad)[:, None], None
 
 
-def _store_product(out: Tensor, x: Tensor, weight: Tensor) -> None:
-    if out.data_ptr() % ALIGNED:
-        out.copy_(torch.mm(_aligned(x), _aligned(weight)))
-    else:
-        torch.mm(_aligned(x), _aligned(weight), out=out)
+def _cast(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """Both in the dtype of autocast, if that is enabled."""
+    if not torch.is_autocast_enabled(x.device.type):
+        return x, y
+    dtype = torch.get_autocast_dtype(x.device.type)
+    return x.to(dtype), y.to(dtype)
 
 
-def _for_each(operation: Callable[[Tensor, Tensor, Tensor], object], out: Tensor, x: Tensor, weight: Tensor) -> None:
-    """Call `operation` for every replica; on a GPU, several at once."""
-    replicas = list(zip(out, x, weight, strict=True))
-    streams = _streams(out.device)[: len(replicas)] if out.is_cuda and len(replicas) > 1 else []
-    if not streams:
-        for replica in replicas:
-            operation(*replica)
+def _rows(x: Tensor) -> list[slice]:
+    """Blocks of the nodes of x [R, N, D]: all on a GPU, else some of about the same size.
+
+    Multiples of 16 rows keep a block aligned.
+    """
+    nodes = x.shape[1]
+    size = nodes if x.is_cuda else -(-nodes // max(1, -(-nodes // BLOCK)) // 16) * 16
+    return [slice(first, first + size) for first in range(0, nodes, size or 1)] or [slice(0, 0)]
+
+
+def _blocks(out: Tensor, x: Tensor, weight: Tensor) -> list[Job]:
+    rows = _rows(x)
+    return [(out[r, part], x[r, part], weight[r]) for r in range(len(weight)) for part in rows]
+
+
+def _compute(compute: Callable[[Tensor, Tensor, Tensor], None], jobs: Sequence[Job]) -> None:
+    """Call `compute` for every job: on a CPU over threads, on a GPU over streams."""
+    if not jobs:
         return
-    current = torch.cuda.current_stream(out.device)
+    out, first, second = jobs[0]
+    if not out.is_cuda:
+        one_thread_each(compute, jobs, len(jobs) * first.numel() * second.shape[1])
+    elif len(jobs) == 1:
+        compute(*jobs[0])
+    else:
+        _on_streams(compute, jobs, out.device)
+
+
+def _on_streams(compute: Callable[[Tensor, Tensor, Tensor], None], jobs: Sequence[Job], device: torch.device) -> None:
+    current, streams = torch.cuda.current_stream(device), _streams(device)[: len(jobs)]
     for number, stream in enumerate(streams):
         stream.wait_stream(current)
         with torch.cuda.stream(stream):
-            for replica in replicas[number :: len(streams)]:
-                operation(*replica)
+            for job in jobs[number :: len(streams)]:
+                compute(*job)
     for stream in streams:
         current.wait_stream(stream)
 
@@ -156,6 +219,28 @@ def _for_each(operation: Callable[[Tensor, Tensor, Tensor], object], out: Tensor
 @cache
 def _streams(device: torch.device) -> Sequence[torch.cuda.Stream]:
     return [torch.cuda.Stream(device) for _ in range(STREAMS)]
+
+
+def _multiply(into: Tensor, a: Tensor, b: Tensor) -> None:
+    """Write the product a b of two matrices."""
+    a, b = _aligned(a), _aligned(b)
+    if into.data_ptr() % ALIGNED or into.dtype != a.dtype:
+        into.copy_(torch.mm(a, b))
+    else:
+        torch.mm(a, b, out=into)
+
+
+def _multiply_turned(into: Tensor, a: Tensor, b: Tensor) -> None:
+    """Write the product a b as (bᵀ aᵀ)ᵀ."""
+    into.copy_(torch.mm(_aligned(b).t(), _aligned(a).t()).t())
+
+
+def _add(into: Tensor, a: Tensor, b: Tensor) -> None:
+    """Add the product a b of two matrices."""
+    if into.data_ptr() % ALIGNED:
+        into.copy_(into.clone().addmm_(_aligned(a), _aligned(b)))
+    else:
+        into.addmm_(_aligned(a), _aligned(b))
 
 
 def _aligned(matrix: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from gumbel_mpnn._util.no_double_backward import first_order
 from gumbel_mpnn.graph import matmul
-from gumbel_mpnn.nn.each_replica import add_product, product
+from gumbel_mpnn.nn.each_replica import add_product, outer_sum, product
 from gumbel_mpnn.nn.features import SparseFeatures
 from gumbel_mpnn.nn.kernels import gpu_kernels
 
@@ -99,7 +99,5 @@ class _LinearSum(torch.autograd.Function):
         if ctx.narrow is not None and all(needed[count:]):
             grads += ctx.narrow.outer_sums(xs, grad)
         else:
-            grads += [
-                product(x.transpose(1, 2), grad) if needs else None for x, needs in zip(xs, needed[count:], strict=True)
-            ]
+            grads += [outer_sum(x, grad) if needs else None for x, needs in zip(xs, needed[count:], strict=True)]
         return None, grad if needs_start else None, *grads

@@ -7,8 +7,12 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gumbel_mpnn._util.errors import DataError, UserError
+from gumbel_mpnn._util.tensor_cache import TensorCache
 from gumbel_mpnn.graph import PairGraph
-from gumbel_mpnn.nn.features import SparseFeatures
+from gumbel_mpnn.nn.features import SparseFeatures, as_features
+
+LARGE = 2**20
+"""Entries of features below which the dense format is fast enough."""
 
 
 def model_input(
@@ -32,7 +36,7 @@ def model_input(
     """
     if isinstance(x, Data):
         graph = PairGraph.of(x, candidates=candidates) if graph is None else graph
-        x = x.x
+        x = features_of(x, in_channels, dtype)
     x = check_features(x, in_channels, dtype)
     if isinstance(graph, Tensor):
         graph = PairGraph.of(Data(edge_index=graph, edge_weight=weight, num_nodes=x.shape[-2]))
@@ -42,6 +46,21 @@ def model_input(
     if x.shape[-2] != graph.num_nodes:
         raise UserError(f"there are features for {x.shape[-2]} nodes, but the graph has {graph.num_nodes}")
     return x, graph, weight
+
+
+def features_of(data: Data, in_channels: int, dtype: torch.dtype) -> Tensor | SparseFeatures:
+    """Features of a graph that fit a model; large ones on a CPU in sparse format if that is faster, converted once."""
+    given, x = data.x, check_features(data.x, in_channels, dtype)
+    if not isinstance(x, Tensor) or x.device.type != "cpu" or x.dim() != 2 or x.numel() < LARGE:
+        return x
+    if given.requires_grad or given.is_inference() or given.dtype != dtype:
+        return x
+    found = _sparse.get(given, [given], lambda: _if_sparse(as_features(given)))
+    return x if found is None else found
+
+
+def _if_sparse(x: Tensor | SparseFeatures) -> SparseFeatures | None:
+    return x if isinstance(x, SparseFeatures) else None  # a cached tensor would keep itself alive
 
 
 def check_features(x: object, in_channels: int, dtype: torch.dtype) -> Tensor | SparseFeatures:
@@ -61,3 +80,6 @@ def check_features(x: object, in_channels: int, dtype: torch.dtype) -> Tensor | 
 
 def _kind(value: object) -> str:
     return "None" if value is None else f"a {type(value).__name__}"
+
+
+_sparse: TensorCache[SparseFeatures | None] = TensorCache()

@@ -11,6 +11,7 @@ from torch_geometric.data import Data
 from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn.graph import PairGraph, WeightedGraph
 from gumbel_mpnn.nn import ReplicaRNG
+from gumbel_mpnn.nn.inputs import check_features
 from gumbel_mpnn.nn.replica_rng import replica_seeds
 from gumbel_mpnn.rewiring.gradient_checks import ReactionCheck
 from gumbel_mpnn.rewiring.rewired_graph import RewiredGraph
@@ -87,7 +88,8 @@ class Rewired(RewiringModel):
         features, graph = self._read(x, edge_index, edge_weight)
         rewired = self._rewired_graph(features, graph)
         weight = WeightedGraph(graph, rewired.weight[0], features.dtype).arc_weight
-        out: Tensor = self.model(features, graph.edge_index, weight)
+        dense = check_features(x.x if isinstance(x, Data) else x, self.in_channels, features.dtype)
+        out: Tensor = self.model(dense, graph.edge_index, weight)
         if self.training:
             self._reaction_check(out, weight, self.model)
         return out, rewired

@@ -16,7 +16,7 @@ from gumbel_mpnn.config import RewiringSettings, rewiring_settings
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import ReplicaRNG, SparseFeatures
 from gumbel_mpnn.nn.each_replica import sigmoid
-from gumbel_mpnn.nn.inputs import check_features, model_input
+from gumbel_mpnn.nn.inputs import features_of, model_input
 from gumbel_mpnn.nn.modules import ReplicaModule, check_finite, cross_entropy, evaluating
 from gumbel_mpnn.nn.room import build_in_room
 from gumbel_mpnn.rewiring.decoys import Flood
@@ -75,7 +75,7 @@ class RewiringModel(ReplicaModule, ABC):
         self._belief_check.trained()
         if self.belief_head is None:
             return self._squeeze(self.rewirer.origin.new_zeros(len(self.rewirer.origin)))
-        x = check_features(data.x, self.in_channels, self.rewirer.origin.dtype)
+        x = features_of(data, self.in_channels, self.rewirer.origin.dtype)
         logits = self.belief_head(x, self.rng)
         return self._squeeze(cross_entropy(logits, *labels_of(data, logits, needed=True)))
 

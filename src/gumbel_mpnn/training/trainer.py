@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,6 +13,7 @@ from gumbel_mpnn._util.errors import DataError, DivergedError
 from gumbel_mpnn._util.numbers import none_if_nan
 from gumbel_mpnn.config import Replica, Settings
 from gumbel_mpnn.nn.modules import cross_entropy
+from gumbel_mpnn.training.adam import Adam
 from gumbel_mpnn.training.best_states import MOST_LOSS, BestStates
 from gumbel_mpnn.training.build import build_model
 from gumbel_mpnn.training.checkpoint import load_tensors, save_tensors
@@ -70,14 +70,8 @@ class Trainer:
         """Create model, optimizer and tensors for the replicas at `places`, as before the first step."""
         self.places = list(places)
         replicas = [self.replicas[place] for place in places]
-        on_gpu = self.device.type == "cuda"
         self.model = build_model(self.settings, self.task, replicas)
-        self.optimizer = torch.optim.Adam(
-            self.model.parameter_groups(self.settings),
-            fused=on_gpu,
-            foreach=not on_gpu,
-            capturable=on_gpu,
-        )
+        self.optimizer = Adam(self.model.parameter_groups(self.settings))
         self.targets = self.task.targets(replicas)
         self.train_mask, self.val_mask, _ = self.task.masks(replicas)
         fit_features(self.model, self.task, self.train_mask)
@@ -110,7 +104,7 @@ class Trainer:
 
     def _step(self) -> None:
         self.model.train()
-        self.optimizer.zero_grad(set_to_none=True)
+        self.optimizer.zero_grad()
         progress = self.epochs_done / self.settings.train.epochs
         self.train_loss.zero_()
         for batch in self.batches:
@@ -279,8 +273,7 @@ class Trainer:
     def _state(self) -> dict[str, Tensor]:
         """State to continue from: tensors with one row per replica in training, and scalars."""
         tensors = {f"model/{name}": value for name, value in self.model.state_dict().items()}
-        for index, state in self.optimizer.state_dict()["state"].items():
-            tensors |= {f"adam/{index}/{name}": value for name, value in state.items()}
+        tensors |= {f"adam/{name}": value for name, value in self.optimizer.tensors().items()}
         return tensors | {f"rng/{name}": value for name, value in self.model.rng.get_state().items()}
 
     def _load_state(self, tensors: Mapping[str, Tensor]) -> None:
@@ -290,9 +283,5 @@ class Trainer:
             if part in parts:
                 parts[part][name] = tensor
         self.model.load_state_dict(parts["model"])
-        state: dict[int, dict[str, Any]] = {}
-        for name, value in parts["adam"].items():
-            index, _, key = name.partition("/")
-            state.setdefault(int(index), {})[key] = value
-        self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": state})
+        self.optimizer.load(parts["adam"])
         self.model.rng.set_state(parts["rng"])

@@ -5,6 +5,7 @@ from torch.autograd import gradcheck
 from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn.graph import SparseLayout, matmul, sampled_product
 from gumbel_mpnn.graph import layout as layout_module
+from gumbel_mpnn.graph.sparse import multiply, multiply_transposed, row_products
 from helpers import LargestOutput, normal
 
 ROW, COL = torch.tensor([0, 0, 2, 2, 2]), torch.tensor([1, 3, 0, 1, 3])
@@ -197,3 +198,45 @@ def test_largest_output_sees_what_must_not_happen(layout):
     with LargestOutput() as spy:
         x[:, COL].sum()
     assert spy.elements == 35
+
+
+def random_layout(rows, cols, share):
+    row, col = (normal(rows, cols).abs() < share).nonzero().T
+    return SparseLayout.build(row, col, rows, cols)
+
+
+@pytest.mark.parametrize("width", [1, 15, 16, 17, 128])
+def test_values_of_0_change_no_bit_of_a_product(width):
+    """Bits of a run may not depend on how many values of all runs are 0, which decides whether they are left out."""
+    layout, x = random_layout(60, 50, 0.5), normal(2, 50, width, dtype=torch.float32)
+    values = normal(2, layout.nnz, seed=1, dtype=torch.float32) * (normal(2, layout.nnz, seed=2) > 0.5)
+    assert 0.2 < (values != 0).double().mean() < 0.5
+    some = torch.cat([values, torch.ones_like(values).repeat(9, 1)])  # few zeros among many
+    together = multiply(layout, some, x.repeat(10, 1, 1)[:20])[:2]
+    assert torch.equal(multiply(layout, values, x), together)
+    torch.testing.assert_close(together, dense(layout, values) @ x, rtol=1e-4, atol=1e-5)
+
+
+def test_tall_layouts_are_cut_into_blocks():
+    rows = 4 * layout_module.BLOCK + 5
+    layout, y = random_layout(rows, 7, 0.1), normal(2, rows, 20, dtype=torch.float32)
+    blocks = layout.blocks
+    assert blocks is not None
+    assert blocks.count == 5
+    values = normal(2, layout.nnz, seed=1, dtype=torch.float32)
+    out = multiply_transposed(layout, values, y)
+    torch.testing.assert_close(out, dense(layout, values).transpose(1, 2) @ y, rtol=1e-4, atol=1e-3)
+    assert torch.equal(out[1:], multiply_transposed(layout, values[1:], y[1:]))
+
+
+def test_square_and_small_layouts_are_not_cut(layout):
+    assert layout.blocks is None
+    rows = 4 * layout_module.BLOCK
+    near = torch.arange(rows)
+    assert SparseLayout.build(near, near, rows, rows).blocks is None
+
+
+def test_row_products():
+    a, b = normal(2, 5, 3), normal(2, 5, 3, seed=1)
+    torch.testing.assert_close(row_products(a, b), (a * b).sum(-1))
+    assert row_products(a[..., :0], b[..., :0]).tolist() == [[0.0] * 5] * 2

@@ -8,7 +8,8 @@ from torch_geometric.nn import GCNConv
 import gumbel_mpnn as gm
 from gumbel_mpnn._util.errors import DataError, UserError
 from gumbel_mpnn.graph import PairGraph, edge_list
-from gumbel_mpnn.nn import as_features
+from gumbel_mpnn.nn import SparseFeatures, as_features
+from gumbel_mpnn.nn.inputs import LARGE, features_of
 from helpers import changed, edges, normal, small_data
 
 DATA = small_data()
@@ -228,3 +229,45 @@ def test_strategies_take_arrays_and_lists():
         assert torch.equal(
             gm.candidates.TwoHop(per_node=2)(changed(data, x=x, edge_index=index)).candidate_index, expected
         )
+
+
+class TestLargeSparseFeatures:
+    """Features of a `Data` that are large and mostly 0 are converted once, and mean the same."""
+
+    def graph(self, share=0.1):
+        data = small_data(nodes=1024, features=LARGE // 1024)
+        data.x = data.x * (normal(*data.x.shape, seed=1).abs() < share)
+        return data
+
+    def test_they_are_converted_once_and_again_if_they_change(self):
+        data = self.graph()
+        first = features_of(data, data.num_features, torch.float32)
+        assert isinstance(first, SparseFeatures)
+        assert features_of(data, data.num_features, torch.float32) is first
+        data.x[0, 0] = 7.0
+        changed = features_of(data, data.num_features, torch.float32)
+        assert changed.values[0] == 7.0
+        assert isinstance(features_of(self.graph(share=9), data.num_features, torch.float32), torch.Tensor)
+
+    @pytest.mark.parametrize("kind", [gm.GCN, gm.MLP, gm.GumbelMPNN])
+    def test_logits_are_those_of_dense_features(self, kind):
+        data = self.graph()
+        net = model(kind, in_channels=data.num_features)
+        torch.testing.assert_close(net(data), net(data.x, PairGraph.of(data)), rtol=1e-4, atol=1e-5)
+
+    def test_features_with_a_gradient_stay_dense(self):
+        data = self.graph()
+        data.x.requires_grad_()
+        model(in_channels=data.num_features)(data).sum().backward()
+        assert data.x.grad is not None
+
+    def test_a_model_of_ones_own_gets_a_tensor(self):
+        data, seen = self.graph(), []
+
+        class Own(torch.nn.Module):
+            def forward(self, x, edge_index, edge_weight):
+                seen.append(x)
+                return x[:, :3]
+
+        gm.Rewired(Own(), data.num_features, out_channels=3).eval()(data)
+        assert seen[0] is data.x

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from gumbel_mpnn._util.errors import UserError
-from gumbel_mpnn.nn.each_replica import over_nodes, product, total
+from gumbel_mpnn.nn.each_replica import outer_sum, over_nodes, total
 from gumbel_mpnn.rewiring.regularizers.base import regularizers
 from gumbel_mpnn.rewiring.regularizers.soft_labels import (
     SoftLabelRegularizer,
@@ -104,7 +104,7 @@ def neighborhood_prototypes(labels: Tensor, weight: Tensor, neighborhoods: Tenso
     """
     share = labels * weight[..., None]
     of_class = over_nodes(share)
-    return product(share.transpose(1, 2), neighborhoods) / nonzero(of_class)[..., None], is_positive(of_class)
+    return outer_sum(share, neighborhoods) / nonzero(of_class)[..., None], is_positive(of_class)
 
 
 def label_prototypes(labels: Tensor, weight: Tensor, degree: Tensor) -> tuple[Tensor, Tensor]:
@@ -119,7 +119,7 @@ def label_prototypes(labels: Tensor, weight: Tensor, degree: Tensor) -> tuple[Te
     count = members.sum(1)
     largest = nonzero(degree.amax(-1, keepdim=True))
     weighted = labels * (weight / largest)[..., None]
-    return product(members.transpose(1, 2), weighted) / count.clamp(min=1)[..., None], is_positive(count)
+    return outer_sum(members, weighted) / count.clamp(min=1)[..., None], is_positive(count)
 
 
 def closeness(prototypes: Tensor, present: Tensor, margin: float, *, as_printed: bool = False) -> Tensor:
