@@ -23,8 +23,8 @@ OF_INTER_CLASS = {
 }
 DEFAULTS = {
     candidates: {
-        "global": {"pairs": 0, "similarity": "cosine", "on": "x"},
-        "local": {"per_node": 5, "similarity": "cosine", "on": "x"},
+        "global": {"pairs": 0, "similarity": "cosine", "on": "x", "search": "auto", "parts": 1},
+        "local": {"per_node": 5, "similarity": "cosine", "on": "x", "search": "auto", "parts": 1},
         "ricci": {"pairs": 0, "per_edge": 10, "seed": 0},
         "two_hop": {"per_node": 3, "seed": 0},
     },
