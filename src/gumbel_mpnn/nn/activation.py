@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -18,7 +20,7 @@ def activate(x: Tensor, bias: Tensor, norm: nn.Module, probability: float, rng: 
     # The fused gradient of batch norm is that of training; in evaluation, where it is rare, autograd computes it.
     wanted = torch.is_grad_enabled() and (x.requires_grad or bias.requires_grad)
     if kernels is None or (isinstance(norm, BatchNorm) and not norm.training and wanted):
-        return dropout(torch.relu(norm(x + bias.to(x.dtype))), probability, rng)
+        return relu_dropout(norm(x + bias.to(x.dtype)), probability, rng)
     weight = shift = mean = rstd = None
     kind, eps = "none", 0.0
     if isinstance(norm, LayerNorm | BatchNorm):
@@ -34,6 +36,32 @@ def activate(x: Tensor, bias: Tensor, norm: nn.Module, probability: float, rng: 
         x, bias, weight, shift, mean, rstd, norm=kind, eps=eps, probability=probability, seeds=rng.seeds, call=call
     )
     return out
+
+
+def relu_dropout(x: Tensor, probability: float, rng: ReplicaRNG) -> Tensor:
+    """dropout(relu(x)) for x [R, ...]; on a CPU in fewer passes, of which autograd keeps the result alone."""
+    if probability == 0 or x.is_cuda:
+        return dropout(torch.relu(x), probability, rng)
+    mask, kept = rng.bernoulli(x.shape[1:], 1 - probability)
+    if not kept:
+        return torch.zeros_like(x)
+    out: Tensor = _ReluDropout.apply(x, mask, kept)  # type: ignore[no-untyped-call]
+    return out
+
+
+class _ReluDropout(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, mask: Tensor, kept: float) -> Tensor:
+        out = torch.relu(x).mul_(mask.to(x.dtype).mul_(1 / kept))
+        ctx.kept = kept
+        ctx.save_for_backward(out)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        (out,) = ctx.saved_tensors
+        # The gradient passes where the result is above 0: where x is, and the mask is 1.
+        return torch.ops.aten.threshold_backward(grad, out, 0).mul_(1 / ctx.kept), None, None
 
 
 def dropout(x: Tensor, probability: float, rng: ReplicaRNG) -> Tensor:

@@ -18,7 +18,7 @@ from gumbel_mpnn.nn.activation import activate, dropout, dropout_features
 from gumbel_mpnn.nn.convs import ChannelConv, Conv, DenseConv, GATConv, GCNConv, SAGEConv
 from gumbel_mpnn.nn.features import SparseFeatures
 from gumbel_mpnn.nn.inputs import model_input
-from gumbel_mpnn.nn.model import COPIES_OF_A_LAYER, Sizes, TrainableModel, Work, models, work_of_products
+from gumbel_mpnn.nn.model import COPIES_OF_A_LAYER, FUSED_ON_CPU, Sizes, TrainableModel, Work, models, work_of_products
 from gumbel_mpnn.nn.modules import LayerNorm, Linear, cross_entropy, make_norm
 from gumbel_mpnn.nn.replica_rng import ReplicaRNG, replica_seeds
 from gumbel_mpnn.nn.room import build_in_room
@@ -193,7 +193,10 @@ class Backbone(TrainableModel):
         copies = (
             COPIES_OF_A_LAYER + (self.shortcut is not None) + self.more_copies + isinstance(self.norms[0], LayerNorm)
         )
-        numbers = sizes.nodes * (width * (layers + (self.input is not None)) * copies + 8 * classes)
+        copies -= FUSED_ON_CPU * (self.dropout > 0 and not sizes.on_gpu)
+        numbers = sizes.nodes * (
+            width * (layers + (self.input is not None)) * copies + (8 if sizes.on_gpu else 7) * classes
+        )
         # What is dropped of the features, and on a GPU the features in 16 bits, are every replica's own.
         numbers += sizes.inputs * (4 * bool(self.input_dropout) + (sizes.in_16_bits and sizes.on_gpu))
         per_arc = self.arc_copies + self.numbers_per_arc(samples)

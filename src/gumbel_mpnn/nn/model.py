@@ -71,6 +71,8 @@ def work_of_products(module: Module, sizes: Sizes, in_channels: int) -> Work:
 
 COPIES_OF_A_LAYER = 6
 """Arrays of the size of a layer in use at the peak: those that autograd stores, and temporary ones."""
+FUSED_ON_CPU = 2
+"""As many fewer for a layer with dropout on a CPU: of ReLU and dropout, the result alone is kept."""
 
 
 class TrainableModel(ReplicaModule, ABC):

@@ -24,7 +24,16 @@ from gumbel_mpnn.candidates.chosen import with_candidates
 from gumbel_mpnn.config import RewiringSettings, Settings
 from gumbel_mpnn.graph import PairGraph, WeightedGraph
 from gumbel_mpnn.nn import ReplicaRNG, SparseFeatures, backbones, make_backbone
-from gumbel_mpnn.nn.model import COPIES_OF_A_LAYER, Report, Sizes, TrainableModel, Work, models, work_of_products
+from gumbel_mpnn.nn.model import (
+    COPIES_OF_A_LAYER,
+    FUSED_ON_CPU,
+    Report,
+    Sizes,
+    TrainableModel,
+    Work,
+    models,
+    work_of_products,
+)
 from gumbel_mpnn.nn.modules import evaluating
 from gumbel_mpnn.rewiring.decoys import Decoys, Flood
 from gumbel_mpnn.rewiring.regularizers import Prior, regularizers
@@ -289,7 +298,8 @@ class GumbelMPNN(RewiringModel, TrainableModel):
         """Numbers that the backbone holds for all drawn graphs, plus those of every pair and of the edge model."""
         samples, sizes = self.settings.samples, self._with_decoys(sizes)
         head = 0 if self.belief_head is None else self.belief_head.hidden.weight.shape[-1]
-        scored = sizes.pairs * (12 + 8 * samples) + sizes.nodes * head * COPIES_OF_A_LAYER
+        copies = COPIES_OF_A_LAYER - (0 if sizes.on_gpu else FUSED_ON_CPU)
+        scored = sizes.pairs * (12 + 8 * samples) + sizes.nodes * head * copies
         return (
             scored
             + self.rewirer.scorer.step_numbers(sizes)

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from gumbel_mpnn.nn import ReplicaRNG, as_features
-from gumbel_mpnn.nn.activation import activate, dropout, dropout_features
+from gumbel_mpnn.nn.activation import activate, dropout, dropout_features, relu_dropout
 from gumbel_mpnn.nn.modules import make_norm
 from helpers import normal, randomized
 
@@ -71,3 +71,15 @@ def test_feature_dropout_of_sparse_features_drops_among_the_nonzeros():
     assert set(out.values.unique().tolist()) == {0.0, 2.0}
     assert (out.values == 0).double().mean(dim=1).tolist() == pytest.approx([0.5] * 2, abs=0.1)
     assert not torch.equal(out.values[0], out.values[1])
+
+
+def test_the_gradient_of_relu_and_dropout_in_one_is_that_of_both():
+    found = []
+    for both in (lambda x, rng: dropout(torch.relu(x), 0.3, rng), lambda x, rng: relu_dropout(x, 0.3, rng)):
+        x = normal(2, 7, 5).requires_grad_()
+        out = both(x, ReplicaRNG([0, 1], "train"))
+        (grad,) = torch.autograd.grad(out, x, normal(2, 7, 5, seed=1))
+        found.append((out, grad))
+    assert torch.equal(found[0][0], found[1][0])
+    assert torch.equal(found[0][1], found[1][1])
+    assert found[0][1].count_nonzero() > 0

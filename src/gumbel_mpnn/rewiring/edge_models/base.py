@@ -7,13 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import torch
 from torch import Tensor
 
 from gumbel_mpnn.config.registry import Registry
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import ReplicaRNG, SparseFeatures
-from gumbel_mpnn.nn.activation import dropout
+from gumbel_mpnn.nn.activation import relu_dropout
 from gumbel_mpnn.nn.model import COPIES_OF_A_LAYER, Sizes
 from gumbel_mpnn.nn.modules import Linear, ReplicaModule
 
@@ -49,7 +48,7 @@ class BeliefHead(ReplicaModule):
 
     def forward(self, features: Tensor | SparseFeatures, rng: ReplicaRNG) -> Tensor:
         """Logits [R, N, C]."""
-        logits: Tensor = self.out(dropout(torch.relu(self.hidden(features)), DROPOUT * self.training, rng))
+        logits: Tensor = self.out(relu_dropout(self.hidden(features), DROPOUT * self.training, rng))
         return logits
 
 
