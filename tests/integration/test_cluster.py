@@ -223,6 +223,16 @@ def test_divergence_is_remembered(store, control, tmp_path):
         on_ray(spec, tmp_path / "runs", replace(RAY, store=store))
 
 
+def test_divergence_of_runs_without_names_is_reported(control, tmp_path, monkeypatch):
+    def diverge(*_):
+        raise DivergedError("training diverged")
+        yield
+
+    monkeypatch.setattr(crew.RayCrew, "_as_they_end", diverge)
+    with pytest.raises(DivergedError, match="training diverged"):
+        on_ray(RunSpec.of(small_data(), "gcn", settings=TABLES), tmp_path / "runs", replace(RAY, store="driver"))
+
+
 def test_a_transform_and_a_graph_need_not_be_on_the_machines(control, tmp_path):
     """Workers get the graph after the transform, which may be a function that only this process has."""
 

@@ -29,7 +29,7 @@ class DivergedError(UserError):
 
 
 class TooLargeError(UserError):
-    """A model that is far too large for the memory."""
+    """A model that is too large for the memory."""
 
 
 class StoppedError(Exception):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gumbel_mpnn._util.errors import UserError
+from gumbel_mpnn._util.launch import is_launched
 
 if TYPE_CHECKING:
     from gumbel_mpnn.runs import Machines
@@ -67,3 +68,15 @@ def machines_of(on: str, workers: int, cpus: float | None, gpus: float | None, s
         gpus=gpus,
         store=Store.auto.value if store is None else store.value,
     )
+
+
+def check_torchrun(machines: Machines) -> None:
+    """Raise a `UserError` if `torchrun` and an option both share the work among processes."""
+    if is_launched() and (machines.workers > 1 or not machines.is_local):
+        raise UserError("torchrun shares the parts of a graph already: leave out --workers and --on")
+
+
+def refuse_torchrun() -> None:
+    """Raise a `UserError` if `torchrun` has started a command other than `train`."""
+    if is_launched():
+        raise UserError("torchrun is for train only: start this command without it, and use --workers or --on")

@@ -22,7 +22,15 @@ from gumbel_mpnn.cli.common import (
     in_one_sentence,
     parse_range,
 )
-from gumbel_mpnn.cli.machines import CpusOption, GpusOption, OnOption, StoreOption, WorkersOption, machines_of
+from gumbel_mpnn.cli.machines import (
+    CpusOption,
+    GpusOption,
+    OnOption,
+    StoreOption,
+    WorkersOption,
+    machines_of,
+    refuse_torchrun,
+)
 from gumbel_mpnn.cli.outputs import ForceOption, check_page
 
 
@@ -71,6 +79,7 @@ def reproduce(
     from gumbel_mpnn import paper
     from gumbel_mpnn.runs.progress import ProgressMonitor
 
+    refuse_torchrun()
     if name == "all" and format is not OutputFormat.text:
         raise UserError("all writes each table to a page: leave out --format")
     for page in _pages(name, out):

@@ -28,7 +28,15 @@ from gumbel_mpnn.cli.common import (
     preset_in_place,
 )
 from gumbel_mpnn.cli.final import check_final, check_like_runs, records_of
-from gumbel_mpnn.cli.machines import CpusOption, GpusOption, OnOption, StoreOption, WorkersOption, machines_of
+from gumbel_mpnn.cli.machines import (
+    CpusOption,
+    GpusOption,
+    OnOption,
+    StoreOption,
+    WorkersOption,
+    check_torchrun,
+    machines_of,
+)
 from gumbel_mpnn.cli.outputs import ForceOption, check_output, is_table
 from gumbel_mpnn.cli.own_data import (
     EdgesOption,
@@ -121,6 +129,7 @@ def train(
     from gumbel_mpnn.training.processes import job
 
     machines = machines_of(on, workers, cpus_per_task, gpus_per_task, store)
+    check_torchrun(machines)
     own = Source(dataset, nodes, edges, graph, label, features)
     check_table_file("--predictions", predictions)
     check_output("--predictions", predictions, is_table(PREDICTIONS), [*own.files, Path(preset)], force)

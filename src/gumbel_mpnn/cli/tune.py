@@ -26,7 +26,15 @@ from gumbel_mpnn.cli.common import (
     parse_duration,
     parse_range,
 )
-from gumbel_mpnn.cli.machines import CpusOption, GpusOption, OnOption, StoreOption, WorkersOption, machines_of
+from gumbel_mpnn.cli.machines import (
+    CpusOption,
+    GpusOption,
+    OnOption,
+    StoreOption,
+    WorkersOption,
+    machines_of,
+    refuse_torchrun,
+)
 from gumbel_mpnn.cli.outputs import ForceOption, check_output, is_tuned, note_of
 from gumbel_mpnn.cli.own_data import EdgesOption, FeaturesOption, GraphOption, LabelOption, NodesOption, Source
 
@@ -101,6 +109,7 @@ def tune(
     """
     from gumbel_mpnn.runs.machines import crew_of
     from gumbel_mpnn.runs.progress import StudyMonitor
+    from gumbel_mpnn.runs.study import without_password
     from gumbel_mpnn.runs.tuning import (
         WITHOUT_OPTUNA,
         Budget,
@@ -111,6 +120,7 @@ def tune(
         shared,
     )
 
+    refuse_torchrun()
     machines = machines_of(on, workers, cpus_per_task, gpus_per_task, store)
     names = [each.strip() for each in model.split(",")]
     source = Source(dataset, nodes, edges, graph, label, features)
@@ -148,7 +158,7 @@ def tune(
         note(f"use them with --preset {name} on {found[0].dataset}")
     note(f"runs are in {runs / 'tune'}")
     if found[0].search.storage:
-        note(f"see the trials with: optuna-dashboard {found[0].search.storage}")
+        note(f"see the trials with: optuna-dashboard {without_password(found[0].search.storage)}")
 
 
 def _check_out(out: Path | None, names: list[str], inputs: list[Path | None], force: bool) -> None:

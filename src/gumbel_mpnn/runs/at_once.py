@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from typing import TypeVar
 
@@ -26,16 +26,16 @@ def run_at_once(
     results = dict[J, R]()
     pool = ThreadPoolExecutor(max(1, min(len(jobs), crew.slots)))
     try:
-        futures = {job: pool.submit(do, job) for job in jobs}
-        for job, future in futures.items():
+        futures = {pool.submit(do, job): job for job in jobs}
+        for future in as_completed(futures):
             with suppress(*ignored):
-                results[job] = future.result()
+                results[futures[future]] = future.result()
     except BaseException:
         crew.stop()
         raise
     finally:
         pool.shutdown(cancel_futures=True)
-    return results
+    return {job: results[job] for job in jobs if job in results}
 
 
 class OneAtATime:

@@ -9,7 +9,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from gumbel_mpnn._util.errors import DataWarning, DivergedError, StoppedError, UserError, is_out_of_memory
+from gumbel_mpnn._util.errors import (
+    DataWarning,
+    DivergedError,
+    StoppedError,
+    TooLargeError,
+    UserError,
+    is_out_of_memory,
+)
 from gumbel_mpnn._util.scratch import ScratchFolder
 from gumbel_mpnn.config import Replica, Settings
 from gumbel_mpnn.data.names import node_ids_of
@@ -154,8 +161,6 @@ def fit_spec(spec: RunSpec, place: Place) -> Run:
     processes = Processes.of(workload.settings)
     if processes.count > 1 and place.runs is None:
         raise UserError("several processes need a folder of runs that all of them can read: give fit runs=")
-    if processes.count > 1 and place.crew is not None:
-        raise UserError("torchrun shares the parts of a graph already: leave out --workers and --on")
     temporary = ScratchFolder() if place.runs is None else None
     folder = place.folder(workload, temporary.name if temporary else place.runs or "")
     with disk_errors_as_sentences(folder.path):
@@ -285,7 +290,7 @@ def _train_missing(
                     raise
                 if len(group) == 1 or processes.count > 1:
                     elsewhere = ", or --device cpu" if device.type == "cuda" else ""
-                    raise UserError(f"{does_not_fit(settings, device)}: {ADVICE}{elsewhere}") from None
+                    raise TooLargeError(f"{does_not_fit(settings, device)}: {ADVICE}{elsewhere}") from None
                 size = -(-len(group) // 2)
             except DivergedError as error:
                 claim.give_up(error.runs)

@@ -14,11 +14,12 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from multiprocessing.process import BaseProcess
-from typing import Any, NoReturn
+from pickle import PicklingError
+from typing import Any
 
 import torch
 
-from gumbel_mpnn._util.errors import UserError
+from gumbel_mpnn._util.errors import UserError, reason
 from gumbel_mpnn._util.locks import can_lock
 
 
@@ -29,13 +30,16 @@ def check_workers(count: int) -> None:
 
 
 @contextmanager
-def start_processes(count: int, work: Callable[..., None], *arguments: Any) -> Iterator[None]:
+def start_processes(count: int, work: Callable[..., None], *arguments: Any) -> Iterator[list[BaseProcess]]:
     """Call `work(place, *arguments)` in `count - 1` processes until the block ends; their places are 1, 2, and so on.
 
     The calling process counts as one of them. They share the CPU cores.
+
+    Yields:
+        The processes that were started.
     """
     spawning = multiprocessing.get_context("spawn")
-    workers = [
+    workers: list[BaseProcess] = [
         spawning.Process(target=_assist, args=(work, place, count, arguments), daemon=True) for place in range(1, count)
     ]
     with ExitStack() as stack:
@@ -45,28 +49,24 @@ def start_processes(count: int, work: Callable[..., None], *arguments: Any) -> I
             stack.callback(_end, workers)
             share_cores(count)
         for worker in workers:
-            worker.start()
-        yield
+            _start(worker)
+        yield workers
 
 
 @contextmanager
 def interrupted_by_sigterm() -> Iterator[None]:
     """Turn SIGTERM, as sent by `timeout` or a job scheduler, into a `KeyboardInterrupt`, so that workers are ended.
 
-    Python allows this in the main thread only.
+    Training holds it back until a checkpoint is written. Python allows this in the main thread only.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    previous = signal.signal(signal.SIGTERM, _interrupt)
+    previous = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
     finally:
         signal.signal(signal.SIGTERM, previous)
-
-
-def _interrupt(*_: object) -> NoReturn:
-    raise KeyboardInterrupt
 
 
 def caller_is_alive() -> bool:
@@ -80,12 +80,24 @@ def share_cores(count: int) -> None:
     torch.set_num_threads(max(1, min(torch.get_num_threads(), (os.cpu_count() or 1) // count)))
 
 
+def _start(worker: BaseProcess) -> None:
+    """Start a worker; raises a `UserError` if a function of the user cannot be sent to it."""
+    try:
+        worker.start()
+    except (PicklingError, AttributeError, TypeError) as error:
+        raise UserError(
+            f"several workers need a transform that can be sent to other processes ({reason(error)}): define it as a"
+            " function of a module, or use one worker"
+        ) from error
+
+
 def _assist(work: Callable[..., None], place: int, count: int, arguments: Sequence[Any]) -> None:
     """Work in a process of its own; the calling process comes to the same errors and reports them."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the calling process ends its workers
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # held back until a checkpoint is written
     warnings.simplefilter("ignore")
     share_cores(count)
-    with suppress(Exception):
+    with suppress(Exception, KeyboardInterrupt):
         work(place, *arguments)
 
 

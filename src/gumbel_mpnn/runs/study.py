@@ -47,9 +47,11 @@ NUMBER, WORKER, RESULT, FINGERPRINT, RUNGS, INTERRUPTED = (
     "interrupted",
 )
 """User attributes of a trial: its number, the process that trains it, its result with all settings, the folder of its
-runs, its validation values at the rungs, and whether the user interrupted it."""
+runs, its validation values at the rungs, and whether an error or the user interrupted it."""
+FIXED = "fixed_params"
+"""System attribute of Optuna for the settings that a trial is given."""
 MOST_ATTEMPTS = 5
-"""A trial that ended its process so many times is not tried again."""
+"""A trial whose process vanished so many times is not tried again."""
 PRUNED_AFTER = (8, 4, 2)
 """Trials are compared after an eighth, a quarter and half of the epochs; the better half goes on."""
 FEWEST = 4
@@ -121,10 +123,15 @@ def open_storage(address: str) -> optuna.storages.BaseStorage:
     except OSError:
         raise
     except Exception as error:  # of SQLAlchemy, of a driver, or of a damaged journal
-        shown = re.sub(r"(://[^:/@]*):[^@]*@", r"\1:…@", address)
         raise UserError(
-            f"cannot open the storage {shown}: {reason(error)}; correct its address, or name another one"
+            f"cannot open the storage {without_password(address)}: {without_password(reason(error))}; correct its"
+            " address, or name another one"
         ) from error
+
+
+def without_password(text: str) -> str:
+    """Hide the passwords of addresses."""
+    return re.sub(r"(://[^:/@\s]*):\S*@", r"\1:…@", text)
 
 
 class JournalLock:
@@ -197,6 +204,8 @@ def _next(study: optuna.Study, search: Search, worker: str) -> optuna.Trial | No
             number = trial.user_attrs[NUMBER]
             # Trials beyond those that are wanted are of an earlier call, which wanted more.
             if number < search.wanted and _take(study, trial):
+                if not trial.system_attrs.get(FIXED) and (settings := _untried(study, search, number)):
+                    study._storage.set_trial_system_attr(trial._trial_id, FIXED, settings)
                 seed = derive_seed(search.seed, f"trial {number}") % 2**32
                 with warnings.catch_warnings(action="ignore"):  # some versions call the argument experimental
                     study.sampler = optuna.samplers.TPESampler(seed=seed, constant_liar=True)
@@ -232,15 +241,25 @@ def _plan(study: optuna.Study, search: Search) -> None:
             before[trial.user_attrs[NUMBER]] = trial
         else:
             there.add(trial.user_attrs[NUMBER])
-    listed = dict(enumerate(search.planned())) if search.space.total <= search.trials else {}
     for number in range(search.wanted):
         if number not in there:
-            params = before[number].params if number in before else listed.get(number, {})
+            params = before[number].params if number in before else {}
             study.enqueue_trial(params, user_attrs={NUMBER: number})
 
 
+def _untried(study: optuna.Study, search: Search, number: int) -> dict[str, Any]:
+    """Settings for a new trial that no other has, if all settings of the space are wanted; otherwise none."""
+    if search.space.total > search.trials or (search.space.with_start and number == 0):
+        return {}
+    tried = [dict[str, Any]()]
+    for trial in _trials(study):
+        failed = trial.state.name == "FAIL"
+        tried.append(trial.params or ({} if failed else trial.system_attrs.get(FIXED, {})))
+    return next((settings for settings in search.planned() if settings not in tried), {})
+
+
 def _given_up(study: optuna.Study) -> list[int]:
-    """Numbers of the trials that ended their process too often."""
+    """Numbers of the trials whose process vanished too often."""
     failed: dict[int, int] = {}
     for trial in _trials(study):
         if trial.state.name == "FAIL" and not trial.user_attrs.get(INTERRUPTED):
@@ -259,7 +278,7 @@ def _train(study: optuna.Study, trial: optuna.Trial, search: Search, place: Plac
         chosen = {} if starts else search.space.choose(lambda name, each: _suggest(trial, name, each))
         judge = Halving(study, trial, search.epochs)
         result = train_trial(search, number, chosen, replace(place, judge=judge))
-    except KeyboardInterrupt:
+    except BaseException:  # reported by this process; only those that vanish count against a trial
         with suppress(Exception):
             trial.set_user_attr(INTERRUPTED, True)
         raise
@@ -301,13 +320,16 @@ class Halving:
 
     def __call__(self, epoch: int, values: Mapping[Replica, float]) -> None:
         """Compare the trial with all others that came this far; raises a `StoppedError`."""
-        ours = self.values.setdefault(str(epoch), {})
-        ours |= {str(replica): max(value, 0.0) for replica, value in values.items()}
         self.before += self.total if epoch <= self.latest else 0  # another group begins
         self.latest = epoch
+        if all(value == -math.inf for value in values.values()):  # not evaluated yet
+            return
+        ours = self.values.setdefault(str(epoch), {})
+        ours |= {str(replica): max(value, 0.0) for replica, value in values.items()}
         self.trial.set_user_attr(RUNGS, self.values)
         self.trial.report(statistics.fmean(ours.values()), self.before + epoch)
-        compared = {str(number): of for number, of in self._others(str(epoch), ours)} | {"this": ours}
+        # This trial comes first, so that it goes on if it is equal to others.
+        compared = {"this": ours} | {str(number): of for number, of in self._others(str(epoch), ours)}
         means = {name: {Replica.parse(run): of[run] for run in ours} for name, of in compared.items()}
         if len(means) >= FEWEST and "this" not in upper_half(means, list(means), ()):
             raise StoppedError("the trial is not in the better half")

@@ -8,28 +8,22 @@ from __future__ import annotations
 
 import hashlib
 import json
-import multiprocessing
 import os
-import signal
 import sys
-import threading
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.util import find_spec as find_module
-from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import torch
 from torch_geometric.data import Data
 
-from gumbel_mpnn._util.errors import DataWarning, UserError, reason
+from gumbel_mpnn._util.errors import DataWarning, UserError
 from gumbel_mpnn._util.files import write_atomically
-from gumbel_mpnn._util.locks import can_lock
 from gumbel_mpnn._util.scratch import ScratchFolder
 from gumbel_mpnn._util.watched import in_notebook, on_terminal
 from gumbel_mpnn.config.files import is_settings_file, merge, read_settings_file, to_toml
@@ -37,12 +31,14 @@ from gumbel_mpnn.config.presets import check_own_name, own_preset
 from gumbel_mpnn.nn import models
 from gumbel_mpnn.runs.fitting import Crew, Place, find_spec
 from gumbel_mpnn.runs.machines import LOCAL, Machines, crew_of
+from gumbel_mpnn.runs.processes import caller_is_alive, check_workers, interrupted_by_sigterm, start_processes
 from gumbel_mpnn.runs.query import TRIALS
 from gumbel_mpnn.runs.reader import DataReader, Transform
 from gumbel_mpnn.runs.run import Run
 from gumbel_mpnn.runs.search_space import search_space
 from gumbel_mpnn.runs.spec import RunSpec, Tables, Workload, of_model, splits_without_validation
 from gumbel_mpnn.runs.trials import PRUNED, Search, Standing, Trial, ranked, train_trial
+from gumbel_mpnn.training.device import available_bytes, pick_device
 from gumbel_mpnn.training.metrics import check_metric, metric_of
 
 if TYPE_CHECKING:
@@ -248,8 +244,7 @@ class Budget:
             raise UserError(f"trials must be 1 or more, but is {self.trials}")
         if self.timeout is not None and self.timeout <= 0:
             raise UserError(f"the time limit must be above 0 seconds, but is {self.timeout}")
-        if self.workers > 1 and not can_lock():
-            raise UserError("several workers need file locks, which this system does not have: use one worker")
+        check_workers(self.workers)
 
     def check_without_optuna(self) -> None:
         """Raise a `UserError` for what a random search cannot do."""
@@ -362,9 +357,17 @@ def run_search(search: Search, budget: Budget, monitor: StudyMonitor | None = No
 
         search_on_cluster(search, study, budget.crew, watch, budget.reader)
         return Tuning(search, tuple(ranked(results(study, search))), "optuna")
-    with _helpers(search, budget.workers):
-        work_on(search, monitor, watch, budget.reader)
-    if budget.workers > 1:  # the trial of a helper that was killed meanwhile
+    count = max(1, min(budget.workers, search.wanted, os.cpu_count() or 1))
+    part = search
+    if count > 1:
+        memory = available_bytes(pick_device(search.device)) if search.memory is None else search.memory
+        part = replace(search, memory=memory // count)
+    # SIGTERM interrupts as Ctrl-C does, so that the trial does not count as failed.
+    with interrupted_by_sigterm(), start_processes(count, _help, part) as helpers:
+        work_on(part, monitor, watch, budget.reader)
+        for helper in helpers:
+            helper.join()
+    if count > 1:  # the trial of a helper that was killed meanwhile
         work_on(search, monitor, watch, budget.reader)
     return Tuning(search, tuple(ranked(results(study, search))), "optuna")
 
@@ -382,63 +385,15 @@ def _draw_at_random(search: Search, budget: Budget, monitor: StudyMonitor | None
     return done
 
 
-@contextmanager
-def _helpers(search: Search, workers: int) -> Iterator[None]:
-    """Run further processes on a study until the block ends; the calling process counts as one of the workers."""
-    workers = max(1, min(workers, search.wanted))
-    if workers > 1:
-        _check_can_be_sent(search.spec.transform)
-    spawning = multiprocessing.get_context("spawn")
-    helpers = [spawning.Process(target=_help, args=(search, workers), daemon=True) for _ in range(workers - 1)]
-    with ExitStack() as stack:
-        if threading.current_thread() is threading.main_thread():
-            # SIGTERM interrupts as Ctrl-C does, so that helpers are ended and the trial does not count as failed.
-            stack.callback(signal.signal, signal.SIGTERM, signal.signal(signal.SIGTERM, signal.default_int_handler))
-        if helpers:
-            stack.callback(torch.set_num_threads, torch.get_num_threads())
-            torch.set_num_threads(_threads(workers))
-        for helper in helpers:
-            helper.start()
-            stack.callback(helper.join)
-            stack.callback(helper.terminate)
-        yield
-        for helper in helpers:
-            helper.join()
-
-
-def _check_can_be_sent(transform: Transform | None) -> None:
-    """Raise a `UserError` if a function of the user cannot be sent to other processes."""
-    try:
-        ForkingPickler.dumps(transform)
-    except Exception as error:
-        raise UserError(
-            f"several workers need a transform that can be sent to other processes ({reason(error)}): define it as a"
-            " function of a module, or use one worker"
-        ) from error
-
-
-def _help(search: Search, workers: int) -> None:
+def _help(_: int, search: Search) -> None:
     """Work on a study in a process of its own."""
     from gumbel_mpnn.runs.study import work_on
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the calling process ends its helpers
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # held back until a checkpoint is written
-    warnings.simplefilter("ignore")
-    torch.set_num_threads(_threads(workers))
-    caller = multiprocessing.parent_process()
-
     def go_on(_: Standing) -> None:
-        if caller is not None and not caller.is_alive():
+        if not caller_is_alive():
             sys.exit(1)
 
-    try:
-        work_on(search, watch=go_on)
-    except (Exception, KeyboardInterrupt):  # the calling process comes to the same trial and reports the error
-        sys.exit(1)
-
-
-def _threads(workers: int) -> int:
-    return max(1, (os.cpu_count() or 1) // workers)
+    work_on(search, watch=go_on)
 
 
 def _check_validation(workload: Workload) -> None:

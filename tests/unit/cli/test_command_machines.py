@@ -20,3 +20,24 @@ def test_options_that_do_not_fit(command, here, verb, options, message):
     assert (done.exit_code, done.stdout) == (2, "")
     assert message in done.stderr
     assert list(here.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            ("train", "demo", *GCN, "--workers", "2"),
+            "torchrun shares the parts of a graph already: leave out --workers",
+        ),
+        (("train", "demo", *GCN, "--on", "ray"), "torchrun shares the parts of a graph already: leave out"),
+        (("tune", "demo"), "torchrun is for train only"),
+        (("reproduce", "bottleneck"), "torchrun is for train only"),
+    ],
+)
+def test_torchrun_is_refused_before_the_work_begins(command, here, monkeypatch, words, message):
+    for name, value in {"TORCHELASTIC_RUN_ID": "none", "WORLD_SIZE": "2", "RANK": "0", "LOCAL_RANK": "0"}.items():
+        monkeypatch.setenv(name, value)
+    done = command(*words)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert message in done.stderr
+    assert list(here.iterdir()) == []

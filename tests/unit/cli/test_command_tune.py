@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from gumbel_mpnn.cli.common import parse_duration
+from gumbel_mpnn.runs import study
 from gumbel_mpnn.runs.query import find_records
 
 SPACE = "[model]\nhidden_channels = 4\n[train]\nepochs = 3\nlr = [1e30, 0.01, 0.1]\n"
@@ -201,6 +202,13 @@ class TestDefaults:
             "error: cannot open the storage sqlite:///no/where.db: "
             in command(*arguments, "sqlite:///no/where.db").stderr
         )
+
+    def test_the_password_of_a_storage_is_not_shown(self, command, here, space, tiny, monkeypatch):
+        monkeypatch.setattr(study, "open_storage", lambda _, real=study.open_storage: real("sqlite:///study.db"))
+        arguments = ("tune", "tiny", "--space", space, "--splits", "0", "--device", "cpu", "--storage")
+        result = command(*arguments, "mysql://me:s:e@cret@host/x")
+        assert "optuna-dashboard mysql://me:…@host/x" in result.stderr
+        assert "cret" not in result.stderr
 
 
 class TestResults:

@@ -1,12 +1,18 @@
 """Where runs are trained: addresses, options, and processes of this machine."""
 
 import os
+import signal
+import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
 from gumbel_mpnn import Machines, UserError, fit
 from gumbel_mpnn._util import locks
+from gumbel_mpnn.runs.at_once import run_at_once
+from gumbel_mpnn.runs.processes import interrupted_by_sigterm
+from gumbel_mpnn.training.interrupts import HeldBack
 from helpers import small_data
 from quick_fit import TABLES, contents, quick
 
@@ -71,6 +77,55 @@ def test_several_processes_equal_one(tmp_path, monkeypatch):
 def test_they_need_a_folder():
     with pytest.raises(UserError, match="give it a name with runs="):
         fit(small_data(), "gcn", on=Machines(workers=2))
+
+
+def test_they_need_a_transform_that_can_be_sent(tmp_path, monkeypatch, no_training):
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    no_training()
+    with pytest.raises(UserError, match=r"a transform that can be sent to other processes \(.+\): define it as a"):
+        fit(small_data(), "gcn", runs=tmp_path, on=Machines(workers=2), transform=lambda data: data)
+
+
+def test_sigterm_is_held_back_until_a_checkpoint_is_written():
+    received = []
+
+    def train():
+        with interrupted_by_sigterm(), HeldBack() as signals:
+            signal.raise_signal(signal.SIGTERM)
+            received.append(signals.received)
+
+    with pytest.raises(KeyboardInterrupt):
+        train()
+    assert received == [signal.SIGTERM]
+
+
+def test_the_first_error_stops_what_a_crew_does():
+    """The first job ends only when the crew is stopped, because of the second one."""
+    stopped, crew = threading.Event(), SimpleNamespace(slots=2)
+    crew.stop = stopped.set
+
+    def work(job):
+        if job == 1:
+            raise UserError("broken")
+        assert stopped.wait(timeout=20)
+
+    with pytest.raises(UserError, match="broken"):
+        run_at_once(work, [0, 1], crew)
+
+
+def test_jobs_that_raise_an_ignored_error_are_left_out():
+    crew, ended = SimpleNamespace(slots=3), threading.Event()
+
+    def work(job):
+        if job == 1:
+            raise UserError("ignored")
+        if job == 0:
+            ended.wait(timeout=20)
+        else:
+            ended.set()
+        return -job
+
+    assert list(run_at_once(work, [0, 1, 2], crew, (UserError,)).items()) == [(0, 0), (2, -2)]
 
 
 def test_they_need_locks(monkeypatch, tmp_path):

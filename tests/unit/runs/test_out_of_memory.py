@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from gumbel_mpnn._util.errors import UserError, is_out_of_memory
+from gumbel_mpnn._util.errors import TooLargeError, UserError, is_out_of_memory
 from gumbel_mpnn.config import Replica
 from gumbel_mpnn.nn.backbone import GCN
 from gumbel_mpnn.runs import RunSpec
@@ -69,7 +69,9 @@ def test_the_allocator_of_a_cpu_is_caught(monkeypatch):
         torch.empty(2**60, dtype=torch.uint8)
 
     monkeypatch.setattr(Trainer, "step", step)
-    with pytest.raises(UserError, match=r"does not fit into the memory of cpu: try a smaller model\.hidden_channels"):
+    with pytest.raises(
+        TooLargeError, match=r"does not fit into the memory of cpu: try a smaller model\.hidden_channels"
+    ):
         fit(small_data(), "gcn", settings={"train": {"epochs": 2}}, device="cpu", splits=[0, 1], seeds=2)
     assert groups[0] == 4
     assert groups[-1] == 1

@@ -2,8 +2,10 @@
 
 import dataclasses
 import json
+import os
 import pickle
 import tomllib
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -111,6 +113,27 @@ def test_more_trials_later_continue_the_study(tmp_path, trained):
     found = tune(trials=5, runs=tmp_path, space={**SPACE, "train": {"lr": {"low": 0.01, "high": 0.1}, "epochs": 2}})
     assert sorted(trial.number for trial in found.trials) == [0, 1, 2, 3, 4]
     assert len(trained) == count + 3
+
+
+def test_all_settings_of_a_space_later_try_each_once(tmp_path):
+    first = tune(trials=3, runs=tmp_path)
+    assert len({trial.fingerprint for trial in first.trials}) == 3
+    found = tune(trials=6, runs=tmp_path)
+    assert len({trial.fingerprint for trial in found.trials}) == len(found.trials) == 6
+
+
+def test_workers_share_cores_and_memory(monkeypatch):
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    started = []
+
+    @contextmanager
+    def start(count, _, search):
+        started.append((count, search.memory))
+        yield []
+
+    monkeypatch.setattr(module, "start_processes", start)
+    tune(trials=4, workers=8, memory=10**9)
+    assert started == [(2, 10**9 // 2)]
 
 
 def test_without_optuna_a_warning_says_so(without_optuna):
@@ -284,7 +307,8 @@ class TestMistakes:
         with pytest.raises(UserError, match=sentence):
             tune(**options)
 
-    def test_a_transform_that_no_other_process_can_get(self, no_training):
+    def test_a_transform_that_no_other_process_can_get(self, no_training, monkeypatch):
+        monkeypatch.setattr(os, "cpu_count", lambda: 2)
         no_training()
         with pytest.raises(UserError, match="several workers need a transform that can be sent to other processes"):
             tune(transform=lambda data: data, workers=2)
@@ -322,14 +346,14 @@ def test_a_trial_is_read_by_other_versions():
 def test_test_labels_change_nothing(tmp_path):
     other = changed(DATA, y=DATA.y.clone())
     other.y[DATA.test_mask[:, 0]] = other.y[DATA.test_mask[:, 0]].roll(1)
-    space = {"train": {"lr": {"low": 0.01, "high": 0.5, "log": True}, "epochs": 8}, "model": {"hidden_channels": 4}}
+    space = {"train": {"lr": {"low": 0.01, "high": 0.5, "log": True}, "epochs": 40}, "model": {"hidden_channels": 4}}
     first, second = (tune(data=data, space=space, trials=6) for data in (DATA, other))
     assert {trial.state for trial in first.trials} == {"finished", "pruned"}
     assert [(t.number, t.state, t.val) for t in first.trials] == [(t.number, t.state, t.val) for t in second.trials]
 
 
 def test_no_record_is_left_of_what_was_pruned(tmp_path):
-    space = {"train": {"lr": {"low": 1e-5, "high": 0.5, "log": True}, "epochs": 16}, "model": {"hidden_channels": 4}}
+    space = {"train": {"lr": {"low": 1e-5, "high": 0.5, "log": True}, "epochs": 40}, "model": {"hidden_channels": 4}}
     found = tune(space=space, trials=8, runs=tmp_path)
     pruned = [trial for trial in found.trials if trial.state == "pruned"]
     assert pruned

@@ -100,7 +100,8 @@ class RayCrew:
             times: Number of tasks.
             watch: Called in this process.
         """
-        tasks = {self._remote(call).remote(work, self._shares, device): None for _ in range(times)}
+        sent = ray.put(work)
+        tasks = {self._remote(call).remote(sent, self._shares, device): None for _ in range(times)}
         for _ in self._as_they_end(tasks, what, watch):
             pass
 
@@ -188,8 +189,9 @@ class RayCrew:
                         claim.close()
                         _report(number, claim.group, folder, follower)
                 except DivergedError as error:
-                    diverged = [claim for _, claim in tasks.values() if {*error.runs} & {*map(str, claim.group)}]
-                    diverged[0].give_up(error.runs)
+                    for _, claim in tasks.values():
+                        if {*error.runs} & {*map(str, claim.group)}:
+                            claim.give_up(error.runs)
                     raise
 
     def _submit(self, data: Any, work: Group, follower: Follower | None, number: int, group: list[Replica]) -> Any:
