@@ -139,7 +139,7 @@ def reading(result: Result) -> str:
 def billion_edges() -> str:
     """What `gumbel-mpnn estimate` says of ever larger graphs on one H200."""
     import gumbel_mpnn as gm
-    from gumbel_mpnn.cli.estimate import duration, size
+    from gumbel_mpnn._util.numbers import duration, size
 
     rows = []
     for edges in (10**7, 10**8, 10**9, 10**10):

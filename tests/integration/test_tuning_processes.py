@@ -196,7 +196,7 @@ def test_sigterm_ends_all_workers_and_their_trials_are_taken_up_again(here, sear
 def test_without_optuna(here):
     rows, stderr = end(start(here, before="sys.modules['optuna'] = None"), here)
     assert [line for line in stderr.splitlines() if "Optuna" in line] == [
-        "Optuna is not installed: settings are drawn at random and no trial is pruned (pip install gumbel-mpnn[tune])"
+        "Optuna is not installed: settings are drawn at random and no trial is pruned (pip install 'gumbel-mpnn[tune]')"
     ]
     assert len(rows) == TRIALS
     assert {row["state"] for row in rows} == {"finished"}

@@ -51,6 +51,8 @@ def closest_pairs_approximately(x: Tensor, graph: PairGraph, quota: int, parts: 
     They are first sought among the nearest nodes of each node. Nodes that may have more of them, because even the last
     of their nearest is among the best pairs, are then compared with all nodes.
     """
+    if quota == 0:
+        return torch.empty(2, 0, dtype=torch.int64)
     per_node = min(max(-(-4 * quota // len(x)), MORE), len(x) - 1)
     found = nearest_approximately(x, graph, per_node, parts)
     node, place = (found >= 0).nonzero().T

@@ -8,7 +8,7 @@ import warnings
 from torch_geometric.data import Data
 
 from gumbel_mpnn._util.errors import DataError, DataWarning
-from gumbel_mpnn.candidates.base import candidates
+from gumbel_mpnn.candidates.base import CandidateStrategy, candidates
 from gumbel_mpnn.candidates.cache import Cached
 from gumbel_mpnn.config import RewiringSettings
 from gumbel_mpnn.graph import without_candidates
@@ -36,11 +36,8 @@ def with_candidates(data: Data, settings: RewiringSettings, standardized: bool =
     data = without_candidates(data)
     if settings.candidates == NONE:
         return data
-    known = candidates.defaults(settings.candidates)
-    options = {"parts": partitions} if "parts" in known else {}
-    options |= settings.options_of("candidates", known)
     standardized &= data.get("x") is not None  # a strategy that needs features says so itself
-    with_them: Data = Cached(candidates[settings.candidates](**options))(_standardized(data) if standardized else data)
+    with_them: Data = Cached(chosen_strategy(settings, partitions))(_standardized(data) if standardized else data)
     if standardized:
         with_them.x = data.x
     if with_them.candidate_index.numel() == 0:
@@ -50,6 +47,13 @@ def with_candidates(data: Data, settings: RewiringSettings, standardized: bool =
             stacklevel=2,
         )
     return with_them
+
+
+def chosen_strategy(settings: RewiringSettings, partitions: int) -> CandidateStrategy:
+    """The strategy of the settings, with its options."""
+    known = candidates.defaults(settings.candidates)
+    options = {"parts": partitions} if "parts" in known else {}
+    return candidates[settings.candidates](**options | settings.options_of("candidates", known))
 
 
 def _standardized(data: Data) -> Data:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gumbel_mpnn._util.errors import UserError
+from gumbel_mpnn._util.numbers import duration, size
 from gumbel_mpnn.cli.common import (
     DataRootOption,
     FormatOption,
@@ -27,8 +28,10 @@ if TYPE_CHECKING:
 @in_one_sentence
 def estimate(
     dataset: Annotated[str | None, typer.Argument(help="Name of a data set (see `gumbel-mpnn data`), or demo.")] = None,
-    nodes: Annotated[str | None, typer.Option(help="Number of nodes, or CSV file of nodes.")] = None,
-    edges: Annotated[str | None, typer.Option(help="Number of undirected edges, or CSV file of edges.")] = None,
+    nodes: Annotated[str | None, typer.Option(help="Number of nodes, or CSV or Parquet file of nodes.")] = None,
+    edges: Annotated[
+        str | None, typer.Option(help="Number of undirected edges, or CSV or Parquet file of edges.")
+    ] = None,
     features: Annotated[
         str | None, typer.Option(help="Number of features, or names of columns separated by commas.")
     ] = None,
@@ -40,7 +43,7 @@ def estimate(
     overrides: OverrideOption = None,
     graph: GraphOption = None,
     label: LabelOption = None,
-    device: Annotated[str, typer.Option(help="h200, cpu, or auto (a GPU if there is one).")] = "auto",
+    device: Annotated[str, typer.Option(help="h200, cuda, cpu, or auto (a GPU if there is one).")] = "auto",
     memory: Annotated[float | None, typer.Option(help="GiB of memory of the device.")] = None,
     data_root: DataRootOption = None,
     format: FormatOption = OutputFormat.text,
@@ -67,8 +70,8 @@ def estimate(
         found = runs.estimate(None, model, **counts, classes=classes, **shared)
     else:
         own_nodes, own_edges = (None if path is None else Path(path) for path in (nodes, edges))
-        data = Source(dataset, own_nodes, own_edges, graph, label, features).to_train_on(undirected=True)
-        found = runs.estimate(data, model, **shared)
+        source = Source(dataset, own_nodes, own_edges, graph, label, features)
+        found = runs.estimate(source.to_train_on, model, **shared)
     emit(_table(found), format, found.to_dict())
     note(_verdict(found))
     note(f"coefficients: {found.measured_on}; errors of a quarter are usual")
@@ -97,11 +100,11 @@ def _table(found: Estimate) -> Table:
         ["edges", f"{found.edges:,}"],
         ["candidates, at most", f"{found.candidates:,}"],
         ["parameters", f"{found.parameters:,}"],
-        ["memory of a step", size(found.memory)],
+        ["memory of a step" if found.partitions == 1 else "memory of a part, at least", size(found.memory)],
         ["time of a step", duration(found.step_seconds)],
-        ["search for candidates", "not known" if search is None else duration(search)],
+        ["search for candidates", "not known" if search is None else duration(search) if search else "none"],
         [f"memory of {found.device}", size(found.device_memory)],
-        ["parts", "does not fit" if found.parts is None else f"{found.parts:,}"],
+        ["parts, at least", "does not fit" if found.parts is None else f"{found.parts:,}"],
     ]
     return Table(["what", "estimate"], rows, {"what": found.model, "estimate": "estimate"})
 
@@ -109,25 +112,10 @@ def _table(found: Estimate) -> Table:
 def _verdict(found: Estimate) -> str:
     if found.parts is None:
         return "the parameters alone do not fit: try a smaller model.hidden_channels or model.num_layers"
-    if found.fits:
+    if found.parts == 1:
         return "the whole graph fits"
-    return f"the whole graph does not fit: it needs at least {found.parts:,} parts, more with the nodes around them"
-
-
-def size(count: float) -> str:
-    """Bytes in words, such as 1.5 GiB."""
-    for unit in ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB"):
-        if count < 1024 or unit == "PiB":
-            break
-        count /= 1024
-    return f"{count:,.3g} {unit}" if count < 1000 else f"{count:,.0f} {unit}"
-
-
-def duration(seconds: float) -> str:
-    """Seconds in words, such as 12 ms or 3.5 h."""
-    if seconds == 0:
-        return "none"
-    for unit, length in (("years", 31_557_600), ("days", 86_400), ("h", 3600), ("min", 60), ("s", 1)):
-        if seconds >= length * (2 if unit != "s" else 1):
-            return f"{seconds / length:,.3g} {unit}" if seconds < 1000 * length else f"{seconds / length:,.0f} {unit}"
-    return f"{1000 * seconds:.3g} ms"
+    if found.fits:
+        return "each part fits, without the nodes around it"
+    what = "the whole graph does not fit" if found.partitions == 1 else f"{found.partitions:,} parts do not fit"
+    needed = f"at least {found.parts:,} parts: train --partitions {found.parts} or more"
+    return f"{what}: the graph needs {needed}, since a part also holds the nodes around it"

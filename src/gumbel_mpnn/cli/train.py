@@ -62,9 +62,9 @@ def train(
     model: Annotated[
         str | None,
         typer.Option(
-            help="auto, mlp, gcn, sage, gat, drop-edge, sdrf, jaccard, gnn-guard, soft-median, knn, gumbel-mpnn, frozen"
-            " or random. auto trains plain and rewired models and chooses one on validation. Default: auto, or gcn on"
-            " data sets that have presets."
+            help="auto, mlp, gcn, sage, sage-channels, gat, drop-edge, sdrf, jaccard, gnn-guard, soft-median, knn,"
+            " gumbel-mpnn, frozen or random. auto trains plain and rewired models and chooses one on validation."
+            " Default: auto, or gcn on data sets that have presets."
         ),
     ] = None,
     splits: Annotated[str | None, typer.Option(help="Splits to use, such as 0-9 or 0,3; all by default.")] = None,

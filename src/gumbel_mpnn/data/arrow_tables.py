@@ -113,11 +113,11 @@ def plain_csv_table(
     """
     import pandas as pd
 
-    if find_spec("pyarrow") is None or list(header) != list(header.values()):
-        return None
     rest = [name for name in header if name not in text]
-    content = _large_and_plain(path)
-    if content is None or len(rest) > len(text):
+    if find_spec("pyarrow") is None or list(header) != list(header.values()) or len(rest) > len(text):
+        return None
+    content = _large_and_plain(path)  # scans the whole file
+    if content is None:
         return None
     pa, csv = import_module("pyarrow"), import_module("pyarrow.csv")
     try:

@@ -123,13 +123,13 @@ def _merged(edge_index: Tensor, num_nodes: int, undirected: bool) -> Tensor:
     """
     from scipy.sparse import csr_matrix
 
-    edges = edge_index.to(torch.int32 if num_nodes <= INT32_MAX else torch.int64)
+    edges = edge_index.cpu().to(torch.int32 if num_nodes <= INT32_MAX else torch.int64)
     row, col = (torch.cat([edges, edges.flip(0)], dim=1) if undirected else edges).numpy()
     matrix = csr_matrix((np.ones(len(row), dtype=bool), (row, col)), shape=(num_nodes, num_nodes))
     merged: IntArray = np.empty((2, matrix.nnz), dtype=np.int64)
     merged[0] = np.repeat(np.arange(num_nodes), np.diff(matrix.indptr))
     merged[1] = matrix.indices
-    return torch.from_numpy(merged)
+    return torch.from_numpy(merged).to(edge_index.device)
 
 
 def mask_of(nodes: IntArray, num_nodes: int, where: object) -> BoolArray:

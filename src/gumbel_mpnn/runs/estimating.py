@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,16 +15,18 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn.candidates import candidates as strategies
-from gumbel_mpnn.candidates.chosen import DATA, NONE
+from gumbel_mpnn.candidates.chosen import DATA, NONE, chosen_strategy
+from gumbel_mpnn.candidates.similarity import BySimilarity
 from gumbel_mpnn.config import Settings
 from gumbel_mpnn.graph import undirected_keys
 from gumbel_mpnn.graph.layout import INT32_MAX
 from gumbel_mpnn.nn.features import SPARSE_BELOW
 from gumbel_mpnn.nn.model import Sizes, Work
+from gumbel_mpnn.nn.room import total_bytes
 from gumbel_mpnn.runs.coefficients import Coefficients, coefficients
 from gumbel_mpnn.runs.spec import RunSpec, Tables
 from gumbel_mpnn.training.build import outline_model
-from gumbel_mpnn.training.device import available_bytes
+from gumbel_mpnn.training.device import available_bytes, pick_device
 from gumbel_mpnn.training.memory import SHARE_OF_FREE, bytes_at_sizes
 from gumbel_mpnn.training.task import Task
 
@@ -46,12 +48,14 @@ class Estimate:
     features: int
     classes: int
     parameters: int
+    partitions: int
+    """Number of parts that the settings ask for."""
     memory: int
-    """Bytes at the peak of a training step on the whole graph."""
+    """Bytes at the peak of a training step; of several parts, those of one without the nodes around it, at least."""
     step_seconds: float
     """Time of a training step on the whole graph, whether or not it fits."""
     candidate_seconds: float | None
-    """Time of the search for candidates on the CPU; None if it is not known for this strategy."""
+    """Time of the search for candidates on the CPU; None if it is not known for this search."""
     device: str
     device_memory: int
     """Bytes of the device."""
@@ -62,8 +66,8 @@ class Estimate:
 
     @property
     def fits(self) -> bool:
-        """Whether the whole graph fits."""
-        return self.parts == 1
+        """Whether the graph fits, in the number of parts that the settings ask for."""
+        return self.parts is not None and self.parts <= self.partitions
 
     def to_dict(self) -> dict[str, Any]:
         """All values as plain JSON."""
@@ -101,7 +105,7 @@ class GraphSize:
 
 
 def estimate(
-    dataset: str | Data | None = None,
+    dataset: str | Data | Callable[[bool], str | Data] | None = None,
     model: str = "gumbel-mpnn",
     *,
     nodes: int | None = None,
@@ -121,7 +125,7 @@ def estimate(
     runs it trains at once, scaled by measured coefficients; errors of a quarter are usual.
 
     Args:
-        dataset: A data set by name or a graph; leave it out and give counts instead.
+        dataset: A data set by name, a graph, or a function as in `RunSpec.of`; leave it out and give counts instead.
         model: Name of a model.
         nodes: Number of nodes.
         edges: Number of undirected edges.
@@ -130,8 +134,8 @@ def estimate(
         preset: Preset as in `fit`.
         settings: Settings as in `fit`.
         overrides: Settings as `table.name=value`.
-        device: `cpu`, `h200`, or `auto` for a GPU if there is one. Other GPUs have the coefficients of the H200.
-        memory: GiB of memory of the device; by default, all of a known GPU, or what is free here.
+        device: `cpu`, `h200`, `cuda`, or `auto` for a GPU if there is one. Every GPU has the coefficients of the H200.
+        memory: GiB of memory of the device; by default, all of a GPU, or what is free of the CPU's.
         root: Folder of data files.
     """
     counts = {"nodes": nodes, "edges": edges, "features": features}
@@ -191,10 +195,11 @@ class Bounds:
 
 def estimate_size(size: GraphSize, settings: Settings, device: str = "auto", memory: float | None = None) -> Estimate:
     """Estimate what training takes on a graph of these counts."""
-    name, on_gpu = _device(device)
+    name, here = _device(device)
+    on_gpu, partitions = name != "cpu", settings.train.partitions
     costs, bounds = coefficients(name), Bounds.of(size, settings, on_gpu)
     in_16_bits = settings.train.bfloat16 and on_gpu
-    need, has = costs.step_bytes(bounds.nodes, bounds.arcs, bounds.sizes, in_16_bits), _memory(costs, memory)
+    need, has = costs.step_bytes(bounds.nodes, bounds.arcs, bounds.sizes, in_16_bits), _memory(costs, here, memory)
     return Estimate(
         model=settings.model,
         nodes=size.nodes,
@@ -203,30 +208,35 @@ def estimate_size(size: GraphSize, settings: Settings, device: str = "auto", mem
         features=size.features,
         classes=size.classes,
         parameters=bounds.parameters,
-        memory=need,
+        partitions=partitions,
+        memory=min(need, bounds.own + math.ceil(max(need - bounds.own, 0) / partitions)),
         step_seconds=costs.step_seconds(
             bounds.work, bounds.nodes, tf32=settings.train.tf32 and on_gpu, in_16_bits=in_16_bits
         ),
         candidate_seconds=_search_seconds(size, settings, costs),
-        device=name,
+        device=name if here is None else str(here),
         device_memory=has,
         parts=_parts(need, bounds.own, int(SHARE_OF_FREE * has), max(bounds.sizes.arcs, size.nodes)),
         measured_on=costs.on,
     )
 
 
-def _device(device: str) -> tuple[str, bool]:
-    """Name of the coefficients to use, and whether it is a GPU."""
-    if device == "auto":
-        device = "h200" if torch.cuda.is_available() else "cpu"
-    return ("h200", True) if device == "cuda" else (device, device != "cpu")
+def _device(name: str) -> tuple[str, torch.device | None]:
+    """Name of the coefficients to use, and the device of this machine that is meant, if it is here."""
+    if name == "cpu" or (name == "auto" and not torch.cuda.is_available()):
+        return "cpu", torch.device("cpu")
+    if name == "auto" or name.startswith("cuda"):
+        return "h200", pick_device(name) if torch.cuda.is_available() else None
+    return name, None
 
 
-def _memory(costs: Coefficients, memory: float | None) -> int:
+def _memory(costs: Coefficients, here: torch.device | None, memory: float | None) -> int:
     """Bytes of the device."""
     if memory is not None:
         return int(memory * GIB)
-    return int(costs.memory_gib * GIB) if costs.memory_gib else available_bytes(torch.device("cpu"))
+    if here is None:
+        return int(costs.memory_gib * GIB)
+    return total_bytes(here) if here.type == "cuda" else available_bytes(here)
 
 
 def _parts(need: int, own: int, room: int, largest: int) -> int | None:
@@ -253,10 +263,13 @@ def _candidates(size: GraphSize, settings: Settings) -> int:
 
 
 def _search_seconds(size: GraphSize, settings: Settings, costs: Coefficients) -> float | None:
-    """Time to find the candidates; searches by similarity compare every node with every other."""
+    """Time to find the candidates; exact searches by similarity compare every node with every other."""
     rewiring = settings.rewiring
     if rewiring is None or rewiring.candidates in (NONE, DATA):
         return 0.0
+    strategy = chosen_strategy(rewiring, settings.train.partitions)
+    if isinstance(strategy, BySimilarity) and strategy.is_approximate(Data(num_nodes=size.nodes)):
+        return None
     match strategies.canonical(rewiring.candidates):
         case "local" | "global":
             return size.nodes**2 * (costs.compared_pair_s + costs.compared_number_s * size.features)

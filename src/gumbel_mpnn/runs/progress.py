@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 
 from gumbel_mpnn._util.live_line import LiveLine, StepLine, plain_console
-from gumbel_mpnn._util.numbers import counted
+from gumbel_mpnn._util.numbers import counted, duration, size
 from gumbel_mpnn.config import Settings
 from gumbel_mpnn.runs.fitting import Step
 from gumbel_mpnn.runs.run import Run
@@ -90,7 +90,7 @@ class ProgressMonitor:
         if groups:
             parts.append(counted(groups, "group"))
         if bytes_needed:
-            parts.append(f"about {_size(bytes_needed)} of memory")
+            parts.append(f"about {size(bytes_needed)} of memory")
         if self.step is None and not self.part_of:
             self.say(", ".join(parts))
         self.total_epochs = groups * settings.train.epochs
@@ -208,7 +208,7 @@ class StudyMonitor(ProgressMonitor):
         self.search, self.begun, self.found, self.now = search, time.monotonic(), None, None
         self.look = look
         self.part_of = f"{settings.model} on {settings.dataset}, trial 1 of {search.wanted}"
-        limit = "" if search.until is None else f", {_duration(search.until - time.time())} at most"
+        limit = "" if search.until is None else f", {duration(search.until - time.time())} at most"
         if self.preface:
             self.say(self.preface)
             self.preface = ""
@@ -229,7 +229,7 @@ class StudyMonitor(ProgressMonitor):
         if (trial := now.latest) is not None:
             result = trial.state if trial.val is None else f"val {100 * trial.val:.2f}"
             seconds = self._seconds_left(0.0, 0.0)
-            left = "" if seconds is None or now.done == now.total else f"about {_duration(seconds)} left"
+            left = "" if seconds is None or now.done == now.total else f"about {duration(seconds)} left"
             parts = [f"trial {trial.number}: {result}", f"{now.done} of {now.total} done", _best(now), left]
             self.say(", ".join(filter(None, parts)))
 
@@ -264,19 +264,6 @@ def _best(now: Standing) -> str:
     return "" if best is None or best.val is None else f"best val {100 * best.val:.2f} (trial {best.number})"
 
 
-def _duration(seconds: float) -> str:
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
-
-
 def _in_words(step: Step) -> str:
     round = "" if step.round == 1 else f"round {step.round}, "
     return f"{round}rung {step.place} of {step.rungs}, {step.rung}"
-
-
-def _size(count: int) -> str:
-    for unit, size in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
-        if count >= size:
-            return f"{count / size:.1f} {unit}" if unit == "GiB" else f"{count // size} {unit}"
-    return f"{count} B"

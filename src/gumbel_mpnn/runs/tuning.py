@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 DEFAULT_TRIALS = 20
 WITHOUT_OPTUNA = (
-    "Optuna is not installed: settings are drawn at random and no trial is pruned (pip install gumbel-mpnn[tune])"
+    "Optuna is not installed: settings are drawn at random and no trial is pruned (pip install 'gumbel-mpnn[tune]')"
 )
 WRITTEN = "Written by gumbel-mpnn tune"
 """Beginning of a settings file that `tune` writes, after the mark of a comment."""
@@ -250,7 +250,7 @@ class Budget:
         """Raise a `UserError` for what a random search cannot do."""
         if self.workers > 1 or self.storage is not None:
             what = "several workers" if self.workers > 1 else "a storage"
-            raise UserError(f"{what} can be used with Optuna only: pip install gumbel-mpnn[tune]")
+            raise UserError(f"{what} can be used with Optuna only: pip install 'gumbel-mpnn[tune]'")
 
     def search(self, spec: RunSpec, given: Tables | None = None) -> Search:
         """The search for one model, in a given space or in its own. The time limit begins now."""

@@ -1,7 +1,7 @@
 """Shares the replicas of one setting between processes, so that no replica is trained twice.
 
-Replicas are trained in groups, and the last digit of a result may depend on the group. So groups are planned once and
-stored as files `group-<key>.json` next to the folders of the runs, until all their records exist. Whichever process
+Replicas are trained in groups, which have one checkpoint; results do not depend on the group. Groups are planned once
+and stored as files `group-<key>.json` next to the folders of the runs, until all their records exist. Whichever process
 trains a group, and however often it is interrupted, the group has the same replicas in the same order. A process that
 trains a group holds the lock of its file, which is released when the process ends. Plans are read and changed by one
 process at a time, which holds `.lock`.

@@ -44,7 +44,7 @@ def check_fits(settings: Settings, task: Task, free: int) -> None:
     raise TooLargeError(f"{does_not_fit(settings, task.device)}: {ADVICE}")
 
 
-ADVICE = "try a smaller model.hidden_channels or model.num_layers"
+ADVICE = "try a smaller model.hidden_channels or model.num_layers, or more parts (--partitions)"
 
 
 def does_not_fit(settings: Settings, device: torch.device) -> str:

@@ -96,3 +96,9 @@ def test_mistakes_are_told(monkeypatch):
     monkeypatch.setitem(sys.modules, "pynndescent", None)
     with pytest.raises(UserError, match="needs the package pynndescent: pip install"):
         Local(search="approximate")(graph_of(600))
+
+
+def test_global_finds_nothing_without_edges():
+    """As many candidates as edges are sought, twice: none."""
+    data = Data(x=torch.randn(900, 4), edge_index=torch.empty(2, 0, dtype=torch.int64))
+    assert Global(search="approximate")(data).candidate_index.shape == (2, 0)

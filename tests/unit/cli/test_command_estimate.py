@@ -1,10 +1,9 @@
 """`gumbel-mpnn estimate`."""
 
 import json
+import re
 
 import pytest
-
-from gumbel_mpnn.cli.estimate import duration, size
 
 
 def test_numbers_give_a_table_and_a_verdict(command):
@@ -12,7 +11,8 @@ def test_numbers_give_a_table_and_a_verdict(command):
     assert done.exit_code == 0
     assert "1,000,000,000" in done.stdout
     assert "TiB" in done.stdout
-    assert "it needs at least" in done.stderr
+    parts = re.search(r"the graph needs at least ([\d,]+) parts: train --partitions (\d+) or more", done.stderr)
+    assert parts[1].replace(",", "") == parts[2]
     assert "coefficients: NVIDIA H200" in done.stderr
 
 
@@ -30,6 +30,24 @@ def test_own_files(command, tmp_path):
     files = ["--nodes", str(tmp_path / "nodes.csv"), "--edges", str(tmp_path / "edges.csv"), "--label", "kind"]
     found = json.loads(command("estimate", *files, "--format", "json").stdout)
     assert (found["nodes"], found["edges"], found["features"], found["classes"]) == (12, 11, 1, 2)
+
+
+def test_own_directed_files(command, tmp_path):
+    """Both directions of an edge are two edges of a directed graph, and one of an undirected graph."""
+    (tmp_path / "nodes.csv").write_text("id,size,kind\n" + "".join(f"n{k},{k},{'ab'[k % 2]}\n" for k in range(12)))
+    (tmp_path / "edges.csv").write_text("source,target\nn0,n1\nn1,n0\nn1,n2\n")
+    files = ["--nodes", str(tmp_path / "nodes.csv"), "--edges", str(tmp_path / "edges.csv"), "--label", "kind"]
+    for undirected, edges in (("true", 2), ("false", 3)):
+        done = command("estimate", *files, "--format", "json", "--set", f"data.undirected={undirected}")
+        assert json.loads(done.stdout)["edges"] == edges
+
+
+def test_the_memory_of_a_part(command):
+    sizes = ["--nodes", "1e6", "--edges", "1e7", "--features", "128", "--device", "h200", "--memory", "1"]
+    few, many = (command("estimate", *sizes, "--set", f"train.partitions={parts}") for parts in (2, 1000))
+    assert "memory of a part, at least" in few.stdout
+    assert "2 parts do not fit: the graph needs at least" in few.stderr
+    assert "each part fits, without the nodes around it" in many.stderr
 
 
 def test_parameters_that_do_not_fit(command):
@@ -53,27 +71,3 @@ def test_mistakes(command, arguments, message):
     assert done.exit_code == 2
     assert done.stderr.startswith("error: ")
     assert message in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("bytes_", "words"),
-    [(0, "0 bytes"), (1023, "1,023 bytes"), (1536, "1.5 KiB"), (5 * 2**40, "5 TiB"), (2**62, "4,096 PiB")],
-)
-def test_sizes_in_words(bytes_, words):
-    assert size(bytes_) == words
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [
-        (0, "none"),
-        (0.0123, "12.3 ms"),
-        (1, "1 s"),
-        (119, "119 s"),
-        (121, "2.02 min"),
-        (7200, "2 h"),
-        (1e11, "3,169 years"),
-    ],
-)
-def test_durations_in_words(seconds, words):
-    assert duration(seconds) == words

@@ -237,3 +237,8 @@ def test_a_compressed_parquet_file(files, tmp_path):
     found = gm.from_csv(tmp_path / "nodes.parquet.gz", tmp_path / "edges.parquet", "kind")
     assert torch.equal(found.x, expected.x)
     assert found.node_ids == expected.node_ids
+
+
+def test_a_file_of_many_features_is_not_opened(tmp_path):
+    header = {name: name for name in ("s", "t", "a", "b", "c")}
+    assert plain_csv_table(InputFile(tmp_path / "missing.csv"), header, ["s", "t"], lambda rest: None) is None

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -149,8 +150,48 @@ def test_parameters_that_do_not_fit_are_told_without_being_made():
 
 def test_a_device_of_this_machine():
     found = gm.estimate(**COUNTS, memory=2)
-    assert found.device == ("h200" if torch.cuda.is_available() else "cpu")
+    assert found.device == ("cuda" if torch.cuda.is_available() else "cpu")
     assert found.device_memory == 2 * GIB
+
+
+@pytest.mark.parametrize("device", ["auto", "cuda", "cuda:0"])
+def test_a_gpu_has_its_own_memory(monkeypatch, device):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: SimpleNamespace(total_memory=24 * GIB))
+    found = gm.estimate(**COUNTS, device=device)
+    assert found.device == ("cuda" if device == "auto" else device)
+    assert found.device_memory == 24 * GIB
+    assert found.measured_on == coefficients("h200").on
+
+
+def test_a_gpu_that_is_not_here(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    found = gm.estimate(**COUNTS, device="cuda:1")
+    assert (found.device, found.device_memory) == ("h200", int(139.8 * GIB))
+
+
+def test_parts_take_less_memory():
+    large = {"nodes": 10**6, "edges": 10**7, "features": 128, "device": "h200", "memory": 1}
+    whole = gm.estimate(**large)
+    assert not whole.fits
+    parts = [gm.estimate(**large, overrides=[f"train.partitions={count}"]) for count in (whole.parts - 1, whole.parts)]
+    assert [found.fits for found in parts] == [False, True]
+    assert [found.parts for found in parts] == [whole.parts] * 2
+    assert parts[1].memory <= 0.8 * parts[1].device_memory < parts[0].memory < whole.memory
+
+
+def test_the_time_of_an_approximate_search_is_not_known():
+    def seconds(nodes, *overrides):
+        return gm.estimate(nodes=nodes, edges=10, features=8, device="cpu", overrides=overrides).candidate_seconds
+
+    for strategy in ("local", "global"):
+        chosen = f"rewiring.candidates={strategy}"
+        assert seconds(50_001, chosen, "train.partitions=2") is None
+        assert seconds(1000, chosen, "rewiring.candidates.search=approximate") is None
+        assert seconds(50_000, chosen, "train.partitions=2") > 0
+        assert seconds(50_001, chosen) > 0
+        assert seconds(50_001, chosen, "train.partitions=2", "rewiring.candidates.search=exact") > 0
+        assert seconds(50_001, chosen, "train.partitions=2", "rewiring.similarity=dot") > 0
 
 
 @pytest.mark.parametrize(
