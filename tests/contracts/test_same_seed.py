@@ -59,8 +59,7 @@ def test_groups_of_any_size_give_the_same_on_two_threads(case, two_threads):
 @pytest.mark.parametrize("case", ["gcn", "batch norm", "layer norm", "heads", "scorer mixed", "class weights"])
 def test_the_number_of_threads_changes_nothing(case):
     """On a graph whose arrays are so large that threads share every operation."""
-    model, tables = CASES[case]
-    settings = settings_of(model, tables)
+    settings = settings_of(case)
     task = Task.for_model(prepare(small_data(nodes=3001, features=41, classes=5, splits=5), settings), settings)
     found = []
     for threads in (1, 2, 3):
