@@ -36,6 +36,9 @@ def for_batch(batch: Data, candidate_index: Tensor, n_id: Tensor | None = None) 
     if n_id.shape != (nodes,) or not is_whole(n_id):
         form = f"{n_id.dtype} {list(n_id.shape)}"
         raise DataError(f"n_id must be integers of shape [{nodes}], one for each node of the batch, not {form}")
+    if not isinstance(candidate_index, Tensor):
+        kind = type(candidate_index).__name__
+        raise DataError(f"candidate_index must be a tensor [2, M], such as data.candidate_index, not a {kind}")
     check_candidates(candidate_index, torch.iinfo(torch.int64).max)
     batch = copy.copy(batch)
     batch.candidate_index = _renumbered(candidate_index.to(n_id.device), n_id)

@@ -223,9 +223,9 @@ class StudyMonitor(ProgressMonitor):
         self.close()
         self._update(now)
         if self.found is None:
-            self.found = now.done
-            if now.done:
-                self.say(f"{now.done} of {counted(now.total, 'trial')} were done before")
+            self.found = now.done - (now.latest is not None)
+            if self.found:
+                self.say(f"{self.found} of {counted(now.total, 'trial')} were done before")
         if (trial := now.latest) is not None:
             result = trial.state if trial.val is None else f"val {100 * trial.val:.2f}"
             seconds = self._seconds_left(0.0, 0.0)

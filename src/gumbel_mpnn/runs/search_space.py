@@ -22,7 +22,8 @@ from gumbel_mpnn.training import Task
 from gumbel_mpnn.training.build import outline_model
 
 REGISTRIES: Mapping[str, Any] = {"candidates": candidates, "scorer": scorers, "regularizer": regularizers}
-OF_THE_METRIC = "data.metric"
+WHAT_IS_COMPARED = ("data.metric", "data.protocol", "data.attack")
+"""Settings of the graph, its splits and the metric: values of other ones cannot be compared."""
 
 
 def search_space(spec: RunSpec, given: Tables | None = None, workload: Workload | None = None) -> Space:
@@ -36,8 +37,9 @@ def search_space(spec: RunSpec, given: Tables | None = None, workload: Workload 
     workload = spec.read() if workload is None else workload
     space = default_space(spec, workload) if given is None else Space.of(given)
     space = _of_types(space, flat(spec.settings.to_dict()))
-    if OF_THE_METRIC in space.open:
-        raise UserError("a search compares settings by one metric: give data.metric one value")
+    for key in WHAT_IS_COMPARED:
+        if key in space.open:
+            raise UserError(f"a search compares settings on one graph, by one metric: give {key} one value")
     _check_values(space, spec, workload)
     return space
 

@@ -148,3 +148,9 @@ def test_what_cannot_be_renumbered_is_told():
     del batch.n_id
     with pytest.raises(DataError, match=r"set data.n_id = torch.arange\(data.num_nodes\)"):
         gm.candidates.for_batch(batch, data.candidate_index)
+
+
+@pytest.mark.parametrize("given", [None, path_of_six()], ids=["None", "a graph"])
+def test_what_is_no_tensor_is_told(given):
+    with pytest.raises(DataError, match=r"candidate_index must be a tensor \[2, M\]"):
+        gm.candidates.for_batch(path_of_six(), given)

@@ -270,7 +270,8 @@ class TestMistakes:
             ({"model": {"norm": ["none", "bach"]}}, "bach"),
             ({"rewiring": {"keep": [0.5]}}, "model 'mlp' does not rewire the graph"),
             ({"train": {"lr": 0.1}}, "the space contains nothing to search"),
-            ({"data": {"metric": ["accuracy", "macro_f1"]}}, "by one metric: give data.metric one value"),
+            ({"data": {"metric": ["accuracy", "macro_f1"]}}, "give data.metric one value"),
+            ({"data": {"protocol": ["", "random-60-20-20"]}}, "give data.protocol one value"),
         ],
     )
     def test_are_told_before_anything_is_tried(self, no_training, space, sentence):

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn.config import resolve
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import as_features, models
@@ -220,3 +221,9 @@ def test_random_numbers_of_a_step_do_not_depend_on_those_before():
     used.begin(9)
     used.rewind()
     assert torch.equal(fresh.noise(3), used.noise(3))
+
+
+def test_more_parts_than_nodes_are_told():
+    data = apart(count=1)
+    with pytest.raises(UserError, match="this graph has 24 nodes: make fewer parts"):
+        in_parts(data, make_settings("gcn"), 25)
