@@ -239,6 +239,9 @@ def _of_first(replicas: Sequence[Replica], processes: Processes) -> list[Replica
 def _make_task(workload: Workload, place: Place, processes: Processes) -> Task:
     """Prepare the data for training, only if runs are missing, since candidates and SDRF take time."""
     settings, monitor, device = workload.settings, place.monitor, pick_device(place.device)
+    nodes, parts = int(workload.data.num_nodes or 0), settings.train.partitions
+    if parts > nodes:
+        raise UserError(f"train.partitions={parts}, but this graph has {nodes} nodes: make fewer parts")
     with processes.first_before_others():
         prepared = prepare(workload.data, settings, None if monitor is None else monitor.prepare)
     task = Task.for_model(prepared, settings, device)

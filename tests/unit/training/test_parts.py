@@ -15,7 +15,7 @@ from gumbel_mpnn.training import Task, build_model, train, trainer
 from gumbel_mpnn.training.memory import bytes_per_replica, plan_groups
 from gumbel_mpnn.training.precision import class_scores, pair_probability
 from helpers import assert_close_outcomes, changed, make_settings, numbers, replicas, small_data
-from quick_fit import quick
+from quick_fit import fit, quick
 
 GROUP = replicas((0, 0), (1, 3))
 EXACT = {"dropout": 0.0}
@@ -224,6 +224,5 @@ def test_random_numbers_of_a_step_do_not_depend_on_those_before():
 
 
 def test_more_parts_than_nodes_are_told():
-    data = apart(count=1)
     with pytest.raises(UserError, match="this graph has 24 nodes: make fewer parts"):
-        in_parts(data, make_settings("gcn"), 25)
+        fit(small_data(nodes=24), "gcn", settings={"train": {"partitions": 25, "epochs": 1}}, device="cpu")
