@@ -206,7 +206,7 @@ def _use_and_delete(folder, rounds, wanted, wrong):
 
 
 def test_several_processes_share_the_folder(folder):
-    context = multiprocessing.get_context("fork")
+    context = multiprocessing.get_context("spawn")  # a fork would lack the threads that other tests started
     wrong, wanted = context.Value("i", 0), Local(2)(graph()).candidate_index
     arguments = (folder, 20, wanted, wrong)
     workers = [context.Process(target=_use_and_delete, args=arguments, daemon=True) for _ in range(3)]

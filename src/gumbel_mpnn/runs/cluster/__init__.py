@@ -18,6 +18,7 @@ from gumbel_mpnn._util.errors import UserError
 # Ray reads these when it is imported: no reports of usage, no messages of dead workers on standard output, and an end
 # of the retries of tasks that Ray kills for want of memory.
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+os.environ.setdefault("RAY_TQDM_PATCH_PRINT", "0")  # Ray would replace `print`, and numba compiles nothing with it
 os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", ".*")
 os.environ.setdefault("RAY_task_oom_retries", "3")
 try:
