@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -107,7 +106,6 @@ def tune(
 
     The same command continues a search that was interrupted, or adds trials to it. Several commands at once share one.
     """
-    from gumbel_mpnn.runs.machines import crew_of
     from gumbel_mpnn.runs.progress import StudyMonitor
     from gumbel_mpnn.runs.study import without_password
     from gumbel_mpnn.runs.tuning import (
@@ -116,8 +114,7 @@ def tune(
         baseline_specs,
         has_optuna,
         read_space,
-        run_search,
-        shared,
+        search_all,
     )
 
     refuse_torchrun()
@@ -136,17 +133,12 @@ def tune(
     }
     specs = _specs(source, names, given, overrides or [], arguments)
     specs += baseline_specs(specs) if baseline else []
-    models = [spec.settings.model for spec in specs]
     _check_name(name, specs, force)
     if not has_optuna():
         budget.check_without_optuna()
         note(WITHOUT_OPTUNA)
-    found = []
-    with closing(StudyMonitor(quiet=quiet)) as monitor, crew_of(machines, runs, device) as crew:
-        budget = replace(budget, crew=crew)
-        for spec in specs:
-            own = None if given is None else shared(given, spec.settings.model, models)
-            found.append(run_search(budget.search(spec, own), budget, monitor))
+    with closing(StudyMonitor(quiet=quiet)) as monitor:
+        found = search_all(specs, given, budget, machines, monitor)
     emit(_table(found), format, err=is_standard_output(out))
     for tuning in found:
         note(_in_words(tuning, timeout))

@@ -211,14 +211,9 @@ def tune(
     if not has_optuna():
         budget.check_without_optuna()
         warnings.warn(WITHOUT_OPTUNA, DataWarning, stacklevel=2)
-    others = baseline_specs([spec]) if baseline else []
-    found = []
-    names = [each.settings.model for each in (spec, *others)]
-    with closing(StudyMonitor(quiet=not shown)) as monitor, crew_of(machines, folder, device) as crew:
-        budget = replace(budget, crew=crew)
-        for each in (spec, *others):
-            own = None if given is None else shared(given, each.settings.model, names)
-            found.append(run_search(budget.search(each, own), budget, monitor))
+    specs = [spec, *(baseline_specs([spec]) if baseline else [])]
+    with closing(StudyMonitor(quiet=not shown)) as monitor:
+        found = search_all(specs, given, budget, machines, monitor)
     first = found[0] if len(found) == 1 else replace(found[0], baseline=found[1])
     return replace(first, _temporary=temporary)
 
@@ -338,6 +333,20 @@ def shared(tables: Tables, model: str, names: Iterable[str]) -> Tables:
         for table, values in tables.items()
         if table in ours or table not in others
     }
+
+
+def search_all(
+    specs: Sequence[RunSpec], given: Tables | None, budget: Budget, machines: Machines, monitor: StudyMonitor
+) -> list[Tuning]:
+    """Search for the settings of every model with the same budget, in a given space or in their own."""
+    names = [spec.settings.model for spec in specs]
+    found = []
+    with crew_of(machines, budget.runs, budget.device) as crew:
+        budget = replace(budget, crew=crew)
+        for spec in specs:
+            own = None if given is None else shared(given, spec.settings.model, names)
+            found.append(run_search(budget.search(spec, own), budget, monitor))
+    return found
 
 
 def run_search(search: Search, budget: Budget, monitor: StudyMonitor | None = None) -> Tuning:
