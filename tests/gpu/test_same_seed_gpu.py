@@ -100,6 +100,11 @@ def test_sums_are_right(rows, width):
     assert torch.equal(grad[:, 0], normal(3, width, dtype=torch.float32).to(DEVICE))
 
 
+def test_booleans_are_counted():
+    mask = (normal(3, 5000) > 0).to(DEVICE)
+    assert each_replica.total(mask).tolist() == mask.sum(1).tolist()
+
+
 def test_a_run_is_the_same_after_a_partial_run_and_with_little_memory(tmp_path):
     def made(folder, **arguments):
         settings = {"model": {"hidden_channels": 64}, "train": {"epochs": 100}, "rewiring": {"scorer": "mixed"}}

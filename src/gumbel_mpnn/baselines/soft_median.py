@@ -58,7 +58,7 @@ class SoftMedian(GCN):
         """Numbers that the GCN stores, plus weights of arcs and medians per layer, and the sorted inputs on a GPU."""
         plain, arcs = super().step_numbers(sizes, samples, weighs_arcs), sizes.arcs + sizes.nodes
         kept = samples * len(self.convs) * (6 * arcs + 8 * sizes.nodes * self.width)
-        return plain + kept + 14 * arcs * self.width * sizes.on_gpu
+        return plain + kept + 22 * arcs * self.width * sizes.on_gpu
 
 
 class SoftMedianConv(GCNConv):

@@ -78,8 +78,8 @@ def total(x: Tensor) -> Tensor:
 
 
 def over_nodes(x: Tensor) -> Tensor:
-    """Sum over the nodes of every replica, [R, N, D] → [R, D]."""
-    if gpu_kernels(x.device, "sums") is None:
+    """Sum over the nodes of every replica, [R, N, D] → [R, D]; whole numbers and booleans are counted, in any order."""
+    if not x.is_floating_point() or gpu_kernels(x.device, "sums") is None:
         return x.sum(1)
     out: Tensor = _OverNodes.apply(x)  # type: ignore[no-untyped-call]
     return out
