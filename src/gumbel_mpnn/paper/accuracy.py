@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gumbel_mpnn.paper.accuracy_rows import BASELINES, origin, rows_of
+from gumbel_mpnn.paper.backbones import CHOOSING, TESTING
+from gumbel_mpnn.paper.backbones import MODELS as PLAIN
 from gumbel_mpnn.paper.base import PAPER_DATASETS, PAPER_PRESETS, PAPER_RUNS, UNFILTERED, Job, published
 from gumbel_mpnn.paper.page import RESULTS, Experiment
-from gumbel_mpnn.paper.paper_numbers import PaperNumber
-from gumbel_mpnn.report import Row
+from gumbel_mpnn.paper.paper_numbers import POINTS, PaperNumber
+from gumbel_mpnn.report import Row, Table
 from gumbel_mpnn.report.grid import Grid
 from gumbel_mpnn.runs import Run
 
@@ -21,10 +23,15 @@ CONTROLS = ("frozen", "random")
 TUNED = "tuned"
 PRESETS = (TUNED, *PAPER_PRESETS)
 KEPT_WITH = {
-    **dict.fromkeys(("mlp", "gcn", "sage", "gat"), "backbones"),
+    **dict.fromkeys(PLAIN, "backbones"),
     **dict.fromkeys(("gumbel-mpnn", *CONTROLS), "rewiring"),
 }
 """Experiments with which the tuned runs of these models are shared."""
+NEAR = (
+    f"Our numbers within {POINTS:g} points of the paper's, counted apart: readings of the paper, such as the number of"
+    " epochs ([readings-training](readings-training.md)), are those that bring the plain models near it, so the other"
+    " models test them."
+)
 BUDGET = (
     "Settings tried: number of settings that each model tried in a search with equal budgets and epochs, from which the"
     " setting was chosen on validation (`gumbel-mpnn reproduce budget`; a dash: no such search). The tuned presets name"
@@ -109,16 +116,20 @@ class Accuracy(Experiment):
         ]
 
     def remarks(self, results: Mapping[Job, Run | None]) -> str:
-        """Return a list of the sources of the tuned settings of all models."""
-        sources: dict[str, dict[str, list[str]]] = {}
-        for job, run in results.items():
-            if run is not None and job.preset == TUNED:
-                sources.setdefault(origin(job)[0], {}).setdefault(job.model, []).append(job.dataset)
-        lines = [
-            f"- {source}: " + "; ".join(f"{model} on {', '.join(names)}" for model, names in models.items())
-            for source, models in sources.items()
-        ]
-        return "\n".join([BUDGET, "", *lines]) if lines else ""
+        """Return how many numbers are near the paper's, and the sources of the tuned settings of all models."""
+        return "\n\n".join(filter(None, [self._near(results), _sources(results)]))
+
+    def _near(self, results: Mapping[Job, Run | None]) -> str:
+        """Return a table of the numbers near the paper's, for models that chose the readings and for the others."""
+        within: dict[tuple[str, str], list[bool]] = {}
+        for number in self.numbers():
+            run = results.get(Job(number.dataset, number.model, number.preset, PAPER_RUNS))
+            if run is not None and number.preset in PAPER_PRESETS:
+                key = number.preset, CHOOSING if number.model in PLAIN else TESTING
+                within.setdefault(key, []).append(number.within(100 * run.test.mean))
+        lines: list[list[str | int | float | None]] = [[*key, len(each), sum(each)] for key, each in within.items()]
+        table = Table(["preset", "models", "numbers", f"within {POINTS:g} points"], lines)
+        return f"{NEAR}\n\n{table.render('markdown')}" if lines else ""
 
 
 class AccuracyUnfiltered(Accuracy):
@@ -130,3 +141,16 @@ class AccuracyUnfiltered(Accuracy):
     def datasets(self) -> tuple[str, ...]:
         """Return the data sets of the paper's appendix table."""
         return UNFILTERED
+
+
+def _sources(results: Mapping[Job, Run | None]) -> str:
+    """Return a list of the sources of the tuned settings."""
+    sources: dict[str, dict[str, list[str]]] = {}
+    for job, run in results.items():
+        if run is not None and job.preset == TUNED:
+            sources.setdefault(origin(job)[0], {}).setdefault(job.model, []).append(job.dataset)
+    lines = [
+        f"- {source}: " + "; ".join(f"{model} on {', '.join(names)}" for model, names in models.items())
+        for source, models in sources.items()
+    ]
+    return "\n".join([BUDGET, "", *lines]) if lines else ""

@@ -10,6 +10,8 @@ from gumbel_mpnn.report import Row
 from gumbel_mpnn.runs import Run
 
 MODELS = ("mlp", "gcn", "sage", "gat")
+CHOOSING, TESTING = "plain models, which chose the readings", "other models, which test them"
+"""The plain models, whose results decide how the paper is read, and all others."""
 DATASETS = (
     "cora",
     "citeseer",

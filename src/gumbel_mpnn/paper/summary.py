@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from gumbel_mpnn.paper.base import Columns
+from gumbel_mpnn.paper.backbones import CHOOSING, TESTING
+from gumbel_mpnn.paper.backbones import MODELS as PLAIN
+from gumbel_mpnn.paper.base import PAPER_PRESETS, Columns
 from gumbel_mpnn.paper.page import Page, as_share
 from gumbel_mpnn.paper.paper_numbers import POINTS, SHARE, PaperNumber, decimals
 from gumbel_mpnn.report import Row
@@ -78,7 +80,11 @@ class SummaryTable(Page):
                 f" {len(numbers) - len(missing)} of them ({len(missing)} need data sets that are missing)."
                 f" {RULE} The target is {TARGET} % for `{TARGET_PRESET}`.",
                 "",
-                *(_within([row for row in rows if row["preset"] == preset], preset) for preset in presets),
+                *(
+                    item
+                    for preset in presets
+                    for item in _items([row for row in rows if row["preset"] == preset], preset)
+                ),
             ]
         )
 
@@ -102,14 +108,30 @@ class SummaryTable(Page):
         ]
 
 
-def _within(rows: Sequence[Row], preset: str) -> str:
-    """Return a list item that says how many numbers of a preset are within reach."""
+def _items(rows: Sequence[Row], preset: str) -> list[str]:
+    """Return list items: how many numbers of a preset are within reach and, for the paper's presets, of whose."""
+    if preset not in PAPER_PRESETS:
+        return [f"- {preset if preset == GIVEN else f'`{preset}`'}: {_within(rows)}"]
+    accuracies = [row for row in rows if str(row["quantity"]).startswith(ACCURACY)]
+    chose = [row for row in accuracies if row["model"] in PLAIN]
+    others = [row for row in accuracies if row["model"] not in PLAIN]
+    return [
+        f"- `{preset}`: {_within(rows)}",
+        *(
+            f"  - accuracies of {name}: {_within(mine)}"
+            for name, mine in ((CHOOSING, chose), (TESTING, others))
+            if mine
+        ),
+    ]
+
+
+def _within(rows: Sequence[Row]) -> str:
+    """Return how many numbers are within reach."""
     allowed, within = len(rows) - _count(rows, "verdict", NO_DATA), _count(rows, "within", YES)
     share = f" ({100 * within / allowed:.0f} %)" if allowed else ""
     missing = _count(rows, "verdict", NOT_RUN)
     not_run = f"; {missing} were not run" if missing else ""
-    name = preset if preset == GIVEN else f"`{preset}`"
-    return f"- {name}: {allowed} numbers that the data allows, {within} of them within{share}{not_run}"
+    return f"{allowed} numbers that the data allows, {within} of them within{share}{not_run}"
 
 
 def _count(rows: Iterable[Row], column: str, value: str) -> int:

@@ -70,15 +70,27 @@ PAIRS = ((0, 1), (1, 2), (0, 2))
 
 
 class TestShared:
-    def test_last_is_the_preset_with_two_settings_changed(self):
+    def test_last_is_the_preset_with_other_evaluations(self):
         chosen, last = (
             resolved(job.dataset, job.model, preset=job.preset, overrides=job.overrides).to_dict()
             for job in (PAPER, PAPER_LAST)
         )
-        assert (chosen["train"].pop("select"), chosen["train"].pop("patience")) == ("validation", 100)
-        assert (last["train"].pop("select"), last["train"].pop("patience")) == ("last", 0)
+        changed_settings = ("select", "patience", "eval_every")
+        assert [chosen["train"].pop(name) for name in changed_settings] == ["validation", 100, 1]
+        assert [last["train"].pop(name) for name in changed_settings] == ["last", 0, 100]
         assert chosen == last
         assert [epoch_of(job) for job in (PAPER, PAPER_LAST)] == ["chosen", "last"]
+
+    def test_evaluations_do_not_change_the_last_epoch(self):
+        settings = {"model": {"hidden_channels": 4, "dropout": 0.5}, "train": {"epochs": 5}}
+        rare, often = (
+            fit(small_data(), "gumbel-mpnn", splits=[0], settings=settings, overrides=(*LAST, *more), device="cpu")
+            for more in ([], ["train.eval_every=1"])
+        )
+        (one,), (other,) = rare.graphs(threshold=0.0), often.graphs(threshold=0.0)
+        assert torch.equal(one.edge_probability, other.edge_probability)
+        assert torch.equal(rare.predict_proba(), often.predict_proba())
+        assert [len(run.history) for run in (rare, often)] == [1, 5]
 
     def test_both_presets_at_both_epochs(self):
         jobs = paper_jobs(["cora", "actor"], "mine", GOAL)

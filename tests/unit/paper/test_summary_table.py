@@ -194,12 +194,12 @@ class TestRows:
         ]
 
 
-def judged(page, preset, dataset, verdict, within=None):
+def judged(page, preset, dataset, verdict, within=None, model="gcn"):
     return {
         "page": page,
         "preset": preset,
         "dataset": dataset,
-        "model": "gcn",
+        "model": model,
         "quantity": "test %",
         "verdict": verdict,
         "within": within,
@@ -212,7 +212,7 @@ JUDGED = [
     judged("a", "tuned", "questions", "no data"),
     judged("a", "paper", "questions", "no data"),
     judged("b", "paper", "cora", "not run"),
-    judged("b", "paper", "actor", "below", "no"),
+    judged("b", "paper", "actor", "below", "no", "sdrf"),
     judged("b", "paper", "pubmed", "above", "yes"),
     judged("c", GIVEN, "cora", "differs", "no"),
 ]
@@ -231,13 +231,16 @@ class TestHead:
         assert empty == ""
         assert items == [
             "- `paper`: 4 numbers that the data allows, 2 of them within (50 %); 1 were not run",
+            "  - accuracies of plain models, which chose the readings: 3 numbers that the data allows, 2 of them within"
+            " (67 %); 1 were not run",
+            "  - accuracies of other models, which test them: 1 numbers that the data allows, 0 of them within (0 %)",
             "- `tuned`: 1 numbers that the data allows, 1 of them within (100 %)",
             "- given graph: 1 numbers that the data allows, 0 of them within (0 %)",
         ]
 
     def test_no_share_of_nothing(self):
-        last = SummaryTable().lead([judged("a", "paper", "cora", "no data")]).splitlines()[-1]
-        assert last == "- `paper`: 0 numbers that the data allows, 0 of them within"
+        last = SummaryTable().lead([judged("a", "tuned", "cora", "no data")]).splitlines()[-1]
+        assert last == "- `tuned`: 0 numbers that the data allows, 0 of them within"
 
     def test_by_page_and_preset(self):
         rows = {(row.pop("page"), row.pop("preset")): row for row in SummaryTable().counts(JUDGED)}
