@@ -51,6 +51,7 @@ class Accuracy(Experiment):
         "baseline_low": "95 % from",
         "baseline_high": "to",
         "baseline_p": "corrected p",
+        "baseline_over": "tested over",
         "baseline_verdict": "verdict",
     }
     grid = Grid(

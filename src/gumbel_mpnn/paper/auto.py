@@ -69,6 +69,7 @@ class Auto(Experiment):
         "learned_low": "95 % from",
         "learned_high": "to",
         "learned_p": "corrected p",
+        "learned_over": "tested over",
         "learned_verdict": "verdict",
         "per_split": "chosen per split, test %",
         "best_on_test": "best rung on test, after the fact",

@@ -40,6 +40,7 @@ HEADINGS: Mapping[str, str] = {
     "learned_low": "95 % from",
     "learned_high": "to",
     "learned_p": "corrected p",
+    "learned_over": "tested over",
     "learned_verdict": "verdict",
 }
 """Headings of the columns of `compared`."""

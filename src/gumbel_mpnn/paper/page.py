@@ -23,6 +23,7 @@ COMMON_HEADINGS: Mapping[str, str] = {
     "val": "val %",
     "low": "95 % from",
     "high": "to",
+    "over": "tested over",
 }
 """Headings of columns that many tables have."""
 RESULTS = ("test", "std", "stderr", "val", "difference", "low", "high", "paper", "paper_pm", "to_paper")
