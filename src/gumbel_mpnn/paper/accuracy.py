@@ -5,7 +5,7 @@ The preset `tuned` has two more models, the controls of Gumbel-MPNN.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from gumbel_mpnn.paper.accuracy_rows import BASELINES, origin, rows_of
 from gumbel_mpnn.paper.base import PAPER_DATASETS, PAPER_PRESETS, PAPER_RUNS, UNFILTERED, Job, published
@@ -109,7 +109,7 @@ class Accuracy(Experiment):
             for model, (value, error) in published("accuracy")[dataset].items()
         ]
 
-    def remarks(self, results: Mapping[Job, Run | None]) -> str:
+    def remarks(self, results: Mapping[Job, Run | None], rows: Sequence[Row]) -> str:
         """Return a list of the sources of the tuned settings of all models."""
         sources: dict[str, dict[str, list[str]]] = {}
         for job, run in results.items():

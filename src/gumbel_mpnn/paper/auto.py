@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from gumbel_mpnn._util.numbers import counted
 from gumbel_mpnn.paper.base import PAIRED, Columns, Job, differences, figures
 from gumbel_mpnn.paper.page import RESULTS, Experiment
+from gumbel_mpnn.paper.remarks import remarks_of, verdicts
 from gumbel_mpnn.report import Row
 from gumbel_mpnn.runs import Run
 from gumbel_mpnn.runs.entry import LADDERS
@@ -100,6 +102,40 @@ class Auto(Experiment):
         better = {key: _better_control(runs) for key, runs in found.items()}
         learned = differences({key: (runs.get(AUTO), runs.get(better[key] or "")) for key, runs in found.items()})
         return [_row(*key, runs, better[key], gains[key], learned[key]) for key, runs in found.items()]
+
+    def remarks(self, results: Mapping[Job, Run | None], rows: Sequence[Row]) -> str:
+        """Return how often `auto` is better than the best plain model and the better control, and its largest loss."""
+        return remarks_of(
+            [
+                verdicts("Auto", "the best plain model", rows, noun="graph"),
+                verdicts("Auto", "the better control (what is learned)", rows, "learned_verdict", "graph"),
+                _largest_loss(rows),
+                _best_on_test(rows),
+            ]
+        )
+
+
+def _largest_loss(rows: Sequence[Row]) -> str:
+    """Return the largest loss against the best plain model on a graph without an attack."""
+    losses = {
+        f"{row['dataset']} {row['setting']}".strip(): -gain
+        for row in rows
+        if not str(row["setting"]).partition("attack=")[2] and isinstance(gain := row["difference"], float)
+    }
+    if not losses:
+        return ""
+    name = max(losses, key=losses.__getitem__)
+    if losses[name] <= 0:
+        return f"Auto is below the best plain model on none of {counted(len(losses), 'graph')} without an attack."
+    return f"The largest loss against the best plain model without an attack is {losses[name]:.2f} points ({name})."
+
+
+def _best_on_test(rows: Sequence[Row]) -> str:
+    """Return on how many graphs the chosen rung was also the best one on test."""
+    done = [row for row in rows if row["rung"] is not None]
+    hits = sum(row["rung"] == row["best_on_test"] for row in done)
+    of = counted(len(done), "graph")
+    return f"The chosen rung is the best one on test, known only afterwards, on {hits} of {of}." if done else ""
 
 
 def _plain(runs: Runs) -> Run | None:

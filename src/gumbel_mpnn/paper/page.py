@@ -106,8 +106,8 @@ class Experiment(Page, ABC):
     def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
         """Return the rows of the table; a run is None if the files of its data set are missing."""
 
-    def remarks(self, results: Mapping[Job, Run | None]) -> str:
-        """Return remarks on the runs, as Markdown."""
+    def remarks(self, results: Mapping[Job, Run | None], rows: Sequence[Row]) -> str:
+        """Return remarks on the runs and on the rows that `collect` returned for them, as Markdown."""
         return ""
 
     def on(self, dataset: str) -> Experiment:

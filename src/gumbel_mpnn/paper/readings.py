@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
@@ -115,9 +115,9 @@ class Readings(Experiment):
             for key in [_key(row)]
         ]
 
-    def remarks(self, results: Mapping[Job, Run | None]) -> str:
+    def remarks(self, results: Mapping[Job, Run | None], rows: Sequence[Row]) -> str:
         """Return a table of readings of plain models: their distance to the paper, and that of the chosen one."""
-        by_reading = _distances(row for row in self.collect(results) if row["model"] != REWIRED)
+        by_reading = _distances(row for row in rows if row["model"] != REWIRED)
         chosen = by_reading.get(CHOSEN, {})
         lines: list[list[str | int | float | None]] = []
         for name, distances in by_reading.items():

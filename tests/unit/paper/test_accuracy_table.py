@@ -226,15 +226,15 @@ class TestPage:
 
     def test_the_budget_is_named(self, run):
         results = {Job("cora", "gcn"): run, Job("roman-empire", "sdrf"): run, Job("roman-empire", "mlp"): run}
-        controls = Accuracy().remarks({Job("cora", "frozen"): run, Job("actor", "random"): run})
+        controls = Accuracy().remarks({Job("cora", "frozen"): run, Job("actor", "random"): run}, [])
         assert "the Gumbel-MPNN's preset, not searched for this model: frozen on cora; random on actor" in controls
-        remarks = Accuracy().remarks(results)
+        remarks = Accuracy().remarks(results, [])
         assert "- random search on validation, ten splits, one seed: gcn on cora\n" in remarks
         assert "- the GCN's preset, not searched for this model: sdrf on roman-empire\n" in remarks
         assert remarks.endswith("- no preset: the package's defaults: mlp on roman-empire")
-        assert Accuracy().remarks({Job("cora", "gcn"): None}) == ""
+        assert Accuracy().remarks({Job("cora", "gcn"): None}, []) == ""
         assert [row["tried"] for row in Accuracy().collect(results)] == [16, None, None]
-        assert Accuracy().remarks({Job("cora", "gcn", "paper"): run}) == ""  # only tuned settings were searched for
+        assert Accuracy().remarks({Job("cora", "gcn", "paper"): run}, []) == ""  # only tuned settings were searched for
 
     def test_all_of_it_is_on_the_page(self, run):
         rows = Accuracy().collect({Job("cora", "gcn"): run})

@@ -67,13 +67,15 @@ def test_the_nearest_reading_and_the_mean_distances(run):
     rows = Readings().collect(results)
     assert [row["to_paper"] for row in rows] == [*map(pytest.approx, (-1, 2, 2, -1)), None]
     assert [row["nearest"] for row in rows] == ["nearest", "", "", "nearest", ""]
-    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in Readings().remarks(results).splitlines()[2:]]
+    lines = [
+        [cell.strip() for cell in line.split("|")[1:-1]] for line in Readings().remarks(results, rows).splitlines()[2:]
+    ]
     assert lines == [[CHOSEN, "2", "1.50", "1", "1.50", "1"], ["linear", "2", "1.50", "1", "1.50", "1"]]
 
 
 def test_rewired_models_do_not_decide(run):
     results = {Job("cora", "gumbel-mpnn", "paper", "paper"): with_test(run, 80)}
-    assert Readings().remarks(results) == ""
+    assert Readings().remarks(results, Readings().collect(results)) == ""
 
 
 def test_readings_of_training_are_of_plain_models_and_differ_in_nothing_else():
