@@ -10,8 +10,8 @@ from gumbel_mpnn.paper.compared import CONTROL_OF
 from gumbel_mpnn.report import Row, Table
 from gumbel_mpnn.report.style import MODEL_NAMES
 from gumbel_mpnn.report.table import Cell
+from gumbel_mpnn.runs.query import ONE_SPLIT
 
-ONE_SPLIT = " (one split)"
 NO_DATA = "no data"
 
 
@@ -34,10 +34,12 @@ def verdicts(who: str, whom: str, rows: Iterable[Row], column: str = "verdict", 
     if not found:
         return ""
     counts = Counter(verdict.removesuffix(ONE_SPLIT) for verdict in found)
-    text = f"{who} against {whom}, {counted(len(found), noun)}: better on {counts['better']}, the same on"
-    text += f" {counts['same']}, worse on {counts['worse']}"
-    if few := counts["too few splits"]:
-        text += f", not tested on {few} (too few splits)"
+    few, parts = counts.pop("too few splits", 0), []
+    if counts:
+        parts.append(f"better on {counts['better']}, the same on {counts['same']}, worse on {counts['worse']}")
+    if few:
+        parts.append(f"too few splits for a test on {few}")
+    text = f"{who} against {whom}, {counted(len(found), noun)}: {', '.join(parts)}"
     if of_seeds := sum(verdict.endswith(ONE_SPLIT) for verdict in found):
         text += f"; {of_seeds} of the tests {'is' if of_seeds == 1 else 'are'} over the seeds of one split"
     return f"{text}."
@@ -50,7 +52,7 @@ def gains(rows: Sequence[Row], noun: str = "case") -> list[str]:
         mine = [row for row in rows if row["model"] == model]
         name, other = (MODEL_NAMES.get(each, each) for each in (model, control))
         lines.append(verdicts(name, "the best plain model", mine, noun=noun))
-        lines.append(verdicts(name, f"{other} (what is learned)", mine, "learned_verdict", noun))
+        lines.append(verdicts(name, f"its control {other} (what is learned)", mine, "learned_verdict", noun))
     return lines
 
 
@@ -65,11 +67,15 @@ def tests_of(rows: Iterable[Row], *columns: str) -> dict[tuple[str, str], dict[t
 
 
 def table_of(names: Sequence[str], figures: Mapping[tuple[str, str], Sequence[Cell]]) -> str:
-    """Return a table of figures of each data set and model, as Markdown; empty if there are none.
+    """Return a table of figures of each data set and model, as Markdown; those without any are left out.
 
     Args:
         names: Headings of the figures.
         figures: Data set and model → figures.
     """
-    lines = [[dataset, MODEL_NAMES.get(model, model), *cells] for (dataset, model), cells in figures.items()]
+    lines = [
+        [dataset, MODEL_NAMES.get(model, model), *cells]
+        for (dataset, model), cells in figures.items()
+        if any(cell is not None for cell in cells)
+    ]
     return Table(["data set", "model", *names], lines).render("markdown") if lines else ""

@@ -37,7 +37,7 @@ def test_a_row(results):
     assert row["best_on_test"] == max(ours.rungs, key=lambda name: ours.rungs[name].test.mean)
     assert row["verdict"] == "too few splits"
     assert (row["low"], row["high"], row["over"]) == (None, None, "splits")
-    assert "Auto against the best plain model, 1 graph: better on 0, the same on 0, worse on 0, not tested on 1" in (
+    assert "Auto against the best plain model, 1 graph: too few splits for a test on 1." in (
         Auto().remarks(results, [row])
     )
 

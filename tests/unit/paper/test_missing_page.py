@@ -50,10 +50,11 @@ def test_means_over_the_shares_of_missing_edges():
         compared_row("auto", 80.0 + 10 * (share < 50), "better", "same", dataset="cora", removed=share)
         for share in (10, 30, 50, 70, 90)
     ]
-    text = Missing().remarks({}, [*rows, compared_row("gcn", 70.0, dataset="cora", removed=90)])
+    others = [compared_row(model, 70.0, dataset="cora", removed=share) for model, share in (("gcn", 90), ("mlp", 10))]
+    text = Missing().remarks({}, [*rows, *others])
     assert text.splitlines() == [
         "- Auto against the best plain model, 5 cases: better on 5, the same on 0, worse on 0.",
-        "- Auto against Auto-frozen (what is learned), 5 cases: better on 0, the same on 5, worse on 0.",
+        "- Auto against its control Auto-frozen (what is learned), 5 cases: better on 0, the same on 5, worse on 0.",
         "",
         "| data set | model | mean over all shares, % | 90 % of the edges removed |",
         "| --- | --- | --: | --: |",

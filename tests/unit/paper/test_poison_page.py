@@ -163,7 +163,7 @@ class TestRows:
         assert {(row["over"], row["verdict"]) for row in rows} == {("seeds", "better (one split)")}
         text = "33 cases: better on 33, the same on 0, worse on 0; 33 of the tests are over the seeds of one split.\n"
         assert f"- Gumbel-MPNN against the best plain model, {text}" in remarks(results)
-        assert f"- Gumbel-MPNN against Frozen (what is learned), {text}" in remarks(results)
+        assert f"- Gumbel-MPNN against its control Frozen (what is learned), {text}" in remarks(results)
 
 
 def test_published_numbers_belong_to_cases_of_the_plan():

@@ -21,6 +21,8 @@ FEWEST_SPLITS = 3
 LEVEL = 0.05
 ENOUGH = 6
 """With fewer splits, or seeds of a single split, the p-value cannot be smaller than `LEVEL`."""
+ONE_SPLIT = " (one split)"
+"""End of a verdict that holds for one split alone."""
 DIGITS = 12
 """Differences are rounded to this number of digits, so that rounding errors do not break ties."""
 EXACT = 13
@@ -53,7 +55,7 @@ class Paired:
     @property
     def verdict(self) -> str:
         """The outcome; it is marked if it holds for one split alone, such as `better (one split)`."""
-        return f"{self.outcome} (one split)" if self.over == "seeds" else self.outcome
+        return self.outcome + ONE_SPLIT if self.over == "seeds" else self.outcome
 
 
 def compare(ours: Iterable[Record], theirs: Iterable[Record], figure: Literal["test", "val"] = "test") -> Paired:
