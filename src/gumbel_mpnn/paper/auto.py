@@ -28,6 +28,8 @@ CLEAN = (
     "github-musae",
 )
 SEEDS_OF_ONE_SPLIT = 10
+UNATTACKED = "attack="
+"""Setting of the clean version of an attacked graph, and beginning of those of the others."""
 
 
 class Case(NamedTuple):
@@ -108,8 +110,8 @@ class Auto(Experiment):
         return remarks_of(
             [
                 verdicts("Auto", "the best plain model", rows, noun="graph"),
-                verdicts("Auto", "the better control (what is learned)", rows, "learned_verdict", "graph"),
                 _largest_loss(rows),
+                verdicts("Auto", "the better control (what is learned)", rows, "learned_verdict", "graph"),
                 _best_on_test(rows),
             ]
         )
@@ -118,16 +120,17 @@ class Auto(Experiment):
 def _largest_loss(rows: Sequence[Row]) -> str:
     """Return the largest loss against the best plain model on a graph without an attack."""
     losses = {
-        f"{row['dataset']} {row['setting']}".strip(): -gain
+        f"{row['dataset']} {str(row['setting']).removeprefix(UNATTACKED)}".strip(): -gain
         for row in rows
-        if not str(row["setting"]).partition("attack=")[2] and isinstance(gain := row["difference"], float)
+        if row["setting"] == UNATTACKED or not str(row["setting"]).startswith(UNATTACKED)
+        if isinstance(gain := row["difference"], float)
     }
     if not losses:
         return ""
     name = max(losses, key=losses.__getitem__)
     if losses[name] <= 0:
-        return f"Auto is below the best plain model on none of {counted(len(losses), 'graph')} without an attack."
-    return f"The largest loss against the best plain model without an attack is {losses[name]:.2f} points ({name})."
+        return f"It is below the best plain model on none of {counted(len(losses), 'graph')} without an attack."
+    return f"Its largest loss on a graph without an attack is {losses[name]:.2f} points ({name})."
 
 
 def _best_on_test(rows: Sequence[Row]) -> str:

@@ -126,6 +126,14 @@ class TestRows:
         assert [ours[f"baseline_{name}"] for name in ("low", "high")] == [pytest.approx(3)] * 2
         assert ours["baseline_p"] == pytest.approx(1 / 2**7)
 
+    def test_seeds_of_one_split_tell_the_best_too(self, run):
+        one_split = replace(
+            run, records=tuple(replace(record, split=0, seed=seed) for seed, record in enumerate(run.records))
+        )
+        rows = self.collect(one_split, gcn=0.0, sage=0.02)
+        assert (rows["sage"]["verdict"], rows["sage"]["over"]) == ("better (one split)", "seeds")
+        assert {model: row["top"] for model, row in rows.items()} == {"gcn": "worse", "sage": "best"}
+
     def test_without_any_baseline(self, run):
         row = self.collect(run, gumbel_mpnn=0.0)["gumbel-mpnn"]
         assert (row["baseline"], row["baseline_difference"], row["top"]) == (None, None, "best")

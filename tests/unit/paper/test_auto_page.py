@@ -71,11 +71,12 @@ def test_remarks_count_the_rows():
     assert Auto().remarks({}, rows).splitlines() == [
         "- Auto against the best plain model, 4 graphs: better on 1, the same on 2, worse on 1; 2 of the tests are over"
         " the seeds of one split.",
+        "- Its largest loss on a graph without an attack is 0.20 points (cora).",
         "- Auto against the better control (what is learned), 4 graphs: better on 2, the same on 1, worse on 1; 2 of"
         " the tests are over the seeds of one split.",
-        "- The largest loss against the best plain model without an attack is 0.20 points (cora).",
         "- The chosen rung is the best one on test, known only afterwards, on 2 of 4 graphs.",
     ]
+    assert "loss on a graph without an attack is 0.10 points (attacked-cora)." in Auto().remarks({}, rows[2:])
     assert "on none of 1 graph without an attack" in Auto().remarks({}, rows[1:2])
     assert "on none of 1 graph" in Auto().remarks({}, [row_of("cora", "", 0.0, "same", "same")])
     assert Auto().remarks({}, []) == Auto().remarks({}, rows[-1:]) == ""

@@ -210,7 +210,7 @@ function gainText(row) {
   const { mean, interval, outcome, verdict } = row.gain;
   const signed = (value) => (value < 0 ? "−" : "+") + points(Math.abs(value));
   const kind = outcome === "better" ? "good" : outcome === "worse" ? "bad" : "";
-  return withRange(make("span", { className: kind }, `${signed(mean)} (${verdict})`), interval && interval.map(signed));
+  return withRange(make("span", { className: kind }, `${signed(mean)}, ${verdict}`), interval && interval.map(signed));
 }
 
 function choiceCard(choice) {
