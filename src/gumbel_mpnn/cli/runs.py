@@ -160,7 +160,7 @@ def compare(
     If A or B is a trial of tune, validation results are compared, unless --test is given.
     """
     from gumbel_mpnn.report import Table
-    from gumbel_mpnn.runs.query import ENOUGH_SPLITS, find_records
+    from gumbel_mpnn.runs.query import ENOUGH, find_records
     from gumbel_mpnn.runs.query import compare as compare_records
 
     with open_index(runs) as index:
@@ -178,10 +178,11 @@ def compare(
     if len(ours) + len(theirs) > 2 * paired.n:
         alone = counted(len(ours) - paired.n, "run")
         note(f"left out, without a counterpart: {alone} of A, {len(theirs) - paired.n} of B")
-    if paired.splits < ENOUGH_SPLITS:
-        note(
-            f"no difference can be significant with fewer than {ENOUGH_SPLITS} splits: these runs have {paired.splits}"
-        )
+    if paired.units < ENOUGH:
+        also = f", or {ENOUGH} seeds of one split" * (paired.units == 1)
+        note(f"no difference can be significant with fewer than {ENOUGH} splits{also}: these runs have {paired.units}")
+    if paired.over == "seeds":
+        note("these runs have one split: the test is over its seeds, and says nothing about other splits")
     differing = _differing(ours[0].settings, theirs[0].settings)
     result: dict[str, str | int | float | None] = {
         "difference": paired.mean,
@@ -189,6 +190,7 @@ def compare(
         "high": paired.high,
         "n": paired.n,
         "p": paired.p,
+        "over": paired.over,
         "verdict": paired.verdict,
     }
     if not format.is_for_programs:

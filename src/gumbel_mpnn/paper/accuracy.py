@@ -5,7 +5,7 @@ The preset `tuned` has two more models, the controls of Gumbel-MPNN.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from gumbel_mpnn.paper.accuracy_rows import BASELINES, origin, rows_of
 from gumbel_mpnn.paper.backbones import CHOOSING, TESTING
@@ -58,6 +58,7 @@ class Accuracy(Experiment):
         "baseline_low": "95 % from",
         "baseline_high": "to",
         "baseline_p": "corrected p",
+        "baseline_over": "tested over",
         "baseline_verdict": "verdict",
     }
     grid = Grid(
@@ -115,7 +116,7 @@ class Accuracy(Experiment):
             for model, (value, error) in published("accuracy")[dataset].items()
         ]
 
-    def remarks(self, results: Mapping[Job, Run | None]) -> str:
+    def remarks(self, results: Mapping[Job, Run | None], rows: Sequence[Row]) -> str:
         """Return how many numbers are near the paper's, and the sources of the tuned settings of all models."""
         return "\n\n".join(filter(None, [self._near(results), _sources(results)]))
 

@@ -72,7 +72,7 @@ def _top(run: Run, others: Mapping[str, Run | None]) -> str:
     best = max((other for other in others.values() if other is not None), key=lambda other: other.test.mean)
     if best is run:
         return "best"
-    return "worse" if compare(best.records, run.records).verdict == "better" else "same"
+    return "worse" if compare(best.records, run.records).outcome == "better" else "same"
 
 
 def origin(job: Job) -> tuple[str, int | None]:

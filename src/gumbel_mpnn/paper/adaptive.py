@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import product
 from typing import Any
@@ -28,6 +28,7 @@ from gumbel_mpnn.paper.compared import (
     jobs_of,
 )
 from gumbel_mpnn.paper.page import Experiment
+from gumbel_mpnn.paper.remarks import gains, remarks_of, table_of, tests_of
 from gumbel_mpnn.report import Row
 from gumbel_mpnn.runs import Run
 from gumbel_mpnn.runs.query import Record
@@ -89,6 +90,17 @@ class Adaptive(Experiment):
                     after = None if entry is None or scores is None else _after(entry, scores[attack][str(budget)])
                     cases.setdefault((*case, ("attack", attack), ("budget", budget)), {})[model] = after
         return compared(cases)
+
+    def remarks(self, results: Mapping[Job, Run | None], rows: Sequence[Row]) -> str:
+        """Return verdicts of our models, and a table of all models at the largest budget, compared with the MLP."""
+        tests = tests_of([row for row in rows if row["budget"] == BUDGETS[-1]], "attack")
+        figures: dict[tuple[str, str], tuple[float | None, ...]] = {}
+        for (dataset, model), mine in tests.items():
+            lowest, mlp = min(mine.values()), tests.get((dataset, "mlp"))
+            to_mlp = None if mlp is None else lowest - min(mlp.values())
+            figures[dataset, model] = (*(mine.get((attack,)) for attack in ATTACKS), to_mlp)
+        names = (*(f"{attack}, {BUDGETS[-1]} % of the edges" for attack in ATTACKS), "lower of both less MLP")
+        return remarks_of(gains(rows), table_of(names, figures))
 
 
 def _after(entry: Entry, tests: list[float]) -> Entry:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from gumbel_mpnn._util.numbers import counted
 from gumbel_mpnn.paper.base import PAIRED, Columns, Job, differences, figures
 from gumbel_mpnn.paper.page import RESULTS, Experiment
+from gumbel_mpnn.paper.remarks import remarks_of, verdicts
 from gumbel_mpnn.report import Row
 from gumbel_mpnn.runs import Run
 from gumbel_mpnn.runs.entry import LADDERS
@@ -26,6 +28,8 @@ CLEAN = (
     "github-musae",
 )
 SEEDS_OF_ONE_SPLIT = 10
+UNATTACKED = "attack="
+"""Setting of the clean version of an attacked graph, and beginning of those of the others."""
 
 
 class Case(NamedTuple):
@@ -69,6 +73,7 @@ class Auto(Experiment):
         "learned_low": "95 % from",
         "learned_high": "to",
         "learned_p": "corrected p",
+        "learned_over": "tested over",
         "learned_verdict": "verdict",
         "per_split": "chosen per split, test %",
         "best_on_test": "best rung on test, after the fact",
@@ -99,6 +104,41 @@ class Auto(Experiment):
         better = {key: _better_control(runs) for key, runs in found.items()}
         learned = differences({key: (runs.get(AUTO), runs.get(better[key] or "")) for key, runs in found.items()})
         return [_row(*key, runs, better[key], gains[key], learned[key]) for key, runs in found.items()]
+
+    def remarks(self, results: Mapping[Job, Run | None], rows: Sequence[Row]) -> str:
+        """Return how often `auto` is better than the best plain model and the better control, and its largest loss."""
+        return remarks_of(
+            [
+                verdicts("Auto", "the best plain model", rows, noun="graph"),
+                _largest_loss(rows),
+                verdicts("Auto", "the better control (what is learned)", rows, "learned_verdict", "graph"),
+                _best_on_test(rows),
+            ]
+        )
+
+
+def _largest_loss(rows: Sequence[Row]) -> str:
+    """Return the largest loss against the best plain model on a graph without an attack."""
+    losses = {
+        f"{row['dataset']} {str(row['setting']).removeprefix(UNATTACKED)}".strip(): -gain
+        for row in rows
+        if row["setting"] == UNATTACKED or not str(row["setting"]).startswith(UNATTACKED)
+        if isinstance(gain := row["difference"], float)
+    }
+    if not losses:
+        return ""
+    name = max(losses, key=losses.__getitem__)
+    if losses[name] <= 0:
+        return f"It is below the best plain model on none of {counted(len(losses), 'graph')} without an attack."
+    return f"Its largest loss on a graph without an attack is {losses[name]:.2f} points ({name})."
+
+
+def _best_on_test(rows: Sequence[Row]) -> str:
+    """Return on how many graphs the chosen rung was also the best one on test."""
+    done = [row for row in rows if row["rung"] is not None]
+    hits = sum(row["rung"] == row["best_on_test"] for row in done)
+    of = counted(len(done), "graph")
+    return f"The chosen rung is the best one on test, known only afterwards, on {hits} of {of}." if done else ""
 
 
 def _plain(runs: Runs) -> Run | None:

@@ -61,7 +61,7 @@ PAPER_RUNS = "paper"
 """Experiment that stores the runs of both families, so that settings which they share are trained once."""
 PAPER_SEEDS = 1
 """Seeds per split for these families, even if more are requested, to save time."""
-PAIRED = ("difference", "low", "high", "p", "verdict")
+PAIRED = ("difference", "low", "high", "p", "over", "verdict")
 """Columns of a paired difference."""
 
 
@@ -266,7 +266,8 @@ def _columns(paired: Paired | None) -> Columns:
     if paired is None:
         return dict.fromkeys(PAIRED)
     shares = {"difference": paired.mean, "low": paired.low, "high": paired.high}
-    return {**{name: 100 * share for name, share in shares.items()}, "p": paired.p, "verdict": paired.verdict}
+    percent = {name: None if share is None else 100 * share for name, share in shares.items()}
+    return {**percent, "p": paired.p, "over": paired.over, "verdict": paired.verdict}
 
 
 def published(table: str) -> dict[str, dict[str, Any]]:

@@ -40,6 +40,7 @@ HEADINGS: Mapping[str, str] = {
     "learned_low": "95 % from",
     "learned_high": "to",
     "learned_p": "corrected p",
+    "learned_over": "tested over",
     "learned_verdict": "verdict",
 }
 """Headings of the columns of `compared`."""
@@ -124,17 +125,20 @@ def best_of(variants: Iterable[tuple[str, Run | None]]) -> Entry | None:
     return max(done, key=lambda entry: entry.run.val.mean, default=None)
 
 
-def compared(cases: Mapping[Case, Mapping[str, Entry | None]]) -> list[Row]:
+def compared(cases: Mapping[Case, Mapping[str, Entry | None]], within: str = "") -> list[Row]:
     """Return a row for each model in each case.
 
     A model is compared with the plain model that has the best validation value, and with its control if it has one.
-    The p-values of a model are corrected for the number of cases.
+    The p-values of a model are corrected for the number of cases, or for those with the same value in the column
+    `within`: ten splits or seeds cannot show any difference after a correction for more than 25 cases.
     """
     plain = {case: _best_plain(entries) for case, entries in cases.items()}
     names = dict.fromkeys(model for entries in cases.values() for model in entries)
-    gains = {model: differences({case: _pair(cases[case], model, plain[case]) for case in cases}) for model in names}
+    gains = {
+        model: _differences({case: _pair(cases[case], model, plain[case]) for case in cases}, within) for model in names
+    }
     learned = {
-        model: differences({case: (_run(cases[case], model), _run(cases[case], control)) for case in cases})
+        model: _differences({case: (_run(cases[case], model), _run(cases[case], control)) for case in cases}, within)
         for model, control in CONTROL_OF.items()
     }
     return [
@@ -142,6 +146,14 @@ def compared(cases: Mapping[Case, Mapping[str, Entry | None]]) -> list[Row]:
         for case, entries in cases.items()
         for model, entry in entries.items()
     ]
+
+
+def _differences(pairs: Mapping[Case, tuple[Run | None, Run | None]], within: str) -> dict[Case, Columns]:
+    """Return the paired difference of each case, corrected among cases with the same value in a column."""
+    families: dict[object, dict[Case, tuple[Run | None, Run | None]]] = {}
+    for case, pair in pairs.items():
+        families.setdefault(dict(case).get(within), {})[case] = pair
+    return {case: columns for family in families.values() for case, columns in differences(family).items()}
 
 
 def _run(entries: Mapping[str, Entry | None], model: str) -> Run | None:

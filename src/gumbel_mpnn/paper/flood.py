@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -30,6 +30,7 @@ from gumbel_mpnn.paper.compared import (
 )
 from gumbel_mpnn.paper.noise import COUNTS, scores_with_noise
 from gumbel_mpnn.paper.page import Experiment
+from gumbel_mpnn.paper.remarks import gains, remarks_of, table_of, tests_of
 from gumbel_mpnn.report import Row
 from gumbel_mpnn.runs import Run
 
@@ -101,6 +102,18 @@ class Flood(Experiment):
             if run is not None:
                 run.stored(self.from_models, dict)  # records are enough, so that models need not be kept
         return compared(self._with_noise(clean) | best_in_each(flooded, _flooded_case))
+
+    def remarks(self, results: Mapping[Job, Run | None], rows: Sequence[Row]) -> str:
+        """Return verdicts of our models, and a table of the lowest results of models trained without random edges."""
+        tests = tests_of([row for row in rows if row["trained"] == CLEAN], "edges")
+        figures: dict[tuple[str, str], tuple[float | None, ...]] = {}
+        for (dataset, model), mine in tests.items():
+            gcn, mlp = (tests.get((dataset, other), {}) for other in ("gcn", "mlp"))
+            to_mlp = [test - mlp[edges] for edges, test in mine.items() if edges in mlp]
+            to_gcn = mine[0,] - gcn[0,] if gcn else None
+            figures[dataset, model] = (mine[0,], to_gcn, min(mine.values()), min(to_mlp, default=None))
+        names = ("no random edges, %", "less GCN", "lowest of all numbers, %", "lowest difference to MLP")
+        return remarks_of(gains(rows), table_of(names, figures))
 
     def _with_noise(self, results: Mapping[Job, Run | None]) -> dict[Case, dict[str, Entry | None]]:
         """Return the entries of every number of edges; variants are chosen once, on validation nodes with noise."""

@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 import torch
 from torch_geometric.data import Data
 
+from gumbel_mpnn._util.numbers import counted
 from gumbel_mpnn.measures import undirected_edges
-from gumbel_mpnn.paper.base import Job, quickened
+from gumbel_mpnn.paper.base import Job, differences, quickened
 from gumbel_mpnn.paper.compared import (
     HEADINGS,
     OURS,
     PERCENT,
     PLAIN,
     Case,
+    Entry,
     accuracy_chart,
     best_in_each,
     compared,
     jobs_of,
 )
 from gumbel_mpnn.paper.page import Experiment
+from gumbel_mpnn.paper.remarks import gains, remarks_of, table_of, tests_of, verdicts
 from gumbel_mpnn.report import Row
+from gumbel_mpnn.report.style import MODEL_NAMES
 from gumbel_mpnn.runs import Run
 
 DATASETS = ("cora", "citeseer", "pubmed")
@@ -72,6 +77,15 @@ class Missing(Experiment):
         """Return one row for each graph, share of removed edges and model."""
         return compared(best_in_each(results, _case))
 
+    def remarks(self, results: Mapping[Job, Run | None], rows: Sequence[Row]) -> str:
+        """Return verdicts of our models, and a table of means over the shares of removed edges."""
+        figures: dict[tuple[str, str], tuple[float | None, ...]] = {}
+        for key, tests in tests_of(rows, "removed").items():
+            mean = fmean(tests.values()) if len(tests) == len(SHARES) else None
+            figures[key] = (mean, tests.get((round(100 * SHARES[-1]),)))
+        names = ("mean over all shares, %", f"{100 * SHARES[-1]:.0f} % of the edges removed")
+        return remarks_of(gains(rows), table_of(names, figures))
+
 
 class NoGraph(Experiment):
     """Test accuracy without edges: what a model makes of features alone."""
@@ -98,11 +112,42 @@ class NoGraph(Experiment):
 
     def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
         """Return one row for each data set and model."""
-        return compared(best_in_each(results, lambda job: (("dataset", job.dataset),)))
+        return compared(best_in_each(results, _dataset))
+
+    def remarks(self, results: Mapping[Job, Run | None], rows: Sequence[Row]) -> str:
+        """Return verdicts of our models, and on how many data sets they are above both the MLP and kNN-GCN."""
+        lines = gains(rows, "data set")
+        for model in ("gumbel-mpnn", "auto"):
+            lines += _above_both(model, best_in_each(results, _dataset))
+        return remarks_of(lines)
 
 
 def _jobs(dataset: str, share: float) -> Iterator[Job]:
     return jobs_of(MODELS, dataset, transform=WithoutEdges(share))
+
+
+def _dataset(job: Job) -> Case:
+    return (("dataset", job.dataset),)
+
+
+def _above_both(model: str, cases: Mapping[Case, Mapping[str, Entry | None]]) -> list[str]:
+    """Return how often a model is above the better of MLP and kNN-GCN, and the verdicts of paired tests."""
+    pairs: dict[Case, tuple[Run, Run]] = {}
+    for case, entries in cases.items():
+        ours, *others = (entries.get(name) for name in (model, "mlp", "knn"))
+        runs = [entry.run for entry in others if entry is not None]
+        if ours is not None and len(runs) == len(others):
+            pairs[case] = (ours.run, max(runs, key=lambda run: run.test.mean))
+    if not pairs:
+        return []
+    leads = [(ours.test.mean - other.test.mean, ours.test.stderr) for ours, other in pairs.values()]
+    above, below = (sum(lead > 0 for lead, _ in leads), sum(lead < -error for lead, error in leads))
+    name, tested = MODEL_NAMES[model], list(differences(pairs).values())
+    return [
+        f"{name} is above both MLP and kNN-GCN on {above} of {counted(len(leads), 'data set')}, and below the better of"
+        f" them by more than its standard error on {below}.",
+        verdicts(name, "the better of MLP and kNN-GCN", tested, noun="data set"),
+    ]
 
 
 def _case(job: Job) -> Case:

@@ -23,6 +23,7 @@ COMMON_HEADINGS: Mapping[str, str] = {
     "val": "val %",
     "low": "95 % from",
     "high": "to",
+    "over": "tested over",
 }
 """Headings of columns that many tables have."""
 RESULTS = ("test", "std", "stderr", "val", "difference", "low", "high", "paper", "paper_pm", "to_paper")
@@ -105,8 +106,8 @@ class Experiment(Page, ABC):
     def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
         """Return the rows of the table; a run is None if the files of its data set are missing."""
 
-    def remarks(self, results: Mapping[Job, Run | None]) -> str:
-        """Return remarks on the runs, as Markdown."""
+    def remarks(self, results: Mapping[Job, Run | None], rows: Sequence[Row]) -> str:
+        """Return remarks on the runs and on the rows that `collect` returned for them, as Markdown."""
         return ""
 
     def on(self, dataset: str) -> Experiment:

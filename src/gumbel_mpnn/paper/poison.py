@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
@@ -10,8 +10,8 @@ from gumbel_mpnn.data.attacked import META, NETTACK
 from gumbel_mpnn.paper.base import Columns, Job, override, published, quickened
 from gumbel_mpnn.paper.compared import HEADINGS, MODELS, PERCENT, Case, accuracy_chart, best_in_each, compared, jobs_of
 from gumbel_mpnn.paper.page import Experiment
-from gumbel_mpnn.report import Row, Table
-from gumbel_mpnn.report.style import MODEL_NAMES
+from gumbel_mpnn.paper.remarks import gains, remarks_of, table_of, tests_of
+from gumbel_mpnn.report import Row
 from gumbel_mpnn.runs import Run
 
 DATASETS = ("attacked-cora", "attacked-citeseer", "attacked-polblogs")
@@ -64,26 +64,23 @@ class Poison(Experiment):
         return jobs_of(models, dataset, data=data, seeds=SEEDS)
 
     def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
-        """Return one row for each graph, attack and model, and one for each published model that is not ours."""
+        """Return one row for each graph, attack and model, and one for each published model that is not ours.
+
+        The p-values of a model are corrected for the number of attacks on a graph.
+        """
         known, cases = published(self.name), best_in_each(results, _case)
-        rows: list[Row] = [{**row, **_published(known, row)} for row in compared(cases)]
+        rows: list[Row] = [{**row, **_published(known, row)} for row in compared(cases, within="dataset")]
         return rows + [row for case in cases for row in _only_published(known, case, rows)]
 
-    def remarks(self, results: Mapping[Job, Run | None]) -> str:
-        """Return a table of means over the strengths of metattack, and of the strongest attacks."""
-        by_model: dict[tuple[str, str], dict[tuple[str, float], float]] = {}
-        for row in self.collect(results):
-            if row["test"] is not None:
-                key = str(row["attack"]), float(row["strength"] or 0)
-                by_model.setdefault((str(row["dataset"]), str(row["model"])), {})[key] = float(row["test"])
-        lines = []
-        for (dataset, model), tests in by_model.items():
+    def remarks(self, results: Mapping[Job, Run | None], rows: Sequence[Row]) -> str:
+        """Return verdicts of our models, and a table of means over the strengths of metattack and of strong attacks."""
+        figures: dict[tuple[str, str], tuple[float | None, ...]] = {}
+        for key, tests in tests_of(rows, "attack", "strength").items():
             rates = [test for (attack, _), test in tests.items() if attack in (CLEAN, "metattack")]
             mean = fmean(rates) if len(rates) == 1 + len(META) else None
-            strongest = tests.get(("metattack", 25)), tests.get(("nettack", 5))
-            lines.append([dataset, MODEL_NAMES.get(model, model), mean, *strongest])
-        names = ["data set", "model", "mean of clean and metattack, %", "metattack 25 %", "nettack 5"]
-        return Table(names, lines).render("markdown") if lines else ""
+            figures[key] = (mean, tests.get(("metattack", 25)), tests.get(("nettack", 5)))
+        names = ("mean of clean and metattack, %", "metattack 25 %", "nettack 5")
+        return remarks_of(gains(rows), table_of(names, figures))
 
 
 def _case(job: Job) -> Case:

@@ -115,9 +115,9 @@ class Readings(Experiment):
             for key in [_key(row)]
         ]
 
-    def remarks(self, results: Mapping[Job, Run | None]) -> str:
+    def remarks(self, results: Mapping[Job, Run | None], rows: Sequence[Row]) -> str:
         """Return a table of readings of plain models: their distance to the paper, and that of the chosen one."""
-        by_reading = _distances(row for row in self.collect(results) if row["model"] != REWIRED)
+        by_reading = _distances(row for row in rows if row["model"] != REWIRED)
         chosen = by_reading.get(CHOSEN, {})
         lines: list[list[str | int | float | None]] = []
         for name, distances in by_reading.items():
@@ -155,9 +155,9 @@ class TrainingReadings(Readings):
         caption="Test accuracy in percent (ROC-AUC for minesweeper and tolokers). Bold: nearest to the paper.",
     )
 
-    def remarks(self, results: Mapping[Job, Run | None]) -> str:
+    def remarks(self, results: Mapping[Job, Run | None], rows: Sequence[Row]) -> str:
         """Return a table of data sets: the mean distance to the paper with each length, and the length by the rule."""
-        distances = _distances(self.collect(results))
+        distances = _distances(rows)
         lines: list[list[str | int | float | None]] = []
         chosen, usual = list[float](), list[float]()
         for dataset in DATASETS:

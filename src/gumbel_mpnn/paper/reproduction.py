@@ -208,13 +208,14 @@ def _find_tables(request: Request, note: Note) -> dict[str, Collected]:
 
 
 def _collect(experiment: Experiment, request: Request, results: Mapping[Job, Run | None]) -> Reproduction:
+    rows = experiment.collect(results)
     return Reproduction(
         experiment,
-        experiment.collect(results),
+        rows,
         [run for run in results.values() if run is not None],
         request,
         missing=frozenset(job.dataset for job, run in results.items() if run is None),
-        remarks=experiment.remarks(results),
+        remarks=experiment.remarks(results, rows),
     )
 
 

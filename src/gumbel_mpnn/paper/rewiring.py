@@ -52,6 +52,7 @@ class Rewiring(Experiment):
         "gain_low": "95 % from",
         "gain_high": "to",
         "gain_p": "corrected p",
+        "gain_over": "tested over",
         "gain_verdict": "verdict",
         "paper": "paper's Gumbel-MPNN %",
     }

@@ -137,8 +137,8 @@ class TestCompare:
         ours, theirs = (find_records_of(folder) for folder in (trained.gcn, trained.rates))
         paired = compare_records(ours, theirs)
         assert shown["difference"] == pytest.approx(paired.mean)
-        names = ("low", "high", "n", "p", "verdict")
-        assert [shown[name] for name in names] == [-1, 1, 2, paired.p, "too few splits"]
+        names = ("low", "high", "n", "p", "over", "verdict")
+        assert [shown[name] for name in names] == [None, None, 2, paired.p, "splits", "too few splits"]
 
     def test_runs_without_a_counterpart_and_too_few_splits_are_told(self, command, trained):
         command("train", "tiny", "--splits", "1", "--seeds", "2", "--set", "train.patience=7", *GCN)
@@ -146,8 +146,21 @@ class TestCompare:
         notes = command("runs", "compare", trained.gcn, found[0]["folder"]).stderr.splitlines()
         assert notes == [
             "left out, without a counterpart: 1 run of A, 1 of B",
-            "no difference can be significant with fewer than 6 splits: these runs have 1",
+            "no difference can be significant with fewer than 6 splits, or 6 seeds of one split: these runs have 1",
         ]
+
+    def test_seeds_of_one_split(self, command):
+        folders = []
+        for model in ("gcn", "mlp"):
+            command("train", "tiny", "--model", model, "--splits", "1", "--seeds", "6", "--set", "train.epochs=2")
+            found = json.loads(command("runs", "--model", model, "--format", "json").stdout)
+            folders.append(next(row["folder"] for row in found if row["n"] == 6))
+        result = command("runs", "compare", *folders)
+        assert "the test is over its seeds, and says nothing about other splits" in result.stderr
+        assert re.search(r" seeds +(better|same|worse) \(one split\)$", result.stdout, re.M)
+        shown = json.loads(command("runs", "compare", *folders, "--format", "json").stdout)
+        assert shown["over"] == "seeds"
+        assert shown["low"] <= shown["difference"] <= shown["high"]
 
     def test_as_text(self, command, trained):
         settings, result = command("runs", "compare", trained.gcn, trained.mlp).stdout.split("\n\n")

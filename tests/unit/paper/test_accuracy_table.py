@@ -126,6 +126,14 @@ class TestRows:
         assert [ours[f"baseline_{name}"] for name in ("low", "high")] == [pytest.approx(3)] * 2
         assert ours["baseline_p"] == pytest.approx(1 / 2**7)
 
+    def test_seeds_of_one_split_tell_the_best_too(self, run):
+        one_split = replace(
+            run, records=tuple(replace(record, split=0, seed=seed) for seed, record in enumerate(run.records))
+        )
+        rows = self.collect(one_split, gcn=0.0, sage=0.02)
+        assert (rows["sage"]["verdict"], rows["sage"]["over"]) == ("better (one split)", "seeds")
+        assert {model: row["top"] for model, row in rows.items()} == {"gcn": "worse", "sage": "best"}
+
     def test_without_any_baseline(self, run):
         row = self.collect(run, gumbel_mpnn=0.0)["gumbel-mpnn"]
         assert (row["baseline"], row["baseline_difference"], row["top"]) == (None, None, "best")
@@ -226,15 +234,15 @@ class TestPage:
 
     def test_the_budget_is_named(self, run):
         results = {Job("cora", "gcn"): run, Job("roman-empire", "sdrf"): run, Job("roman-empire", "mlp"): run}
-        controls = Accuracy().remarks({Job("cora", "frozen"): run, Job("actor", "random"): run})
+        controls = Accuracy().remarks({Job("cora", "frozen"): run, Job("actor", "random"): run}, [])
         assert "the Gumbel-MPNN's preset, not searched for this model: frozen on cora; random on actor" in controls
-        remarks = Accuracy().remarks(results)
+        remarks = Accuracy().remarks(results, [])
         assert "- random search on validation, ten splits, one seed: gcn on cora\n" in remarks
         assert "- the GCN's preset, not searched for this model: sdrf on roman-empire\n" in remarks
         assert remarks.endswith("- no preset: the package's defaults: mlp on roman-empire")
-        assert Accuracy().remarks({Job("cora", "gcn"): None}) == ""
+        assert Accuracy().remarks({Job("cora", "gcn"): None}, []) == ""
         assert [row["tried"] for row in Accuracy().collect(results)] == [16, None, None]
-        searched = Accuracy().remarks({Job("cora", "gcn", "paper", "paper"): run})
+        searched = Accuracy().remarks({Job("cora", "gcn", "paper", "paper"): run}, [])
         assert "Settings tried" not in searched  # only tuned settings were searched for
 
     def test_models_that_chose_the_readings_are_counted_apart(self, run):
@@ -248,7 +256,7 @@ class TestPage:
         }
         results = {Job(*key, "paper"): with_tests(run, [test / 100] * SPLITS) for key, test in tests.items()}
         tuned = {Job("cora", "mlp", experiment="backbones"): run, Job("cora", "sage", "paper", "paper"): None}
-        text, _, _ = Accuracy().remarks({**results, **tuned}).partition("Settings tried")
+        text, _, _ = Accuracy().remarks({**results, **tuned}, []).partition("Settings tried")
         lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if line[:1] == "|"]
         assert lines[0] == ["preset", "models", "numbers", "within 1.5 points"]
         assert lines[2:] == [

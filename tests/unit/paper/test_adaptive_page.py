@@ -105,6 +105,27 @@ def test_rows(runs, monkeypatch):
     assert len(rows) == 2 * (1 + 2 * 2)
 
 
+def test_results_at_the_largest_budget():
+    def row(model, attack, budget, test):
+        of = {"dataset": "attacked-cora", "attack": attack, "budget": budget, "model": model, "test": test}
+        return {**of, "verdict": None, "learned_verdict": None}
+
+    tests = {"mlp": (60.0, 60.0), "auto": (70.0, 65.0), "gcn": (40.0, 45.0)}
+    rows = [
+        row(model, attack, 40, test)
+        for model, of in tests.items()
+        for attack, test in zip(adaptive.ATTACKS, of, strict=True)
+    ]
+    rows += [row("auto", "PRBCD", 5, 1.0), row("auto", "none", 0, 1.0)]
+    assert Adaptive().remarks({}, rows).splitlines() == [
+        "| data set | model | PRBCD, 40 % of the edges | GRBCD, 40 % of the edges | lower of both less MLP |",
+        "| --- | --- | --: | --: | --: |",
+        "| attacked-cora | MLP | 60.00 | 60.00 | 0.00 |",
+        "| attacked-cora | Auto | 70.00 | 65.00 | 5.00 |",
+        "| attacked-cora | GCN | 40.00 | 45.00 | -20.00 |",
+    ]
+
+
 def test_without_data():
     rows = Adaptive().collect({Job("attacked-cora", "gcn", ""): None})
     assert {row["verdict"] for row in rows} == {"no data"}

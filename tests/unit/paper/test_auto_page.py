@@ -36,6 +36,50 @@ def test_a_row(results):
     assert row["learned_difference"] == pytest.approx(100 * (ours.test.mean - better.test.mean))
     assert row["best_on_test"] == max(ours.rungs, key=lambda name: ours.rungs[name].test.mean)
     assert row["verdict"] == "too few splits"
+    assert (row["low"], row["high"], row["over"]) == (None, None, "splits")
+    assert "Auto against the best plain model, 1 graph: too few splits for a test on 1." in (
+        Auto().remarks(results, [row])
+    )
+
+
+def test_seeds_of_one_split_have_a_verdict(results, tmp_path):
+    runs = {
+        job: fit(small_data(), job.model, overrides=FAST, splits=[0], seeds=6, runs=tmp_path, preset=None)
+        for job in results
+    }
+    (row,) = Auto().collect(runs)
+    assert (row["over"], row["learned_over"]) == ("seeds", "seeds")
+    assert row["verdict"].endswith("(one split)")
+    assert row["low"] <= row["difference"] <= row["high"]
+    assert "; 1 of the tests is over the seeds of one split." in Auto().remarks(runs, [row])
+
+
+def row_of(dataset, setting, difference, verdict, learned_verdict, hit=False):
+    best = "gcn" if hit else "sage"
+    named = {"dataset": dataset, "setting": setting, "difference": difference, "rung": "gcn", "best_on_test": best}
+    return {**named, "verdict": verdict, "learned_verdict": learned_verdict}
+
+
+def test_remarks_count_the_rows():
+    rows = [
+        row_of("cora", "", -0.2, "same", "worse"),
+        row_of("pubmed", "", 0.5, "better", "better", hit=True),
+        row_of("attacked-cora", "attack=", -0.1, "same (one split)", "same (one split)"),
+        row_of("attacked-cora", "attack=meta-0.25", -9.0, "worse (one split)", "better (one split)", hit=True),
+        row_of("actor", "", None, "no data", None) | {"rung": None, "best_on_test": None},
+    ]
+    assert Auto().remarks({}, rows).splitlines() == [
+        "- Auto against the best plain model, 4 graphs: better on 1, the same on 2, worse on 1; 2 of the tests are over"
+        " the seeds of one split.",
+        "- Its largest loss on a graph without an attack is 0.20 points (cora).",
+        "- Auto against the better control (what is learned), 4 graphs: better on 2, the same on 1, worse on 1; 2 of"
+        " the tests are over the seeds of one split.",
+        "- The chosen rung is the best one on test, known only afterwards, on 2 of 4 graphs.",
+    ]
+    assert "loss on a graph without an attack is 0.10 points (attacked-cora)." in Auto().remarks({}, rows[2:])
+    assert "on none of 1 graph without an attack" in Auto().remarks({}, rows[1:2])
+    assert "on none of 1 graph" in Auto().remarks({}, [row_of("cora", "", 0.0, "same", "same")])
+    assert Auto().remarks({}, []) == Auto().remarks({}, rows[-1:]) == ""
 
 
 def test_what_each_split_would_choose():

@@ -53,7 +53,7 @@ def test_what_is_not_said_is_nothing():
             return []
 
     plain = Plain()
-    assert (plain.numbers(), plain.remarks({}), plain.charts, plain.grid) == ([], "", (), None)
+    assert (plain.numbers(), plain.remarks({}, []), plain.charts, plain.grid) == ([], "", (), None)
     assert (plain.digits, plain.from_models) == (2, "")
 
 

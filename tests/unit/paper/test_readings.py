@@ -67,13 +67,15 @@ def test_the_nearest_reading_and_the_mean_distances(run):
     rows = Readings().collect(results)
     assert [row["to_paper"] for row in rows] == [*map(pytest.approx, (-1, 2, 2, -1)), None]
     assert [row["nearest"] for row in rows] == ["nearest", "", "", "nearest", ""]
-    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in Readings().remarks(results).splitlines()[2:]]
+    lines = [
+        [cell.strip() for cell in line.split("|")[1:-1]] for line in Readings().remarks(results, rows).splitlines()[2:]
+    ]
     assert lines == [[CHOSEN, "2", "1.50", "1", "1.50", "1"], ["linear", "2", "1.50", "1", "1.50", "1"]]
 
 
 def test_rewired_models_do_not_decide(run):
     results = {Job("cora", "gumbel-mpnn", "paper", "paper"): with_test(run, 80)}
-    assert Readings().remarks(results) == ""
+    assert Readings().remarks(results, Readings().collect(results)) == ""
 
 
 def test_readings_of_training_are_of_plain_models_and_name_their_length():
@@ -110,7 +112,8 @@ def test_the_length_of_each_data_set_is_chosen_by_its_mean_distance(run):
         for reading, percent in zip(LENGTHS, percents, strict=True)
     }
     diverged = Job("tolokers", "sage", "paper", "paper", LENGTHS[0].overrides)
-    text = TrainingReadings().remarks({**results, diverged: with_test(run, 10)})
+    results |= {diverged: with_test(run, 10)}
+    text = TrainingReadings().remarks(results, TrainingReadings().collect(results))
     lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if line.startswith("|")]
     assert lines[0] == ["data set", "models", *(reading.name for reading in LENGTHS), "chosen"]
     assert lines[2:] == [
@@ -121,4 +124,5 @@ def test_the_length_of_each_data_set_is_chosen_by_its_mean_distance(run):
 
 
 def test_nothing_is_chosen_without_results():
-    assert TrainingReadings().remarks({Job("cora", "gcn", "paper", "paper", LENGTHS[0].overrides): None}) == ""
+    nothing = {Job("cora", "gcn", "paper", "paper", LENGTHS[0].overrides): None}
+    assert TrainingReadings().remarks(nothing, TrainingReadings().collect(nothing)) == ""

@@ -153,6 +153,19 @@ def test_controls_of_the_store_and_commands_for_the_others(tmp_path):
     assert gain["interval"][0] <= gain["mean"] <= gain["interval"][1]
 
 
+@pytest.mark.parametrize(("seeds", "over"), [(6, "seeds"), (2, "splits")])
+def test_seeds_of_one_split_are_compared_and_named(tmp_path, seeds, over):
+    data = small_data(splits=3)
+    for model in ("gcn", "gumbel-mpnn"):
+        run = quick(data, model, runs=tmp_path, splits=[1], seeds=seeds)
+    rows = page_content([run])["runs"][0]["table"]["rows"]
+    (gain,) = [row["gain"] for row in rows if row["gain"] is not None]
+    assert {row["over"] for row in rows} == {gain["over"]} == {over}
+    assert gain["verdict"] == (f"{gain['outcome']} (one split)" if over == "seeds" else "too few splits")
+    assert [row["interval"] is None for row in rows] == [over == "splits"] * 2
+    assert (gain["interval"] is None) == (over == "splits")
+
+
 def test_auto_with_its_ladder_and_its_control(tmp_path):
     short = {"settings": {"train": {"epochs": 2}}, "runs": tmp_path, "device": "cpu", "progress": False}
     run = gm.fit(small_data(splits=3), "auto", **short)

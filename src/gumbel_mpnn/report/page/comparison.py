@@ -172,13 +172,14 @@ def _toml(value: object) -> str:
 
 def _row(role: str, name: str, records: Sequence[Record], reference: Iterable[Record] | None) -> dict[str, Any]:
     """Test and validation metric with a 95 % interval, and the difference of the run to this row."""
-    test, interval = Summary.of(record.test for record in records), mean_interval(records)
+    test, (interval, over) = Summary.of(record.test for record in records), mean_interval(records)
     row: dict[str, Any] = {
         "role": role,
         "name": name,
         "runs": len(records),
         "test": test.to_dict()["mean"],
         "interval": interval,
+        "over": over,
         "values": [record.test for record in records if record.test is not None],
         "val": Summary.of(record.val for record in records).to_dict()["mean"],
         "gain": None,
@@ -188,8 +189,13 @@ def _row(role: str, name: str, records: Sequence[Record], reference: Iterable[Re
             paired = compare(reference, records)
         except UserError:  # no test nodes
             return row
-        row["gain"] = {"mean": paired.mean, "verdict": paired.verdict}
-        row["gain"]["interval"] = [paired.low, paired.high] if interval is not None else None
+        row["gain"] = {
+            "mean": paired.mean,
+            "interval": None if paired.low is None else [paired.low, paired.high],
+            "over": paired.over,
+            "outcome": paired.outcome,
+            "verdict": paired.verdict,
+        }
     return row
 
 

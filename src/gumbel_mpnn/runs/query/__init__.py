@@ -5,7 +5,7 @@ Only the export to TensorBoard imports torch.
 
 from gumbel_mpnn.runs.query.filters import Filter, flat
 from gumbel_mpnn.runs.query.index import RunIndex, SettingRow
-from gumbel_mpnn.runs.query.paired import ENOUGH_SPLITS, Paired, compare, corrected, holm
+from gumbel_mpnn.runs.query.paired import ENOUGH, ONE_SPLIT, Paired, compare, corrected, holm
 from gumbel_mpnn.runs.query.record import (
     FINGERPRINT,
     HISTORY,
@@ -19,9 +19,10 @@ from gumbel_mpnn.runs.query.record import (
 )
 
 __all__ = [
-    "ENOUGH_SPLITS",
+    "ENOUGH",
     "FINGERPRINT",
     "HISTORY",
+    "ONE_SPLIT",
     "RECORD",
     "TRIALS",
     "Filter",

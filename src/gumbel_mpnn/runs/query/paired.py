@@ -12,13 +12,17 @@ from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn.runs.query.record import Record
 
 K = TypeVar("K", bound=Hashable)
+Over = Literal["splits", "seeds"]
+"""What results are independent over."""
 
 RESAMPLES = 10_000
 FEWEST_SPLITS = 3
-"""With fewer splits, the interval is [−1, 1], which contains all possible differences."""
+"""With fewer splits, there is no interval."""
 LEVEL = 0.05
-ENOUGH_SPLITS = 6
-"""With fewer splits, the p-value cannot be smaller than `LEVEL`."""
+ENOUGH = 6
+"""With fewer splits, or seeds of a single split, the p-value cannot be smaller than `LEVEL`."""
+ONE_SPLIT = " (one split)"
+"""End of a verdict that holds for one split alone."""
 DIGITS = 12
 """Differences are rounded to this number of digits, so that rounding errors do not break ties."""
 EXACT = 13
@@ -30,22 +34,28 @@ class Paired:
     """Mean difference of paired runs, its 95 % confidence interval, and the p-value of a Wilcoxon test."""
 
     mean: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
     n: int
     """Number of pairs of runs."""
-    splits: int
-    """Number of splits of these runs."""
+    units: int
+    """Number of splits, or of seeds of a single split, that were tested."""
     p: float
+    over: Over = "splits"
 
     @property
-    def verdict(self) -> str:
+    def outcome(self) -> Literal["better", "worse", "same", "too few splits"]:
         """`better` or `worse` if the interval excludes 0 and the test is significant, `same`, or `too few splits`."""
-        if self.splits < ENOUGH_SPLITS:
+        if self.units < ENOUGH or self.low is None or self.high is None:
             return "too few splits"
         if self.p >= LEVEL:
             return "same"
         return "better" if self.low > 0 else "worse" if self.high < 0 else "same"
+
+    @property
+    def verdict(self) -> str:
+        """The outcome; it is marked if it holds for one split alone, such as `better (one split)`."""
+        return self.outcome + ONE_SPLIT if self.over == "seeds" else self.outcome
 
 
 def compare(ours: Iterable[Record], theirs: Iterable[Record], figure: Literal["test", "val"] = "test") -> Paired:
@@ -55,7 +65,8 @@ def compare(ours: Iterable[Record], theirs: Iterable[Record], figure: Literal["t
 
     Runs of one split have the same test nodes and are not independent. So the interval is a bootstrap over splits and,
     within each split, over seeds. The test is the two-sided Wilcoxon signed-rank test of the mean differences per
-    split.
+    split. If the runs have one split only, both are over its seeds: they measure the chance of training, not that of
+    the split, and the verdict says so.
     """
     first, second = ({record.replica: getattr(record, figure) for record in records} for records in (ours, theirs))
     by_split: dict[int, list[float]] = {}
@@ -68,19 +79,20 @@ def compare(ours: Iterable[Record], theirs: Iterable[Record], figure: Literal["t
         raise UserError(f"these runs have no {part} results to compare: train both on splits with {part} nodes")
     if not by_split:
         raise UserError("the two settings have no split and seed in common: train both on the same ones")
-    groups = [np.array(values) for values in by_split.values()]
-    low, high = _interval(groups) or (-1.0, 1.0)
+    over, groups = _units(by_split)
+    low, high = _interval(groups) or (None, None)
     values, p = np.concatenate(groups), signed_rank_p([float(group.mean()) for group in groups])
-    return Paired(float(values.mean()), low, high, n=len(values), splits=len(groups), p=p)
+    return Paired(float(values.mean()), low, high, n=len(values), units=len(groups), p=p, over=over)
 
 
-def mean_interval(records: Iterable[Record]) -> tuple[float, float] | None:
-    """95 % confidence interval of the mean test metric; None if fewer than `FEWEST_SPLITS` splits have one."""
+def mean_interval(records: Iterable[Record]) -> tuple[tuple[float, float] | None, Over]:
+    """95 % confidence interval of the mean test metric and what it is over, as in `compare`; None with few splits."""
     by_split: dict[int, list[float]] = {}
     for record in records:
         if record.test is not None:
             by_split.setdefault(record.split, []).append(record.test)
-    return _interval([np.array(values) for values in by_split.values()])
+    over, groups = _units(by_split)
+    return _interval(groups), over
 
 
 def signed_rank_p(differences: Sequence[float]) -> float:
@@ -112,6 +124,14 @@ def corrected(comparisons: Mapping[K, Paired]) -> dict[K, Paired]:
     """Correct the p-values of several comparisons, and so their verdicts, by Holm's method."""
     p_values = holm([paired.p for paired in comparisons.values()])
     return {key: replace(paired, p=p) for (key, paired), p in zip(comparisons.items(), p_values, strict=True)}
+
+
+def _units(by_split: Mapping[int, Sequence[float]]) -> tuple[Over, list[np.ndarray]]:
+    """Return what is tested, and its values: splits, or the seeds of a single split if there are enough of them."""
+    groups = [np.array(values) for values in by_split.values()]
+    if len(groups) == 1 and len(groups[0]) >= ENOUGH:
+        return "seeds", [np.array([value]) for value in groups[0]]
+    return "splits", groups
 
 
 def _interval(groups: list[np.ndarray]) -> tuple[float, float] | None:

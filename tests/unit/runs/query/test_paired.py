@@ -37,15 +37,64 @@ def test_the_interval_holds_the_mean_and_lies_within_the_values():
 
 def test_two_splits_are_too_few_for_a_verdict():
     paired = compare(records({(0, 0): 0.9, (1, 0): 0.9}), records({(0, 0): 0.1, (1, 0): 0.1}))
-    assert (paired.low, paired.high, paired.verdict) == (-1.0, 1.0, "too few splits")
+    assert (paired.low, paired.high, paired.verdict) == (None, None, "too few splits")
+
+
+GAINS = (0.03, 0.01, 0.04, -0.005, 0.02, 0.05, 0.015, 0.025, 0.035, 0.045)
+
+
+def gaining(gains, splits=None):
+    """Runs with these gains over runs of 0.5: one seed of each split, or seeds of `splits` splits."""
+    places = [(k, 0) if splits is None else (k % splits, k // splits) for k in range(len(gains))]
+    values = dict(zip(places, gains, strict=True))
+    return compare(records({place: 0.5 + gain for place, gain in values.items()}), records(dict.fromkeys(values, 0.5)))
+
+
+def test_seeds_of_one_split_are_tested_as_splits_are():
+    over_splits, over_seeds = gaining(GAINS), gaining(GAINS, splits=1)
+    assert replace(over_seeds, over="splits") == over_splits
+    assert (over_seeds.over, over_seeds.units, over_seeds.n) == ("seeds", 10, 10)
+    assert over_seeds.p == pytest.approx(4 / 1024)  # the only loss is the smallest of the differences
+    assert (over_splits.verdict, over_seeds.verdict) == ("better", "better (one split)")
+    assert over_seeds.outcome == "better"
+    assert gaining([-gain for gain in GAINS], splits=1).verdict == "worse (one split)"
+    assert gaining([0.01, -0.01] * 5, splits=1).verdict == "same (one split)"
+
+
+def test_few_seeds_of_one_split_have_no_verdict_and_no_interval():
+    few = gaining(GAINS[:5], splits=1)
+    assert (few.low, few.high, few.over, few.units, few.n) == (None, None, "splits", 1, 5)
+    assert few.verdict == "too few splits"
+    assert gaining((0.1,) * 6, splits=1).verdict == "better (one split)"
+
+
+def test_seeds_count_only_where_there_is_one_split():
+    two = gaining((0.1,) * 20, splits=2)
+    assert (two.over, two.units, two.n, two.verdict) == ("splits", 2, 20, "too few splits")
+
+
+def test_only_pairs_that_both_have_count_as_seeds():
+    """Two splits on one side, one on the other: what both have is one split."""
+    ours = records({(split, seed): 0.6 for split in (0, 1) for seed in range(8)})
+    paired = compare(ours, records({(0, seed): 0.5 for seed in range(7)}))
+    assert (paired.over, paired.units, paired.n, paired.verdict) == ("seeds", 7, 7, "better (one split)")
 
 
 def test_the_interval_of_a_mean():
     runs = records({(split, 0): 0.5 + 0.1 * split for split in range(4)})
-    low, high = mean_interval(runs)
+    (low, high), over = mean_interval(runs)
     assert 0.5 < low < 0.65 < high < 0.8
-    assert mean_interval([*runs, replace(BLANK, split=4, test=None)]) == (low, high)
-    assert mean_interval(runs[:2]) is None
+    assert over == "splits"
+    assert mean_interval([*runs, replace(BLANK, split=4, test=None)]) == ((low, high), "splits")
+    assert mean_interval(runs[:2]) == (None, "splits")
+
+
+def test_the_interval_of_a_mean_over_seeds():
+    values = [0.5 + 0.01 * k for k in range(6)]
+    of_seeds = mean_interval(records({(3, seed): value for seed, value in enumerate(values)}))
+    of_splits = mean_interval(records({(split, 0): value for split, value in enumerate(values)}))
+    assert of_seeds == (of_splits[0], "seeds")
+    assert mean_interval(records({(3, seed): 0.5 for seed in range(5)})) == (None, "splits")
 
 
 def test_no_run_in_common_is_an_error():
@@ -129,6 +178,20 @@ def test_what_is_better_alone_may_be_the_same_among_many():
     assert {key: paired.p for key, paired in found.items()} == pytest.approx({"a": 0.03, "b": 0.002})
     found = corrected({key: Paired(0.1, 0.05, 0.2, 10, 10, p=0.03) for key in "ab"})
     assert [paired.verdict for paired in found.values()] == ["same", "same"]
+
+
+def test_the_correction_counts_all_comparisons_whatever_they_are_over():
+    """Nine tests over seeds or splits, and one with too few splits: the smallest p is multiplied by ten."""
+    seeds, splits, few = gaining((0.1,) * 10, splits=1), gaining((0.1,) * 10), gaining((0.1,) * 2)
+    comparisons = {**{f"seeds{k}": seeds for k in range(4)}, **{f"splits{k}": splits for k in range(5)}, "few": few}
+    found = corrected(comparisons)
+    assert found["seeds0"].p == found["splits0"].p == pytest.approx(10 * 2 / 1024)
+    assert {key: paired.over for key, paired in found.items()} == {key: each.over for key, each in comparisons.items()}
+    assert (found["seeds3"].verdict, found["splits4"].verdict) == ("better (one split)", "better")
+    assert found["few"].verdict == "too few splits"
+    more = corrected(comparisons | {f"more{k}": seeds for k in range(16)})
+    assert more["seeds0"].p == pytest.approx(26 * 2 / 1024)
+    assert (more["seeds0"].verdict, more["splits0"].verdict) == ("same (one split)", "same")
 
 
 def test_runs_of_one_split_do_not_count_as_independent():

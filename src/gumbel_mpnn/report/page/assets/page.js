@@ -174,7 +174,7 @@ function tableCard(run) {
     ...(rows.length > 1 ? [["gain of this run", gainText, true]] : []),
   ];
   const parts = [table(columns, rows, (row) => (row.role === "this run" ? "chosen" : ""))];
-  parts.push(note(rows.every((row) => row.interval) ? "Small figures are 95 % intervals." : "A 95 % interval needs three splits or more."));
+  parts.push(note(intervalText(rows)));
   for (const one of absent) {
     parts.push(note(`Not in the store: ${one.role}, on the same splits and seeds. To train it:`));
     parts.push(make("pre", {}, make("code", {}, one.command)));
@@ -182,6 +182,12 @@ function tableCard(run) {
   const whole = card(title, ...parts);
   whole.classList.add("full");
   return whole;
+}
+
+function intervalText(rows) {
+  if (!rows.every((row) => row.interval)) return "A 95 % interval needs three splits or more, or six seeds of one split.";
+  if (!rows.some((row) => row.over === "seeds")) return "Small figures are 95 % intervals.";
+  return "Small figures are 95 % intervals over the seeds of one split: they measure the chance of training, not that of the split.";
 }
 
 const withRange = (value, range) => make("span", {}, value, range ? [make("br"), make("small", {}, range.join(" to "))] : []);
@@ -201,10 +207,10 @@ function strip(row, scale) {
 
 function gainText(row) {
   if (!row.gain) return "";
-  const { mean, interval, verdict } = row.gain;
+  const { mean, interval, outcome, verdict } = row.gain;
   const signed = (value) => (value < 0 ? "−" : "+") + points(Math.abs(value));
-  const kind = verdict === "better" ? "good" : verdict === "worse" ? "bad" : "";
-  return withRange(make("span", { className: kind }, `${signed(mean)} (${verdict})`), interval && interval.map(signed));
+  const kind = outcome === "better" ? "good" : outcome === "worse" ? "bad" : "";
+  return withRange(make("span", { className: kind }, `${signed(mean)}, ${verdict}`), interval && interval.map(signed));
 }
 
 function choiceCard(choice) {
