@@ -122,7 +122,7 @@ def main() -> None:
         try:
             row = measure(edges, features, epochs, device)
         except torch.OutOfMemoryError as error:
-            did_not_fit = {"edges": edges, "why": str(error).splitlines()[0]}
+            did_not_fit = {"edges": edges, "why": ". ".join(str(error).split(". ")[:3])}
             print(f"  {edges:,} edges do not fit: {did_not_fit['why']}")
             break
         rows.append(row)

@@ -35,7 +35,7 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def machine(result: Result) -> str:
     """What it was measured on, in words."""
     of = result["machine"]
-    where = of["gpu"] if "gpu" in result["benchmark"] else f"{of['processor']}, {of['threads']} threads"
+    where = of["gpu"] if of["gpu"] != "none" else f"{of['processor']}, {of['threads']} threads"
     script = f"`python benchmarks/{result['benchmark'].removesuffix('_mps')}.py`"
     return f"{script}: {where}, torch {of['torch']}, PyG {of['torch_geometric']}."
 
@@ -124,8 +124,35 @@ def from_file_gpu(result: Result) -> str:
         for row in result["rows"]
     ]
     end = result["did_not_fit"]
-    more = "All sizes that were tried fit." if end is None else f"{end['edges']:,} edges do not fit: {end['why']}"
+    more = "All sizes that were tried fit." if end is None else f"{end['edges']:,} edges do not fit: {end['why']}."
     return "\n\n".join([table(heads, rows), f"{more} {facts(result)} {machine(result)}"])
+
+
+def partitions(result: Result) -> str:
+    """One row for each graph, whole and in parts."""
+    heads = ["graph", "trained on", "test %", "std", "runs", "nodes at once", "pairs at once", "GPU GiB"]
+    rows = [
+        [
+            found["graph"],
+            name,
+            *(f"{found[name][figure]:.2f}" for figure in ("test", "std")),
+            *(f"{found[name][figure]:,}" for figure in ("runs", "largest_nodes", "largest_pairs")),
+            "–" if found[name]["peak_gib"] is None else f"{found[name]['peak_gib']:.2f}",
+        ]
+        for found in result["results"]
+        for name in ("whole", "parts")
+    ]
+    return "\n\n".join([table(heads, rows), f"{facts(result)} {machine(result)}"])
+
+
+def estimate_check(result: Result) -> str:
+    """One row for each run that its estimate is checked with."""
+    heads = ["model and graph", "GiB", "estimated, share of it", "a step, ms", "estimated, share of it"]
+    rows = [
+        [row["case"], *(f"{row[name]:.2f}" for name in ("gib", "gib_ratio", "ms", "ms_ratio"))]
+        for row in result["rows"]
+    ]
+    return "\n\n".join([table(heads, rows), machine(result)])
 
 
 def reading(result: Result) -> str:
@@ -301,6 +328,8 @@ TABLES: dict[str, Callable[[Any], str]] = {
     "step_gpu": step_gpu,
     "scale_gpu": scale_gpu,
     "from_file_gpu": from_file_gpu,
+    "partitions": partitions,
+    "estimate": estimate_check,
     "reading": reading,
     "replicas_gpu": replicas_gpu,
     "same_seed_gpu": same_seed_gpu,

@@ -30,6 +30,8 @@ from gumbel_mpnn.training.device import available_bytes, pick_device
 from gumbel_mpnn.training.memory import SHARE_OF_FREE, bytes_at_sizes
 from gumbel_mpnn.training.task import Task
 
+SHARE_OF_GPU = 0.65
+"""Share of a GPU's memory that tensors can fill: torch held 1.3 to 1.5 bytes for each of them (docs/scale.md)."""
 GIB = 2**30
 MOST = 10**15
 """Largest count of nodes, edges or features that is taken; sizes then fit into 64 bits with room to spare."""
@@ -200,6 +202,7 @@ def estimate_size(size: GraphSize, settings: Settings, device: str = "auto", mem
     costs, bounds = coefficients(name), Bounds.of(size, settings, on_gpu)
     in_16_bits = settings.train.bfloat16 and on_gpu
     need, has = costs.step_bytes(bounds.nodes, bounds.arcs, bounds.sizes, in_16_bits), _memory(costs, here, memory)
+    room = int((SHARE_OF_GPU if on_gpu else SHARE_OF_FREE) * has)
     return Estimate(
         model=settings.model,
         nodes=size.nodes,
@@ -216,7 +219,7 @@ def estimate_size(size: GraphSize, settings: Settings, device: str = "auto", mem
         candidate_seconds=_search_seconds(size, settings, costs),
         device=name if here is None else str(here),
         device_memory=has,
-        parts=_parts(need, bounds.own, int(SHARE_OF_FREE * has), max(bounds.sizes.arcs, size.nodes)),
+        parts=_parts(need, bounds.own, room, max(bounds.sizes.arcs, size.nodes)),
         measured_on=costs.on,
     )
 

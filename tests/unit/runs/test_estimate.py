@@ -107,7 +107,7 @@ def test_a_graph_that_does_not_exist():
     huge = gm.estimate(nodes=10**9, edges=10**10, features=128, device="h200")
     assert not huge.fits
     assert huge.parts > 10
-    assert huge.memory > huge.parts * 0.7 * huge.device_memory
+    assert huge.memory > huge.parts * 0.6 * huge.device_memory
     json.dumps(huge.to_dict())
 
 
@@ -177,7 +177,7 @@ def test_parts_take_less_memory():
     parts = [gm.estimate(**large, overrides=[f"train.partitions={count}"]) for count in (whole.parts - 1, whole.parts)]
     assert [found.fits for found in parts] == [False, True]
     assert [found.parts for found in parts] == [whole.parts] * 2
-    assert parts[1].memory <= 0.8 * parts[1].device_memory < parts[0].memory < whole.memory
+    assert parts[1].memory <= 0.65 * parts[1].device_memory < parts[0].memory < whole.memory
 
 
 def test_the_time_of_an_approximate_search_is_not_known():
