@@ -1,9 +1,13 @@
 """Readings of the paper: which models they apply to, and which one is nearest."""
 
+import csv
 from dataclasses import replace
+from pathlib import Path
+from statistics import fmean
 
 import pytest
 
+from gumbel_mpnn.paper.backbones import DATASETS, MODELS
 from gumbel_mpnn.paper.base import Job
 from gumbel_mpnn.paper.readings import CHOSEN, LENGTHS, READINGS, Readings, TrainingReadings, chosen_length
 from gumbel_mpnn.runs import RunSpec, fit
@@ -122,3 +126,23 @@ def test_the_length_of_each_data_set_is_chosen_by_its_mean_distance(run):
 
 def test_nothing_is_chosen_without_results():
     assert TrainingReadings().remarks({Job("cora", "gcn", "paper", "paper", LENGTHS[0].overrides): None}) == ""
+
+
+PAGE = Path(__file__).parents[3] / "docs" / "results" / "readings-training.csv"
+
+
+@pytest.mark.skipif(not PAGE.is_file(), reason="the pages of results are not here")
+def test_the_presets_have_the_lengths_that_the_page_chose():
+    distances = {}
+    with PAGE.open(encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            if row["to_paper"]:
+                key = row["dataset"], row["model"]
+                distances.setdefault(row["reading"], {})[key] = abs(float(row["to_paper"]))
+    chosen = {
+        dataset: chosen_length(
+            {reading.name: fmean(distances[reading.name][dataset, model] for model in MODELS) for reading in LENGTHS}
+        )
+        for dataset in DATASETS
+    }
+    assert chosen == {d: f"{RunSpec.of(d, 'gcn', preset='paper').settings.train.epochs} epochs" for d in DATASETS}
