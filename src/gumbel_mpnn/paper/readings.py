@@ -13,6 +13,7 @@ from gumbel_mpnn.paper.page import Experiment
 from gumbel_mpnn.paper.paper_numbers import POINTS
 from gumbel_mpnn.report import Row, Table
 from gumbel_mpnn.report.grid import Grid
+from gumbel_mpnn.report.style import MODEL_NAMES
 from gumbel_mpnn.runs import Run, RunSpec
 
 CHOSEN = "chosen"
@@ -66,6 +67,7 @@ USUAL = LENGTHS[-1].name
 """Length of data sets for which no other is clearly nearer to the paper."""
 MARGIN = 0.5
 """Points by which another length must be nearer on average."""
+UNDECIDED = "undecided"
 REWIRED = "gumbel-mpnn"
 FEW_FEATURES = ("minesweeper", "tolokers")
 
@@ -162,17 +164,20 @@ class TrainingReadings(Readings):
         chosen, usual = list[float](), list[float]()
         for dataset in DATASETS:
             by_length = _by_length(distances, dataset)
-            if by_length[USUAL]:
-                means = {name: fmean(of_models) for name, of_models in by_length.items()}
-                length = chosen_length(means)
-                lines.append([dataset, len(by_length[USUAL]), *means.values(), length])
-                chosen += by_length[length]
-                usual += by_length[USUAL]
+            models = list(by_length[USUAL])
+            if models:
+                means = {name: fmean(of_models.values()) for name, of_models in by_length.items()}
+                length = chosen_length(means) if models == list(MODELS) else UNDECIDED
+                names = ", ".join(MODEL_NAMES[model] for model in models)
+                lines.append([dataset, names, *means.values(), length])
+                chosen += by_length[USUAL if length == UNDECIDED else length].values()
+                usual += by_length[USUAL].values()
         if not lines:
             return ""
         table = Table(["data set", "models", *(reading.name for reading in LENGTHS), "chosen"], lines)
         return (
-            "Mean distance to the paper in points, over the models that have a result with every length:\n\n"
+            "Mean distance to the paper in points, over the models that have a result with every length. Where one of"
+            f" the plain models has none, nothing is chosen, and {USUAL} stay:\n\n"
             f"{table.render('markdown')}\n\n"
             f"Results within {POINTS:g} points of the paper: {_near(chosen)} with the chosen lengths, and"
             f" {_near(usual)} with {USUAL} for all data sets."
@@ -185,11 +190,14 @@ def chosen_length(means: Mapping[str, float]) -> str:
     return nearest if means[USUAL] - means[nearest] > MARGIN else USUAL
 
 
-def _by_length(distances: Mapping[str, Mapping[tuple[str, str], float]], dataset: str) -> dict[str, list[float]]:
-    """Return the distances of a data set with each length, of the models that have one with every length."""
+def _by_length(distances: Mapping[str, Mapping[tuple[str, str], float]], dataset: str) -> dict[str, dict[str, float]]:
+    """Return the distances of a data set, length → model → distance, of models that have one with every length."""
     lengths = [distances.get(reading.name, {}) for reading in LENGTHS]
-    keys = [(dataset, model) for model in MODELS if all((dataset, model) in found for found in lengths)]
-    return {reading.name: [found[key] for key in keys] for reading, found in zip(LENGTHS, lengths, strict=True)}
+    models = [model for model in MODELS if all((dataset, model) in found for found in lengths)]
+    return {
+        reading.name: {model: found[dataset, model] for model in models}
+        for reading, found in zip(LENGTHS, lengths, strict=True)
+    }
 
 
 def _near(distances: Sequence[float]) -> str:

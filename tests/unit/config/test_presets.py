@@ -155,6 +155,12 @@ def test_literal_differs_from_the_paper_in_what_is_ours(dataset):
     assert literal.rewiring == dataclasses.replace(paper.rewiring, **ours, options=options)
 
 
+@pytest.mark.parametrize("dataset", PAPER)
+def test_all_models_of_the_paper_have_the_epochs_of_the_data_set(dataset):
+    found = {resolved(dataset, model, preset=family).train for family in ("paper", "literal") for model in MODELS}
+    assert len({(train.epochs, train.patience) for train in found}) == 1
+
+
 def test_another_backbone_leaves_a_preset_that_is_like_one_of_its_model_as_it_is():
     ours, other = (resolved("cora", "gumbel-mpnn", preset="literal", overrides=o) for o in ([], ["model.backbone=gat"]))
     assert other == dataclasses.replace(ours, options={**ours.options, "backbone": "gat"})
@@ -195,6 +201,19 @@ class TestOwnFamilies:
         assert preset_families() == [*presets.packaged_families(), "mine"]
         assert ("mine", "cora", "gcn") in list_presets()
         assert len(list_presets()) == len(PRESETS) + 1
+
+    def test_share_the_settings_of_their_family_and_of_a_data_set(self, folder):
+        (folder / "mine" / "family.toml").write_text(
+            'source = "me"\n[train]\nlr = 0.1\nepochs = 7\npatience = 3\n[datasets.cora.train]\nepochs = 5\n'
+        )
+        (folder / "mine" / "actor").mkdir()
+        (folder / "mine" / "actor" / "gcn.toml").write_text("[model]\ndropout = 0.5\n")
+        assert read_preset("mine", "cora", "gcn").tables == {"train": {"lr": 0.5, "epochs": 5, "patience": 3}}
+        assert read_preset("mine", "actor", "gcn").tables == {
+            "train": {"lr": 0.1, "epochs": 7, "patience": 3},
+            "model": {"dropout": 0.5},
+        }
+        assert read_preset("mine", "pubmed", "gcn") is None
 
     def test_do_not_hide_those_of_the_package(self, folder):
         (folder / "mine").rename(folder / "tuned")

@@ -18,7 +18,9 @@ from gumbel_mpnn._util.files import config_root
 from gumbel_mpnn.config.files import ABOUT_THE_FILE, merge, parse_toml
 
 FAMILY = "family.toml"
-"""File about a family of presets, in its folder."""
+"""File about a family of presets, in its folder, with the settings that its presets share."""
+DATASETS = "datasets"
+"""Table of this file with the settings that the presets of a data set share, such as `[datasets.cora.train]`."""
 AUTO = "auto"
 """Folder of the rungs of the model `auto`, which is not a family of presets."""
 
@@ -42,6 +44,8 @@ def read_preset(family: str, dataset: str, model: str, backbone: str | None = No
     A preset may be `like` that of a backbone on the same data set, given as `family/backbone`: its values then override
     those of that preset. If `backbone` is given and has a preset, it takes the place of this backbone. It may also be
     like that of the same model in another family. A whole family may be like another (see `family_base`).
+
+    Settings that all presets of a family or of one of its data sets share are in its `family.toml`.
     """
     if family not in preset_families():
         raise unknown_name("family of presets", family, preset_families())
@@ -50,7 +54,7 @@ def read_preset(family: str, dataset: str, model: str, backbone: str | None = No
         other = family_base(family)
         return None if other is None else read_preset(other, dataset, model, backbone)
     content = parse_toml(file)
-    tables = {name: table for name, table in content.items() if name not in ABOUT_THE_FILE}
+    tables = merge(_shared(family, dataset), _tables(content))
     if "like" in content:
         base_family, _, base_model = content["like"].partition("/")
         if base_model != model and backbone is not None and _file(base_family, dataset, backbone).is_file():
@@ -62,8 +66,7 @@ def read_preset(family: str, dataset: str, model: str, backbone: str | None = No
 
 def family_base(family: str) -> str | None:
     """Family whose presets are used where `family` has none: what its `family.toml`, if there is one, is `like`."""
-    file = _folder_of(family) / FAMILY
-    base: str | None = parse_toml(file).get("like") if file.is_file() else None
+    base: str | None = _about(family).get("like")
     return base
 
 
@@ -115,6 +118,24 @@ def list_presets() -> list[tuple[str, str, str]]:
         for file in sorted(dataset.iterdir(), key=lambda entry: entry.name)
         if file.name.endswith(".toml")
     ]
+
+
+def _shared(family: str, dataset: str) -> dict[str, Any]:
+    """Settings of all presets of a family on a data set."""
+    shared = _tables(_about(family))
+    of_dataset = shared.pop(DATASETS, {}).get(dataset)
+    return merge(shared, of_dataset)
+
+
+def _about(family: str) -> dict[str, Any]:
+    """Content of the `family.toml` of a family, if it has one."""
+    file = _folder_of(family) / FAMILY
+    return parse_toml(file) if file.is_file() else {}
+
+
+def _tables(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings in a file, without the entries about the file itself."""
+    return {name: table for name, table in content.items() if name not in ABOUT_THE_FILE}
 
 
 def _folder() -> Traversable:
