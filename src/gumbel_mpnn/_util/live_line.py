@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
 
-from gumbel_mpnn._util.watched import in_notebook, on_terminal
+from gumbel_mpnn._util.launch import in_notebook, on_terminal
 
 PLAIN_LINE_SECONDS = 10.0
 

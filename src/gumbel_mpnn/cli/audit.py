@@ -10,9 +10,8 @@ import typer
 from gumbel_mpnn._util.numbers import counted
 from gumbel_mpnn.cli.common import DataRootOption, FormatOption, OutputFormat, RunsOption, emit, in_one_sentence, note
 from gumbel_mpnn.cli.finished_runs import files_of, folder_of, given_data
-from gumbel_mpnn.cli.outputs import ForceOption, check_output, is_table, note_of
+from gumbel_mpnn.cli.outputs import ForceOption, check_output, check_table_file, is_table, note_of, write_table
 from gumbel_mpnn.cli.own_data import EdgesOption, FeaturesOption, GraphOption, LabelOption, NodesOption, Source
-from gumbel_mpnn.cli.table_files import check_table_file, write_table
 
 if TYPE_CHECKING:
     from pandas import DataFrame

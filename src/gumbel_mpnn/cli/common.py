@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 import reprlib
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, ParamSpec, TypeVar
 
 import typer
+from typer.core import TyperGroup
 
 from gumbel_mpnn._util.errors import DataWarning, UserError, is_out_of_memory
 from gumbel_mpnn._util.json_text import to_json
@@ -28,6 +30,8 @@ _QUIET: ContextVar[bool] = ContextVar("quiet", default=False)
 """Whether the verb that runs was called with --quiet."""
 P = ParamSpec("P")
 R = TypeVar("R")
+# Newer versions of typer contain a copy of click, older ones import it; this finds the class in both cases.
+_UsageError: Any = typer.BadParameter.__mro__[1]
 
 
 class OutputFormat(StrEnum):
@@ -200,3 +204,30 @@ def show_version(
     ] = False,
 ) -> None:
     """Handle the options of the command itself."""
+
+
+class OneSentenceGroup(TyperGroup):
+    """Group of commands that reports a usage error in one line, without the usage text."""
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        """Run the command and exit, unless `standalone_mode` is false."""
+        if not options.get("standalone_mode", True):
+            return super().main(*args, **options)
+        try:
+            code = super().main(*args, **{**options, "standalone_mode": False})
+        except _UsageError as error:
+            if type(error).show is not _UsageError.show:  # no verb was given, which is not an error: the help is shown
+                error.show()
+            else:
+                typer.echo(f"error: {_sentence(error)}", err=True)
+            sys.exit(error.exit_code)
+        except typer.Abort:
+            sys.exit(1)
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def _sentence(error: Any) -> str:
+    """Convert `No such command 'trian'. Did you mean 'train'?` to `no such command 'trian': did you mean 'train'?`."""
+    text = " ".join(error.format_message().split()).removesuffix(".")
+    text = re.sub(r"(^|\. )([A-Z])", lambda match: (match[1] and ": ") + match[2].lower(), text)
+    return f"{text} (see {error.ctx.command_path} --help)" if error.ctx is not None else text

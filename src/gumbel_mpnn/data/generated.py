@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from functools import partial
 
+import torch
 from torch_geometric.data import Data
 
-from gumbel_mpnn.data.bundled import PROTOCOL, bundled_table
+from gumbel_mpnn._util.errors import MissingDataError
+from gumbel_mpnn.data.raw import set_masks
 from gumbel_mpnn.data.spec import Counts, GeneratedSpec
-from gumbel_mpnn.data.splits import RANDOM_PROTOCOLS
+from gumbel_mpnn.data.splits import RANDOM_PROTOCOLS, random_masks
 from gumbel_mpnn.data.tasks import bottleneck, demo_graph, leaf_count, tree_neighbors_match
 
+PROTOCOL = "random-48-32-20"
 LEAF_COUNT_DEPTHS = {"leaf-count": 4, "leaf-count-3": 3, "leaf-count-5": 5}
 MATCH_DEPTHS = {
     "tree-neighbors-match": 3,
@@ -19,7 +22,6 @@ MATCH_DEPTHS = {
     "tree-neighbors-match-5": 5,
 }
 SIDES = {"bottleneck": 20, "bottleneck-10": 10, "bottleneck-50": 50, "bottleneck-100": 100, "bottleneck-200": 200}
-
 _COUNTS: dict[str, Counts] = {
     "demo": (1_000, 9_877, 16, 4),
     "leaf-count": (65_100, 63_000, 33, 7),
@@ -35,6 +37,26 @@ _COUNTS: dict[str, Counts] = {
     "bottleneck-100": (4_000, 198_020, 2_005, 5),
     "bottleneck-200": (8_000, 796_020, 4_005, 5),
 }
+
+
+def bundled_table(name: str) -> Data:
+    """Read the table `wine`, `breast-cancer` or `digits`: a node for each row, and ten random splits.
+
+    Columns have different units: train with `data.features=standardized`.
+    """
+    try:
+        from sklearn import datasets
+    except ImportError:
+        raise MissingDataError(f"the table {name!r} comes with scikit-learn: pip install scikit-learn") from None
+    table = getattr(datasets, f"load_{name.replace('-', '_')}")()
+    data = Data(
+        x=torch.from_numpy(table.data).float(),
+        y=torch.from_numpy(table.target).long(),
+        edge_index=torch.empty(2, 0, dtype=torch.int64),
+    )
+    set_masks(data, random_masks(data.y, PROTOCOL))
+    data.name, data.metric, data.protocol = name, "accuracy", PROTOCOL
+    return data
 
 
 def _leaf_count(depth: int) -> Data:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from gumbel_mpnn._util.errors import UserError, check_at_least
 from gumbel_mpnn.runs.fitting import Crew, Place
-from gumbel_mpnn.runs.processes import check_workers, start_processes
+from gumbel_mpnn.runs.workers import check_workers, start_processes
 from gumbel_mpnn.training import pick_device
 from gumbel_mpnn.training.device import available_bytes
 

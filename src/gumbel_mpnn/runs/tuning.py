@@ -24,20 +24,20 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn._util.errors import DataWarning, UserError
 from gumbel_mpnn._util.files import write_atomically
+from gumbel_mpnn._util.launch import in_notebook, on_terminal
 from gumbel_mpnn._util.scratch import ScratchFolder
-from gumbel_mpnn._util.watched import in_notebook, on_terminal
 from gumbel_mpnn.config.files import is_settings_file, merge, read_settings_file, to_toml
 from gumbel_mpnn.config.presets import check_own_name, own_preset
 from gumbel_mpnn.nn import models
 from gumbel_mpnn.runs.fitting import Crew, Place, find_spec
 from gumbel_mpnn.runs.machines import LOCAL, Machines, crew_of
-from gumbel_mpnn.runs.processes import caller_is_alive, check_workers, interrupted_by_sigterm, start_processes
 from gumbel_mpnn.runs.query import TRIALS
 from gumbel_mpnn.runs.reader import DataReader, Transform
 from gumbel_mpnn.runs.run import Run
 from gumbel_mpnn.runs.search_space import search_space
 from gumbel_mpnn.runs.spec import RunSpec, Tables, Workload, of_model, splits_without_validation
 from gumbel_mpnn.runs.trials import PRUNED, Search, Standing, Trial, ranked, train_trial
+from gumbel_mpnn.runs.workers import caller_is_alive, check_workers, interrupted_by_sigterm, start_processes
 from gumbel_mpnn.training.device import available_bytes, pick_device
 from gumbel_mpnn.training.metrics import check_metric, metric_of
 

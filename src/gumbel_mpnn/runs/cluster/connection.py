@@ -17,7 +17,7 @@ from gumbel_mpnn._util.errors import UserError, reason
 from gumbel_mpnn._util.files import sweep
 from gumbel_mpnn._util.locks import FileLock
 from gumbel_mpnn.runs.machines import LOCAL
-from gumbel_mpnn.runs.processes import interrupted_by_sigterm
+from gumbel_mpnn.runs.workers import interrupted_by_sigterm
 
 CONNECT_SECONDS = 5.0
 MARK = "cluster"
