@@ -42,7 +42,8 @@ class ScratchFolder(TemporaryDirectory[str]):
         except FileNotFoundError:
             return False
         weakref.finalize(self, os.close, handle)
-        take_lock(handle, wait=True)
+        with suppress(OSError):  # of a file system without locks
+            take_lock(handle, wait=True)
         return is_same_file(handle, self.path)
 
 
