@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from gumbel_mpnn.config import Settings
 from gumbel_mpnn.runs.fitting import Crew, Monitor, Step
@@ -60,17 +60,7 @@ class OneAtATime:
             self.monitor.begin(*self.here.begun)
             self.monitor.end(run)
 
-    def prepare(self, done: int, total: int) -> None:
-        """Ignore what is reported on the way."""
+    def _ignore(self, *_: Any, **__: Any) -> None:
+        """What is reported on the way is not passed on."""
 
-    def group(self, replicas: int, epochs: int) -> None:
-        """Ignore what is reported on the way."""
-
-    def resume(self, epoch: int) -> None:
-        """Ignore what is reported on the way."""
-
-    def progress(self, epoch: int, best: float) -> None:
-        """Ignore what is reported on the way."""
-
-    def wait(self) -> None:
-        """Ignore what is reported on the way."""
+    prepare = group = resume = progress = wait = _ignore
