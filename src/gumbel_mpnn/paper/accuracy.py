@@ -51,6 +51,7 @@ class Accuracy(Experiment):
 
     name = "accuracy"
     title = "Test accuracy of seven models on twelve data sets"
+    datasets: tuple[str, ...] = PAPER_DATASETS
     percent = (*RESULTS, "baseline_difference", "baseline_low", "baseline_high")
     headings: Mapping[str, str] = {
         "tried": "settings tried",
@@ -81,15 +82,11 @@ class Accuracy(Experiment):
         published=("paper", "paper_pm"),
     )
 
-    def datasets(self) -> tuple[str, ...]:
-        """Return the data sets of the table."""
-        return PAPER_DATASETS
-
     def plan(self) -> list[Job]:
         """Return a job for every model with every preset on every data set; runs are shared with other experiments."""
         return [
             Job(dataset, model, preset, KEPT_WITH.get(model, "accuracy") if preset == TUNED else PAPER_RUNS)
-            for dataset in self.datasets()
+            for dataset in self.datasets
             for preset in PRESETS
             for model in (*MODELS, *(CONTROLS if preset == TUNED else ()))
         ]
@@ -117,7 +114,7 @@ class Accuracy(Experiment):
                 preset=preset,
                 accuracy=True,
             )
-            for dataset in self.datasets()
+            for dataset in self.datasets
             for preset in PRESETS
             for model, (value, error) in published("accuracy")[dataset].items()
         ]
@@ -140,10 +137,7 @@ class AccuracyUnfiltered(Accuracy):
 
     name = "accuracy-unfiltered"
     title = "Test accuracy on the unfiltered Squirrel and Chameleon"
-
-    def datasets(self) -> tuple[str, ...]:
-        """Return the data sets of the paper's appendix table."""
-        return UNFILTERED
+    datasets = UNFILTERED
 
 
 def rows_of(results: Mapping[Job, Run | None]) -> dict[Job, Row]:

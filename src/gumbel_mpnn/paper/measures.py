@@ -59,10 +59,7 @@ class MeasuresTable(Analysis):
         "apart": "apart in",
     }
     digits = 4
-
-    def datasets(self) -> list[str]:
-        """Return the data sets of the paper and the filtered graphs, which its tables of measures do not contain."""
-        return list(DATASETS)
+    datasets = DATASETS
 
     def rows(self, dataset: str, root: Path | None = None) -> list[Row]:
         """Return up to four rows: ours, ours as listed, the paper's, and our difference to the paper."""

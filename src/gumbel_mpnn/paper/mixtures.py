@@ -41,10 +41,7 @@ class MixturesTable(Analysis):
         "label_informativeness": "label informativeness",
     }
     digits = 3
-
-    def datasets(self) -> list[str]:
-        """Return the data sets of the paper and the filtered graphs, which its table does not contain."""
-        return list(DATASETS)
+    datasets = DATASETS
 
     def rows(self, dataset: str, root: Path | None = None) -> list[Row]:
         """Return rows for the classes, for our components with each regularization, and for the paper."""

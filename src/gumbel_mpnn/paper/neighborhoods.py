@@ -40,10 +40,7 @@ class Neighborhoods(Analysis):
         "shown": "of its data set",
     }
     digits = 3
-
-    def datasets(self) -> list[str]:
-        """Return the data sets of the table."""
-        return list(DATASETS)
+    datasets = DATASETS
 
     def rows(self, dataset: str, root: Path | None = None) -> list[Row]:
         """Return one row for each class.

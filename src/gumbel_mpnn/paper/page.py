@@ -117,9 +117,8 @@ class Experiment(Page, ABC):
 class Analysis(Page, ABC):
     """A table without training, whose rows are computed from each data set separately."""
 
-    @abstractmethod
-    def datasets(self) -> list[str]:
-        """Return the data sets of the table."""
+    datasets: tuple[str, ...]
+    """Data sets of the table."""
 
     @abstractmethod
     def rows(self, dataset: str, root: Path | None = None) -> list[Row]:

@@ -227,7 +227,7 @@ def _analyse(analysis: Analysis, request: Request, note: Note) -> Reproduction:
         raise UserError(f"{analysis.name} does not train models: leave out splits and overrides (--splits, --set)")
     if request.dataset is not None:
         raise UserError(f"the data sets of {analysis.name} are fixed: select some of them with `only`")
-    datasets = analysis.datasets()
+    datasets = list(analysis.datasets)
     if request.only is not None:
         tables.check_known("data set in this table", request.only, datasets)
         datasets = [dataset for dataset in datasets if dataset in request.only]
