@@ -20,13 +20,11 @@ AUTO_BUDGET = ("train.epochs=60", "train.patience=20")
 SHOWN_NODES = 150
 
 
-def run_demo(runs: Path, seeds: int = 1, device: str = "auto", monitor: Monitor | None = None) -> list[Run]:
+def run_demo(runs: Path, device: str = "auto", monitor: Monitor | None = None) -> list[Run]:
     """Train every demo model on every split of the demo graph."""
     data = demo_graph()
     place: dict[str, Any] = {"runs": runs, "experiment": "demo", "device": device, "monitor": monitor}
-    return [
-        fit(data, model, seeds=seeds, overrides=AUTO_BUDGET if model == "auto" else (), **place) for model in MODELS
-    ]
+    return [fit(data, model, overrides=AUTO_BUDGET if model == "auto" else (), **place) for model in MODELS]
 
 
 def demo_figure(data: Data, runs: Sequence[Run], path: Path) -> None:

@@ -191,8 +191,8 @@ class ProgressMonitor:
 class StudyMonitor(ProgressMonitor):
     """Shows the number of trials done, the best validation value so far and the time left while `tune` searches."""
 
-    def __init__(self, preface: str = "", quiet: bool = False) -> None:
-        super().__init__(show_test=False, preface=preface, quiet=quiet)
+    def __init__(self, quiet: bool = False) -> None:
+        super().__init__(show_test=False, quiet=quiet)
         self.search: Search | None = None
         self.begun = 0.0
         self.found: int | None = None
@@ -209,9 +209,6 @@ class StudyMonitor(ProgressMonitor):
         self.look = look
         self.part_of = f"{settings.model} on {settings.dataset}, trial 1 of {search.wanted}"
         limit = "" if search.until is None else f", {duration(search.until - time.time())} at most"
-        if self.preface:
-            self.say(self.preface)
-            self.preface = ""
         self.say(
             f"{settings.model} on {settings.dataset}: {counted(search.wanted, 'trial')} of"
             f" {counted(search.runs_of_each, 'run')} each{limit},"
