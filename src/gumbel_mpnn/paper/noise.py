@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import partial
 
+from gumbel_mpnn.data.splits import by_split
 from gumbel_mpnn.data.tasks import add_noise_edges
 from gumbel_mpnn.paper.base import PAPER_RUNS, Columns, Job, beneath, override, spread
 from gumbel_mpnn.paper.page import RESULTS, Experiment
@@ -124,11 +125,11 @@ def scores_with_noise(run: Run, count: int, part: str = "test") -> Iterator[floa
         count: Number of noise edges.
         part: `test`, or `val` for the metric of the validation nodes with noise edges at these.
     """
-    by_split: dict[int, list[float]] = {}
+    scores: dict[int, list[float]] = {}
     for split in dict.fromkeys(record.split for record in run.records):
         masks = run.data[f"{part}_mask"]
-        noisy = add_noise_edges(run.data, count, seed=split, nodes=masks.reshape(len(masks), -1)[:, split])
+        noisy = add_noise_edges(run.data, count, seed=split, nodes=by_split(masks)[:, split])
         noisy.test_mask = masks
-        by_split[split] = run.scores(noisy, [record for record in run.records if record.split == split])
+        scores[split] = run.scores(noisy, [record for record in run.records if record.split == split])
     for record in run.records:
-        yield by_split[record.split].pop(0)
+        yield scores[record.split].pop(0)

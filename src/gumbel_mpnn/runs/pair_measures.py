@@ -10,6 +10,7 @@ from typing import Any
 from torch_geometric.data import Data
 
 from gumbel_mpnn._util.errors import DataError
+from gumbel_mpnn.data.splits import by_split
 from gumbel_mpnn.measures.training_pairs import PAIRS, PairValues, training_pairs
 from gumbel_mpnn.rewiring.rewired_graph import as_data
 from gumbel_mpnn.runs.graph_file import Learned
@@ -82,7 +83,7 @@ def measure_pairs(learned: Learned, data: Data, splits: Sequence[int], threshold
         splits: Split of every run.
         threshold: Pairs with a smaller probability in a run are left out.
     """
-    masks = data.train_mask.cpu().reshape(int(data.num_nodes or 0), -1)
+    masks = by_split(data.train_mask.cpu())
     if any(split >= masks.shape[1] for split in splits):
         raise DataError(f"this graph has masks for {masks.shape[1]} splits: give it all those of the training graph")
     nodes = Data(y=data.y.cpu(), num_nodes=data.num_nodes)

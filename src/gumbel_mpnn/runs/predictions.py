@@ -11,6 +11,7 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn._util.numbers import counted
 from gumbel_mpnn.data.names import class_names_of, node_ids_of
+from gumbel_mpnn.data.splits import by_split
 from gumbel_mpnn.training.metrics import NEED_TWO_CLASSES, metrics
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def _splits_of(mask: Tensor | None, splits: Sequence[int], num_nodes: int) -> li
     """The splits of each node whose mask has it, separated by blanks."""
     if mask is None:
         return [""] * num_nodes
-    columns = (mask[:, None] if mask.dim() == 1 else mask)[:, list(splits)].tolist()
+    columns = by_split(mask)[:, list(splits)].tolist()
     return [" ".join(str(split) for split, used in zip(splits, row, strict=True) if used) for row in columns]
 
 

@@ -24,7 +24,7 @@ from gumbel_mpnn.config.rungs import Rung
 from gumbel_mpnn.data import get_spec
 from gumbel_mpnn.data.given import check_kind
 from gumbel_mpnn.data.identity import MARK
-from gumbel_mpnn.data.splits import too_small
+from gumbel_mpnn.data.splits import by_split, too_small
 from gumbel_mpnn.graph import without_candidates
 from gumbel_mpnn.nn import backbones, models
 from gumbel_mpnn.rewiring.edge_models import scorers
@@ -168,7 +168,7 @@ class RunSpec:
 
     def _replicas(self, data: Data) -> list[Replica]:
         """All combinations of splits and seeds."""
-        num_splits = 1 if data.train_mask.dim() == 1 else int(data.train_mask.shape[1])
+        num_splits = by_split(data.train_mask).shape[1]
         splits = range(num_splits) if self.splits is None else self.splits
         for split in splits:
             if not 0 <= split < num_splits:
@@ -247,7 +247,7 @@ def _check_validation(data: Data, settings: Settings, replicas: Iterable[Replica
 
 def splits_without_validation(data: Data, replicas: Iterable[Replica]) -> list[int]:
     """Splits of these replicas that have no validation nodes."""
-    has_some = data.val_mask.reshape(len(data.val_mask), -1).any(0).tolist()
+    has_some = by_split(data.val_mask).any(0).tolist()
     return [replica.split for replica in replicas if not has_some[replica.split]]
 
 

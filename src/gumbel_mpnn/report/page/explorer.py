@@ -21,7 +21,7 @@ from gumbel_mpnn.data.feature_columns import feature_columns_of
 from gumbel_mpnn.data.identity import MARK
 from gumbel_mpnn.data.names import class_names_of, node_ids_of
 from gumbel_mpnn.report.page.layout import layout
-from gumbel_mpnn.report.page.pairs import HALF, Pairs, pairs_of
+from gumbel_mpnn.report.page.pairs import HALF, Pairs
 
 if TYPE_CHECKING:
     from gumbel_mpnn.runs import Run
@@ -52,22 +52,24 @@ def check_nodes(runs: Sequence[Run], names: Sequence[str]) -> None:
 
 
 def explorers(
-    runs: Sequence[Run], audits: Sequence[Audit | None], around: Sequence[str] = ()
+    runs: Sequence[Run],
+    pairs: Sequence[Pairs | dict[str, Any]],
+    audits: Sequence[Audit | None],
+    around: Sequence[str] = (),
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Graphs, one for all runs on the same data, and what each run knows of its graph.
 
-    Runs whose data cannot be read have the reason in place of a graph.
+    Runs whose data cannot be read have the reason in place of pairs, and so of a graph.
     """
     graphs: list[dict[str, Any]] = []
     found: dict[int, dict[str, Any]] = {}
     by_data: dict[str, dict[int, Pairs]] = {}
-    for place, run in enumerate(runs):
-        try:
-            _ = run.data  # pairs can be read without it, labels and features not
-            by_data.setdefault(run.records[0].data_hash, {})[place] = pairs_of(run)
-        except UserError as error:
-            found[place] = {"missing": str(error)}
-    for places in (each for each in by_data.values() if each):
+    for place, (run, known) in enumerate(zip(runs, pairs, strict=True)):
+        if isinstance(known, Pairs):
+            by_data.setdefault(run.records[0].data_hash, {})[place] = known
+        else:
+            found[place] = known
+    for places in by_data.values():
         group = _Group([runs[k] for k in places], list(places.values()), [audits[k] for k in places])
         graph, of_runs = group.shown(list(group.numbers_of(around).values()))
         found |= {place: {"graph": len(graphs), **shown} for place, shown in zip(places, of_runs, strict=True)}
