@@ -19,15 +19,7 @@ def plain_console() -> Console:
 
 
 class LiveLine:
-    """Progress line that is shown until it is closed.
-
-    Args:
-        console: Console on which the line is shown.
-        title: Description of the work.
-        *columns: Columns of the live line.
-        total: Number of steps, if it is known.
-        **fields: Further values shown by the columns.
-    """
+    """Progress line that is shown until it is closed; `fields` are further values for its columns."""
 
     def __init__(
         self, console: Console, title: str, *columns: ProgressColumn, total: int | None = None, **fields: Any

@@ -125,13 +125,9 @@ def _stop(message: str, code: int) -> NoReturn:
 
 
 def emit(table: Table, format: OutputFormat, payload: Any = None, err: bool = False) -> None:
-    """Print a result on standard output.
+    """Print a result on standard output, or on standard error because another result is there.
 
-    Args:
-        table: The result as a table.
-        format: Output format.
-        payload: Value printed in place of the rows if the format is JSON.
-        err: Whether to print it on standard error, because another result is on standard output.
+    In JSON, a `payload` takes the place of the rows.
     """
     if format is OutputFormat.json and payload is not None:
         typer.echo(to_json(payload, indent=1), err=err)

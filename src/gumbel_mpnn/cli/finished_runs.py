@@ -54,10 +54,8 @@ def training_data(folder: Path, source: Source, root: Path | None) -> Data | Non
     """Return the data that the runs in `folder` were trained on.
 
     The data are read from the files of the user or, if none are given, by the name of the data set or from the files
-    that were read for training.
-
-    Returns:
-        The data, or None if no files are given and the data are missing or differ from the training data.
+    that were read for training. They are None if no files are given and the data are missing or differ from the
+    training data.
     """
     from gumbel_mpnn.runs import load_run
 

@@ -37,14 +37,10 @@ def check_output(
     inputs: Iterable[Path | None] = (),
     force: bool = False,
 ) -> None:
-    """Raise a `UserError` if a file must not be overwritten, before any work is done; files of stored runs never are.
+    """Raise a `UserError` if a file must not be overwritten, before any work is done.
 
-    Args:
-        option: Name of the option, for the message.
-        path: File of the option; None if it is not given.
-        is_ours: Whether an existing file is of the kind that will be written.
-        inputs: Files that are read, which are never overwritten.
-        force: Whether files of other kinds are overwritten.
+    Files of stored runs and `inputs`, which are read, never are. With `force`, files that are not of the kind that will
+    be written are.
     """
     if path is None or not path.is_file() or is_stream(path):  # a folder is reported by those who know what it is for
         return
@@ -144,10 +140,7 @@ def _beginning(path: Path) -> bytes:
 def check_table_file(option: str, path: Path | None, format: OutputFormat = OutputFormat.text) -> None:
     """Raise a `UserError` if the file of an option cannot be a table, before any work is done.
 
-    Args:
-        option: Name of the option.
-        path: File of the option; None if it is not given.
-        format: The --format of a verb that writes its result to the file in place of printing it.
+    `format` is the --format of a verb that writes its result to the file in place of printing it.
     """
     if path is None:
         return

@@ -85,9 +85,7 @@ class Source:
     def to_predict(self, columns: Sequence[FeatureColumn] | None, undirected: bool) -> Data:
         """Return the graph of the user's files, which needs no labels.
 
-        Args:
-            columns: Columns that the models were trained on; None for all numeric columns except the label.
-            undirected: Whether the models treat edges as undirected.
+        `columns` are those that the models were trained on; None for all numeric columns except the label.
         """
         self._is_by_name()  # checks that the options fit together
         from gumbel_mpnn.data import from_csv, from_graphml, from_npz

@@ -55,12 +55,7 @@ class Kind(Enum):
 
 
 def kind_of(words: Sequence[str], named: bool = False) -> Kind:
-    """Return what the words of a column are; missing ones are empty.
-
-    Args:
-        words: one word per node.
-        named: whether the user named the column as a feature, which allows more categories.
-    """
+    """Return what the words of a column are, empty if missing; more categories are allowed if the user named it."""
     filled = [each for each in words if each != MISSING]
     values = set(filled)
     if values and values <= BOOLEANS:

@@ -162,7 +162,6 @@ def _check_name(where: str, known: Mapping[str, str], name: str, trained: bool =
 
 
 def _chosen(where: str, known: Mapping[str, str], features: Wanted, label: str | None) -> list[str]:
-    """Return the node attributes that the user asked for."""
     trained = as_trained(features) is not None
     chosen = [_check_name(where, known, name, trained) for name in names_of(features)]
     if label in chosen:

@@ -36,35 +36,27 @@ class Masks(NamedTuple):
 
 @dataclass(frozen=True)
 class RawGraph:
-    """A graph as listed in its files. An attribute is None if the files do not contain it.
-
-    Attributes:
-        edges: edges [E, 2] in the order of the file, duplicates included.
-        y: labels [N], -1 for unlabelled nodes.
-        x: features, float32 [N, F].
-        masks: splits.
-        class_names: name of each class.
-        weight: weight of each edge, float32 [E].
-        given: whether each edge existed before rewiring, bool [E].
-        probability: probability that rewiring gave each edge, float32 [E].
-        node_ids: name of each node.
-        metric: metric by which models are evaluated.
-        directed: whether edges have a direction.
-        attacks: the same graph after each attack, by name of the attack.
-    """
+    """A graph as listed in its files. An attribute is None if the files do not contain it."""
 
     edges: IntArray
+    """Edges [E, 2] in the order of the file, duplicates included."""
     y: IntArray
+    """Labels [N], -1 for unlabelled nodes."""
     x: NDArray[np.float32] | None = None
+    """Features, float32 [N, F]."""
     masks: Masks | None = None
     class_names: list[str] | None = None
     weight: NDArray[np.float32] | None = None
+    """Weight of each edge, float32 [E]."""
     given: BoolArray | None = None
+    """Whether each edge existed before rewiring, bool [E]."""
     probability: NDArray[np.float32] | None = None
+    """Probability that rewiring gave each edge, float32 [E]."""
     node_ids: list[str] | None = None
     metric: str | None = None
     directed: bool | None = None
     attacks: Mapping[str, RawGraph] = field(default_factory=dict)
+    """The same graph after each attack, by name of the attack."""
 
     def to_data(self) -> Data:
         """Convert to a `Data` with the edges as listed; use `set_edges` to merge and mirror them."""

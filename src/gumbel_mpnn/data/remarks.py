@@ -13,12 +13,7 @@ from gumbel_mpnn.graph import contains, edge_index_of, pair_key, says_directed
 
 
 def warn_of_ignored(data: Data, undirected: bool) -> None:
-    """Warn about edge features, self-loops and directions that are ignored.
-
-    Args:
-        data: a valid graph.
-        undirected: whether it is treated as undirected.
-    """
+    """Warn about edge features, self-loops and directions of a valid graph that are ignored."""
     for message in (_edge_features(data), _self_loops(data), _directions(data) if undirected else _both_ways(data)):
         if message:
             warnings.warn(message, DataWarning, stacklevel=3)

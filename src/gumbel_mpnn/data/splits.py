@@ -63,7 +63,6 @@ PROTOCOLS = RANDOM_PROTOCOLS | FINAL_PROTOCOLS
 
 
 def _nine_in_ten(size: int) -> tuple[int, int]:
-    """Nine tenths of a class for training, at least one node, and the rest for validation."""
     train = max(1, round(0.9 * size))
     return train, size - train
 

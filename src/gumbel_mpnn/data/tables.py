@@ -126,7 +126,6 @@ from_parquet = from_csv
 
 
 def _chosen(path: InputFile, header: Header, features: Wanted, taken: Sequence[str]) -> list[str]:
-    """Return the columns of the file that the user asked for."""
     trained = as_trained(features) is not None
     chosen = [check_column(path, header, name, trained) for name in names_of(features)]
     for name in chosen:
@@ -207,7 +206,6 @@ def _check_header(path: InputFile, written: Sequence[str], ids: pd.Series[str]) 
 
 
 def _weights(path: InputFile, weight: pd.Series[Any]) -> NDArray[np.float32]:
-    """Return the weight of each edge [E]."""
     import pandas as pd
 
     numbers: NDArray[np.float32] = pd.to_numeric(weight, errors="coerce").to_numpy(dtype=np.float32, copy=True)

@@ -17,10 +17,7 @@ def can_be_taken_apart(data: Data) -> bool:
 def renew_pairs(batch: Batch, index: str, about: Iterable[str] = ()) -> None:
     """Update the slices of the pairs `batch[index]` [2, K], which are sorted by their first node.
 
-    Args:
-        batch: The batch to update.
-        index: Name of the pairs.
-        about: Names of attributes with one value per pair, whose slices are updated too.
+    The slices of the attributes `about`, which have one value per pair, are updated too.
     """
     first = batch[index][0].contiguous()
     starts = torch.searchsorted(first, batch.ptr.to(first.device)).cpu()

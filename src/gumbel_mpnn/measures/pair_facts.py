@@ -20,12 +20,8 @@ SMALLEST = 1e-3
 def count_common(arcs: Tensor, num_nodes: int, pairs: Tensor) -> Tensor:
     """Number of nodes that are neighbors of both nodes of a pair [2, P], int64 [P].
 
-    The neighbors of the node with fewer of them are looked up among those of the other node.
-
-    Args:
-        arcs: Nodes and their neighbors [2, A], sorted by node, then by neighbor, without repeats.
-        num_nodes: Number of nodes.
-        pairs: Pairs of nodes.
+    `arcs` [2, A] are nodes and their neighbors, sorted by node, then by neighbor, without repeats. The neighbors of the
+    node with fewer of them are looked up among those of the other node.
     """
     node, neighbor = arcs
     keys = node * num_nodes + neighbor
@@ -59,15 +55,11 @@ def common_neighbors(edge_index: Tensor, num_nodes: int, pairs: Tensor) -> Tenso
 
 
 def class_affinity(belief: Tensor, edge_index: Tensor, pairs: Tensor) -> Tensor:
-    """How often the classes of the two nodes of each pair are joined, compared with chance: → [P].
+    """How often the classes of the two nodes of each pair [2, P] are joined, compared with chance: → [P].
 
     It is 1 for classes that are joined as often as random nodes are, and larger for those that are joined more often:
-    for equal classes in a homophilous graph, for other ones in a heterophilous graph.
-
-    Args:
-        belief: Class probabilities of the nodes, [N, C].
-        edge_index: Edges [2, E], from which it is learned which classes are joined.
-        pairs: Pairs [2, P].
+    for equal classes in a homophilous graph, for other ones in a heterophilous graph. Which are joined is learned from
+    edges [2, E] and class probabilities of the nodes [N, C].
     """
     joined = belief[edge_index[0]].T @ belief[edge_index[1]]
     share = belief.mean(0).clamp(min=1e-12)

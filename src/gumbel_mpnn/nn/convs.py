@@ -189,7 +189,6 @@ def _of_each(x: Inputs, graph: WeightedGraph) -> Tensor:
 
 
 def _added(weight: Tensor, shortcut: Tensor | None) -> Tensor:
-    """Sum of the matrices of two linear maps of the same input."""
     return weight if shortcut is None else weight + shortcut
 
 

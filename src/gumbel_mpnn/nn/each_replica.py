@@ -222,7 +222,6 @@ def _streams(device: torch.device) -> Sequence[torch.cuda.Stream]:
 
 
 def _multiply(into: Tensor, a: Tensor, b: Tensor) -> None:
-    """Write the product a b of two matrices."""
     a, b = _aligned(a), _aligned(b)
     if into.data_ptr() % ALIGNED or into.dtype != a.dtype:
         into.copy_(torch.mm(a, b))
@@ -236,7 +235,6 @@ def _multiply_turned(into: Tensor, a: Tensor, b: Tensor) -> None:
 
 
 def _add(into: Tensor, a: Tensor, b: Tensor) -> None:
-    """Add the product a b of two matrices."""
     if into.data_ptr() % ALIGNED:
         into.copy_(into.clone().addmm_(_aligned(a), _aligned(b)))
     else:

@@ -14,12 +14,10 @@ LITTLE = 2_000_000
 
 
 def one_thread_each(compute: Callable[..., None], jobs: Sequence[tuple[Any, ...]], work: int) -> None:
-    """Call `compute(*job)` for every job, without gradients.
+    """Call `compute(*job)` for every job, without gradients, in several threads at once.
 
-    Args:
-        compute: Called by several threads at once; writes its result into one of its arguments.
-        jobs: Arguments of all calls.
-        work: Number of multiplications of all calls. A little work is not shared.
+    `compute` writes its result into one of its arguments. `work` is the number of multiplications of all calls; a
+    little work is not shared.
     """
     threads = torch.get_num_threads()
     waiting = iter(jobs)  # all threads take from it; `next` is atomic

@@ -159,7 +159,6 @@ def rows_of(results: Mapping[Job, Run | None]) -> dict[Job, Row]:
 
 
 def _best_baseline(runs: Mapping[str, Run | None]) -> str | None:
-    """Return the baseline with the highest mean test result."""
     done = {model: run.test.mean for model in BASELINES if (run := runs.get(model)) is not None}
     return max(done, key=done.__getitem__, default=None)
 

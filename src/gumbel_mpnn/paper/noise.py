@@ -120,10 +120,7 @@ def _noisy_scores(run: Run) -> dict[str, list[float]]:
 def scores_with_noise(run: Run, count: int, part: str = "test") -> Iterator[float]:
     """Yield the metric of every run on a noisy graph, in the order of the records; each split has one graph.
 
-    Args:
-        run: Runs with their models.
-        count: Number of noise edges.
-        part: `test`, or `val` for the metric of the validation nodes with noise edges at these.
+    With the part `val`, it is the metric of the validation nodes, with noise edges at these.
     """
     scores: dict[int, list[float]] = {}
     for split in dict.fromkeys(record.split for record in run.records):

@@ -60,17 +60,7 @@ class Page:
         return []
 
     def draw(self, rows: Sequence[Row], runs: Sequence[Run], root: Path | None, paths: Sequence[Path]) -> bool:
-        """Draw the figure of the page, and save it to each of `paths`.
-
-        Args:
-            rows: Rows of the table.
-            runs: Runs from which the rows were computed.
-            root: Folder in which data files are searched first.
-            paths: Files to write.
-
-        Returns:
-            Whether there was anything to draw.
-        """
+        """Draw the figure of the page and save it to each of `paths`; returns whether there was anything to draw."""
         return draw_charts(self.charts, rows, paths)
 
 

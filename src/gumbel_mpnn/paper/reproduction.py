@@ -222,7 +222,6 @@ def _collect(experiment: Experiment, request: Request, results: Mapping[Job, Run
 
 
 def _analyse(analysis: Analysis, request: Request, note: Note) -> Reproduction:
-    """Compute the rows of an analysis, one data set after the other."""
     if request.splits is not None or request.overrides:
         raise UserError(f"{analysis.name} does not train models: leave out splits and overrides (--splits, --set)")
     if request.dataset is not None:
@@ -244,10 +243,9 @@ def _analyse(analysis: Analysis, request: Request, note: Note) -> Reproduction:
 def start_workers(names: Sequence[str], request: Request) -> Iterator[Request]:
     """Train the jobs of the experiments `names` on the machines of the request until the block ends.
 
-    On this machine there are never more workers than jobs or CPU cores. The calling process counts as one of them.
-
-    Yields:
-        The request with the actual number of workers, or with the cluster.
+    On this machine there are never more workers than jobs or CPU cores; the calling process counts as one of them. Each
+    starts at another place in the list of jobs, and the run store makes sure that no run is trained twice. The block is
+    given the request with the actual number of workers, or with the cluster.
     """
     check_workers(request.workers)
     # Invalid names are reported here, before a process is started.

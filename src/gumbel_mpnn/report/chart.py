@@ -17,39 +17,31 @@ MARKERS = "osD^vPX"
 
 @dataclass(frozen=True)
 class Chart:
-    """Description of one panel of a figure.
-
-    Attributes:
-        x: Column of the horizontal axis; a row without a value here is drawn as a horizontal line.
-        y: Column of the vertical axis.
-        series: Columns that identify a curve.
-        x_label: Label of the horizontal axis.
-        y_label: Label of the vertical axis.
-        title: Title of the panel.
-        error: Column with half the length of the error bars; empty for no error bars.
-        paper: Column with the paper's value at the same point; empty if there is none.
-        where: Rows to draw, as column → accepted values.
-        log_x: Whether the horizontal axis is logarithmic. It is linear below the smallest positive value, so that 0
-            can be shown.
-    """
+    """Description of one panel of a figure."""
 
     x: str
+    """Column of the horizontal axis; a row without a value here is drawn as a horizontal line."""
     y: str
     series: tuple[str, ...]
+    """Columns that identify a curve."""
     x_label: str
     y_label: str
     title: str
     error: str = "stderr"
+    """Column with half the length of the error bars; empty for no error bars."""
     paper: str = ""
+    """Column with the paper's value at the same point; empty if there is none."""
     where: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Rows to draw, as column → accepted values."""
     log_x: bool = False
+    """Whether the horizontal axis is logarithmic. It is linear below the smallest positive value, so that 0 can be
+    shown."""
 
 
 def draw_charts(charts: Iterable[Chart], rows: Sequence[Row], paths: Iterable[Path]) -> bool:
     """Draw all charts that have rows side by side, and save the figure to each of `paths`.
 
-    Returns:
-        Whether there was anything to draw.
+    Returns whether there was anything to draw.
     """
     panels = [(chart, shown) for chart in charts if (shown := _rows_of(chart, rows))]
     if not panels:
@@ -78,7 +70,6 @@ def save_figure(figure: Any, paths: Iterable[Path]) -> None:
 
 
 def _rows_of(chart: Chart, rows: Sequence[Row]) -> list[Row]:
-    """Return the rows that a chart shows: those selected by `where` that have a value."""
     return [
         row
         for row in rows
@@ -87,7 +78,6 @@ def _rows_of(chart: Chart, rows: Sequence[Row]) -> list[Row]:
 
 
 def _name(chart: Chart, row: Row) -> str:
-    """Return the name of the curve that a row belongs to."""
     words = {name: str(row[name]) for name in chart.series if row[name]}
     return ", ".join(MODEL_NAMES.get(word, word) if name == MODEL_COLUMN else word for name, word in words.items())
 
@@ -117,7 +107,6 @@ def _draw(axes: Any, chart: Chart, rows: Sequence[Row], names: Sequence[str]) ->
 
 
 def _legend(axes: Any) -> tuple[list[Any], list[str]]:
-    """Return the handles and labels of everything drawn on these axes."""
     handles, labels = axes.get_legend_handles_labels()
     return handles, labels
 

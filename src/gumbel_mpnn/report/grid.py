@@ -11,28 +11,22 @@ from gumbel_mpnn.report.table import Cell, Markdown, Row, Table
 
 @dataclass(frozen=True)
 class Grid:
-    """Description of a two-way table of rows.
-
-    Attributes:
-        down: Columns whose values identify a line of the grid.
-        across: Column whose values become the columns of the grid.
-        value: Column shown in the cells.
-        error: Column shown after the ± sign.
-        bold: Column that decides whether a cell is bold.
-        bold_for: Values of the column `bold` for which a cell is bold.
-        caption: Text that explains the numbers, the ± sign and bold cells.
-        published: Columns with the published value and its ±, shown in a line of their own below the lines of the
-            same first value. `down` then has two columns.
-    """
+    """Description of a two-way table of rows."""
 
     down: tuple[str, ...]
+    """Columns whose values identify a line of the grid."""
     across: str
+    """Column whose values become the columns of the grid."""
     value: str
     error: str
+    """Column shown after the ± sign."""
     bold: str
+    """Column that decides whether a cell is bold."""
     bold_for: tuple[str, ...]
     caption: str
     published: tuple[str, str] | None = None
+    """Columns with the published value and its ±, shown in a line of their own below the lines of the same first value.
+    `down` then has two columns."""
 
 
 PUBLISHED = "published"

@@ -39,17 +39,14 @@ MOST_NAMES = 40
 
 @dataclass(frozen=True)
 class Neighborhood:
-    """Nodes around a node, and the edges among them by what became of them.
-
-    Attributes:
-        hops: Distance of each shown node from the node in the middle, over edges before or after.
-        edges: Kept, dropped and added edges among the shown nodes, each as (smaller, larger).
-        found: Number of nodes within the distance, of which the shown ones are a part.
-    """
+    """Nodes around a node, and the edges among them by what became of them."""
 
     hops: Mapping[int, int]
+    """Distance of each shown node from the node in the middle, over edges before or after."""
     edges: Mapping[str, list[Edge]]
+    """Kept, dropped and added edges among the shown nodes, each as (smaller, larger)."""
     found: int
+    """Number of nodes within the distance, of which the shown ones are a part."""
 
     def places(self, classes: Mapping[int, int]) -> dict[int, tuple[float, float]]:
         """Place of each node: the first in the middle, all others on rings.

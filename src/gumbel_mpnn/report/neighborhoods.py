@@ -24,27 +24,21 @@ LEGEND_SIZE = 25.0
 
 @dataclass(frozen=True)
 class TwoClasses:
-    """What the figure shows.
-
-    Attributes:
-        dataset: Name of the data set.
-        names: Name of each class.
-        classes: The two classes.
-        shown: Nodes 1 to 4 of the left panel: 1 and 3 are of the first class, 2 and 4 of the second.
-        edges: Edges [E, 2] at the four nodes.
-        labels: Class of each node, [N].
-        places: Neighborhood distribution of each node in two dimensions, [N, 2].
-        explained: Share of the variance that each of the two dimensions has.
-    """
+    """What the figure shows."""
 
     dataset: str
     names: Sequence[str]
     classes: tuple[int, int]
     shown: tuple[int, int, int, int]
+    """Nodes 1 to 4 of the left panel: 1 and 3 are of the first class, 2 and 4 of the second."""
     edges: IntArray
+    """Edges [E, 2] at the four nodes."""
     labels: IntArray
+    """Class of each node, [N]."""
     places: FloatArray
+    """Neighborhood distribution of each node in two dimensions, [N, 2]."""
     explained: tuple[float, float]
+    """Share of the variance that each of the two dimensions has."""
 
     def color(self, label: int) -> str:
         """Return the color of a class."""

@@ -23,17 +23,14 @@ ROOT, INNER = "#222222", "#999999"
 
 @dataclass(frozen=True)
 class RewiredTree:
-    """A tree whose nodes are numbered depth first, and the edges that a model learned for it.
-
-    Attributes:
-        parent: Parent of each node, -1 for the root; a parent has a smaller number than its children.
-        bits: 0 or 1 for each leaf, -1 for all other nodes.
-        edges: Undirected edges of the learned graph.
-    """
+    """A tree whose nodes are numbered depth first, and the edges that a model learned for it."""
 
     parent: Sequence[int]
+    """Parent of each node, -1 for the root; a parent has a smaller number than its children."""
     bits: Sequence[int]
+    """0 or 1 for each leaf, -1 for all other nodes."""
     edges: Sequence[Sequence[int]]
+    """Undirected edges of the learned graph."""
 
     def edges_by_kind(self) -> dict[str, list[Edge]]:
         """Return the edges that were kept, dropped and added, each as (smaller, larger)."""

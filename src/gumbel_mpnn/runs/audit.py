@@ -185,7 +185,6 @@ def _matrix(facts: dict[str, Tensor]) -> NDArray[np.float64]:
 
 
 def _some(pairs: Tensor) -> Tensor:
-    """At most `MOST_COMPARED` of the pairs, drawn by a fixed seed."""
     if pairs.shape[1] <= MOST_COMPARED:
         return pairs
     return pairs[:, torch.randperm(pairs.shape[1], generator=torch.Generator().manual_seed(0))[:MOST_COMPARED]]

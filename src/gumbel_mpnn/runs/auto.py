@@ -197,7 +197,6 @@ def _cost(spec: RunSpec) -> float:
 
 
 def _chosen(spec: AutoSpec, runs: Mapping[str, Run], finalists: list[str], workload: Workload) -> Run:
-    """The runs of the rung that validation chooses among the finalists."""
     values, val_nodes = _values(runs), int(workload.data.val_mask.float().sum(0).mean())
     best, chosen = best_of(values, finalists), plainest(values, finalists, val_nodes)
     plain = [name for name in finalists if name in spec.plain] or [name for name in spec.plain if name in runs]

@@ -197,15 +197,8 @@ def final_spec(
     """Describe runs on all labelled nodes that are like finished runs, to be trained by `fit_any`.
 
     They have the settings of these runs, but no validation and no test nodes (`data.protocol` is `all`). They train as
-    many epochs as the median of the best epochs of these runs, and keep the model of the last.
-
-    Args:
-        dataset: Name of a data set, a graph, or a function that reads one, as in `RunSpec.of`.
-        records: Records of finished runs of one setting, such as `run.records`.
-        seeds: Number of models, or their seeds.
-        overrides: Other settings, such as `["model.dropout=0.7", ...]`.
-        transform: Applied to the data after reading and splitting.
-        root: Folder with the files of the data sets.
+    many epochs as the median of the best epochs of these runs, and keep the model of the last. `records` are those of
+    one setting, such as `run.records`; the other arguments are those of `RunSpec.of`.
     """
     if len({record.fingerprint for record in records}) != 1:
         raise UserError("the number of epochs is taken from finished runs of one setting: give the folder of one")

@@ -231,7 +231,6 @@ def _device(name: str) -> tuple[str, torch.device | None]:
 
 
 def _memory(costs: Coefficients, here: torch.device | None, memory: float | None) -> int:
-    """Bytes of the device."""
     if memory is not None:
         return int(memory * GIB)
     if here is None:

@@ -231,7 +231,6 @@ def train_here(workload: Workload, folder: SettingFolder, place: Place) -> None:
 
 
 def _of_first(replicas: Sequence[Replica], processes: Processes) -> list[Replica]:
-    """The replicas that the first process gives."""
     names = processes.text_of_first(" ".join(map(str, replicas)))
     return list(map(Replica.parse, names.split()))
 

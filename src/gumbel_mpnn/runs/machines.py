@@ -119,7 +119,6 @@ def helped(spec: AnySpec, place: Place, machines: Machines) -> Iterator[Place]:
 
 
 def _fit(_: int, spec: AnySpec, place: Place) -> None:
-    """Train in a process of its own, as the calling process does."""
     from gumbel_mpnn.runs.entry import fit_any
 
     fit_any(spec, place)

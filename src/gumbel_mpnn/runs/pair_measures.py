@@ -77,11 +77,8 @@ class PairMeasures:
 def measure_pairs(learned: Learned, data: Data, splits: Sequence[int], threshold: float = 0.5) -> PairMeasures:
     """Measure the graph of every run with its own split, and average over the runs.
 
-    Args:
-        learned: Learned graphs of the runs.
-        data: The training graph, with labels and masks [N] or [N, S].
-        splits: Split of every run.
-        threshold: Pairs with a smaller probability in a run are left out.
+    `data` is the training graph, with masks [N] or [N, S]. Pairs of a smaller probability in a run than `threshold` are
+    left out.
     """
     masks = by_split(data.train_mask.cpu())
     if any(split >= masks.shape[1] for split in splits):

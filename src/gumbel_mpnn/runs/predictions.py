@@ -40,13 +40,9 @@ def prediction_table(run: Run) -> pd.DataFrame:
 
 
 def predictions_of(run: Run, data: Data, probability: Tensor | None = None, labelled: bool = False) -> pd.DataFrame:
-    """Predictions of the nodes of another graph: class, its probability, and that of every class.
+    """Predictions of the nodes of another graph: class, its probability, that of every class and, on request, labels.
 
-    Args:
-        run: Finished runs.
-        data: The graph.
-        probability: What `run.predict_proba(data)` returns, if it was called before.
-        labelled: Whether to add the labels of the graph.
+    `probability` is what `run.predict_proba(data)` returns, if it was called before.
     """
     import pandas as pd
 

@@ -26,11 +26,7 @@ LOOK_SECONDS = 2.0
 class ProgressMonitor:
     """Shows epochs done, the best validation result and the time left while `fit` trains.
 
-    Args:
-        show_test: Whether to show test results.
-        preface: Message shown before the first setting.
-        warning: Warning shown before the first setting, even if `quiet`.
-        quiet: Whether to show nothing else.
+    `preface` and `warning` are shown before the first setting, the warning even if `quiet`.
     """
 
     def __init__(self, show_test: bool = True, preface: str = "", warning: str = "", quiet: bool = False) -> None:

@@ -167,7 +167,6 @@ class RunSpec:
         return data if rewiring.candidates == DATA else without_candidates(data), self.settings
 
     def _replicas(self, data: Data) -> list[Replica]:
-        """All combinations of splits and seeds."""
         num_splits = by_split(data.train_mask).shape[1]
         splits = range(num_splits) if self.splits is None else self.splits
         for split in splits:
@@ -205,12 +204,7 @@ class Workload:
 def find_preset(family: str, dataset: str, model: str, backbone: str | None = None) -> Preset | None:
     """Find the preset of a model, or that of the model that `presets_of` names if it has none.
 
-    Args:
-        family: Name of a family of presets.
-        dataset: Name of a data set.
-        model: Name of a model.
-        backbone: Backbone of the model, if it is not the default. Presets that are based on that of a backbone are then
-            based on this one.
+    Presets that are based on that of a backbone are based on `backbone` if it is given.
     """
     asked = None if backbone is None else backbones.canonical(str(backbone))
     for owner in (models.canonical(model), *models[model].presets_of):

@@ -63,11 +63,7 @@ class SettingFolder:
     ) -> None:
         """Write the files of a finished run; the record is written last and marks the run as finished.
 
-        Args:
-            outcome: Result of the run.
-            record: Record of the run, which replaces an older one.
-            graph: Pairs that the probabilities of `outcome` belong to, for a model that rewires the graph.
-            node_ids: Names of the nodes.
+        The probabilities of the outcome of a model that rewires belong to the pairs of `graph`.
         """
         folder = self.folder(outcome.replica)
         for left_over in folder.glob(".*"):  # files that a killed process has not finished

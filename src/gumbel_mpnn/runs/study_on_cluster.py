@@ -40,7 +40,6 @@ def search_on_cluster(search: Search, study: optuna.Study, crew: Crew, watch: Wa
 
 
 def _work_on(search: Search, memory: int) -> None:
-    """Work on a study in a process of the cluster."""
     try:
         work_on(replace(search, memory=memory if search.memory is None else search.memory))
     except MissingDataError as error:

@@ -82,11 +82,9 @@ class DataFacts:
 
 
 class TrainingData:
-    """The training data of runs, read when they are first needed.
+    """The training data of runs, read when they are first needed, and facts about them.
 
-    Args:
-        data: The data, or a function that reads them or raises a `DataError` that says what is missing.
-        facts: Facts about the data; taken from the data by default.
+    `data` may be a function that reads them or raises a `DataError` that says what is missing.
     """
 
     def __init__(self, data: Data | Callable[[], Data], facts: DataFacts | None = None) -> None:

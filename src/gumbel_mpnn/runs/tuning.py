@@ -395,7 +395,6 @@ def _draw_at_random(search: Search, budget: Budget, monitor: StudyMonitor | None
 
 
 def _help(_: int, search: Search) -> None:
-    """Work on a study in a process of its own."""
     from gumbel_mpnn.runs.study import work_on
 
     def go_on(_: Standing) -> None:

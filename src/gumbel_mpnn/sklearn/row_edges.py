@@ -65,13 +65,10 @@ def row_numbers(rows: Any, count: int) -> IntArray:
 
 
 def read_edges(edges: Any, rows: IntArray, numbered: bool) -> RowEdges:
-    """Edges that the user gives, as pairs or as a sparse matrix, for rows of X with the numbers `rows`.
+    """Edges that the user gives, as pairs or as a sparse matrix, for rows of X with the numbers `rows` [N].
 
-    Args:
-        edges: Pairs of row numbers [E, 2], a sparse adjacency matrix of the rows of X [N, M] (as scikit-learn cuts it)
-            or of all rows [M, M], or None.
-        rows: Number of each row of X, [N].
-        numbered: Whether the user gave these numbers; if not, all ends of edges must be rows of X.
+    Pairs are row numbers [E, 2]. A sparse adjacency matrix is of the rows of X [N, M] (as scikit-learn cuts it) or of
+    all rows [M, M]. Unless the user gave the numbers, all ends of edges must be rows of X.
     """
     from scipy.sparse import issparse
 

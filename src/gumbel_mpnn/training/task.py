@@ -63,14 +63,9 @@ class Task:
         candidates: bool = True,
         symmetric: bool = True,
     ) -> Task:
-        """Create a task from a graph.
+        """Create a task from a graph with features, labels and masks, on request with its candidates.
 
-        Args:
-            data: Graph with features, labels and masks.
-            settings: How the data is read.
-            device: Device of all tensors.
-            candidates: Whether to include the candidates of the graph.
-            symmetric: Whether both directions of an undirected edge are one pair; otherwise they are two.
+        If `symmetric`, both directions of an undirected edge are one pair; otherwise they are two.
         """
         for name, what in (("x", "features"), ("y", "labels"), ("edge_index", "edges")):
             if data.get(name) is None:

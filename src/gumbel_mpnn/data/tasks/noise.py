@@ -46,7 +46,6 @@ def add_noise_edges(data: Data, count: int, seed: int = 0, nodes: Tensor | Seque
 
 
 def _disturbed(data: Data, nodes: Tensor | Sequence[int] | None) -> BoolArray:
-    """Return the mask [N] of the nodes that get noise."""
     if nodes is None:
         mask = data.get("test_mask")
         if mask is None:

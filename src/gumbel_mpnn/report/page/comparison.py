@@ -133,7 +133,6 @@ class _Store:
         return [f"{key}={_toml(value)}" for key, value in changed.items() if value is not None]
 
     def _rung(self) -> Rung | None:
-        """The rung that `auto` chose."""
         choice = self.run.choice
         return None if choice is None else next((each for each in read_rungs() if each.name == choice.chosen), None)
 

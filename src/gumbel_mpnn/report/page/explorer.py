@@ -193,7 +193,6 @@ def _prediction(run: Run) -> dict[str, NDArray[Any]]:
 
 
 def _around(near: Any, node: int) -> list[int]:
-    """A node and its neighbors."""
     return [node, *near.indices[near.indptr[node] : near.indptr[node + 1]].tolist()]
 
 

@@ -126,12 +126,8 @@ def _rows(values: Tensor, name: str, replicas: int) -> Tensor:
 def labels_of(data: Data, logits: Tensor, *, needed: bool = False) -> tuple[Tensor, Tensor]:
     """Labels int64 [N] and training mask [R, N] of `data`; nodes without a label (y below 0) are not in the mask.
 
-    Results are cached as long as the tensors are unchanged, since checking their values waits for the GPU.
-
-    Args:
-        data: Provides `y` and `train_mask`.
-        logits: Predictions, [R, N, C].
-        needed: Whether to raise a `DataError` if a replica has no label.
+    If labels are `needed`, a replica without any raises a `DataError`. Results are cached as long as the tensors are
+    unchanged, since checking their values waits for the GPU.
     """
     replicas, nodes, classes = logits.shape
     for name in ("y", "train_mask"):

@@ -170,9 +170,7 @@ class RunIndex:
     def runs(self, rows: Iterable[SettingRow], test: bool = True) -> Iterator[dict[str, Any]]:
         """Yield every run of these settings: its metrics, and all settings by `table.name`.
 
-        Args:
-            rows: The settings.
-            test: Whether to include the test results of trials of `tune`, which are None otherwise.
+        Test results of trials of `tune` are None unless they are asked for.
         """
         columns = ("split", "seed", "val", "test", "best_epoch", "epochs", "seconds", "device")
         for row in rows:
@@ -349,7 +347,6 @@ def _real(value: float | None) -> float | None:
 
 
 def _checksum(values: Sequence[Any]) -> int:
-    """Checksum of a row, or of several rows."""
     return zlib.crc32(repr(tuple(values)).encode(errors="surrogatepass"))
 
 
