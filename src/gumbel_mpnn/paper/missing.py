@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch_geometric.data import Data
 
+from gumbel_mpnn.data.generated import TABLES
 from gumbel_mpnn.measures import undirected_edges
 from gumbel_mpnn.paper.base import Job, quickened
 from gumbel_mpnn.paper.compared import (
@@ -29,8 +30,6 @@ from gumbel_mpnn.runs import Run
 DATASETS = ("cora", "citeseer", "pubmed")
 SHARES = (0.1, 0.3, 0.5, 0.7, 0.9)
 MODELS = (*PLAIN, "drop-edge", "knn", *OURS)
-TABLES = ("wine", "breast-cancer", "digits")
-"""Data sets of scikit-learn, which have no edges."""
 
 
 @dataclass(frozen=True)
