@@ -94,7 +94,8 @@ class CandidateStrategy(BaseTransform):  # type: ignore[misc]
     def _propose_in_content_order(self, data: Data, graph: PairGraph) -> Tensor:
         """Call `propose` on the graph in content order; returns pairs of nodes of `data`, int64 [2, K]."""
         names = dict.fromkeys(["x", *(self.reads or ())])
-        features = [data[name] for name in names if _is_of_nodes(data.get(name), graph.num_nodes)]
+        found = [value for name in names if isinstance(value := data.get(name), Tensor)]
+        features = [value for value in found if value.dim() > 0 and len(value) == graph.num_nodes]
         order = content_order(graph, features, data.get("batch"))
         pairs = self.propose(in_order(data, order), graph.renumbered(order))
         return order[pairs.to(order.device)]
@@ -114,10 +115,6 @@ def clean(pairs: Tensor, graph: PairGraph) -> Tensor:
 def largest_count(pairs: Tensor) -> int:
     """Largest number of pairs [2, M] of one node."""
     return int(torch.bincount(pairs.flatten()).max()) if pairs.numel() else 0
-
-
-def _is_of_nodes(value: object, num_nodes: int) -> bool:
-    return isinstance(value, Tensor) and value.dim() > 0 and len(value) == num_nodes
 
 
 def _largest_counts(pairs: Tensor, batch: Tensor, graphs: int) -> Tensor:

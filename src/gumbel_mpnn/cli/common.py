@@ -79,7 +79,9 @@ def in_one_sentence(verb: Callable[P, R]) -> Callable[P, R]:
             with _warnings_in_one_line():
                 return verb(*args, **kwargs)
         except UserError as error:
-            _stop(f"error: {error}" if is_first() or _is_lost(error) else "", 2)
+            # That another process has ended cannot be said by that process.
+            lost = type(error).__name__ == "LostProcessError"
+            _stop(f"error: {error}" if is_first() or lost else "", 2)
         except BrokenPipeError:  # as after `| head`: typer ends silently
             raise
         except (MemoryError, RuntimeError) as error:
@@ -111,11 +113,6 @@ def _warnings_in_one_line() -> Iterator[None]:
 
         warnings.showwarning = tell
         yield
-
-
-def _is_lost(error: UserError) -> bool:
-    """Whether the error says that another process has ended, which that process cannot say itself."""
-    return type(error).__name__ == "LostProcessError"
 
 
 def _stop(message: str, code: int) -> NoReturn:

@@ -82,7 +82,7 @@ class Noise(Experiment):
                 "dataset": job.dataset,
                 "model": job.model,
                 "preset": job.preset,
-                "changed": _changed(job),
+                "changed": ORIGIN.get(job.overrides, LIKE_REWIRED) if job.overrides else "",
             }
             if run is None:
                 names = ("edges", "test", "stderr", "kept", "kept_stderr", "n")
@@ -94,11 +94,6 @@ class Noise(Experiment):
                 scores = noisy[str(count)] if count else clean
                 rows.append(row | {"edges": count, **_figures(scores, clean), "n": run.n, "verdict": ""})
         return rows
-
-
-def _changed(job: Job) -> str:
-    """Return what the overrides of a job change in its preset."""
-    return ORIGIN.get(job.overrides, LIKE_REWIRED) if job.overrides else ""
 
 
 def _figures(scores: list[float], clean: list[float]) -> Columns:

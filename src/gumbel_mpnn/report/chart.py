@@ -54,7 +54,8 @@ def draw_charts(charts: Iterable[Chart], rows: Sequence[Row], paths: Iterable[Pa
         for place, (chart, shown) in zip(axes[0], panels, strict=True):
             _draw(place, chart, shown, names)
         figure.tight_layout()
-        known = {label: handle for place in axes[0] for handle, label in zip(*_legend(place), strict=True)}
+        legends = [zip(*place.get_legend_handles_labels(), strict=True) for place in axes[0]]
+        known = {label: handle for legend in legends for handle, label in legend}
         axes[0][-1].legend(known.values(), known, loc="center left", bbox_to_anchor=(1.02, 0.5))
         save_figure(figure, paths)
         plt.close(figure)
@@ -104,11 +105,6 @@ def _draw(axes: Any, chart: Chart, rows: Sequence[Row], names: Sequence[str]) ->
     axes.set_xlabel(chart.x_label)
     axes.set_ylabel(f"{chart.y_label} (± std error)" if chart.error else chart.y_label)
     axes.set_title(chart.title)
-
-
-def _legend(axes: Any) -> tuple[list[Any], list[str]]:
-    handles, labels = axes.get_legend_handles_labels()
-    return handles, labels
 
 
 def _draw_curve(axes: Any, chart: Chart, points: Sequence[Row], look: dict[str, Any]) -> None:

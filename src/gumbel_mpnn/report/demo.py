@@ -80,11 +80,8 @@ def _draw_scores(axes: Any, runs: Sequence[Run]) -> None:
         axes.plot(k + spread, scores, "o", color=PALETTE[k], markersize=4, alpha=0.7)
         axes.hlines(scores.mean(), k - 0.25, k + 0.25, color=PALETTE[k], linewidth=2)
         axes.annotate(f"{scores.mean():.1f}", (k + 0.28, scores.mean()), va="center")
-    axes.set_xticks(range(len(runs)), map(_name, runs), fontsize=7)
+    models = ["auto" if run.choice is not None else run.settings.model for run in runs]
+    axes.set_xticks(range(len(runs)), [MODEL_NAMES[model] for model in models], fontsize=7)
     axes.set_xlim(-0.6, len(runs) - 0.3)
     axes.set_ylabel("test accuracy, %")
     axes.set_title(f"every dot is one split, the bar their mean\n({runs[0].n} runs each)")
-
-
-def _name(run: Run) -> str:
-    return MODEL_NAMES["auto" if run.choice is not None else run.settings.model]

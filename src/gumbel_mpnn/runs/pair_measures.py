@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn._util.errors import DataError
 from gumbel_mpnn.data.splits import by_split
-from gumbel_mpnn.measures.training_pairs import PAIRS, PairValues, training_pairs
+from gumbel_mpnn.measures.homophily import PAIRS, PairValues, training_pairs
 from gumbel_mpnn.rewiring.rewired_graph import as_data
 from gumbel_mpnn.runs.graph_file import Learned
 from gumbel_mpnn.runs.query import Summary

@@ -33,7 +33,9 @@ class RowEdges:
     def graph(self, x: NDArray[np.float32], rows: IntArray) -> Data:
         """Graph of the nodes with features `x` [N, F] and row numbers `rows` [N]; edges to other rows are left out."""
         order = np.argsort(rows)
-        places = [np.searchsorted(rows, ends, sorter=order).clip(max=len(rows) - 1) for ends in self._ends]
+        places = [
+            np.searchsorted(rows, ends, sorter=order).clip(max=len(rows) - 1) for ends in (self.source, self.target)
+        ]
         source, target = (order[place] for place in places)
         known = (rows[source] == self.source) & (rows[target] == self.target)
         # An edge that was given twice, to `fit` and to `predict`, counts once.
@@ -46,10 +48,6 @@ class RowEdges:
         if (weight != 1).any():
             data.edge_weight = torch.from_numpy(weight)
         return data
-
-    @property
-    def _ends(self) -> tuple[IntArray, IntArray]:
-        return self.source, self.target
 
 
 def row_numbers(rows: Any, count: int) -> IntArray:

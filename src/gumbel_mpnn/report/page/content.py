@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,9 +18,7 @@ from gumbel_mpnn.report.page.pairs import Pairs, pairs_of
 from gumbel_mpnn.report.page.structure import MOST_CLASSES, structure_of
 from gumbel_mpnn.report.table import METRIC_NAMES
 from gumbel_mpnn.runs import Run
-
-if TYPE_CHECKING:
-    from gumbel_mpnn.runs.audit import Audit
+from gumbel_mpnn.runs.audit import Audit
 
 MOST_CURVES = 20
 MOST_POINTS = 150

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import chain, zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,10 +22,8 @@ from gumbel_mpnn.data.identity import MARK
 from gumbel_mpnn.data.names import class_names_of, node_ids_of
 from gumbel_mpnn.report.page.layout import layout
 from gumbel_mpnn.report.page.pairs import HALF, Pairs
-
-if TYPE_CHECKING:
-    from gumbel_mpnn.runs import Run
-    from gumbel_mpnn.runs.audit import Audit
+from gumbel_mpnn.runs import Run
+from gumbel_mpnn.runs.audit import Audit
 
 MOST_NODES = 3_000
 MOST_PAIRS = 20_000
@@ -121,7 +119,8 @@ class _Group:
                 "probability": (np.floor(each.probability * 1000) / 1000).tolist(),
                 "learned": run.settings.rewiring is not None,
                 "left_out": len(all_inside.given) - len(each.given),
-                "degree": _degree(everywhere, self.count)[nodes].tolist(),
+                # Of given edges, also of those that are not in the page.
+                "degree": np.bincount(everywhere.ends[:, everywhere.given].flat, minlength=self.count)[nodes].tolist(),
             }
             for run, prediction, each, all_inside, everywhere in zip(
                 self.runs, self.predictions, pairs, inside, self.pairs, strict=True
@@ -194,11 +193,6 @@ def _prediction(run: Run) -> dict[str, NDArray[Any]]:
 
 def _around(near: Any, node: int) -> list[int]:
     return [node, *near.indices[near.indptr[node] : near.indptr[node + 1]].tolist()]
-
-
-def _degree(pairs: Pairs, count: int) -> Indices:
-    """Number of given edges of every node, also of those that are not in the page."""
-    return np.bincount(pairs.ends[:, pairs.given].reshape(-1), minlength=count)
 
 
 def _within(pairs: Pairs, new: Indices) -> Pairs:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,12 +15,10 @@ from gumbel_mpnn.data.names import class_names_of
 from gumbel_mpnn.data.splits import by_split
 from gumbel_mpnn.measures import MEASURES, measure, neighborhood_distributions, node_degrees, undirected_edges
 from gumbel_mpnn.measures.edges import class_count
+from gumbel_mpnn.measures.homophily import OF_PAIRS
 from gumbel_mpnn.measures.neighborhoods import neighbor_label_counts
-from gumbel_mpnn.measures.training_pairs import OF_PAIRS
 from gumbel_mpnn.report.page.pairs import HALF, Pairs, with_edges
-
-if TYPE_CHECKING:
-    from gumbel_mpnn.runs import Run
+from gumbel_mpnn.runs import Run
 
 WHOLE_DEGREES = 30
 """Up to this degree there is a bar for each degree, above it the widths grow."""

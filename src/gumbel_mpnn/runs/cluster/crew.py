@@ -223,7 +223,7 @@ class RayCrew:
         try:
             return ray.get(task)
         except RayTaskError as error:
-            raise _cause(error) from error
+            raise (error.cause if isinstance(error.cause, Exception) else error) from error  # that of the task itself
         except RayError as error:
             raise UserError(
                 f"a task of {what} was tried {counted(1 + self.machines.retries, 'time')}, and its worker died each"
@@ -317,11 +317,6 @@ def _gpus(machines: Machines, device: str) -> float:
     if device.startswith("cuda") and not gpus:
         raise UserError("tasks on a GPU need a share of one, but the cluster has none or the share is 0")
     return gpus
-
-
-def _cause(error: RayTaskError) -> Exception:
-    """The error of the task itself."""
-    return error.cause if isinstance(error.cause, Exception) else error
 
 
 def _last_line(error: Exception) -> str:

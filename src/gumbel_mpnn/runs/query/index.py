@@ -368,13 +368,10 @@ def _prepare(database: sqlite3.Connection) -> None:
         database.execute(f"PRAGMA user_version = {VERSION}")
 
 
-def _names_in(folder: Path) -> list[str]:
-    return [path.name for path in folder.iterdir()] if folder.is_dir() else []
-
-
 def _setting_folders(root: Path) -> Iterator[tuple[str, int]]:
     """Folders of settings under `root` (or `root` itself), as relative paths with their modification times."""
-    if FINGERPRINT.fullmatch(root.absolute().name) and any(map(REPLICA_NAME.fullmatch, _names_in(root))):
+    inside = root.iterdir() if root.is_dir() else ()
+    if FINGERPRINT.fullmatch(root.absolute().name) and any(REPLICA_NAME.fullmatch(path.name) for path in inside):
         yield ".", root.stat().st_mtime_ns
         return
     waiting = [""]
