@@ -60,13 +60,13 @@ class LiveLine:
             self.live = None
 
 
-class StepLine:
+class StepLine(LiveLine):
     """Progress line that is called with the number of steps done and the total number of steps."""
 
     def __init__(self, title: str, console: Console | None = None) -> None:
-        console = plain_console() if console is None else console
-        columns = (TextColumn("{task.description} {task.completed}/{task.total} steps"), BarColumn())
-        self.title, self.line = title, LiveLine(console, title, *columns, TimeRemainingColumn())
+        text = TextColumn("{task.description} {task.completed}/{task.total} steps")
+        super().__init__(console or plain_console(), title, text, BarColumn(), TimeRemainingColumn())
+        self.title = title
         self.first: tuple[float, int] | None = None
         """Time and number of steps of the first call; earlier time may have been spent on compilation."""
 
@@ -77,12 +77,4 @@ class StepLine:
             self.first = now, done
         start, before = self.first or (now, done)
         left = f", about {(now - start) * (total - done) / (done - before):.0f} s left" if done > before else ""
-        self.line.show(done, total, f"{self.title}: {done}/{total} steps{left}")
-
-    def clear(self) -> None:
-        """Erase the line of a notebook."""
-        self.line.clear()
-
-    def close(self) -> None:
-        """Remove the live line."""
-        self.line.close()
+        self.show(done, total, f"{self.title}: {done}/{total} steps{left}")

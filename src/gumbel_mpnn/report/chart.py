@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
@@ -47,27 +48,34 @@ def draw_charts(charts: Iterable[Chart], rows: Sequence[Row], paths: Iterable[Pa
     if not panels:
         return False
     names = list(dict.fromkeys(_name(chart, row) for chart, shown in panels for row in shown))
-    with figure_style():
-        import matplotlib.pyplot as plt
-
-        figure, axes = plt.subplots(1, len(panels), figsize=(4.4 * len(panels), 3.4), squeeze=False)
-        for place, (chart, shown) in zip(axes[0], panels, strict=True):
+    with saved_figure(paths, len(panels), (4.4 * len(panels), 3.4)) as axes:
+        for place, (chart, shown) in zip(axes, panels, strict=True):
             _draw(place, chart, shown, names)
-        figure.tight_layout()
-        legends = [zip(*place.get_legend_handles_labels(), strict=True) for place in axes[0]]
+        axes[0].figure.tight_layout()
+        legends = [zip(*place.get_legend_handles_labels(), strict=True) for place in axes]
         known = {label: handle for legend in legends for handle, label in legend}
-        axes[0][-1].legend(known.values(), known, loc="center left", bbox_to_anchor=(1.02, 0.5))
-        save_figure(figure, paths)
-        plt.close(figure)
+        axes[-1].legend(known.values(), known, loc="center left", bbox_to_anchor=(1.02, 0.5))
     return True
 
 
-def save_figure(figure: Any, paths: Iterable[Path]) -> None:
-    """Save a figure to each of `paths`, without a date, so that equal figures give equal files."""
-    for path in paths:
-        content, form = BytesIO(), suffix_of(path).removeprefix(".")
-        figure.savefig(content, format=form, metadata={"CreationDate": None} if form == "pdf" else None)
-        write_atomically(path, content.getvalue())
+@contextmanager
+def saved_figure(paths: Iterable[Path], columns: int, size: tuple[float, float]) -> Iterator[Any]:
+    """Axes of a figure, which is saved to each of `paths` at the end of the block.
+
+    It is saved without a date, so that equal figures give equal files.
+    """
+    with figure_style():
+        import matplotlib.pyplot as plt
+
+        figure, axes = plt.subplots(1, columns, figsize=size, squeeze=False)
+        try:
+            yield axes[0]
+            for path in paths:
+                content, form = BytesIO(), suffix_of(path).removeprefix(".")
+                figure.savefig(content, format=form, metadata={"CreationDate": None} if form == "pdf" else None)
+                write_atomically(path, content.getvalue())
+        finally:
+            plt.close(figure)
 
 
 def _rows_of(chart: Chart, rows: Sequence[Row]) -> list[Row]:

@@ -10,8 +10,8 @@ import numpy as np
 from torch_geometric.data import Data
 
 from gumbel_mpnn.data import demo_graph
-from gumbel_mpnn.report.chart import save_figure
-from gumbel_mpnn.report.style import MODEL_NAMES, PALETTE, figure_style
+from gumbel_mpnn.report.chart import saved_figure
+from gumbel_mpnn.report.style import MODEL_NAMES, PALETTE
 from gumbel_mpnn.runs import Monitor, Run, fit
 
 MODELS = ("mlp", "gcn", "sage", "gumbel-mpnn", "auto")
@@ -30,18 +30,13 @@ def run_demo(runs: Path, device: str = "auto", monitor: Monitor | None = None) -
 def demo_figure(data: Data, runs: Sequence[Run], path: Path) -> None:
     """Draw the given graph, that of Gumbel-MPNN and the test accuracy of every run, and save the figure to `path`."""
     learned = [run.rewire() for run in runs if run.settings.model == "gumbel-mpnn" and run.choice is None]
-    with figure_style():
-        import matplotlib.pyplot as plt
-
-        panels = 2 + len(learned)
-        figure, axes = plt.subplots(1, panels, figsize=(4.4 * panels, 4.2))
+    panels = 2 + len(learned)
+    with saved_figure([path], panels, (4.4 * panels, 4.2)) as axes:
         _draw_graph(axes[0], data, data, "as given")
         for place, graph in enumerate(learned, start=1):
             _draw_graph(axes[place], data, graph, "as learned")
         _draw_scores(axes[-1], runs)
-        figure.tight_layout()
-        save_figure(figure, [path])
-        plt.close(figure)
+        axes[0].figure.tight_layout()
 
 
 def _draw_graph(axes: Any, data: Data, graph: Data, title: str) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbel_mpnn.report.chart import save_figure
-from gumbel_mpnn.report.style import PALETTE, figure_style
+from gumbel_mpnn.report.chart import saved_figure
+from gumbel_mpnn.report.style import PALETTE
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -71,18 +71,13 @@ class TwoClasses:
 
 def draw_two_classes(picture: TwoClasses, paths: Iterable[Path]) -> None:
     """Draw the four nodes on the left and one panel for each class on the right, and save it to each of `paths`."""
-    with figure_style():
-        import matplotlib.pyplot as plt
-
-        figure, axes = plt.subplots(1, 3, figsize=(13.2, 4.0))
+    with saved_figure(paths, 3, (13.2, 4.0)) as axes:
         _draw_graph(axes[0], picture)
         for place, label in zip(axes[1:], picture.classes, strict=True):
             _draw_class(place, picture, label)
         axes[2].sharex(axes[1])
         axes[2].sharey(axes[1])
-        figure.tight_layout()
-        save_figure(figure, paths)
-        plt.close(figure)
+        axes[0].figure.tight_layout()
 
 
 def _draw_graph(axes: Any, picture: TwoClasses) -> None:

@@ -32,7 +32,7 @@ class ProgressMonitor:
     def __init__(self, show_test: bool = True, preface: str = "", warning: str = "", quiet: bool = False) -> None:
         self.show_test, self.preface, self.warning, self.quiet = show_test, preface, warning, quiet
         self.console = plain_console()
-        self.line: LiveLine | StepLine | None = None
+        self.line: LiveLine | None = None
         self.done_epochs = self.total_epochs = self.group_epochs = 0
         self.title, self.waited = "", False
         self.step: Step | None = None
@@ -119,7 +119,7 @@ class ProgressMonitor:
 
     def progress(self, epoch: int, best: float) -> None:
         """Show the progress of the current group."""
-        if not isinstance(self.line, LiveLine):
+        if self.line is None:
             return
         done, total = self.done_epochs + epoch, self.total_epochs
         best_val = "–" if math.isnan(best) else f"{100 * best:.2f}"  # without validation nodes
