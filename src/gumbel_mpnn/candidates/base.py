@@ -29,9 +29,9 @@ from gumbel_mpnn.graph import (
     undirected_keys,
     warn_if_stale,
 )
-from gumbel_mpnn.graph.batches import can_be_taken_apart, renew_numbers, renew_pairs
 from gumbel_mpnn.graph.content_order import content_order, in_order
 from gumbel_mpnn.graph.edge_list import is_whole, tensor_of
+from gumbel_mpnn.graph.pairs import can_be_taken_apart, renew_numbers, renew_pairs
 
 
 class CandidateStrategy(BaseTransform):  # type: ignore[misc]

@@ -13,9 +13,9 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn._util.errors import DataError, UserError, did_you_mean, reason
 from gumbel_mpnn.data.column_kinds import all_features, named_features, trained_features
-from gumbel_mpnn.data.column_names import chosen_name, known_name, same_names
 from gumbel_mpnn.data.feature_columns import Features, Wanted, as_trained, check_once, names_of
 from gumbel_mpnn.data.input_file import InputFile
+from gumbel_mpnn.data.names import chosen_name, known_name, same_names
 from gumbel_mpnn.data.network_features import Attributes, NodeAttributes
 from gumbel_mpnn.data.own import (
     GIVEN,

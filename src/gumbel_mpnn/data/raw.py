@@ -67,20 +67,15 @@ class RawGraph:
         )
         if self.x is None:
             data.num_nodes = len(self.y)
-        if self.weight is not None:
-            data.edge_weight = torch.from_numpy(self.weight)
-        if self.probability is not None:
-            data.edge_probability = torch.from_numpy(self.probability)
-        if self.given is not None:
-            data.edge_origin = torch.from_numpy(self.given)
+        of_edges = {"edge_weight": self.weight, "edge_probability": self.probability, "edge_origin": self.given}
+        for name, values in of_edges.items():
+            if values is not None:
+                data[name] = torch.from_numpy(values)
         if self.masks is not None:
             set_masks(data, self.masks)
-        if self.class_names is not None:
-            data.class_names = self.class_names
-        if self.node_ids is not None:
-            data.node_ids = self.node_ids
-        if self.metric is not None:
-            data.metric = self.metric
+        for name in ("class_names", "node_ids", "metric"):
+            if getattr(self, name) is not None:
+                data[name] = getattr(self, name)
         return data
 
 

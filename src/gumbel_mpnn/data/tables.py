@@ -13,10 +13,10 @@ from torch_geometric.data import Data
 from gumbel_mpnn._util.errors import DataError
 from gumbel_mpnn.data.arrow_tables import places_in
 from gumbel_mpnn.data.column_kinds import all_features, named_features, trained_features
-from gumbel_mpnn.data.column_names import chosen_name
 from gumbel_mpnn.data.csv_file import Header, check_column, is_empty, known_column, line_of, read_header, read_table
 from gumbel_mpnn.data.feature_columns import Features, Wanted, as_trained, check_once, names_of
 from gumbel_mpnn.data.input_file import InputFile
+from gumbel_mpnn.data.names import chosen_name
 from gumbel_mpnn.data.own import (
     GIVEN,
     PROBABILITY,

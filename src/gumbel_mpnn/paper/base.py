@@ -27,7 +27,7 @@ from gumbel_mpnn.runs import (
     find_any,
     fit_any,
 )
-from gumbel_mpnn.runs.at_once import OneAtATime, run_at_once
+from gumbel_mpnn.runs.machines import OneAtATime, run_at_once
 from gumbel_mpnn.runs.query import Paired, Summary, compare, corrected, flat
 from gumbel_mpnn.training import pick_device
 from gumbel_mpnn.training.device import available_bytes

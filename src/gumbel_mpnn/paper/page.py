@@ -37,10 +37,8 @@ class Page:
     headings: Mapping[str, str]
     """Headings of its own columns, which extend `COMMON_HEADINGS`."""
     charts: tuple[Chart, ...] = ()
-    """Panels of the figure."""
     grid: Grid | None = None
     digits: int = 2
-    """Number of decimals."""
     percent: tuple[str, ...] = ()
     """Columns in per cent, which are shares in JSON."""
 
@@ -108,7 +106,6 @@ class Analysis(Page, ABC):
     """A table without training, whose rows are computed from each data set separately."""
 
     datasets: tuple[str, ...]
-    """Data sets of the table."""
 
     @abstractmethod
     def rows(self, dataset: str, root: Path | None = None) -> list[Row]:

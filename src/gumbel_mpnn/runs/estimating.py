@@ -62,7 +62,6 @@ class Estimate:
     parts: int | None
     """Smallest number of parts of which each fits, without the nodes around them; None if parameters alone do not."""
     measured_on: str
-    """Where the coefficients were measured."""
 
     @property
     def fits(self) -> bool:

@@ -24,9 +24,7 @@ class PairKind:
     """Measures of one kind of pairs, each the mean over the runs in which it is defined."""
 
     before: PairValues
-    """Measures of the given graph."""
     after: PairValues
-    """Measures of the learned graphs."""
     change: Summary | None
     """How much edge homophily rises from the given to the learned graph; None if it is not defined in any run."""
 
@@ -43,7 +41,6 @@ class PairMeasures:
     kinds: Mapping[str, PairKind]
     """`train_train`, `train_other` and `other_other`."""
     runs: int
-    """Number of runs."""
 
     @property
     def overfits(self) -> bool:

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gumbel_mpnn._util.errors import MissingDataError
-from gumbel_mpnn.runs.at_once import run_at_once
 from gumbel_mpnn.runs.fitting import Crew, Place
+from gumbel_mpnn.runs.machines import run_at_once
 from gumbel_mpnn.runs.query import TRIALS
 from gumbel_mpnn.runs.reader import DataReader
 from gumbel_mpnn.runs.study import Watch, results, standing, work_on

@@ -16,8 +16,7 @@ from torch_geometric.data import Data
 from gumbel_mpnn._util.errors import DataError, DataWarning, UserError
 from gumbel_mpnn.data.feature_columns import FeatureColumn, feature_columns_of
 from gumbel_mpnn.data.given import as_tensors
-from gumbel_mpnn.data.remarks import warn_of_ignored
-from gumbel_mpnn.data.validate import check_label_form
+from gumbel_mpnn.data.validate import check_label_form, warn_of_ignored
 from gumbel_mpnn.nn import TrainableModel
 from gumbel_mpnn.nn.modules import check_finite
 from gumbel_mpnn.runs.query import Record

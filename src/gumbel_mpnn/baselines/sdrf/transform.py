@@ -16,8 +16,8 @@ from gumbel_mpnn._util.errors import DataError, UserError, check_at_least, check
 from gumbel_mpnn.baselines.sdrf.flow import Flow
 from gumbel_mpnn.data.given import as_tensors
 from gumbel_mpnn.graph import PairGraph, edge_index_of, pairs_of, undirected_keys, without_pairs
-from gumbel_mpnn.graph.batches import can_be_taken_apart, renew_pairs
 from gumbel_mpnn.graph.content_order import content_order
+from gumbel_mpnn.graph.pairs import can_be_taken_apart, renew_pairs
 from gumbel_mpnn.nn.model import Report
 
 REPORT_SECONDS = 0.2

@@ -38,7 +38,6 @@ class Columns:
 
     x: Tensor | SparseFeatures
     widths: list[int]
-    """Number of columns of each block."""
     places: Sequence[Tensor]
     """Of sparse features: flat positions of the non-zeros in each block, int64."""
     values: Sequence[Tensor]
