@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from gumbel_mpnn._util.errors import DataError
 from gumbel_mpnn.cli.common import note, warn
@@ -15,6 +17,14 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
     from gumbel_mpnn.runs.query.index import RunIndex
+
+
+RunsArgument = Annotated[
+    str,
+    typer.Argument(
+        help="Folder of a run, folder of a setting, or the beginning of its fingerprint. Several runs are averaged."
+    ),
+]
 
 
 @contextmanager

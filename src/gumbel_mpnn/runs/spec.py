@@ -124,16 +124,18 @@ class RunSpec:
 
     def laid_over(self, tables: Tables) -> RunSpec:
         """Copy this spec with settings overridden by `tables`."""
-        return RunSpec.of(
-            self.dataset,
-            self.settings.model,
-            splits=self.splits,
-            seeds=self.seeds,
-            preset=self.asked_preset,
-            settings=merge(self.given, _with_what_follows(merge(tables))),
-            transform=self.transform,
-            root=self.root,
-        )
+        settings = merge(self.given, _with_what_follows(merge(tables)))
+        return self._copy(self.settings.model, self.asked_preset, settings)
+
+    def with_model(self, model: str) -> RunSpec:
+        """Copy this spec for another model, with the settings that this model has."""
+        file = self.asked_preset if is_settings_file(self.asked_preset) else None
+        below = {} if file is None else of_model(merge(read_settings_file(Path(file))), model)
+        return self._copy(model, None if file else self.asked_preset, merge(below, of_model(self.given, model)))
+
+    def _copy(self, model: str, preset: str | Path | None, settings: Tables) -> RunSpec:
+        same: dict[str, Any] = {"splits": self.splits, "seeds": self.seeds, "transform": self.transform}
+        return RunSpec.of(self.dataset, model, preset=preset, settings=settings, root=self.root, **same)
 
     def read(self, reader: DataReader | None = None) -> Workload:
         """Read the data; returns it with its hash, the settings and all replicas."""

@@ -26,7 +26,7 @@ from gumbel_mpnn._util.errors import DataWarning, UserError
 from gumbel_mpnn._util.files import write_atomically
 from gumbel_mpnn._util.launch import in_notebook, on_terminal
 from gumbel_mpnn._util.scratch import ScratchFolder
-from gumbel_mpnn.config.files import is_settings_file, merge, read_settings_file, to_toml
+from gumbel_mpnn.config.files import merge, read_settings_file, to_toml
 from gumbel_mpnn.config.presets import check_own_name, own_preset
 from gumbel_mpnn.nn import models
 from gumbel_mpnn.runs.fitting import Crew, Place, find_spec
@@ -298,24 +298,8 @@ def baseline_specs(specs: Sequence[RunSpec]) -> list[RunSpec]:
     for spec in specs:
         backbone = str(spec.settings.options.get("backbone", ""))
         if models[spec.settings.model].rewires and backbone and backbone not in (*names, *found):
-            found[backbone] = with_model(spec, backbone)
+            found[backbone] = spec.with_model(backbone)
     return list(found.values())
-
-
-def with_model(spec: RunSpec, model: str) -> RunSpec:
-    """Copy a spec for another model, with the settings that this model has."""
-    preset: str | Path | None = spec.asked_preset
-    below = of_model(merge(read_settings_file(Path(preset or ""))), model) if is_settings_file(preset) else {}
-    return RunSpec.of(
-        spec.dataset,
-        model,
-        splits=spec.splits,
-        seeds=spec.seeds,
-        preset=None if is_settings_file(preset) else preset,
-        settings=merge(below, of_model(spec.given, model)),
-        transform=spec.transform,
-        root=spec.root,
-    )
 
 
 def shared(tables: Tables, model: str, names: Iterable[str]) -> Tables:
