@@ -84,7 +84,7 @@ def compare(data: Data, reg_covar: float, rounds: int, max_components: int) -> d
 def all_data_sets() -> dict[str, float]:
     """Seconds for one seed of every data set of the mixtures page."""
     seconds = {}
-    for name in analyses["mixtures"].datasets():
+    for name in analyses["mixtures"].datasets:
         data = load(name, features=False)
         start = time.perf_counter()
         found = decompose(data, seeds=1)

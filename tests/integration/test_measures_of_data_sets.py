@@ -74,7 +74,7 @@ def test_homophily_of_the_edges_as_listed(name, structure):
     assert three(structure(name, directed=True), "as_listed") == pytest.approx(AS_LISTED[name], abs=6e-5)
 
 
-@pytest.mark.parametrize("name", MeasuresTable().datasets())
+@pytest.mark.parametrize("name", MeasuresTable.datasets)
 def test_nothing_is_apart_from_the_paper_but_what_is_explained(name, structure, data_root):
     structure(name)
     last = MeasuresTable().rows(name, data_root)[-1]

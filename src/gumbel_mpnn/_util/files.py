@@ -122,7 +122,8 @@ def _new_file(target: Path) -> tuple[Path, BinaryIO]:
     while True:
         temporary = target.with_name(f".{target.name}.{os.getpid()}-{secrets.token_hex(4)}")
         file = temporary.open("xb")
-        take_lock(file.fileno(), wait=True)
+        with suppress(OSError):  # of a file system without locks
+            take_lock(file.fileno(), wait=True)
         if is_same_file(file.fileno(), temporary):
             return temporary, file
         file.close()  # another process swept it before it was locked

@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
 
-from gumbel_mpnn._util.watched import in_notebook, on_terminal
+from gumbel_mpnn._util.launch import in_notebook, on_terminal
 
 PLAIN_LINE_SECONDS = 10.0
 
@@ -19,15 +19,7 @@ def plain_console() -> Console:
 
 
 class LiveLine:
-    """Progress line that is shown until it is closed.
-
-    Args:
-        console: Console on which the line is shown.
-        title: Description of the work.
-        *columns: Columns of the live line.
-        total: Number of steps, if it is known.
-        **fields: Further values shown by the columns.
-    """
+    """Progress line that is shown until it is closed; `fields` are further values for its columns."""
 
     def __init__(
         self, console: Console, title: str, *columns: ProgressColumn, total: int | None = None, **fields: Any
@@ -68,13 +60,13 @@ class LiveLine:
             self.live = None
 
 
-class StepLine:
+class StepLine(LiveLine):
     """Progress line that is called with the number of steps done and the total number of steps."""
 
     def __init__(self, title: str, console: Console | None = None) -> None:
-        console = plain_console() if console is None else console
-        columns = (TextColumn("{task.description} {task.completed}/{task.total} steps"), BarColumn())
-        self.title, self.line = title, LiveLine(console, title, *columns, TimeRemainingColumn())
+        text = TextColumn("{task.description} {task.completed}/{task.total} steps")
+        super().__init__(console or plain_console(), title, text, BarColumn(), TimeRemainingColumn())
+        self.title = title
         self.first: tuple[float, int] | None = None
         """Time and number of steps of the first call; earlier time may have been spent on compilation."""
 
@@ -85,12 +77,4 @@ class StepLine:
             self.first = now, done
         start, before = self.first or (now, done)
         left = f", about {(now - start) * (total - done) / (done - before):.0f} s left" if done > before else ""
-        self.line.show(done, total, f"{self.title}: {done}/{total} steps{left}")
-
-    def clear(self) -> None:
-        """Erase the line of a notebook."""
-        self.line.clear()
-
-    def close(self) -> None:
-        """Remove the live line."""
-        self.line.close()
+        self.show(done, total, f"{self.title}: {done}/{total} steps{left}")

@@ -26,12 +26,15 @@ def can_lock() -> bool:
 
 
 def take_lock(handle: int, wait: bool) -> bool:
-    """Lock an open file and return whether this succeeded; false where locks do not work."""
+    """Lock an open file and return whether this succeeded; false if it is held, or on a platform without locks.
+
+    On a file system without locks, an `OSError` is raised.
+    """
     if fcntl is None:
         return False
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except OSError:  # held by another process, or a file system without locks
+    except BlockingIOError:
         return False
     return True
 
@@ -55,21 +58,13 @@ class FileLock:
         if fcntl is None:
             warnings.warn("files cannot be locked on this platform: run one process at a time", stacklevel=2)
             return True
-        try:
-            fcntl.flock(self.handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        except BlockingIOError:
-            return False
-        return True
+        return take_lock(self.handle, wait)
 
     def release(self) -> None:
         """Release the lock; a second call has no effect."""
         if self.handle >= 0:
             os.close(self.handle)
             self.handle = -1
-
-    def is_of(self, path: Path) -> bool:
-        """Whether `path` is still the file that was opened."""
-        return is_same_file(self.handle, path)
 
 
 def is_held(path: Path) -> bool:
@@ -91,7 +86,7 @@ def alone(path: Path) -> Iterator[None]:
         except FileNotFoundError:  # the previous holder deleted it just now
             continue
         lock.take(wait=True)
-        if lock.is_of(path):
+        if is_same_file(lock.handle, path):
             break
         lock.release()
     try:

@@ -16,12 +16,7 @@ PREFIX = ".gumbel-mpnn-scratch-"
 
 
 class ScratchFolder(TemporaryDirectory[str]):
-    """A temporary folder, which is locked while its process lives; those of killed processes are deleted first.
-
-    Args:
-        prefix: Beginning of its name.
-        folder: Folder in which it is created; by default that of the system for temporary files.
-    """
+    """A temporary folder, which is locked while its process lives; those of killed processes are deleted first."""
 
     def __init__(self, prefix: str = PREFIX, folder: Path | None = None) -> None:
         folder = Path(gettempdir()) if folder is None else folder
@@ -42,7 +37,8 @@ class ScratchFolder(TemporaryDirectory[str]):
         except FileNotFoundError:
             return False
         weakref.finalize(self, os.close, handle)
-        take_lock(handle, wait=True)
+        with suppress(OSError):  # of a file system without locks
+            take_lock(handle, wait=True)
         return is_same_file(handle, self.path)
 
 

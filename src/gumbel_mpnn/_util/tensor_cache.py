@@ -25,15 +25,10 @@ class TensorCache(Generic[T]):
     def get(self, owner: object, sources: Sequence[Tensor | None], make: Callable[[], T], *facts: Hashable) -> T:
         """Return the cached result of `make`, recomputed if a source was changed in place by torch.
 
-        Changes that torch does not know of, such as those of the array `tensor.numpy()`, are not noticed.
-        Results are not cached if a source requires a gradient (each pass has its own autograd graph) or was created in
-        inference mode (such tensors do not record changes).
-
-        Args:
-            owner: The result is dropped together with this object.
-            sources: Tensors that the result is computed from.
-            make: Computes the result.
-            facts: Other values that the result depends on.
+        The result is dropped together with `owner`; `facts` are other values that it depends on. Changes that torch
+        does not know of, such as those of the array `tensor.numpy()`, are not noticed. Results are not cached if a
+        source requires a gradient (each pass has its own autograd graph) or was created in inference mode (such tensors
+        do not record changes).
         """
         given = [tensor for tensor in sources if tensor is not None]
         if any(tensor.requires_grad or tensor.is_inference() for tensor in given):

@@ -18,7 +18,6 @@ from gumbel_mpnn.nn import backbones, models
 from gumbel_mpnn.nn.model import Report
 
 NUMBERS_AT_ONCE = 2**24
-"""Features that are compared at once."""
 
 
 class Jaccard(BaseTransform):  # type: ignore[misc]

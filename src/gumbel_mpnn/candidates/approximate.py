@@ -24,14 +24,9 @@ SPARSE_BELOW = 0.05
 def nearest_approximately(x: Tensor, graph: PairGraph, per_node: int, parts: int) -> Tensor:
     """Most similar nodes of each node, as `nearest` finds them, but for few, int64 [N, K]; −1 if there are no more.
 
-    Nodes of the same part, of `parts` that METIS makes of the edges, are compared exactly. Those of other parts are
-    found by NN-descent (pynndescent).
-
-    Args:
-        x: Normalized embeddings float32 [N, D] of a single graph; similarity is their dot product.
-        graph: Edges.
-        per_node: Number of nodes, K at most.
-        parts: Number of parts.
+    Similarity is the dot product of normalized embeddings float32 [N, D] of a single graph. Nodes of the same part, of
+    `parts` that METIS makes of the edges, are compared exactly. Those of other parts are found by NN-descent
+    (pynndescent).
     """
     found = _by_descent(x, per_node)
     if parts > 1:

@@ -60,13 +60,7 @@ def blocks_of(data: Data) -> list[Block]:
 
 
 def check_batch(data: Data, pairs: Tensor, what: str) -> None:
-    """Raise a `DataError` if `data.batch` is not sorted or if a pair joins two graphs.
-
-    Args:
-        data: Graph, with or without `batch`.
-        pairs: Pairs of its nodes, int64 [2, K].
-        what: Name of such a pair in the message.
-    """
+    """Raise a `DataError` if `data.batch` is not sorted or a pair [2, K], which is called `what`, joins two graphs."""
     batch, nodes = data.get("batch"), int(data.num_nodes or 0)
     if batch is None:
         return

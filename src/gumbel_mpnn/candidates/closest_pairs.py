@@ -15,16 +15,11 @@ from gumbel_mpnn.graph import PairGraph, contains, pair_key
 
 
 def closest_pairs(x: Tensor, graph: PairGraph, blocks: Sequence[Block], quota: Tensor) -> Tensor:
-    """Most similar pairs of each graph that are not edges, int64 [2, K].
+    """Most similar pairs of each graph that are not edges, at most its `quota` [graphs], int64 [2, K].
 
-    Only pairs of similarity above 0 are returned. Ties are broken in favor of pairs with close node numbers, so that no
-    node is preferred because of its number.
-
-    Args:
-        x: Embeddings float32 [N, D]; similarity is their dot product.
-        graph: Edges.
-        blocks: Blocks to search in; a block of several graphs is one tile.
-        quota: Largest number of pairs of each graph of the batch, int64 [graphs].
+    Similarity is the dot product of embeddings float32 [N, D]. Only pairs of similarity above 0 are returned. Ties are
+    broken in favor of pairs with close node numbers, so that no node is preferred because of its number. A block of
+    several graphs is one tile.
     """
     search = _Search(x, graph)
     quotas = quota.tolist()

@@ -23,15 +23,10 @@ from gumbel_mpnn.graph import PairGraph
 def nearest(x: Tensor, graph: PairGraph, blocks: Sequence[Block], per_node: int) -> Tensor:
     """Most similar nodes of each node, best first, int64 [N, K]; −1 if there are no more.
 
-    Neighbors, the node itself, nodes of other graphs and nodes of similarity 0 or less are left out. Among equally
-    similar nodes, those come first whose numbers follow that of the node; the first node follows the last one. If the
-    lowest numbers came first, a few nodes would be chosen by all nodes with the same features.
-
-    Args:
-        x: Embeddings float32 [N, D]; similarity is their dot product.
-        graph: Edges.
-        blocks: Blocks to search in, which cover all nodes.
-        per_node: Number of nodes; K is at most the size of the largest block minus one.
+    Similarity is the dot product of embeddings float32 [N, D]. K is `per_node`, or the size of the largest block minus
+    one if that is smaller. Neighbors, the node itself, nodes of other graphs and nodes of similarity 0 or less are left
+    out. Among equally similar nodes, those come first whose numbers follow that of the node; the first node follows the
+    last one. If the lowest numbers came first, a few nodes would be chosen by all nodes with the same features.
     """
     width = min(per_node, max(block.size for block in blocks) - 1)
     found = torch.full((x.shape[0], width), -1, dtype=torch.int64, device=x.device)

@@ -26,14 +26,7 @@ MEMORY = {"cpu": 2**26, "cuda": 2**29}
 
 
 class BySimilarity(CandidateStrategy):
-    """A strategy that compares nodes by their embeddings.
-
-    Args:
-        similarity: `cosine`, or `dot` as in the paper.
-        on: Attribute of the graph with the embeddings [N, D].
-        search: `exact`, `approximate`, or `auto`: approximate if there are several parts and many nodes.
-        parts: Number of parts of the graph, within which an approximate search is exact.
-    """
+    """A strategy that compares nodes by their embeddings; `Local` describes its options."""
 
     def __init__(self, similarity: str, on: str, search: str = "exact", parts: int = 1) -> None:
         if similarity not in SIMILARITIES:

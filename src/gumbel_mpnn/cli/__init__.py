@@ -8,7 +8,7 @@ import typer
 
 from gumbel_mpnn._util.put_off import put_off
 from gumbel_mpnn.cli.audit import audit
-from gumbel_mpnn.cli.common import show_version
+from gumbel_mpnn.cli.common import OneSentenceGroup, show_version
 from gumbel_mpnn.cli.data import app as data
 from gumbel_mpnn.cli.demo import demo
 from gumbel_mpnn.cli.doctor import doctor
@@ -22,7 +22,6 @@ from gumbel_mpnn.cli.rewire import rewire
 from gumbel_mpnn.cli.runs import app as runs
 from gumbel_mpnn.cli.train import train
 from gumbel_mpnn.cli.tune import tune
-from gumbel_mpnn.cli.usage import OneSentenceGroup
 
 app = typer.Typer(
     cls=OneSentenceGroup,

@@ -9,10 +9,9 @@ import typer
 
 from gumbel_mpnn._util.numbers import counted
 from gumbel_mpnn.cli.common import DataRootOption, FormatOption, OutputFormat, RunsOption, emit, in_one_sentence, note
-from gumbel_mpnn.cli.finished_runs import files_of, folder_of, given_data
-from gumbel_mpnn.cli.outputs import ForceOption, check_output, is_table, note_of
+from gumbel_mpnn.cli.finished_runs import RunsArgument, files_of, folder_of, given_data
+from gumbel_mpnn.cli.outputs import ForceOption, check_output, check_table_file, is_table, note_of, write_table
 from gumbel_mpnn.cli.own_data import EdgesOption, FeaturesOption, GraphOption, LabelOption, NodesOption, Source
-from gumbel_mpnn.cli.table_files import check_table_file, write_table
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -26,9 +25,7 @@ COLUMNS = ("kind", "source", "target", "evidence")
 
 @in_one_sentence
 def audit(
-    run: Annotated[
-        str, typer.Argument(help="Folder of a run, folder of a setting, or the beginning of its fingerprint.")
-    ],
+    run: RunsArgument,
     top: Annotated[int, typer.Option(help="Number of edges and of missing pairs that are shown.", min=1)] = 20,
     out: Annotated[
         Path | None, typer.Option(help="File for all edges and candidates, .csv or .json, in place of the tables.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 import reprlib
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, ParamSpec, TypeVar
 
 import typer
+from typer.core import TyperGroup
 
 from gumbel_mpnn._util.errors import DataWarning, UserError, is_out_of_memory
 from gumbel_mpnn._util.json_text import to_json
@@ -28,6 +30,8 @@ _QUIET: ContextVar[bool] = ContextVar("quiet", default=False)
 """Whether the verb that runs was called with --quiet."""
 P = ParamSpec("P")
 R = TypeVar("R")
+# Newer versions of typer contain a copy of click, older ones import it; this finds the class in both cases.
+_UsageError: Any = typer.BadParameter.__mro__[1]
 
 
 class OutputFormat(StrEnum):
@@ -75,7 +79,9 @@ def in_one_sentence(verb: Callable[P, R]) -> Callable[P, R]:
             with _warnings_in_one_line():
                 return verb(*args, **kwargs)
         except UserError as error:
-            _stop(f"error: {error}" if is_first() or _is_lost(error) else "", 2)
+            # That another process has ended cannot be said by that process.
+            lost = type(error).__name__ == "LostProcessError"
+            _stop(f"error: {error}" if is_first() or lost else "", 2)
         except BrokenPipeError:  # as after `| head`: typer ends silently
             raise
         except (MemoryError, RuntimeError) as error:
@@ -109,11 +115,6 @@ def _warnings_in_one_line() -> Iterator[None]:
         yield
 
 
-def _is_lost(error: UserError) -> bool:
-    """Whether the error says that another process has ended, which that process cannot say itself."""
-    return type(error).__name__ == "LostProcessError"
-
-
 def _stop(message: str, code: int) -> NoReturn:
     if message:
         typer.echo(message, err=True)
@@ -121,13 +122,9 @@ def _stop(message: str, code: int) -> NoReturn:
 
 
 def emit(table: Table, format: OutputFormat, payload: Any = None, err: bool = False) -> None:
-    """Print a result on standard output.
+    """Print a result on standard output, or on standard error because another result is there.
 
-    Args:
-        table: The result as a table.
-        format: Output format.
-        payload: Value printed in place of the rows if the format is JSON.
-        err: Whether to print it on standard error, because another result is on standard output.
+    In JSON, a `payload` takes the place of the rows.
     """
     if format is OutputFormat.json and payload is not None:
         typer.echo(to_json(payload, indent=1), err=err)
@@ -200,3 +197,30 @@ def show_version(
     ] = False,
 ) -> None:
     """Handle the options of the command itself."""
+
+
+class OneSentenceGroup(TyperGroup):
+    """Group of commands that reports a usage error in one line, without the usage text."""
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        """Run the command and exit, unless `standalone_mode` is false."""
+        if not options.get("standalone_mode", True):
+            return super().main(*args, **options)
+        try:
+            code = super().main(*args, **{**options, "standalone_mode": False})
+        except _UsageError as error:
+            if type(error).show is not _UsageError.show:  # no verb was given, which is not an error: the help is shown
+                error.show()
+            else:
+                typer.echo(f"error: {_sentence(error)}", err=True)
+            sys.exit(error.exit_code)
+        except typer.Abort:
+            sys.exit(1)
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def _sentence(error: Any) -> str:
+    """Convert `No such command 'trian'. Did you mean 'train'?` to `no such command 'trian': did you mean 'train'?`."""
+    text = " ".join(error.format_message().split()).removesuffix(".")
+    text = re.sub(r"(^|\. )([A-Z])", lambda match: (match[1] and ": ") + match[2].lower(), text)
+    return f"{text} (see {error.ctx.command_path} --help)" if error.ctx is not None else text

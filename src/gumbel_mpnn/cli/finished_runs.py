@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from gumbel_mpnn._util.errors import DataError
 from gumbel_mpnn.cli.common import note, warn
@@ -15,6 +17,14 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
     from gumbel_mpnn.runs.query.index import RunIndex
+
+
+RunsArgument = Annotated[
+    str,
+    typer.Argument(
+        help="Folder of a run, folder of a setting, or the beginning of its fingerprint. Several runs are averaged."
+    ),
+]
 
 
 @contextmanager
@@ -54,10 +64,8 @@ def training_data(folder: Path, source: Source, root: Path | None) -> Data | Non
     """Return the data that the runs in `folder` were trained on.
 
     The data are read from the files of the user or, if none are given, by the name of the data set or from the files
-    that were read for training.
-
-    Returns:
-        The data, or None if no files are given and the data are missing or differ from the training data.
+    that were read for training. They are None if no files are given and the data are missing or differ from the
+    training data.
     """
     from gumbel_mpnn.runs import load_run
 

@@ -69,35 +69,20 @@ class Source:
         """
         if self._is_by_name():
             return str(self.dataset)
-        from gumbel_mpnn.data import from_csv, from_graphml, from_npz
-
-        if self._is_npz():
-            return from_npz(self._graph, undirected=None if undirected else False)
-        if self.graph is not None:
-            data = from_graphml(self._graph, self.label, self._columns())
-            if data.y is None:
-                raise UserError("own data needs --label, the name of the label attribute")
-            return data
-        if self.label is None:
+        if self.graph is None and self.label is None:
             raise UserError("own data needs --label, the name of the label column")
-        return from_csv(self._nodes, self._edges, self.label, self._columns(), undirected=undirected)
+        data = self._read(self._columns(), undirected=undirected)
+        if data.y is None:
+            raise UserError("own data needs --label, the name of the label attribute")
+        return data
 
     def to_predict(self, columns: Sequence[FeatureColumn] | None, undirected: bool) -> Data:
         """Return the graph of the user's files, which needs no labels.
 
-        Args:
-            columns: Columns that the models were trained on; None for all numeric columns except the label.
-            undirected: Whether the models treat edges as undirected.
+        `columns` are those that the models were trained on; None for all numeric columns except the label.
         """
         self._is_by_name()  # checks that the options fit together
-        from gumbel_mpnn.data import from_csv, from_graphml, from_npz
-
-        if self._is_npz():
-            return from_npz(self._graph, undirected=None if undirected else False, labels=False)
-        if self.graph is not None:
-            data = from_graphml(self._graph, self.label, columns)
-        else:
-            data = from_csv(self._nodes, self._edges, self.label, columns, undirected=undirected)
+        data = self._read(columns, undirected=undirected, labels=False)
         if self.label is not None and "label_name" not in data:
             what = "column" if self.graph is None else "node attribute"
             raise UserError(
@@ -108,16 +93,26 @@ class Source:
 
     def to_measure(self, as_listed: bool) -> str | Data:
         """Return the name of the data set, or the graph of the user's files, which needs no labels and no features."""
-        if self._is_by_name():
-            return str(self.dataset)
+        return (
+            str(self.dataset) if self._is_by_name() else self._read(self._columns() or False, as_listed, labels=False)
+        )
+
+    def _read(
+        self,
+        columns: Sequence[str] | Sequence[FeatureColumn] | Literal[False] | None,
+        as_listed: bool = False,
+        undirected: bool = True,
+        labels: bool = True,
+    ) -> Data:
+        """Read the user's files; `columns` are those of the features, None for all and False for none."""
         from gumbel_mpnn.data import from_csv, from_graphml, from_npz
 
-        columns: list[str] | Literal[False] = self._columns() or False
         if self._is_npz():
-            return from_npz(self._graph, features=False, as_listed=as_listed, labels=False)
+            directions = None if undirected else False
+            return from_npz(self._graph, directions, columns is not False, as_listed, labels)
         if self.graph is not None:
             return from_graphml(self._graph, self.label, columns, as_listed)
-        return from_csv(self._nodes, self._edges, self.label, columns, as_listed=as_listed)
+        return from_csv(self._nodes, self._edges, self.label, columns, undirected=undirected, as_listed=as_listed)
 
     def _is_by_name(self) -> bool:
         """Return whether a data set is named; raise a `UserError` if there is neither a name nor files, or both."""

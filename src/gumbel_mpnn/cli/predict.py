@@ -8,26 +8,23 @@ from typing import Annotated
 import typer
 
 from gumbel_mpnn.cli.common import DataRootOption, FormatOption, OutputFormat, RunsOption, emit, in_one_sentence, note
-from gumbel_mpnn.cli.finished_runs import files_of, folder_of
-from gumbel_mpnn.cli.outputs import ForceOption, check_output, is_table
-from gumbel_mpnn.cli.own_data import EdgesOption, GraphOption, LabelOption, NodesOption, Source
-from gumbel_mpnn.cli.table_files import (
+from gumbel_mpnn.cli.finished_runs import RunsArgument, files_of, folder_of
+from gumbel_mpnn.cli.outputs import (
     PREDICTIONS,
     PREDICTIONS_OF_OTHERS,
+    ForceOption,
+    check_output,
     check_table_file,
+    is_table,
     rows_of,
     write_predictions,
 )
+from gumbel_mpnn.cli.own_data import EdgesOption, GraphOption, LabelOption, NodesOption, Source
 
 
 @in_one_sentence
 def predict(
-    run: Annotated[
-        str,
-        typer.Argument(
-            help="Folder of a run, folder of a setting, or the beginning of its fingerprint. Several runs are averaged."
-        ),
-    ],
+    run: RunsArgument,
     nodes: NodesOption = None,
     edges: EdgesOption = None,
     graph: GraphOption = None,

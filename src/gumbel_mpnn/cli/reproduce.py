@@ -114,7 +114,6 @@ def reproduce(
 
 
 def _pages(name: str, out: Path | None) -> list[Path]:
-    """Return the files of the pages that will be written."""
     from gumbel_mpnn import paper
 
     if name != "all":

@@ -18,19 +18,14 @@ from gumbel_mpnn.cli.common import (
     in_one_sentence,
     note,
 )
-from gumbel_mpnn.cli.finished_runs import files_of, folder_of, training_data
+from gumbel_mpnn.cli.finished_runs import RunsArgument, files_of, folder_of, training_data
 from gumbel_mpnn.cli.outputs import ForceOption, check_output, is_learned_graph, note_of, suffix_to_write
 from gumbel_mpnn.cli.own_data import EdgesOption, FeaturesOption, GraphOption, LabelOption, NodesOption, Source
 
 
 @in_one_sentence
 def rewire(
-    run: Annotated[
-        str,
-        typer.Argument(
-            help="Folder of a run, folder of a setting, or the beginning of its fingerprint. Several runs are averaged."
-        ),
-    ],
+    run: RunsArgument,
     out: Annotated[Path, typer.Option(help="File to write: .npz, .csv or .graphml; - for CSV on standard output.")],
     threshold: Annotated[float, typer.Option(help="Leave out pairs with a lower probability.", min=0, max=1)] = 0.5,
     nodes: NodesOption = None,

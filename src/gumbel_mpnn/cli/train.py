@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gumbel_mpnn._util.errors import DataError
+from gumbel_mpnn._util.errors import DataError, UserError
 from gumbel_mpnn._util.files import is_standard_output
 from gumbel_mpnn._util.launch import is_first
 from gumbel_mpnn._util.numbers import counted
@@ -27,7 +28,7 @@ from gumbel_mpnn.cli.common import (
     parse_range,
     preset_in_place,
 )
-from gumbel_mpnn.cli.final import check_final, check_like_runs, records_of
+from gumbel_mpnn.cli.finished_runs import folder_of
 from gumbel_mpnn.cli.machines import (
     CpusOption,
     GpusOption,
@@ -37,7 +38,14 @@ from gumbel_mpnn.cli.machines import (
     check_torchrun,
     machines_of,
 )
-from gumbel_mpnn.cli.outputs import ForceOption, check_output, is_table
+from gumbel_mpnn.cli.outputs import (
+    PREDICTIONS,
+    ForceOption,
+    check_output,
+    check_table_file,
+    is_table,
+    write_predictions,
+)
 from gumbel_mpnn.cli.own_data import (
     EdgesOption,
     FeaturesOption,
@@ -46,7 +54,6 @@ from gumbel_mpnn.cli.own_data import (
     NodesOption,
     Source,
 )
-from gumbel_mpnn.cli.table_files import PREDICTIONS, check_table_file, write_predictions
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -54,6 +61,7 @@ if TYPE_CHECKING:
     from gumbel_mpnn.data import GraphFacts
     from gumbel_mpnn.rewiring import Changes
     from gumbel_mpnn.runs import AnySpec, Run, RunSpec
+    from gumbel_mpnn.runs.query import Record
 
 
 @in_one_sentence
@@ -220,3 +228,36 @@ def _edges_in_words(data: Data, facts: GraphFacts, undirected: bool) -> str:
     repeats = data.get("edges_listed", 0) - edges - facts.num_self_loops
     merged = f" ({counted(repeats, 'repeat')} merged)" if repeats > 0 else ""
     return f"{counted(edges, 'edge' if undirected else 'directed edge')}{merged}"
+
+
+def check_final(overrides: Iterable[str] | None) -> None:
+    """Raise a `UserError` if the split protocol is set, too."""
+    from gumbel_mpnn.config.files import parse_overrides
+
+    if "protocol" in parse_overrides(overrides or ()).get("data", {}):
+        raise UserError("--final chooses the split protocol: leave out data.protocol")
+
+
+def check_like_runs(final: bool, splits: str | None, preset: str) -> None:
+    """Raise a `UserError` for options that have no effect with --epochs-from."""
+    if not final:
+        raise UserError("--epochs-from is for --final: add --final")
+    if splits is not None:
+        raise UserError("--epochs-from trains on every labelled node, in a single split: leave out --splits")
+    if preset != "tuned":
+        raise UserError("--epochs-from takes all settings from finished runs: leave out --preset")
+
+
+def records_of(run: str, runs: Path, model: str | None) -> list[Record]:
+    """Read the finished runs called `run`, which must be of the model that the user names, if any."""
+    from gumbel_mpnn.nn import models
+    from gumbel_mpnn.runs.query import find_records
+
+    folder = folder_of(run, runs)
+    records = list(find_records(folder))
+    if not records:
+        raise UserError(f"there are no finished runs in {folder}: give a folder that `gumbel-mpnn runs` lists")
+    found = records[0].settings["model"]["name"]
+    if model is not None and (model not in models or models.canonical(model) != found):
+        raise UserError(f"the runs in {folder} are of model {found!r}, not {model!r}: leave out --model")
+    return records

@@ -214,7 +214,6 @@ def _table(found: list[Tuning]) -> Table:
 
 
 def _keys(tuning: Tuning) -> list[str]:
-    """Settings that are searched."""
     space = tuning.search.space
     return [*space.open, *(key for part in space.parts.values() for key in part)]
 

@@ -15,10 +15,8 @@ T = TypeVar("T")
 class Registry(Generic[T]):
     """Components of one kind by name; case is ignored in names, and `_` and `-` are the same.
 
-    Args:
-        kind: Name of this kind of component in messages.
-        reserved: Keyword arguments of the constructors that are not options of the user.
-        parent: Registry that the components are also added to.
+    `reserved` are keyword arguments of the constructors that are not options of the user. Components are also added to
+    the `parent`.
     """
 
     def __init__(self, kind: str, reserved: Iterable[str] = (), parent: Registry[Any] | None = None) -> None:
@@ -34,11 +32,8 @@ class Registry(Generic[T]):
     ) -> Callable[[type[T]], type[T]]:
         """Class decorator that registers a class under a name and its aliases.
 
-        Args:
-            name: Name of the component.
-            *aliases: Other names for it.
-            passes_on: Returns further options with their defaults, which the constructor takes as `**options` and
-                passes on to a part of the component.
+        `passes_on` returns further options with their defaults, which the constructor takes as `**options` and passes
+        on to a part of the component.
         """
 
         def add(component: type[T]) -> type[T]:

@@ -262,12 +262,7 @@ class RewiringSettings:
     """Options of components that differ from their default, such as `regularizer.margin`."""
 
     def options_of(self, component: str, known: Collection[str]) -> dict[str, Any]:
-        """Options of a component.
-
-        Args:
-            component: Setting that chooses the component: `candidates`, `scorer` or `regularizer`.
-            known: Names of the options that the component takes; others are left out.
-        """
+        """Options of a component (`candidates`, `scorer` or `regularizer`), as far as it knows them."""
         shared = {option: getattr(self, name) for option, name in SHARED_OPTIONS.items()}
         every = _of(component, shared) | self.own_options(component)
         return {name: value for name, value in every.items() if name in known}
@@ -389,14 +384,9 @@ def resolve(
     complete: Callable[[str, Mapping[str, Any]], Mapping[str, Any]],
     rewires: bool = False,
 ) -> Settings:
-    """Make settings from tables.
+    """Make settings from the tables `data`, `model` and `train`, and `rewiring` for a model that rewires the graph.
 
-    Args:
-        dataset: Name of the data set.
-        model: Name of the model.
-        tables: Tables `data`, `model` and `train`, and `rewiring` for a model that rewires the graph.
-        complete: Checks the options of the model and adds the defaults of the others.
-        rewires: Whether the model rewires the graph.
+    `complete` checks the options of the model and adds the defaults of the others.
     """
     known = ("data", "model", "train", *(["rewiring"] if rewires else []))
     for name in tables:

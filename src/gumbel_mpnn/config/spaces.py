@@ -175,7 +175,10 @@ class Space:
 
     def to_dict(self) -> dict[str, Any]:
         """The space as plain JSON values, which identify it."""
-        searched = {name: _plain(each) for name, each in self.dimensions.items()}
+        searched = {
+            name: list(each.values) if isinstance(each, Choices) else vars(each)
+            for name, each in self.dimensions.items()
+        }
         return {"searched": searched, "fixed": self.fixed, "with_start": self.with_start}
 
 
@@ -211,10 +214,6 @@ def _read_range(value: Mapping[str, Any], key: str) -> Range:
     if step is not None and log:
         raise UserError(f"the range of {key} has log and step: leave out one of them")
     return Range(low, high, log, step)
-
-
-def _plain(dimension: Dimension) -> Any:
-    return list(dimension.values) if isinstance(dimension, Choices) else vars(dimension)
 
 
 def _name(key: str, of: Any) -> str:

@@ -58,15 +58,14 @@ def parquet_table(path: InputFile, text: Sequence[str], integers: bool) -> pd.Da
             table = file.read()
         except (pa.ArrowException, OSError) as error:
             raise _damaged(path, error) from error
-    as_text = {name for name in text if not (integers and _all_integers(table.column(name)))}
+    numbers = {
+        name for name in text if pa.types.is_integer(table.column(name).type) and not table.column(name).null_count
+    }
+    as_text = set(text) - (numbers if integers else set())
     columns = {name: _column(path, name, table.column(name), name in as_text) for name in table.column_names}
     found = pd.DataFrame(columns)
     found.index = pd.RangeIndex(1, table.num_rows + 1)
     return found
-
-
-def _all_integers(column: Any) -> bool:
-    return bool(import_module("pyarrow").types.is_integer(column.type)) and not column.null_count
 
 
 def _opened(path: InputFile, content: Any) -> Any:

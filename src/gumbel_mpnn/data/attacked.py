@@ -45,5 +45,4 @@ def read_attacked(paths: Sequence[Path]) -> RawGraph:
 
 
 def _edges_after(attack: str) -> str:
-    """Return the name of the array with the edges after an attack."""
     return f"edges_{attack.replace('-', '_')}"

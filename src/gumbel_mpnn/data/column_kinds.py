@@ -1,19 +1,31 @@
-"""What columns of words hold: booleans, categories, dates or text."""
+"""What columns hold, numbers, booleans, categories, dates or text, and the features that they become."""
 
 from __future__ import annotations
 
 import re
 import warnings
+from abc import ABC, abstractmethod
 from calendar import monthrange
 from collections.abc import Sequence
 from enum import Enum
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gumbel_mpnn._util.errors import DataError, DataWarning
-from gumbel_mpnn.data.feature_columns import BOOLEANS, MISSING, FeatureColumn, listed
+from gumbel_mpnn._util.numbers import counted
+from gumbel_mpnn.data.feature_columns import (
+    BOOLEANS,
+    MISSING,
+    FeatureColumn,
+    Features,
+    Floats,
+    encode,
+    listed,
+    unknown_words,
+    warn_of_unknown,
+)
 
 MOST_CATEGORIES, NODES_PER_CATEGORY = 20, 5
 """A column of words is categorical if it has at most as many values, each at as many nodes on average."""
@@ -54,13 +66,99 @@ class Kind(Enum):
     text = "text"
 
 
-def kind_of(words: Sequence[str], named: bool = False) -> Kind:
-    """Return what the words of a column are; missing ones are empty.
+class Columns(ABC):
+    """Columns of a file, or attributes of nodes, that may become features."""
 
-    Args:
-        words: one word per node.
-        named: whether the user named the column as a feature, which allows more categories.
-    """
+    what: ClassVar[str]
+    """What messages call one of them."""
+    where: str
+
+    @abstractmethod
+    def is_numeric(self, name: str) -> bool:
+        """Whether it holds numbers, vectors or booleans."""
+
+    @abstractmethod
+    def mixed(self, name: str) -> tuple[str, object] | None:
+        """Place and value of the first entry that is not a number, if there are numbers beside it; else None."""
+
+    @abstractmethod
+    def words(self, name: str) -> list[str] | None:
+        """Its values as words, empty where they are missing; None if they are neither words nor booleans."""
+
+    @abstractmethod
+    def numbers(self, name: str) -> tuple[FeatureColumn, Floats]:
+        """Its numbers as features; raises a `DataError` if a node has none."""
+
+    @abstractmethod
+    def single_numbers(self, name: str) -> NDArray[Any]:
+        """Its numbers in full precision; empty if they are vectors."""
+
+    def text(self, name: str) -> list[str]:
+        """Its values as words, whatever they are."""
+        return self.words(name) or []
+
+
+def all_features(columns: Columns, names: Sequence[str]) -> Features:
+    """Return those columns that hold numbers, vectors, booleans or categories; warn about all others."""
+    found, mixed, text = list[tuple[FeatureColumn, Floats]](), list[tuple[str, str, object]](), list[str]()
+    for name in names:
+        if columns.is_numeric(name):
+            found.append(_undated(columns, name))
+        elif wrong := columns.mixed(name):
+            mixed.append((name, *wrong))
+        elif (words := columns.words(name)) and (column := free_column(columns.what, columns.where, str(name), words)):
+            found.append((column, encode(column, words)))
+        else:
+            text.append(name)
+    warn_of_mixed(columns.what, columns.where, mixed)
+    warn_of_text(columns.what, columns.where, text)
+    return Features.of(found)
+
+
+def named_features(columns: Columns, names: Sequence[str]) -> Features:
+    """Return the columns that the user named; raise a `DataError` if one cannot be used."""
+    found = []
+    for name in names:
+        words = None if columns.is_numeric(name) or columns.mixed(name) else columns.words(name)
+        if words is None:
+            found.append(_undated(columns, name))
+        else:
+            column = named_column(columns.what, columns.where, str(name), words)
+            found.append((column, encode(column, words)))
+    return Features.of(found)
+
+
+def trained_features(columns: Columns, trained: Sequence[FeatureColumn], names: Sequence[str]) -> Features:
+    """Return the columns that a model was trained on, which are called `names` here."""
+    found, unknown = [], {}
+    for column, name in zip(trained, names, strict=True):
+        if column.categories is not None:
+            words = columns.text(name)
+            unknown[name] = unknown_words(column, words)
+            found.append((column, encode(column, words)))
+        elif not columns.is_numeric(name) and (given := columns.words(name)) and kind_of(given) is Kind.boolean:
+            found.append((column, encode(column, given)))
+        else:
+            here, x = columns.numbers(name)
+            if here.width != column.width:
+                raise DataError(
+                    f"the {columns.what} {name!r} of {columns.where} has {counted(here.width, 'number')} per node, but"
+                    f" the model was trained on {column.width}: give every node as many, in the format of its data"
+                )
+            found.append((column, x))
+    warn_of_unknown(columns.what, columns.where, unknown)
+    return Features.of(found)
+
+
+def _undated(columns: Columns, name: str) -> tuple[FeatureColumn, Floats]:
+    """Return numbers as features; raise a `DataError` if they are dates."""
+    found = columns.numbers(name)
+    check_no_dates(columns.what, columns.where, str(name), columns.single_numbers(name))
+    return found
+
+
+def kind_of(words: Sequence[str], named: bool = False) -> Kind:
+    """Return what the words of a column are, empty if missing; more categories are allowed if the user named it."""
     filled = [each for each in words if each != MISSING]
     values = set(filled)
     if values and values <= BOOLEANS:

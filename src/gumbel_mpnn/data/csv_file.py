@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from gumbel_mpnn._util.errors import DataError, did_you_mean, reason
 from gumbel_mpnn.data.arrow_tables import is_parquet, parquet_columns, parquet_table, plain_csv_table
-from gumbel_mpnn.data.column_names import chosen_name, known_name
 from gumbel_mpnn.data.input_file import InputFile
+from gumbel_mpnn.data.names import chosen_name, known_name
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -221,7 +221,6 @@ def _dense(data: Data) -> NDArray[Any]:
 
 
 def _names(data: Data) -> list[str]:
-    """Return the name of each node in the file."""
     ids = data.get("node_ids")
     names = [str(name) for name in (range(int(data.num_nodes or 0)) if ids is None else ids)]
     check_different(names, "the graph")

@@ -13,6 +13,7 @@ from torch_geometric.data import Batch, Data
 
 from gumbel_mpnn._util.errors import DataError, DataWarning
 
+MOST_LISTED = 10
 MISSING = ""
 """Category of missing values."""
 TRUE, FALSE = frozenset({"true", "yes"}), frozenset({"false", "no"})
@@ -151,9 +152,9 @@ def warn_of_unknown(what: str, where: str, found: Mapping[str, Mapping[int, str]
     )
 
 
-def listed(names: Sequence[object], most: int = 10) -> str:
-    """Join quoted names with commas and `and`; beyond `most`, the others are counted."""
-    quoted = [repr(str(name)) for name in names[:most]]
-    if len(names) > most:
-        quoted.append(f"{len(names) - most} more")
+def listed(names: Sequence[object]) -> str:
+    """Join quoted names with commas and `and`; beyond `MOST_LISTED`, the others are counted."""
+    quoted = [repr(str(name)) for name in names[:MOST_LISTED]]
+    if len(names) > MOST_LISTED:
+        quoted.append(f"{len(names) - MOST_LISTED} more")
     return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} and {quoted[-1]}"

@@ -18,19 +18,15 @@ ENVIRONMENT_VARIABLE = "GUMBEL_MPNN_DATA"
 
 @dataclass(frozen=True)
 class Presence:
-    """Which files of a data set are present on this machine.
-
-    Attributes:
-        found: maps the path relative to the data root to the path of the file.
-        missing: files that were not found in any folder.
-        folder: folder in which the user can put missing files.
-        without_features: whether the files needed for `load(..., features=False)` are present.
-    """
+    """Which files of a data set are present on this machine."""
 
     found: dict[str, Path]
+    """Maps the path relative to the data root to the path of the file."""
     missing: tuple[File, ...]
     folder: Path
+    """Folder in which the user can put missing files."""
     without_features: bool
+    """Whether the files needed for `load(..., features=False)` are present."""
 
     @property
     def complete(self) -> bool:
@@ -80,11 +76,7 @@ def obtain(
 ) -> list[Path]:
     """Return the paths of files, after downloading missing ones and verifying checksums.
 
-    Args:
-        name: name of the data set, for error messages.
-        files: the files to find.
-        root: folder to search first.
-        progress: called during a download with the number of bytes done and the number expected, or None if unknown.
+    `progress` is called during a download with the number of bytes done and the number expected, or None if unknown.
     """
     missing = [file for file in files if find(file, root) is None]
     if missing:

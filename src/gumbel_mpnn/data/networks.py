@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from torch_geometric.data import Data
 
 from gumbel_mpnn._util.errors import DataError, UserError, did_you_mean, reason
-from gumbel_mpnn.data.column_names import chosen_name, known_name, same_names
+from gumbel_mpnn.data.column_kinds import all_features, named_features, trained_features
 from gumbel_mpnn.data.feature_columns import Features, Wanted, as_trained, check_once, names_of
 from gumbel_mpnn.data.input_file import InputFile
-from gumbel_mpnn.data.network_features import WHAT, Attributes, all_features, named_features, trained_features
+from gumbel_mpnn.data.names import chosen_name, known_name, same_names
+from gumbel_mpnn.data.network_features import Attributes, NodeAttributes
 from gumbel_mpnn.data.own import (
     GIVEN,
     PROBABILITY,
@@ -117,14 +118,15 @@ def _convert(
         nothing = trained is not None and chosen_name(where, "node attributes", known, label) is None
         label = None if nothing else _check_name(where, known, label)
     part = known_name(where, "node attributes", known, SPLIT)
+    attributes = NodeAttributes(nodes, where)
     if features is False:
         found = Features(None, [])
     elif features is None:
         taken = {part, *(same_names(known, LABEL) if label is None else [label])}
-        found = all_features(nodes, [name for name in known if name not in taken], where)
+        found = all_features(attributes, [name for name in known if name not in taken])
     else:
         chosen = _chosen(where, known, features, label)
-        found = trained_features(nodes, trained, chosen, where) if trained else named_features(nodes, chosen, where)
+        found = trained_features(attributes, trained, chosen) if trained else named_features(attributes, chosen)
 
     row = {node: k for k, node in enumerate(nodes)}
     links = list(graph.edges(data=True))
@@ -162,13 +164,12 @@ def _check_name(where: str, known: Mapping[str, str], name: str, trained: bool =
 
 
 def _chosen(where: str, known: Mapping[str, str], features: Wanted, label: str | None) -> list[str]:
-    """Return the node attributes that the user asked for."""
     trained = as_trained(features) is not None
     chosen = [_check_name(where, known, name, trained) for name in names_of(features)]
     if label in chosen:
         raise DataError(f"the attribute {label!r} of {where} is the label, so it cannot be a feature")
     if not trained:
-        check_once(WHAT, where, chosen)
+        check_once(NodeAttributes.what, where, chosen)
     return chosen
 
 
@@ -184,10 +185,11 @@ def _about_edges(links: Sequence[tuple[Any, Any, Attributes]], where: str) -> di
     )
     used = {weight, probability, given, _EDGE_ID}
     warn_of_unused(where, "an attribute", [name for name in known if name not in used])
+    probabilities, origins = _of_every(links, probability, int | float), _of_every(links, given, bool)
     return {
         "weight": None if weight is None else _weight(links, weight, where),
-        "probability": None if probability is None else _probability([has.get(probability) for _, _, has in links]),
-        "given": None if given is None else _given([has.get(given) for _, _, has in links]),
+        "probability": None if probabilities is None else np.array(probabilities, dtype=np.float32),
+        "given": None if origins is None else np.array(origins),
     }
 
 
@@ -205,11 +207,7 @@ def _weight(links: Sequence[tuple[Any, Any, Attributes]], name: str, where: str)
     return np.array(found, dtype=np.float32)
 
 
-def _probability(found: Sequence[Any]) -> NDArray[np.float32] | None:
-    """Return the probability that rewiring gave each edge, or None if it is missing for an edge."""
-    return np.array(found, dtype=np.float32) if all(isinstance(p, int | float) for p in found) else None
-
-
-def _given(found: Sequence[Any]) -> NDArray[np.bool_] | None:
-    """Return whether each edge existed before rewiring, or None if it is unknown for an edge."""
-    return np.array(found) if all(isinstance(value, bool) for value in found) else None
+def _of_every(links: Sequence[tuple[Any, Any, Attributes]], name: str | None, kind: Any) -> list[Any] | None:
+    """Return an attribute that every edge has, with values of this kind; else None."""
+    found = [] if name is None else [has.get(name) for _, _, has in links]
+    return found if name is not None and all(isinstance(value, kind) for value in found) else None

@@ -104,20 +104,18 @@ def _check_member(member: IO[bytes], info: zipfile.ZipInfo, name: str, path: Pat
         )
 
 
-def read_graph(paths: Sequence[Path | InputFile], need_labels: bool = True) -> RawGraph:
-    """Read a graph from one npz file in the layout documented in `from_npz`.
-
-    Args:
-        paths: path of the file, the only element.
-        need_labels: False fills `y` with -1 if the file has no labels.
-    """
+def read_graph(paths: Sequence[Path]) -> RawGraph:
+    """Read a graph from one npz file, the only path, in the layout documented in `from_npz`."""
     (path,) = paths
-    return graph_of(_arrays_of_graph(path, need_labels), path)
+    return graph_of(read_npz(path, required=("edges", "node_labels")), path)
 
 
 def read_own_graph(path: InputFile, need_labels: bool = True) -> RawGraph:
-    """Read a graph of the user as `read_graph` does, and warn about arrays that are not used."""
-    arrays = _arrays_of_graph(path, need_labels)
+    """Read a graph of the user as `read_graph` does, and warn about arrays that are not used.
+
+    Unless labels are needed, they are -1 if the file has none.
+    """
+    arrays = read_npz(path, required=("edges", "node_labels") if need_labels else ("edges",))
     unused = [name for name in arrays if name not in _KNOWN]
     if unused:
         one = len(unused) == 1
@@ -128,10 +126,6 @@ def read_own_graph(path: InputFile, need_labels: bool = True) -> RawGraph:
             stacklevel=3,
         )
     return graph_of(arrays, path)
-
-
-def _arrays_of_graph(path: Path | InputFile, need_labels: bool) -> Arrays:
-    return read_npz(path, required=("edges", "node_labels") if need_labels else ("edges",))
 
 
 def _renaming(names: Sequence[str], arrays: Arrays) -> str:

@@ -36,35 +36,27 @@ class Masks(NamedTuple):
 
 @dataclass(frozen=True)
 class RawGraph:
-    """A graph as listed in its files. An attribute is None if the files do not contain it.
-
-    Attributes:
-        edges: edges [E, 2] in the order of the file, duplicates included.
-        y: labels [N], -1 for unlabelled nodes.
-        x: features, float32 [N, F].
-        masks: splits.
-        class_names: name of each class.
-        weight: weight of each edge, float32 [E].
-        given: whether each edge existed before rewiring, bool [E].
-        probability: probability that rewiring gave each edge, float32 [E].
-        node_ids: name of each node.
-        metric: metric by which models are evaluated.
-        directed: whether edges have a direction.
-        attacks: the same graph after each attack, by name of the attack.
-    """
+    """A graph as listed in its files. An attribute is None if the files do not contain it."""
 
     edges: IntArray
+    """Edges [E, 2] in the order of the file, duplicates included."""
     y: IntArray
+    """Labels [N], -1 for unlabelled nodes."""
     x: NDArray[np.float32] | None = None
+    """Features, float32 [N, F]."""
     masks: Masks | None = None
     class_names: list[str] | None = None
     weight: NDArray[np.float32] | None = None
+    """Weight of each edge, float32 [E]."""
     given: BoolArray | None = None
+    """Whether each edge existed before rewiring, bool [E]."""
     probability: NDArray[np.float32] | None = None
+    """Probability that rewiring gave each edge, float32 [E]."""
     node_ids: list[str] | None = None
     metric: str | None = None
     directed: bool | None = None
     attacks: Mapping[str, RawGraph] = field(default_factory=dict)
+    """The same graph after each attack, by name of the attack."""
 
     def to_data(self) -> Data:
         """Convert to a `Data` with the edges as listed; use `set_edges` to merge and mirror them."""
@@ -75,20 +67,15 @@ class RawGraph:
         )
         if self.x is None:
             data.num_nodes = len(self.y)
-        if self.weight is not None:
-            data.edge_weight = torch.from_numpy(self.weight)
-        if self.probability is not None:
-            data.edge_probability = torch.from_numpy(self.probability)
-        if self.given is not None:
-            data.edge_origin = torch.from_numpy(self.given)
+        of_edges = {"edge_weight": self.weight, "edge_probability": self.probability, "edge_origin": self.given}
+        for name, values in of_edges.items():
+            if values is not None:
+                data[name] = torch.from_numpy(values)
         if self.masks is not None:
             set_masks(data, self.masks)
-        if self.class_names is not None:
-            data.class_names = self.class_names
-        if self.node_ids is not None:
-            data.node_ids = self.node_ids
-        if self.metric is not None:
-            data.metric = self.metric
+        for name in ("class_names", "node_ids", "metric"):
+            if getattr(self, name) is not None:
+                data[name] = getattr(self, name)
         return data
 
 

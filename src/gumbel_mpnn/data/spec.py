@@ -21,19 +21,16 @@ Counts = tuple[int, int, int, int]
 
 @dataclass(frozen=True)
 class File:
-    """One file of a data set.
-
-    Attributes:
-        path: path relative to a data root, with forward slashes.
-        url: address of the public original; None if it is not published in this form.
-        sha256: checksum of the public original, if known.
-        member: name of the file inside the zip archive at `url`; None if `url` is the file itself.
-    """
+    """One file of a data set."""
 
     path: str
+    """Path relative to a data root, with forward slashes."""
     url: str | None = None
+    """Address of the public original; None if it is not published in this form."""
     sha256: str | None = None
+    """Checksum of the public original, if known."""
     member: str | None = None
+    """Name of the file inside the zip archive at `url`; None if `url` is the file itself."""
 
     def matches(self, path: Path) -> bool:
         """Whether the file at `path` has the published checksum; true if no checksum is known."""
@@ -55,31 +52,22 @@ class Form:
 
 @dataclass(frozen=True)
 class Spec:
-    """What is known about a data set before it is loaded.
-
-    Attributes:
-        name: name in records and presets; the sizes of a generated task share it.
-        metric: `accuracy` or `roc_auc`.
-        protocols: names of the supported split protocols, the default first.
-        num_nodes: number of nodes.
-        num_edges: number of undirected edges, each counted once, without self-loops.
-        num_features: number of columns of `x`.
-        num_classes: number of distinct labels.
-        source: where the data come from.
-        licence: licence of that source.
-        attacks: names of the attacks whose poisoned edges come with it.
-    """
+    """What is known about a data set before it is loaded."""
 
     name: str
+    """Name in records and presets; the sizes of a generated task share it."""
     metric: Metric
     protocols: tuple[str, ...]
+    """Names of the supported split protocols, the default first."""
     num_nodes: int
     num_edges: int
+    """Number of undirected edges, each counted once, without self-loops."""
     num_features: int
     num_classes: int
     source: str
     licence: str
     attacks: tuple[str, ...] = field(default=(), kw_only=True)
+    """Names of the attacks whose poisoned edges come with it."""
 
     def protocol(self, name: str | None) -> str:
         """Return the protocol called `name`, or the default protocol if it is None; `final` and `all` are for all."""
@@ -92,15 +80,12 @@ class Spec:
 
 @dataclass(frozen=True)
 class DatasetSpec(Spec):
-    """A data set that is read from files; its counts are checked when it is loaded.
-
-    Attributes:
-        forms: sets of files it can be read from, the default first.
-        split_files: the ten geom-gcn splits, if they are not part of the graph's own files.
-    """
+    """A data set that is read from files; its counts are checked when it is loaded."""
 
     forms: tuple[Form, ...]
+    """Sets of files it can be read from, the default first."""
     split_files: tuple[File, ...] = ()
+    """The ten geom-gcn splits, if they are not part of the graph's own files."""
 
     @property
     def has_directions(self) -> bool:
@@ -114,15 +99,12 @@ class DatasetSpec(Spec):
 
 @dataclass(frozen=True)
 class GeneratedSpec(Spec):
-    """A data set that is generated and needs no files.
-
-    Attributes:
-        make: generates the graph with the splits of its default protocol.
-        has_directions: whether its edges have a direction, which `load` always keeps.
-    """
+    """A data set that is generated and needs no files."""
 
     make: Callable[[], Data]
+    """Generates the graph with the splits of its default protocol."""
     has_directions: bool = False
+    """Whether its edges have a direction, which `load` always keeps."""
 
 
 AnySpec = DatasetSpec | GeneratedSpec

@@ -63,7 +63,6 @@ PROTOCOLS = RANDOM_PROTOCOLS | FINAL_PROTOCOLS
 
 
 def _nine_in_ten(size: int) -> tuple[int, int]:
-    """Nine tenths of a class for training, at least one node, and the rest for validation."""
     train = max(1, round(0.9 * size))
     return train, size - train
 
@@ -130,9 +129,14 @@ def check_masks(data: Data, require_all_classes: bool = True) -> None:
             raise DataError(f"{name} must be bool of shape {wanted}, not {mask.dtype} {list(mask.shape)}")
         if mask.shape != masks[0].shape:
             raise DataError(f"{name} has the shape {list(mask.shape)}, but train_mask has {list(masks[0].shape)}")
-    columns = [mask.cpu().reshape(len(mask), -1).unbind(1) for mask in masks]
+    columns = [by_split(mask.cpu()).unbind(1) for mask in masks]
     for k, (train, val, test) in enumerate(zip(*columns, strict=True)):
         _check_split(data, f"split {k}" if masks[0].dim() == 2 else "the split", train, val, test, require_all_classes)
+
+
+def by_split(mask: Tensor) -> Tensor:
+    """A mask, or other values of the nodes, with a column for each split: [N] or [N, S] → [N, S]."""
+    return mask[:, None] if mask.dim() == 1 else mask
 
 
 def with_all_masks(data: Data) -> Data:

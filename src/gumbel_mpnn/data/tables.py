@@ -12,10 +12,11 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn._util.errors import DataError
 from gumbel_mpnn.data.arrow_tables import places_in
-from gumbel_mpnn.data.column_names import chosen_name
+from gumbel_mpnn.data.column_kinds import all_features, named_features, trained_features
 from gumbel_mpnn.data.csv_file import Header, check_column, is_empty, known_column, line_of, read_header, read_table
 from gumbel_mpnn.data.feature_columns import Features, Wanted, as_trained, check_once, names_of
 from gumbel_mpnn.data.input_file import InputFile
+from gumbel_mpnn.data.names import chosen_name
 from gumbel_mpnn.data.own import (
     GIVEN,
     PROBABILITY,
@@ -27,7 +28,7 @@ from gumbel_mpnn.data.own import (
     source_files,
     warn_of_unused,
 )
-from gumbel_mpnn.data.table_features import WHAT, all_features, named_features, trained_features
+from gumbel_mpnn.data.table_features import TableColumns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -91,14 +92,15 @@ def from_csv(
         ends, about = np.empty((0, 2), dtype=np.int64), dict.fromkeys(("weight", PROBABILITY, GIVEN))
     else:
         ends, about = _edges(edges, nodes, ids, source, target)
+    columns = TableColumns(table, ids, str(nodes))
     if features is False:
         found = Features(None, [])
     elif trained:
-        found = trained_features(nodes, table, trained, chosen or [], ids)
+        found = trained_features(columns, trained, chosen or [])
     elif chosen is not None:
-        found = named_features(nodes, table, chosen, ids)
+        found = named_features(columns, chosen)
     else:
-        found = all_features(nodes, table.drop(columns=text), ids)
+        found = all_features(columns, [name for name in header if name not in text])
     data = assemble(
         where=str(nodes),
         ids=ids.tolist(),
@@ -126,14 +128,13 @@ from_parquet = from_csv
 
 
 def _chosen(path: InputFile, header: Header, features: Wanted, taken: Sequence[str]) -> list[str]:
-    """Return the columns of the file that the user asked for."""
     trained = as_trained(features) is not None
     chosen = [check_column(path, header, name, trained) for name in names_of(features)]
     for name in chosen:
         if name in taken:
             raise DataError(f"column {name!r} of {path} is the id, label or split, so it cannot be a feature")
     if not trained:
-        check_once(WHAT, str(path), chosen)
+        check_once(TableColumns.what, str(path), chosen)
     return chosen
 
 
@@ -207,7 +208,6 @@ def _check_header(path: InputFile, written: Sequence[str], ids: pd.Series[str]) 
 
 
 def _weights(path: InputFile, weight: pd.Series[Any]) -> NDArray[np.float32]:
-    """Return the weight of each edge [E]."""
     import pandas as pd
 
     numbers: NDArray[np.float32] = pd.to_numeric(weight, errors="coerce").to_numpy(dtype=np.float32, copy=True)

@@ -23,7 +23,7 @@ from gumbel_mpnn.graph.pairs import (
     without_candidates,
     without_pairs,
 )
-from gumbel_mpnn.graph.partition import Subgraph, partition, subgraphs
+from gumbel_mpnn.graph.partition import partition, subgraphs
 from gumbel_mpnn.graph.sparse import matmul, sampled_product
 from gumbel_mpnn.graph.symmetric import symmetric_product
 from gumbel_mpnn.graph.weighted import WeightedGraph
@@ -33,7 +33,6 @@ __all__ = [
     "CANDIDATE_OF",
     "PairGraph",
     "SparseLayout",
-    "Subgraph",
     "WeightedGraph",
     "check_candidates",
     "check_edges",

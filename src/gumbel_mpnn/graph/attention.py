@@ -23,13 +23,9 @@ def attention(
 ) -> tuple[Tensor, Tensor]:
     """Attention coefficients of all arcs [B, A] and of the nodes themselves [B, N]; those of one target sum to 1.
 
-    Args:
-        layout: The arcs; rows are targets.
-        weight: Weights of the arcs, [B', A], by which the coefficients are multiplied before normalization; each row is
-            used for B / B' consecutive rows of scores.
-        target: Contribution of the target of an arc to its score, [B, N].
-        source: Contribution of the source, [B, N]. The score is the leaky ReLU of the sum of both.
-        negative_slope: Slope of the leaky ReLU for negative values.
+    The score of an arc is the leaky ReLU of the sum of `target` [B, N] at its target and `source` [B, N] at its source.
+    Coefficients are multiplied by the weights of the arcs [B', A] before normalization; each row of weights is used for
+    B / B' consecutive rows of scores. Rows of the layout are targets.
     """
     if kernels := backend.attention_kernels(target):
         shares: tuple[Tensor, Tensor] = _Attention.apply(  # type: ignore[no-untyped-call]
@@ -50,11 +46,8 @@ def attention(
 def averages(layout: SparseLayout, share: Tensor, own_share: Tensor, x: Tensor) -> Tensor:
     """Σ_j share_ij · x_j + own_share_i · x_i for every node i and every head, [B, N, D].
 
-    Args:
-        layout: The arcs; rows are targets.
-        share: Coefficients of the arcs, [B, H, A].
-        own_share: Coefficients of the nodes themselves, [B, H, N].
-        x: Features [B, N, D], the concatenation of H heads.
+    `share` [B, H, A] and `own_share` [B, H, N] are coefficients of the arcs and of the nodes themselves; the features x
+    [B, N, D] are the concatenation of H heads. Rows of the layout are targets.
     """
     batch, heads, nodes = own_share.shape
     kernels = backend.gpu_kernels(x)

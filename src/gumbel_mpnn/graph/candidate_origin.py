@@ -9,9 +9,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gumbel_mpnn._util.errors import DataWarning
-from gumbel_mpnn.graph.batches import can_be_taken_apart
 from gumbel_mpnn.graph.hashes import mixed, row_hash
-from gumbel_mpnn.graph.pairs import CANDIDATE_OF
+from gumbel_mpnn.graph.pairs import CANDIDATE_OF, can_be_taken_apart
 
 
 def digest_of_nodes(data: Data) -> Tensor:

@@ -23,16 +23,11 @@ ROUNDS = 3
 
 
 def content_order(graph: PairGraph, features: Iterable[Tensor] = (), batch: Tensor | None = None) -> Tensor:
-    """Nodes sorted by a hash of their features and surroundings, int64 [N].
+    """Nodes sorted by a hash of their features [N, ...] and surroundings, int64 [N].
 
     The order does not depend on the numbering of the nodes, except for nodes that have the same features and
-    surroundings; these are in a fixed random order.
-
-    Args:
-        graph: Edges; weights and directions are ignored.
-        features: Tensors [N, ...] that belong to the content of a node.
-        batch: Graph of each node [N], sorted. Nodes of one graph stay together, and the order within a graph does not
-            depend on the other graphs.
+    surroundings; these are in a fixed random order. Weights and directions of edges are ignored. With a sorted `batch`
+    [N], nodes of one graph stay together, and the order within a graph does not depend on the other graphs.
     """
     device = graph.pair_index.device
     key = torch.zeros(graph.num_nodes, dtype=torch.int64, device=device)

@@ -82,7 +82,6 @@ class Blocks:
     """
 
     count: int
-    """Number of blocks."""
     offsets: Tensor
     """int32 [count · cols + 1], offset of each column of each block in `row`."""
     row: Tensor

@@ -60,7 +60,6 @@ def subgraphs(graph: PairGraph, part: Tensor) -> Iterator[Subgraph]:
 
 
 def _with_halo(graph: PairGraph, own: Tensor) -> Subgraph:
-    """The subgraph of some nodes."""
     inside = torch.zeros(graph.num_nodes, dtype=torch.bool)
     inside[own] = True
     is_own = inside.clone()

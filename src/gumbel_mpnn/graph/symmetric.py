@@ -17,11 +17,8 @@ from gumbel_mpnn.graph.sparse import multiply, multiply_transposed, row_products
 def symmetric_product(layout: SparseLayout, values: Tensor, root: Tensor, x: Tensor) -> Tensor:
     """root_i · (Σ_j values_ij · root_j · x_j + root_i · x_i) for every node i, [B, N, D].
 
-    Args:
-        layout: A square pattern of N nodes, without its diagonal.
-        values: Weights [B, nnz], or [1, nnz] if shared.
-        root: A positive factor for every node, [B, N] or [1, N].
-        x: Features [B, N, D]; on a GPU they may have 16 bits while weights and factors have 32.
+    The layout is a square pattern without its diagonal, with weights [B, nnz] or [1, nnz]. `root` [B, N] or [1, N] are
+    positive factors of the nodes. On a GPU, x [B, N, D] may have 16 bits while weights and factors have 32.
     """
     batch, kernels, dtype = x.shape[0], backend.gpu_kernels(x), x.dtype
     if kernels is None:

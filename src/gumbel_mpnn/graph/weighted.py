@@ -84,12 +84,8 @@ class WeightedGraph:
     def attend(self, x: Tensor, target: Tensor, source: Tensor, negative_slope: float) -> Tensor:
         """GAT's attention-weighted average over neighbors and the node itself, [B, N, D] → [B, N, D].
 
-        Args:
-            x: Features [B, N, D], the concatenation of all heads.
-            target: Contribution of the target of an arc to its score, [B, heads, N].
-            source: Contribution of the source, [B, heads, N]. The score is the leaky ReLU of the sum of both; the
-                weight of an arc multiplies its attention coefficient before normalization.
-            negative_slope: Slope of the leaky ReLU for negative values.
+        Features are the concatenation of all heads. The score of an arc is the leaky ReLU of the sum of `target` and
+        `source` [B, heads, N] at its ends; its weight multiplies its attention coefficient before normalization.
         """
         weight = self.arc_weight.view(self.batch, self.graph.num_arcs)
         scores = target.flatten(0, 1), source.flatten(0, 1)

@@ -18,14 +18,19 @@ from gumbel_mpnn.measures.degrees import (
     num_nodes,
 )
 from gumbel_mpnn.measures.edges import CONVENTIONS, Convention, undirected_edges
-from gumbel_mpnn.measures.homophily import adjusted_homophily, edge_homophily, edge_label_shares, label_informativeness
+from gumbel_mpnn.measures.homophily import (
+    adjusted_homophily,
+    edge_homophily,
+    edge_label_shares,
+    label_informativeness,
+    training_pairs,
+)
 from gumbel_mpnn.measures.mixture_search import Mixture
 from gumbel_mpnn.measures.mixtures import Decomposition, decompose
 from gumbel_mpnn.measures.neighborhoods import neighborhood_distributions, std_per_class
 from gumbel_mpnn.measures.resistance import effective_resistance, random_pairs
 from gumbel_mpnn.measures.spectra import SpectrumEnds, spectral_gap, spectrum_ends
 from gumbel_mpnn.measures.table import MEASURES, Measure, measure
-from gumbel_mpnn.measures.training_pairs import training_pairs
 
 __all__ = [
     "CONVENTIONS",

@@ -27,21 +27,17 @@ TRACE = 1e-12
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """Options of the search for the number of components.
-
-    Args:
-        max_components: Maximum number of components.
-        starts: Number of EM runs until convergence for each number of components.
-        reg_covar: Added to the diagonal of every covariance; its square root is the minimum width of a component.
-        tol: EM stops when the mean log likelihood increases by less than this.
-        patience: The search stops when this many additional components have not lowered BIC.
-    """
+    """Options of the search for the number of components."""
 
     max_components: int = 25
     starts: int = 5
+    """Number of EM runs until convergence for each number of components."""
     reg_covar: float = 1e-4
+    """Added to the diagonal of every covariance; its square root is the minimum width of a component."""
     tol: float = 1e-3
+    """EM stops when the mean log likelihood increases by less than this."""
     patience: int = 8
+    """The search stops when this many additional components have not lowered BIC."""
 
     def __post_init__(self) -> None:
         check_at_least(1, max_components=self.max_components, starts=self.starts, patience=self.patience)

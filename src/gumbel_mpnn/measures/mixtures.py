@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from gumbel_mpnn._util import content_cache
+from gumbel_mpnn._util.content_cache import add_tensor
 from gumbel_mpnn._util.errors import DataError, UserError, check_whole
-from gumbel_mpnn.measures.cached_mixtures import cached_mixture
 from gumbel_mpnn.measures.edges import class_count, labels_of
+from gumbel_mpnn.measures.expectation import FloatArray
 from gumbel_mpnn.measures.mixture_search import Mixture, SearchOptions, best_mixture
 from gumbel_mpnn.measures.neighborhoods import neighborhood_distributions
+
+SCHEMA = 1
+"""Increase this number when the search changes its results, so that old files are not used."""
+NAMES = {"weights", "means", "covariances", "component", "tried", "bic"}
 
 
 @dataclass(frozen=True)
@@ -160,3 +168,42 @@ def _pseudo_labels(y: Tensor, groups: list[Tensor], mixtures: tuple[Mixture | No
             labels[group] = first + torch.from_numpy(mixture.component)
             first += _size(mixture)
     return labels
+
+
+def cached_mixture(rows: FloatArray, seed: int, options: SearchOptions) -> Mixture:
+    """`best_mixture`, cached on disk by its arguments."""
+    digest = hashlib.sha256(f"{SCHEMA} {seed} {options}".encode())
+    add_tensor(digest, "rows", torch.from_numpy(rows))
+    path = content_cache.place("mixtures", digest.hexdigest())
+    found = None if path is None else _unpack(content_cache.read(path), len(rows))
+    if found is None:
+        found = best_mixture(rows, seed, options)
+        if path is not None:
+            content_cache.write(path, _pack(found))
+    return found
+
+
+def _pack(mixture: Mixture) -> content_cache.Arrays:
+    return {
+        "weights": mixture.weights,
+        "means": mixture.means,
+        "covariances": mixture.covariances,
+        "component": mixture.component,
+        "tried": np.array(list(mixture.bic_by_components)),
+        "bic": np.array(list(mixture.bic_by_components.values())),
+    }
+
+
+def _unpack(arrays: content_cache.Arrays | None, num_rows: int) -> Mixture | None:
+    """The cached mixture; None if there is none for this number of rows."""
+    if arrays is None or not arrays.keys() >= NAMES or arrays["component"].shape != (num_rows,):
+        return None
+    scores = dict(zip(arrays["tried"].tolist(), arrays["bic"].tolist(), strict=True))
+    return Mixture(
+        weights=arrays["weights"],
+        means=arrays["means"],
+        covariances=arrays["covariances"],
+        component=arrays["component"],
+        bic=min(scores.values()),
+        bic_by_components=scores,
+    )

@@ -8,12 +8,43 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from gumbel_mpnn._util.errors import DataError
-from gumbel_mpnn.graph.common_neighbors import count_common
 
+PAIRS_AT_ONCE = 2**18
+"""Pairs whose neighbors are looked up at once."""
 STEPS = 50
 """Most steps of Newton's method; it takes about ten."""
 SMALLEST = 1e-3
 """Added to a share before its logarithm is taken."""
+
+
+def count_common(arcs: Tensor, num_nodes: int, pairs: Tensor) -> Tensor:
+    """Number of nodes that are neighbors of both nodes of a pair [2, P], int64 [P].
+
+    `arcs` [2, A] are nodes and their neighbors, sorted by node, then by neighbor, without repeats. The neighbors of the
+    node with fewer of them are looked up among those of the other node.
+    """
+    node, neighbor = arcs
+    keys = node * num_nodes + neighbor
+    degree = torch.bincount(node, minlength=num_nodes)
+    begin = degree.cumsum(0) - degree
+    first, second = pairs
+    swap = degree[first] > degree[second]
+    few, many = torch.where(swap, second, first), torch.where(swap, first, second)
+    parts = [
+        _count_in(few[k : k + PAIRS_AT_ONCE], many[k : k + PAIRS_AT_ONCE], degree, begin, neighbor, keys)
+        for k in range(0, pairs.shape[1], PAIRS_AT_ONCE)
+    ]
+    return torch.cat(parts) if parts else degree.new_zeros(0)
+
+
+def _count_in(few: Tensor, many: Tensor, degree: Tensor, begin: Tensor, neighbor: Tensor, keys: Tensor) -> Tensor:
+    lengths = degree[few]
+    pair = torch.repeat_interleave(torch.arange(len(few), device=few.device), lengths)
+    step = torch.arange(len(pair), device=few.device) - (lengths.cumsum(0) - lengths)[pair]
+    wanted = many[pair] * len(degree) + neighbor[begin[few][pair] + step]
+    place = torch.searchsorted(keys, wanted).clamp(max=max(len(keys) - 1, 0))
+    found = keys[place] == wanted if len(keys) else wanted < 0
+    return torch.bincount(pair[found], minlength=len(few))
 
 
 def common_neighbors(edge_index: Tensor, num_nodes: int, pairs: Tensor) -> Tensor:
@@ -24,15 +55,11 @@ def common_neighbors(edge_index: Tensor, num_nodes: int, pairs: Tensor) -> Tenso
 
 
 def class_affinity(belief: Tensor, edge_index: Tensor, pairs: Tensor) -> Tensor:
-    """How often the classes of the two nodes of each pair are joined, compared with chance: → [P].
+    """How often the classes of the two nodes of each pair [2, P] are joined, compared with chance: → [P].
 
     It is 1 for classes that are joined as often as random nodes are, and larger for those that are joined more often:
-    for equal classes in a homophilous graph, for other ones in a heterophilous graph.
-
-    Args:
-        belief: Class probabilities of the nodes, [N, C].
-        edge_index: Edges [2, E], from which it is learned which classes are joined.
-        pairs: Pairs [2, P].
+    for equal classes in a homophilous graph, for other ones in a heterophilous graph. Which are joined is learned from
+    edges [2, E] and class probabilities of the nodes [N, C].
     """
     joined = belief[edge_index[0]].T @ belief[edge_index[1]]
     share = belief.mean(0).clamp(min=1e-12)

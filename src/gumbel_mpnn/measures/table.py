@@ -20,23 +20,17 @@ from gumbel_mpnn.measures.spectra import spectral_gap
 
 @dataclass(frozen=True)
 class Measure:
-    """A function that maps a graph to a number.
-
-    Attributes:
-        function: Takes a `Data` and returns the number.
-        heading: Column heading in tables.
-        needs_labels: Whether it uses `y`.
-        by_convention: Whether the function takes an edge convention as its second argument.
-        each_edge_once: Whether it counts every edge once under every convention.
-        slow: Whether it takes minutes on more than `MANY_EDGES` edges, where it is computed only if asked for by name.
-    """
+    """A function that maps a graph to a number."""
 
     function: Callable[..., int | float]
     heading: str
     needs_labels: bool = False
     by_convention: bool = False
+    """Whether the function takes an edge convention as its second argument."""
     each_edge_once: bool = False
+    """Whether it counts every edge once under every convention."""
     slow: bool = False
+    """Whether it takes minutes on more than `MANY_EDGES` edges, where it is computed only if asked for by name."""
 
 
 MANY_EDGES = 1_000_000

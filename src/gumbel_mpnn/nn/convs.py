@@ -23,14 +23,16 @@ from gumbel_mpnn.nn.replica_rng import ReplicaRNG
 class Conv(ReplicaModule, ABC):
     """One layer: a sum of linear maps of a node's features and of messages from its neighbors, plus a bias."""
 
+    bias: nn.Parameter
+
     @abstractmethod
     def sums(self, x: Inputs, graph: WeightedGraph, shortcut: Tensor | None = None) -> Tensor:
         """Output without the bias, [R, N, in] → [R, N, out], plus x times `shortcut` [R, in, out] if given."""
 
     @property
-    @abstractmethod
     def offset(self) -> Tensor:
-        """The bias, [R, 1, out]."""
+        """The bias, [R, 1, out]: the parameter `bias`, or that of a linear map."""
+        return self.bias
 
     def forward(self, x: Inputs, graph: WeightedGraph) -> Tensor:
         """[R, N, in] → [R, N, out]."""
@@ -74,11 +76,6 @@ class GCNConv(Conv):
             sent = graph.symmetric(self.linear(x))
             return linear_sum(others, sent) if others else sent
         return linear_sum([(graph.symmetric(_of_each(x, graph)), self.linear.weight), *others])
-
-    @property
-    def offset(self) -> Tensor:
-        """The bias."""
-        return self.bias
 
 
 class SAGEConv(Conv):
@@ -167,11 +164,6 @@ class GATConv(Conv):
         scores = linear_sum([(hidden, matrix)]).transpose(1, 2)
         return scores[:, :heads], scores[:, heads:]
 
-    @property
-    def offset(self) -> Tensor:
-        """The bias."""
-        return self.bias
-
 
 def _sends_output(x: Inputs, linear: Linear) -> bool:
     """Whether to send x W along the arcs instead of x: if it is narrower, or if x is sparse.
@@ -189,7 +181,6 @@ def _of_each(x: Inputs, graph: WeightedGraph) -> Tensor:
 
 
 def _added(weight: Tensor, shortcut: Tensor | None) -> Tensor:
-    """Sum of the matrices of two linear maps of the same input."""
     return weight if shortcut is None else weight + shortcut
 
 

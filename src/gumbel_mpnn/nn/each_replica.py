@@ -14,6 +14,7 @@ product. On a GPU, the products of some replicas are computed at once, on stream
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
 
@@ -22,7 +23,6 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from gumbel_mpnn.nn.kernels import gpu_kernels
-from gumbel_mpnn.nn.one_thread_each import one_thread_each
 
 ALIGNED = 64
 """Bytes. MKL and cuBLAS sum some matrices in another order if they do not begin at a multiple of this, as new tensors
@@ -38,6 +38,8 @@ STREAMS = 4
 
 Job = tuple[Tensor, Tensor, Tensor]
 """Where a product goes, and its two matrices."""
+LITTLE = 2_000_000
+"""Multiplications that are done before another thread wakes up."""
 
 
 def product(x: Tensor, weight: Tensor, start: Tensor | None = None) -> Tensor:
@@ -222,7 +224,6 @@ def _streams(device: torch.device) -> Sequence[torch.cuda.Stream]:
 
 
 def _multiply(into: Tensor, a: Tensor, b: Tensor) -> None:
-    """Write the product a b of two matrices."""
     a, b = _aligned(a), _aligned(b)
     if into.data_ptr() % ALIGNED or into.dtype != a.dtype:
         into.copy_(torch.mm(a, b))
@@ -236,7 +237,6 @@ def _multiply_turned(into: Tensor, a: Tensor, b: Tensor) -> None:
 
 
 def _add(into: Tensor, a: Tensor, b: Tensor) -> None:
-    """Add the product a b of two matrices."""
     if into.data_ptr() % ALIGNED:
         into.copy_(into.clone().addmm_(_aligned(a), _aligned(b)))
     else:
@@ -245,3 +245,42 @@ def _add(into: Tensor, a: Tensor, b: Tensor) -> None:
 
 def _aligned(matrix: Tensor) -> Tensor:
     return matrix.clone() if matrix.data_ptr() % ALIGNED else matrix
+
+
+def one_thread_each(compute: Callable[..., None], jobs: Sequence[tuple[Any, ...]], work: int) -> None:
+    """Call `compute(*job)` for every job, without gradients, in several threads at once.
+
+    `compute` writes its result into one of its arguments. `work` is the number of multiplications of all calls; a
+    little work is not shared.
+    """
+    threads = torch.get_num_threads()
+    waiting = iter(jobs)  # all threads take from it; `next` is atomic
+    inference = torch.is_inference_mode_enabled()
+
+    def work_on() -> None:
+        with torch.inference_mode() if inference else torch.no_grad():  # each thread has its own mode
+            for job in waiting:
+                compute(*job)
+
+    if threads == 1:
+        return work_on()
+    helpers = min(threads, len(jobs)) - 1 if work > LITTLE else 0
+    helping = [_helpers(threads - 1).submit(work_on) for _ in range(helpers)]
+    try:
+        torch.set_num_threads(1)
+        work_on()
+    finally:
+        torch.set_num_threads(threads)
+        for helper in helping:
+            if not helper.cancel():  # it has begun
+                helper.result()
+
+
+@cache
+def _helpers(count: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(count, "gumbel-mpnn", initializer=_take_one_thread)
+
+
+def _take_one_thread() -> None:
+    torch.get_num_threads()  # sets the number of this thread to that of the process when it is first called
+    torch.set_num_threads(1)

@@ -20,7 +20,6 @@ class SparseFeatures:
     """A sparse feature matrix [N, F]."""
 
     layout: SparseLayout
-    """Positions of the non-zeros."""
     values: Tensor
     """Values of the non-zeros, [nnz] or [R, nnz]."""
 

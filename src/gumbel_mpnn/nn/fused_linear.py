@@ -21,10 +21,8 @@ Inputs = Tensor | SparseFeatures
 def linear_sum(terms: Sequence[tuple[Inputs, Tensor]], start: Tensor | None = None) -> Tensor:
     """Σ x W + start for every replica, [R, N, out].
 
-    Args:
-        terms: Pairs of inputs and matrices [R, in, out]. Inputs are [R, N, in], [N, in] if all replicas share them, or
-            sparse features.
-        start: Added to the sum, [R, N, out].
+    Terms are pairs of inputs and matrices [R, in, out]. Inputs are [R, N, in], [N, in] if all replicas share them, or
+    sparse features.
     """
     dense = []
     for x, weight in terms:

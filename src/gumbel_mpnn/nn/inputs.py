@@ -26,13 +26,9 @@ def model_input(
 ) -> tuple[Tensor | SparseFeatures, PairGraph, Tensor | None]:
     """Features, graph and pair weights of one call; raises a `UserError` if they do not fit together.
 
-    Args:
-        x: Features [N, in] (dense or sparse), or a `Data`.
-        graph: A `PairGraph`, or an `edge_index` [2, E], which is treated as undirected; taken from the `Data` if None.
-        weight: Edge weights [E] with an `edge_index`, pair weights [R, P] or [P] with a `PairGraph`.
-        in_channels: Number of features that the model takes.
-        dtype: Dtype of the model's parameters.
-        candidates: Whether to include the candidates of a `Data`.
+    Features are [N, in] (dense or sparse), or those of a `Data`. The graph is a `PairGraph`, or an `edge_index` [2, E],
+    which is treated as undirected; that of the `Data`, on request with its candidates, if it is None. Weights are [E]
+    with an `edge_index`, [R, P] or [P] with a `PairGraph`.
     """
     if isinstance(x, Data):
         graph = PairGraph.of(x, candidates=candidates) if graph is None else graph

@@ -87,7 +87,10 @@ class Adaptive(Experiment):
                 if entry is not None:
                     scores = entry.run.stored(self.from_models, partial(attacked_scores, entry.run))
                 for attack, budget in product(ATTACKS, BUDGETS):
-                    after = None if entry is None or scores is None else _after(entry, scores[attack][str(budget)])
+                    after = None
+                    if entry is not None and scores is not None:
+                        vals = [record.val for record in entry.run.records]
+                        after = entry.with_results(scores[attack][str(budget)], vals)
                     cases.setdefault((*case, ("attack", attack), ("budget", budget)), {})[model] = after
         return compared(cases)
 
@@ -103,20 +106,15 @@ class Adaptive(Experiment):
         return remarks_of(gains(rows), table_of(names, figures))
 
 
-def _after(entry: Entry, tests: list[float]) -> Entry:
-    """Return the runs with the test metrics after an attack."""
-    return entry.with_results(tests, [record.val for record in entry.run.records])
-
-
-def attacked_scores(run: Run, device: str = "auto") -> dict[str, dict[str, list[float]]]:
+def attacked_scores(run: Run) -> dict[str, dict[str, list[float]]]:
     """Test metric of each run after each attack on its own model, by attack and budget in per cent."""
-    task = task_of(run, device=pick_device(device))
+    task = task_of(run, device=pick_device("auto"))
     found: dict[str, dict[str, list[float]]] = {attack: {str(n): [] for n in BUDGETS} for attack in ATTACKS}
     for record, model in zip(run.records, models_of(run, task, run.records), strict=True):
         for attack, by_budget in found.items():
             for budget, scores in by_budget.items():
                 perturbed = attacked(run, record, Victim(run, model, task), task, attack, float(budget) / 100)
-                scores += run.scores(perturbed, [record], device)
+                scores += run.scores(perturbed, [record])
     return found
 
 

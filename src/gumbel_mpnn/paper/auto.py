@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from gumbel_mpnn._util.numbers import counted
 from gumbel_mpnn.paper.base import PAIRED, Columns, Job, differences, figures
+from gumbel_mpnn.paper.compared import HEADINGS
 from gumbel_mpnn.paper.page import RESULTS, Experiment
 from gumbel_mpnn.paper.remarks import remarks_of, verdicts
 from gumbel_mpnn.report import Row
@@ -61,20 +62,13 @@ class Auto(Experiment):
     title = "A model chosen on validation, without settings"
     percent = (*RESULTS, "plain_test", *CONTROLS, "learned_difference", "learned_low", "learned_high", "per_split")
     headings: Mapping[str, str] = {
+        **HEADINGS,
         "setting": "data",
-        "plain": "best plain model",
         "plain_test": "its test %",
         "rung": "auto's choice",
-        "p": "corrected p",
         "auto-frozen": "frozen ladder %",
         "auto-random": "random ladder %",
         "control": "better control",
-        "learned_difference": "learned",
-        "learned_low": "95 % from",
-        "learned_high": "to",
-        "learned_p": "corrected p",
-        "learned_over": "tested over",
-        "learned_verdict": "verdict",
         "per_split": "chosen per split, test %",
         "best_on_test": "best rung on test, after the fact",
         "seconds": "seconds of training",

@@ -27,7 +27,7 @@ from gumbel_mpnn.runs import (
     find_any,
     fit_any,
 )
-from gumbel_mpnn.runs.at_once import OneAtATime, run_at_once
+from gumbel_mpnn.runs.machines import OneAtATime, run_at_once
 from gumbel_mpnn.runs.query import Paired, Summary, compare, corrected, flat
 from gumbel_mpnn.training import pick_device
 from gumbel_mpnn.training.device import available_bytes
@@ -123,23 +123,12 @@ def run_jobs(
     wait: bool = True,
     reader: DataReader | None = None,
 ) -> dict[Job, Run | None]:
-    """Train what is missing of the jobs of an experiment.
+    """Train what is missing of the jobs of an experiment; the run of a job without data files is None.
 
-    Jobs that another process is training are left to the end, so that several processes can share the work. A cluster
-    trains many at once.
-
-    Args:
-        experiment: Experiment that the jobs belong to. If it uses trained models, runs are trained again if neither the
-            models nor what it takes from them are stored. If it searches for settings, jobs that diverge are left out;
-            otherwise they are an error.
-        jobs: Jobs to train.
-        request: Options of the reproduction.
-        monitor: Receives the progress of training.
-        wait: Whether to wait for jobs that another process is training; they are left out otherwise.
-        reader: Reads the data sets; a new one by default.
-
-    Returns:
-        The run of each job, or None if the files of its data set are missing.
+    Jobs that another process is training are left to the end, or left out unless `wait`, so that several processes can
+    share the work. A cluster trains many at once. If the experiment uses trained models, runs are trained again if
+    neither the models nor what it takes from them are stored. If it searches for settings, jobs that diverge are left
+    out; otherwise they are an error.
     """
     memory = available_bytes(pick_device(request.device)) // request.workers if request.workers > 1 else None
     place = Place(request.runs, device=request.device, memory=memory, monitor=monitor, reader=reader or DataReader())
@@ -200,7 +189,6 @@ def _has_stored(run: Run | None, name: str) -> bool:
 
 
 def _spec(job: Job, request: Request) -> AnySpec:
-    """Return the runs of a job that are requested."""
     return describe(
         job.dataset,
         job.model,

@@ -90,12 +90,8 @@ def jobs_of(
 ) -> Iterator[Job]:
     """Yield jobs of models without presets: baselines, Gumbel-MPNN and its control with common settings, and `auto`.
 
-    Args:
-        models: Names of models; those in `TRIED` have a job for each setting.
-        dataset: Name of a data set.
-        data: Overrides of the data settings.
-        transform: Applied to the data before training.
-        seeds: Number of seeds, for data sets with one split.
+    Models in `TRIED` have a job for each setting. `data` are overrides of the data settings, and `seeds` is the number
+    of seeds for data sets with one split.
     """
     for model in models:
         own = () if model.startswith("auto") else of_rung(REWIRING if model in REWIRED else COMMON)

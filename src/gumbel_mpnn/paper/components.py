@@ -88,7 +88,6 @@ class Components(Experiment):
 
 
 def _settings(job: Job) -> str:
-    """Return the display name of the settings of a job."""
     if job.model == "gcn" and job.overrides:
         return WITHOUT_REWIRING
     return SETTINGS[job.preset] + ", no candidates" * bool(job.overrides)

@@ -8,27 +8,15 @@ from pathlib import Path
 from gumbel_mpnn._util.errors import MissingDataError
 from gumbel_mpnn.data import get_spec, load
 from gumbel_mpnn.measures import MEASURES, measure
-from gumbel_mpnn.paper.base import published
+from gumbel_mpnn.paper.base import PAPER_DATASETS, UNFILTERED, published
 from gumbel_mpnn.paper.page import Analysis
 from gumbel_mpnn.paper.paper_numbers import PaperNumber
 from gumbel_mpnn.report import Row
 
-DATASETS = (
-    "cora",
-    "citeseer",
-    "pubmed",
-    "ogbn-arxiv",
-    "squirrel-unfiltered",
-    "squirrel",
-    "chameleon-unfiltered",
-    "chameleon",
-    "actor",
-    "roman-empire",
-    "questions",
-    "minesweeper",
-    "tolokers",
-    "amazon-ratings",
+DATASETS = tuple(
+    each for name in PAPER_DATASETS for each in (f"{name}-unfiltered", name) if each in (*PAPER_DATASETS, *UNFILTERED)
 )
+"""Those of the paper and the filtered graphs, which its tables of measures do not contain."""
 # Differences up to these count as agreement: the precision of the printed digits, or 0.01 for two digits.
 TOLERANCE = {
     "edge_homophily": 0.01,
@@ -59,10 +47,7 @@ class MeasuresTable(Analysis):
         "apart": "apart in",
     }
     digits = 4
-
-    def datasets(self) -> list[str]:
-        """Return the data sets of the paper and the filtered graphs, which its tables of measures do not contain."""
-        return list(DATASETS)
+    datasets = DATASETS
 
     def rows(self, dataset: str, root: Path | None = None) -> list[Row]:
         """Return up to four rows: ours, ours as listed, the paper's, and our difference to the paper."""
@@ -73,11 +58,12 @@ class MeasuresTable(Analysis):
             return [_row(dataset, "paper", paper or {}, "no data")]
         rows = [_row(dataset, OURS, ours)]
         if get_spec(dataset).has_directions:
-            listed = _as_listed(dataset, root)
+            directed = load(dataset, root=root, features=False, directed=True)
+            listed = measure(directed, BY_LISTED_EDGES, "as_listed")
             rows.append(_row(dataset, LISTED, listed))
             ours = {**ours, **listed}
         if paper is not None:
-            difference = {name: _difference(ours[name], paper[name]) for name in TOLERANCE}
+            difference = {name: None if (own := ours[name]) is None else own - paper[name] for name in TOLERANCE}
             rows.append(_row(dataset, "paper", paper))
             rows.append(_row(dataset, "difference", difference, _apart(difference)))
         return rows
@@ -89,27 +75,14 @@ class MeasuresTable(Analysis):
                 dataset,
                 MEASURES[name].heading,
                 value,
-                {"dataset": dataset, "source": _source(dataset, name)},
+                {"dataset": dataset, "source": LISTED if listed and name in BY_LISTED_EDGES else OURS},
                 name,
                 tolerance=TOLERANCE[name],
             )
             for dataset, values in published("measures").items()
+            for listed in [get_spec(dataset).has_directions]
             for name, value in values.items()
         ]
-
-
-def _source(dataset: str, name: str) -> str:
-    """Return the name of our row that counts as the paper does."""
-    return LISTED if get_spec(dataset).has_directions and name in BY_LISTED_EDGES else OURS
-
-
-def _as_listed(dataset: str, root: Path | None) -> Values:
-    """Return the measures for which the paper counts edges as listed."""
-    return measure(load(dataset, root=root, features=False, directed=True), BY_LISTED_EDGES, "as_listed")
-
-
-def _difference(ours: int | float | None, paper: int | float) -> int | float | None:
-    return None if ours is None else ours - paper
 
 
 def _apart(difference: Values) -> str:

@@ -11,6 +11,7 @@ import torch
 from torch_geometric.data import Data
 
 from gumbel_mpnn._util.numbers import counted
+from gumbel_mpnn.data.generated import TABLES
 from gumbel_mpnn.measures import undirected_edges
 from gumbel_mpnn.paper.base import Job, differences, quickened
 from gumbel_mpnn.paper.compared import (
@@ -34,8 +35,6 @@ from gumbel_mpnn.runs import Run
 DATASETS = ("cora", "citeseer", "pubmed")
 SHARES = (0.1, 0.3, 0.5, 0.7, 0.9)
 MODELS = (*PLAIN, "drop-edge", "knn", *OURS)
-TABLES = ("wine", "breast-cancer", "digits")
-"""Data sets of scikit-learn, which have no edges."""
 
 
 @dataclass(frozen=True)

@@ -41,10 +41,7 @@ class MixturesTable(Analysis):
         "label_informativeness": "label informativeness",
     }
     digits = 3
-
-    def datasets(self) -> list[str]:
-        """Return the data sets of the paper and the filtered graphs, which its table does not contain."""
-        return list(DATASETS)
+    datasets = DATASETS
 
     def rows(self, dataset: str, root: Path | None = None) -> list[Row]:
         """Return rows for the classes, for our components with each regularization, and for the paper."""
@@ -52,7 +49,9 @@ class MixturesTable(Analysis):
         rows: list[Row] = []
         try:
             data = load(dataset, root=root, features=False)
-            edges = _as_the_paper_counts(dataset, data, root)
+            # The paper counts directions and repeated edges, if the files have them.
+            directed = get_spec(dataset).has_directions
+            edges = load(dataset, root=root, features=False, directed=True) if directed else data
         except MissingDataError:
             rows.append(_row(dataset, "no data", {}))
         else:
@@ -84,11 +83,6 @@ class MixturesTable(Analysis):
 
 def _labels(reg_covar: float) -> str:
     return f"components, {reg_covar:.0e}"
-
-
-def _as_the_paper_counts(dataset: str, data: Data, root: Path | None) -> Data:
-    """Return the graph whose edges are counted: with directions and repeated edges, if the files have them."""
-    return load(dataset, root=root, features=False, directed=True) if get_spec(dataset).has_directions else data
 
 
 def _measures(dataset: str, data: Data) -> dict[str, int | float | None]:

@@ -40,10 +40,7 @@ class Neighborhoods(Analysis):
         "shown": "of its data set",
     }
     digits = 3
-
-    def datasets(self) -> list[str]:
-        """Return the data sets of the table."""
-        return list(DATASETS)
+    datasets = DATASETS
 
     def rows(self, dataset: str, root: Path | None = None) -> list[Row]:
         """Return one row for each class.
@@ -112,13 +109,8 @@ def two_classes(data: Data, classes: tuple[int, int], dataset: str = "") -> TwoC
 def typical_pair(rows: Tensor, members: Tensor, degree: Tensor) -> tuple[int, int]:
     """Return two nodes of a class whose distributions are as far apart as those of two of its nodes usually are.
 
-    Usually is the root of the mean squared distance, √(2 Σ var). Only nodes with a degree in `DEGREES` are considered,
-    or all nodes if there are fewer than two of them.
-
-    Args:
-        rows: Neighborhood distributions, [N, C].
-        members: Nodes of the class, bool [N].
-        degree: Number of neighbors, [N].
+    Usually is the root of the mean squared distance, √(2 Σ var) of the distributions [N, C] of the members [N]. Only
+    nodes with a `degree` [N] in `DEGREES` are considered, or all nodes if there are fewer than two of them.
     """
     usual = (2 * rows[members].var(0).sum()).sqrt()
     small = members & (degree >= DEGREES[0]) & (degree <= DEGREES[1])

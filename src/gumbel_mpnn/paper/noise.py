@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import partial
 
+from gumbel_mpnn.data.splits import by_split
 from gumbel_mpnn.data.tasks import add_noise_edges
 from gumbel_mpnn.paper.base import PAPER_RUNS, Columns, Job, beneath, override, spread
 from gumbel_mpnn.paper.page import RESULTS, Experiment
@@ -81,7 +82,7 @@ class Noise(Experiment):
                 "dataset": job.dataset,
                 "model": job.model,
                 "preset": job.preset,
-                "changed": _changed(job),
+                "changed": ORIGIN.get(job.overrides, LIKE_REWIRED) if job.overrides else "",
             }
             if run is None:
                 names = ("edges", "test", "stderr", "kept", "kept_stderr", "n")
@@ -93,11 +94,6 @@ class Noise(Experiment):
                 scores = noisy[str(count)] if count else clean
                 rows.append(row | {"edges": count, **_figures(scores, clean), "n": run.n, "verdict": ""})
         return rows
-
-
-def _changed(job: Job) -> str:
-    """Return what the overrides of a job change in its preset."""
-    return ORIGIN.get(job.overrides, LIKE_REWIRED) if job.overrides else ""
 
 
 def _figures(scores: list[float], clean: list[float]) -> Columns:
@@ -119,16 +115,13 @@ def _noisy_scores(run: Run) -> dict[str, list[float]]:
 def scores_with_noise(run: Run, count: int, part: str = "test") -> Iterator[float]:
     """Yield the metric of every run on a noisy graph, in the order of the records; each split has one graph.
 
-    Args:
-        run: Runs with their models.
-        count: Number of noise edges.
-        part: `test`, or `val` for the metric of the validation nodes with noise edges at these.
+    With the part `val`, it is the metric of the validation nodes, with noise edges at these.
     """
-    by_split: dict[int, list[float]] = {}
+    scores: dict[int, list[float]] = {}
     for split in dict.fromkeys(record.split for record in run.records):
         masks = run.data[f"{part}_mask"]
-        noisy = add_noise_edges(run.data, count, seed=split, nodes=masks.reshape(len(masks), -1)[:, split])
+        noisy = add_noise_edges(run.data, count, seed=split, nodes=by_split(masks)[:, split])
         noisy.test_mask = masks
-        by_split[split] = run.scores(noisy, [record for record in run.records if record.split == split])
+        scores[split] = run.scores(noisy, [record for record in run.records if record.split == split])
     for record in run.records:
-        yield by_split[record.split].pop(0)
+        yield scores[record.split].pop(0)

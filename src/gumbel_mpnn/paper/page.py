@@ -38,10 +38,8 @@ class Page:
     headings: Mapping[str, str]
     """Headings of its own columns, which extend `COMMON_HEADINGS`."""
     charts: tuple[Chart, ...] = ()
-    """Panels of the figure."""
     grid: Grid | None = None
     digits: int = 2
-    """Number of decimals."""
     percent: tuple[str, ...] = ()
     """Columns in per cent, which are shares in JSON."""
 
@@ -61,17 +59,7 @@ class Page:
         return []
 
     def draw(self, rows: Sequence[Row], runs: Sequence[Run], root: Path | None, paths: Sequence[Path]) -> bool:
-        """Draw the figure of the page, and save it to each of `paths`.
-
-        Args:
-            rows: Rows of the table.
-            runs: Runs from which the rows were computed.
-            root: Folder in which data files are searched first.
-            paths: Files to write.
-
-        Returns:
-            Whether there was anything to draw.
-        """
+        """Draw the figure of the page and save it to each of `paths`; returns whether there was anything to draw."""
         return draw_charts(self.charts, rows, paths)
 
 
@@ -118,9 +106,7 @@ class Experiment(Page, ABC):
 class Analysis(Page, ABC):
     """A table without training, whose rows are computed from each data set separately."""
 
-    @abstractmethod
-    def datasets(self) -> list[str]:
-        """Return the data sets of the table."""
+    datasets: tuple[str, ...]
 
     @abstractmethod
     def rows(self, dataset: str, root: Path | None = None) -> list[Row]:

@@ -21,33 +21,26 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class PaperNumber:
-    """A published number, and where ours is among the rows of a table.
-
-    Attributes:
-        dataset: Name of the data set or task.
-        quantity: Description of the number.
-        value: The published number.
-        row: Columns and values that identify our row.
-        column: Column with our number.
-        model: Name of the model, if any.
-        error: The published ±, if there is one.
-        error_column: Column with our standard error, if our number is a mean over runs.
-        tolerance: Largest difference that is called close.
-        preset: Family of the presets with which our number was made; empty for numbers of the given graph.
-        accuracy: Whether it is an accuracy or ROC-AUC in percent.
-    """
+    """A published number, and where ours is among the rows of a table."""
 
     dataset: str
     quantity: str
     value: int | float
     row: Mapping[str, str | int]
+    """Columns and values that identify our row."""
     column: str
+    """Column with our number."""
     model: str = ""
     error: float | None = None
+    """The published ±, if there is one."""
     error_column: str = ""
+    """Column with our standard error, if our number is a mean over runs."""
     tolerance: float = 0.0
+    """Largest difference that is called close."""
     preset: str = ""
+    """Family of the presets with which our number was made; empty for numbers of the given graph."""
     accuracy: bool = False
+    """Whether it is an accuracy or ROC-AUC in percent."""
 
     def find(self, rows: Iterable[Row]) -> Row | None:
         """Return our row, or None if it is missing or has no number."""

@@ -1,9 +1,11 @@
-"""`reproduce`: the tables of the paper, one by one or all."""
+"""`reproduce`: the tables of the paper, one by one or all, and the processes that train their jobs together."""
 
 from __future__ import annotations
 
+import os
 import traceback
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,10 +18,11 @@ from gumbel_mpnn.paper.page import Analysis, Experiment
 from gumbel_mpnn.paper.request import Request
 from gumbel_mpnn.paper.result import Reproduction
 from gumbel_mpnn.paper.summary import Collected, SummaryTable
-from gumbel_mpnn.paper.workers import start_workers
+from gumbel_mpnn.paper.tables import requested_experiment, requested_jobs
 from gumbel_mpnn.report import Row, Table
-from gumbel_mpnn.runs import Machines, Monitor, Run
-from gumbel_mpnn.runs.machines import LOCAL
+from gumbel_mpnn.runs import DataReader, Machines, Monitor, Run
+from gumbel_mpnn.runs.machines import LOCAL, crew_of
+from gumbel_mpnn.runs.workers import caller_is_alive, check_workers, start_processes
 
 SUMMARY, ALL = "summary", "all"
 SEEDS, QUICK_SEEDS = 3, 1
@@ -220,12 +223,11 @@ def _collect(experiment: Experiment, request: Request, results: Mapping[Job, Run
 
 
 def _analyse(analysis: Analysis, request: Request, note: Note) -> Reproduction:
-    """Compute the rows of an analysis, one data set after the other."""
     if request.splits is not None or request.overrides:
         raise UserError(f"{analysis.name} does not train models: leave out splits and overrides (--splits, --set)")
     if request.dataset is not None:
         raise UserError(f"the data sets of {analysis.name} are fixed: select some of them with `only`")
-    datasets = analysis.datasets()
+    datasets = list(analysis.datasets)
     if request.only is not None:
         tables.check_known("data set in this table", request.only, datasets)
         datasets = [dataset for dataset in datasets if dataset in request.only]
@@ -236,3 +238,43 @@ def _analyse(analysis: Analysis, request: Request, note: Note) -> Reproduction:
         note(f"{analysis.name}: {dataset}")
         rows += analysis.rows(dataset, request.root)
     return Reproduction(analysis, rows, request=request, missing=frozenset(datasets))
+
+
+@contextmanager
+def start_workers(names: Sequence[str], request: Request) -> Iterator[Request]:
+    """Train the jobs of the experiments `names` on the machines of the request until the block ends.
+
+    On this machine there are never more workers than jobs or CPU cores; the calling process counts as one of them. Each
+    starts at another place in the list of jobs, and the run store makes sure that no run is trained twice. The block is
+    given the request with the actual number of workers, or with the cluster.
+    """
+    check_workers(request.workers)
+    # Invalid names are reported here, before a process is started.
+    jobs = sum(len(requested_jobs(requested_experiment(name, request), request)) for name in names)
+    if not request.machines.is_local:
+        if not jobs:
+            yield request
+            return
+        with crew_of(request.machines, request.runs, request.device) as crew:
+            yield replace(request, crew=crew)
+        return
+    workers = max(1, min(request.workers, jobs, os.cpu_count() or 1))
+    request = replace(request, workers=workers)
+    with start_processes(workers, assist, names, request):
+        yield request
+
+
+def assist(place: int, names: Sequence[str], request: Request) -> None:
+    """Train jobs in a worker process, beginning at its own place in the list."""
+    reader = DataReader()
+    for name in names:
+        experiment = requested_experiment(name, request)
+        jobs = requested_jobs(experiment, request)
+        first = place * len(jobs) // request.workers
+        for job in jobs[first:] + jobs[:first]:
+            if not caller_is_alive():
+                return
+            with suppress(Exception):  # the calling process comes to the same job and reports the error
+                done = run_jobs(experiment, [job], request, wait=False, reader=reader)
+                if experiment.from_models:
+                    experiment.collect(done)  # stores what the table takes from models

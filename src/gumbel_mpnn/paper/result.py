@@ -25,29 +25,22 @@ NOTES_OF_FULL_TABLE = (
 
 @dataclass(frozen=True)
 class Reproduction:
-    """A reproduced table.
-
-    Attributes:
-        page: The table: its name, title, headings and charts.
-        rows: One mapping from column to value for each row.
-        runs: Runs from which the rows were computed; empty for tables without training.
-        request: Options it was made with.
-        missing: Data sets without results. For an analysis, all data sets that were requested.
-        lead: Markdown shown above the table.
-        remarks: Markdown shown below the table.
-        pages: Pages that were written.
-        failed: With `all`, the tables that failed, as name → reason.
-    """
+    """A reproduced table."""
 
     page: Page
     rows: list[Row]
     runs: Sequence[Run] = ()
+    """Runs from which the rows were computed; empty for tables without training."""
     request: Request = field(default_factory=Request)
     missing: frozenset[str] = frozenset()
+    """Data sets without results. For an analysis, all data sets that were requested."""
     lead: str = ""
+    """Markdown shown above the table."""
     remarks: str = ""
+    """Markdown shown below the table."""
     pages: tuple[Path, ...] = ()
     failed: Mapping[str, str] = field(default_factory=dict)
+    """With `all`, the tables that failed, as name → reason."""
 
     @property
     def trains(self) -> bool:
@@ -79,11 +72,9 @@ class Reproduction:
         return {name for name, is_enough in enough.items() if not is_enough}
 
     def markdown(self, out: Path, figure: str = "") -> str:
-        """Return the page as Markdown.
+        """Return the page as Markdown, with the command that writes it to `out`.
 
-        Args:
-            out: File that the command on the page writes.
-            figure: File name of the figure; empty if there is none.
+        `figure` is the file name of the figure; empty if there is none.
         """
         machines = sorted({record.machine["device"] for run in self.runs for record in run.records})
         versions = sorted({f"torch {record.machine['torch']}" for run in self.runs for record in run.records})
@@ -106,11 +97,8 @@ class Reproduction:
     def write(self, path: str | Path) -> list[Path]:
         """Write the page, and beside it the rows as CSV and the figure, if there is one, as PNG and PDF.
 
-        Args:
-            path: Markdown file to write; the page alone is written to a pipe, or to standard output if it is `-`.
-
-        Returns:
-            The files that were written; the page is the first.
+        The page alone is written to a pipe, or to standard output if the path is `-`. Returns the files that were
+        written; the page is the first.
         """
         path = Path(path)
         if is_stream(path):

@@ -63,11 +63,8 @@ def sample(records: Sequence[Record]) -> list[Record]:
 def over_runs(measured: Sequence[Measured], counts: Collection[str] = ()) -> Columns:
     """Return the mean of each measure over runs and, as `<measure>_std`, its standard deviation.
 
-    Runs without a value are left out. A single run has no standard deviation.
-
-    Args:
-        measured: The measures of each run.
-        counts: Measures whose means are shown with one decimal.
+    Runs without a value are left out. A single run has no standard deviation. Means of `counts` are shown with one
+    decimal.
     """
     row: Columns = {}
     for name in measured[0]:
@@ -93,12 +90,7 @@ def row_of(dataset: str, graph: str, values: Row, columns: Iterable[str], job: J
 
 
 def published_learned(table: str, headings: Mapping[str, str]) -> list[PaperNumber]:
-    """Return the numbers of a published table on learned graphs, for each of the paper's presets.
-
-    Args:
-        table: Name of the published table.
-        headings: Headings of its columns.
-    """
+    """Return the numbers of a published table on learned graphs, for each of the paper's presets."""
     return [
         PaperNumber(
             dataset,

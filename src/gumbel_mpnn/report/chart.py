@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
@@ -17,68 +18,67 @@ MARKERS = "osD^vPX"
 
 @dataclass(frozen=True)
 class Chart:
-    """Description of one panel of a figure.
-
-    Attributes:
-        x: Column of the horizontal axis; a row without a value here is drawn as a horizontal line.
-        y: Column of the vertical axis.
-        series: Columns that identify a curve.
-        x_label: Label of the horizontal axis.
-        y_label: Label of the vertical axis.
-        title: Title of the panel.
-        error: Column with half the length of the error bars; empty for no error bars.
-        paper: Column with the paper's value at the same point; empty if there is none.
-        where: Rows to draw, as column → accepted values.
-        log_x: Whether the horizontal axis is logarithmic. It is linear below the smallest positive value, so that 0
-            can be shown.
-    """
+    """Description of one panel of a figure."""
 
     x: str
+    """Column of the horizontal axis; a row without a value here is drawn as a horizontal line."""
     y: str
     series: tuple[str, ...]
+    """Columns that identify a curve."""
     x_label: str
     y_label: str
     title: str
     error: str = "stderr"
+    """Column with half the length of the error bars; empty for no error bars."""
     paper: str = ""
+    """Column with the paper's value at the same point; empty if there is none."""
     where: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Rows to draw, as column → accepted values."""
     log_x: bool = False
+    """Whether the horizontal axis is logarithmic. It is linear below the smallest positive value, so that 0 can be
+    shown."""
 
 
 def draw_charts(charts: Iterable[Chart], rows: Sequence[Row], paths: Iterable[Path]) -> bool:
     """Draw all charts that have rows side by side, and save the figure to each of `paths`.
 
-    Returns:
-        Whether there was anything to draw.
+    Returns whether there was anything to draw.
     """
     panels = [(chart, shown) for chart in charts if (shown := _rows_of(chart, rows))]
     if not panels:
         return False
     names = list(dict.fromkeys(_name(chart, row) for chart, shown in panels for row in shown))
-    with figure_style():
-        import matplotlib.pyplot as plt
-
-        figure, axes = plt.subplots(1, len(panels), figsize=(4.4 * len(panels), 3.4), squeeze=False)
-        for place, (chart, shown) in zip(axes[0], panels, strict=True):
+    with saved_figure(paths, len(panels), (4.4 * len(panels), 3.4)) as axes:
+        for place, (chart, shown) in zip(axes, panels, strict=True):
             _draw(place, chart, shown, names)
-        figure.tight_layout()
-        known = {label: handle for place in axes[0] for handle, label in zip(*_legend(place), strict=True)}
-        axes[0][-1].legend(known.values(), known, loc="center left", bbox_to_anchor=(1.02, 0.5))
-        save_figure(figure, paths)
-        plt.close(figure)
+        axes[0].figure.tight_layout()
+        legends = [zip(*place.get_legend_handles_labels(), strict=True) for place in axes]
+        known = {label: handle for legend in legends for handle, label in legend}
+        axes[-1].legend(known.values(), known, loc="center left", bbox_to_anchor=(1.02, 0.5))
     return True
 
 
-def save_figure(figure: Any, paths: Iterable[Path]) -> None:
-    """Save a figure to each of `paths`, without a date, so that equal figures give equal files."""
-    for path in paths:
-        content, form = BytesIO(), suffix_of(path).removeprefix(".")
-        figure.savefig(content, format=form, metadata={"CreationDate": None} if form == "pdf" else None)
-        write_atomically(path, content.getvalue())
+@contextmanager
+def saved_figure(paths: Iterable[Path], columns: int, size: tuple[float, float]) -> Iterator[Any]:
+    """Axes of a figure, which is saved to each of `paths` at the end of the block.
+
+    It is saved without a date, so that equal figures give equal files.
+    """
+    with figure_style():
+        import matplotlib.pyplot as plt
+
+        figure, axes = plt.subplots(1, columns, figsize=size, squeeze=False)
+        try:
+            yield axes[0]
+            for path in paths:
+                content, form = BytesIO(), suffix_of(path).removeprefix(".")
+                figure.savefig(content, format=form, metadata={"CreationDate": None} if form == "pdf" else None)
+                write_atomically(path, content.getvalue())
+        finally:
+            plt.close(figure)
 
 
 def _rows_of(chart: Chart, rows: Sequence[Row]) -> list[Row]:
-    """Return the rows that a chart shows: those selected by `where` that have a value."""
     return [
         row
         for row in rows
@@ -87,7 +87,6 @@ def _rows_of(chart: Chart, rows: Sequence[Row]) -> list[Row]:
 
 
 def _name(chart: Chart, row: Row) -> str:
-    """Return the name of the curve that a row belongs to."""
     words = {name: str(row[name]) for name in chart.series if row[name]}
     return ", ".join(MODEL_NAMES.get(word, word) if name == MODEL_COLUMN else word for name, word in words.items())
 
@@ -114,12 +113,6 @@ def _draw(axes: Any, chart: Chart, rows: Sequence[Row], names: Sequence[str]) ->
     axes.set_xlabel(chart.x_label)
     axes.set_ylabel(f"{chart.y_label} (± std error)" if chart.error else chart.y_label)
     axes.set_title(chart.title)
-
-
-def _legend(axes: Any) -> tuple[list[Any], list[str]]:
-    """Return the handles and labels of everything drawn on these axes."""
-    handles, labels = axes.get_legend_handles_labels()
-    return handles, labels
 
 
 def _draw_curve(axes: Any, chart: Chart, points: Sequence[Row], look: dict[str, Any]) -> None:

@@ -10,8 +10,8 @@ import numpy as np
 from torch_geometric.data import Data
 
 from gumbel_mpnn.data import demo_graph
-from gumbel_mpnn.report.chart import save_figure
-from gumbel_mpnn.report.style import MODEL_NAMES, PALETTE, figure_style
+from gumbel_mpnn.report.chart import saved_figure
+from gumbel_mpnn.report.style import MODEL_NAMES, PALETTE
 from gumbel_mpnn.runs import Monitor, Run, fit
 
 MODELS = ("mlp", "gcn", "sage", "gumbel-mpnn", "auto")
@@ -20,30 +20,23 @@ AUTO_BUDGET = ("train.epochs=60", "train.patience=20")
 SHOWN_NODES = 150
 
 
-def run_demo(runs: Path, seeds: int = 1, device: str = "auto", monitor: Monitor | None = None) -> list[Run]:
+def run_demo(runs: Path, device: str = "auto", monitor: Monitor | None = None) -> list[Run]:
     """Train every demo model on every split of the demo graph."""
     data = demo_graph()
     place: dict[str, Any] = {"runs": runs, "experiment": "demo", "device": device, "monitor": monitor}
-    return [
-        fit(data, model, seeds=seeds, overrides=AUTO_BUDGET if model == "auto" else (), **place) for model in MODELS
-    ]
+    return [fit(data, model, overrides=AUTO_BUDGET if model == "auto" else (), **place) for model in MODELS]
 
 
 def demo_figure(data: Data, runs: Sequence[Run], path: Path) -> None:
     """Draw the given graph, that of Gumbel-MPNN and the test accuracy of every run, and save the figure to `path`."""
     learned = [run.rewire() for run in runs if run.settings.model == "gumbel-mpnn" and run.choice is None]
-    with figure_style():
-        import matplotlib.pyplot as plt
-
-        panels = 2 + len(learned)
-        figure, axes = plt.subplots(1, panels, figsize=(4.4 * panels, 4.2))
+    panels = 2 + len(learned)
+    with saved_figure([path], panels, (4.4 * panels, 4.2)) as axes:
         _draw_graph(axes[0], data, data, "as given")
         for place, graph in enumerate(learned, start=1):
             _draw_graph(axes[place], data, graph, "as learned")
         _draw_scores(axes[-1], runs)
-        figure.tight_layout()
-        save_figure(figure, [path])
-        plt.close(figure)
+        axes[0].figure.tight_layout()
 
 
 def _draw_graph(axes: Any, data: Data, graph: Data, title: str) -> None:
@@ -82,11 +75,8 @@ def _draw_scores(axes: Any, runs: Sequence[Run]) -> None:
         axes.plot(k + spread, scores, "o", color=PALETTE[k], markersize=4, alpha=0.7)
         axes.hlines(scores.mean(), k - 0.25, k + 0.25, color=PALETTE[k], linewidth=2)
         axes.annotate(f"{scores.mean():.1f}", (k + 0.28, scores.mean()), va="center")
-    axes.set_xticks(range(len(runs)), map(_name, runs), fontsize=7)
+    models = ["auto" if run.choice is not None else run.settings.model for run in runs]
+    axes.set_xticks(range(len(runs)), [MODEL_NAMES[model] for model in models], fontsize=7)
     axes.set_xlim(-0.6, len(runs) - 0.3)
     axes.set_ylabel("test accuracy, %")
     axes.set_title(f"every dot is one split, the bar their mean\n({runs[0].n} runs each)")
-
-
-def _name(run: Run) -> str:
-    return MODEL_NAMES["auto" if run.choice is not None else run.settings.model]

@@ -11,28 +11,22 @@ from gumbel_mpnn.report.table import Cell, Markdown, Row, Table
 
 @dataclass(frozen=True)
 class Grid:
-    """Description of a two-way table of rows.
-
-    Attributes:
-        down: Columns whose values identify a line of the grid.
-        across: Column whose values become the columns of the grid.
-        value: Column shown in the cells.
-        error: Column shown after the ± sign.
-        bold: Column that decides whether a cell is bold.
-        bold_for: Values of the column `bold` for which a cell is bold.
-        caption: Text that explains the numbers, the ± sign and bold cells.
-        published: Columns with the published value and its ±, shown in a line of their own below the lines of the
-            same first value. `down` then has two columns.
-    """
+    """Description of a two-way table of rows."""
 
     down: tuple[str, ...]
+    """Columns whose values identify a line of the grid."""
     across: str
+    """Column whose values become the columns of the grid."""
     value: str
     error: str
+    """Column shown after the ± sign."""
     bold: str
+    """Column that decides whether a cell is bold."""
     bold_for: tuple[str, ...]
     caption: str
     published: tuple[str, str] | None = None
+    """Columns with the published value and its ±, shown in a line of their own below the lines of the same first value.
+    `down` then has two columns."""
 
 
 PUBLISHED = "published"
@@ -40,18 +34,18 @@ PUBLISHED = "published"
 DASH = "–"
 
 
-def grid_table(grid: Grid, rows: Sequence[Row], headings: Mapping[str, str], digits: int = 2) -> Table:
+def grid_table(grid: Grid, rows: Sequence[Row], headings: Mapping[str, str]) -> Table:
     """Arrange rows in a grid for a Markdown page; a cell without a value is a dash, and empty lines are left out."""
     cells: dict[tuple[str, ...], dict[str, str]] = {}
     for row in rows:
         line = cells.setdefault(tuple(str(row[name]) for name in grid.down), {})
-        text = _text(row.get(grid.value), row.get(grid.error), digits, row.get(grid.bold) in grid.bold_for)
+        text = _text(row.get(grid.value), row.get(grid.error), row.get(grid.bold) in grid.bold_for)
         line[str(row[grid.across])] = text
     if grid.published is not None:
         value, error = grid.published
         for row in rows:
             line = cells.setdefault((str(row[grid.down[0]]), PUBLISHED), {})
-            line[str(row[grid.across])] = _text(row.get(value), row.get(error), digits)
+            line[str(row[grid.across])] = _text(row.get(value), row.get(error))
     columns = list(dict.fromkeys(str(row[grid.across]) for row in rows))
     groups = list(dict.fromkeys(names[0] for names in cells))
     lines = [names for names in cells if set(cells[names].values()) != {DASH}]
@@ -65,9 +59,9 @@ def grid_table(grid: Grid, rows: Sequence[Row], headings: Mapping[str, str], dig
     )
 
 
-def _text(value: Cell, error: Cell, digits: int, bold: bool = False) -> str:
+def _text(value: Cell, error: Cell, bold: bool = False) -> str:
     if value is None:
         return DASH
-    text = f"{float(value):.{digits}f}"
+    text = f"{float(value):.2f}"
     text = f"**{text}**" if bold else text
-    return Markdown(text if error is None else f"{text} ± {float(error):.{digits}f}")
+    return Markdown(text if error is None else f"{text} ± {float(error):.2f}")

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbel_mpnn.report.chart import save_figure
-from gumbel_mpnn.report.style import PALETTE, figure_style
+from gumbel_mpnn.report.chart import saved_figure
+from gumbel_mpnn.report.style import PALETTE
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -24,27 +24,21 @@ LEGEND_SIZE = 25.0
 
 @dataclass(frozen=True)
 class TwoClasses:
-    """What the figure shows.
-
-    Attributes:
-        dataset: Name of the data set.
-        names: Name of each class.
-        classes: The two classes.
-        shown: Nodes 1 to 4 of the left panel: 1 and 3 are of the first class, 2 and 4 of the second.
-        edges: Edges [E, 2] at the four nodes.
-        labels: Class of each node, [N].
-        places: Neighborhood distribution of each node in two dimensions, [N, 2].
-        explained: Share of the variance that each of the two dimensions has.
-    """
+    """What the figure shows."""
 
     dataset: str
     names: Sequence[str]
     classes: tuple[int, int]
     shown: tuple[int, int, int, int]
+    """Nodes 1 to 4 of the left panel: 1 and 3 are of the first class, 2 and 4 of the second."""
     edges: IntArray
+    """Edges [E, 2] at the four nodes."""
     labels: IntArray
+    """Class of each node, [N]."""
     places: FloatArray
+    """Neighborhood distribution of each node in two dimensions, [N, 2]."""
     explained: tuple[float, float]
+    """Share of the variance that each of the two dimensions has."""
 
     def color(self, label: int) -> str:
         """Return the color of a class."""
@@ -77,18 +71,13 @@ class TwoClasses:
 
 def draw_two_classes(picture: TwoClasses, paths: Iterable[Path]) -> None:
     """Draw the four nodes on the left and one panel for each class on the right, and save it to each of `paths`."""
-    with figure_style():
-        import matplotlib.pyplot as plt
-
-        figure, axes = plt.subplots(1, 3, figsize=(13.2, 4.0))
+    with saved_figure(paths, 3, (13.2, 4.0)) as axes:
         _draw_graph(axes[0], picture)
         for place, label in zip(axes[1:], picture.classes, strict=True):
             _draw_class(place, picture, label)
         axes[2].sharex(axes[1])
         axes[2].sharey(axes[1])
-        figure.tight_layout()
-        save_figure(figure, paths)
-        plt.close(figure)
+        axes[0].figure.tight_layout()
 
 
 def _draw_graph(axes: Any, picture: TwoClasses) -> None:

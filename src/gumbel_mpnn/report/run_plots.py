@@ -27,13 +27,7 @@ PANEL = (4.6, 3.6)
 
 
 def plot_run(run: Run, what: str | None = None, ax: Axes | None = None) -> Any:
-    """Draw one plot of a run and return its axes, or all plots side by side and return the array of their axes.
-
-    Args:
-        run: Finished runs.
-        what: `curves`, `confusion`, `probabilities` or `degrees`; None for all that the model has.
-        ax: Axes to draw a single plot on; a new figure by default.
-    """
+    """Draw one plot of a run or all plots side by side; `Run.plot` describes the arguments."""
     if what is None and ax is not None:
         raise UserError(f"ax takes a single plot: name one of {', '.join(PLOTS)}, or leave out ax")
     if what is not None and what not in PLOTS:

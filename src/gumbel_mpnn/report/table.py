@@ -56,26 +56,22 @@ class Table:
     Columns of numbers are aligned to the right, all other columns to the left. JSON and CSV contain the names of the
     columns, the values as they are, and all digits. Columns of shares are in per cent, except in JSON, where every row
     says so: its "unit" is "share".
-
-    Attributes:
-        columns: Names of the columns.
-        rows: One sequence of cells for each row.
-        headings: Headings shown in place of the names of the columns.
-        digits: Number of decimals; a `Fixed` is shown with its own number of decimals.
-        keep_small: Whether a number that would be rounded to 0 is written in scientific notation (2.6e-08).
-        exact: Columns that are shown with all digits.
-        words: Texts shown in place of values, by column.
-        shares: Columns of shares between 0 and 1.
     """
 
     columns: Sequence[str]
     rows: Sequence[Sequence[Cell]]
     headings: Mapping[str, str] | None = None
+    """Headings shown in place of the names of the columns."""
     digits: int = 2
+    """Number of decimals; a `Fixed` is shown with its own number of decimals."""
     keep_small: bool = False
+    """Whether a number that would be rounded to 0 is written in scientific notation (2.6e-08)."""
     exact: Sequence[str] = ()
+    """Columns that are shown with all digits."""
     words: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Texts shown in place of values, by column."""
     shares: Sequence[str] = ()
+    """Columns of shares between 0 and 1."""
 
     def render(self, format: Format) -> str:
         """Return the table as text in one of `FORMATS`, without a trailing newline."""
@@ -128,7 +124,6 @@ class Table:
         return [[self._show(cell, *kind) for cell, kind in zip(row, kinds, strict=True)] for row in self._in_percent()]
 
     def _in_percent(self) -> Sequence[Sequence[Cell]]:
-        """Rows with shares multiplied by 100."""
         if not self.shares:
             return self.rows
         is_share = [column in self.shares for column in self.columns]

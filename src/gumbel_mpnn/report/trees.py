@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gumbel_mpnn.report.chart import save_figure
-from gumbel_mpnn.report.style import PALETTE, figure_style
+from gumbel_mpnn.report.chart import saved_figure
+from gumbel_mpnn.report.style import PALETTE
 
 Edge = tuple[int, int]
 LOOKS: dict[str, dict[str, Any]] = {
@@ -23,17 +23,14 @@ ROOT, INNER = "#222222", "#999999"
 
 @dataclass(frozen=True)
 class RewiredTree:
-    """A tree whose nodes are numbered depth first, and the edges that a model learned for it.
-
-    Attributes:
-        parent: Parent of each node, -1 for the root; a parent has a smaller number than its children.
-        bits: 0 or 1 for each leaf, -1 for all other nodes.
-        edges: Undirected edges of the learned graph.
-    """
+    """A tree whose nodes are numbered depth first, and the edges that a model learned for it."""
 
     parent: Sequence[int]
+    """Parent of each node, -1 for the root; a parent has a smaller number than its children."""
     bits: Sequence[int]
+    """0 or 1 for each leaf, -1 for all other nodes."""
     edges: Sequence[Sequence[int]]
+    """Undirected edges of the learned graph."""
 
     def edges_by_kind(self) -> dict[str, list[Edge]]:
         """Return the edges that were kept, dropped and added, each as (smaller, larger)."""
@@ -63,16 +60,11 @@ def draw_rewired_tree(tree: RewiredTree, paths: Iterable[Path]) -> None:
     edges = tree.edges_by_kind()
     given = {"kept": edges["kept"] + edges["dropped"]}
     counts = ", ".join(f"{len(some)} {kind}" for kind, some in edges.items())
-    with figure_style():
-        import matplotlib.pyplot as plt
-
-        figure, (left, right) = plt.subplots(1, 2, figsize=(9.5, 3.4))
+    with saved_figure(paths, 2, (9.5, 3.4)) as (left, right):
         _draw(left, tree, given, f"given tree: {sum(bit == 1 for bit in tree.bits)} leaves have the bit 1")
         _draw(right, tree, edges, f"after rewiring: {counts} edges")
         right.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
-        figure.tight_layout()
-        save_figure(figure, paths)
-        plt.close(figure)
+        left.figure.tight_layout()
 
 
 def _draw(axes: Any, tree: RewiredTree, edges: dict[str, list[Edge]], title: str) -> None:

@@ -40,7 +40,6 @@ class Changes:
     added: int
     """Candidates that became edges."""
     candidates: int
-    """Number of candidates."""
     moved: float
     """Sum over all pairs of how far the probability is from the given graph: 1 − p for edges, p for candidates."""
     mean_moved: float

@@ -316,7 +316,6 @@ class GumbelMPNN(RewiringModel, TrainableModel):
         return work + Work(3 * sizes.pairs, 0, 3 * sizes.pairs * self.rewirer.scorer.width, 0)
 
     def _with_decoys(self, sizes: Sizes) -> Sizes:
-        """Sizes of the graph with its decoys."""
         decoys = round(self.settings.decoys * sizes.given_pairs)
         return replace(sizes, arcs=sizes.arcs + 2 * decoys, pairs=sizes.pairs + decoys)
 

@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn._util.errors import check_between
 from gumbel_mpnn.graph import PairGraph, without_pairs
-from gumbel_mpnn.graph.batches import can_be_taken_apart, renew_numbers, renew_pairs
+from gumbel_mpnn.graph.pairs import can_be_taken_apart, renew_numbers, renew_pairs
 from gumbel_mpnn.nn.each_replica import sigmoid
 
 

@@ -22,12 +22,6 @@ class Rewirer(ReplicaModule):
 
     It is a part of `GumbelMPNN` and `Rewired`, which initialize it and pass it the nodes. To rewire the graph of your
     own model, use `Rewired`.
-
-    Args:
-        num_features: Number of features per node.
-        num_classes: Number of classes.
-        replicas: Number of replicas R.
-        settings: Settings of the scorer, the bias by origin, the number of sigmoids and the temperature.
     """
 
     def __init__(self, num_features: int, num_classes: int, replicas: int, settings: RewiringSettings) -> None:

@@ -130,7 +130,6 @@ class RewiringModel(ReplicaModule, ABC):
         build_in_room(self, add)
 
     def _init_rewirer(self, seeds: Sequence[int]) -> None:
-        """Initialize the parameters of the rewirer and of the belief head."""
         rng = ReplicaRNG(seeds, "init rewiring")
         for part in (self.rewirer, self.belief_head):
             if part is not None:

@@ -19,13 +19,9 @@ SMALLEST = torch.finfo(torch.float32).eps
 
 
 def sample(theta: Tensor, tau: Tensor | float, rng: ReplicaRNG, *, hard: bool = True) -> Tensor:
-    """Draw a weight for every pair, [R, P] → [R, P].
+    """Draw a weight for every pair, [R, P] → [R, P], at a temperature above 0, a tensor if it changes during training.
 
-    Args:
-        theta: Logits.
-        tau: Temperature, above 0; a tensor if it changes during training.
-        rng: One random stream per replica.
-        hard: Return weights 0 and 1 with the gradient of the relaxed weights (straight-through), or relaxed weights.
+    If `hard`, weights are 0 and 1 with the gradient of the relaxed weights (straight-through).
     """
     if not isinstance(tau, Tensor) and not tau > 0:
         raise UserError(f"the temperature tau must be above 0, but is {tau}")

@@ -112,12 +112,10 @@ class PairLoss(Term):
 
 
 class Agreement(Term):
-    """Disagreement between the predictions on the drawn graphs.
+    """Disagreement between the predictions on the drawn graphs, with the weight λ.
 
-    Args:
-        weight: λ.
-        ramp: Share of the epochs over which λ grows from 0; with a large λ from the start, all predictions may collapse
-            to one class.
+    `ramp` is the share of the epochs over which λ grows from 0; with a large λ from the start, all predictions may
+    collapse to one class.
     """
 
     def __init__(self, weight: float, ramp: float = 0.0) -> None:

@@ -11,13 +11,13 @@ if TYPE_CHECKING:
         AnySpec,
         default_model,
         describe,
+        final_spec,
         find_any,
         fit,
         fit_any,
         missing_preset,
     )
     from gumbel_mpnn.runs.estimating import Estimate, estimate
-    from gumbel_mpnn.runs.final import final_spec
     from gumbel_mpnn.runs.fitting import Monitor, Place, Step, find_spec, fit_spec
     from gumbel_mpnn.runs.graph_file import learned_graph
     from gumbel_mpnn.runs.loading import load_run
@@ -31,37 +31,35 @@ if TYPE_CHECKING:
     from gumbel_mpnn.runs.tuning import Tuning, tune
     from gumbel_mpnn.runs.work_queue import BusyError
 
-_MODULE_OF = {
-    **dict.fromkeys(
-        [
-            "LADDERS",
-            "AnySpec",
-            "default_model",
-            "describe",
-            "find_any",
-            "fit",
-            "fit_any",
-            "missing_preset",
-        ],
-        "entry",
-    ),
-    **dict.fromkeys(["Monitor", "Place", "Step", "find_spec", "fit_spec"], "fitting"),
-    **dict.fromkeys(["DataReader", "Transform"], "reader"),
-    **dict.fromkeys(["Machines", "helped"], "machines"),
-    **dict.fromkeys(["RunSpec", "find_preset"], "spec"),
-    **dict.fromkeys(["Search", "Trial"], "trials"),
-    **dict.fromkeys(["Tuning", "tune"], "tuning"),
-    **dict.fromkeys(["Estimate", "estimate"], "estimating"),
-    "AutoSpec": "auto",
-    "BusyError": "work_queue",
-    "Choice": "choice",
-    "Run": "run",
-    "final_spec": "final",
-    "SettingFolder": "store",
-    "learned_graph": "graph_file",
-    "load_run": "loading",
-    "predictions_of": "predictions",
+_NAMES_OF = {
+    "auto": ["AutoSpec"],
+    "choice": ["Choice"],
+    "entry": [
+        "LADDERS",
+        "AnySpec",
+        "default_model",
+        "describe",
+        "final_spec",
+        "find_any",
+        "fit",
+        "fit_any",
+        "missing_preset",
+    ],
+    "estimating": ["Estimate", "estimate"],
+    "fitting": ["Monitor", "Place", "Step", "find_spec", "fit_spec"],
+    "graph_file": ["learned_graph"],
+    "loading": ["load_run"],
+    "machines": ["Machines", "helped"],
+    "predictions": ["predictions_of"],
+    "reader": ["DataReader", "Transform"],
+    "run": ["Run"],
+    "spec": ["RunSpec", "find_preset"],
+    "store": ["SettingFolder"],
+    "trials": ["Search", "Trial"],
+    "tuning": ["Tuning", "tune"],
+    "work_queue": ["BusyError"],
 }
+_MODULE_OF = {name: module for module, names in _NAMES_OF.items() for name in names}
 __all__ = [
     "LADDERS",
     "AnySpec",

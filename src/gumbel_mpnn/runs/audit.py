@@ -28,6 +28,7 @@ from gumbel_mpnn._util.errors import DataError
 from gumbel_mpnn.candidates import Local, TwoHop
 from gumbel_mpnn.candidates.similarity import embeddings
 from gumbel_mpnn.data.names import node_ids_of
+from gumbel_mpnn.data.splits import by_split
 from gumbel_mpnn.graph import PairGraph, without_candidates
 from gumbel_mpnn.measures.pair_facts import SMALLEST, class_affinity, common_neighbors, log_odds, random_non_edges
 
@@ -168,8 +169,8 @@ def _pairs(run: Run, given: Data) -> tuple[Tensor, Tensor, Tensor]:
 
 def _trained_on(run: Run, data: Data) -> Tensor:
     """Nodes whose label a run has trained on, [N]."""
-    masks = data.train_mask.reshape(len(data.train_mask), -1)
-    known: Tensor = masks[:, sorted({record.split for record in run.records})].any(1) & (data.y >= 0)
+    splits = sorted({record.split for record in run.records})
+    known: Tensor = by_split(data.train_mask)[:, splits].any(1) & (data.y >= 0)
     return known
 
 
@@ -184,7 +185,6 @@ def _matrix(facts: dict[str, Tensor]) -> NDArray[np.float64]:
 
 
 def _some(pairs: Tensor) -> Tensor:
-    """At most `MOST_COMPARED` of the pairs, drawn by a fixed seed."""
     if pairs.shape[1] <= MOST_COMPARED:
         return pairs
     return pairs[:, torch.randperm(pairs.shape[1], generator=torch.Generator().manual_seed(0))[:MOST_COMPARED]]

@@ -158,7 +158,8 @@ def _climb(spec: AutoSpec, place: Place, runs_of: Callable[[RunSpec, Step], Run 
     for number, part in enumerate(rounds):
         steps = _steps(spec, running, number, rounds, done)
         for step in steps:
-            run = runs_of(_restricted(spec.rungs[step.rung][1], part), step)
+            rung = replace(spec.rungs[step.rung][1], splits=part.splits, seeds=part.seeds)
+            run = runs_of(rung, step)
             if run is None:
                 runs.pop(step.rung, None)
                 running.remove(step.rung)
@@ -197,7 +198,6 @@ def _cost(spec: RunSpec) -> float:
 
 
 def _chosen(spec: AutoSpec, runs: Mapping[str, Run], finalists: list[str], workload: Workload) -> Run:
-    """The runs of the rung that validation chooses among the finalists."""
     values, val_nodes = _values(runs), int(workload.data.val_mask.float().sum(0).mean())
     best, chosen = best_of(values, finalists), plainest(values, finalists, val_nodes)
     plain = [name for name in finalists if name in spec.plain] or [name for name in spec.plain if name in runs]
@@ -240,10 +240,6 @@ def _has_diverged(spec: RunSpec, place: Place) -> bool:
     except DivergedError:
         return True
     return False
-
-
-def _restricted(spec: RunSpec, part: Part) -> RunSpec:
-    return replace(spec, splits=part.splits, seeds=part.seeds)
 
 
 def _check_options(given: Tables, rungs: Iterable[Rung]) -> None:

@@ -1,28 +1,32 @@
-"""`fit`: the entry to training, for a single model and for `auto`."""
+"""`fit`: the entry to training, for a single model, for `auto`, and on every labelled node."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from torch_geometric.data import Data
 
 from gumbel_mpnn._util.errors import DataWarning, UserError, unknown_name
-from gumbel_mpnn._util.watched import in_notebook, on_terminal
-from gumbel_mpnn.config.files import is_settings_file, parse_toml
+from gumbel_mpnn._util.launch import in_notebook, on_terminal
+from gumbel_mpnn.config import Settings
+from gumbel_mpnn.config.files import is_settings_file, merge, parse_overrides, parse_toml
 from gumbel_mpnn.config.plugins import load_plugins
 from gumbel_mpnn.config.presets import AUTO, list_presets
 from gumbel_mpnn.config.registry import normal_name
 from gumbel_mpnn.data import get_spec
+from gumbel_mpnn.data.splits import ALL
 from gumbel_mpnn.nn import models
 from gumbel_mpnn.runs.auto import AutoSpec, find_auto, fit_auto
 from gumbel_mpnn.runs.choice import LEARNED
 from gumbel_mpnn.runs.fitting import Monitor, Place, find_spec, fit_spec
 from gumbel_mpnn.runs.machines import LOCAL, Machines, helped
+from gumbel_mpnn.runs.query import Record
 from gumbel_mpnn.runs.reader import Transform
 from gumbel_mpnn.runs.run import Run
 from gumbel_mpnn.runs.spec import RunSpec
@@ -179,3 +183,44 @@ def fit_any(spec: AnySpec, place: Place) -> Run:
 def find_any(spec: AnySpec, place: Place) -> Run | None:
     """Find the runs of `spec` without training; returns None if some are missing."""
     return find_auto(spec, place) if isinstance(spec, AutoSpec) else find_spec(spec, place)
+
+
+def final_spec(
+    dataset: str | Data | Callable[[bool], str | Data],
+    records: Sequence[Record],
+    *,
+    seeds: int | Iterable[int] = 1,
+    overrides: Iterable[str] = (),
+    transform: Transform | None = None,
+    root: str | Path | None = None,
+) -> RunSpec:
+    """Describe runs on all labelled nodes that are like finished runs, to be trained by `fit_any`.
+
+    They have the settings of these runs, but no validation and no test nodes (`data.protocol` is `all`). They train as
+    many epochs as the median of the best epochs of these runs, and keep the model of the last. `records` are those of
+    one setting, such as `run.records`; the other arguments are those of `RunSpec.of`.
+    """
+    if len({record.fingerprint for record in records}) != 1:
+        raise UserError("the number of epochs is taken from finished runs of one setting: give the folder of one")
+    settings = Settings.from_dict(records[0].settings)
+    tables = settings.to_dict()
+    given: dict[str, Any] = {name: table for name, table in tables.items() if name in ("data", "train", "rewiring")}
+    given["model"] = dict(settings.options)
+    epochs = max(1, round(median(record.best_epoch for record in records)))
+    last: dict[str, dict[str, Any]] = {
+        "data": {"protocol": ALL},
+        "train": {"select": "last", "patience": 0, "epochs": epochs},
+    }
+    changed = parse_overrides(overrides)
+    for table, values in last.items():
+        for name in values.keys() & changed.get(table, {}).keys():
+            raise UserError(f"{table}.{name} follows from the finished runs: leave it out")
+    return RunSpec.of(
+        dataset,
+        settings.model,
+        seeds=seeds,
+        preset=None,
+        settings=merge(given, changed, last),
+        transform=transform,
+        root=root,
+    )

@@ -64,7 +64,6 @@ class Estimate:
     parts: int | None
     """Smallest number of parts of which each fits, without the nodes around them; None if parameters alone do not."""
     measured_on: str
-    """Where the coefficients were measured."""
 
     @property
     def fits(self) -> bool:
@@ -234,7 +233,6 @@ def _device(name: str) -> tuple[str, torch.device | None]:
 
 
 def _memory(costs: Coefficients, here: torch.device | None, memory: float | None) -> int:
-    """Bytes of the device."""
     if memory is not None:
         return int(memory * GIB)
     if here is None:

@@ -45,7 +45,6 @@ class Step:
     place: int
     """Place of the rung among those of the round, from 1."""
     rungs: int
-    """Number of rungs in the round."""
     before: float
     """Share of the whole work that is done when the step begins. The work ahead is estimated from above."""
     share: float
@@ -116,7 +115,6 @@ class Place:
     memory: int | None = None
     """Bytes that training may use; all free memory by default."""
     monitor: Monitor | None = None
-    """Called while runs are trained."""
     wait: bool = True
     """Whether to wait for runs that another process is training; otherwise a `BusyError` is raised."""
     models: bool = False
@@ -231,7 +229,6 @@ def train_here(workload: Workload, folder: SettingFolder, place: Place) -> None:
 
 
 def _of_first(replicas: Sequence[Replica], processes: Processes) -> list[Replica]:
-    """The replicas that the first process gives."""
     names = processes.text_of_first(" ".join(map(str, replicas)))
     return list(map(Replica.parse, names.split()))
 

@@ -13,7 +13,10 @@ from gumbel_mpnn._util.errors import DataError, UserError
 from gumbel_mpnn.config import Settings
 from gumbel_mpnn.config.plugins import load_plugins
 from gumbel_mpnn.data import get_spec, load, locate, specs
-from gumbel_mpnn.data.read_again import read_again
+from gumbel_mpnn.data.feature_columns import FeatureColumn
+from gumbel_mpnn.data.networks import from_graphml
+from gumbel_mpnn.data.own import from_npz
+from gumbel_mpnn.data.tables import from_csv
 from gumbel_mpnn.graph import without_candidates
 from gumbel_mpnn.runs.choice import read_choices
 from gumbel_mpnn.runs.query import RECORD, Record, RunIndex, find_records
@@ -112,3 +115,24 @@ def _training_data(
         f"the data that the runs in {path} were trained on are not known: give them as load_run(..., data=...), or give"
         " a graph to predict"
     )
+
+
+def read_again(source: Mapping[str, Any]) -> Data:
+    """Read a graph by its `data.source_files`, which `from_csv`, `from_npz` and `from_graphml` set."""
+    of_edges = {name: source[name] for name in ("undirected", "as_listed")}
+    features = _features(source["features"])
+    match source["reader"]:
+        case "csv":
+            columns = {name: source[name] for name in ("label", "id", "source", "target")}
+            return from_csv(source["nodes"], source["edges"], features=features, **columns, **of_edges)
+        case "npz":
+            return from_npz(source["path"], features=features is not False, **of_edges)
+        case _:
+            return from_graphml(source["path"], source["label"], features, source["as_listed"])
+
+
+def _features(described: list[Any] | None) -> Any:
+    """Argument `features` of a reader: None for all, False for none, else names or columns."""
+    if described is None:
+        return None
+    return [FeatureColumn.from_dict(each) if isinstance(each, Mapping) else each for each in described] or False

@@ -1,19 +1,23 @@
-"""Where runs are trained: in this process, in several processes of this machine, or on a Ray cluster."""
+"""Where runs are trained: in this process, in several processes of this machine, or on a Ray cluster, many at once."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from numbers import Real
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from gumbel_mpnn._util.errors import UserError, check_at_least
-from gumbel_mpnn.runs.fitting import Crew, Place
-from gumbel_mpnn.runs.processes import check_workers, start_processes
+from gumbel_mpnn.config import Settings
+from gumbel_mpnn.runs.fitting import Crew, Monitor, Place, Step
+from gumbel_mpnn.runs.run import Run
+from gumbel_mpnn.runs.workers import check_workers, start_processes
 from gumbel_mpnn.training import pick_device
 from gumbel_mpnn.training.device import available_bytes
 
@@ -23,6 +27,8 @@ if TYPE_CHECKING:
 LOCAL, RAY = "local", "ray"
 STORES = ("auto", "shared", "driver")
 _ADDRESS = re.compile(r"ray(?:://[^/\s]+|:[^/\s]+)?")
+J = TypeVar("J")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -119,7 +125,56 @@ def helped(spec: AnySpec, place: Place, machines: Machines) -> Iterator[Place]:
 
 
 def _fit(_: int, spec: AnySpec, place: Place) -> None:
-    """Train in a process of its own, as the calling process does."""
     from gumbel_mpnn.runs.entry import fit_any
 
     fit_any(spec, place)
+
+
+def run_at_once(
+    do: Callable[[J], R], jobs: Sequence[J], crew: Crew, ignored: tuple[type[Exception], ...] = ()
+) -> dict[J, R]:
+    """Call `do` for as many jobs at once as the crew has tasks; jobs that raise an ignored error are left out.
+
+    At the first other error, the work of the crew is stopped.
+    """
+    results = dict[J, R]()
+    pool = ThreadPoolExecutor(max(1, min(len(jobs), crew.slots)))
+    try:
+        futures = {pool.submit(do, job): job for job in jobs}
+        for future in as_completed(futures):
+            with suppress(*ignored):
+                results[futures[future]] = future.result()
+    except BaseException:
+        crew.stop()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+    return {job: results[job] for job in jobs if job in results}
+
+
+class OneAtATime:
+    """Passes the reports of several threads on to a monitor, setting by setting, when the runs of one are finished."""
+
+    def __init__(self, monitor: Monitor) -> None:
+        self.monitor, self.lock, self.here = monitor, threading.Lock(), threading.local()
+
+    def rung(self, step: Step) -> None:
+        """Remember the step of `auto`."""
+        self.here.step = step
+
+    def begin(self, settings: Settings, replicas: int, finished: int, groups: int, bytes_needed: int) -> None:
+        """Remember the setting."""
+        self.here.begun = (settings, replicas, finished, groups, bytes_needed)
+
+    def end(self, run: Run) -> None:
+        """Report the setting from its beginning to its end."""
+        with self.lock:
+            if (step := self.here.__dict__.pop("step", None)) is not None:
+                self.monitor.rung(step)
+            self.monitor.begin(*self.here.begun)
+            self.monitor.end(run)
+
+    def _ignore(self, *_: Any, **__: Any) -> None:
+        """What is reported on the way is not passed on."""
+
+    prepare = group = resume = progress = wait = _ignore

@@ -10,7 +10,8 @@ from typing import Any
 from torch_geometric.data import Data
 
 from gumbel_mpnn._util.errors import DataError
-from gumbel_mpnn.measures.training_pairs import PAIRS, PairValues, training_pairs
+from gumbel_mpnn.data.splits import by_split
+from gumbel_mpnn.measures.homophily import PAIRS, PairValues, training_pairs
 from gumbel_mpnn.rewiring.rewired_graph import as_data
 from gumbel_mpnn.runs.graph_file import Learned
 from gumbel_mpnn.runs.query import Summary
@@ -23,9 +24,7 @@ class PairKind:
     """Measures of one kind of pairs, each the mean over the runs in which it is defined."""
 
     before: PairValues
-    """Measures of the given graph."""
     after: PairValues
-    """Measures of the learned graphs."""
     change: Summary | None
     """How much edge homophily rises from the given to the learned graph; None if it is not defined in any run."""
 
@@ -42,7 +41,6 @@ class PairMeasures:
     kinds: Mapping[str, PairKind]
     """`train_train`, `train_other` and `other_other`."""
     runs: int
-    """Number of runs."""
 
     @property
     def overfits(self) -> bool:
@@ -76,13 +74,10 @@ class PairMeasures:
 def measure_pairs(learned: Learned, data: Data, splits: Sequence[int], threshold: float = 0.5) -> PairMeasures:
     """Measure the graph of every run with its own split, and average over the runs.
 
-    Args:
-        learned: Learned graphs of the runs.
-        data: The training graph, with labels and masks [N] or [N, S].
-        splits: Split of every run.
-        threshold: Pairs with a smaller probability in a run are left out.
+    `data` is the training graph, with masks [N] or [N, S]. Pairs of a smaller probability in a run than `threshold` are
+    left out.
     """
-    masks = data.train_mask.cpu().reshape(int(data.num_nodes or 0), -1)
+    masks = by_split(data.train_mask.cpu())
     if any(split >= masks.shape[1] for split in splits):
         raise DataError(f"this graph has masks for {masks.shape[1]} splits: give it all those of the training graph")
     nodes = Data(y=data.y.cpu(), num_nodes=data.num_nodes)

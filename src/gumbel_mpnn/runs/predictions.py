@@ -11,6 +11,7 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn._util.numbers import counted
 from gumbel_mpnn.data.names import class_names_of, node_ids_of
+from gumbel_mpnn.data.splits import by_split
 from gumbel_mpnn.training.metrics import NEED_TWO_CLASSES, metrics
 
 if TYPE_CHECKING:
@@ -39,13 +40,9 @@ def prediction_table(run: Run) -> pd.DataFrame:
 
 
 def predictions_of(run: Run, data: Data, probability: Tensor | None = None, labelled: bool = False) -> pd.DataFrame:
-    """Predictions of the nodes of another graph: class, its probability, and that of every class.
+    """Predictions of the nodes of another graph: class, its probability, that of every class and, on request, labels.
 
-    Args:
-        run: Finished runs.
-        data: The graph.
-        probability: What `run.predict_proba(data)` returns, if it was called before.
-        labelled: Whether to add the labels of the graph.
+    `probability` is what `run.predict_proba(data)` returns, if it was called before.
     """
     import pandas as pd
 
@@ -99,7 +96,7 @@ def _splits_of(mask: Tensor | None, splits: Sequence[int], num_nodes: int) -> li
     """The splits of each node whose mask has it, separated by blanks."""
     if mask is None:
         return [""] * num_nodes
-    columns = (mask[:, None] if mask.dim() == 1 else mask)[:, list(splits)].tolist()
+    columns = by_split(mask)[:, list(splits)].tolist()
     return [" ".join(str(split) for split, used in zip(splits, row, strict=True) if used) for row in columns]
 
 

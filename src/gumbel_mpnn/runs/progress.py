@@ -26,17 +26,13 @@ LOOK_SECONDS = 2.0
 class ProgressMonitor:
     """Shows epochs done, the best validation result and the time left while `fit` trains.
 
-    Args:
-        show_test: Whether to show test results.
-        preface: Message shown before the first setting.
-        warning: Warning shown before the first setting, even if `quiet`.
-        quiet: Whether to show nothing else.
+    `preface` and `warning` are shown before the first setting, the warning even if `quiet`.
     """
 
     def __init__(self, show_test: bool = True, preface: str = "", warning: str = "", quiet: bool = False) -> None:
         self.show_test, self.preface, self.warning, self.quiet = show_test, preface, warning, quiet
         self.console = plain_console()
-        self.line: LiveLine | StepLine | None = None
+        self.line: LiveLine | None = None
         self.done_epochs = self.total_epochs = self.group_epochs = 0
         self.title, self.waited = "", False
         self.step: Step | None = None
@@ -123,7 +119,7 @@ class ProgressMonitor:
 
     def progress(self, epoch: int, best: float) -> None:
         """Show the progress of the current group."""
-        if not isinstance(self.line, LiveLine):
+        if self.line is None:
             return
         done, total = self.done_epochs + epoch, self.total_epochs
         best_val = "–" if math.isnan(best) else f"{100 * best:.2f}"  # without validation nodes
@@ -191,8 +187,8 @@ class ProgressMonitor:
 class StudyMonitor(ProgressMonitor):
     """Shows the number of trials done, the best validation value so far and the time left while `tune` searches."""
 
-    def __init__(self, preface: str = "", quiet: bool = False) -> None:
-        super().__init__(show_test=False, preface=preface, quiet=quiet)
+    def __init__(self, quiet: bool = False) -> None:
+        super().__init__(show_test=False, quiet=quiet)
         self.search: Search | None = None
         self.begun = 0.0
         self.found: int | None = None
@@ -209,9 +205,6 @@ class StudyMonitor(ProgressMonitor):
         self.look = look
         self.part_of = f"{settings.model} on {settings.dataset}, trial 1 of {search.wanted}"
         limit = "" if search.until is None else f", {duration(search.until - time.time())} at most"
-        if self.preface:
-            self.say(self.preface)
-            self.preface = ""
         self.say(
             f"{settings.model} on {settings.dataset}: {counted(search.wanted, 'trial')} of"
             f" {counted(search.runs_of_each, 'run')} each{limit},"

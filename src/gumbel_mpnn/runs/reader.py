@@ -24,7 +24,7 @@ from gumbel_mpnn.data import (
     with_identity_features,
 )
 from gumbel_mpnn.data.given import as_graph
-from gumbel_mpnn.data.remarks import warn_of_empty_classes, warn_of_ignored
+from gumbel_mpnn.data.validate import warn_of_empty_classes, warn_of_ignored
 from gumbel_mpnn.graph import CANDIDATE_OF, check_candidates, digest_of_nodes, warn_if_stale
 from gumbel_mpnn.training import data_hash
 

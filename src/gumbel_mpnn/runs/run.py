@@ -22,13 +22,12 @@ from gumbel_mpnn.nn import TrainableModel, models
 from gumbel_mpnn.rewiring.changes import Changes
 from gumbel_mpnn.runs.audit import Audit, audit
 from gumbel_mpnn.runs.choice import Choice
-from gumbel_mpnn.runs.history import read_history
 from gumbel_mpnn.runs.learned_graphs import changes_of, graph_of_each, mean_graph, pair_measures_of
 from gumbel_mpnn.runs.pair_measures import PairMeasures
 from gumbel_mpnn.runs.predictions import prediction_table
 from gumbel_mpnn.runs.query import Record, Summary
 from gumbel_mpnn.runs.shown import as_html, as_text
-from gumbel_mpnn.runs.store import SettingFolder
+from gumbel_mpnn.runs.store import SettingFolder, read_history
 from gumbel_mpnn.runs.trained import confusion_matrix, mean_probability, scores_on, unseen_probability
 from gumbel_mpnn.runs.training_data import TrainingData
 

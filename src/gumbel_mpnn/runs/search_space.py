@@ -27,13 +27,7 @@ WHAT_IS_COMPARED = ("data.metric", "data.protocol", "data.attack")
 
 
 def search_space(spec: RunSpec, given: Tables | None = None, workload: Workload | None = None) -> Space:
-    """The space to search around `spec`, checked.
-
-    Args:
-        spec: Runs with the settings from which the search starts.
-        given: Tables of the user, in place of the default space.
-        workload: What `spec` reads, if it has been read.
-    """
+    """The space to search around `spec`, checked: what the user gives, or the default space."""
     workload = spec.read() if workload is None else workload
     space = default_space(spec, workload) if given is None else Space.of(given)
     space = _of_types(space, flat(spec.settings.to_dict()))

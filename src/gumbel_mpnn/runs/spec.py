@@ -24,7 +24,7 @@ from gumbel_mpnn.config.rungs import Rung
 from gumbel_mpnn.data import get_spec
 from gumbel_mpnn.data.given import check_kind
 from gumbel_mpnn.data.identity import MARK
-from gumbel_mpnn.data.splits import too_small
+from gumbel_mpnn.data.splits import by_split, too_small
 from gumbel_mpnn.graph import without_candidates
 from gumbel_mpnn.nn import backbones, models
 from gumbel_mpnn.rewiring.edge_models import scorers
@@ -124,16 +124,18 @@ class RunSpec:
 
     def laid_over(self, tables: Tables) -> RunSpec:
         """Copy this spec with settings overridden by `tables`."""
-        return RunSpec.of(
-            self.dataset,
-            self.settings.model,
-            splits=self.splits,
-            seeds=self.seeds,
-            preset=self.asked_preset,
-            settings=merge(self.given, _with_what_follows(merge(tables))),
-            transform=self.transform,
-            root=self.root,
-        )
+        settings = merge(self.given, _with_what_follows(merge(tables)))
+        return self._copy(self.settings.model, self.asked_preset, settings)
+
+    def with_model(self, model: str) -> RunSpec:
+        """Copy this spec for another model, with the settings that this model has."""
+        file = self.asked_preset if is_settings_file(self.asked_preset) else None
+        below = {} if file is None else of_model(merge(read_settings_file(Path(file))), model)
+        return self._copy(model, None if file else self.asked_preset, merge(below, of_model(self.given, model)))
+
+    def _copy(self, model: str, preset: str | Path | None, settings: Tables) -> RunSpec:
+        same: dict[str, Any] = {"splits": self.splits, "seeds": self.seeds, "transform": self.transform}
+        return RunSpec.of(self.dataset, model, preset=preset, settings=settings, root=self.root, **same)
 
     def read(self, reader: DataReader | None = None) -> Workload:
         """Read the data; returns it with its hash, the settings and all replicas."""
@@ -167,8 +169,7 @@ class RunSpec:
         return data if rewiring.candidates == DATA else without_candidates(data), self.settings
 
     def _replicas(self, data: Data) -> list[Replica]:
-        """All combinations of splits and seeds."""
-        num_splits = 1 if data.train_mask.dim() == 1 else int(data.train_mask.shape[1])
+        num_splits = by_split(data.train_mask).shape[1]
         splits = range(num_splits) if self.splits is None else self.splits
         for split in splits:
             if not 0 <= split < num_splits:
@@ -205,12 +206,7 @@ class Workload:
 def find_preset(family: str, dataset: str, model: str, backbone: str | None = None) -> Preset | None:
     """Find the preset of a model, or that of the model that `presets_of` names if it has none.
 
-    Args:
-        family: Name of a family of presets.
-        dataset: Name of a data set.
-        model: Name of a model.
-        backbone: Backbone of the model, if it is not the default. Presets that are based on that of a backbone are then
-            based on this one.
+    Presets that are based on that of a backbone are based on `backbone` if it is given.
     """
     asked = None if backbone is None else backbones.canonical(str(backbone))
     for owner in (models.canonical(model), *models[model].presets_of):
@@ -247,7 +243,7 @@ def _check_validation(data: Data, settings: Settings, replicas: Iterable[Replica
 
 def splits_without_validation(data: Data, replicas: Iterable[Replica]) -> list[int]:
     """Splits of these replicas that have no validation nodes."""
-    has_some = data.val_mask.reshape(len(data.val_mask), -1).any(0).tolist()
+    has_some = by_split(data.val_mask).any(0).tolist()
     return [replica.split for replica in replicas if not has_some[replica.split]]
 
 

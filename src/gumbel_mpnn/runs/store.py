@@ -5,15 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from gumbel_mpnn._util import checksums
-from gumbel_mpnn._util.errors import DataError, DivergedError
+from gumbel_mpnn._util.errors import DataError, DataWarning, DivergedError
 from gumbel_mpnn._util.files import write_atomically
 from gumbel_mpnn._version import __version__
 from gumbel_mpnn.config import Replica, Settings
@@ -23,8 +24,12 @@ from gumbel_mpnn.runs.query import HISTORY, RECORD, Record, read_curve, read_rec
 from gumbel_mpnn.training import Outcome
 from gumbel_mpnn.training.checkpoint import load_tensors, save_tensors
 
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
 MODEL = "model.safetensors"
 DIVERGED = "diverged.json"
+COLUMNS = ("split", "seed", "epoch", "train_loss", "val", "val_loss")
 
 
 class SettingFolder:
@@ -58,11 +63,7 @@ class SettingFolder:
     ) -> None:
         """Write the files of a finished run; the record is written last and marks the run as finished.
 
-        Args:
-            outcome: Result of the run.
-            record: Record of the run, which replaces an older one.
-            graph: Pairs that the probabilities of `outcome` belong to, for a model that rewires the graph.
-            node_ids: Names of the nodes.
+        The probabilities of the outcome of a model that rewires belong to the pairs of `graph`.
         """
         folder = self.folder(outcome.replica)
         for left_over in folder.glob(".*"):  # files that a killed process has not finished
@@ -192,3 +193,26 @@ def describe_machine(device: torch.device) -> dict[str, str]:
         "torch_geometric": torch_geometric.__version__,
         "gumbel_mpnn": __version__,
     }
+
+
+def read_history(folder: SettingFolder, records: Sequence[Record]) -> DataFrame:
+    """Read the curves of all runs, one row for each run and evaluated epoch.
+
+    Runs without a file are left out with a `DataWarning`; if no run has one, a `DataError` is raised.
+    """
+    from pandas import DataFrame
+
+    rows, missing = list[dict[str, Any]](), list[Record]()
+    for record in records:
+        curve = folder.history(record.replica)
+        if curve is None:
+            missing.append(record)
+        else:
+            rows += [{"split": record.split, "seed": record.seed, **row} for row in curve]
+    if missing:
+        path = folder.folder(missing[0].replica) / HISTORY
+        what = f"the training curves of {len(missing)} of {len(records)} runs are missing: there is no {path}"
+        if len(missing) == len(records):
+            raise DataError(f"{what}; give fit a folder with runs=, and delete the folders of runs to train them again")
+        warnings.warn(f"{what}; delete such folders to train the runs again", DataWarning, stacklevel=3)
+    return DataFrame(rows, columns=list(COLUMNS))

@@ -269,7 +269,6 @@ def _given_up(study: optuna.Study) -> list[int]:
 
 
 def _train(study: optuna.Study, trial: optuna.Trial, search: Search, place: Place) -> Trial:
-    """Train a trial and tell the study its result."""
     import optuna
 
     number = trial.user_attrs[NUMBER]
@@ -294,7 +293,6 @@ def _train(study: optuna.Study, trial: optuna.Trial, search: Search, place: Plac
 
 
 def _suggest(trial: optuna.Trial, name: str, dimension: Dimension) -> Any:
-    """Ask the study for a value."""
     if isinstance(dimension, Choices):
         return trial.suggest_categorical(name, dimension.values)
     low, high, step = dimension.low, dimension.high, dimension.step

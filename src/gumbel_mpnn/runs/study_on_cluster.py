@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gumbel_mpnn._util.errors import MissingDataError
-from gumbel_mpnn.runs.at_once import run_at_once
 from gumbel_mpnn.runs.fitting import Crew, Place
+from gumbel_mpnn.runs.machines import run_at_once
 from gumbel_mpnn.runs.query import TRIALS
 from gumbel_mpnn.runs.reader import DataReader
 from gumbel_mpnn.runs.study import Watch, results, standing, work_on
@@ -40,7 +40,6 @@ def search_on_cluster(search: Search, study: optuna.Study, crew: Crew, watch: Wa
 
 
 def _work_on(search: Search, memory: int) -> None:
-    """Work on a study in a process of the cluster."""
     try:
         work_on(replace(search, memory=memory if search.memory is None else search.memory))
     except MissingDataError as error:

@@ -16,8 +16,7 @@ from torch_geometric.data import Data
 from gumbel_mpnn._util.errors import DataError, DataWarning, UserError
 from gumbel_mpnn.data.feature_columns import FeatureColumn, feature_columns_of
 from gumbel_mpnn.data.given import as_tensors
-from gumbel_mpnn.data.remarks import warn_of_ignored
-from gumbel_mpnn.data.validate import check_label_form
+from gumbel_mpnn.data.validate import check_label_form, warn_of_ignored
 from gumbel_mpnn.nn import TrainableModel
 from gumbel_mpnn.nn.modules import check_finite
 from gumbel_mpnn.runs.query import Record
@@ -43,11 +42,7 @@ def graph_of_user(data: object) -> Data:
 def task_of(run: Run, data: Data | None = None, device: torch.device | str = "cpu", labelled: bool = False) -> Task:
     """The training graph or another one, with its candidates, as the models of a run see it.
 
-    Args:
-        run: Finished runs.
-        data: Any graph with the same features; the training graph, with its labels and masks, by default.
-        device: Device of all tensors.
-        labelled: Whether labels and masks of `data` are used; predictions do not need them.
+    Labels and masks of another graph are used only if it is `labelled`; predictions do not need them.
     """
     facts = run.trained_on.facts
     given = run.data if data is None else graph_of_user(data)

@@ -55,11 +55,12 @@ class DataFacts:
 
     def to_dict(self) -> dict[str, Any]:
         """Convert to plain JSON values."""
-        columns = self.feature_columns
+        columns, names = self.feature_columns, self.class_names
+        plain = [name if isinstance(name, str | int | float) else str(name) for name in names or ()]
         return {
             "num_features": self.num_features,
             "labels_per_class": list(self.labels_per_class),
-            "class_names": None if self.class_names is None else list(map(_plain, self.class_names)),
+            "class_names": None if names is None else plain,
             "weighted": self.weighted,
             "identity": self.identity,
             "feature_columns": None if columns is None else [column.to_dict() for column in columns],
@@ -82,11 +83,9 @@ class DataFacts:
 
 
 class TrainingData:
-    """The training data of runs, read when they are first needed.
+    """The training data of runs, read when they are first needed, and facts about them.
 
-    Args:
-        data: The data, or a function that reads them or raises a `DataError` that says what is missing.
-        facts: Facts about the data; taken from the data by default.
+    `data` may be a function that reads them or raises a `DataError` that says what is missing.
     """
 
     def __init__(self, data: Data | Callable[[], Data], facts: DataFacts | None = None) -> None:
@@ -128,7 +127,3 @@ def read_facts(folder: Path) -> DataFacts | None:
         return None
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise unreadable(str(path), error, "delete it and repeat the training command") from None
-
-
-def _plain(name: object) -> str | int | float:
-    return name if isinstance(name, str | int | float) else str(name)

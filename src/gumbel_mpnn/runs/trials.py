@@ -38,7 +38,6 @@ class Trial:
     stderr: float | None = None
     """Standard error of `val`; None for a single run."""
     n: int | None = None
-    """Number of runs."""
     metric: str = ""
     seconds: float = 0.0
 
@@ -81,7 +80,6 @@ class Search:
     trials: int
     """Number of trials of all processes together."""
     runs: str
-    """Folder of the runs."""
     seed: int = 0
     device: str = "auto"
     memory: int | None = None
@@ -92,7 +90,6 @@ class Search:
     study: str = ""
     """Name of the study; empty for a random search."""
     runs_of_each: int = 1
-    """Number of runs of each trial."""
 
     @property
     def is_over(self) -> bool:

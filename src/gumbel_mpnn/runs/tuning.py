@@ -24,20 +24,20 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn._util.errors import DataWarning, UserError
 from gumbel_mpnn._util.files import write_atomically
+from gumbel_mpnn._util.launch import in_notebook, on_terminal
 from gumbel_mpnn._util.scratch import ScratchFolder
-from gumbel_mpnn._util.watched import in_notebook, on_terminal
-from gumbel_mpnn.config.files import is_settings_file, merge, read_settings_file, to_toml
+from gumbel_mpnn.config.files import merge, read_settings_file, to_toml
 from gumbel_mpnn.config.presets import check_own_name, own_preset
 from gumbel_mpnn.nn import models
 from gumbel_mpnn.runs.fitting import Crew, Place, find_spec
 from gumbel_mpnn.runs.machines import LOCAL, Machines, crew_of
-from gumbel_mpnn.runs.processes import caller_is_alive, check_workers, interrupted_by_sigterm, start_processes
 from gumbel_mpnn.runs.query import TRIALS
 from gumbel_mpnn.runs.reader import DataReader, Transform
 from gumbel_mpnn.runs.run import Run
 from gumbel_mpnn.runs.search_space import search_space
 from gumbel_mpnn.runs.spec import RunSpec, Tables, Workload, of_model, splits_without_validation
 from gumbel_mpnn.runs.trials import PRUNED, Search, Standing, Trial, ranked, train_trial
+from gumbel_mpnn.runs.workers import caller_is_alive, check_workers, interrupted_by_sigterm, start_processes
 from gumbel_mpnn.training.device import available_bytes, pick_device
 from gumbel_mpnn.training.metrics import check_metric, metric_of
 
@@ -298,24 +298,8 @@ def baseline_specs(specs: Sequence[RunSpec]) -> list[RunSpec]:
     for spec in specs:
         backbone = str(spec.settings.options.get("backbone", ""))
         if models[spec.settings.model].rewires and backbone and backbone not in (*names, *found):
-            found[backbone] = with_model(spec, backbone)
+            found[backbone] = spec.with_model(backbone)
     return list(found.values())
-
-
-def with_model(spec: RunSpec, model: str) -> RunSpec:
-    """Copy a spec for another model, with the settings that this model has."""
-    preset: str | Path | None = spec.asked_preset
-    below = of_model(merge(read_settings_file(Path(preset or ""))), model) if is_settings_file(preset) else {}
-    return RunSpec.of(
-        spec.dataset,
-        model,
-        splits=spec.splits,
-        seeds=spec.seeds,
-        preset=None if is_settings_file(preset) else preset,
-        settings=merge(below, of_model(spec.given, model)),
-        transform=spec.transform,
-        root=spec.root,
-    )
 
 
 def shared(tables: Tables, model: str, names: Iterable[str]) -> Tables:
@@ -395,7 +379,6 @@ def _draw_at_random(search: Search, budget: Budget, monitor: StudyMonitor | None
 
 
 def _help(_: int, search: Search) -> None:
-    """Work on a study in a process of its own."""
     from gumbel_mpnn.runs.study import work_on
 
     def go_on(_: Standing) -> None:

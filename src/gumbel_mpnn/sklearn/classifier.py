@@ -178,5 +178,4 @@ def _check_real(X: Any) -> None:
 
 
 def _dense(X: Any) -> NDArray[np.float32]:
-    """The features as an array."""
     return np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float32)

@@ -33,7 +33,9 @@ class RowEdges:
     def graph(self, x: NDArray[np.float32], rows: IntArray) -> Data:
         """Graph of the nodes with features `x` [N, F] and row numbers `rows` [N]; edges to other rows are left out."""
         order = np.argsort(rows)
-        places = [np.searchsorted(rows, ends, sorter=order).clip(max=len(rows) - 1) for ends in self._ends]
+        places = [
+            np.searchsorted(rows, ends, sorter=order).clip(max=len(rows) - 1) for ends in (self.source, self.target)
+        ]
         source, target = (order[place] for place in places)
         known = (rows[source] == self.source) & (rows[target] == self.target)
         # An edge that was given twice, to `fit` and to `predict`, counts once.
@@ -46,10 +48,6 @@ class RowEdges:
         if (weight != 1).any():
             data.edge_weight = torch.from_numpy(weight)
         return data
-
-    @property
-    def _ends(self) -> tuple[IntArray, IntArray]:
-        return self.source, self.target
 
 
 def row_numbers(rows: Any, count: int) -> IntArray:
@@ -65,13 +63,10 @@ def row_numbers(rows: Any, count: int) -> IntArray:
 
 
 def read_edges(edges: Any, rows: IntArray, numbered: bool) -> RowEdges:
-    """Edges that the user gives, as pairs or as a sparse matrix, for rows of X with the numbers `rows`.
+    """Edges that the user gives, as pairs or as a sparse matrix, for rows of X with the numbers `rows` [N].
 
-    Args:
-        edges: Pairs of row numbers [E, 2], a sparse adjacency matrix of the rows of X [N, M] (as scikit-learn cuts it)
-            or of all rows [M, M], or None.
-        rows: Number of each row of X, [N].
-        numbered: Whether the user gave these numbers; if not, all ends of edges must be rows of X.
+    Pairs are row numbers [E, 2]. A sparse adjacency matrix is of the rows of X [N, M] (as scikit-learn cuts it) or of
+    all rows [M, M]. Unless the user gave the numbers, all ends of edges must be rows of X.
     """
     from scipy.sparse import issparse
 

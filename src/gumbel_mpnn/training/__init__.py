@@ -3,7 +3,7 @@
 from gumbel_mpnn.nn import models
 from gumbel_mpnn.training.build import build_model, prepare
 from gumbel_mpnn.training.device import pick_device
-from gumbel_mpnn.training.loop import Watcher, train
+from gumbel_mpnn.training.loop import train
 from gumbel_mpnn.training.metrics import (
     accuracy,
     average_precision,
@@ -18,7 +18,6 @@ from gumbel_mpnn.training.trainer import Outcome
 __all__ = [
     "Outcome",
     "Task",
-    "Watcher",
     "accuracy",
     "average_precision",
     "balanced_accuracy",

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from types import FrameType, TracebackType
+from typing import Any, Protocol
 
 from gumbel_mpnn._util.errors import DamagedError, DataWarning
 from gumbel_mpnn.config import Replica, Settings
-from gumbel_mpnn.training.interrupts import HeldBack
 from gumbel_mpnn.training.precision import matmul_precision
 from gumbel_mpnn.training.processes import LostProcessError, Processes
 from gumbel_mpnn.training.task import Task
@@ -21,6 +23,7 @@ CHECKPOINT_SECONDS = 30.0
 """Least time between two checkpoints and before the first one, since checkpoints of many replicas are large."""
 CHECKPOINT_SHARE = 0.02
 """Largest share of the time that is spent on writing checkpoints."""
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Watcher(Protocol):
@@ -144,3 +147,39 @@ class _Clock:
     def checkpoint_written(self) -> None:
         self.written = time.monotonic()
         self.pause = max(CHECKPOINT_SECONDS, (self.written - self.asked) / CHECKPOINT_SHARE)
+
+
+class HeldBack:
+    """Holds back the first Ctrl-C or SIGTERM within the block, and sends it again at the end of the block.
+
+    A second signal takes effect at once. Only the main thread can do this; in other threads, and for signals that the
+    program ignores or handles in a way of its own, nothing is changed.
+    """
+
+    def __init__(self) -> None:
+        self.received: int | None = None
+        self._former: dict[int, Any] = {}
+
+    def __enter__(self) -> HeldBack:
+        """Begin to hold back signals."""
+        if threading.current_thread() is threading.main_thread():
+            for number in SIGNALS:
+                if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
+                    self._former[number] = signal.signal(number, self._receive)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Send a signal that was held back again."""
+        self._restore()
+        if self.received is not None and error is None:
+            signal.raise_signal(self.received)
+
+    def _receive(self, number: int, frame: FrameType | None) -> None:
+        self._restore()
+        self.received = number
+
+    def _restore(self) -> None:
+        while self._former:
+            signal.signal(*self._former.popitem())

@@ -16,7 +16,7 @@ from torch_geometric.data import Data
 from gumbel_mpnn._util.errors import DataError, DataWarning, unknown_name
 from gumbel_mpnn.config import DataSettings
 from gumbel_mpnn.data.names import class_name, given_metric
-from gumbel_mpnn.data.splits import too_small
+from gumbel_mpnn.data.splits import by_split, too_small
 from gumbel_mpnn.nn.each_replica import total
 
 Metric = Callable[[Tensor, Tensor, Tensor], Tensor]
@@ -116,7 +116,7 @@ def check_metric(name: str, data: Data, splits: Iterable[int]) -> None:
 
 def _one_class(name: str, data: Data, part: str, masks: Tensor, split: int) -> str:
     """Say that the nodes of a mask are all of one class; empty if they are not."""
-    mask = masks.cpu().reshape(len(masks), -1)[:, split]
+    mask = by_split(masks.cpu())[:, split]
     found = data.y.cpu()[mask].unique().tolist()
     if len(found) != 1:
         return ""

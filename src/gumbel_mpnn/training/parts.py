@@ -70,7 +70,6 @@ class Batch:
     share: Tensor | None = None
     """Share of the training nodes of each replica that are in this part, [R]; None for the whole task."""
     number: int = 0
-    """Number of the part."""
 
     def of_part(self, part: Part) -> Batch | None:
         """The batch of a part of this whole task; None if no replica has a training node there."""

@@ -14,7 +14,7 @@ from gumbel_mpnn._util.content_cache import add_tensor
 from gumbel_mpnn._util.errors import DataError
 from gumbel_mpnn._util.sparse_tensors import dense_if_small
 from gumbel_mpnn.config import DataSettings, Replica, Settings
-from gumbel_mpnn.data.splits import with_all_masks
+from gumbel_mpnn.data.splits import by_split, with_all_masks
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import SparseFeatures, as_features
 from gumbel_mpnn.training.metrics import metric_of
@@ -63,21 +63,16 @@ class Task:
         candidates: bool = True,
         symmetric: bool = True,
     ) -> Task:
-        """Create a task from a graph.
+        """Create a task from a graph with features, labels and masks, on request with its candidates.
 
-        Args:
-            data: Graph with features, labels and masks.
-            settings: How the data is read.
-            device: Device of all tensors.
-            candidates: Whether to include the candidates of the graph.
-            symmetric: Whether both directions of an undirected edge are one pair; otherwise they are two.
+        If `symmetric`, both directions of an undirected edge are one pair; otherwise they are two.
         """
         for name, what in (("x", "features"), ("y", "labels"), ("edge_index", "edges")):
             if data.get(name) is None:
                 raise DataError(f"this graph has no {what}: give it data.{name}")
         metric = metric_of(data, settings)
         data = with_all_masks(data)
-        masks = [_columns(data, name) for name in ("train_mask", "val_mask", "test_mask")]
+        masks = [by_split(data[name].bool()).T.contiguous() for name in ("train_mask", "val_mask", "test_mask")]
         x = data.x.float()
         if settings.features == "row-normalized":
             x = _row_normalized(x)
@@ -170,7 +165,7 @@ def data_hash(data: Data) -> str:
     for name in names:
         value = data.get(name)
         if isinstance(value, Tensor):
-            add_tensor(digest, name, value[:, None] if name in of_each_split and value.dim() == 1 else value)
+            add_tensor(digest, name, by_split(value) if name in of_each_split else value)
     digest.update(str(data.get("metric") or "accuracy").encode())
     for name in ("node_ids", "class_names", "feature_columns"):
         if (names := data.get(name)) is not None:
@@ -195,7 +190,7 @@ def _train_y(data: Data, train_mask: Tensor) -> Tensor:
     train_y: Tensor = data.train_y
     if class_of is None:
         raise DataError("data.train_y needs data.class_of: set it to the class of each label of train_y")
-    labels = (train_y[:, None] if train_y.dim() == 1 else train_y).T.expand(train_mask.shape).contiguous()
+    labels = by_split(train_y).T.expand(train_mask.shape).contiguous()
     trained = labels[train_mask]
     if trained.numel() and (trained.min() < 0 or trained.max() >= len(class_of)):
         raise DataError(f"data.train_y must lie between 0 and {len(class_of) - 1} on training nodes")
@@ -212,8 +207,3 @@ def _row_normalized(x: Tensor) -> Tensor:
     row, values = x.indices()[0], x.values()
     total = values.new_zeros(len(x)).index_add_(0, row, values.abs()).clamp(min=1e-12)
     return torch.sparse_coo_tensor(x.indices(), values / total[row], x.shape, is_coalesced=True, check_invariants=False)
-
-
-def _columns(data: Data, name: str) -> Tensor:
-    mask: Tensor = data[name].bool()
-    return (mask[:, None] if mask.dim() == 1 else mask).T.contiguous()

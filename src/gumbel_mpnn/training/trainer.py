@@ -17,8 +17,7 @@ from gumbel_mpnn.training.adam import Adam
 from gumbel_mpnn.training.best_states import MOST_LOSS, BestStates
 from gumbel_mpnn.training.build import build_model
 from gumbel_mpnn.training.checkpoint import load_tensors, save_tensors
-from gumbel_mpnn.training.class_weights import node_weights
-from gumbel_mpnn.training.inputs import fit_features, seen_by
+from gumbel_mpnn.training.inputs import fit_features, node_weights, seen_by
 from gumbel_mpnn.training.metrics import metrics
 from gumbel_mpnn.training.parts import Batch
 from gumbel_mpnn.training.precision import activation_precision, class_scores, pair_probability

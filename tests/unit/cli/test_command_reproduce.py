@@ -12,7 +12,7 @@ from gumbel_mpnn.paper import backbones, measures
 @pytest.fixture(autouse=True)
 def two_data_sets(tiny, monkeypatch):
     monkeypatch.setattr(backbones, "DATASETS", ("tiny", "cora"))
-    monkeypatch.setattr(measures, "DATASETS", ("tiny", "cora"))
+    monkeypatch.setattr(measures.MeasuresTable, "datasets", ("tiny", "cora"))
 
 
 def test_our_numbers_beside_the_papers(command):

@@ -20,7 +20,7 @@ from gumbel_mpnn._util.errors import DataError
 from gumbel_mpnn.data import from_csv, from_graphml, from_networkx, from_npz, save_graph
 from gumbel_mpnn.data.input_file import InputFile
 from gumbel_mpnn.data.npz import read_npz
-from gumbel_mpnn.data.read_again import read_again
+from gumbel_mpnn.runs.loading import read_again
 from helpers import small_data
 
 NODES = "id,a,kind\n" + "".join(f"n{k},{k / 7},{'xy'[k % 2]}\n" for k in range(40))

@@ -119,7 +119,7 @@ class TestColumnsOfAModel:
             (
                 {"color": ["red"], "wild": ["no"], "place": [[1, 2, 3]]},
                 "the attribute 'place' of the NetworkX graph has 3 numbers per node, but the model was trained on 2:"
-                " give every node as many",
+                " give every node as many, in the format of its data",
             ),
             (
                 {"color": ["red"], "wild": ["perhaps"], "place": [[1, 2]]},

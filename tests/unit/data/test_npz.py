@@ -4,7 +4,8 @@ from graph_files import tiny_arrays, write_npz
 
 from gumbel_mpnn._util.errors import DataError
 from gumbel_mpnn.data import from_npz
-from gumbel_mpnn.data.npz import read_binary_features, read_facebook, read_graph, read_npz
+from gumbel_mpnn.data.input_file import InputFile
+from gumbel_mpnn.data.npz import read_binary_features, read_facebook, read_graph, read_npz, read_own_graph
 
 
 def test_a_graph_with_masks_is_read_as_stored(tmp_path):
@@ -141,7 +142,7 @@ def test_arrays_of_another_shape_or_type(tmp_path, changes, message):
 def test_a_number_of_nodes_that_cannot_be(tmp_path, count):
     np.savez(tmp_path / "g.npz", edges=[[0, 1]], num_nodes=np.array(count, dtype=np.int64))
     with pytest.raises(DataError, match=r"'num_nodes' of .* must be a single number from 0 to 2147483647"):
-        read_graph([tmp_path / "g.npz"], need_labels=False)
+        read_own_graph(InputFile(tmp_path / "g.npz"), need_labels=False)
 
 
 @pytest.mark.parametrize(
@@ -155,13 +156,13 @@ def test_a_number_of_nodes_that_cannot_be(tmp_path, count):
 def test_nodes_that_cannot_be_counted(tmp_path, arrays, message):
     np.savez(tmp_path / "g.npz", edges=[[0, 1]], **arrays)
     with pytest.raises(DataError, match=message):
-        read_graph([tmp_path / "g.npz"], need_labels=False)
+        read_own_graph(InputFile(tmp_path / "g.npz"), need_labels=False)
 
 
 @pytest.mark.parametrize("arrays", [{"num_nodes": 3}, {"num_nodes": [3]}, {"node_features": np.ones((3, 2))}], ids=str)
 def test_nodes_without_labels_are_counted(tmp_path, arrays):
     np.savez(tmp_path / "g.npz", edges=[[0, 1]], **arrays)
-    assert read_graph([tmp_path / "g.npz"], need_labels=False).y.tolist() == [-1, -1, -1]
+    assert read_own_graph(InputFile(tmp_path / "g.npz"), need_labels=False).y.tolist() == [-1, -1, -1]
 
 
 def test_word_counts_become_zero_and_one(tmp_path):

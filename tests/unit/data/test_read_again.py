@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from gumbel_mpnn.data import from_csv, from_graphml, from_npz, save_graph
-from gumbel_mpnn.data.read_again import read_again
+from gumbel_mpnn.runs.loading import read_again
 from gumbel_mpnn.training import data_hash
 from helpers import changed, small_data
 

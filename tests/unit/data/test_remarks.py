@@ -7,7 +7,7 @@ import torch
 from torch_geometric.data import Data
 
 from gumbel_mpnn._util.errors import DataWarning
-from gumbel_mpnn.data.remarks import warn_of_empty_classes, warn_of_ignored
+from gumbel_mpnn.data.validate import warn_of_empty_classes, warn_of_ignored
 from helpers import both_ways, changed, edges
 
 PATH = Data(x=torch.ones(4, 1), edge_index=both_ways(edges((0, 1), (1, 2), (2, 3))))

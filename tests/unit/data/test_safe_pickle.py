@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse
 
 from gumbel_mpnn._util.errors import DataError
-from gumbel_mpnn.data.safe_pickle import read_pickle
+from gumbel_mpnn.data.planetoid import read_pickle
 
 
 class Command:

@@ -206,8 +206,8 @@ class TestColumnsOfAModel:
             (
                 FeatureColumn("f", width=3),
                 [1, 2],
-                "the column 'f' of {} has one number per node, but the model was trained on vectors of 3: give the"
-                " graph in the format that the model was trained on",
+                "the column 'f' of {} has 1 number per node, but the model was trained on 3: give every node as many,"
+                " in the format of its data",
             ),
             (
                 FeatureColumn("f"),

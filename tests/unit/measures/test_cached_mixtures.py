@@ -5,9 +5,9 @@ import pytest
 import torch
 
 from gumbel_mpnn._util import content_cache
-from gumbel_mpnn.measures import cached_mixtures, decompose
-from gumbel_mpnn.measures.cached_mixtures import cached_mixture
+from gumbel_mpnn.measures import decompose, mixtures
 from gumbel_mpnn.measures.mixture_search import SearchOptions, best_mixture
+from gumbel_mpnn.measures.mixtures import cached_mixture
 from helpers import small_data
 
 OPTIONS = SearchOptions(max_components=4)
@@ -27,7 +27,7 @@ def searches(monkeypatch):
         done.append(seed)
         return best_mixture(rows, seed, options)
 
-    monkeypatch.setattr(cached_mixtures, "best_mixture", search)
+    monkeypatch.setattr(mixtures, "best_mixture", search)
     return done
 
 
@@ -75,6 +75,7 @@ def test_only_who_asks_for_it_keeps_anything(folder, searches):
     data = small_data(nodes=60)
     plain = decompose(data, seeds=1)
     assert not folder.exists()
+    searches.clear()
     first, second = (decompose(data, seeds=1, cache=True) for _ in range(2))
     assert len(searches) == len(list(folder.iterdir())) == int(data.y.max()) + 1
     for found in (first, second):

@@ -26,7 +26,7 @@ class TestCommonNeighbors:
         assert common_neighbors(PATH_AND_TRIANGLE, 5, edges()).tolist() == []
 
     def test_in_parts(self, monkeypatch):
-        monkeypatch.setattr("gumbel_mpnn.graph.common_neighbors.PAIRS_AT_ONCE", 2)
+        monkeypatch.setattr("gumbel_mpnn.measures.pair_facts.PAIRS_AT_ONCE", 2)
         assert common_neighbors(PATH_AND_TRIANGLE, 5, self.PAIRS).tolist() == [1, 1, 0, 1, 0]
 
 

@@ -5,7 +5,7 @@ import threading
 import pytest
 import torch
 
-from gumbel_mpnn.nn.one_thread_each import LITTLE, one_thread_each
+from gumbel_mpnn.nn.each_replica import LITTLE, one_thread_each
 
 
 @pytest.fixture(params=[1, 2, 3])

@@ -32,7 +32,7 @@ def table(monkeypatch):
 
 def test_it_is_known_by_its_name():
     assert isinstance(analyses["measures"], MeasuresTable)
-    assert MeasuresTable().datasets() == list(measures.DATASETS)
+    assert MeasuresTable.datasets == measures.DATASETS
     assert set(measures.DATASETS) <= set(specs)
 
 

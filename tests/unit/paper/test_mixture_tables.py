@@ -62,7 +62,7 @@ class TestMixturesTable:
 
     def test_known_by_its_name_with_the_papers_data_sets_but_one(self):
         assert isinstance(analyses["mixtures"], MixturesTable)
-        assert set(PAPER) <= set(MixturesTable().datasets())
+        assert set(PAPER) <= set(MixturesTable.datasets)
 
     def test_classes_components_and_the_papers(self, loaded):
         rows = MixturesTable().rows("cora")

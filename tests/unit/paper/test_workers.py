@@ -13,9 +13,9 @@ import torch
 from gumbel_mpnn._util import locks
 from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn.data import specs
-from gumbel_mpnn.paper import Request, reproduce, workers
+from gumbel_mpnn.paper import Request, reproduce, reproduction
+from gumbel_mpnn.paper.reproduction import start_workers
 from gumbel_mpnn.paper.tables import requested_experiment, requested_jobs
-from gumbel_mpnn.paper.workers import start_workers
 from gumbel_mpnn.training.trainer import Trainer
 from helpers import generated, small_data
 
@@ -45,7 +45,7 @@ def jobs_of(request):
 @pytest.fixture
 def in_this_process():
     """Call a worker's work here, without what is done to its process."""
-    return workers.assist
+    return reproduction.assist
 
 
 def test_they_train_what_is_asked_for_and_end_with_the_block(monkeypatch):
@@ -108,7 +108,7 @@ def test_they_take_from_models_what_the_table_needs(in_this_process, monkeypatch
 
 def test_they_begin_at_different_jobs(in_this_process, monkeypatch):
     request, done = Request(**ASKED, workers=2), []
-    monkeypatch.setattr(workers, "run_jobs", lambda _, jobs, *__, **___: done.extend(jobs))
+    monkeypatch.setattr(reproduction, "run_jobs", lambda _, jobs, *__, **___: done.extend(jobs))
     jobs = jobs_of(request)
     in_this_process(1, ["bottleneck"], request)
     half = len(jobs) // 2
@@ -123,7 +123,7 @@ def test_a_job_that_fails_does_not_end_a_worker(in_this_process, monkeypatch):
         tried.extend(jobs)
         raise RuntimeError
 
-    monkeypatch.setattr(workers, "run_jobs", fail)
+    monkeypatch.setattr(reproduction, "run_jobs", fail)
     request = Request(**ASKED, workers=2)
     in_this_process(1, ["bottleneck"], request)
     assert len(tried) == len(jobs_of(request))
@@ -156,7 +156,7 @@ def test_never_more_than_jobs_or_cores(monkeypatch, cores, workers):
 
     monkeypatch.setattr(os, "cpu_count", lambda: cores)
     monkeypatch.setattr(multiprocessing, "get_context", lambda _: SimpleNamespace(Process=start))
-    monkeypatch.setattr("gumbel_mpnn.runs.processes.share_cores", lambda _: None)
+    monkeypatch.setattr("gumbel_mpnn.runs.workers.share_cores", lambda _: None)
     with start_workers(["bottleneck"], Request(**ASKED, workers=500)) as request:
         assert started == [workers] * (workers - 1)
         assert request.workers == workers

@@ -80,10 +80,9 @@ def test_edges_are_counted_as_run_changes_counts_them(run, content):
     assert ((given & is_edge).sum(), (given & ~is_edge).sum()) == (changes.kept, changes.dropped)
 
 
-def test_probabilities_next_to_the_threshold_are_not_rounded_over_it(run, monkeypatch):
+def test_probabilities_next_to_the_threshold_are_not_rounded_over_it(run):
     almost = Pairs(np.array([[0, 1], [1, 2]]), np.array([True, True]), np.array([0.49999, 0.5]))
-    monkeypatch.setattr(explorer, "pairs_of", lambda run: almost)
-    assert explorer.explorers([run], [None])[1][0]["probability"] == [0.499, 0.5]
+    assert explorer.explorers([run], [almost], [None])[1][0]["probability"] == [0.499, 0.5]
 
 
 def test_every_part_is_there(run, content):

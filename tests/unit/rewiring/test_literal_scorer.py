@@ -9,7 +9,7 @@ from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import ReplicaRNG, SparseFeatures
 from gumbel_mpnn.nn.features import as_features
-from gumbel_mpnn.rewiring.edge_models import NodeView, columns, scorers
+from gumbel_mpnn.rewiring.edge_models import NodeView, literal, scorers
 from helpers import edges, normal, random_edges, randomized
 from quick_fit import resolved
 
@@ -71,7 +71,7 @@ def test_sparse_features_and_blocks_give_the_same_values_and_gradients(rank, und
     expected = with_gradients(scorer, view(x, graph), graph)
     sparse = as_features(x)
     assert isinstance(sparse, SparseFeatures)
-    monkeypatch.setattr(columns, "NUMBERS_AT_ONCE", at_once)
+    monkeypatch.setattr(literal, "NUMBERS_AT_ONCE", at_once)
     fresh = PairGraph.build(graph.pair_index, NODES, undirected=undirected)
     for features in (x, sparse):
         for found, wanted in zip(with_gradients(scorer, view(features, fresh), fresh), expected, strict=True):
@@ -80,10 +80,10 @@ def test_sparse_features_and_blocks_give_the_same_values_and_gradients(rank, und
 
 @pytest.mark.parametrize(("at_once", "widths"), [(1, [1] * 7), (3 * NODES, [3, 3, 1]), (10**6, [7])])
 def test_blocks_together_are_the_features(at_once, widths, monkeypatch):
-    monkeypatch.setattr(columns, "NUMBERS_AT_ONCE", at_once)
+    monkeypatch.setattr(literal, "NUMBERS_AT_ONCE", at_once)
     x = few_words()
     for features in (x, as_features(x)):
-        blocks = columns.Columns.of(features)
+        blocks = literal.Columns.of(features)
         assert blocks.widths == widths
         assert torch.equal(torch.cat([blocks[k] for k in range(len(widths))], dim=1), x)
 

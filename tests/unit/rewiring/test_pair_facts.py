@@ -35,7 +35,7 @@ def test_common_neighbors_by_hand():
 
 @pytest.mark.parametrize("chunk", [1, 7, 1000])
 def test_common_neighbors_equal_the_squared_adjacency(chunk, monkeypatch):
-    monkeypatch.setattr("gumbel_mpnn.graph.common_neighbors.PAIRS_AT_ONCE", chunk)
+    monkeypatch.setattr("gumbel_mpnn.measures.pair_facts.PAIRS_AT_ONCE", chunk)
     graph = PairGraph.build(random_edges(30, 80), 30, candidate_index=random_edges(30, 60, seed=1))
     dense = torch.zeros(30, 30, dtype=torch.int64)
     first, second = graph.pair_index[:, graph.is_original]

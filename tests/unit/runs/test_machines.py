@@ -10,9 +10,9 @@ import pytest
 
 from gumbel_mpnn import Machines, UserError, fit
 from gumbel_mpnn._util import locks
-from gumbel_mpnn.runs.at_once import run_at_once
-from gumbel_mpnn.runs.processes import interrupted_by_sigterm
-from gumbel_mpnn.training.interrupts import HeldBack
+from gumbel_mpnn.runs.machines import run_at_once
+from gumbel_mpnn.runs.workers import interrupted_by_sigterm
+from gumbel_mpnn.training.loop import HeldBack
 from helpers import small_data
 from quick_fit import TABLES, contents, quick
 

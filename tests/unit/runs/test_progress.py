@@ -209,7 +209,7 @@ def test_steps_of_sdrf_on_a_terminal(terminal):
     shown, monitor = terminal(), ProgressMonitor()
     monitor.prepare(0, 20)
     monitor.prepare(7, 20)
-    steps = monitor.line.line
+    steps = monitor.line
     steps.live.refresh()
     monitor.begin(SETTINGS, replicas=1, finished=0, groups=1, bytes_needed=0)
     assert "SDRF 7/20 steps" in shown.getvalue()

@@ -13,7 +13,7 @@ from gumbel_mpnn.config import Replica
 from gumbel_mpnn.nn import GCN, models
 from gumbel_mpnn.nn.modules import cross_entropy
 from gumbel_mpnn.training import build_model, train
-from gumbel_mpnn.training.class_weights import balanced, node_weights
+from gumbel_mpnn.training.inputs import balanced, node_weights
 from gumbel_mpnn.training.trainer import Trainer
 from helpers import changed, curve, make_settings, make_task, small_data
 from quick_fit import TABLES, quick, resolved

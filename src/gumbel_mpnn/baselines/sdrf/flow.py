@@ -17,16 +17,11 @@ if TYPE_CHECKING:
 
 
 class Flow:
-    """State of the flow, which can be advanced a few steps at a time.
+    """State of the flow on an undirected graph, which can be advanced a few steps at a time.
 
-    Between two calls of `advance`, the graph is complete and the flow can be stopped.
-
-    Args:
-        graph: Undirected graph, which is not changed.
-        steps: Largest number of steps.
-        tau: Inverse temperature of the draw of the edge to add; 0 for equal probabilities.
-        removal_bound: The edge of largest curvature is removed if its curvature is above this; None for no removal.
-        seed: Seed of the draws.
+    Between two calls of `advance`, the graph is complete and the flow can be stopped. `tau` is the inverse temperature
+    of the draw of the edge to add. The edge of largest curvature is removed if that is above `removal_bound`; None for
+    no removal.
     """
 
     def __init__(self, graph: PairGraph, steps: int, tau: float, removal_bound: float | None, seed: int) -> None:

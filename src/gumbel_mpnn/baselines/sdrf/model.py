@@ -69,7 +69,6 @@ class SDRFModel(BackboneModel):
 
 
 def _transform(options: Mapping[str, Any], undirected: bool = True, report: Report | None = None) -> SDRF:
-    """Create the transform from the options of the model."""
     return SDRF(
         options["iterations"],
         options["tau"],

@@ -21,18 +21,14 @@ SUPPORT_SIZES = (2, 1, 3)  # in order of use; with 5 classes there are 6 support
 
 @dataclass(frozen=True)
 class NodesByClass:
-    """The labelled nodes, grouped by class.
-
-    Attributes:
-        classes: labels that occur, sorted.
-        nodes: all labelled nodes, sorted by class.
-        first: index in `nodes` at which each class begins.
-        size: number of nodes of each class.
-    """
+    """The labelled nodes, grouped by class."""
 
     classes: IntArray
+    """Labels that occur, sorted."""
     nodes: IntArray
+    """All labelled nodes, sorted by class."""
     first: IntArray
+    """Index in `nodes` at which each class begins."""
     size: IntArray
 
     @classmethod

@@ -13,6 +13,7 @@ from torch_geometric.utils import is_undirected
 
 from gumbel_mpnn._util.errors import DataError, check_at_least
 from gumbel_mpnn.data.raw import BoolArray, IntArray, mask_of
+from gumbel_mpnn.data.splits import by_split
 from gumbel_mpnn.data.tasks.neighborhoods import NodesByClass
 from gumbel_mpnn.graph import ABOUT_CANDIDATES, PairGraph, ordered, pair_key, undirected_keys
 from gumbel_mpnn.graph.content_order import content_order
@@ -45,12 +46,11 @@ def add_noise_edges(data: Data, count: int, seed: int = 0, nodes: Tensor | Seque
 
 
 def _disturbed(data: Data, nodes: Tensor | Sequence[int] | None) -> BoolArray:
-    """Return the mask [N] of the nodes that get noise."""
     if nodes is None:
         mask = data.get("test_mask")
         if mask is None:
             raise DataError("the graph has no test_mask: give the nodes that get noise edges")
-        nodes = mask if mask.dim() == 1 else mask[:, 0]
+        nodes = by_split(mask)[:, 0]
     chosen = torch.as_tensor(nodes).cpu().numpy()
     disturbed = chosen if chosen.dtype == bool else mask_of(chosen.astype(np.int64), len(data.y), "nodes")
     if disturbed.shape != (len(data.y),):

@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from glob import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torch_geometric.data import Data
 
@@ -19,13 +19,11 @@ from gumbel_mpnn.config.rungs import Rung, read_rungs
 from gumbel_mpnn.data import specs
 from gumbel_mpnn.nn import backbones, models
 from gumbel_mpnn.report.style import MODEL_NAMES
+from gumbel_mpnn.runs import Run
 from gumbel_mpnn.runs.choice import read_choices
 from gumbel_mpnn.runs.query import TRIALS, Record, Summary, compare, find_records, flat
 from gumbel_mpnn.runs.query.paired import mean_interval
 from gumbel_mpnn.runs.spec import RunSpec
-
-if TYPE_CHECKING:
-    from gumbel_mpnn.runs import Run
 
 CONTROL = "frozen"
 Records = list[Record]
@@ -130,10 +128,10 @@ class _Store:
                 for key, value in changed.items()
                 if known.get(key.partition(".")[0], key.partition(".")[2] in options)
             }
-        return [f"{key}={_toml(value)}" for key, value in changed.items() if value is not None]
+        changed = {key: str(value).lower() if isinstance(value, bool) else value for key, value in changed.items()}
+        return [f"{key}={value}" for key, value in changed.items() if value is not None]
 
     def _rung(self) -> Rung | None:
-        """The rung that `auto` chose."""
         choice = self.run.choice
         return None if choice is None else next((each for each in read_rungs() if each.name == choice.chosen), None)
 
@@ -164,10 +162,6 @@ class _Store:
 def _without_name(record: Record) -> dict[str, Any]:
     settings = record.settings
     return {**settings, "model": {key: value for key, value in settings["model"].items() if key != "name"}}
-
-
-def _toml(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _row(role: str, name: str, records: Sequence[Record], reference: Iterable[Record] | None) -> dict[str, Any]:

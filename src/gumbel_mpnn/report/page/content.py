@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -13,12 +14,11 @@ from gumbel_mpnn._version import __version__
 from gumbel_mpnn.data.names import class_names_of
 from gumbel_mpnn.report.page.comparison import compared, name_of
 from gumbel_mpnn.report.page.explorer import AUDITED, check_nodes, explorers
+from gumbel_mpnn.report.page.pairs import Pairs, pairs_of
 from gumbel_mpnn.report.page.structure import MOST_CLASSES, structure_of
 from gumbel_mpnn.report.table import METRIC_NAMES
 from gumbel_mpnn.runs import Run
-
-if TYPE_CHECKING:
-    from gumbel_mpnn.runs.audit import Audit
+from gumbel_mpnn.runs.audit import Audit
 
 MOST_CURVES = 20
 MOST_POINTS = 150
@@ -30,9 +30,10 @@ def page_content(runs: Sequence[Run], around: Sequence[str] = ()) -> dict[str, A
     check_nodes(runs, around)
     found = [_attempt(Run.audit, run) for run in runs]
     audits = [None if isinstance(each, dict) else each for each in found]
-    graphs, explored = explorers(runs, audits, around)
+    pairs = [_attempt(_pairs, run) for run in runs]
+    graphs, explored = explorers(runs, pairs, audits, around)
     parts = []
-    for run, name, audit, shown in zip(runs, _names(runs), found, explored, strict=True):
+    for run, name, known, audit, shown in zip(runs, _names(runs), pairs, found, explored, strict=True):
         parts.append(
             {
                 "name": name,
@@ -41,7 +42,7 @@ def page_content(runs: Sequence[Run], around: Sequence[str] = ()) -> dict[str, A
                 "curves": _attempt(_curves, run),
                 "confusion": _attempt(_confusion, run),
                 "choice": None if run.choice is None else {**run.choice.to_dict(), "sentence": run.choice.sentence()},
-                "structure": _attempt(structure_of, run),
+                "structure": known if isinstance(known, dict) else _attempt(partial(structure_of, pairs=known), run),
                 "audit": audit if isinstance(audit, dict) else _audited(audit),
                 "explorer": shown,
             }
@@ -56,6 +57,11 @@ def _attempt(make: Callable[[Run], Any], run: Run) -> Any:
         return make(run)
     except UserError as error:
         return {"missing": str(error)}
+
+
+def _pairs(run: Run) -> Pairs:
+    _ = run.data  # pairs can be read without it, labels and features not
+    return pairs_of(run)
 
 
 def _names(runs: Sequence[Run]) -> list[str]:

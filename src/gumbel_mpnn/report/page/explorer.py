@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import chain, zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,11 +21,9 @@ from gumbel_mpnn.data.feature_columns import feature_columns_of
 from gumbel_mpnn.data.identity import MARK
 from gumbel_mpnn.data.names import class_names_of, node_ids_of
 from gumbel_mpnn.report.page.layout import layout
-from gumbel_mpnn.report.page.pairs import HALF, Pairs, pairs_of
-
-if TYPE_CHECKING:
-    from gumbel_mpnn.runs import Run
-    from gumbel_mpnn.runs.audit import Audit
+from gumbel_mpnn.report.page.pairs import HALF, Pairs
+from gumbel_mpnn.runs import Run
+from gumbel_mpnn.runs.audit import Audit
 
 MOST_NODES = 3_000
 MOST_PAIRS = 20_000
@@ -52,22 +50,24 @@ def check_nodes(runs: Sequence[Run], names: Sequence[str]) -> None:
 
 
 def explorers(
-    runs: Sequence[Run], audits: Sequence[Audit | None], around: Sequence[str] = ()
+    runs: Sequence[Run],
+    pairs: Sequence[Pairs | dict[str, Any]],
+    audits: Sequence[Audit | None],
+    around: Sequence[str] = (),
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Graphs, one for all runs on the same data, and what each run knows of its graph.
 
-    Runs whose data cannot be read have the reason in place of a graph.
+    Runs whose data cannot be read have the reason in place of pairs, and so of a graph.
     """
     graphs: list[dict[str, Any]] = []
     found: dict[int, dict[str, Any]] = {}
     by_data: dict[str, dict[int, Pairs]] = {}
-    for place, run in enumerate(runs):
-        try:
-            _ = run.data  # pairs can be read without it, labels and features not
-            by_data.setdefault(run.records[0].data_hash, {})[place] = pairs_of(run)
-        except UserError as error:
-            found[place] = {"missing": str(error)}
-    for places in (each for each in by_data.values() if each):
+    for place, (run, known) in enumerate(zip(runs, pairs, strict=True)):
+        if isinstance(known, Pairs):
+            by_data.setdefault(run.records[0].data_hash, {})[place] = known
+        else:
+            found[place] = known
+    for places in by_data.values():
         group = _Group([runs[k] for k in places], list(places.values()), [audits[k] for k in places])
         graph, of_runs = group.shown(list(group.numbers_of(around).values()))
         found |= {place: {"graph": len(graphs), **shown} for place, shown in zip(places, of_runs, strict=True)}
@@ -119,7 +119,8 @@ class _Group:
                 "probability": (np.floor(each.probability * 1000) / 1000).tolist(),
                 "learned": run.settings.rewiring is not None,
                 "left_out": len(all_inside.given) - len(each.given),
-                "degree": _degree(everywhere, self.count)[nodes].tolist(),
+                # Of given edges, also of those that are not in the page.
+                "degree": np.bincount(everywhere.ends[:, everywhere.given].flat, minlength=self.count)[nodes].tolist(),
             }
             for run, prediction, each, all_inside, everywhere in zip(
                 self.runs, self.predictions, pairs, inside, self.pairs, strict=True
@@ -191,13 +192,7 @@ def _prediction(run: Run) -> dict[str, NDArray[Any]]:
 
 
 def _around(near: Any, node: int) -> list[int]:
-    """A node and its neighbors."""
     return [node, *near.indices[near.indptr[node] : near.indptr[node + 1]].tolist()]
-
-
-def _degree(pairs: Pairs, count: int) -> Indices:
-    """Number of given edges of every node, also of those that are not in the page."""
-    return np.bincount(pairs.ends[:, pairs.given].reshape(-1), minlength=count)
 
 
 def _within(pairs: Pairs, new: Indices) -> Pairs:

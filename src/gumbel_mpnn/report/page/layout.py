@@ -14,12 +14,9 @@ REACH = 0.3
 
 
 def layout(num_nodes: int, pairs: NDArray[np.int64], weight: Floats) -> Floats:
-    """Places of the nodes between 0 and 1, [N, 2]. The cost of a step is quadratic in the number of nodes.
+    """Places of N nodes between 0 and 1, [N, 2]. The cost of a step is quadratic in the number of nodes.
 
-    Args:
-        num_nodes: Number of nodes N.
-        pairs: Edges, [2, E].
-        weight: How strongly each edge pulls its ends together, [E].
+    `weight` [E] is how strongly each edge of `pairs` [2, E] pulls its ends together.
     """
     from gumbel_mpnn.report.page.layout_kernels import forces
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -13,9 +12,7 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn.graph import pair_key
 from gumbel_mpnn.measures.edges import directed_edges, undirected_edges
-
-if TYPE_CHECKING:
-    from gumbel_mpnn.runs import Run
+from gumbel_mpnn.runs import Run
 
 HALF = 0.5
 """Probability from which a pair is an edge."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,14 +12,13 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn._util.numbers import none_if_nan
 from gumbel_mpnn.data.names import class_names_of
+from gumbel_mpnn.data.splits import by_split
 from gumbel_mpnn.measures import MEASURES, measure, neighborhood_distributions, node_degrees, undirected_edges
 from gumbel_mpnn.measures.edges import class_count
+from gumbel_mpnn.measures.homophily import OF_PAIRS
 from gumbel_mpnn.measures.neighborhoods import neighbor_label_counts
-from gumbel_mpnn.measures.training_pairs import OF_PAIRS
-from gumbel_mpnn.report.page.pairs import HALF, Pairs, pairs_of, with_edges
-
-if TYPE_CHECKING:
-    from gumbel_mpnn.runs import Run
+from gumbel_mpnn.report.page.pairs import HALF, Pairs, with_edges
+from gumbel_mpnn.runs import Run
 
 WHOLE_DEGREES = 30
 """Up to this degree there is a bar for each degree, above it the widths grow."""
@@ -28,13 +27,13 @@ MOST_CLASSES = 50
 """More classes have no matrices."""
 
 
-def structure_of(run: Run) -> dict[str, Any]:
+def structure_of(run: Run, pairs: Pairs) -> dict[str, Any]:
     """Counts of edges, degrees, matrices of classes and measures of the given and the learned graph.
 
     `unseen` has the same matrices for edges between nodes that a run did not train on. There every run counts with its
     own graph and split, since the mean graph has learned from the training nodes of all splits.
     """
-    pairs, data = pairs_of(run), run.data
+    data = run.data
     before, after = (with_edges(data, pairs.ends[:, kind]) for kind in (pairs.given, pairs.probability >= HALF))
     num_classes = class_count(data.y)
     few = num_classes <= MOST_CLASSES
@@ -116,7 +115,7 @@ def _edge_counts(edges: Tensor, y: Tensor) -> Tensor:
 
 def _unseen(run: Run, given: Data) -> dict[str, Any]:
     """The matrices for edges between nodes outside the training nodes of a run, mean over the runs."""
-    masks = run.data.train_mask.cpu().reshape(int(run.data.num_nodes or 0), -1)
+    masks = by_split(run.data.train_mask.cpu())
     sums: dict[str, dict[str, NDArray[np.float64]]] = {}
     for record, learned in zip(run.records, run.graphs(), strict=True):
         outside = ~masks[:, record.split]

@@ -14,14 +14,12 @@ from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn._util.files import check_writable, is_stream, suffix_of, write_atomically
 from gumbel_mpnn.report.page.content import page_content
-
-if TYPE_CHECKING:
-    from gumbel_mpnn.runs import Run
+from gumbel_mpnn.runs import Run
 
 ENDINGS = (".html", ".htm")
 

@@ -59,7 +59,6 @@ class Scorer(ReplicaModule, ABC):
     """
 
     uses_beliefs: ClassVar[bool] = True
-    """Whether the scorer uses class beliefs."""
     numbers_per_pair: ClassVar[int] = 0
     """Numbers that a training step stores for every pair, besides the score."""
     space: ClassVar[Mapping[str, Any]] = {}

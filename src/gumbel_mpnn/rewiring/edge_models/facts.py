@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from gumbel_mpnn.graph import PairGraph
-from gumbel_mpnn.graph.common_neighbors import count_common
+from gumbel_mpnn.measures.pair_facts import count_common
 from gumbel_mpnn.nn import SparseFeatures
 
 NUMBERS_AT_ONCE = 2**24

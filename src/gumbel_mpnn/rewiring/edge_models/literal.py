@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
@@ -13,15 +14,56 @@ from torch.utils.checkpoint import checkpoint
 from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn._util.tensor_cache import TensorCache
 from gumbel_mpnn.graph import PairGraph
+from gumbel_mpnn.nn import SparseFeatures
 from gumbel_mpnn.nn.each_replica import spread
 from gumbel_mpnn.nn.fused_linear import linear_sum
 from gumbel_mpnn.nn.model import COPIES_OF_A_LAYER, Sizes
 from gumbel_mpnn.nn.replica_rng import ReplicaRNG
 from gumbel_mpnn.rewiring.edge_models.base import NodeView, Scorer, scorers
-from gumbel_mpnn.rewiring.edge_models.columns import Columns, columns_at_once
 
+NUMBERS_AT_ONCE = 2**21
+"""Numbers of a block, for one replica: 8 MiB."""
 COPIES_OF_THE_MATRIX = 3
 """Arrays of the size of W in use besides its parameters: the symmetric part, its gradient and a temporary copy."""
+
+
+def columns_at_once(nodes: int, columns: int) -> int:
+    """Number of columns of a block; the same for any number of replicas, so that their sums do not depend on it."""
+    return max(1, min(columns, NUMBERS_AT_ONCE // max(nodes, 1)))
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """Features [N, F] or, if dense, [R, N, F] in blocks of columns; positions of non-zeros are sorted by block once."""
+
+    x: Tensor | SparseFeatures
+    widths: list[int]
+    places: Sequence[Tensor]
+    """Of sparse features: flat positions of the non-zeros in each block, int64."""
+    values: Sequence[Tensor]
+    """Of sparse features: values of these non-zeros."""
+
+    @classmethod
+    def of(cls, x: Tensor | SparseFeatures) -> Columns:
+        """Prepare the blocks."""
+        nodes, count = x.shape[-2:]
+        step = columns_at_once(nodes, count)
+        widths = [min(step, count - first) for first in range(0, count, step)]
+        if isinstance(x, Tensor):
+            return cls(x, widths, (), ())
+        row, col, order = x.layout.row_by_col.long(), x.layout.col.long(), x.layout.to_transposed
+        col = col[order]
+        sizes = torch.bincount(col // step, minlength=len(widths)).tolist()
+        places = row * (count - col // step * step).clamp(max=step) + col % step
+        return cls(x, widths, places.split(sizes), x.values[order].split(sizes))
+
+    def __getitem__(self, block: int) -> Tensor:
+        """Columns of one block as a dense array, [N, width] or [R, N, width]."""
+        width = self.widths[block]
+        if isinstance(self.x, Tensor):
+            return self.x.narrow(-1, sum(self.widths[:block]), width)
+        values, nodes = self.values[block], self.x.shape[0]
+        return values.new_zeros(nodes * width).scatter(0, self.places[block], values).view(nodes, width)
 
 
 @scorers.register("literal")

@@ -15,6 +15,7 @@ from torch_geometric.data import Data
 from gumbel_mpnn._util.errors import DataError, UserError
 from gumbel_mpnn._util.tensor_cache import TensorCache
 from gumbel_mpnn.config.registry import Registry
+from gumbel_mpnn.data.splits import by_split
 from gumbel_mpnn.graph import tensor_of
 from gumbel_mpnn.rewiring.rewired_graph import RewiredGraph
 
@@ -126,12 +127,8 @@ def _rows(values: Tensor, name: str, replicas: int) -> Tensor:
 def labels_of(data: Data, logits: Tensor, *, needed: bool = False) -> tuple[Tensor, Tensor]:
     """Labels int64 [N] and training mask [R, N] of `data`; nodes without a label (y below 0) are not in the mask.
 
-    Results are cached as long as the tensors are unchanged, since checking their values waits for the GPU.
-
-    Args:
-        data: Provides `y` and `train_mask`.
-        logits: Predictions, [R, N, C].
-        needed: Whether to raise a `DataError` if a replica has no label.
+    If labels are `needed`, a replica without any raises a `DataError`. Results are cached as long as the tensors are
+    unchanged, since checking their values waits for the GPU.
     """
     replicas, nodes, classes = logits.shape
     for name in ("y", "train_mask"):
@@ -153,8 +150,7 @@ def _labels(y: Tensor, train_mask: Tensor, replicas: int, nodes: int, classes: i
     """Labels [N], mask [R, N], and whether every replica has a label."""
     if y.numel() != nodes or y.is_floating_point() or y.is_complex() or y.dtype == torch.bool:
         raise DataError(f"data.y must be whole numbers of shape [{nodes}], not {y.dtype} {list(y.shape)}")
-    mask = train_mask.bool()
-    mask = mask[None] if mask.dim() == 1 else mask.T
+    mask = by_split(train_mask.bool()).T
     if mask.shape[0] not in (1, replicas):
         raise UserError(
             f"data.train_mask has {mask.shape[0]} splits, but the output has {replicas} replicas: "

@@ -97,10 +97,7 @@ class InterClass(SoftLabelRegularizer):
 def neighborhood_prototypes(labels: Tensor, weight: Tensor, neighborhoods: Tensor) -> tuple[Tensor, Tensor]:
     """Mean p̃ of every class, [R, C, C], and whether a class has any weight, [R, C].
 
-    Args:
-        labels: Soft labels ỹ, [R, N, C].
-        weight: Weight of every node, [R, N].
-        neighborhoods: p̃, [R, N, C].
+    From the soft labels ỹ [R, N, C], the weight [R, N] and the neighborhood p̃ [R, N, C] of every node.
     """
     share = labels * weight[..., None]
     of_class = over_nodes(share)
@@ -110,10 +107,7 @@ def neighborhood_prototypes(labels: Tensor, weight: Tensor, neighborhoods: Tenso
 def label_prototypes(labels: Tensor, weight: Tensor, degree: Tensor) -> tuple[Tensor, Tensor]:
     """The paper's prototypes, [R, C, C], and whether a class has any node, [R, C].
 
-    Args:
-        labels: Soft labels ỹ, [R, N, C].
-        weight: Weight of every node, [R, N], before the degree is normalized.
-        degree: Degree of every node, [R, N].
+    From the soft labels ỹ [R, N, C], and the weight, before the degree is normalized, and degree of every node [R, N].
     """
     members = torch.zeros_like(labels).scatter_(-1, labels.argmax(-1, keepdim=True), 1.0)
     count = members.sum(1)

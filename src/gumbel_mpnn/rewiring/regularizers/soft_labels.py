@@ -24,13 +24,7 @@ from gumbel_mpnn.rewiring.rewired_graph import RewiredGraph
 
 
 class SoftLabelRegularizer(Regularizer):
-    """A regularizer that uses soft labels.
-
-    Args:
-        weight: λ.
-        detach: Stop the gradient through the predictions, so that only edges are changed.
-        labels: ỹ of nodes that are not in the training set: `soft` (softmax prediction) or `one-hot` (predicted class).
-    """
+    """A regularizer that uses soft labels; `LabelConsistency` describes its options."""
 
     uses_labels = True
 

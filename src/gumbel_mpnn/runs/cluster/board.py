@@ -12,8 +12,7 @@ from ray.exceptions import RayError
 
 if TYPE_CHECKING:
     from gumbel_mpnn.config import Settings
-    from gumbel_mpnn.runs.fitting import Monitor, Step
-    from gumbel_mpnn.runs.run import Run
+    from gumbel_mpnn.runs.fitting import Monitor
 
 REPORT_SECONDS = 1.0
 """Least time between two reports of a task."""
@@ -65,20 +64,10 @@ class Reporter:
             share = min(1.0, (self.begun - 1 + epoch / self.epochs) / self.groups)
             self.board.write.remote(self.setting, self.task, (share, best))
 
-    def prepare(self, done: int, total: int) -> None:
-        """Nothing is reported before training."""
+    def _ignore(self, *_: Any, **__: Any) -> None:
+        """The calling process follows rungs and ends by itself, and nothing else is reported."""
 
-    def resume(self, epoch: int) -> None:
-        """The next report tells where training goes on."""
-
-    def rung(self, step: Step) -> None:
-        """Rungs are followed by the calling process."""
-
-    def wait(self) -> None:
-        """Nothing is reported while another process trains."""
-
-    def end(self, run: Run) -> None:
-        """The calling process sees the end by itself."""
+    prepare = resume = rung = wait = end = _ignore
 
 
 class Follower:

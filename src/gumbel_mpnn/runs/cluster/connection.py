@@ -8,16 +8,16 @@ import signal
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import ray
 
 from gumbel_mpnn._util.errors import UserError, reason
 from gumbel_mpnn._util.files import sweep
-from gumbel_mpnn._util.locks import FileLock
+from gumbel_mpnn._util.locks import FileLock, is_held
 from gumbel_mpnn.runs.machines import LOCAL
-from gumbel_mpnn.runs.processes import interrupted_by_sigterm
+from gumbel_mpnn.runs.workers import interrupted_by_sigterm
 
 CONNECT_SECONDS = 5.0
 MARK = "cluster"
@@ -73,12 +73,10 @@ def marked(runs: Path) -> Iterator[Path | None]:
     sweep(runs, MARK)  # of killed processes
     mark = (runs / f".{MARK}.{os.getpid()}-{os.urandom(4).hex()}").absolute()
     mark.touch()
-    lock = FileLock(mark)
+    lock, locked = FileLock(mark), False
     try:
-        try:
+        with suppress(OSError):  # of a file system without locks
             locked = lock.take(wait=False)
-        except OSError:
-            locked = False
         yield mark if locked else None
     finally:
         mark.unlink(missing_ok=True)
@@ -88,12 +86,6 @@ def marked(runs: Path) -> Iterator[Path | None]:
 def sees_lock(mark: Path) -> bool:
     """Whether this machine sees the file, and that the calling process has locked it."""
     try:
-        lock = FileLock(mark)
-    except OSError:
+        return is_held(mark)
+    except OSError:  # it is not there, or on a file system without locks
         return False
-    try:
-        return not lock.take(wait=False)
-    except OSError:  # a file system without locks
-        return False
-    finally:
-        lock.release()

@@ -57,10 +57,7 @@ def connected(machines: Machines, runs: str | Path, device: str) -> Iterator[Ray
 class RayCrew:
     """Trains groups of replicas as tasks of the connected Ray cluster.
 
-    Args:
-        machines: Shares of a task, and where its runs are written.
-        mark: Locked file in the folder of runs; None if files cannot be locked there.
-        device: `cpu`, `cuda`, or `auto` for a GPU if there is one.
+    `mark` is a locked file in the folder of runs; None if files cannot be locked there.
     """
 
     def __init__(self, machines: Machines, mark: Path | None, device: str) -> None:
@@ -93,12 +90,8 @@ class RayCrew:
     def call(self, what: str, work: Callable[[int], None], device: str, times: int, watch: Callable[[], None]) -> None:
         """Call `work` with the bytes that it may use in several tasks, and `watch` from time to time until they end.
 
-        Args:
-            what: What the tasks do, for messages.
-            work: Function of the package, or a `partial` of one.
-            device: `cpu`, `cuda`, or `auto` for a GPU if there is one.
-            times: Number of tasks.
-            watch: Called in this process.
+        `work` is a function of the package, or a `partial` of one; messages call it `what`. `watch` is called in this
+        process.
         """
         sent = ray.put(work)
         tasks = {self._remote(call).remote(sent, self._shares, device): None for _ in range(times)}
@@ -135,7 +128,6 @@ class RayCrew:
                 follower.close()
 
     def _follow(self, workload: Workload, missing: Sequence[Replica], groups: int, place: Place) -> Follower | None:
-        """Begin to report to the monitor, if there is one."""
         monitor, settings, total = place.monitor, workload.settings, len(workload.replicas)
         if monitor is None:
             return None
@@ -231,7 +223,7 @@ class RayCrew:
         try:
             return ray.get(task)
         except RayTaskError as error:
-            raise _cause(error) from error
+            raise (error.cause if isinstance(error.cause, Exception) else error) from error  # that of the task itself
         except RayError as error:
             raise UserError(
                 f"a task of {what} was tried {counted(1 + self.machines.retries, 'time')}, and its worker died each"
@@ -308,7 +300,6 @@ def _write(folder: SettingFolder, found: Files) -> None:
 
 
 def _report(number: int, group: Sequence[Replica], folder: SettingFolder, follower: Follower | None) -> None:
-    """Tell the monitor that a group is finished."""
     if follower is not None:
         follower.ended(number, sum(folder.record(replica).val_or_nan for replica in group) / len(group))
 
@@ -319,7 +310,6 @@ def _nodes() -> list[dict[str, float]]:
 
 
 def _gpus(machines: Machines, device: str) -> float:
-    """Share of a GPU for each task."""
     if machines.gpus is not None:
         gpus = machines.gpus
     else:
@@ -327,11 +317,6 @@ def _gpus(machines: Machines, device: str) -> float:
     if device.startswith("cuda") and not gpus:
         raise UserError("tasks on a GPU need a share of one, but the cluster has none or the share is 0")
     return gpus
-
-
-def _cause(error: RayTaskError) -> Exception:
-    """The error of the task itself."""
-    return error.cause if isinstance(error.cause, Exception) else error
 
 
 def _last_line(error: Exception) -> str:

@@ -4,7 +4,7 @@ Only the export to TensorBoard imports torch.
 """
 
 from gumbel_mpnn.runs.query.filters import Filter, flat
-from gumbel_mpnn.runs.query.index import RunIndex, SettingRow
+from gumbel_mpnn.runs.query.index import RunIndex
 from gumbel_mpnn.runs.query.paired import ENOUGH, ONE_SPLIT, Paired, compare, corrected, holm
 from gumbel_mpnn.runs.query.record import (
     FINGERPRINT,
@@ -29,7 +29,6 @@ __all__ = [
     "Paired",
     "Record",
     "RunIndex",
-    "SettingRow",
     "Summary",
     "compare",
     "corrected",

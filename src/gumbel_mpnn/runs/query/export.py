@@ -24,14 +24,10 @@ _MLFLOW_BATCH = 100
 
 
 def export(index: RunIndex, rows: Sequence[SettingRow], to: str | None, out: Path, test: bool = True) -> int:
-    """Export all runs of the settings; returns their number.
+    """Export all runs of the settings to a file or folder; returns their number.
 
-    Args:
-        index: Index of the runs.
-        rows: The settings.
-        to: Form of the export; by default CSV or JSON, by the end of the name of the file.
-        out: File or folder to write.
-        test: Whether to include the test results of trials of `tune`.
+    The form `to` is by default CSV or JSON, by the end of the name of the file. Test results of trials of `tune` are
+    included on request.
     """
     if to is None:
         to = suffix_of(out).removeprefix(".") or ("csv" if is_stream(out) else "")
@@ -122,7 +118,6 @@ def _need(package: str) -> Any:
 
 
 def _check_file(path: Path, kind: str) -> None:
-    """Raise a `UserError` if the path is a folder."""
     if path.is_dir():
         raise UserError(f"{path} is a folder: name a {kind} file in it")
 

@@ -78,7 +78,6 @@ def flat(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _setting_names(database: sqlite3.Connection) -> set[str]:
-    """Names of all settings of all models."""
     query = "SELECT DISTINCT settings FROM settings"
     return {name for (text,) in database.execute(query) for name in flat(json.loads(text))}
 

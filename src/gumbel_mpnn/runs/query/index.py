@@ -170,9 +170,7 @@ class RunIndex:
     def runs(self, rows: Iterable[SettingRow], test: bool = True) -> Iterator[dict[str, Any]]:
         """Yield every run of these settings: its metrics, and all settings by `table.name`.
 
-        Args:
-            rows: The settings.
-            test: Whether to include the test results of trials of `tune`, which are None otherwise.
+        Test results of trials of `tune` are None unless they are asked for.
         """
         columns = ("split", "seed", "val", "test", "best_epoch", "epochs", "seconds", "device")
         for row in rows:
@@ -349,7 +347,6 @@ def _real(value: float | None) -> float | None:
 
 
 def _checksum(values: Sequence[Any]) -> int:
-    """Checksum of a row, or of several rows."""
     return zlib.crc32(repr(tuple(values)).encode(errors="surrogatepass"))
 
 
@@ -371,13 +368,10 @@ def _prepare(database: sqlite3.Connection) -> None:
         database.execute(f"PRAGMA user_version = {VERSION}")
 
 
-def _names_in(folder: Path) -> list[str]:
-    return [path.name for path in folder.iterdir()] if folder.is_dir() else []
-
-
 def _setting_folders(root: Path) -> Iterator[tuple[str, int]]:
     """Folders of settings under `root` (or `root` itself), as relative paths with their modification times."""
-    if FINGERPRINT.fullmatch(root.absolute().name) and any(map(REPLICA_NAME.fullmatch, _names_in(root))):
+    inside = root.iterdir() if root.is_dir() else ()
+    if FINGERPRINT.fullmatch(root.absolute().name) and any(REPLICA_NAME.fullmatch(path.name) for path in inside):
         yield ".", root.stat().st_mtime_ns
         return
     waiting = [""]

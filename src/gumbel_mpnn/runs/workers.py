@@ -33,10 +33,7 @@ def check_workers(count: int) -> None:
 def start_processes(count: int, work: Callable[..., None], *arguments: Any) -> Iterator[list[BaseProcess]]:
     """Call `work(place, *arguments)` in `count - 1` processes until the block ends; their places are 1, 2, and so on.
 
-    The calling process counts as one of them. They share the CPU cores.
-
-    Yields:
-        The processes that were started.
+    The calling process counts as one of them. They share the CPU cores. The block is given the processes.
     """
     spawning = multiprocessing.get_context("spawn")
     workers: list[BaseProcess] = [
@@ -102,7 +99,6 @@ def _assist(work: Callable[..., None], place: int, count: int, arguments: Sequen
 
 
 def _end(workers: Sequence[BaseProcess]) -> None:
-    """End all workers that were started."""
     started = [worker for worker in workers if worker.pid is not None]
     for worker in started:
         worker.terminate()
