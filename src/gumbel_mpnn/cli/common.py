@@ -84,8 +84,6 @@ def in_one_sentence(verb: Callable[P, R]) -> Callable[P, R]:
             _stop("error: there is not enough memory for this: use a smaller graph or smaller settings", 2)
         except OSError as error:
             _stop(f"error: {error.strerror or error}: {error.filename or ''}".rstrip(": "), 2)
-        except KeyboardInterrupt:
-            _stop("interrupted: finished runs are stored; repeat the command to continue", 130)
         finally:
             _QUIET.reset(quiet)
 

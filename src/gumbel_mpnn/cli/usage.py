@@ -1,4 +1,4 @@
-"""Usage errors, reported in one sentence."""
+"""Usage errors and interrupts, reported in one sentence."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from typer.core import TyperGroup
 
 # Newer versions of typer contain a copy of click, older ones import it; this finds the class in both cases.
 _UsageError: Any = typer.BadParameter.__mro__[1]
+INTERRUPTED = 130
+"""Exit code into which typer turns a `KeyboardInterrupt`."""
 
 
 class OneSentenceGroup(TyperGroup):
-    """Group of commands that reports a usage error in one line, without the usage text."""
+    """Group of commands that reports a usage error or an interrupt in one line, without the usage text."""
 
     def main(self, *args: Any, **options: Any) -> Any:
         """Run the command and exit, unless `standalone_mode` is false."""
@@ -30,6 +32,8 @@ class OneSentenceGroup(TyperGroup):
             sys.exit(error.exit_code)
         except typer.Abort:
             sys.exit(1)
+        if code == INTERRUPTED:
+            typer.echo("interrupted: finished runs are stored; repeat the command to continue", err=True)
         sys.exit(code if isinstance(code, int) else 0)
 
 
