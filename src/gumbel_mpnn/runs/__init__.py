@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gumbel_mpnn.runs.auto import AutoSpec
-    from gumbel_mpnn.runs.choice import Choice
+    from gumbel_mpnn.runs.choice import LADDERS, Choice
     from gumbel_mpnn.runs.entry import (
-        LADDERS,
         AnySpec,
         default_model,
         describe,
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
 _MODULE_OF = {
     **dict.fromkeys(
         [
-            "LADDERS",
             "AnySpec",
             "default_model",
             "describe",
@@ -45,6 +43,7 @@ _MODULE_OF = {
         ],
         "entry",
     ),
+    **dict.fromkeys(["LADDERS", "Choice"], "choice"),
     **dict.fromkeys(["Monitor", "Place", "Step", "find_spec", "fit_spec"], "fitting"),
     **dict.fromkeys(["DataReader", "Transform"], "reader"),
     **dict.fromkeys(["Machines", "helped"], "machines"),
@@ -54,7 +53,6 @@ _MODULE_OF = {
     **dict.fromkeys(["Estimate", "estimate"], "estimating"),
     "AutoSpec": "auto",
     "BusyError": "work_queue",
-    "Choice": "choice",
     "Run": "run",
     "final_spec": "final",
     "SettingFolder": "store",
