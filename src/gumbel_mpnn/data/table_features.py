@@ -17,7 +17,7 @@ from gumbel_mpnn.data.column_kinds import (
     warn_of_mixed,
     warn_of_text,
 )
-from gumbel_mpnn.data.csv_file import NO_NUMBER, line_of
+from gumbel_mpnn.data.csv_file import NO_NUMBER, place_of
 from gumbel_mpnn.data.feature_columns import (
     BOOLEANS,
     MISSING,
@@ -94,14 +94,14 @@ def _no_boolean(path: object, table: pd.DataFrame, name: str, ids: pd.Series[str
     wrong = [row for row, each in enumerate(words) if each not in BOOLEANS and each != MISSING]
     empty = [row for row, each in enumerate(words) if each == MISSING]
     row = (wrong or empty)[0]
-    line = line_of(table.index[row])
+    place = place_of(table.index, row)
     if wrong:
         return DataError(
-            f"feature column {name!r} of {path} has values that are not numbers, as {words[row]!r} in line {line}, but"
+            f"feature column {name!r} of {path} has values that are not numbers, as {words[row]!r} in {place}, but"
             " the model was trained on numbers or booleans: write them in the same way"
         )
     return DataError(
-        f"line {line} of {path} has an empty cell as the feature {name!r} of the node {ids.iloc[row]!r}"
+        f"{place} of {path} has an empty cell as the feature {name!r} of the node {ids.iloc[row]!r}"
         f"{among(len(empty))}: the model was trained on numbers or booleans without gaps, so fill it"
     )
 
@@ -138,7 +138,7 @@ def _check_numbers(path: object, table: pd.DataFrame, names: list[str], ids: pd.
         found = "no number" if np.isnan(x[row, column]) else "an infinite number"
         count = int((~np.isfinite(x[:, column])).sum())
         raise DataError(
-            f"line {line_of(table.index[row])} of {path} has {found} as the feature {names[column]!r} of the node "
+            f"{place_of(table.index, row)} of {path} has {found} as the feature {names[column]!r} of the node "
             f"{ids.iloc[row]!r}{among(count)}: give every node finite features, or name the feature columns to use"
         )
 
@@ -156,14 +156,13 @@ def _words(cells: pd.Series[Any]) -> list[str]:
 
 
 def _mixed(cells: pd.Series[Any]) -> tuple[str, object] | None:
-    """Return the first line without a number and its value, for a column that has numbers and other values."""
+    """Return the first place without a number and its value, for a column that has numbers and other values."""
     import pandas as pd
 
     filled = cells[cells.notna()]
     wrong = pd.to_numeric(filled, errors="coerce").isna()
     if wrong.any() and not wrong.all():
-        line = filled.index[wrong][0]
-        return f"line {line_of(line)}", filled[line]
+        return place_of(filled.index[wrong]), filled[wrong].iloc[0]
     return None
 
 
