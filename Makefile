@@ -2,8 +2,9 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
-# One thread for each test process: two of them already fill two cores.
-TESTS  ?= -n 2
+# One thread for each test process: two of them already fill two cores. A file is tested by one process, which shares its
+# fixtures; files come in the order of tests/conftest.py, the longest first.
+TESTS  ?= -n 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: demo test faults lint format docs bench bench-gpu clean
 
