@@ -61,7 +61,7 @@ CALLS = [
 def called(tmp_path_factory):
     """The folder of the runs of all calls, and how each ended."""
     folder = tmp_path_factory.mktemp("own")
-    plugins = ",".join(str(EXAMPLES / f"own_{kind}.py") for kind in ("regularizer", "candidates", "model"))
+    plugins = ",".join(str(EXAMPLES / name) for name in ("own_regularizer.py", "own_candidates.py", "own_model.py"))
     return folder, commands(folder, plugins, *CALLS)
 
 
