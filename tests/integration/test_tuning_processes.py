@@ -33,6 +33,8 @@ SETTINGS = ["train.epochs=8", "train.patience=0", "model.hidden_channels=4"]
 COMMAND = """
 import pathlib, sys, time
 {before}
+from gumbel_mpnn.cli import main, set_up
+set_up()
 from gumbel_mpnn.training.trainer import Trainer
 step = Trainer.step
 def waiting(self):
@@ -40,7 +42,6 @@ def waiting(self):
         time.sleep(0.01)
     step(self)
 Trainer.step = waiting
-from gumbel_mpnn.cli import main
 if __name__ == "__main__":
     main()
 """
