@@ -2,8 +2,9 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
-# One thread for each test process: two of them already fill two cores.
-TESTS  ?= -n 2
+# One thread for each test process, since two of them fill two cores; tests of several threads must not spin. A file is
+# tested by one process, which shares its fixtures, and files come in the order of tests/conftest.py, the longest first.
+TESTS  ?= -n 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: demo test faults lint format docs bench bench-gpu clean
 
@@ -11,7 +12,7 @@ demo: $(VENV)/.demo-installed
 	$(BIN)/gumbel-mpnn demo
 
 test: $(VENV)/.dev-installed
-	OMP_NUM_THREADS=1 $(BIN)/pytest $(TESTS)
+	OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/pytest $(TESTS)
 
 # About 25 minutes; writes its counts to docs/reliability.md. A short form is part of the tests.
 faults: $(VENV)/.dev-installed

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import gc
 import json
-import os
 import platform
 import statistics
 import time
@@ -14,11 +13,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gumbel_mpnn.cli import set_up
+
 if TYPE_CHECKING:
     import torch
 
-# Threads that spin while they wait would time the neighbors' load; must be set before torch is imported.
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+# As the command does, before torch is imported: threads that spin while they wait would time the neighbors' load.
+set_up()
 
 RESULTS = Path(__file__).parent / "results"
 

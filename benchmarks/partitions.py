@@ -31,7 +31,7 @@ PER_NODE = 5
 SIZES = {
     "pubmed": (19_717, 44_324, 500, 3),
     "coauthor-physics": (34_493, 247_962, 1_000, 5),
-    "toy": (700, 1_400, 16, 3),
+    "toy": (400, 800, 16, 3),
 }
 """Nodes, edges, features and classes of a generated graph in place of a data set that is not there."""
 

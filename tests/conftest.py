@@ -1,6 +1,9 @@
 """Fixtures that every test may use."""
 
+import gc
 import os
+import shutil
+import tempfile
 import urllib.error
 import urllib.request
 from collections.abc import Callable
@@ -16,6 +19,38 @@ from gumbel_mpnn.training.trainer import Trainer
 torch.set_num_threads(1)
 # No test may find what another one left, or leave anything in the user's cache.
 os.environ["GUMBEL_MPNN_CACHE"] = "off"
+# Every file of a run is synced to the disk, which a busy disk takes long for; in memory it takes no time.
+MEMORY_DISK, ROOM = Path("/dev/shm"), 4 * 2**30
+if MEMORY_DISK.is_dir() and os.access(MEMORY_DISK, os.W_OK) and shutil.disk_usage(MEMORY_DISK).free > ROOM:
+    os.environ.setdefault("TMPDIR", str(MEMORY_DISK))
+    tempfile.tempdir = None  # so that it is looked up again
+LONG_FIRST = (
+    "integration",
+    "faults",
+    "unit/test_benchmark_scripts.py",
+    "unit/test_documentation.py",
+    "unit/cli",
+    "unit/candidates",
+    "unit/nn",
+    "unit/training",
+)
+"""Folders and files with the longest tests, so that no process is left alone with one of them at the end."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    places = [here / name for name in LONG_FIRST]
+
+    def rank(item: pytest.Item) -> int:
+        return next((k for k, place in enumerate(places) if item.path.is_relative_to(place)), len(places))
+
+    items.sort(key=rank)
+
+
+def pytest_collection_finish() -> None:
+    """Leave out of garbage collection what was imported and collected: it stays, and there is a lot of it."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

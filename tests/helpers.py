@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import multiprocessing
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from multiprocessing.context import ForkServerContext
 from typing import Any
 
 import torch
@@ -16,6 +18,16 @@ from gumbel_mpnn.data import GeneratedSpec
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import backbones
 from gumbel_mpnn.training import Outcome, Task
+
+
+def fresh_processes() -> ForkServerContext:
+    """Processes forked from one that has no threads, unlike this one, and in which what they need is imported already.
+
+    They have the environment of the first test that starts one.
+    """
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["pytest", "gumbel_mpnn.candidates", "gumbel_mpnn.runs.study", "optuna"])
+    return context
 
 
 def edges(*pairs: tuple[int, int]) -> Tensor:

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -375,6 +376,14 @@ def marked(mark):
 def test_a_cluster_that_cannot_be_reached():
     for address in ("127.0.0.1:1", "ray://127.0.0.1:1"):
         with pytest.raises(UserError, match=rf"^cannot connect to the Ray cluster '{address}': .*refused"):
+            connection.connect(address)
+
+
+def test_an_address_that_never_answers(monkeypatch):
+    monkeypatch.setattr(connection, "CONNECT_SECONDS", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        with pytest.raises(UserError, match=rf"^cannot connect to the Ray cluster '{address}': timed out; is it"):
             connection.connect(address)
 
 

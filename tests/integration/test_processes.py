@@ -6,12 +6,13 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from typer.testing import CliRunner
 
+from gumbel_mpnn.cli import app
 from gumbel_mpnn.training.checkpoint import load_tensors
 from helpers import small_data
 
@@ -30,6 +31,8 @@ COMMAND = "from gumbel_mpnn.cli import main\nmain()\n"
 SLOW_COMMAND = """
 import os, time
 from pathlib import Path
+from gumbel_mpnn.cli import set_up
+set_up()
 from gumbel_mpnn.training import loop
 from gumbel_mpnn.training.trainer import Trainer
 Path(__file__).with_name("pid-" + os.environ["RANK"]).write_text(str(os.getpid()))
@@ -50,17 +53,19 @@ def graph(tmp_path_factory):
     return path
 
 
-def start(folder, graph, *, processes=2, partitions=4, code=COMMAND):
-    """The command in several processes, with its runs in `folder`."""
-    folder.mkdir(exist_ok=True)
+def arguments(folder, graph, partitions=4):
+    sets = [word for name, value in OPTIONS.items() for word in ("--set", f"{name}={value}")]
+    what = ["train", "--graph", str(graph), "--model", "gumbel-mpnn", "--partitions", str(partitions), *sets]
+    return [*what, "--runs", str(folder / "runs"), "--device", "cpu", "--format", "json"]
+
+
+def start(folder, graph, code=COMMAND):
+    """The command in two processes, with its runs in `folder`."""
     script = folder / "command.py"
     script.write_text(code)
-    sets = [word for name, value in OPTIONS.items() for word in ("--set", f"{name}={value}")]
-    arguments = ["train", "--graph", str(graph), "--model", "gumbel-mpnn", "--partitions", str(partitions), *sets]
-    arguments += ["--runs", str(folder / "runs"), "--device", "cpu", "--format", "json"]
-    launcher = ["torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
+    launcher = ["torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     return subprocess.Popen(
-        [sys.executable, "-m", *launcher, str(script), *arguments],
+        [sys.executable, "-m", *launcher, str(script), *arguments(folder, graph)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"},
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
@@ -98,25 +103,31 @@ def test_two_processes_have_the_loss_curve_of_one(whole, graph, tmp_path):
     assert json.loads(stdout)["n"] == 2  # printed once
     assert stderr.count("gumbel-mpnn on graph: 2 runs") == 1
     assert stderr.count("runs are in") == 1
-    alone = start(tmp_path, graph, processes=1)
-    assert finished(alone)[1].count("Traceback") == 0
-    assert alone.returncode == 0
+    alone = CliRunner().invoke(app, arguments(tmp_path, graph))
+    assert alone.exit_code == 0, alone.stderr
     one, two = curves(tmp_path), curves(folder)
     assert one.shape == (2, 60, 3)
     torch.testing.assert_close(two, one, rtol=1e-3, atol=1e-4)
     assert one[:, -1, 0].max() < one[:, 0, 0].min()  # it has learned
 
 
-@pytest.mark.parametrize("lost", [0, 1])
-def test_a_killed_process_ends_the_job_and_the_checkpoint_goes_on(lost, whole, graph, tmp_path):
-    process = start(tmp_path, graph, code=SLOW_COMMAND + COMMAND)
+def epoch_of(folder):
+    """The epoch of the checkpoint; 0 if there is none."""
+    found = list(folder.rglob("checkpoint-*.safetensors"))
+    return load_tensors(found[0])[1]["epoch"] if found else 0
+
+
+def check_killed(lost, folder, graph):
+    """Kill one process after the next checkpoint; the others end with a sentence, and the checkpoint stays."""
+    before = epoch_of(folder)
+    process = start(folder, graph, code=SLOW_COMMAND + COMMAND)
     deadline = time.monotonic() + PATIENCE_SECONDS
     try:
-        while not (found := list(tmp_path.rglob("checkpoint-*.safetensors"))):
+        while epoch_of(folder) <= before:
             assert process.poll() is None, process.stderr.read()
             assert time.monotonic() < deadline, "no checkpoint came"
             time.sleep(0.01)
-        os.kill(int((tmp_path / f"pid-{lost}").read_text()), signal.SIGKILL)
+        os.kill(int((folder / f"pid-{lost}").read_text()), signal.SIGKILL)
         began = time.monotonic()
     finally:
         stdout, stderr = finished(process)
@@ -124,21 +135,29 @@ def test_a_killed_process_ends_the_job_and_the_checkpoint_goes_on(lost, whole, g
     assert process.returncode != 0
     assert stdout == ""
     assert "error: another process of this job has ended" in stderr
-    assert not list(tmp_path.rglob("record.json"))
-    assert 0 < load_tensors(found[0])[1]["epoch"] < OPTIONS["train.epochs"]
+    assert not list(folder.rglob("record.json"))
+    assert before < epoch_of(folder) < OPTIONS["train.epochs"]
 
+
+def test_a_killed_process_ends_the_job_and_the_checkpoint_goes_on(whole, graph, tmp_path):
+    for lost in (0, 1):
+        check_killed(lost, tmp_path, graph)
     again = start(tmp_path, graph)
-    stdout, stderr = finished(again)
+    _, stderr = finished(again)
     assert again.returncode == 0, stderr
     assert "continuing at epoch" in stderr
     assert torch.equal(curves(tmp_path), curves(whole[0]))
     assert not list(tmp_path.rglob("checkpoint-*"))
 
 
-def test_more_processes_than_parts(graph, tmp_path):
-    process = start(tmp_path, graph, partitions=1)
-    _, stderr = finished(process)
-    assert process.returncode != 0
+@pytest.mark.parametrize("rank", [0, 1])
+def test_more_processes_than_parts(graph, tmp_path, monkeypatch, rank):
+    """Each process ends, and the first one says why."""
+    launched = {"TORCHELASTIC_RUN_ID": "this", "WORLD_SIZE": 2, "RANK": rank, "LOCAL_RANK": rank}
+    for name, value in launched.items():
+        monkeypatch.setenv(name, str(value))
+    done = CliRunner().invoke(app, arguments(tmp_path, graph, partitions=1))
+    assert done.exit_code == 2
     sentence = "error: this job has 2 processes, which train on the parts of a graph: set --partitions to 2 or more"
-    assert stderr.count(sentence) == 1
-    assert not list(Path(tmp_path).rglob("record.json"))
+    assert done.stderr.splitlines() == ([sentence] if rank == 0 else [])
+    assert not list(tmp_path.rglob("record.json"))

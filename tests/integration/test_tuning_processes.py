@@ -1,7 +1,6 @@
 """Real processes on one study: killed, joined by others, and without Optuna."""
 
 import json
-import multiprocessing
 import os
 import signal
 import subprocess
@@ -21,7 +20,7 @@ from gumbel_mpnn.runs.query import find_records
 from gumbel_mpnn.runs.study import open_study, results, work_on
 from gumbel_mpnn.runs.tuning import Budget, read_space
 from gumbel_mpnn.training.trainer import Trainer
-from helpers import small_data
+from helpers import fresh_processes, small_data
 
 pytestmark = [
     pytest.mark.skipif(locks.fcntl is None, reason="files cannot be locked here"),
@@ -34,6 +33,8 @@ SETTINGS = ["train.epochs=8", "train.patience=0", "model.hidden_channels=4"]
 COMMAND = """
 import pathlib, sys, time
 {before}
+from gumbel_mpnn.cli import main, set_up
+set_up()
 from gumbel_mpnn.training.trainer import Trainer
 step = Trainer.step
 def waiting(self):
@@ -41,7 +42,6 @@ def waiting(self):
         time.sleep(0.01)
     step(self)
 Trainer.step = waiting
-from gumbel_mpnn.cli import main
 if __name__ == "__main__":
     main()
 """
@@ -106,15 +106,15 @@ def wait_for(condition):
         time.sleep(0.02)
 
 
-def fork(search, pause):
+def work_slowly(search, pause):
+    step = Trainer.step
+    Trainer.step = lambda self: (time.sleep(pause), step(self))
+    work_on(search)
+
+
+def start_slow(search, pause):
     """A process that works on the study, each of its epochs slowed down."""
-
-    def work():
-        step = Trainer.step
-        Trainer.step = lambda self: (time.sleep(pause), step(self))
-        work_on(search)
-
-    process = multiprocessing.get_context("fork").Process(target=work, daemon=True)
+    process = fresh_processes().Process(target=work_slowly, args=(search, pause), daemon=True)
     process.start()
     return process
 
@@ -127,7 +127,7 @@ def kill(process):
 def test_killed_and_continued(here, search):
     whole = replace(search, runs=str(here / "whole"), storage=str(here / "whole.journal"))
     work_on(whole)
-    process = fork(search, 0.05)
+    process = start_slow(search, 0.05)
     wait_for(lambda: (2, "RUNNING") in trials(search))
     kill(process)
     assert trials(search)[2] == (2, "RUNNING")
@@ -142,7 +142,7 @@ def test_killed_and_continued(here, search):
 
 def test_two_processes_join_one_study_and_one_is_killed(search):
     search = replace(search, trials=8)
-    killed, other = fork(search, 0.03), fork(search, 0.03)
+    killed, other = start_slow(search, 0.03), start_slow(search, 0.03)
     wait_for(lambda: running(search) == 2 and sum(ended(search).values()) >= 2)
     kill(killed)
     other.join(PATIENCE_SECONDS)

@@ -134,13 +134,13 @@ def test_candidates_against_scikit_learn(run_toy):
     assert names(rows) == ["scikit-learn, brute force", "Local", "Global, 2 |E| pairs", "TwoHop"]
 
 
-@pytest.mark.slow  # pynndescent compiles its functions
 def test_parts_against_the_whole(toy_result):
+    """On a graph so small that the approximate search is exact: pynndescent compiles its functions for long."""
     result = toy_result("partitions.py")
     (row,) = result["results"]
-    assert row["parts"]["largest_nodes"] < row["whole"]["largest_nodes"] == 700
+    assert row["parts"]["largest_nodes"] < row["whole"]["largest_nodes"] == 400
     assert abs(row["parts"]["test"] - row["whole"]["test"]) < 20
-    assert row["candidates"]["recall"] > 0.9
+    assert row["candidates"]["recall"] == 1
 
 
 @pytest.mark.browser

@@ -72,8 +72,9 @@ def unreadable(what: str, error: Exception, remedy: str) -> DataError:
 
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether memory is the reason of an error; torch is not imported for it, and raises a `RuntimeError` on a CPU."""
-    kind = type(error).__name__
-    return isinstance(error, MemoryError) or kind == "OutOfMemoryError" or "allocate memory" in str(error)
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+        return True
+    return any(words in str(error) for words in ("allocate memory", "not enough memory"))  # the latter on Windows
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -32,6 +32,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 # Newer versions of typer contain a copy of click, older ones import it; this finds the class in both cases.
 _UsageError: Any = typer.BadParameter.__mro__[1]
+INTERRUPTED = 130
+"""Exit code into which typer turns a `KeyboardInterrupt`."""
 
 
 class OutputFormat(StrEnum):
@@ -90,8 +92,6 @@ def in_one_sentence(verb: Callable[P, R]) -> Callable[P, R]:
             _stop("error: there is not enough memory for this: use a smaller graph or smaller settings", 2)
         except OSError as error:
             _stop(f"error: {error.strerror or error}: {error.filename or ''}".rstrip(": "), 2)
-        except KeyboardInterrupt:
-            _stop("interrupted: finished runs are stored; repeat the command to continue", 130)
         finally:
             _QUIET.reset(quiet)
 
@@ -200,7 +200,7 @@ def show_version(
 
 
 class OneSentenceGroup(TyperGroup):
-    """Group of commands that reports a usage error in one line, without the usage text."""
+    """Group of commands that reports a usage error or an interrupt in one line, without the usage text."""
 
     def main(self, *args: Any, **options: Any) -> Any:
         """Run the command and exit, unless `standalone_mode` is false."""
@@ -216,6 +216,8 @@ class OneSentenceGroup(TyperGroup):
             sys.exit(error.exit_code)
         except typer.Abort:
             sys.exit(1)
+        if code == INTERRUPTED:
+            typer.echo("interrupted: finished runs are stored; repeat the command to continue", err=True)
         sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -181,11 +181,11 @@ def _specs(
     from gumbel_mpnn.config.plugins import load_plugins
     from gumbel_mpnn.config.spaces import Choices, Space
     from gumbel_mpnn.runs import RunSpec
+    from gumbel_mpnn.runs.spec import one_model
     from gumbel_mpnn.runs.tuning import shared
-    from gumbel_mpnn.training import models
 
     load_plugins()
-    names = list(dict.fromkeys(models.canonical(name) for name in names))
+    names = list(dict.fromkeys(one_model(name) for name in names))
     fixed = Space.of(space or {})
     tried = fixed.open.get("data.undirected", Choices((fixed.fixed.get("data", {}).get("undirected", True),)))
     # Directions are read if any trial needs them; trials on undirected graphs ignore them.

@@ -25,6 +25,8 @@ UNUSUAL = b'" \t\r\0'
 """Bytes with which pyarrow and pandas might disagree about cells or lines."""
 FIRST_LINE = 2
 """Number of the first line after the header."""
+LINE, ROW = "line", "row"
+"""What the index of a table counts, which is its name: lines of a CSV file, or rows of a Parquet file."""
 
 
 def is_parquet(path: InputFile) -> bool:
@@ -64,7 +66,7 @@ def parquet_table(path: InputFile, text: Sequence[str], integers: bool) -> pd.Da
     as_text = set(text) - (numbers if integers else set())
     columns = {name: _column(path, name, table.column(name), name in as_text) for name in table.column_names}
     found = pd.DataFrame(columns)
-    found.index = pd.RangeIndex(1, table.num_rows + 1)
+    found.index = pd.RangeIndex(1, table.num_rows + 1, name=ROW)
     return found
 
 
@@ -139,7 +141,7 @@ def plain_csv_table(
             return None
         columns |= {name: others[name] for name in rest}
     found = pd.DataFrame({name: columns[name] for name in header})
-    found.index = pd.RangeIndex(FIRST_LINE, FIRST_LINE + len(found))
+    found.index = pd.RangeIndex(FIRST_LINE, FIRST_LINE + len(found), name=LINE)
     return found
 
 

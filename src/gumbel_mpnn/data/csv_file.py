@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbel_mpnn._util.errors import DataError, did_you_mean, reason
-from gumbel_mpnn.data.arrow_tables import is_parquet, parquet_columns, parquet_table, plain_csv_table
+from gumbel_mpnn.data.arrow_tables import LINE, is_parquet, parquet_columns, parquet_table, plain_csv_table
 from gumbel_mpnn.data.input_file import InputFile
 from gumbel_mpnn.data.names import chosen_name, known_name
 
@@ -77,7 +77,7 @@ def check_column(path: InputFile, header: Header, name: str, trained: bool = Fal
     if found is None and trained:
         raise DataError(f"{path} has no column {name!r}, which the model was trained on")
     if found is None:
-        like_data = any(map(_DECIMAL.fullmatch, header))
+        like_data = not is_parquet(path) and any(map(_DECIMAL.fullmatch, header))
         hint = "; its first line looks like data, but it should be a header" if like_data else ""
         raise DataError(f"{path} has no column {name!r}: {did_you_mean(name, header)}{hint}")
     return found
@@ -102,13 +102,13 @@ def read_table(path: InputFile, header: Header, text: Sequence[str], integers: b
     if not isinstance(table.index, pd.RangeIndex):
         raise DataError(f"the lines of {path} have more cells than its header: add the missing column names")
     blank = (table.isna() | (table == "")).all(axis=1).to_numpy()
-    table.index = pd.Index(_first_lines(table, header))
+    table.index = pd.Index(_first_lines(table, header), name=LINE)
     return table[~blank].infer_objects()
 
 
-def line_of(row: Any) -> int:
-    """Return the line number of the row with this index of a table from `read_table`."""
-    return int(row)
+def place_of(rows: pd.Index[Any], at: int = 0) -> str:
+    """Return where one of the rows of a table from `read_table` is, as `line 5` of a CSV file."""
+    return f"{rows.name} {rows[at]}"
 
 
 def _first_lines(table: pd.DataFrame, header: Header) -> NDArray[np.int64]:

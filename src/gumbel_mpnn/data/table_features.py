@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from gumbel_mpnn._util.errors import DataError
 from gumbel_mpnn.data.column_kinds import Columns
-from gumbel_mpnn.data.csv_file import NO_NUMBER, line_of
+from gumbel_mpnn.data.csv_file import NO_NUMBER, place_of
 from gumbel_mpnn.data.feature_columns import BOOLEANS, MISSING, FeatureColumn, Floats, word
 from gumbel_mpnn.data.names import among
 
@@ -32,15 +32,14 @@ class TableColumns(Columns):
         return bool(pd.api.types.is_numeric_dtype(self.table[name]))  # booleans included
 
     def mixed(self, name: str) -> tuple[str, object] | None:
-        """First line without a number and its value, if there are numbers beside it; else None."""
+        """First place without a number and its value, if there are numbers beside it; else None."""
         import pandas as pd
 
         cells = self.table[name]
         filled = cells[cells.notna()]
         wrong = pd.to_numeric(filled, errors="coerce").isna()
         if wrong.any() and not wrong.all():
-            line = filled.index[wrong][0]
-            return f"line {line_of(line)}", filled[line]
+            return place_of(filled.index[wrong]), filled[wrong].iloc[0]
         return None
 
     def words(self, name: str) -> list[str]:
@@ -58,7 +57,7 @@ class TableColumns(Columns):
         if len(wrong):
             found = "no number" if np.isnan(x[wrong[0], 0]) else "an infinite number"
             raise DataError(
-                f"{self._line(wrong[0])} has {found} as {self._feature(name, wrong[0])}{among(len(wrong))}: give every"
+                f"{self._place(wrong[0])} has {found} as {self._feature(name, wrong[0])}{among(len(wrong))}: give every"
                 " node finite features, or name the feature columns to use"
             )
         return FeatureColumn(name), x
@@ -80,18 +79,18 @@ class TableColumns(Columns):
         wrong = [row for row, each in enumerate(words) if each not in BOOLEANS and each != MISSING]
         empty = [row for row, each in enumerate(words) if each == MISSING]
         if wrong:
-            line = line_of(self.table.index[wrong[0]])
+            place = place_of(self.table.index, wrong[0])
             return DataError(
                 f"feature column {name!r} of {self.where} has values that are not numbers, as {words[wrong[0]]!r} in"
-                f" line {line}, but the model was trained on numbers or booleans: write them in the same way"
+                f" {place}, but the model was trained on numbers or booleans: write them in the same way"
             )
         return DataError(
-            f"{self._line(empty[0])} has an empty cell as {self._feature(name, empty[0])}{among(len(empty))}: the model"
-            " was trained on numbers or booleans without gaps, so fill it"
+            f"{self._place(empty[0])} has an empty cell as {self._feature(name, empty[0])}{among(len(empty))}: the"
+            " model was trained on numbers or booleans without gaps, so fill it"
         )
 
-    def _line(self, row: int) -> str:
-        return f"line {line_of(self.table.index[row])} of {self.where}"
+    def _place(self, row: int) -> str:
+        return f"{place_of(self.table.index, row)} of {self.where}"
 
     def _feature(self, name: str, row: int) -> str:
         return f"the feature {name!r} of the node {self.ids.iloc[row]!r}"

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from torch_geometric.data import Data
 
 from gumbel_mpnn._util.errors import DataError
-from gumbel_mpnn.data.arrow_tables import places_in
+from gumbel_mpnn.data.arrow_tables import is_parquet, places_in
 from gumbel_mpnn.data.column_kinds import all_features, named_features, trained_features
-from gumbel_mpnn.data.csv_file import Header, check_column, is_empty, known_column, line_of, read_header, read_table
+from gumbel_mpnn.data.csv_file import Header, check_column, is_empty, known_column, place_of, read_header, read_table
 from gumbel_mpnn.data.feature_columns import Features, Wanted, as_trained, check_once, names_of
 from gumbel_mpnn.data.input_file import InputFile
 from gumbel_mpnn.data.names import chosen_name
@@ -140,12 +140,12 @@ def _chosen(path: InputFile, header: Header, features: Wanted, taken: Sequence[s
 
 def _check_ids(path: InputFile, ids: pd.Series[str]) -> None:
     if ids.empty:
-        raise DataError(f"{path} has no nodes: add a line for each")
+        raise DataError(f"{path} has no nodes: add a row for each")
     if (ids == "").any():
-        raise DataError(f"line {line_of(ids.index[ids == ''][0])} of {path} has no node id: add one")
+        raise DataError(f"{place_of(ids.index[ids == ''])} of {path} has no node id: add one")
     repeated = ids[ids.duplicated()]
     if len(repeated):
-        raise DataError(f"line {line_of(repeated.index[0])} of {path} repeats the node {repeated.iloc[0]!r}")
+        raise DataError(f"{place_of(repeated.index)} of {path} repeats the node {repeated.iloc[0]!r}")
 
 
 def _edges(
@@ -167,8 +167,8 @@ def _edges(
     if len(ends) and ends.min() < 0:
         row, end = np.argwhere(ends < 0)[0]
         missing = str(table[names[end]].iloc[row]).strip()
-        has = "has in its first line, where the header should be" if missing == ids.name else "does not have"
-        raise DataError(f"line {line_of(table.index[row])} of {path} names the node {missing!r}, which {nodes} {has}")
+        has = "has in its header, which should name the columns" if missing == ids.name else "does not have"
+        raise DataError(f"{place_of(table.index, row)} of {path} names the node {missing!r}, which {nodes} {has}")
     weight, probability, given = (None if name is None else table[name] for name in columns)
     if probability is not None and not pd.api.types.is_numeric_dtype(probability):
         probability = None
@@ -202,8 +202,8 @@ def _check_header(path: InputFile, written: Sequence[str], ids: pd.Series[str]) 
     ends = [name.strip() for name in written]
     if ids.isin(ends).sum() == len(set(ends)):
         raise DataError(
-            f"the first line of {path} names the nodes {' and '.join(map(repr, ends))}, so it seems to be an edge and "
-            "not a header: add the line source,target above it"
+            f"the header of {path} names the nodes {' and '.join(map(repr, ends))}, so it seems to be an edge: "
+            + ("name the columns source and target" if is_parquet(path) else "add the line source,target above it")
         )
 
 
@@ -216,6 +216,6 @@ def _weights(path: InputFile, weight: pd.Series[Any]) -> NDArray[np.float32]:
         value = weight.iloc[wrong[0]]
         found = "no weight" if pd.isna(value) else f"the weight {value}"
         raise DataError(
-            f"line {line_of(weight.index[wrong[0]])} of {path} has {found}: weights must be finite and at least 0"
+            f"{place_of(weight.index, wrong[0])} of {path} has {found}: weights must be finite and at least 0"
         )
     return numbers

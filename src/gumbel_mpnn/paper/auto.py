@@ -12,7 +12,7 @@ from gumbel_mpnn.paper.page import RESULTS, Experiment
 from gumbel_mpnn.paper.remarks import remarks_of, verdicts
 from gumbel_mpnn.report import Row
 from gumbel_mpnn.runs import Run
-from gumbel_mpnn.runs.entry import LADDERS
+from gumbel_mpnn.runs.choice import LADDERS
 from gumbel_mpnn.runs.query import Record, Summary
 
 AUTO, *CONTROLS = LADDERS

@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gumbel_mpnn.runs.auto import AutoSpec
-    from gumbel_mpnn.runs.choice import Choice
+    from gumbel_mpnn.runs.choice import LADDERS, Choice
     from gumbel_mpnn.runs.entry import (
-        LADDERS,
         AnySpec,
         default_model,
         describe,
@@ -33,9 +32,8 @@ if TYPE_CHECKING:
 
 _NAMES_OF = {
     "auto": ["AutoSpec"],
-    "choice": ["Choice"],
+    "choice": ["LADDERS", "Choice"],
     "entry": [
-        "LADDERS",
         "AnySpec",
         "default_model",
         "describe",

@@ -13,6 +13,7 @@ from typing import Any
 from gumbel_mpnn._util import checksums
 from gumbel_mpnn._util.errors import unreadable
 from gumbel_mpnn._util.files import write_atomically
+from gumbel_mpnn.config.presets import AUTO
 from gumbel_mpnn.config.replica import Replica
 
 FILES = "choice-*.json"
@@ -20,6 +21,9 @@ FILES = "choice-*.json"
 
 LEARNED = "gumbel-mpnn"
 """Model of the rungs that learn which edges to keep, drop and add."""
+
+LADDERS = {AUTO: LEARNED, f"{AUTO}-frozen": "frozen", f"{AUTO}-random": "random"}
+"""`auto` and its controls, each with the model of the rungs that learn edges in `auto`."""
 
 FEW_SPLITS = 3
 """With fewer splits, their validation nodes are the larger part of the error."""

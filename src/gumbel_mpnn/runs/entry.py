@@ -23,7 +23,7 @@ from gumbel_mpnn.data import get_spec
 from gumbel_mpnn.data.splits import ALL
 from gumbel_mpnn.nn import models
 from gumbel_mpnn.runs.auto import AutoSpec, find_auto, fit_auto
-from gumbel_mpnn.runs.choice import LEARNED
+from gumbel_mpnn.runs.choice import LADDERS
 from gumbel_mpnn.runs.fitting import Monitor, Place, find_spec, fit_spec
 from gumbel_mpnn.runs.machines import LOCAL, Machines, helped
 from gumbel_mpnn.runs.query import Record
@@ -32,8 +32,6 @@ from gumbel_mpnn.runs.run import Run
 from gumbel_mpnn.runs.spec import RunSpec
 
 AnySpec = RunSpec | AutoSpec
-LADDERS = {AUTO: LEARNED, f"{AUTO}-frozen": "frozen", f"{AUTO}-random": "random"}
-"""`auto` and its controls, each with the model of the rungs that learn edges in `auto`."""
 DEFAULT_FAMILY = "tuned"
 WITH_PRESETS = "gcn"
 """Default model on data sets that have presets."""

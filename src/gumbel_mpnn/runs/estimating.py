@@ -157,10 +157,19 @@ def estimate(
     spec = RunSpec.of(described, model, **options)
     if dataset is None:
         size, chosen = GraphSize(**given, classes=classes), spec.settings
+        _check_edges(size, chosen.data.undirected)
     else:
         workload = spec.read()
         size, chosen = GraphSize.of(workload.data, workload.settings.data.undirected), workload.settings
     return estimate_size(size, chosen, device, memory)
+
+
+def _check_edges(size: GraphSize, undirected: bool) -> None:
+    """Raise a `UserError` for more edges than there are pairs of different nodes."""
+    most = size.nodes * (size.nodes - 1) // (2 if undirected else 1)
+    if size.edges > most:
+        kind = "undirected" if undirected else "directed"
+        raise UserError(f"{size.nodes:,} nodes can have {most:,} {kind} edges at most, not {size.edges:,}")
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from gumbel_mpnn.config import Replica, RewiringSettings, Settings, constant_tem
 from gumbel_mpnn.config.files import is_settings_file, merge, parse_overrides, read_settings_file
 from gumbel_mpnn.config.plugins import load_plugins
 from gumbel_mpnn.config.presets import Preset, packaged_families, read_preset
+from gumbel_mpnn.config.registry import normal_name
 from gumbel_mpnn.config.rungs import Rung
 from gumbel_mpnn.data import get_spec
 from gumbel_mpnn.data.given import check_kind
@@ -29,6 +30,7 @@ from gumbel_mpnn.graph import without_candidates
 from gumbel_mpnn.nn import backbones, models
 from gumbel_mpnn.rewiring.edge_models import scorers
 from gumbel_mpnn.rewiring.regularizers import regularizers
+from gumbel_mpnn.runs.choice import LADDERS
 from gumbel_mpnn.runs.query import FINGERPRINT
 from gumbel_mpnn.runs.reader import DataReader, Transform
 from gumbel_mpnn.training import data_hash
@@ -97,7 +99,7 @@ class RunSpec:
             origin, below = str(preset), merge(read_settings_file(Path(preset or "")))
         if callable(dataset) and not isinstance(dataset, Data):
             dataset = dataset(bool(merge(below, given).get("data", {}).get("undirected", True)))
-        name, model = _dataset_name(dataset), _model_name(model)
+        name, model = _dataset_name(dataset), one_model(model)
         if preset is not None and rung is None and not is_settings_file(preset):
             found = find_preset(str(preset), name, model, given.get("model", {}).get("backbone"))
             below = merge(None if found is None else found.tables)
@@ -253,9 +255,15 @@ def _dataset_name(dataset: object) -> str:
     return get_spec(dataset).name if isinstance(dataset, str) else folder_name(dataset.get("name"))
 
 
-def _model_name(model: object) -> str:
+def one_model(model: object) -> str:
+    """Registered name of a model; `auto`, which trains several, is refused."""
     if not isinstance(model, str):
         raise UserError(f"model must be a name, such as 'gcn', not {model!r}: {did_you_mean('', models)}")
+    if normal_name(model) in LADDERS:
+        raise UserError(
+            f"{model!r} trains several models and chooses one, but one is needed here: name one, such as 'gumbel-mpnn'"
+            " (`gumbel-mpnn presets show --model auto` lists them)"
+        )
     return models.canonical(model)
 
 

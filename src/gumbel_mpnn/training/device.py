@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import torch
 
 from gumbel_mpnn._util.errors import UserError
+from gumbel_mpnn.nn.room import total_bytes
 
 PROC, CGROUPS = Path("/proc"), Path("/sys/fs/cgroup")
 
@@ -40,7 +40,7 @@ def _left_on_the_machine() -> int:
     meminfo = PROC / "meminfo"
     if meminfo.exists():
         return _numbers(meminfo.read_text().replace(":", ""))["MemAvailable"] * 1024
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+    return total_bytes(torch.device("cpu")) // 2
 
 
 def _left_in_cgroups() -> Iterator[int]:

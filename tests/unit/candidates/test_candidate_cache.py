@@ -2,7 +2,6 @@
 
 import importlib
 import linecache
-import multiprocessing
 import os
 import sys
 from pathlib import Path
@@ -15,7 +14,7 @@ from torch_geometric.data import Batch, Data
 import gumbel_mpnn as gm
 from gumbel_mpnn._util import content_cache
 from gumbel_mpnn.candidates import Cached, CandidateStrategy, Global, Local, TwoHop, candidates
-from helpers import changed, edges, small_data
+from helpers import changed, edges, fresh_processes, small_data
 
 QUICK = {"model": {"hidden_channels": 8}, "train": {"epochs": 2}}
 
@@ -196,7 +195,8 @@ def test_what_was_not_used_for_longest_goes_first(folder, monkeypatch):
     assert set(ages) - {oldest_but_one} < set(files(folder))
 
 
-def _use_and_delete(folder, rounds, wanted, wrong):
+def _use_and_delete(environment, folder, rounds, wanted, wrong):
+    os.environ.update(environment)
     for _ in range(rounds):
         found = Cached(Local(2))(graph()).candidate_index
         if not torch.equal(found, wanted):
@@ -206,9 +206,9 @@ def _use_and_delete(folder, rounds, wanted, wrong):
 
 
 def test_several_processes_share_the_folder(folder):
-    context = multiprocessing.get_context("spawn")  # a fork would lack the threads that other tests started
+    context = fresh_processes()
     wrong, wanted = context.Value("i", 0), Local(2)(graph()).candidate_index
-    arguments = (folder, 20, wanted, wrong)
+    arguments = (dict(os.environ), folder, 20, wanted, wrong)
     workers = [context.Process(target=_use_and_delete, args=arguments, daemon=True) for _ in range(3)]
     for worker in workers:
         worker.start()

@@ -46,6 +46,18 @@ def test_nothing_is_said_when_nobody_reads_on():
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("module", "sentence"),
+    [("typer", "interrupted"), ("torch", "interrupted: finished runs are stored; repeat the command to continue")],
+)
+def test_an_interrupt_during_an_import(tmp_path, module, sentence):
+    """In `exec`, as when a dataclass is made, after which Python would end by a signal."""
+    (tmp_path / f"{module}.py").write_text("exec('raise KeyboardInterrupt')")
+    path = os.pathsep.join([str(tmp_path), *sys.path])
+    done = python("-m", "gumbel_mpnn", "train", "demo", PYTHONPATH=path)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", f"{sentence}\n")
+
+
 @pytest.mark.parametrize("arguments", [["--help"], []], ids=["help", "nothing"])
 def test_every_verb_is_named(arguments):
     done = python("-m", "gumbel_mpnn", *arguments)

@@ -258,6 +258,7 @@ class TestResults:
             (("--timeout", "soon"), "'soon' is not a time above 0: write it as 600, 90s, 10m or 2h"),
             (("--timeout", "0"), "'0' is not a time above 0"),
             (("--model", "gnc"), "there is no model called 'gnc': did you mean 'gcn'?"),
+            (("--model", "gcn,auto"), "'auto' trains several models and chooses one, but one is needed here"),
         ],
     )
     def test_what_is_refused_before_anything_is_trained(

@@ -89,6 +89,7 @@ MISTAKES = {
     "negative weight": (NODES, EDGES.assign(weight=[1.0, -1.0])),
     "no such label": (NODES.drop(columns="kind"), EDGES),
     "missing feature": (NODES.assign(size=[0.5, np.nan, 1.0]), EDGES),
+    "no nodes": (NODES[:0], EDGES),
     "dates": (NODES.assign(day=["2020-01-01", "2020-01-02", "2020-01-03"]), EDGES),
 }
 
@@ -104,7 +105,15 @@ def test_mistakes_are_told_as_those_of_csv(name, files, tmp_path):
         gm.from_csv(tmp_path / "nodes.parquet", tmp_path / "edges.parquet", "kind")
     messages.append(str(told.value).replace(".parquet", ".csv"))
     line = next((word for word in messages[0].split() if word.isdecimal()), "0")
-    assert messages[0] in (messages[1], messages[1].replace(f"line {int(line) - 1} ", f"line {line} "))
+    assert messages[0] in (messages[1], messages[1].replace(f"row {int(line) - 1} ", f"line {line} "))
+    assert "line" not in messages[1]
+
+
+def test_columns_that_are_named_as_nodes(files, tmp_path):
+    files(NODES, EDGES)
+    EDGES[["source", "target"]].set_axis(["10", "20"], axis=1).to_parquet(tmp_path / "edges.parquet")
+    with pytest.raises(DataError, match="seems to be an edge: name the columns source and target"):
+        gm.from_csv(tmp_path / "nodes.parquet", tmp_path / "edges.parquet", "kind")
 
 
 def test_what_a_csv_file_cannot_hold_is_told(tmp_path):

@@ -302,7 +302,7 @@ def test_faulty_nodes(read, nodes, message):
         ("s,t,weight\np1,p2,inf\n", r"^line 2 of \S*edges\.csv has the weight inf: weights must be"),
         (
             "p1,p2\np2,007\n",
-            r"first line of \S*edges\.csv names the nodes 'p1' and 'p2', .* not a header: add the line",
+            r"header of \S*edges\.csv names the nodes 'p1' and 'p2', so it seems to be an edge: add the line",
         ),
         (" p1 , p2 ,weight\np2,007,1\n", "names the nodes 'p1' and 'p2'"),
         ("p1,p1\np2,007\n", "names the nodes 'p1' and 'p1'"),
@@ -318,7 +318,7 @@ def test_faulty_edges(read, edges, message):
 
 def test_a_first_node_that_is_taken_for_the_header_is_found_by_its_edges(read):
     with pytest.raises(
-        DataError, match=r"^line 3 of \S*edges\.csv names the node 'a', which \S*nodes\.csv has in its fi"
+        DataError, match=r"^line 3 of \S*edges\.csv names the node 'a', which \S*nodes\.csv has in its header"
     ):
         read("a\nb\nc\n", "s,t\nb,c\nb,a\n", label=None, features=False)
 

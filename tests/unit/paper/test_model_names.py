@@ -7,7 +7,7 @@ from gumbel_mpnn.paper import Job, Reproduction, experiments
 from gumbel_mpnn.paper.accuracy import Accuracy
 from gumbel_mpnn.report.grid import grid_table
 from gumbel_mpnn.report.style import MODEL_NAMES
-from gumbel_mpnn.runs.entry import LADDERS
+from gumbel_mpnn.runs.choice import LADDERS
 from gumbel_mpnn.training import models
 from latex import read_table
 

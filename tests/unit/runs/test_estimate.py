@@ -127,6 +127,11 @@ def test_more_candidates_than_pairs_cannot_be():
     assert gm.estimate(**COUNTS, overrides=["rewiring.candidates=global", "rewiring.pairs=7"]).candidates == 7
 
 
+def test_as_many_edges_as_there_can_be():
+    assert gm.estimate(nodes=5, edges=10, features=8).candidates == 0
+    assert gm.estimate(nodes=5, edges=20, features=8, overrides=["data.undirected=false"]).edges == 20
+
+
 def test_a_data_set_and_its_own_candidates():
     data = gm.data.demo_graph()
     found = gm.estimate(data, "gcn")
@@ -202,10 +207,16 @@ def test_the_time_of_an_approximate_search_is_not_known():
         ({"nodes": 5}, "the number of edges and features is missing"),
         ({**COUNTS, "nodes": 0}, "nodes must be a whole number from 1 to 1,000,000,000,000,000, not 0"),
         ({**COUNTS, "edges": 10**16}, "edges must be a whole number from 0"),
+        ({**COUNTS, "nodes": 5, "edges": 11}, "5 nodes can have 10 undirected edges at most, not 11"),
+        (
+            {**COUNTS, "nodes": 5, "edges": 21, "overrides": ["data.undirected=false"]},
+            "5 nodes can have 20 directed edges at most, not 21",
+        ),
         ({**COUNTS, "classes": 1.5}, "classes must be a whole number from 1"),
         ({**COUNTS, "memory": 0}, "memory must be a number of GiB above 0, not 0"),
         ({**COUNTS, "device": "tpu"}, "there is no device called 'tpu': did you mean 'cpu'?"),
         ({**COUNTS, "model": "gcm"}, "did you mean 'gcn'"),
+        ({**COUNTS, "model": "auto"}, "'auto' trains several models and chooses one, but one is needed here: name one"),
     ],
 )
 def test_what_cannot_be_estimated_is_told(arguments, message):

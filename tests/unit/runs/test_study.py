@@ -1,6 +1,5 @@
 """Studies: every trial once whatever ends its process, and weak trials stopped in comparison with others."""
 
-import multiprocessing
 import os
 import signal
 from dataclasses import replace
@@ -16,7 +15,7 @@ from gumbel_mpnn.runs import RunSpec, study
 from gumbel_mpnn.runs.study import Halving, open_storage, open_study, results, standing, work_on
 from gumbel_mpnn.runs.tuning import Budget
 from gumbel_mpnn.training.trainer import Trainer
-from helpers import small_data
+from helpers import fresh_processes, small_data
 
 SPACE = {"train": {"lr": {"low": 0.01, "high": 0.1}, "epochs": 2}, "model": {"hidden_channels": 4}}
 DATA = small_data()
@@ -47,6 +46,11 @@ def killed_at(step, monkeypatch, error):
         real(self)
 
     monkeypatch.setattr(Trainer, "step", stepping)
+
+
+def work_and_be_killed(search):
+    Trainer.step = lambda _: os.kill(os.getpid(), signal.SIGKILL)
+    work_on(search)
 
 
 class TestEveryTrialOnce:
@@ -101,14 +105,11 @@ class TestEveryTrialOnce:
         assert list(study._folder(search).iterdir()) == []
 
     def test_a_trial_that_is_killed_again_and_again_is_given_up(self, search):
-        def work():
-            Trainer.step = lambda _: os.kill(os.getpid(), signal.SIGKILL)
-            work_on(search)
-
         for _ in range(study.MOST_ATTEMPTS):
-            process = multiprocessing.get_context("fork").Process(target=work)
+            process = fresh_processes().Process(target=work_and_be_killed, args=(search,))
             process.start()
             process.join()
+            assert process.exitcode == -signal.SIGKILL
         work_on(search)
         found = results(open_study(search), search)
         assert [trial.state for trial in found] == ["failed", "finished", "finished"]

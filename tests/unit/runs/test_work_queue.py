@@ -1,7 +1,6 @@
 """Who trains what: groups that are planned once, held by one at a time, and let go with the process that held them."""
 
 import json
-import os
 import signal
 import threading
 from itertools import product
@@ -18,7 +17,7 @@ from gumbel_mpnn.runs import BusyError, SettingFolder
 from gumbel_mpnn.runs.store import record_of
 from gumbel_mpnn.runs.work_queue import WorkQueue, even_groups
 from gumbel_mpnn.training import Task, train
-from helpers import make_settings, make_task, replicas
+from helpers import fresh_processes, make_settings, make_task, replicas
 from quick_fit import figures, names, quick, stored
 
 SETTINGS = make_settings(epochs=2)
@@ -141,6 +140,12 @@ class TestPlans:
         assert json.loads(folder.group_file(ALL).read_text()) == [str(replica) for replica in ALL]
 
 
+def hold_all(folder, told):
+    claim = WorkQueue(folder).next(ALL, 4)
+    told.send(claim is not None)
+    signal.pause()
+
+
 class TestHolding:
     def test_a_group_is_held_by_one(self, queue, folder):
         other = WorkQueue(folder)
@@ -221,19 +226,15 @@ class TestHolding:
         assert not waiting.is_alive()
 
     def test_a_killed_process_holds_nothing(self, queue, folder):
-        read, write = os.pipe()
-        child = os.fork()
-        if child == 0:
-            claim = WorkQueue(folder).next(ALL, 4)
-            os.write(write, b"1" if claim else b"0")
-            signal.pause()
-        try:
-            assert os.read(read, 1) == b"1"
-            assert queue.next(ALL, 4) is None
-        finally:
-            os.kill(child, signal.SIGKILL)
+        context = fresh_processes()
+        ours, theirs = context.Pipe()
+        child = context.Process(target=hold_all, args=(folder, theirs), daemon=True)
+        child.start()
+        assert ours.recv() is True
+        assert queue.next(ALL, 4) is None
+        child.kill()
         queue.wait(ALL, 4)
-        os.waitpid(child, 0)
+        child.join()
         assert queue.next(ALL, 4).group == ALL
 
 

@@ -1,4 +1,5 @@
 import os
+import sys
 
 import pytest
 import torch
@@ -55,6 +56,13 @@ def test_where_nobody_says_it_is_half_of_all(tmp_path, monkeypatch):
     monkeypatch.setattr(free_memory, "PROC", tmp_path)
     monkeypatch.setattr(os, "sysconf", {"SC_PHYS_PAGES": 6, "SC_PAGE_SIZE": 4096}.get)
     assert available_bytes(CPU) == 3 * 4096
+
+
+def test_where_the_size_of_memory_is_not_known_everything_fits(tmp_path, monkeypatch):
+    """As on Windows; training that runs out of memory goes on with fewer runs at once."""
+    monkeypatch.setattr(free_memory, "PROC", tmp_path)
+    monkeypatch.delattr(os, "sysconf")
+    assert available_bytes(CPU) == sys.maxsize // 2
 
 
 @pytest.mark.parametrize("where", ["", "batch", "batch/job"])

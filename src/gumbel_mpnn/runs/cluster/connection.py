@@ -20,6 +20,8 @@ from gumbel_mpnn.runs.machines import LOCAL
 from gumbel_mpnn.runs.workers import interrupted_by_sigterm
 
 CONNECT_SECONDS = 5.0
+HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
+"""How a client of HTTP/2, which Ray speaks, begins: its preface, and settings, of which there are none."""
 MARK = "cluster"
 
 
@@ -63,7 +65,9 @@ def _check_reachable(address: str) -> None:
     """Raise an `OSError` if nobody answers at HOST:PORT, for which Ray would wait for minutes."""
     host, colon, port = address.removeprefix("ray://").rpartition(":")
     if colon and port.isdigit():
-        socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS).close()
+        with socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS) as peer:
+            peer.sendall(HELLO)
+            peer.recv(1)  # anything, even the end of the connection, is an answer
 
 
 @contextmanager
