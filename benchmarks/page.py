@@ -142,7 +142,13 @@ def partitions(result: Result) -> str:
         for found in result["results"]
         for name in ("whole", "parts")
     ]
-    return "\n\n".join([table(heads, rows), f"{facts(result)} {machine(result)}"])
+    recalls = [
+        f"{found['graph']} {found['candidates']['recall']:.3f}" for found in result["results"] if "candidates" in found
+    ]
+    share = (
+        f"Share of the exact candidates that the approximate search finds: {', '.join(recalls)}. " if recalls else ""
+    )
+    return "\n\n".join([table(heads, rows), f"{share}{facts(result)} {machine(result)}"])
 
 
 def estimate_check(result: Result) -> str:
