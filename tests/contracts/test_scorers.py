@@ -145,13 +145,13 @@ def mixed_by_hand(scorer):
 
 
 def neighborhood_by_hand(scorer):
-    """The perceptron made to add its inputs: agreement 0.5, cosine 0.6, trust 0.5 twice, log 2 twice."""
+    """The perceptron made to add its inputs: agreement 0.5, 8 times the cosine 0.6, trust 0.5 twice, log 2 twice."""
     scorer.hidden.weight.data.zero_()
     scorer.hidden.bias.data.zero_()
     scorer.out.weight.data.fill_(1.0)
     scorer.out.bias.data.zero_()
     scorer.hidden.weight.data[0, :, 0] = 1.0
-    return 0.5 + 0.6 + 2 * 0.5 + 2 * math.log(2)
+    return 0.5 + 8 * 0.6 + 2 * 0.5 + 2 * math.log(2)
 
 
 BY_HAND = {

@@ -253,7 +253,8 @@ class RewiringSettings:
     weight_decay: float = setting(0.0, "Weight decay of the scorer and of the bias by origin.", AT_LEAST_0, assumed=0.0)
     decoys: float = setting(
         0.0,
-        "Random pairs shown to the scorer as if they were given edges, up to this many for each edge.",
+        "Random pairs shown to the scorer as if they were given edges, up to this many for each edge; with several"
+        " samples, the first has none.",
         AT_LEAST_0,
         assumed=0.0,
     )

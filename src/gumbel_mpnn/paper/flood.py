@@ -13,9 +13,8 @@ import torch
 from torch_geometric.data import Data
 
 from gumbel_mpnn.data.tasks import add_noise_edges
-from gumbel_mpnn.paper.base import Job, override, quickened
+from gumbel_mpnn.paper.base import Job, quickened
 from gumbel_mpnn.paper.compared import (
-    COMMON,
     HEADINGS,
     MODELS,
     PERCENT,
@@ -25,30 +24,22 @@ from gumbel_mpnn.paper.compared import (
     best_in_each,
     compared,
     jobs_of,
-    of_rung,
     variant_of,
 )
-from gumbel_mpnn.paper.noise import COUNTS, scores_with_noise
+from gumbel_mpnn.paper.noise import scores_with_noise
 from gumbel_mpnn.paper.page import Experiment
 from gumbel_mpnn.paper.remarks import gains, remarks_of, table_of, tests_of
 from gumbel_mpnn.report import Row
 from gumbel_mpnn.runs import Run
 
 DATASETS = ("cora", "citeseer", "pubmed")
+COUNTS = (0, 100, 500, 1_000, 3_000, 10_000, 25_000, 50_000)
+"""Numbers of random edges at test time, each at a test node."""
 TRAINED_COUNTS = (10_000, 50_000)
 """Numbers of random edges that models are also trained with."""
 CLEAN, FLOODED = "without random edges", "with the random edges"
-ROBUST = (
-    "rewiring.candidates=none",
-    "rewiring.scorer=neighborhood",
-    "rewiring.lr=0.03",
-    "rewiring.hard=false",
-    "rewiring.decoys=20.0",
-    "rewiring.prior=0.0",
-)
-"""Rewiring settings of the preset `robust` of cora."""
-EVALUATIONS = tuple(override("rewiring.evaluation", value) for value in ("threshold", "expected"))
-"""Graphs of evaluation of the robust model, one of which is chosen on validation nodes with noise."""
+ROBUST = "robust"
+"""Preset for graphs with random edges at test time."""
 NAMES = {"gumbel-mpnn": "robust", "frozen": "robust, frozen"}
 
 
@@ -121,7 +112,7 @@ class Flood(Experiment):
         for job, run in results.items():
             variants = found.setdefault((job.dataset, _name(job)), [])
             if run is not None:
-                variants.append((_variant(job), run, run.stored(self.from_models, partial(_noisy_scores, run))))
+                variants.append((variant_of(job), run, run.stored(self.from_models, partial(_noisy_scores, run))))
         cases: dict[Case, dict[str, Entry | None]] = {}
         for dataset in dict.fromkeys(dataset for dataset, _ in found):
             for count in COUNTS:
@@ -138,22 +129,11 @@ def _clean_jobs(dataset: str) -> Iterator[Job]:
     """Yield the jobs without random edges in training."""
     yield from jobs_of(MODELS, dataset)
     for model in NAMES:
-        for evaluation in EVALUATIONS:
-            yield Job(dataset, model, "", overrides=(*of_rung(COMMON), *ROBUST, evaluation))
-
-
-def _is_robust(job: Job) -> bool:
-    return set(ROBUST) <= set(job.overrides)
+        yield Job(dataset, model, ROBUST)
 
 
 def _name(job: Job) -> str:
-    return NAMES[job.model] if _is_robust(job) else job.model
-
-
-def _variant(job: Job) -> str:
-    if not _is_robust(job):
-        return variant_of(job)
-    return next(each.partition(".")[2] for each in job.overrides if each in EVALUATIONS)
+    return NAMES[job.model] if job.preset == ROBUST else job.model
 
 
 def _flooded_case(job: Job) -> Case:

@@ -1,8 +1,8 @@
 """Decoys: random pairs that are shown to a scorer as if they were given edges, so that it learns to recognize them.
 
-Some nodes are flooded with decoys while the rest of the graph stays unchanged; how many decoys are shown changes from
-step to step. The scorer learns how far to trust an edge from its surroundings: edges of a clean neighborhood can be
-trusted, those of a flooded one cannot. No labels are used.
+Some nodes are flooded with decoys while the rest of the graph stays unchanged. How many decoys are shown changes from
+draw to draw; a few are as likely as many. The scorer learns how far to trust an edge from its surroundings: edges of a
+clean neighborhood can be trusted, those of a flooded one cannot. No labels are used.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from gumbel_mpnn.nn.each_replica import total
 
 FLOODED = 0.2
 """Share of the nodes that are flooded with decoys."""
-CLEAN = 0.5
-"""Share of the steps without decoys."""
+FEWEST = 0.01
+"""Smallest share of the decoys that are shown at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,14 +59,14 @@ class Decoys:
         return cls(joined, ~contains(*keys))
 
     def draw(self, rng: ReplicaRNG) -> Flood:
-        """Draw the decoys of one step for every replica: none in half of the steps, otherwise a random share of all."""
-        level = ((rng.noise(1) - CLEAN) / (1 - CLEAN)).clamp(min=0)
-        return Flood(self, self.is_decoy & (rng.noise(self.graph.num_pairs) < level.square()))
+        """Draw decoys for every replica: a share of all whose logarithm is uniform, from `FEWEST` to 1."""
+        share = FEWEST ** rng.noise(1)
+        return Flood(self, self.is_decoy & (rng.noise(self.graph.num_pairs) < share))
 
 
 @dataclass(frozen=True, eq=False)
 class Flood:
-    """Decoys that are shown in one step."""
+    """Decoys that are shown at a time."""
 
     decoys: Decoys
     shown: Tensor
@@ -74,12 +74,12 @@ class Flood:
 
     @property
     def given(self) -> Tensor:
-        """Pairs that look like given edges in this step, bool [R, P]."""
+        """Pairs that look like given edges, bool [R, P]."""
         return self.decoys.graph.is_original | self.shown
 
     @property
     def present(self) -> Tensor:
-        """Pairs that may become edges in this step: all but the decoys that are not shown, bool [R, P]."""
+        """Pairs that may become edges: all but the decoys that are not shown, bool [R, P]."""
         return self.shown | ~self.decoys.is_decoy
 
     def loss(self, theta: Tensor) -> Tensor:

@@ -167,26 +167,30 @@ class GumbelMPNN(RewiringModel, TrainableModel):
         Returns:
             The loss of every replica, [R].
         """
-        flood = self._draw_decoys(graph)
-        graph = graph if flood is None else flood.decoys.graph
-        theta, belief_logits = self._score(x, graph, flood)
-        draws = []
-        for _ in range(self.settings.samples):
-            rewired = self._draw(theta, graph, progress, flood)
-            draws.append(Draw(rewired, self._classify(x, rewired)))
-        step = Step(theta, draws, y, train_mask, progress, belief_logits, flood, weight)
+        draws: list[Draw] = []
+        for flood in self._draw_floods(graph):
+            if not draws or flood is not None:  # samples without decoys have the same scores
+                shown = graph if flood is None else flood.decoys.graph
+                theta, belief_logits = self._score(x, shown, flood)
+            rewired = self._draw(theta, shown, progress, flood)
+            draws.append(Draw(rewired, self._classify(x, rewired), flood))
+        step = Step(draws, y, train_mask, progress, belief_logits, weight)
         loss: Tensor = theta.new_zeros(len(theta))
         for term in self.terms:
             loss = loss + term(step)
         return loss
 
-    def _draw_decoys(self, graph: PairGraph) -> Flood | None:
-        """Decoys of one step, or None if the settings ask for none."""
+    def _draw_floods(self, graph: PairGraph) -> list[Flood | None]:
+        """Decoys of every sample, None for a sample without decoys.
+
+        The first of several samples has none: the agreement then pulls predictions with decoys towards those without.
+        """
+        samples = self.settings.samples
         if not self.settings.decoys:
-            return None
+            return [None] * samples
         # The pairs with all decoys are laid out once per graph.
         decoys = self._decoy_cache.get(graph, [graph.pair_weight], lambda: Decoys.among(graph, self.settings.decoys))
-        return decoys.draw(self.rng)
+        return [None if samples > 1 and not number else decoys.draw(self.rng) for number in range(samples)]
 
     @torch.no_grad()
     def _beliefs(self, x: Tensor | SparseFeatures, graph: PairGraph, given: Tensor) -> Tensor:
@@ -302,7 +306,7 @@ class GumbelMPNN(RewiringModel, TrainableModel):
         scored = sizes.pairs * (12 + 8 * samples) + sizes.nodes * head * copies
         return (
             scored
-            + self.rewirer.scorer.step_numbers(sizes)
+            + self.rewirer.scorer.step_numbers(sizes) * (samples if self.settings.decoys else 1)
             + self.backbone.step_numbers(sizes, samples, weighs_arcs=True)
         )
 

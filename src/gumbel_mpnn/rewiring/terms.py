@@ -23,14 +23,14 @@ class Draw:
     graph: RewiredGraph
     logits: Tensor
     """Predictions, [R, N, C]."""
+    flood: Flood | None = None
+    """Decoys that were shown, if there were any."""
 
 
 @dataclass(frozen=True, eq=False)
 class Step:
     """Results of one training step."""
 
-    theta: Tensor
-    """Logits of all pairs, [R, P]."""
     draws: Sequence[Draw]
     y: Tensor
     """Class of every node, [N]."""
@@ -40,10 +40,13 @@ class Step:
     """Share of the epochs done, a scalar."""
     belief_logits: Tensor | None = None
     """Class logits of the belief head, [R, N, C], if there is one."""
-    flood: Flood | None = None
-    """Decoys of this step, if there are any."""
     weight: Tensor | None = None
     """Weight of every node in the classification loss, [R, N]; None for 1."""
+
+    @property
+    def theta(self) -> Tensor:
+        """Logits of the pairs of the first draw, [R, P]."""
+        return self.draws[0].graph.theta
 
 
 class Term(ABC):
@@ -71,9 +74,8 @@ class DecoyLoss(Term):
         self.weight = weight
 
     def __call__(self, step: Step) -> Tensor:
-        """λ · cross-entropy of "is a given edge" over given edges and the decoys shown, [R]."""
-        assert step.flood is not None
-        return self.weight * step.flood.loss(step.theta)
+        """λ · cross-entropy of "is a given edge" over given edges and the decoys shown, [R]; a mean over draws."""
+        return self.weight * mean([draw.flood.loss(draw.graph.theta) for draw in step.draws if draw.flood is not None])
 
 
 class Classification(Term):

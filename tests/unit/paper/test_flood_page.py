@@ -5,13 +5,12 @@ from dataclasses import replace
 import pytest
 import torch
 
+from gumbel_mpnn.config.presets import read_preset
 from gumbel_mpnn.measures import undirected_edges
 from gumbel_mpnn.paper import Job, base, flood, tables
-from gumbel_mpnn.paper.compared import of_rung
-from gumbel_mpnn.paper.flood import EVALUATIONS, ROBUST, Flood, Flooded, _noisy_scores
+from gumbel_mpnn.paper.flood import ROBUST, Flood, Flooded, _noisy_scores
 from gumbel_mpnn.paper.noise import scores_with_noise
 from gumbel_mpnn.paper.request import Request
-from gumbel_mpnn.runs import RunSpec
 from gumbel_mpnn.runs.store import SettingFolder
 from helpers import small_data
 from quick_fit import quick
@@ -73,17 +72,16 @@ def test_a_variant_is_chosen_once_on_validation_nodes_with_noise(few, tmp_path):
 
 
 def test_the_robust_model_is_compared_with_its_own_control(few, tmp_path):
-    run, overrides = quick(small_data(60), "gcn", runs=tmp_path), (*of_rung("gcn-regular"), *ROBUST, EVALUATIONS[0])
+    run = quick(small_data(60), "gcn", runs=tmp_path)
     results = {
         Job("cora", "gumbel-mpnn", ""): with_scores(run, "a", (0.9,) * 3, (0.5,) * 3),
         Job("cora", "frozen", ""): with_scores(run, "b", (0.8,) * 3, (0.5,) * 3),
-        Job("cora", "gumbel-mpnn", "", overrides=overrides): with_scores(run, "c", (0.7,) * 3, (0.5,) * 3),
-        Job("cora", "frozen", "", overrides=overrides): with_scores(run, "d", (0.4,) * 3, (0.5,) * 3),
+        Job("cora", "gumbel-mpnn", ROBUST): with_scores(run, "c", (0.7,) * 3, (0.5,) * 3),
+        Job("cora", "frozen", ROBUST): with_scores(run, "d", (0.4,) * 3, (0.5,) * 3),
     }
     rows = {row["model"]: row for row in Flood().collect(results) if row["edges"] == 40}
     assert rows["gumbel-mpnn"]["learned_difference"] == pytest.approx(10)
     assert rows["robust"]["learned_difference"] == pytest.approx(30)
-    assert rows["robust"]["chosen"] == "evaluation=threshold"
 
 
 def test_the_lowest_result_of_all_numbers_of_edges(few, tmp_path):
@@ -126,12 +124,21 @@ def test_the_plan():
     assert len(set(jobs)) == len(jobs)
     assert tables.experiments["flood"].plan() == jobs
     assert {job.dataset for job in jobs} == {"cora", "citeseer", "pubmed"}
-    assert {job.preset for job in jobs} == {""}
+    assert {job.model for job in jobs if job.preset} == {"gumbel-mpnn", "frozen"}
+    assert {job.preset for job in jobs} == {"", ROBUST}
 
 
-def test_settings_of_the_robust_model_are_those_of_the_preset():
-    ours = RunSpec.of("cora", "gumbel-mpnn", preset=None, overrides=(*of_rung("gcn-regular"), *ROBUST)).settings
-    assert ours.rewiring == RunSpec.of("cora", "gumbel-mpnn", preset="robust").settings.rewiring
+def test_the_preset_of_the_robust_model_is_the_same_for_all_graphs():
+    tables = [read_preset(ROBUST, dataset, "gumbel-mpnn").tables for dataset in flood.DATASETS]
+    assert tables == tables[:1] * len(tables)
+
+
+def test_the_robust_model_has_the_common_settings_apart_from_backbone_and_rewiring():
+    job = next(job for job in Flood().plan() if job.model == "gumbel-mpnn" and job.preset == ROBUST)
+    robust = base._spec(job, Request()).settings
+    common = base._spec(next(job for job in Flood().plan() if job.model == "sage"), Request()).settings
+    assert (robust.data, robust.train) == (common.data, common.train)
+    assert common.options.items() <= robust.options.items()
 
 
 def test_the_small_version():
@@ -140,4 +147,4 @@ def test_the_small_version():
     assert {job.dataset for job in jobs} == {"cora"}
     specs = [base._spec(job, request) for job in jobs if not job.model.startswith("auto")]
     assert {spec.settings.train.epochs for spec in specs} == {5}
-    assert {spec.asked_preset for spec in specs} == {None}
+    assert {spec.asked_preset for spec in specs} == {None, ROBUST}

@@ -44,11 +44,12 @@ FIRST = logits([0.5, 0.5, 0.9], [0.5, 0.75, 0.1])
 SECOND = logits([0.25, 0.75, 0.9], [0.5, 0.5, 0.1])
 
 
-def step(outputs=(FIRST, SECOND), progress=0.5, **others):
+def step(outputs=(FIRST, SECOND), progress=0.5, floods=(None, None), **others):
     """A step that drew one pair in its first graph and both in its second."""
     weights = torch.tensor([[[1.0, 0.0]] * 2, [[1.0, 1.0]] * 2])
-    draws = [Draw(RewiredGraph(GRAPH, THETA, weight), given) for weight, given in zip(weights, outputs, strict=False)]
-    return Step(THETA, draws, Y, TRAIN, torch.tensor(progress), **others)
+    drawn = zip(weights, outputs, floods, strict=False)
+    draws = [Draw(RewiredGraph(GRAPH, THETA, weight), given, flood) for weight, given, flood in drawn]
+    return Step(draws, Y, TRAIN, torch.tensor(progress), **others)
 
 
 def value(term, step):
@@ -91,8 +92,9 @@ def test_decoys_are_told_from_edges():
     """The given edge counts, and the pair 1 – 2 as a decoy where it is shown: in the second replica alone."""
     flood = Flood(Decoys(GRAPH, torch.tensor([False, True])), torch.tensor([[False, False], [False, True]]))
     edge_alone, both = -math.log(1 / 2), (-math.log(4 / 5) - math.log(1 - 1 / 2)) / 2
-    assert value(DecoyLoss(1.0), step(flood=flood)) == pytest.approx([edge_alone, both])
-    assert value(DecoyLoss(0.25), step(flood=flood)) == pytest.approx([edge_alone / 4, both / 4])
+    for floods in ((flood, flood), (None, flood)):
+        assert value(DecoyLoss(1.0), step(floods=floods)) == pytest.approx([edge_alone, both])
+        assert value(DecoyLoss(0.25), step(floods=floods)) == pytest.approx([edge_alone / 4, both / 4])
 
 
 def test_a_regularizer_is_the_mean_over_the_graphs():

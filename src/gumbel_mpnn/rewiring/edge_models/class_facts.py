@@ -11,10 +11,7 @@ from gumbel_mpnn.nn.each_replica import product
 from gumbel_mpnn.nn.replica_rng import ReplicaRNG
 from gumbel_mpnn.rewiring.edge_models.base import NodeView, scorers
 from gumbel_mpnn.rewiring.edge_models.class_space import ClassSpace
-from gumbel_mpnn.rewiring.edge_models.facts import NAMES, pair_facts
-
-COSINE = 8.0
-"""Cosines of sparse features are small and differ by about a tenth, logarithms of counts by about 1."""
+from gumbel_mpnn.rewiring.edge_models.facts import COSINE, NAMES, pair_facts
 
 
 @scorers.register("class-facts")

@@ -12,6 +12,8 @@ from gumbel_mpnn.nn import SparseFeatures
 
 NUMBERS_AT_ONCE = 2**24
 """Entries of sparse features that are converted to dense at a time: 64 MiB."""
+COSINE = 8.0
+"""Factor of cosines beside counts: cosines of sparse features differ by about .1, logarithms of counts by about 1."""
 NAMES = ("cosine", "common neighbors", "smaller degree", "larger degree")
 
 

@@ -11,7 +11,7 @@ from gumbel_mpnn.nn.each_replica import spread
 from gumbel_mpnn.nn.fused_linear import linear_sum
 from gumbel_mpnn.nn.modules import Linear
 from gumbel_mpnn.rewiring.edge_models.base import NodeView, Scorer, scorers
-from gumbel_mpnn.rewiring.edge_models.facts import cosine
+from gumbel_mpnn.rewiring.edge_models.facts import COSINE, cosine
 
 WIDTH = 32
 
@@ -42,13 +42,11 @@ class Neighborhood(Scorer):
         # In a graph without pairs, degrees have one row for all replicas.
         first, second = trust[:, graph.pair_index].expand(len(agreement), -1, -1).unbind(1)
         here, there = degree[:, graph.pair_index].log1p().expand(len(agreement), -1, -1).unbind(1)
-        similarity = self._similarity.get(graph, [nodes.values], lambda: cosine(nodes.features, graph)).expand_as(
-            agreement
-        )
+        cosines = self._similarity.get(graph, [nodes.values], lambda: COSINE * cosine(nodes.features, graph))
         seen = torch.stack(
             [
                 agreement,
-                similarity,
+                cosines.expand_as(agreement),
                 torch.minimum(first, second),
                 torch.maximum(first, second),
                 torch.minimum(here, there),
