@@ -110,6 +110,8 @@ class ProgressMonitor:
         """Start the next group of replicas."""
         self.done_epochs += self.group_epochs
         self.group_epochs = epochs
+        # A group that another process held when this setting began, and then gave up, was not counted there.
+        self.total_epochs = max(self.total_epochs, self.done_epochs + epochs)
 
     def resume(self, epoch: int) -> None:
         """Say that an earlier process did the first epochs of the current group, and remember it."""

@@ -127,6 +127,21 @@ def test_epochs_in_plain_lines(monkeypatch, capsys):
     ]
 
 
+def test_a_group_that_another_process_gave_up(monkeypatch, capsys):
+    """The fault: a division by zero, if another process held all groups at first."""
+    now = clock(monkeypatch)
+    monitor = ProgressMonitor()
+    monitor.begin(SETTINGS, replicas=2, finished=0, groups=0, bytes_needed=0)
+    for start in (0, 100):
+        monitor.group(1, 10)
+        now[0] = start + 50
+        monitor.progress(5, 0.5)
+    assert capsys.readouterr().err.splitlines()[1:] == [
+        "gcn on toy: 5/10 epochs, best val 50.00, about 50 s left",
+        "gcn on toy: 15/20 epochs, best val 50.00, about 50 s left",
+    ]
+
+
 def test_epochs_of_an_earlier_process_took_no_time_in_this_one(monkeypatch, capsys):
     """The fault: after a resume at epoch 8 of 20, the first 8 epochs counted as done in a second."""
     now = clock(monkeypatch)
