@@ -136,13 +136,12 @@ def trained_features(columns: Columns, trained: Sequence[FeatureColumn], names: 
             words = columns.text(name)
             unknown[name] = unknown_words(column, words)
             found.append((column, encode(column, words)))
-        elif not columns.is_numeric(name) and (given := columns.words(name)) and kind_of(given) is Kind.boolean:
-            found.append((column, encode(column, given)))
         else:
-            here, x = columns.numbers(name)
-            if here.width != column.width:
+            given = None if columns.is_numeric(name) else columns.words(name)
+            x = encode(column, given) if given and kind_of(given) is Kind.boolean else columns.numbers(name)[1]
+            if x.shape[1] != column.width:
                 raise DataError(
-                    f"the {columns.what} {name!r} of {columns.where} has {counted(here.width, 'number')} per node, but"
+                    f"the {columns.what} {name!r} of {columns.where} has {counted(x.shape[1], 'number')} per node, but"
                     f" the model was trained on {column.width}: give every node as many, in the format of its data"
                 )
             found.append((column, x))

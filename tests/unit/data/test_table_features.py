@@ -210,6 +210,12 @@ class TestColumnsOfAModel:
                 " in the format of its data",
             ),
             (
+                FeatureColumn("f", width=3),
+                ["yes", "no"],
+                "the column 'f' of {} has 1 number per node, but the model was trained on 3: give every node as many,"
+                " in the format of its data",
+            ),
+            (
                 FeatureColumn("f"),
                 [1, ""],
                 "line 3 of {} has no number as the feature 'f' of the node 'n1': give every node finite features, or"
