@@ -2,7 +2,6 @@
 
 python benchmarks/estimate.py                  # measure this device and write its file of coefficients
 python benchmarks/estimate.py --check          # three runs beside their estimates; fails if one is off by over 25 %
-python benchmarks/estimate.py --from-results   # the file of the H200, from results of scale_gpu.py and step_gpu.py
 python benchmarks/estimate.py --toy            # seconds, on a CPU too; nothing is written
 """
 
@@ -14,7 +13,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -194,8 +193,8 @@ def fitted(rows: list[dict[str, float]], columns: list[str], target: str, known:
     return dict(zip(columns, (found / scale).tolist(), strict=True))
 
 
-def row_of(bounds: Bounds, memory: float, step_s: float, product_s: float = 0.0) -> dict[str, float]:
-    """What is known and measured of a case; `product_s` is known where it cannot be fitted."""
+def row_of(bounds: Bounds, memory: float, step_s: float) -> dict[str, float]:
+    """What is known and measured of a case."""
     return {
         "node_share": bounds.nodes,
         "arc_share": bounds.arcs,
@@ -208,18 +207,14 @@ def row_of(bounds: Bounds, memory: float, step_s: float, product_s: float = 0.0)
         "weighed_s": bounds.work.weighed,
         "byte_s": bounds.nodes,
         "product_s": bounds.work.products,
-        "products_known": product_s * bounds.work.products,
         "step_s": step_s,
     }
 
 
-def all_fitted(rows: list[dict[str, float]], products_known: float | None = None) -> dict[str, float]:
+def all_fitted(rows: list[dict[str, float]]) -> dict[str, float]:
     """Coefficients of memory and step."""
     memory = fitted(rows, ["node_share", "arc_share", "arc_bytes"], "memory", "features")
-    if products_known is None:
-        return memory | fitted(rows, ["start_s", "row_s", "number_s", "weighed_s", "byte_s", "product_s"], "step_s")
-    step = fitted(rows, ["start_s", "row_s", "number_s", "weighed_s"], "step_s", "products_known")
-    return memory | step | {"byte_s": 0.0, "product_s": products_known}
+    return memory | fitted(rows, ["start_s", "row_s", "number_s", "weighed_s", "byte_s", "product_s"], "step_s")
 
 
 def search_costs(on_gpu: bool, toy: bool) -> dict[str, float]:
@@ -276,42 +271,6 @@ def measure(device: torch.device, rounds: int, toy: bool) -> Coefficients:
     )
 
 
-def from_results() -> Coefficients:
-    """Coefficients of the H200 from results of other benchmarks; those of the searches are of a CPU."""
-    scale, step, search = (
-        json.loads((harness.RESULTS / f"{name}.json").read_text()) for name in ("scale_gpu", "step_gpu", "candidates")
-    )
-    product_s = 1 / step["ceilings"]["float32_flops_per_s"]
-    scorer = ("rewiring.scorer=bilinear", "rewiring.channels=128", "rewiring.prior=0")
-    rows = []
-    for of in scale["rows"]:
-        case = Case("gumbel-mpnn", of["nodes"], of["arcs"] // 2, 128, 128, 2, scorer)
-        bounds = Bounds.of(replace(case.size, classes=40), case.settings, on_gpu=True)
-        rows.append(row_of(bounds, of["peak_gib"] * GIB, of["step_ms"] / 1e3, product_s))
-    facts = step["facts"]
-    for name, model, more in (("Gumbel-MPNN", "gumbel-mpnn", scorer), ("our GCN, all arcs", "gcn", ())):
-        case = Case(model, facts["nodes"], facts["arcs"] // 2, 128, 256, 3, more)
-        size = replace(case.size, classes=40)
-        if model == "gcn":  # all pairs are its edges
-            size = replace(size, edges=facts["arcs"] // 2)
-        bounds = Bounds.of(size, case.settings, on_gpu=True)
-        rows.append(row_of(bounds, step["peak_gib"][name]["allocated"] * GIB, step["median_ms"][name] / 1e3, product_s))
-    nodes, features = search["facts"]["nodes"], search["facts"]["features"]
-    local, hops = (search["median_ms"][name] / 1e3 for name in ("Local", "TwoHop"))
-    return Coefficients(
-        on=f"{step['machine']['gpu']}, torch {step['machine']['torch']}, by benchmarks/scale_gpu.py and step_gpu.py;"
-        f" searches: {search['machine']['processor']}, {search['machine']['threads']} threads",
-        memory_gib=139.8,
-        product_tf32_s=1 / step["ceilings"]["tf32_flops_per_s"],
-        bfloat16_memory=IN_BFLOAT16["memory"],
-        bfloat16_time=IN_BFLOAT16["time"],
-        compared_number_s=local / (2 * nodes**2 * features),
-        compared_pair_s=local / (2 * nodes**2),
-        two_hop_arc_s=hops / (2 * search["facts"]["edges"]),
-        **all_fitted(rows, product_s),
-    )
-
-
 def check(device: torch.device, rounds: int, toy: bool) -> list[dict[str, Any]]:
     """Print and return three runs beside their estimates."""
     on_gpu, rows = device.type == "cuda", list[dict[str, Any]]()
@@ -345,11 +304,7 @@ def main() -> None:
     """Measure and write, or check."""
     parser = harness.arguments(__doc__, rounds=9)
     parser.add_argument("--check", action="store_true")
-    parser.add_argument("--from-results", action="store_true")
     options = parser.parse_args()
-    if options.from_results:
-        write(from_results(), FILES / "h200.toml")
-        return
     device = torch.device("cuda:0" if torch.cuda.is_available() else "cpu")
     rounds = 2 if options.toy else options.rounds
     if device.type == "cpu":
