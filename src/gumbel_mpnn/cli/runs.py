@@ -198,7 +198,8 @@ def compare(
         emit(Table(["setting", "a", "b"], rows, headings={"a": "A", "b": "B"}), format)
         typer.echo("")
     what = f"validation {ours[0].metric}" if hidden else ours[0].metric
-    headings = {"difference": f"A − B, {what} %", "low": "95 % from", "high": "to", "n": "runs", "p": "p (Wilcoxon)"}
+    headings = {"difference": f"A − B, {what} %", "low": "95 % from", "high": "to", "n": "runs"}
+    headings |= {"p": "p (Wilcoxon)", "over": "tested over"}
     shares = ("difference", "low", "high")
     table = Table(list(result), [list(result.values())], headings=headings, digits=3, shares=shares)
     about = {"a": str(folders[0]), "b": str(folders[1]), "settings": differing}

@@ -31,7 +31,7 @@ from gumbel_mpnn.training.memory import SHARE_OF_FREE, bytes_at_sizes
 from gumbel_mpnn.training.task import Task
 
 SHARE_OF_GPU = 0.65
-"""Share of a GPU's memory that tensors can fill: torch held 1.3 to 1.5 bytes for each of them (docs/scale.md)."""
+"""Share of a GPU's memory that tensors can fill: torch held about 1.5 bytes for each byte of theirs (docs/scale.md)."""
 GIB = 2**30
 MOST = 10**15
 """Largest count of nodes, edges or features that is taken; sizes then fit into 64 bits with room to spare."""
