@@ -215,6 +215,13 @@ class TestOwnFamilies:
         }
         assert read_preset("mine", "pubmed", "gcn") is None
 
+    @pytest.mark.parametrize(("like", "lr"), [("mine/gcn", 0.5), ("paper/gcn", 0.1)])
+    def test_what_a_family_shares_is_below_its_own_presets_and_above_others(self, folder, like, lr):
+        (folder / "mine" / "family.toml").write_text("[train]\nlr = 0.1\n")
+        (folder / "mine" / "cora" / "sdrf.toml").write_text(f'like = "{like}"\n[model]\ndropout = 0.5\n')
+        found = read_preset("mine", "cora", "sdrf").tables
+        assert (found["train"]["lr"], found["model"]["dropout"]) == (lr, 0.5)
+
     def test_do_not_hide_those_of_the_package(self, folder):
         (folder / "mine").rename(folder / "tuned")
         assert read_preset("tuned", "cora", "gcn").source != "me"

@@ -54,14 +54,15 @@ def read_preset(family: str, dataset: str, model: str, backbone: str | None = No
         other = family_base(family)
         return None if other is None else read_preset(other, dataset, model, backbone)
     content = parse_toml(file)
-    tables = merge(_shared(family, dataset), _tables(content))
+    layers: list[Mapping[str, Any]] = [_shared(family, dataset), _tables(content)]
     if "like" in content:
         base_family, _, base_model = content["like"].partition("/")
         if base_model != model and backbone is not None and _file(base_family, dataset, backbone).is_file():
             base_model = backbone
         base = read_preset(base_family, dataset, base_model, backbone if base_model == model else None)
-        tables = merge(base.tables if base is not None else None, tables)
-    return Preset(model, tables, content.get("source", ""), content.get("tried"))
+        # What a family shares is below its own presets, and above those of other families.
+        layers.insert(1 if base_family == family else 0, {} if base is None else base.tables)
+    return Preset(model, merge(*layers), content.get("source", ""), content.get("tried"))
 
 
 def family_base(family: str) -> str | None:
