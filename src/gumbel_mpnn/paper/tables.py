@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from gumbel_mpnn._util.errors import unknown_name
+from gumbel_mpnn._util.errors import UserError, unknown_name
 from gumbel_mpnn.paper.ablation import Ablation
 from gumbel_mpnn.paper.accuracy import Accuracy, AccuracyUnfiltered
 from gumbel_mpnn.paper.adaptive import Adaptive
@@ -82,7 +82,13 @@ def requested_jobs(experiment: Experiment, request: Request) -> list[Job]:
     known = [{getattr(job, kind) for job in jobs} for kind in ("dataset", "model", "preset")]
     check_known("data set, model or preset in this table", request.only, set().union(*known))
     datasets, models, presets = (names.intersection(request.only) or names for names in known)
-    return [job for job in jobs if job.dataset in datasets and job.model in models and job.preset in presets]
+    chosen = [job for job in jobs if job.dataset in datasets and job.model in models and job.preset in presets]
+    if not chosen:
+        raise UserError(
+            f"{experiment.name} has no row with all of {', '.join(request.only)}: name a data set, model and preset"
+            " that stand together in a row"
+        )
+    return chosen
 
 
 def check_known(kind: str, names: Iterable[str], known: Collection[str]) -> None:

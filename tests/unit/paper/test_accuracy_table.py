@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn.data import specs
 from gumbel_mpnn.paper import Job, Reproduction, Request, experiments, published
 from gumbel_mpnn.paper.accuracy import Accuracy, AccuracyUnfiltered
@@ -49,6 +50,11 @@ class TestPlan:
     def test_one_preset_can_be_selected(self):
         jobs = requested_jobs(Accuracy(), Request(only=("paper", "cora")))
         assert [(job.dataset, job.model, job.preset) for job in jobs] == [("cora", model, "paper") for model in MODELS]
+
+    def test_names_that_stand_in_no_row_together_are_an_error(self):
+        """The fault: an empty page was written."""
+        with pytest.raises(UserError, match="accuracy has no row with all of literal, frozen: name a data set"):
+            requested_jobs(Accuracy(), Request(only=("literal", "frozen")))
 
     def test_settings_that_the_papers_presets_share_are_trained_once(self):
         """Both store runs in one folder, and only the rewired model differs between them."""
