@@ -15,6 +15,7 @@ import pytest
 from gumbel_mpnn._util import checksums
 from gumbel_mpnn.data import from_npz
 from gumbel_mpnn.runs import fit
+from gumbel_mpnn.training.checkpoint import load_tensors
 from gumbel_mpnn.training.trainer import Trainer
 from helpers import small_data
 
@@ -41,6 +42,22 @@ loop.CHECKPOINT_SECONDS, loop.CHECKPOINT_SHARE = 0.3, float("inf")
 step = Trainer.step
 Trainer.step = lambda self: (time.sleep(0.03), step(self))
 main()
+"""
+# The command, whose processes say that they train, and would need a minute for it.
+TWO_WORKERS = """
+import os, pathlib, time
+from gumbel_mpnn.cli import main, set_up
+set_up()
+os.cpu_count = lambda: 2
+from gumbel_mpnn.training.trainer import Trainer
+step = Trainer.step
+def slow_step(self):
+    step(self)
+    pathlib.Path(__file__).with_name(f"training-{os.getpid()}").touch()
+    time.sleep(0.4)
+Trainer.step = slow_step
+if __name__ == "__main__":
+    main()
 """
 PATIENCE_SECONDS = 300
 
@@ -69,12 +86,20 @@ def arguments(graph, runs):
     return ["train", "--model", "gcn", *places, "--seeds", str(SEEDS), *sets, "--device", "cpu", "--format", "json"]
 
 
-def start(code, graph, runs):
+def start(code, graph, runs, *more):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"}
     return subprocess.Popen(
-        [sys.executable, *code, *arguments(graph, runs)],
+        [sys.executable, *code, *arguments(graph, runs), *more],
         env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
+
+
+def wait_for(condition, process):
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        assert process.poll() is None, process.stderr.read()
+        assert time.monotonic() < deadline, "it takes too long"
+        time.sleep(0.01)
 
 
 @pytest.fixture
@@ -82,11 +107,7 @@ def begun(graph, tmp_path):
     """A process that is training and has written a checkpoint, and its folder of runs."""
     runs = tmp_path / "runs"
     process = start(["-c", SLOW_COMMAND], graph, runs)
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not list(runs.rglob("checkpoint-*.safetensors")):
-        assert process.poll() is None, process.stderr.read()
-        assert time.monotonic() < deadline, "no checkpoint came"
-        time.sleep(0.01)
+    wait_for(lambda: list(runs.rglob("checkpoint-*.safetensors")), process)
     yield process, runs
     process.kill()
     process.communicate()
@@ -126,6 +147,22 @@ def test_killed_outright(begun, graph, whole):
     shown, expected = json.loads(stdout), whole.to_dict()
     assert {key: shown[key] for key in ("n", "val", "test")} == {key: expected[key] for key in ("n", "val", "test")}
     check_same_runs(runs, whole)
+
+
+def test_workers_end_with_a_command_that_is_killed(graph, tmp_path):
+    """The worker, too, writes a checkpoint after the epoch that it is at; the command cannot."""
+    program, runs = tmp_path / "program.py", tmp_path / "runs"
+    program.write_text(TWO_WORKERS)
+    command = start([str(program)], graph, runs, "--workers", "2")
+    try:
+        wait_for(lambda: len(list(tmp_path.glob("training-*"))) == 2, command)
+    finally:
+        command.kill()
+        command.communicate(timeout=PATIENCE_SECONDS)  # until the worker has closed its standard error, too
+    assert command.returncode == -signal.SIGKILL
+    assert run_folders(runs) == []
+    (checkpoint,) = runs.rglob("checkpoint-*.safetensors")
+    assert 0 < load_tensors(checkpoint)[1]["epoch"] < OPTIONS["train.epochs"]
 
 
 def test_interrupted_by_a_person(begun, graph, whole, monkeypatch):

@@ -52,9 +52,9 @@ def start_processes(count: int, work: Callable[..., None], *arguments: Any) -> I
 
 @contextmanager
 def interrupted_by_sigterm() -> Iterator[None]:
-    """Turn SIGTERM, as sent by `timeout` or a job scheduler, into a `KeyboardInterrupt`, so that workers are ended.
+    """Turn SIGTERM into a `KeyboardInterrupt` in the block, so that training writes a checkpoint and workers are ended.
 
-    Training holds it back until a checkpoint is written. Python allows this in the main thread only.
+    It is sent by `timeout` and job schedulers, and by a process to its workers. Python allows this in the main thread only.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -64,12 +64,6 @@ def interrupted_by_sigterm() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, previous)
-
-
-def caller_is_alive() -> bool:
-    """Whether the process that started this one is still there."""
-    caller = multiprocessing.parent_process()
-    return caller is None or caller.is_alive()
 
 
 def share_cores(count: int) -> None:
@@ -91,11 +85,19 @@ def _start(worker: BaseProcess) -> None:
 def _assist(work: Callable[..., None], place: int, count: int, arguments: Sequence[Any]) -> None:
     """Work in a process of its own; the calling process comes to the same errors and reports them."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the calling process ends its workers
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # held back until a checkpoint is written
-    warnings.simplefilter("ignore")
-    share_cores(count)
-    with suppress(Exception, KeyboardInterrupt):
+    with suppress(Exception, KeyboardInterrupt), interrupted_by_sigterm():
+        threading.Thread(target=_end_with_caller, daemon=True).start()
+        warnings.simplefilter("ignore")
+        share_cores(count)
         work(place, *arguments)
+
+
+def _end_with_caller() -> None:
+    """Wait until the calling process has ended, even if it was killed, and then end this one as it would have."""
+    caller = multiprocessing.parent_process()
+    if caller is not None:
+        caller.join()
+        os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _end(workers: Sequence[BaseProcess]) -> None:
