@@ -14,9 +14,14 @@ from gumbel_mpnn._util.errors import UserError, reason
 from gumbel_mpnn._util.files import suffix_of
 from gumbel_mpnn.config.settings import SHARED_OPTIONS
 
-ABOUT_THE_FILE = ("source", "tried", "like", "tuning")
-"""Entries about the file itself: source of its values, number of settings that were tried, preset it is based on, and
-what `tune` found out about them."""
+ABOUT_THE_FILE: Mapping[str, tuple[type, str]] = {
+    "source": (str, "text"),
+    "tried": (int, "a whole number"),
+    "like": (str, "text"),
+    "tuning": (dict, "a table"),
+}
+"""Entries about the file itself and their types: source of its values, number of settings that were tried, preset it is
+based on, and what `tune` found out about them."""
 
 
 def is_settings_file(preset: str | Path | None) -> bool:
@@ -28,7 +33,18 @@ def read_settings_file(path: Path) -> dict[str, Any]:
     """Read the tables of a settings file of the user."""
     if not path.is_file():
         raise UserError(f"there is no settings file {path}")
-    return {name: table for name, table in parse_toml(path).items() if name not in ABOUT_THE_FILE}
+    return parse_settings(path)[1]
+
+
+def parse_settings(file: Traversable) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Read the entries of a settings file about the file itself, and its tables of settings."""
+    tables = parse_toml(file)
+    about = {name: tables.pop(name) for name in ABOUT_THE_FILE if name in tables}
+    for name, value in about.items():
+        kind, wanted = ABOUT_THE_FILE[name]
+        if type(value) is not kind:
+            raise UserError(f"{name!r} in {file} must be {wanted}, but is {value!r}")
+    return about, tables
 
 
 def parse_toml(file: Traversable) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
-from gumbel_mpnn.config.files import ABOUT_THE_FILE, merge, parse_toml
+from gumbel_mpnn.config.files import merge, parse_settings
 from gumbel_mpnn.config.presets import AUTO
 
 RANK, ABOUT = "rank", "about"
@@ -35,17 +35,16 @@ def read_rungs() -> list[Rung]:
 
 
 def _read(name: str) -> Rung:
-    content = parse_toml(_folder() / f"{name}.toml")
-    tables = _tables(content)
-    return Rung(name, content[RANK], content[ABOUT], tables["model"].pop("name"), tables)
+    rank, about, tables = _parts(name)
+    return Rung(name, rank, about, tables["model"].pop("name"), tables)
 
 
-def _tables(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Tables of a rung over those of the rung that it is `like`."""
-    own = {name: table for name, table in content.items() if name not in (*ABOUT_THE_FILE, RANK, ABOUT)}
-    if "like" not in content:
-        return merge(own)
-    return merge(_tables(parse_toml(_folder() / f"{content['like']}.toml")), own)
+def _parts(name: str) -> tuple[int, str, dict[str, Any]]:
+    """Rank and description of a rung, and its tables over those of the rung that it is `like`."""
+    of_file, own = parse_settings(_folder() / f"{name}.toml")
+    rank, about = own.pop(RANK), own.pop(ABOUT)
+    below = _parts(of_file["like"])[2] if "like" in of_file else None
+    return rank, about, merge(below, own)
 
 
 def _folder() -> Traversable:

@@ -15,7 +15,7 @@ from torch_geometric.data import Data
 from gumbel_mpnn._util.errors import DataWarning, UserError, unknown_name
 from gumbel_mpnn._util.launch import in_notebook, on_terminal
 from gumbel_mpnn.config import Settings
-from gumbel_mpnn.config.files import is_settings_file, merge, parse_overrides, parse_toml
+from gumbel_mpnn.config.files import is_settings_file, merge, parse_overrides, parse_settings
 from gumbel_mpnn.config.plugins import load_plugins
 from gumbel_mpnn.config.presets import AUTO, list_presets
 from gumbel_mpnn.config.registry import normal_name
@@ -165,7 +165,7 @@ def default_model(dataset: object, preset: str | Path | None = DEFAULT_FAMILY) -
     A settings file that `tune` wrote names its model.
     """
     if is_settings_file(preset) and Path(preset or "").is_file():
-        return str(parse_toml(Path(preset or "")).get("tuning", {}).get("model", WITH_PRESETS))
+        return str(parse_settings(Path(preset or ""))[0].get("tuning", {}).get("model", WITH_PRESETS))
     if preset not in (None, DEFAULT_FAMILY):
         return WITH_PRESETS
     if preset is None or not isinstance(dataset, str):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gumbel_mpnn._util.errors import UnknownNameError
+from gumbel_mpnn._util.errors import UnknownNameError, UserError
 from gumbel_mpnn.config import presets
 from gumbel_mpnn.config.files import to_toml
 from gumbel_mpnn.config.presets import Preset, family_base, list_presets, preset_families, read_preset
@@ -221,6 +221,33 @@ class TestOwnFamilies:
         (folder / "mine" / "cora" / "sdrf.toml").write_text(f'like = "{like}"\n[model]\ndropout = 0.5\n')
         found = read_preset("mine", "cora", "sdrf").tables
         assert (found["train"]["lr"], found["model"]["dropout"]) == (lr, 0.5)
+
+    @pytest.mark.parametrize(
+        ("file", "content", "sentence"),
+        [
+            (
+                "family.toml",
+                "datasets = 3",
+                r"'datasets' in .+family\.toml must be a table",
+            ),
+            ("family.toml", "[datasets]\ncora = 3", "settings must be tables"),
+            ("family.toml", "like = 3", r"'like' in .+family\.toml must be text, but is 3"),
+            ("cora/gcn.toml", "tried = true", r"'tried' in .+gcn\.toml must be a whole number, but is True"),
+            ("cora/gcn.toml", 'like = "mine/gcn"', "the preset mine/gcn on cora is like itself"),
+            ("cora/gcn.toml", 'like = "tuned/gnc"', "mine/gcn on cora is like 'tuned/gnc', which has no preset there"),
+            ("cora/gcn.toml", "source = [1]", "must be text"),
+            ("cora/gcn.toml", "train = 3", "setting 'train' must be a table"),
+        ],
+    )
+    def test_values_of_the_wrong_type(self, folder, file, content, sentence):
+        (folder / "mine" / file).write_text(content)
+        with pytest.raises(UserError, match=sentence):
+            read_preset("mine", "cora", "gcn")
+
+    def test_a_family_like_itself(self, folder):
+        (folder / "mine" / "family.toml").write_text('like = "mine"')
+        with pytest.raises(UserError, match="the preset mine/gat on cora is like itself"):
+            read_preset("mine", "cora", "gat")
 
     def test_do_not_hide_those_of_the_package(self, folder):
         (folder / "mine").rename(folder / "tuned")

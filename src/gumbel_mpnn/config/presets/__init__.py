@@ -15,7 +15,7 @@ from typing import Any
 
 from gumbel_mpnn._util.errors import UserError, unknown_name
 from gumbel_mpnn._util.files import config_root
-from gumbel_mpnn.config.files import ABOUT_THE_FILE, merge, parse_toml
+from gumbel_mpnn.config.files import merge, parse_settings
 
 FAMILY = "family.toml"
 """File about a family of presets, in its folder, with the settings that its presets share."""
@@ -47,27 +47,37 @@ def read_preset(family: str, dataset: str, model: str, backbone: str | None = No
 
     Settings that all presets of a family or of one of its data sets share are in its `family.toml`.
     """
+    return _read(family, dataset, model, backbone, ())
+
+
+def _read(family: str, dataset: str, model: str, backbone: str | None, above: tuple[str, ...]) -> Preset | None:
+    """Read a preset; `above` are the presets that are like it."""
+    name = f"{family}/{model}"
+    if name in above:
+        raise UserError(f"the preset {name} on {dataset} is like itself: change `like` in its file or in {FAMILY}")
     if family not in preset_families():
         raise unknown_name("family of presets", family, preset_families())
     file = _file(family, dataset, model)
     if not file.is_file():
         other = family_base(family)
-        return None if other is None else read_preset(other, dataset, model, backbone)
-    content = parse_toml(file)
-    layers: list[Mapping[str, Any]] = [_shared(family, dataset), _tables(content)]
-    if "like" in content:
-        base_family, _, base_model = content["like"].partition("/")
+        return None if other is None else _read(other, dataset, model, backbone, (*above, name))
+    about, tables = parse_settings(file)
+    layers: list[Mapping[str, Any]] = [_shared(family, dataset), tables]
+    if "like" in about:
+        base_family, _, base_model = about["like"].partition("/")
         if base_model != model and backbone is not None and _file(base_family, dataset, backbone).is_file():
             base_model = backbone
-        base = read_preset(base_family, dataset, base_model, backbone if base_model == model else None)
+        base = _read(base_family, dataset, base_model, backbone if base_model == model else None, (*above, name))
+        if base is None:
+            raise UserError(f"the preset {name} on {dataset} is like {about['like']!r}, which has no preset there")
         # What a family shares is below its own presets, and above those of other families.
-        layers.insert(1 if base_family == family else 0, {} if base is None else base.tables)
-    return Preset(model, merge(*layers), content.get("source", ""), content.get("tried"))
+        layers.insert(1 if base_family == family else 0, base.tables)
+    return Preset(model, merge(*layers), about.get("source", ""), about.get("tried"))
 
 
 def family_base(family: str) -> str | None:
     """Family whose presets are used where `family` has none: what its `family.toml`, if there is one, is `like`."""
-    base: str | None = _about(family).get("like")
+    base: str | None = _about(family)[0].get("like")
     return base
 
 
@@ -123,20 +133,18 @@ def list_presets() -> list[tuple[str, str, str]]:
 
 def _shared(family: str, dataset: str) -> dict[str, Any]:
     """Settings of all presets of a family on a data set."""
-    shared = _tables(_about(family))
-    of_dataset = shared.pop(DATASETS, {}).get(dataset)
-    return merge(shared, of_dataset)
+    tables = _about(family)[1]
+    of_datasets = tables.pop(DATASETS, {})
+    if not isinstance(of_datasets, Mapping):
+        file = _folder_of(family) / FAMILY
+        raise UserError(f"{DATASETS!r} in {file} must be a table, such as [{DATASETS}.{dataset}.train]")
+    return merge(tables, of_datasets.get(dataset))
 
 
-def _about(family: str) -> dict[str, Any]:
-    """Content of the `family.toml` of a family, if it has one."""
+def _about(family: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Entries of the `family.toml` of a family about itself, and its tables, if it has such a file."""
     file = _folder_of(family) / FAMILY
-    return parse_toml(file) if file.is_file() else {}
-
-
-def _tables(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings in a file, without the entries about the file itself."""
-    return {name: table for name, table in content.items() if name not in ABOUT_THE_FILE}
+    return parse_settings(file) if file.is_file() else ({}, {})
 
 
 def _folder() -> Traversable:
