@@ -103,9 +103,12 @@ def _by_descent(x: Tensor, per_node: int) -> Tensor:
 
     count = min(2 * per_node + MORE, len(x) - 1)
     is_sparse = int(x.count_nonzero()) < SPARSE_BELOW * x.numel()
-    index, _ = NNDescent(
-        csr_matrix(x.numpy()) if is_sparse else x.numpy(), metric="cosine", n_neighbors=count, random_state=0
-    ).neighbor_graph
+    features = csr_matrix(x.numpy()) if is_sparse else x.numpy()
+    threads = torch.get_num_threads()
+    try:
+        index, _ = NNDescent(features, metric="cosine", n_neighbors=count, random_state=0).neighbor_graph
+    finally:
+        torch.set_num_threads(threads)  # numba starts its threads with OpenMP, as torch does, and leaves all cores set
     return torch.from_numpy(index).long()
 
 

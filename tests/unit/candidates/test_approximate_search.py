@@ -29,7 +29,7 @@ def keys(data):
 
 @pytest.mark.slow  # pynndescent compiles its functions
 def test_sparse_features():
-    data = graph_of(900)
+    data, threads = graph_of(900), torch.get_num_threads()
     words = torch.randint(300, (900, 8), generator=torch.Generator().manual_seed(0))
     data.x = torch.zeros(900, 300).scatter_(1, words // 4 * 4, 1.0)
     exact, found = Local(2)(data.clone()), Local(2, search="approximate")(data.clone())
@@ -37,6 +37,7 @@ def test_sparse_features():
     means = [(similarity[pairs[0]] * similarity[pairs[1]]).sum(-1).mean() for pairs in
              (found.candidate_index, exact.candidate_index)]  # fmt: skip
     assert means[0] > 0.97 * means[1]  # many nodes are equally similar, and any of them will do
+    assert torch.get_num_threads() == threads  # numba would have set it to all cores
 
 
 @pytest.mark.slow  # pynndescent compiles its functions
