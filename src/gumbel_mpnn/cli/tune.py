@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from gumbel_mpnn.runs import RunSpec
     from gumbel_mpnn.runs.spec import Tables
     from gumbel_mpnn.runs.trials import Trial
-    from gumbel_mpnn.runs.tuning import Tuning
+    from gumbel_mpnn.runs.tuned import Tuning
 
 
 @in_one_sentence

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from gumbel_mpnn.runs.spec import RunSpec, find_preset
     from gumbel_mpnn.runs.store import SettingFolder
     from gumbel_mpnn.runs.trials import Search, Trial
-    from gumbel_mpnn.runs.tuning import Tuning, tune
+    from gumbel_mpnn.runs.tuned import Tuning
+    from gumbel_mpnn.runs.tuning import tune
     from gumbel_mpnn.runs.work_queue import BusyError
 
 _NAMES_OF = {
@@ -54,7 +55,8 @@ _NAMES_OF = {
     "spec": ["RunSpec", "find_preset"],
     "store": ["SettingFolder"],
     "trials": ["Search", "Trial"],
-    "tuning": ["Tuning", "tune"],
+    "tuned": ["Tuning"],
+    "tuning": ["tune"],
     "work_queue": ["BusyError"],
 }
 _MODULE_OF = {name: module for module, names in _NAMES_OF.items() for name in names}

@@ -9,13 +9,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import sys
 import time
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from importlib.util import find_spec as find_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,21 +21,19 @@ from typing import TYPE_CHECKING, Any
 from torch_geometric.data import Data
 
 from gumbel_mpnn._util.errors import DataWarning, UserError
-from gumbel_mpnn._util.files import write_atomically
 from gumbel_mpnn._util.launch import in_notebook, on_terminal
 from gumbel_mpnn._util.scratch import ScratchFolder
-from gumbel_mpnn.config.files import merge, read_settings_file, to_toml
-from gumbel_mpnn.config.presets import check_own_name, own_preset
+from gumbel_mpnn.config.files import merge, read_settings_file
 from gumbel_mpnn.nn import models
-from gumbel_mpnn.runs.fitting import Crew, Place, find_spec
+from gumbel_mpnn.runs.fitting import Crew, Place
 from gumbel_mpnn.runs.machines import LOCAL, Machines, crew_of
 from gumbel_mpnn.runs.query import TRIALS
 from gumbel_mpnn.runs.reader import DataReader, Transform
-from gumbel_mpnn.runs.run import Run
 from gumbel_mpnn.runs.search_space import search_space
 from gumbel_mpnn.runs.spec import RunSpec, Tables, Workload, of_model, splits_without_validation
-from gumbel_mpnn.runs.trials import PRUNED, Search, Standing, Trial, ranked, train_trial
-from gumbel_mpnn.runs.workers import caller_is_alive, check_workers, interrupted_by_sigterm, start_processes
+from gumbel_mpnn.runs.trials import Search, Standing, Trial, ranked, train_trial
+from gumbel_mpnn.runs.tuned import Tuning
+from gumbel_mpnn.runs.workers import check_workers, interrupted_by_sigterm, start_processes
 from gumbel_mpnn.training.device import available_bytes, pick_device
 from gumbel_mpnn.training.metrics import check_metric, metric_of
 
@@ -48,88 +44,6 @@ DEFAULT_TRIALS = 20
 WITHOUT_OPTUNA = (
     "Optuna is not installed: settings are drawn at random and no trial is pruned (pip install 'gumbel-mpnn[tune]')"
 )
-WRITTEN = "Written by gumbel-mpnn tune"
-"""Beginning of a settings file that `tune` writes, after the mark of a comment."""
-
-
-@dataclass(frozen=True)
-class Tuning:
-    """Result of a search: its trials, the best validation value first."""
-
-    search: Search
-    trials: tuple[Trial, ...]
-    engine: str
-    """`optuna` or `random`."""
-    baseline: Tuning | None = None
-    """The same search for the plain backbone of a model that rewires."""
-    _temporary: object = None
-
-    @property
-    def model(self) -> str:
-        """Name of the model."""
-        return self.search.spec.settings.model
-
-    @property
-    def dataset(self) -> str:
-        """Name of the data set."""
-        return self.search.spec.settings.dataset
-
-    @property
-    def best(self) -> Trial:
-        """The trial with the best mean validation value."""
-        if not self.trials or not self.trials[0].is_finished:
-            raise UserError(
-                f"no trial of {self.model} on {self.dataset} is finished: give the search more time or another space"
-            )
-        return self.trials[0]
-
-    @cached_property
-    def run(self) -> Run:
-        """The runs of the best trial."""
-        spec = self.search.spec.laid_over(self.search.space.tables(self.best.chosen))
-        run = find_spec(spec, Place(self.search.runs, TRIALS))
-        if run is None:
-            raise UserError(f"runs of the best trial are missing in {self.search.runs}: they were deleted")
-        return run
-
-    def count(self, state: str) -> int:
-        """Number of trials that ended in some way, such as `pruned`."""
-        return sum(trial.state == state for trial in self.trials)
-
-    def to_toml(self) -> str:
-        """Settings of the best trial as a settings file, with where they come from."""
-        best = self.best
-        assert best.settings is not None
-        tables = {table: dict(values) for table, values in best.settings.to_dict().items() if table != "dataset"}
-        del tables["model"]["name"]
-        about = {
-            "dataset": self.dataset,
-            "model": self.model,
-            "search": self.engine,
-            "trials": len(self.trials),
-            "pruned": self.count(PRUNED),
-            "runs_of_each": best.n,
-            "seconds": round(sum(trial.seconds for trial in self.trials), 1),
-            "metric": best.metric,
-            "val": best.val,
-            "stderr": best.stderr,
-            "rank": 1,
-            "trial": best.number,
-            "fingerprint": best.fingerprint,
-        }
-        source = f"gumbel-mpnn tune: trial {best.number}, the best of {len(self.trials)} on validation"
-        head = f"# {WRITTEN}. Use it with: gumbel-mpnn train ... --model {self.model} --preset FILE\n"
-        return head + to_toml({"source": source, "tried": len(self.trials), "tuning": about, **tables})
-
-    def save(self, path: str | Path) -> Path:
-        """Write the settings of the best trial to a file for `--preset`; returns its path."""
-        write_atomically(Path(path), self.to_toml().encode())
-        return Path(path)
-
-    def save_as(self, name: str) -> Path:
-        """Keep the settings of the best trial as a preset of the user: `--preset NAME` finds it on this data set."""
-        check_own_name(name)
-        return self.save(own_preset(name, self.dataset, self.model))
 
 
 def tune(
@@ -381,11 +295,7 @@ def _draw_at_random(search: Search, budget: Budget, monitor: StudyMonitor | None
 def _help(_: int, search: Search) -> None:
     from gumbel_mpnn.runs.study import work_on
 
-    def go_on(_: Standing) -> None:
-        if not caller_is_alive():
-            sys.exit(1)
-
-    work_on(search, watch=go_on)
+    work_on(search)
 
 
 def _check_validation(workload: Workload) -> None:

@@ -25,7 +25,7 @@ from gumbel_mpnn.runs.store import SettingFolder
 
 
 class BusyError(UserError):
-    """All missing runs are being trained by other processes, and `wait` is False."""
+    """Other processes are training all missing runs, or computing what is asked for, and `wait` is False."""
 
 
 def even_groups(replicas: Sequence[Replica], size: int) -> list[list[Replica]]:
