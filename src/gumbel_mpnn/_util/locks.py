@@ -77,20 +77,24 @@ def is_held(path: Path) -> bool:
 
 
 @contextmanager
-def alone(path: Path) -> Iterator[None]:
-    """Admit one process at a time; the lock file `path` is created on entry and deleted on exit."""
+def alone(path: Path, wait: bool = True) -> Iterator[bool]:
+    """Admit one process at a time; the lock file `path` is created on entry and deleted on exit.
+
+    The block is given whether it is admitted, which without `wait` is false if another process is.
+    """
     while True:
         path.touch()
         try:
             lock = FileLock(path)
         except FileNotFoundError:  # the previous holder deleted it just now
             continue
-        lock.take(wait=True)
-        if is_same_file(lock.handle, path):
+        admitted = lock.take(wait)
+        if not admitted or is_same_file(lock.handle, path):
             break
         lock.release()
     try:
-        yield
+        yield admitted
     finally:
-        path.unlink(missing_ok=True)
+        if admitted:
+            path.unlink(missing_ok=True)
         lock.release()

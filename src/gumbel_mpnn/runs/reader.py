@@ -1,4 +1,4 @@
-"""Reads the data of runs, once for consecutive runs on the same data set."""
+"""Reads the data of runs, once for many runs on the same data set."""
 
 from __future__ import annotations
 
@@ -36,17 +36,15 @@ Transform = Callable[[Data], Data]
 
 
 class DataReader:
-    """Reads data and caches the last one, since many settings are tried on one data set.
+    """Reads data and caches the last ones, one by default, since many settings are tried on one data set.
 
     A graph of the user is cached as well: do not change it between two calls. Threads may share a reader.
     """
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._key: tuple[object, ...] | None = None
-        self._dataset: str | Data
-        """What was read last, which must live on as long as its `id` is a key."""
-        self._last: tuple[Data, str]
+    def __init__(self, keep: int = 1) -> None:
+        self._keep, self._lock = keep, threading.Lock()
+        self._read: dict[tuple[object, ...], tuple[str | Data, tuple[Data, str]]] = {}
+        """What was read, the last used at the end; a graph of the user must live on as long as its `id` is a key."""
 
     def read(
         self, dataset: str | Data, settings: DataSettings, root: str | Path | None, transform: Transform | None
@@ -55,10 +53,11 @@ class DataReader:
         what = dataset if isinstance(dataset, str) else id(dataset)
         key = (what, settings.protocol, settings.undirected, settings.attack, root, transform)
         with self._lock:
-            if self._key != key:
-                self._last = _read(dataset, settings, root, transform)
-                self._key, self._dataset = key, dataset
-            return self._last
+            found = self._read.pop(key, None) or (dataset, _read(dataset, settings, root, transform))
+            self._read[key] = found
+            for oldest in list(self._read)[: -self._keep]:
+                del self._read[oldest]
+            return found[1]
 
 
 def _read(

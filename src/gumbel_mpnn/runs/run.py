@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from gumbel_mpnn._util import checksums
 from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn._util.files import write_atomically
 from gumbel_mpnn._util.json_text import to_json
+from gumbel_mpnn._util.locks import alone
 from gumbel_mpnn.config import Settings
 from gumbel_mpnn.data.feature_columns import FeatureColumn
 from gumbel_mpnn.nn import TrainableModel, models
@@ -30,6 +31,7 @@ from gumbel_mpnn.runs.shown import as_html, as_text
 from gumbel_mpnn.runs.store import SettingFolder, read_history
 from gumbel_mpnn.runs.trained import confusion_matrix, mean_probability, scores_on, unseen_probability
 from gumbel_mpnn.runs.training_data import TrainingData
+from gumbel_mpnn.runs.work_queue import BusyError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -252,18 +254,25 @@ class Run:
         """
         return confusion_matrix(self)
 
-    def stored(self, name: str, make: Callable[[], Any]) -> Any:
+    def stored(self, name: str, make: Callable[[], Any], *, wait: bool = True) -> Any:
         """Result of `make` (plain JSON values), computed once for these records and stored next to them under `name`.
 
         So results of trained models are available after the models are deleted. If `make` changes, the name must change
-        as well.
+        as well. If another process is computing it, this one waits for it, or raises a `BusyError` without `wait`.
         """
         if (stored := self._read_stored(name)) is not None:
             return stored
-        result = json.loads(to_json(make()))
-        with suppress(OSError):  # the folder may be read-only
-            write_atomically(self.folder.figures(name, self.records), checksums.to_json({"result": result}))
-        return result
+        path = self.folder.figures(name, self.records)
+        with ExitStack() as stack:
+            with suppress(OSError):  # the folder may be read-only
+                if not stack.enter_context(alone(path.with_name(f".{path.name}.lock"), wait)):
+                    raise BusyError(f"another process is computing {name} from these runs: wait until it has ended")
+            if (stored := self._read_stored(name)) is not None:
+                return stored
+            result = json.loads(to_json(make()))
+            with suppress(OSError):
+                write_atomically(path, checksums.to_json({"result": result}))
+            return result
 
     def has_stored(self, name: str) -> bool:
         """Whether there is a stored result of this name."""

@@ -1,6 +1,10 @@
 """What is made from trained models, kept so that the models may go."""
 
 import os
+import subprocess
+import sys
+import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,7 +13,8 @@ import pytest
 
 from gumbel_mpnn.data import specs
 from gumbel_mpnn.paper import Job, Request, run_jobs
-from gumbel_mpnn.paper.base import find_jobs
+from gumbel_mpnn.paper.work import find_jobs
+from gumbel_mpnn.runs import BusyError
 from helpers import generated, small_data
 from quick_fit import quick
 
@@ -98,3 +103,67 @@ def test_runs_are_done_again_where_nothing_was_taken(jobs):
     assert find() is None
     assert do().test == run.test
     assert list(run.folder.path.rglob("model.safetensors"))
+
+
+MEASURES = """
+import sys, time
+from pathlib import Path
+import gumbel_mpnn as gm
+
+def make():
+    with open("made", "a") as file:
+        file.write("once\\n")
+    while not Path("go").exists():
+        time.sleep(0.02)
+    return "theirs"
+
+gm.load_run(sys.argv[1]).stored("mine", make)
+"""
+
+
+@pytest.fixture
+def measuring(tmp_path, monkeypatch):
+    """A run from which another process is computing something, and this process."""
+    monkeypatch.chdir(tmp_path)
+    run = quick(splits=[0], runs=tmp_path / "runs")
+    other = subprocess.Popen([sys.executable, "-c", MEASURES, str(run.folder.path)])
+    while not Path("made").exists():
+        assert other.poll() is None
+        time.sleep(0.02)
+    yield run, other
+    other.kill()
+    other.wait()
+
+
+def make_here():
+    with Path("made").open("a") as file:
+        file.write("again\n")
+    return "ours"
+
+
+def test_what_another_process_is_making_is_waited_for(measuring):
+    run, other = measuring
+    with pytest.raises(BusyError, match="another process is computing mine"):
+        run.stored("mine", make_here, wait=False)
+    assert run.stored("something else", lambda: "ours", wait=False) == "ours"
+    threading.Timer(0.2, Path("go").touch).start()
+    assert run.stored("mine", make_here) == "theirs"
+    assert other.wait() == 0
+    assert Path("made").read_text() == "once\n"
+    assert not list(run.folder.path.glob(".figures*"))
+
+
+def test_what_a_process_was_making_when_it_died_is_made_again(measuring):
+    run, other = measuring
+    other.kill()
+    other.wait()
+    assert run.stored("mine", make_here, wait=False) == "ours"
+    assert Path("made").read_text() == "once\nagain\n"
+    assert not list(run.folder.path.glob(".figures*"))
+
+
+def test_what_could_not_be_made_is_not_in_the_way(tmp_path):
+    run = quick(splits=[0], runs=tmp_path)
+    with pytest.raises(ZeroDivisionError):
+        run.stored("mine", lambda: 1 / 0)
+    assert run.stored("mine", lambda: [1], wait=False) == [1]

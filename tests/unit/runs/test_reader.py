@@ -39,6 +39,12 @@ class TestReads:
         assert first[0] is again[0]
         assert first[1] == again[1] == data_hash(first[0])
 
+    def test_as_many_as_it_keeps_once(self, loads):
+        few = DataReader(keep=2)
+        for name in ("cora", "actor", "cora", "pubmed", "cora", "actor"):
+            assert few.read(name, DataSettings(), None, None)[0].name == name
+        assert loads == ["cora", "actor", "pubmed", "actor"]
+
     @pytest.mark.parametrize(
         "other",
         [
