@@ -26,7 +26,7 @@ class SymmetricForm(ReplicaModule):
     def init_own_parameters(self, rng: ReplicaRNG) -> None:
         """Initialize with the identity, for which the score is the dot product."""
         with torch.no_grad():
-            self.matrix.copy_(torch.eye(self.matrix.shape[1]).expand_as(self.matrix))
+            self.matrix.zero_().diagonal(dim1=1, dim2=2).fill_(1)
 
     def forward(self, hidden: Tensor, graph: PairGraph) -> Tensor:
         """[R, N, D] → [R, P], computed as (h W) · h without an array of pairs × channels."""
