@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Mapping, Sequence
-from functools import partial
 from itertools import product
 from typing import Any
 
@@ -15,7 +14,7 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import TrainableModel
-from gumbel_mpnn.paper.base import Job, quickened
+from gumbel_mpnn.paper.base import Job
 from gumbel_mpnn.paper.compared import (
     HEADINGS,
     OURS,
@@ -26,6 +25,7 @@ from gumbel_mpnn.paper.compared import (
     best_in_each,
     compared,
     jobs_of,
+    variant_of,
 )
 from gumbel_mpnn.paper.page import Experiment
 from gumbel_mpnn.paper.remarks import gains, remarks_of, table_of, tests_of
@@ -37,7 +37,7 @@ from gumbel_mpnn.training import Task, pick_device, prepare
 
 DATASETS = ("attacked-cora", "attacked-citeseer")
 MODELS = ("mlp", "gcn", "sage", "jaccard", "soft-median", *OURS)
-SEEDS = 3
+SEEDS = 10
 """The graphs have one split."""
 BUDGETS = (5, 10, 20, 40)
 """Numbers of edges that an attack may add or remove, in per cent of all edges."""
@@ -75,24 +75,43 @@ class Adaptive(Experiment):
 
     def quick_plan(self) -> list[Job]:
         """Return the jobs on one graph."""
-        return [quickened(job) for job in jobs_of(MODELS, DATASETS[0], seeds=SEEDS)]
+        return list(jobs_of(MODELS, DATASETS[0], seeds=SEEDS))
 
     def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
-        """Return one row for each graph, attack, budget and model; settings are chosen on the clean graph."""
+        """Return one row for each graph, attack, budget and model; settings are chosen on the clean graph.
+
+        The p-values of a model are corrected for the number of attacks on a graph.
+        """
         cases: dict[Case, dict[str, Entry | None]] = {}
         for case, entries in best_in_each(results, lambda job: (("dataset", job.dataset),)).items():
             cases[(*case, ("attack", "none"), ("budget", 0))] = entries
             for model, entry in entries.items():
                 scores = None
                 if entry is not None:
-                    scores = entry.run.stored(self.from_models, partial(attacked_scores, entry.run))
+                    scores = self.taken(entry.run)
                 for attack, budget in product(ATTACKS, BUDGETS):
                     after = None
                     if entry is not None and scores is not None:
                         vals = [record.val for record in entry.run.records]
                         after = entry.with_results(scores[attack][str(budget)], vals)
                     cases.setdefault((*case, ("attack", attack), ("budget", budget)), {})[model] = after
-        return compared(cases)
+        return compared(cases, within="dataset")
+
+    def measure(self, run: Run) -> dict[str, dict[str, list[float]]]:
+        """Return the test metric of each run after each attack on its own model, by attack and budget in per cent."""
+        task = task_of(run, device=pick_device("auto"))
+        found: dict[str, dict[str, list[float]]] = {attack: {str(n): [] for n in BUDGETS} for attack in ATTACKS}
+        for record, model in zip(run.records, models_of(run, task, run.records), strict=True):
+            for attack, by_budget in found.items():
+                for budget, scores in by_budget.items():
+                    perturbed = attacked(run, record, Victim(run, model, task), task, attack, float(budget) / 100)
+                    scores += run.scores(perturbed, [record])
+        return found
+
+    def take(self, job: Job, run: Run) -> None:
+        """Store the results of attacks, unless other settings of the model may be chosen, which alone is attacked."""
+        if not variant_of(job):
+            super().take(job, run)
 
     def remarks(self, results: Mapping[Job, Run | None], rows: Sequence[Row]) -> str:
         """Return verdicts of our models, and a table of all models at the largest budget, compared with the MLP."""
@@ -104,18 +123,6 @@ class Adaptive(Experiment):
             figures[dataset, model] = (*(mine.get((attack,)) for attack in ATTACKS), to_mlp)
         names = (*(f"{attack}, {BUDGETS[-1]} % of the edges" for attack in ATTACKS), "lower of both less MLP")
         return remarks_of(gains(rows), table_of(names, figures))
-
-
-def attacked_scores(run: Run) -> dict[str, dict[str, list[float]]]:
-    """Test metric of each run after each attack on its own model, by attack and budget in per cent."""
-    task = task_of(run, device=pick_device("auto"))
-    found: dict[str, dict[str, list[float]]] = {attack: {str(n): [] for n in BUDGETS} for attack in ATTACKS}
-    for record, model in zip(run.records, models_of(run, task, run.records), strict=True):
-        for attack, by_budget in found.items():
-            for budget, scores in by_budget.items():
-                perturbed = attacked(run, record, Victim(run, model, task), task, attack, float(budget) / 100)
-                scores += run.scores(perturbed, [record])
-    return found
 
 
 def attacked(run: Run, record: Record, victim: Victim, task: Task, attack: str, share: float) -> Data:

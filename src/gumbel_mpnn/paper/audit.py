@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -83,19 +82,44 @@ class AuditTable(Experiment):
 
     def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
         """Return one row for each model and graph: the best plain model on validation, `auto`, and its control."""
-        rows = []
-        for job, run in results.items():
-            if run is None:
-                continue
-            best_plain = None if run.choice is None else run.choice.best_plain
-            if job.model == "auto" and best_plain is not None and best_plain in run.rungs:
-                rows.append(_row(job, f"best plain: {best_plain}", run.rungs[best_plain]))
-            rows.append(_row(job, job.model if run.choice is None else f"{job.model}: {run.choice.chosen}", run))
-        return rows
+        return [
+            _row(job, model, of_model, self.taken(of_model))
+            for job, run in results.items()
+            if run is not None
+            for model, of_model in _by_model(job, run).items()
+        ]
+
+    def measure(self, run: Run) -> dict[str, Any]:
+        """Audit each run by itself, so that no label of its test nodes is used."""
+        wrong, runs, edges = _wrong_edges(run), list[dict[str, float | None]](), 0
+        for record in run.records:
+            table = replace(run, records=(record,)).audit().edges
+            ends = torch.from_numpy(table[["source", "target"]].to_numpy(dtype=np.int64).T.copy())
+            is_wrong = torch.isin(_key(ends, run.data), wrong).numpy()
+            edges = len(table)
+            runs.append(
+                {name: _auc(-table[name].to_numpy(dtype=np.float64), is_wrong) for name in RANKINGS}
+                | {"first": float(is_wrong[:FIRST].mean())}
+            )
+        return {"edges": edges, "wrong": len(wrong), "runs": runs}
+
+    def take(self, job: Job, run: Run) -> None:
+        """Store the audits of all rows of a job."""
+        for of_model in _by_model(job, run).values():
+            super().take(job, of_model)
 
 
-def _row(job: Job, model: str, run: Run) -> Row:
-    found = run.stored(AuditTable.from_models, partial(_found, run))
+def _by_model(job: Job, run: Run) -> dict[str, Run]:
+    """Return the runs of a job by the name of their row; with `auto`, those of the best plain model come first."""
+    if run.choice is None:
+        return {job.model: run}
+    best_plain, chosen = run.choice.best_plain, {f"{job.model}: {run.choice.chosen}": run}
+    if job.model == "auto" and best_plain is not None and best_plain in run.rungs:
+        return {f"best plain: {best_plain}": run.rungs[best_plain]} | chosen
+    return chosen
+
+
+def _row(job: Job, model: str, run: Run, found: Mapping[str, Any]) -> Row:
     summaries = {name: Summary.of(each[name] for each in found["runs"]) for name in (*RANKINGS, "first")}
     means: Columns = {name: _percent(summary.mean) for name, summary in summaries.items()}
     return {
@@ -110,21 +134,6 @@ def _row(job: Job, model: str, run: Run) -> Row:
         **{name: means[name] for name in RANKINGS[1:]},
         "n": run.n,
     }
-
-
-def _found(run: Run) -> dict[str, Any]:
-    """Audit each run by itself, so that no label of its test nodes is used."""
-    wrong, runs, edges = _wrong_edges(run), list[dict[str, float | None]](), 0
-    for record in run.records:
-        table = replace(run, records=(record,)).audit().edges
-        ends = torch.from_numpy(table[["source", "target"]].to_numpy(dtype=np.int64).T.copy())
-        is_wrong = torch.isin(_key(ends, run.data), wrong).numpy()
-        edges = len(table)
-        runs.append(
-            {name: _auc(-table[name].to_numpy(dtype=np.float64), is_wrong) for name in RANKINGS}
-            | {"first": float(is_wrong[:FIRST].mean())}
-        )
-    return {"edges": edges, "wrong": len(wrong), "runs": runs}
 
 
 def _wrong_edges(run: Run) -> Tensor:

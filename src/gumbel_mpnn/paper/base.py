@@ -4,36 +4,14 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Hashable, Iterable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from importlib import resources
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-from gumbel_mpnn._util.errors import DivergedError, MissingDataError
-from gumbel_mpnn.paper.request import Request
 from gumbel_mpnn.report import Row
 from gumbel_mpnn.report.table import Fixed
-from gumbel_mpnn.runs import (
-    AnySpec,
-    BusyError,
-    DataReader,
-    Monitor,
-    Place,
-    Run,
-    RunSpec,
-    Transform,
-    describe,
-    find_any,
-    fit_any,
-)
-from gumbel_mpnn.runs.machines import OneAtATime, run_at_once
+from gumbel_mpnn.runs import Run, RunSpec, Transform
 from gumbel_mpnn.runs.query import Paired, Summary, compare, corrected, flat
-from gumbel_mpnn.training import pick_device
-from gumbel_mpnn.training.device import available_bytes
-
-if TYPE_CHECKING:
-    from gumbel_mpnn.paper.page import Experiment
 
 Columns = dict[str, str | int | float | None]
 K = TypeVar("K", bound=Hashable)
@@ -110,113 +88,16 @@ QUICK_DATASETS = (
     "bottleneck-10",
 )
 QUICK_SPLITS = (0, 1)
-QUICK_OVERRIDES = ("train.epochs=5", "train.lr=0.02", "model.hidden_channels=8")
-"""Options of `quick`: small data sets, two splits, few epochs and narrow models."""
-
-
-def run_jobs(
-    experiment: Experiment,
-    jobs: Iterable[Job],
-    request: Request,
-    *,
-    monitor: Monitor | None = None,
-    wait: bool = True,
-    reader: DataReader | None = None,
-) -> dict[Job, Run | None]:
-    """Train what is missing of the jobs of an experiment; the run of a job without data files is None.
-
-    Jobs that another process is training are left to the end, or left out unless `wait`, so that several processes can
-    share the work. A cluster trains many at once. If the experiment uses trained models, runs are trained again if
-    neither the models nor what it takes from them are stored. If it searches for settings, jobs that diverge are left
-    out; otherwise they are an error.
-    """
-    memory = available_bytes(pick_device(request.device)) // request.workers if request.workers > 1 else None
-    place = Place(request.runs, device=request.device, memory=memory, monitor=monitor, reader=reader or DataReader())
-    jobs, stored = list(jobs), experiment.from_models
-    crew = None if request.crew is None else request.crew.branch()
-    if crew is not None:
-        watch = None if monitor is None else OneAtATime(monitor)
-        place = replace(place.on(crew, len(jobs)), monitor=watch)
-
-    def do(job: Job, wait: bool) -> Run | None:
-        spec, here = _spec(job, request), replace(place, experiment=job.experiment or experiment.name, wait=wait)
-        try:
-            needs_models = bool(stored) and not _has_stored(find_any(spec, here), stored)
-            return fit_any(spec, replace(here, models=needs_models))
-        except MissingDataError:
-            return None
-
-    results, busy = dict[Job, Run | None](), list[Job]()
-    ignored = (DivergedError,) if experiment.searches else ()
-    if crew is not None:
-        return run_at_once(partial(do, wait=True), jobs, crew, ignored)
-    for job in jobs:
-        try:
-            results[job] = do(job, wait=False)
-        except BusyError:
-            busy.append(job)
-        except ignored:
-            pass
-    for job in busy if wait else ():
-        with suppress(*ignored):
-            results[job] = do(job, wait=True)
-    return {job: results[job] for job in jobs if job in results}
-
-
-def find_jobs(experiment: Experiment, jobs: Iterable[Job], request: Request) -> dict[Job, Run | None]:
-    """Return what `run_jobs` would return, without training; jobs that are not finished are left out.
-
-    A job counts as finished if its records are stored and, for an experiment that uses trained models, also the models
-    or what the experiment takes from them.
-    """
-    place, stored = Place(request.runs, reader=DataReader()), experiment.from_models
-    results = dict[Job, Run | None]()
-    for job in jobs:
-        spec, here = _spec(job, request), replace(place, experiment=job.experiment or experiment.name)
-        try:
-            found = find_any(spec, here)
-            if stored and not _has_stored(found, stored):
-                found = find_any(spec, replace(here, models=True))
-        except MissingDataError:
-            results[job] = None
-        else:
-            results |= {} if found is None else {job: found}
-    return results
-
-
-def _has_stored(run: Run | None, name: str) -> bool:
-    return run is not None and run.has_stored(name)
-
-
-def _spec(job: Job, request: Request) -> AnySpec:
-    return describe(
-        job.dataset,
-        job.model,
-        splits=QUICK_SPLITS if request.quick and request.splits is None and not job.seeds else request.splits,
-        seeds=_seeds(job, request),
-        preset=job.preset or None,
-        overrides=[*(QUICK_OVERRIDES if request.quick else ()), *job.overrides, *request.overrides],
-        transform=job.transform,
-        root=request.root,
-    )
-
-
-def _seeds(job: Job, request: Request) -> int:
-    if job.seeds and not request.quick:
-        return job.seeds
-    return min(request.seeds, PAPER_SEEDS) if job.preset in PAPER_PRESETS else request.seeds
+QUICK_OVERRIDES = ("train.lr=0.02", "model.hidden_channels=8")
+"""Options of `quick`: small data sets, two splits and narrow models, unless a job has settings of its own."""
+QUICK_LENGTH = ("train.epochs=5",)
+"""Length of training with `quick`, which no job exceeds."""
 
 
 def quick_jobs(jobs: Iterable[Job]) -> list[Job]:
     """Return the jobs on small data sets, or all jobs if there are none."""
     jobs = list(jobs)
     return [job for job in jobs if job.dataset in QUICK_DATASETS] or jobs
-
-
-def quickened(job: Job) -> Job:
-    """Return the job without its own values of the settings of `quick`, so that it has few epochs too."""
-    set_by_quick = tuple(f"{each.partition('=')[0]}=" for each in QUICK_OVERRIDES)
-    return replace(job, overrides=tuple(each for each in job.overrides if not each.startswith(set_by_quick)))
 
 
 def figures(run: Run) -> Row:

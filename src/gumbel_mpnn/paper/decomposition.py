@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from torch_geometric.data import Data
 
@@ -18,12 +19,12 @@ MODELS = ("gcn", "sage", "gat")
 CLASSES = "classes"
 
 
+@dataclass(frozen=True)
 class ByComponents:
     """Transform that adds the components of classes as training labels, computed once for each data set."""
 
-    def __init__(self, known: Known) -> None:
-        self.known = known
-        self._found: dict[str, Data] = {}
+    known: Known
+    _found: dict[str, Data] = field(default_factory=dict, repr=False, compare=False)
 
     def __call__(self, data: Data) -> Data:
         """Return the data with `train_y` and `class_of`."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from statistics import fmean
 
 from torch_geometric.data import Data
@@ -55,36 +54,33 @@ class DegreeGoal(Experiment):
 
     def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
         """Return rows for the given graph, for the learned graphs, and for the paper's two graphs."""
-        return [row for dataset, runs in by_dataset(results).items() for row in _rows(dataset, runs)]
+        return [row for dataset, runs in by_dataset(results).items() for row in self._rows(dataset, runs)]
+
+    def measure(self, run: Run) -> list[Measured]:
+        """Return the degrees of the graph of each run."""
+        return [_degrees_of(graph) for graph in run.graphs(threshold=0.0)]
 
     def numbers(self) -> list[PaperNumber]:
         """Return the degrees of learned graphs; those of given graphs belong to `measures`."""
         return published_learned("degree", {name: MEASURES[name].heading for name in DEGREES})
 
+    def _rows(self, dataset: str, runs: Mapping[Job, Run]) -> list[Row]:
+        before = next((measure(run.data, DEGREES) for run in runs.values()), {})
+        papers = {"given, paper": published("measures"), "learned, paper": published("degree")}
+        return [
+            row_of(dataset, GIVEN if runs else "no data", before, COLUMNS),
+            *(row_of(dataset, LEARNED, self._learned(job, run, before), COLUMNS, job) for job, run in runs.items()),
+            *(row_of(dataset, graph, table.get(dataset, {}), COLUMNS) for graph, table in papers.items()),
+        ]
 
-def _rows(dataset: str, runs: Mapping[Job, Run]) -> list[Row]:
-    before = next((measure(run.data, DEGREES) for run in runs.values()), {})
-    papers = {"given, paper": published("measures"), "learned, paper": published("degree")}
-    return [
-        row_of(dataset, GIVEN if runs else "no data", before, COLUMNS),
-        *(row_of(dataset, LEARNED, _learned(run, before), COLUMNS, job) for job, run in runs.items()),
-        *(row_of(dataset, graph, table.get(dataset, {}), COLUMNS) for graph, table in papers.items()),
-    ]
-
-
-def _learned(run: Run, before: Measured) -> Row:
-    return {
-        **over_runs(run.stored(DegreeGoal.from_models, partial(_degrees, run)), counts=["degree_min", "degree_max"]),
-        "goal": float(before["degree_mean"] or 0) + ABOVE_MEAN,
-        "best_epoch": fmean(record.best_epoch for record in run.records),
-        "test": 100 * run.test.mean,
-        "n": run.n,
-    }
-
-
-def _degrees(run: Run) -> list[Measured]:
-    """Return the degrees of the graph of each run."""
-    return [_degrees_of(graph) for graph in run.graphs(threshold=0.0)]
+    def _learned(self, job: Job, run: Run, before: Measured) -> Row:
+        return {
+            **over_runs(self.taken(run), counts=["degree_min", "degree_max"]),
+            "goal": float(before["degree_mean"] or 0) + ABOVE_MEAN,
+            "best_epoch": fmean(record.best_epoch for record in run.records),
+            "test": 100 * run.test.mean,
+            "n": run.n,
+        }
 
 
 def _degrees_of(graph: Data) -> Measured:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import chain
 from statistics import fmean
 from typing import Any
@@ -13,7 +12,7 @@ import torch
 from torch_geometric.data import Data
 
 from gumbel_mpnn.data.tasks import add_noise_edges
-from gumbel_mpnn.paper.base import Job, quickened
+from gumbel_mpnn.paper.base import Job
 from gumbel_mpnn.paper.compared import (
     HEADINGS,
     MODELS,
@@ -83,16 +82,31 @@ class Flood(Experiment):
     def quick_plan(self) -> list[Job]:
         """Return the jobs on one graph, of which two with random edges in training."""
         flooded = jobs_of(("gcn", "gumbel-mpnn"), DATASETS[0], transform=Flooded(TRAINED_COUNTS[0]))
-        return [quickened(job) for job in (*_clean_jobs(DATASETS[0]), *flooded)]
+        return [*_clean_jobs(DATASETS[0]), *flooded]
 
     def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
         """Return one row for each graph, kind of training, number of random edges and model."""
         clean = {job: run for job, run in results.items() if job.transform is None}
         flooded = {job: run for job, run in results.items() if job.transform is not None}
-        for run in flooded.values():
+        for job, run in flooded.items():
             if run is not None:
-                run.stored(self.from_models, dict)  # records are enough, so that models need not be kept
+                self.take(job, run)
         return compared(self._with_noise(clean) | best_in_each(flooded, _flooded_case))
+
+    def measure(self, run: Run) -> dict[str, dict[str, list[float]]]:
+        """Return the test and validation metrics of every run by the number of random edges."""
+        clean = {part: [getattr(record, f"{part}_or_nan") for record in run.records] for part in ("test", "val")}
+        return {
+            part: {str(count): list(scores_with_noise(run, count, part)) if count else clean[part] for count in COUNTS}
+            for part in clean
+        }
+
+    def take(self, job: Job, run: Run) -> None:
+        """Store the metrics; of jobs with random edges in training, records are enough and models need not be kept."""
+        if job.transform is None:
+            super().take(job, run)
+        else:
+            run.stored(self.from_models, dict)
 
     def remarks(self, results: Mapping[Job, Run | None], rows: Sequence[Row]) -> str:
         """Return verdicts of our models, and a table of the lowest results of models trained without random edges."""
@@ -112,7 +126,7 @@ class Flood(Experiment):
         for job, run in results.items():
             variants = found.setdefault((job.dataset, _name(job)), [])
             if run is not None:
-                variants.append((variant_of(job), run, run.stored(self.from_models, partial(_noisy_scores, run))))
+                variants.append((variant_of(job), run, self.taken(run)))
         cases: dict[Case, dict[str, Entry | None]] = {}
         for dataset in dict.fromkeys(dataset for dataset, _ in found):
             for count in COUNTS:
@@ -139,15 +153,6 @@ def _name(job: Job) -> str:
 def _flooded_case(job: Job) -> Case:
     assert isinstance(job.transform, Flooded)
     return ("dataset", job.dataset), ("trained", FLOODED), ("edges", job.transform.count)
-
-
-def _noisy_scores(run: Run) -> dict[str, dict[str, list[float]]]:
-    """Test and validation metrics of every run by the number of noise edges."""
-    clean = {part: [getattr(record, f"{part}_or_nan") for record in run.records] for part in ("test", "val")}
-    return {
-        part: {str(count): list(scores_with_noise(run, count, part)) if count else clean[part] for count in COUNTS}
-        for part in clean
-    }
 
 
 def _mean_on_validation(variant: tuple[str, Run, Any]) -> float:

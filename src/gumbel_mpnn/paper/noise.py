@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import partial
 
 from gumbel_mpnn.data.splits import by_split
 from gumbel_mpnn.data.tasks import add_noise_edges
@@ -89,11 +88,15 @@ class Noise(Experiment):
                 rows.append(row | dict.fromkeys(names) | {"verdict": "no data"})
                 continue
             clean = [record.test_or_nan for record in run.records]
-            noisy = run.stored(self.from_models, partial(_noisy_scores, run))
+            noisy = self.taken(run)
             for count in COUNTS:
                 scores = noisy[str(count)] if count else clean
                 rows.append(row | {"edges": count, **_figures(scores, clean), "n": run.n, "verdict": ""})
         return rows
+
+    def measure(self, run: Run) -> dict[str, list[float]]:
+        """Return the test metric of every run by the number of noise edges."""
+        return {str(count): list(scores_with_noise(run, count)) for count in COUNTS if count}
 
 
 def _figures(scores: list[float], clean: list[float]) -> Columns:
@@ -106,10 +109,6 @@ def _figures(scores: list[float], clean: list[float]) -> Columns:
         "kept": 100 * kept.mean,
         "kept_stderr": spread(kept)[1],
     }
-
-
-def _noisy_scores(run: Run) -> dict[str, list[float]]:
-    return {str(count): list(scores_with_noise(run, count)) for count in COUNTS if count}
 
 
 def scores_with_noise(run: Run, count: int, part: str = "test") -> Iterator[float]:

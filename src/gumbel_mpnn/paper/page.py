@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn.paper.base import Job, quick_jobs
@@ -13,7 +16,7 @@ from gumbel_mpnn.report import Row
 from gumbel_mpnn.report.chart import Chart, draw_charts
 from gumbel_mpnn.report.grid import Grid
 from gumbel_mpnn.report.table import Cell
-from gumbel_mpnn.runs import Run
+from gumbel_mpnn.runs import BusyError, Run
 
 COMMON_HEADINGS: Mapping[str, str] = {
     "dataset": "data set",
@@ -73,7 +76,7 @@ class Experiment(Page, ABC):
 
     percent: tuple[str, ...] = RESULTS
     from_models: str = ""
-    """Name under which `run.stored` stores what the table takes from trained models; empty if records are enough.
+    """Name under which `taken` stores what the table takes from trained models; empty if records are enough.
 
     The name must change if the stored values change, so constants that determine them are part of it.
     """
@@ -93,6 +96,22 @@ class Experiment(Page, ABC):
     @abstractmethod
     def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
         """Return the rows of the table; a run is None if the files of its data set are missing."""
+
+    def measure(self, run: Run) -> Any:
+        """Return what a table with `from_models` takes from the trained models of runs, as plain JSON values."""
+        raise NotImplementedError
+
+    def taken(self, run: Run, wait: bool = True) -> Any:
+        """Return the result of `measure`, which is computed once and stored with the runs.
+
+        Raises a `BusyError` if another process is computing it and `wait` is False.
+        """
+        return run.stored(self.from_models, partial(self.measure, run), wait=wait)
+
+    def take(self, job: Job, run: Run) -> None:
+        """Store what the rows need from the models of a job, unless another process is computing it."""
+        with suppress(BusyError):
+            self.taken(run, wait=False)
 
     def remarks(self, results: Mapping[Job, Run | None], rows: Sequence[Row]) -> str:
         """Return remarks on the runs and on the rows that `collect` returned for them, as Markdown."""

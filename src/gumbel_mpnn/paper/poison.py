@@ -7,7 +7,7 @@ from statistics import fmean
 from typing import Any
 
 from gumbel_mpnn.data.attacked import META, NETTACK
-from gumbel_mpnn.paper.base import Columns, Job, override, published, quickened
+from gumbel_mpnn.paper.base import Columns, Job, override, published
 from gumbel_mpnn.paper.compared import HEADINGS, MODELS, PERCENT, Case, accuracy_chart, best_in_each, compared, jobs_of
 from gumbel_mpnn.paper.page import Experiment
 from gumbel_mpnn.paper.remarks import gains, remarks_of, table_of, tests_of
@@ -55,7 +55,7 @@ class Poison(Experiment):
 
     def quick_plan(self) -> list[Job]:
         """Return the jobs on one graph, clean and after the strongest metattack."""
-        return [quickened(job) for attack in QUICK_ATTACKS for job in self._jobs(DATASETS[0], attack)]
+        return [job for attack in QUICK_ATTACKS for job in self._jobs(DATASETS[0], attack)]
 
     def _jobs(self, dataset: str, attack: str) -> Iterator[Job]:
         left_out = OF_FEATURES if dataset in WITHOUT_FEATURES else ()

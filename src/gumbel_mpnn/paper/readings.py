@@ -61,6 +61,19 @@ READINGS = (
     *_without_input_layer("no offset by origin", "rewiring.origin=none", candidates=ANY),
     *_without_input_layer("thresholded", "rewiring.evaluation=threshold", candidates=ANY),
 )
+REWIRINGS = (
+    Reading(CHOSEN, ()),
+    Reading("2|E| pairs", ("rewiring.pairs=0",), candidates=("global",)),
+    Reading("2,000 pairs", ("rewiring.pairs=2000",), candidates=("global",)),
+    Reading("500 pairs", ("rewiring.pairs=500",), candidates=("global",)),
+    Reading("3 per node", ("rewiring.per_node=3",), candidates=("local", "two_hop")),
+    Reading("no candidates", ("rewiring.candidates=none",)),
+    Reading("soft draws", ("rewiring.hard=false",)),
+    Reading("no offset by origin", ("rewiring.origin=none",)),
+    Reading("two sigmoids, no offset", ("rewiring.sigmoids=2", "rewiring.origin=none")),
+    Reading("thresholded", ("rewiring.evaluation=threshold",)),
+)
+"""Readings of rewiring on top of the chosen reading of the other layers."""
 LENGTHS = tuple(Reading(f"{epochs} epochs", (f"train.epochs={epochs}",)) for epochs in (100, 200, 400, 1000))
 """Readings of the number of epochs, which the paper does not give. Each names its number, whatever the presets have."""
 USUAL = LENGTHS[-1].name
@@ -81,6 +94,8 @@ class Readings(Experiment):
     searches = True
     _readings: tuple[Reading, ...] = READINGS
     _models: tuple[str, ...] = (*MODELS, REWIRED)
+    _judges: tuple[str, ...] = MODELS
+    """Models whose distance to the paper is summed up."""
     grid = Grid(
         down=("dataset", "model"),
         across="reading",
@@ -118,8 +133,8 @@ class Readings(Experiment):
         ]
 
     def remarks(self, results: Mapping[Job, Run | None], rows: Sequence[Row]) -> str:
-        """Return a table of readings of plain models: their distance to the paper, and that of the chosen one."""
-        by_reading = _distances(row for row in rows if row["model"] != REWIRED)
+        """Return a table of readings: their distance to the paper, and that of the chosen one on the same rows."""
+        by_reading = _distances(row for row in rows if row["model"] in self._judges)
         chosen = by_reading.get(CHOSEN, {})
         lines: list[list[str | int | float | None]] = []
         for name, distances in by_reading.items():
@@ -143,6 +158,15 @@ class Readings(Experiment):
             f"of it within {POINTS:g}",
         ]
         return Table(columns, lines).render("markdown") if lines else ""
+
+
+class RewiringReadings(Readings):
+    """Gumbel-MPNN with the paper's hyperparameters, whose rewiring is read in several ways."""
+
+    name = "readings-rewiring"
+    title = "How the paper's rewiring is read"
+    _readings = REWIRINGS
+    _models = _judges = (REWIRED,)
 
 
 class TrainingReadings(Readings):

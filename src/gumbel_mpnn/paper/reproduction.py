@@ -1,11 +1,9 @@
-"""`reproduce`: the tables of the paper, one by one or all, and the processes that train their jobs together."""
+"""`reproduce`: the tables of the paper, one by one or all."""
 
 from __future__ import annotations
 
-import os
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,16 +11,16 @@ from gumbel_mpnn._util.errors import UserError, check_at_least, unknown_name, wh
 from gumbel_mpnn._util.files import check_writable, is_stream, suffix_of
 from gumbel_mpnn.data.files import search_roots
 from gumbel_mpnn.paper import tables
-from gumbel_mpnn.paper.base import QUICK_DATASETS, Job, find_jobs, run_jobs
+from gumbel_mpnn.paper.base import QUICK_DATASETS, Job
 from gumbel_mpnn.paper.page import Analysis, Experiment
 from gumbel_mpnn.paper.request import Request
 from gumbel_mpnn.paper.result import Reproduction
-from gumbel_mpnn.paper.summary import Collected, SummaryTable
-from gumbel_mpnn.paper.tables import requested_experiment, requested_jobs
+from gumbel_mpnn.paper.summary import Collected, SummaryTable, read_rows
+from gumbel_mpnn.paper.work import find_jobs, run_jobs, take_from_models
+from gumbel_mpnn.paper.workers import start_workers
 from gumbel_mpnn.report import Row, Table
-from gumbel_mpnn.runs import DataReader, Machines, Monitor, Run
-from gumbel_mpnn.runs.machines import LOCAL, crew_of
-from gumbel_mpnn.runs.workers import caller_is_alive, check_workers, start_processes
+from gumbel_mpnn.runs import Machines, Monitor, Run
+from gumbel_mpnn.runs.machines import LOCAL
 
 SUMMARY, ALL = "summary", "all"
 SEEDS, QUICK_SEEDS = 3, 1
@@ -102,7 +100,7 @@ def reproduce(
     if out is not None:
         _check_page(Path(out))
     with start_workers([name] if name in tables.experiments else [], request) as request:
-        done = _reproduce_one(name, request, monitor, note)
+        done = _reproduce_one(name, request, monitor, note, None if out is None else Path(out).parent)
     if out is not None:
         done = replace(done, pages=(_write(done, Path(out), note),))
     _note_absent(done.absent_datasets(), request, note)
@@ -127,17 +125,24 @@ def _check_page(out: Path) -> None:
     check_writable(out.parent)
 
 
-def _reproduce_one(name: str, request: Request, monitor: Monitor | None, note: Note) -> Reproduction:
-    """Train what is missing of one table and compute its rows. The summary trains nothing."""
+def _reproduce_one(
+    name: str, request: Request, monitor: Monitor | None, note: Note, pages: Path | None = None
+) -> Reproduction:
+    """Train what is missing of one table and compute its rows.
+
+    The summary trains nothing. It reads tables without stored runs from the folder `pages`, if they are there.
+    """
     if name == SUMMARY:
-        return _summarize(_find_tables(request, note), request)
+        return _summarize(_find_tables(request, note, pages), request)
     if name in tables.analyses:
         return _analyse(tables.analyses[name], request, note)
     if name not in tables.experiments:
         raise unknown_name("table", name, [*tables.experiments, *tables.analyses, SUMMARY, ALL])
     experiment = tables.requested_experiment(name, request)
     jobs = tables.requested_jobs(experiment, request)
-    return _collect(experiment, request, run_jobs(experiment, jobs, request, monitor=monitor))
+    results = run_jobs(experiment, jobs, request, monitor=monitor)
+    take_from_models(experiment, results)  # before rows wait for what other processes are computing
+    return _collect(experiment, request, results)
 
 
 def _reproduce_all(request: Request, folder: Path, monitor: Monitor | None, note: Note) -> Reproduction:
@@ -188,14 +193,17 @@ def _summarize(collected: Mapping[str, Collected], request: Request) -> Reproduc
     """Compare every number of the paper with ours, from the rows of the tables."""
     page = SummaryTable()
     rows = page.rows([*tables.experiments.values(), *tables.analyses.values()], collected)
-    lead, counts = [page.lead(rows)], page.counts(rows)
+    lead, counts = [page.lead(rows), page.sources(collected)], page.counts(rows)
     if counts:
         lead.append(Table(list(counts[0]), [list(row.values()) for row in counts]).render("markdown"))
-    return Reproduction(page, rows, request=request, lead="\n\n".join(lead))
+    return Reproduction(page, rows, request=request, lead="\n\n".join(filter(None, lead)))
 
 
-def _find_tables(request: Request, note: Note) -> dict[str, Collected]:
-    """Compute the rows of all tables with published numbers, from finished runs only."""
+def _find_tables(request: Request, note: Note, pages: Path | None) -> dict[str, Collected]:
+    """Return the rows of all tables with published numbers, from finished runs or from the files beside their pages.
+
+    Tables that train nothing are computed only if there is no page: mixtures take half an hour.
+    """
     if request.only is not None or request.dataset is not None:
         raise UserError("the summary covers all tables: leave out `only` and `dataset`")
     found = {}
@@ -203,11 +211,30 @@ def _find_tables(request: Request, note: Note) -> dict[str, Collected]:
         if experiment.numbers():
             note(f"{SUMMARY}: runs of {experiment.name}")
             jobs = tables.requested_jobs(experiment, request)
-            found[experiment.name] = _collect(experiment, request, find_jobs(experiment, jobs, request)).collected()
+            done = find_jobs(experiment, jobs, request)
+            found[experiment.name] = collected = _collect(experiment, request, done).collected()
+            if len(done) < len(jobs) and (page := _page_of(experiment.name, request, pages)):
+                note(f"{SUMMARY}: {experiment.name} is read from {page}, because some of its runs are not stored")
+                found[experiment.name] = replace(collected, rows=read_rows(page), page=page.name)
     for analysis in tables.analyses.values():
-        if analysis.numbers():
+        if not analysis.numbers():
+            continue
+        if page := _page_of(analysis.name, request.without_training_options(), pages, trains=False):
+            note(f"{SUMMARY}: {analysis.name} is read from {page}")
+            found[analysis.name] = Collected(read_rows(page), frozenset(analysis.datasets), page.name)
+        else:
             found[analysis.name] = _analyse(analysis, request.without_training_options(), note).collected()
     return found
+
+
+def _page_of(name: str, request: Request, pages: Path | None, trains: bool = True) -> Path | None:
+    """Return the rows beside the page of a table, if the page was made by a command with the options of `request`."""
+    if pages is None:
+        return None
+    page = pages / f"{name}.md"
+    command = request.command(name, page, trains).removesuffix(str(page))
+    made_so = page.is_file() and f"\n{command}" in page.read_text(encoding="utf-8")
+    return page.with_suffix(".csv") if made_so and page.with_suffix(".csv").is_file() else None
 
 
 def _collect(experiment: Experiment, request: Request, results: Mapping[Job, Run | None]) -> Reproduction:
@@ -238,43 +265,3 @@ def _analyse(analysis: Analysis, request: Request, note: Note) -> Reproduction:
         note(f"{analysis.name}: {dataset}")
         rows += analysis.rows(dataset, request.root)
     return Reproduction(analysis, rows, request=request, missing=frozenset(datasets))
-
-
-@contextmanager
-def start_workers(names: Sequence[str], request: Request) -> Iterator[Request]:
-    """Train the jobs of the experiments `names` on the machines of the request until the block ends.
-
-    On this machine there are never more workers than jobs or CPU cores; the calling process counts as one of them. Each
-    starts at another place in the list of jobs, and the run store makes sure that no run is trained twice. The block is
-    given the request with the actual number of workers, or with the cluster.
-    """
-    check_workers(request.workers)
-    # Invalid names are reported here, before a process is started.
-    jobs = sum(len(requested_jobs(requested_experiment(name, request), request)) for name in names)
-    if not request.machines.is_local:
-        if not jobs:
-            yield request
-            return
-        with crew_of(request.machines, request.runs, request.device) as crew:
-            yield replace(request, crew=crew)
-        return
-    workers = max(1, min(request.workers, jobs, os.cpu_count() or 1))
-    request = replace(request, workers=workers)
-    with start_processes(workers, assist, names, request):
-        yield request
-
-
-def assist(place: int, names: Sequence[str], request: Request) -> None:
-    """Train jobs in a worker process, beginning at its own place in the list."""
-    reader = DataReader()
-    for name in names:
-        experiment = requested_experiment(name, request)
-        jobs = requested_jobs(experiment, request)
-        first = place * len(jobs) // request.workers
-        for job in jobs[first:] + jobs[:first]:
-            if not caller_is_alive():
-                return
-            with suppress(Exception):  # the calling process comes to the same job and reports the error
-                done = run_jobs(experiment, [job], request, wait=False, reader=reader)
-                if experiment.from_models:
-                    experiment.collect(done)  # stores what the table takes from models

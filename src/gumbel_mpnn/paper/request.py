@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from shlex import quote
 
+from gumbel_mpnn.paper.base import Job
 from gumbel_mpnn.runs import Machines
 from gumbel_mpnn.runs.fitting import Crew
 
@@ -28,6 +29,8 @@ class Request:
     machines: Machines = field(default_factory=Machines)
     crew: Crew | None = None
     """The cluster that trains, while there is a connection."""
+    from_models: Mapping[Job, tuple[str, ...]] = field(default_factory=dict)
+    """Names of what the tables to be made take from the models of each job, which are kept for all of them."""
 
     @property
     def is_standard(self) -> bool:

@@ -17,6 +17,8 @@ from gumbel_mpnn.report.grid import grid_table
 from gumbel_mpnn.report.style import MODEL_COLUMN, MODEL_NAMES
 from gumbel_mpnn.runs import Run
 
+TABLE = "<!-- table -->"
+"""Separates the notes that are shown above a table from those below it."""
 NOTES_OF_FULL_TABLE = (
     "The notes below describe the full table, made without `--only`, `--quick`, `--set` and `--dataset`. What they"
     " say about results, splits and seeds does not apply to the rows above."
@@ -81,17 +83,17 @@ class Reproduction:
         origin = f"Made by\n\n```\n{self.request.command(self.page.name, out, self.trains)}\n```"
         if self.runs:
             origin += f"\n\non {', '.join(machines)} with {', '.join(versions)}."
-        parts = [f"# {self.page.title}", origin, self.lead]
+        notes = resources.files(__package__) / "notes" / f"{self.page.name}.md"
+        above, _, below = (notes.read_text(encoding="utf-8") if notes.is_file() else "").rpartition(TABLE)
+        parts = [f"# {self.page.title}", origin, above.strip(), self.lead]
         if figure:
             parts.append(f"![{self.page.title}]({figure})")
         if self.page.grid is not None and self.rows:
             grid = grid_table(self.page.grid, self.rows, self.page.all_headings())
             parts += [self.page.grid.caption, grid.render("markdown")]
         parts += [self.table().render("markdown"), self.remarks]
-        notes = resources.files(__package__) / "notes" / f"{self.page.name}.md"
-        if notes.is_file():
-            parts.append("" if self.request.is_standard else NOTES_OF_FULL_TABLE)
-            parts.append(notes.read_text(encoding="utf-8").strip())
+        if below:
+            parts += ["" if self.request.is_standard else NOTES_OF_FULL_TABLE, below.strip()]
         return "\n\n".join(filter(None, parts)) + "\n"
 
     def write(self, path: str | Path) -> list[Path]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 import torch
@@ -68,34 +67,32 @@ class Spectra(Experiment):
 
     def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
         """Return rows for the given graph of each data set and for the graphs learned from it."""
-        return [row for dataset, runs in by_dataset(results).items() for row in _rows(dataset, runs)]
+        return [row for dataset, runs in by_dataset(results).items() for row in self._rows(dataset, runs)]
 
+    def measure(self, run: Run) -> dict[str, Any]:
+        """Describe the given graph and the graphs of a few runs; a graph that did not change is not solved again."""
+        resistance = effective_resistance(run.data, samples=PAIRS)
+        given = _describe(run.data, resistance, resistance)
+        arcs, learned, changed = _both_ways(run.data), list[Measured](), 0
+        for graph in run.graphs(records=sample(run.records)):
+            if torch.equal(directed_edges(graph), arcs):
+                learned.append(given)
+            else:
+                changed += 1
+                learned.append(_describe(graph, effective_resistance(graph, samples=PAIRS), resistance))
+        return {"given": given, "runs": learned, "changed": changed}
 
-def _rows(dataset: str, runs: Mapping[Job, Run]) -> list[Row]:
-    stored = {job: run.stored(Spectra.from_models, partial(_spectra, run)) for job, run in runs.items()}
-    if not stored:
-        return [row_of(dataset, "no data", {}, COLUMNS)]
-    given = next(iter(stored.values()))["given"]
-    rows = [row_of(dataset, GIVEN, given, COLUMNS)]
-    for job, found in stored.items():
-        graph = LEARNED if found["changed"] else UNCHANGED
-        values = over_runs(found["runs"], counts=COUNTS) if found["changed"] else {}
-        rows.append(row_of(dataset, graph, {**values, "n": len(found["runs"])}, COLUMNS, job))
-    return rows
-
-
-def _spectra(run: Run) -> dict[str, Any]:
-    """Describe the given graph and the graphs of a few runs; a graph that did not change is not solved again."""
-    resistance = effective_resistance(run.data, samples=PAIRS)
-    given = _describe(run.data, resistance, resistance)
-    arcs, learned, changed = _both_ways(run.data), list[Measured](), 0
-    for graph in run.graphs(records=sample(run.records)):
-        if torch.equal(directed_edges(graph), arcs):
-            learned.append(given)
-        else:
-            changed += 1
-            learned.append(_describe(graph, effective_resistance(graph, samples=PAIRS), resistance))
-    return {"given": given, "runs": learned, "changed": changed}
+    def _rows(self, dataset: str, runs: Mapping[Job, Run]) -> list[Row]:
+        stored = {job: self.taken(run) for job, run in runs.items()}
+        if not stored:
+            return [row_of(dataset, "no data", {}, COLUMNS)]
+        given = next(iter(stored.values()))["given"]
+        rows = [row_of(dataset, GIVEN, given, COLUMNS)]
+        for job, found in stored.items():
+            graph = LEARNED if found["changed"] else UNCHANGED
+            values = over_runs(found["runs"], counts=COUNTS) if found["changed"] else {}
+            rows.append(row_of(dataset, graph, {**values, "n": len(found["runs"])}, COLUMNS, job))
+        return rows
 
 
 def _both_ways(data: Data) -> Tensor:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 from gumbel_mpnn.paper.backbones import CHOOSING, TESTING
 from gumbel_mpnn.paper.backbones import MODELS as PLAIN
@@ -36,6 +39,21 @@ class Collected:
 
     rows: Sequence[Row]
     missing: frozenset[str]
+    page: str = ""
+    """File beside a page from which the rows were read; empty if they were computed from runs."""
+
+
+def read_rows(page: Path) -> list[Row]:
+    """Read the rows that were stored beside a page."""
+    with page.open(encoding="utf-8", newline="") as file:
+        return [{name: _value(text) for name, text in row.items()} for row in csv.DictReader(file)]
+
+
+def _value(text: str) -> str | int | float | None:
+    for number in (int, float):
+        with suppress(ValueError):
+            return number(text)
+    return text or None
 
 
 class SummaryTable(Page):
@@ -87,6 +105,11 @@ class SummaryTable(Page):
                 ),
             ]
         )
+
+    def sources(self, collected: Mapping[str, Collected]) -> str:
+        """Return which tables were read from the files beside their pages, as Markdown; empty if there are none."""
+        files = ", ".join(f"[{each.page}]({each.page})" for each in collected.values() if each.page)
+        return f"Read from the files beside their pages, not from runs: {files}." if files else ""
 
     def counts(self, rows: Sequence[Row]) -> list[Row]:
         """Return the numbers within reach and of each verdict, for each page and preset and for each preset."""

@@ -27,7 +27,7 @@ from gumbel_mpnn.paper.neighborhoods import Neighborhoods
 from gumbel_mpnn.paper.noise import Noise
 from gumbel_mpnn.paper.page import Analysis, Experiment
 from gumbel_mpnn.paper.poison import Poison
-from gumbel_mpnn.paper.readings import Readings, TrainingReadings
+from gumbel_mpnn.paper.readings import Readings, RewiringReadings, TrainingReadings
 from gumbel_mpnn.paper.request import Request
 from gumbel_mpnn.paper.rewiring import Rewiring
 from gumbel_mpnn.paper.spectra import Spectra
@@ -39,6 +39,7 @@ _EXPERIMENTS: tuple[Experiment, ...] = (
     Backbones(),
     Readings(),
     TrainingReadings(),
+    RewiringReadings(),
     Rewiring(),
     Auto(),
     AuditTable(),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from statistics import fmean
 
 from torch_geometric.data import Data
@@ -68,30 +67,29 @@ class Temperature(Experiment):
 
     def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
         """Return one row for each schedule; the published result is in the row of the paper's temperature."""
-        return [_row(job, run) for job, run in results.items()]
+        return [_row(job) if run is None else self._row_of(job, run) for job, run in results.items()]
+
+    def measure(self, run: Run) -> Columns:
+        """Return the percentages of given edges and of candidates that are in the learned graph, mean over runs."""
+        each = [_shares(graph) for graph in run.graphs(threshold=0.0)]
+        kept, added = (fmean(shares) for shares in zip(*each, strict=True))
+        return {"kept": none_if_nan(kept), "added": none_if_nan(added)}
+
+    def _row_of(self, job: Job, run: Run) -> Row:
+        return _row(job) | {**figures(run), "val": 100 * run.val.mean, **self.taken(run)}
 
 
-def _row(job: Job, run: Run | None) -> Row:
+def _row(job: Job) -> Columns:
+    """Return the row of a job without results."""
     first, last = (float(override.partition("=")[2]) for override in job.overrides)
     constant = first if first == last else None
-    row: Columns = {
+    return {
         "dataset": job.dataset,
         "schedule": "constant" if constant else f"from {first:g} to {last:g}",
         "constant": constant,
         **dict.fromkeys(("test", "std", "stderr", "n", "val", "kept", "added")),
         "paper": published("accuracy")[job.dataset]["gumbel-mpnn"][0] if constant == PAPERS_TAU else None,
     }
-    if run is None:
-        return row
-    moved = run.stored(Temperature.from_models, partial(_moved, run))
-    return row | {**figures(run), "val": 100 * run.val.mean, **moved}
-
-
-def _moved(run: Run) -> Columns:
-    """Return the percentages of the given edges and of the candidates that are in the learned graph, mean over runs."""
-    each = [_shares(graph) for graph in run.graphs(threshold=0.0)]
-    kept, added = (fmean(shares) for shares in zip(*each, strict=True))
-    return {"kept": none_if_nan(kept), "added": none_if_nan(added)}
 
 
 def _shares(pairs: Data) -> tuple[float, float]:

@@ -197,6 +197,36 @@ class TestSummary:
         rows = (here / "summary.csv").read_text().splitlines()
         assert rows[1].startswith("accuracy,tuned,cora,mlp,test %,75.61,0.2,")
 
+    @pytest.mark.parametrize(("made_with", "verdict"), [("", "same"), (" --quick", "not run")])
+    def test_a_table_without_runs_is_read_from_its_page_if_that_is_the_whole_table(
+        self, command, here, made_with, verdict
+    ):
+        (here / "long-range.md").write_text(
+            f"```\ngumbel-mpnn reproduce long-range --seeds 1{made_with} --out docs/long-range.md\n```\n"
+        )
+        (here / "long-range.csv").write_text(
+            "dataset,model,layers,test,stderr,n\nleaf-count,gcn,4,99.95,0.03,30\nleaf-count,gumbel-mpnn,2,,,\n"
+        )
+        result = command("reproduce", "summary", "--seeds", "1", "--out", "summary.md", "--format", "json")
+        rows = json.loads(result.stdout)
+        verdicts = {(row["model"], row["quantity"]): row["verdict"] for row in rows if row["page"] == "long-range"}
+        assert verdicts["gcn", "test, 4 layers"] == verdict
+        assert verdicts["gumbel-mpnn", "test, 2 layers"] == "not run"
+        named = (
+            "Read from the files beside their pages, not from runs: [long-range.csv](long-range.csv)."
+            in (here / "summary.md").read_text()
+        )
+        assert named == (not made_with)
+
+    def test_a_table_that_trains_nothing_is_read_from_its_page(self, command, here):
+        command("reproduce", "measures", "--out", "measures.md")
+        rows = (here / "measures.csv").read_text().replace("tiny", "cora")
+        (here / "measures.csv").write_text(rows)
+        result = command("reproduce", "summary", "--out", "summary.md", "--format", "json")
+        verdicts = {row["verdict"] for row in json.loads(result.stdout) if row["page"] == "measures"}
+        assert "differs" in verdicts
+        assert "summary: measures is read from measures.csv" in result.stderr
+
     @pytest.mark.parametrize("option", [("--only", "cora"), ("--dataset", "cora")])
     def test_it_takes_no_choice(self, command, option):
         result = command("reproduce", "summary", *option)

@@ -58,7 +58,7 @@ def stand_ins(tmp_path, monkeypatch, user_cache):
     }
     for name, make in makers.items():
         monkeypatch.setitem(specs, name, replace(specs[name], make=make))
-    monkeypatch.setattr(base, "QUICK_OVERRIDES", ("train.epochs=1", "model.hidden_channels=8"))
+    monkeypatch.setattr(base, "QUICK_LENGTH", ("train.epochs=1",))
     for module in ("noise", "flood"):
         monkeypatch.setattr(f"gumbel_mpnn.paper.{module}.COUNTS", (0, 10))
     monkeypatch.setattr("gumbel_mpnn.paper.flood.TRAINED_COUNTS", (10,))
@@ -69,7 +69,7 @@ def stand_ins(tmp_path, monkeypatch, user_cache):
 def test_a_page_for_every_table_and_a_picture_for_every_figure(command, here, stand_ins):
     result = command("reproduce", "all", "--quick", "--device", "cpu", "--out", "pages")
     assert result.exit_code == 0, result.stderr
-    searches = {"budget", "readings", "readings-training"}
+    searches = {"budget", "readings", "readings-training", "readings-rewiring"}
     names = {*experiments, *analyses, "summary"} - searches - OUR_OWN
     assert {path.stem for path in here.glob("pages/*.md")} == names
     assert {path.stem for path in here.glob("pages/*.csv")} == names

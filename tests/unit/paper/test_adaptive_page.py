@@ -1,5 +1,7 @@
 """`reproduce adaptive`: what an attack sees of a model, and what it leaves of its accuracy."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch_geometric.data import Data
@@ -7,8 +9,8 @@ from torch_geometric.data import Data
 from gumbel_mpnn.baselines.jaccard import edge_similarity
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.measures import undirected_edges
-from gumbel_mpnn.paper import Job, adaptive, base, tables
-from gumbel_mpnn.paper.adaptive import Adaptive, Victim, attacked, attacked_scores
+from gumbel_mpnn.paper import Job, adaptive, tables
+from gumbel_mpnn.paper.adaptive import Adaptive, Victim, attacked
 from gumbel_mpnn.paper.request import Request
 from gumbel_mpnn.runs import fit
 from gumbel_mpnn.runs.trained import models_of, task_of
@@ -99,7 +101,7 @@ def test_rows(runs, monkeypatch):
     clean = {"mlp": 100 * mlp.test.mean, "gcn": 100 * gcn.test.mean}
     assert found["gcn", "none", 0] == pytest.approx(clean["gcn"])
     assert {found["mlp", attack, budget] for attack, budget in (("PRBCD", 5), ("GRBCD", 40))} == {clean["mlp"]}
-    scores = attacked_scores(gcn)
+    scores = Adaptive().measure(gcn)
     assert found["gcn", "PRBCD", 40] == pytest.approx(100 * scores["PRBCD"]["40"][0])
     assert found["gcn", "PRBCD", 40] < clean["gcn"]
     assert len(rows) == 2 * (1 + 2 * 2)
@@ -132,13 +134,29 @@ def test_without_data():
 
 
 def test_the_plan():
-    jobs, request = Adaptive().plan(), Request(quick=True, seeds=1)
+    jobs = Adaptive().plan()
     assert len(set(jobs)) == len(jobs)
     assert tables.experiments["adaptive"].plan() == jobs
-    small = tables.requested_jobs(Adaptive(), request)
+    small = tables.requested_jobs(Adaptive(), Request(quick=True))
     assert {job.dataset for job in small} == {"attacked-cora"}
-    specs = [base._spec(job, request) for job in small if not job.model.startswith("auto")]
-    assert {spec.settings.train.epochs for spec in specs} == {5}
+
+
+def test_there_are_seeds_enough_for_verdicts(tmp_path):
+    """All seeds of the MLP are better than those of the best plain model after every attack, and none before."""
+    jobs = [job for job in Adaptive().plan() if job.dataset == "attacked-cora" and job.model in ("mlp", "gcn")]
+    short = ["train.epochs=1", "model.hidden_channels=4"]
+    runs = [fit(homophilous(), job.model, preset=None, seeds=job.seeds, overrides=short, runs=tmp_path) for job in jobs]
+    results = {}
+    for job, run, val, test in zip(jobs, runs, (0.1, 0.9), (0.6, 0.5), strict=True):
+        records = tuple(replace(record, val=val, test=0.5) for record in run.records)
+        results[job] = replace(run, records=records)
+        after = {attack: dict.fromkeys(map(str, adaptive.BUDGETS), [test] * run.n) for attack in adaptive.ATTACKS}
+        results[job].stored(Adaptive.from_models, lambda after=after: after)
+    rows = [row for row in Adaptive().collect(results) if row["model"] == "mlp"]
+    assert {(row["attack"] == "none", row["verdict"]) for row in rows} == {
+        (True, "same (one split)"),
+        (False, "better (one split)"),
+    }
 
 
 def test_the_features_of_the_attack_are_not_used(runs):

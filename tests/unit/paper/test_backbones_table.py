@@ -142,7 +142,7 @@ class TestRunJobs:
         job = Job("cora", "gcn", overrides=("model.hidden_channels=32",))
         with_overrides = Request(runs=tmp_path, seeds=1, overrides=("train.epochs=7",), quick=True, device="cpu")
         run = run_jobs(Backbones(), [job], with_overrides)[job]
-        quick = [*base.QUICK_OVERRIDES, "model.hidden_channels=32"]
+        quick = [*base.QUICK_OVERRIDES, *base.QUICK_LENGTH, "model.hidden_channels=32"]
         assert run.settings == resolved("cora", "gcn", overrides=[*quick, "train.epochs=7"])
         assert (run.settings.options["hidden_channels"], run.settings.train.epochs) == (32, 7)
         assert names(run) == [(0, 0), (1, 0)]

@@ -7,10 +7,11 @@ import torch
 
 from gumbel_mpnn.config.presets import read_preset
 from gumbel_mpnn.measures import undirected_edges
-from gumbel_mpnn.paper import Job, base, flood, tables
-from gumbel_mpnn.paper.flood import ROBUST, Flood, Flooded, _noisy_scores
+from gumbel_mpnn.paper import Job, flood, tables
+from gumbel_mpnn.paper.flood import ROBUST, Flood, Flooded
 from gumbel_mpnn.paper.noise import scores_with_noise
 from gumbel_mpnn.paper.request import Request
+from gumbel_mpnn.paper.work import spec_of
 from gumbel_mpnn.runs.store import SettingFolder
 from helpers import small_data
 from quick_fit import quick
@@ -45,7 +46,7 @@ def test_flooded_has_so_many_edges_more():
 
 def test_scores_are_those_of_each_part(few):
     run = quick(small_data(60), "gcn", seeds=2)
-    found = _noisy_scores(run)
+    found = Flood().measure(run)
     assert found["test"]["0"] == [record.test for record in run.records]
     assert found["val"]["0"] == [record.val for record in run.records]
     assert found["val"]["40"] == list(scores_with_noise(run, 40, "val"))
@@ -135,8 +136,8 @@ def test_the_preset_of_the_robust_model_is_the_same_for_all_graphs():
 
 def test_the_robust_model_has_the_common_settings_apart_from_backbone_and_rewiring():
     job = next(job for job in Flood().plan() if job.model == "gumbel-mpnn" and job.preset == ROBUST)
-    robust = base._spec(job, Request()).settings
-    common = base._spec(next(job for job in Flood().plan() if job.model == "sage"), Request()).settings
+    robust = spec_of(job, Request()).settings
+    common = spec_of(next(job for job in Flood().plan() if job.model == "sage"), Request()).settings
     assert (robust.data, robust.train) == (common.data, common.train)
     assert common.options.items() <= robust.options.items()
 
@@ -145,6 +146,5 @@ def test_the_small_version():
     request = Request(quick=True, seeds=1)
     jobs = tables.requested_jobs(Flood(), request)
     assert {job.dataset for job in jobs} == {"cora"}
-    specs = [base._spec(job, request) for job in jobs if not job.model.startswith("auto")]
-    assert {spec.settings.train.epochs for spec in specs} == {5}
+    specs = [spec_of(job, request) for job in jobs if not job.model.startswith("auto")]
     assert {spec.asked_preset for spec in specs} == {None, ROBUST}

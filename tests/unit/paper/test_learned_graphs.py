@@ -53,7 +53,7 @@ class Runs:
     def rewire(self, *_, **__):
         pytest.fail("the graphs of the runs were averaged")
 
-    def stored(self, name, make):
+    def stored(self, name, make, wait):
         """Make it anew and store nothing; what it returns has been plain JSON all the same."""
         return json.loads(json.dumps(make()))
 

@@ -7,7 +7,7 @@ import torch
 
 from gumbel_mpnn.data import load
 from gumbel_mpnn.measures import undirected_edges
-from gumbel_mpnn.paper import Job, base, tables
+from gumbel_mpnn.paper import Job, tables
 from gumbel_mpnn.paper.missing import TABLES, Missing, NoGraph, WithoutEdges
 from gumbel_mpnn.paper.request import Request
 from gumbel_mpnn.runs import fit
@@ -112,13 +112,10 @@ def test_a_table_can_be_trained_on():
 
 @pytest.mark.parametrize(("page", "data"), [(Missing(), {"cora"}), (NoGraph(), {"cora", "wine"})])
 def test_plans(page, data):
-    jobs, request = page.plan(), Request(quick=True, seeds=1)
+    jobs = page.plan()
     assert len(set(jobs)) == len(jobs)
     assert tables.experiments[page.name].plan() == jobs
-    small = tables.requested_jobs(page, request)
-    assert {job.dataset for job in small} == data
-    specs = [base._spec(job, request) for job in small if not job.model.startswith("auto")]
-    assert {spec.settings.train.epochs for spec in specs} == {5}
+    assert {job.dataset for job in tables.requested_jobs(page, Request(quick=True))} == data
 
 
 def test_columns_of_tables_are_standardized():

@@ -74,3 +74,9 @@ def test_what_is_kept_of_models_has_a_name_of_its_own():
     """Experiments share runs: of two with one name, one would read what the other has kept."""
     names = [experiment.from_models for experiment in experiments.values() if experiment.from_models]
     assert len(set(names)) == len(names) > 1
+
+
+@pytest.mark.parametrize("experiment", experiments.values(), ids=list(experiments))
+def test_what_is_taken_from_models_has_a_name_and_a_method(experiment):
+    """`take` is called in every process, for each job by itself; a table without either would store nothing."""
+    assert bool(experiment.from_models) == (type(experiment).measure is not Experiment.measure)

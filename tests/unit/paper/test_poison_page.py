@@ -5,10 +5,11 @@ from dataclasses import replace
 import pytest
 
 from gumbel_mpnn.data.attacked import META, NETTACK
-from gumbel_mpnn.paper import Job, base, published, tables
+from gumbel_mpnn.paper import Job, published, tables
 from gumbel_mpnn.paper.compared import Entry, best_of, compared, of_rung
 from gumbel_mpnn.paper.poison import DATASETS, OF_FEATURES, Poison, _case
 from gumbel_mpnn.paper.request import Request
+from gumbel_mpnn.paper.work import spec_of
 from gumbel_mpnn.runs import RunSpec, fit
 from gumbel_mpnn.runs.choice import Choice
 from helpers import changed, small_data
@@ -120,7 +121,7 @@ class TestPlan:
         jobs = tables.requested_jobs(Poison(), request)
         assert {job.dataset for job in jobs} == {"attacked-cora"}
         assert len({_case(job) for job in jobs}) == 2
-        spec = base._spec(next(job for job in jobs if job.model == "gumbel-mpnn"), request)
+        spec = spec_of(next(job for job in jobs if job.model == "gumbel-mpnn"), request)
         assert (spec.settings.train.epochs, spec.splits, spec.seeds) == (5, None, (0,))
         assert spec.settings.rewiring.samples == 2
 

@@ -9,7 +9,16 @@ import pytest
 
 from gumbel_mpnn.paper.backbones import DATASETS, MODELS
 from gumbel_mpnn.paper.base import Job, published
-from gumbel_mpnn.paper.readings import CHOSEN, LENGTHS, READINGS, USUAL, Readings, TrainingReadings, chosen_length
+from gumbel_mpnn.paper.readings import (
+    CHOSEN,
+    LENGTHS,
+    READINGS,
+    USUAL,
+    Readings,
+    RewiringReadings,
+    TrainingReadings,
+    chosen_length,
+)
 from gumbel_mpnn.runs import RunSpec, fit
 from helpers import small_data
 
@@ -164,3 +173,15 @@ def test_the_presets_have_the_lengths_that_the_page_chose():
     chosen = {d: chosen_length({name: fmean(each) for name, each in found.items()}) for d, found in complete.items()}
     presets = {d: f"{RunSpec.of(d, 'gcn', preset='paper').settings.train.epochs} epochs" for d in DATASETS}
     assert presets == dict.fromkeys(DATASETS, USUAL) | chosen
+
+
+def test_readings_of_rewiring_change_nothing_but_rewiring_and_are_summed_up():
+    jobs = [job for job in RewiringReadings().plan() if job.dataset == "chameleon-unfiltered"]
+    assert all(option.startswith("rewiring.") for job in jobs for option in job.overrides)
+    assert len({job.overrides for job in jobs}) == len(jobs)
+    results = dict.fromkeys(jobs)
+    rows = RewiringReadings().collect(results)
+    assert [row["reading"] for row in rows][:3] == [CHOSEN, "2|E| pairs", "2,000 pairs"]
+    measured = [row | {"to_paper": float(place)} for place, row in enumerate(rows)]
+    table = RewiringReadings().remarks(results, measured)
+    assert "| 2,000 pairs | 1 | 2.00 | 0 | 0.00 | 1 |" in table

@@ -165,7 +165,7 @@ class TestTemperature:
                     for record in self.records
                 ),
             )
-            patch.setattr(type(run), "stored", lambda self, name, make: make_anew(name, make))
+            patch.setattr(type(run), "stored", lambda self, name, make, wait: make_anew(name, make))
             (row,) = Temperature().collect({Temperature().plan()[0]: alone})
         assert (row["kept"], row["added"]) == (pytest.approx(75), pytest.approx(50))
 
@@ -173,7 +173,7 @@ class TestTemperature:
         pairs = SimpleNamespace(edge_probability=torch.tensor([0.9, 0.1]), edge_origin=torch.tensor([True, True]))
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(type(run), "graphs", lambda self, threshold: [pairs] * len(self.records))
-            patch.setattr(type(run), "stored", lambda self, name, make: make_anew(name, make))
+            patch.setattr(type(run), "stored", lambda self, name, make, wait: make_anew(name, make))
             (row,) = Temperature().collect({Temperature().plan()[0]: run})
         assert (row["kept"], row["added"]) == (pytest.approx(50), None)
 

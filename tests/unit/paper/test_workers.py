@@ -13,9 +13,10 @@ import torch
 from gumbel_mpnn._util import locks
 from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn.data import specs
-from gumbel_mpnn.paper import Request, reproduce, reproduction
-from gumbel_mpnn.paper.reproduction import start_workers
+from gumbel_mpnn.paper import Experiment, Job, Request, consistency, reproduce, tables, workers
 from gumbel_mpnn.paper.tables import requested_experiment, requested_jobs
+from gumbel_mpnn.paper.work import estimated_seconds, longest_first, run_jobs
+from gumbel_mpnn.paper.workers import shared_jobs, start_workers
 from gumbel_mpnn.training.trainer import Trainer
 from helpers import generated, small_data
 
@@ -45,7 +46,7 @@ def jobs_of(request):
 @pytest.fixture
 def in_this_process():
     """Call a worker's work here, without what is done to its process."""
-    return reproduction.assist
+    return workers.assist
 
 
 def test_they_train_what_is_asked_for_and_end_with_the_block(monkeypatch):
@@ -106,14 +107,46 @@ def test_they_take_from_models_what_the_table_needs(in_this_process, monkeypatch
         assert row["expected"] > 0
 
 
-def test_they_begin_at_different_jobs(in_this_process, monkeypatch):
-    request, done = Request(**ASKED, workers=2), []
-    monkeypatch.setattr(reproduction, "run_jobs", lambda _, jobs, *__, **___: done.extend(jobs))
-    jobs = jobs_of(request)
-    in_this_process(1, ["bottleneck"], request)
-    half = len(jobs) // 2
-    assert half > 0
-    assert done == jobs[half:] + jobs[:half]
+def test_they_measure_the_given_graph_too(in_this_process, monkeypatch, no_training):
+    monkeypatch.setitem(specs, "cora", generated("cora", small_data))
+    only = ("cora", "tuned")
+    in_this_process(1, ["consistency"], Request(**{**ASKED, "only": only}, workers=2))
+    no_training()
+    monkeypatch.setattr(consistency, "decompose", lambda *_, **__: pytest.fail("measured again"))
+    given, learned = reproduce("consistency", **{**ASKED, "only": only}).rows
+    assert given["graph"] == "given"
+    assert given["clusters"] >= 1 <= learned["clusters"]
+
+
+@pytest.fixture
+def begun(monkeypatch):
+    """The jobs that a worker begins, of which none is done."""
+    jobs = []
+    monkeypatch.setattr(workers, "run_jobs", lambda _, given, *__, **___: jobs.extend(given) or {})
+    return jobs
+
+
+def test_the_longest_first_each_beginning_at_another_job(in_this_process, begun):
+    request = Request(**{**ASKED, "only": None}, workers=3)
+    in_this_process(0, ["bottleneck"], request)
+    first = begun.copy()
+    seconds = [estimated_seconds(job, request) for job in first]
+    assert seconds == sorted(seconds, reverse=True)
+    assert seconds[0] > seconds[-1] > 0
+    begun.clear()
+    in_this_process(2, ["bottleneck"], request)
+    assert begun == first[2:] + first[:2]
+
+
+def test_what_tables_share_once(in_this_process, begun):
+    request = Request(**{**ASKED, "only": None}, workers=2)
+    names = ["spectra", "consistency", "degree"]
+    in_this_process(1, names, request)
+    consistency, degree = (tables.experiments[name].plan() for name in names[1:])  # with all jobs of spectra
+    assert len(begun) == len(set(begun)) == len(consistency) + len(degree)
+    assert {job.experiment for job in begun} == {"rewiring", "paper", "degree"}
+    sharing = shared_jobs(names, request)[Job("cora", "gumbel-mpnn", "tuned", "rewiring")]
+    assert [experiment.name for experiment in sharing] == ["spectra", "consistency"]
 
 
 def test_a_job_that_fails_does_not_end_a_worker(in_this_process, monkeypatch):
@@ -123,16 +156,10 @@ def test_a_job_that_fails_does_not_end_a_worker(in_this_process, monkeypatch):
         tried.extend(jobs)
         raise RuntimeError
 
-    monkeypatch.setattr(reproduction, "run_jobs", fail)
+    monkeypatch.setattr(workers, "run_jobs", fail)
     request = Request(**ASKED, workers=2)
     in_this_process(1, ["bottleneck"], request)
     assert len(tried) == len(jobs_of(request))
-
-
-def test_they_end_with_the_one_who_started_them(in_this_process, monkeypatch):
-    monkeypatch.setattr(multiprocessing, "parent_process", lambda: SimpleNamespace(is_alive=lambda: False))
-    in_this_process(1, ["bottleneck"], Request(**ASKED, workers=2))
-    assert records() == []
 
 
 def test_what_is_not_there_is_told_before_anybody_starts(monkeypatch):
@@ -171,3 +198,127 @@ def test_they_need_locks(monkeypatch):
 def test_one_worker_is_this_process():
     with start_workers(["bottleneck"], Request(**ASKED)):
         assert multiprocessing.active_children() == []
+
+
+class Plain(Experiment):
+    """A table of test results."""
+
+    name, title, headings = "plain", "Plain", {}
+
+    def plan(self):
+        return [Job(name, "gcn", "", experiment="shared") for name in ("one", "two")]
+
+    def collect(self, results):
+        return [{"dataset": job.dataset, "test": run.test.mean} for job, run in results.items()]
+
+
+class Measured(Plain):
+    """A table that takes something from the models of the same jobs; it writes down how often."""
+
+    name, from_models = "measured", "measured-1"
+
+    def measure(self, run):
+        with Path("measured").open("a") as file:
+            file.write(f"{run.settings.dataset}\n")
+        return [tensor.numel() for tensor in run.folder.state(run.records[0].replica).values()]
+
+    def collect(self, results):
+        return [{"dataset": job.dataset, "sizes": str(self.taken(run))} for job, run in results.items()]
+
+
+@pytest.fixture
+def two_tables(monkeypatch):
+    for name in ("one", "two"):
+        monkeypatch.setitem(specs, name, generated(name, small_data))
+    monkeypatch.setattr(tables, "experiments", {table.name: table for table in (Plain(), Measured())})
+    monkeypatch.setattr(tables, "analyses", {})
+
+
+def all_tables(**options):
+    return reproduce("all", splits=[0], seeds=1, overrides=OVERRIDES, device="cpu", **options)
+
+
+def test_models_that_a_later_table_needs_are_made_for_the_first(two_tables):
+    """Records without models: each run is trained once, and both tables show the same one."""
+    reproduce("plain", splits=[0], seeds=1, overrides=OVERRIDES, device="cpu")
+    for model in Path("runs").rglob("model.safetensors"):
+        model.unlink()
+    first, names = [record.stat().st_mtime_ns for record in records()], []
+
+    class Watch:
+        prepare = rung = resume = progress = wait = end = lambda *_: None
+
+        def begin(self, settings, *_):
+            self.name = settings.dataset
+
+        def group(self, *_):
+            names.append(self.name)
+
+    with pytest.warns(UserWarning, match="trained again"):
+        done = all_tables(monitor=Watch())
+    assert not done.failed
+    assert names == ["one", "two"]
+    again = [record.stat().st_mtime_ns for record in records()]
+    assert len(again) == 2
+    assert not set(again) & set(first)
+    after_first_table = Path("results/plain.md").stat().st_mtime_ns
+    assert max(again) < after_first_table
+
+
+def test_a_worker_measures_what_each_table_needs(two_tables, in_this_process, no_training):
+    request = Request(splits=(0,), seeds=1, overrides=OVERRIDES, device="cpu", workers=2)
+    in_this_process(1, ["plain", "measured"], request)
+    assert sorted(Path("measured").read_text().split()) == ["one", "two"]
+    no_training()
+    assert not all_tables().failed
+    assert len(Path("measured").read_text().split()) == 2
+
+
+def test_what_is_measured_elsewhere_is_left_to_others(two_tables, in_this_process):
+    request = Request(splits=(0,), seeds=1, overrides=OVERRIDES, device="cpu", workers=2)
+    in_this_process(1, ["plain"], request)
+    (job, *_), table = Measured().plan(), Measured()
+    run = run_jobs(table, [job], request)[job]
+    path = run.folder.figures(table.from_models, run.records)
+    with locks.alone(path.with_name(f".{path.name}.lock")):
+        in_this_process(1, ["plain", "measured"], request)
+        assert Path("measured").read_text().split() == ["two"]
+    in_this_process(1, ["plain", "measured"], request)
+    assert Path("measured").read_text().split() == ["two", "one"]
+
+
+@pytest.mark.parametrize("name", list(tables.experiments))
+def test_every_job_is_known_again_and_its_time_is_estimated(name):
+    request, jobs = Request(device="cpu"), tables.experiments[name].plan()
+    assert set(jobs) == set(tables.experiments[name].plan())  # by which tables know the jobs that they share
+    distinct = {(job.dataset, job.model): job for job in jobs}.values()
+    assert all(estimated_seconds(job, request) > 0 for job in distinct)
+
+
+def test_more_work_is_estimated_to_take_longer():
+    request = Request(device="cpu", seeds=1)
+    jobs = [
+        Job("nowhere", "gcn", ""),
+        Job("cora", "gcn", "", overrides=("train.epochs=10",)),
+        Job("cora", "gcn", ""),
+        Job("cora", "gumbel-mpnn", ""),
+        Job("tolokers", "gumbel-mpnn", ""),
+        Job("tolokers", "auto", ""),
+    ]
+    assert estimated_seconds(jobs[0], request) == 0
+    assert longest_first(jobs, request) == jobs[::-1]
+    assert estimated_seconds(jobs[2], Request(device="cpu", seeds=3)) > estimated_seconds(jobs[2], request)
+
+
+def test_all_has_the_same_rows_with_several_processes(monkeypatch):
+    """Real processes, on a table whose data are generated."""
+    monkeypatch.setattr(tables, "experiments", {"bottleneck": tables.experiments["bottleneck"]})
+    monkeypatch.setattr(tables, "analyses", {})
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    options = {"quick": True, "splits": [0], "overrides": OVERRIDES, "device": "cpu"}
+    for count in (1, 2):
+        done = reproduce("all", **options, workers=count, runs=f"runs-{count}", out=f"pages-{count}")
+        assert not done.failed
+    alone, together = (Path(f"pages-{count}/bottleneck.csv").read_text() for count in (1, 2))
+    assert alone == together
+    assert len(alone.splitlines()) > 2
