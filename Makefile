@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
+# Python compiles the modules that it imports, which takes less time than to compile all of them.
+INSTALL = $(BIN)/pip install --disable-pip-version-check --quiet --no-compile -c constraints.txt
 # One thread for each test process, since two of them fill two cores; tests of several threads must not spin. A file is
 # tested by one process, which shares its fixtures, and files come in the order of tests/conftest.py, the longest first.
 TESTS  ?= -n 2 --dist loadfile --no-loadscope-reorder
@@ -50,11 +52,14 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 # torch goes first and by its pin: anything that asks for it later finds it there.
-$(VENV)/.demo-installed: pyproject.toml constraints.txt | $(BIN)/python
-	$(BIN)/pip install --disable-pip-version-check --quiet torch -c constraints.txt
-	$(BIN)/pip install --disable-pip-version-check --quiet -e . -c constraints.txt
+$(VENV)/.torch-installed: pyproject.toml constraints.txt | $(BIN)/python
+	$(INSTALL) torch
 	touch $@
 
-$(VENV)/.dev-installed: $(VENV)/.demo-installed
-	$(BIN)/pip install --disable-pip-version-check --quiet -e ".[dev,docs]" -c constraints.txt
+$(VENV)/.demo-installed: $(VENV)/.torch-installed
+	$(INSTALL) -e .
 	touch $@
+
+$(VENV)/.dev-installed: $(VENV)/.torch-installed
+	$(INSTALL) -e ".[dev,docs]"
+	touch $(VENV)/.demo-installed $@
