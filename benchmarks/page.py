@@ -22,6 +22,8 @@ import cost
 RESULTS = Path(__file__).parent / "results"
 PAGES = [Path(__file__).parents[1] / "docs" / name for name in ("performance.md", "scale.md")]
 MARKED = re.compile(r"(?P<open><!-- table: (?P<name>[\w-]+) -->\n).*?(?P<close><!-- end -->)", re.DOTALL)
+GPU_IF_THERE = ("estimate", "partitions", "start_up")
+"""Benchmarks that use a GPU where there is one, besides those that need it, whose names end in `_gpu`."""
 
 Result = dict[str, Any]
 
@@ -33,11 +35,11 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def machine(result: Result) -> str:
-    """What it was measured on, in words."""
-    of = result["machine"]
-    where = of["gpu"] if of["gpu"] != "none" else f"{of['processor']}, {of['threads']} threads"
-    script = f"`python benchmarks/{result['benchmark'].removesuffix('_mps')}.py`"
-    return f"{script}: {where}, torch {of['torch']}, PyG {of['torch_geometric']}."
+    """What it was measured on, in words: a GPU only if the benchmark uses one."""
+    of, name = result["machine"], result["benchmark"].removesuffix("_mps")
+    on_gpu = of["gpu"] != "none" and (name.endswith("_gpu") or name in GPU_IF_THERE)
+    where = of["gpu"] if on_gpu else f"{of['processor']}, {of['threads']} threads"
+    return f"`python benchmarks/{name}.py`: {where}, torch {of['torch']}, PyG {of['torch_geometric']}."
 
 
 def facts(result: Result) -> str:

@@ -356,6 +356,17 @@ def test_a_page_is_filled_from_results(module, toy_result, tmp_path):
     assert page.fill(filled, tmp_path / "out") == filled
 
 
+def test_a_gpu_is_named_only_where_it_is_used(module):
+    of = {"processor": "Some CPU", "threads": "2", "gpu": "Some GPU", "torch": "2", "torch_geometric": "2"}
+    named = {
+        name: "Some GPU" in module("page").machine({"benchmark": name, "machine": of})
+        for name in ("step_gpu", "workers_gpu_mps", "partitions", "step_cpu", "reading")
+    }
+    assert named == {"step_gpu": 1, "workers_gpu_mps": 1, "partitions": 1, "step_cpu": 0, "reading": 0}
+    without = {"benchmark": "partitions", "machine": {**of, "gpu": "none"}}
+    assert "Some CPU, 2 threads" in module("page").machine(without)
+
+
 def test_what_a_billion_edges_need_is_calculated(module, tmp_path):
     shown = module("page").render("billion_edges", tmp_path)
     assert "| 1,000,000,000 |" in shown

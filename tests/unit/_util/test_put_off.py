@@ -7,7 +7,10 @@ import sys
 import pytest
 
 FIRST = "import sys; from gumbel_mpnn.cli import app, set_up; set_up();"
-TRAIN = "app(['train', 'demo', '--model', 'gcn', '--splits', '0', '--set', 'train.epochs=1'], standalone_mode=False);"
+TRAIN = (
+    "train = ['train', 'demo', '--splits', '0', '--set', 'train.epochs=1', '--model'];"
+    "[app([*train, model], standalone_mode=False) for model in ('gcn', 'gumbel-mpnn')];"
+)
 ARE_RUN = (
     "put_off = ['numba', 'torch._dynamo', 'torch_geometric.datasets', 'torch_geometric.nn'];"
     "print([name for name in put_off if type(sys.modules[name]).__name__ != '_LazyModule'])"
