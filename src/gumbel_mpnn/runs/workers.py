@@ -54,7 +54,8 @@ def start_processes(count: int, work: Callable[..., None], *arguments: Any) -> I
 def interrupted_by_sigterm() -> Iterator[None]:
     """Turn SIGTERM into a `KeyboardInterrupt` in the block, so that training writes a checkpoint and workers are ended.
 
-    It is sent by `timeout` and job schedulers, and by a process to its workers. Python allows this in the main thread only.
+    It is sent by `timeout`, by job schedulers, and by a process to its workers. Python allows this in the main thread
+    only.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
