@@ -11,13 +11,14 @@ if TYPE_CHECKING:
     from gumbel_mpnn._util.errors import UserError
     from gumbel_mpnn.data import from_csv, from_graphml, from_networkx, from_npz, from_parquet, load
     from gumbel_mpnn.graph import PairGraph
-    from gumbel_mpnn.nn import GAT, GCN, MLP, GraphSAGE
+    from gumbel_mpnn.nn import APPNP, GAT, GCN, MLP, GraphSAGE
     from gumbel_mpnn.paper import reproduce
     from gumbel_mpnn.report.neighborhood_plot import plot_neighborhood
     from gumbel_mpnn.rewiring import GumbelMPNN, Rewired, RewiredGraph, regularizers
     from gumbel_mpnn.runs import Estimate, Machines, Run, Tuning, estimate, fit, load_run, tune
 
 __all__ = [
+    "APPNP",
     "GAT",
     "GCN",
     "MLP",
@@ -58,7 +59,7 @@ _OPTIONAL = ["sklearn"]
 """Subpackages that need a package that may be missing, which `from gumbel_mpnn import *` must not ask for."""
 _MODULE_OF = {
     **dict.fromkeys(["from_csv", "from_graphml", "from_networkx", "from_npz", "from_parquet", "load"], "data"),
-    **dict.fromkeys(["GAT", "GCN", "MLP", "GraphSAGE"], "nn"),
+    **dict.fromkeys(["APPNP", "GAT", "GCN", "MLP", "GraphSAGE"], "nn"),
     **dict.fromkeys(["GumbelMPNN", "Rewired", "RewiredGraph", "regularizers"], "rewiring"),
     **dict.fromkeys(["Estimate", "Machines", "Run", "Tuning", "estimate", "fit", "load_run", "tune"], "runs"),
     "PairGraph": "graph",

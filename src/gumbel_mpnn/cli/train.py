@@ -34,7 +34,6 @@ from gumbel_mpnn.cli.machines import (
     GpusOption,
     OnOption,
     StoreOption,
-    WorkersOption,
     check_torchrun,
     machines_of,
 )
@@ -117,7 +116,14 @@ def train(
     runs: RunsOption = Path("runs"),
     device: DeviceOption = "auto",
     on: OnOption = "local",
-    workers: WorkersOption = 1,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            help="Number of processes of this machine that train at once; limited by the number of cores. Default: 1,"
+            " or as many as torch has threads if auto trains on a CPU.",
+            min=1,
+        ),
+    ] = None,
     cpus_per_task: CpusOption = None,
     gpus_per_task: GpusOption = None,
     store: StoreOption = None,
@@ -131,12 +137,21 @@ def train(
     """
     from gumbel_mpnn.data.splits import FINAL
     from gumbel_mpnn.report import choice_table, run_table
-    from gumbel_mpnn.runs import Place, default_model, describe, final_spec, fit_any, helped, missing_preset
+    from gumbel_mpnn.runs import (
+        Place,
+        default_model,
+        default_workers,
+        describe,
+        final_spec,
+        fit_any,
+        helped,
+        missing_preset,
+    )
     from gumbel_mpnn.runs.progress import ProgressMonitor
     from gumbel_mpnn.training.device import pick_device
     from gumbel_mpnn.training.processes import job
 
-    machines = machines_of(on, workers, cpus_per_task, gpus_per_task, store)
+    machines = machines_of(on, workers or 1, cpus_per_task, gpus_per_task, store)
     check_torchrun(machines)
     own = Source(dataset, nodes, edges, graph, label, features)
     check_table_file("--predictions", predictions)
@@ -160,6 +175,8 @@ def train(
             overrides=[*(overrides or ()), *([f"data.protocol={FINAL}"] if final else [])],
             root=data_root,
         )
+    if workers is None and machines.is_local:
+        machines = replace(machines, workers=default_workers(spec, device))
     place = Place(runs, experiment, device, models=predictions is not None)
     with job(pick_device(device), _plainest(spec).settings):
         if not is_first():

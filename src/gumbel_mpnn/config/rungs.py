@@ -12,7 +12,9 @@ from typing import Any
 from gumbel_mpnn.config.files import merge, parse_settings
 from gumbel_mpnn.config.presets import AUTO
 
-RANK, ABOUT = "rank", "about"
+RANK, ABOUT, NEEDS = "rank", "about", "needs"
+FEATURES, NO_FEATURES = "features", "no features"
+"""What a rung may need."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,13 @@ class Rung:
     """What the rung does, in a few words."""
     model: str
     tables: Mapping[str, Any]
+    needs: str = ""
+    """`features` for rungs that have nothing to learn from without them, `no features` for those that stand in for
+    such rungs; empty for rungs that are tried on every graph."""
+
+    def suits(self, has_features: bool) -> bool:
+        """Whether the rung is tried on graphs with, or without, features."""
+        return self.needs in ("", FEATURES if has_features else NO_FEATURES)
 
 
 def read_rungs() -> list[Rung]:
@@ -35,16 +44,16 @@ def read_rungs() -> list[Rung]:
 
 
 def _read(name: str) -> Rung:
-    rank, about, tables = _parts(name)
-    return Rung(name, rank, about, tables["model"].pop("name"), tables)
+    about, tables = _parts(name)
+    return Rung(name, about[RANK], about[ABOUT], tables["model"].pop("name"), tables, about.get(NEEDS, ""))
 
 
-def _parts(name: str) -> tuple[int, str, dict[str, Any]]:
-    """Rank and description of a rung, and its tables over those of the rung that it is `like`."""
+def _parts(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Entries about a rung, and its tables over those of the rung that it is `like`."""
     of_file, own = parse_settings(_folder() / f"{name}.toml")
-    rank, about = own.pop(RANK), own.pop(ABOUT)
-    below = _parts(of_file["like"])[2] if "like" in of_file else None
-    return rank, about, merge(below, own)
+    about = {key: own.pop(key) for key in (RANK, ABOUT, NEEDS) if key in own}
+    below = _parts(of_file["like"])[1] if "like" in of_file else None
+    return about, merge(below, own)
 
 
 def _folder() -> Traversable:

@@ -64,9 +64,10 @@ class DataSettings:
     protocol: str = setting("", "Name of the split protocol; empty for the data set's own.")
     features: str = setting(
         "raw",
-        "`raw`; `row-normalized`: each node's features divided by the sum of their absolute values; or `standardized`:"
-        " each column minus its mean, divided by its standard deviation, over the training nodes of the split.",
-        one_of("raw", "row-normalized", "standardized"),
+        "`raw`; `row-normalized`: each node's features divided by the sum of their absolute values; `standardized`:"
+        " each column minus its mean, divided by its standard deviation, over the training nodes of the split; or"
+        " `structure`: positions of the nodes among the communities of the given edges, in place of features.",
+        one_of("raw", "row-normalized", "standardized", "structure"),
         space=["raw", "row-normalized"],
     )
     undirected: bool = setting(True, "Whether edges are undirected.")

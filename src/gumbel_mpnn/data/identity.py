@@ -31,3 +31,12 @@ def with_identity_features(data: Data) -> Data:
     out.x = dense_if_small(matrix)
     out[MARK] = True
     return out
+
+
+def has_identity_features(data: Data) -> bool:
+    """Whether each node has one feature of its own, made here or by the user, so that features say nothing."""
+    x = data.get("x")
+    if data.get(MARK) or x is None or x.dim() != 2 or x.shape[0] != x.shape[1]:
+        return bool(data.get(MARK))
+    row, col = x.coalesce().indices() if x.layout is torch.sparse_coo else (dense_if_small(x) != 0).nonzero().T
+    return len(row) == len(x) == len(row.unique()) == len(col.unique())

@@ -200,8 +200,8 @@ class Backbone(TrainableModel):
         # What is dropped of the features, and on a GPU the features in 16 bits, are every replica's own.
         numbers += sizes.inputs * (4 * bool(self.input_dropout) + (sizes.in_16_bits and sizes.on_gpu))
         per_arc = self.arc_copies + self.numbers_per_arc(samples)
-        if weighs_arcs and self.arc_copies:
-            per_arc += 4 * layers * samples
+        if weighs_arcs:
+            per_arc += 4 * len(self.message_widths(width)) * samples
         elif sizes.on_gpu and not self.numbers_per_arc(samples):
             per_arc = min(per_arc, 1)
         return samples * numbers + sizes.arcs * per_arc
@@ -209,14 +209,17 @@ class Backbone(TrainableModel):
     def step_work(self, sizes: Sizes, in_channels: int, weighs_arcs: bool = False) -> Work:
         """What one replica does in a training step: messages along the arcs, and products.
 
-        Messages have the narrower width of a layer. They are fetched forward and backward, and once more for the
-        gradient of the weights if `weighs_arcs`.
+        Messages are fetched forward and backward, and once more for the gradient of the weights if `weighs_arcs`.
         """
-        layers = len(self.convs) if self.arc_copies else 0
-        first = min(in_channels if self.input is None else self.width, self.width)
-        sent = sizes.arcs * (first + self.width * (layers - 1)) if layers else 0
-        along_arcs = Work((2 + weighs_arcs) * sizes.arcs * layers, 2 * sent, weighs_arcs * sent, 0)
+        widths = self.message_widths(in_channels)
+        sent = sizes.arcs * sum(widths)
+        along_arcs = Work((2 + weighs_arcs) * sizes.arcs * len(widths), 2 * sent, weighs_arcs * sent, 0)
         return along_arcs + work_of_products(self, sizes, in_channels)
+
+    def message_widths(self, in_channels: int) -> list[int]:
+        """Channels of the messages, each time that they are sent: the narrower width of every layer."""
+        first = min(in_channels if self.input is None else self.width, self.width)
+        return [first] + [self.width] * (len(self.convs) - 1)
 
     def numbers_per_arc(self, samples: int) -> int:
         """Numbers that the layers keep of every arc, beside its weight."""
@@ -277,6 +280,10 @@ class MLP(Backbone):
     def make_conv(self, replicas: int, in_channels: int, out_channels: int) -> Conv:
         """Create a linear layer."""
         return DenseConv(replicas, in_channels, out_channels)
+
+    def message_widths(self, in_channels: int) -> list[int]:
+        """There are no messages."""
+        return []
 
 
 @backbones.register("gcn")

@@ -21,7 +21,7 @@ OURS = (*REWIRED, "auto-frozen", "auto")
 MODELS = (*PLAIN, *DEFENSES, *OURS)
 CONTROL_OF: dict[str, str] = {"gumbel-mpnn": "frozen", "auto": "auto-frozen", "robust": "robust, frozen"}
 """Models with the same settings whose edges are not learned."""
-COMMON, REWIRING = "gcn-regular", "open-gcn"
+COMMON, REWIRING = "gcn-regular", "judged-gcn"
 """Rungs of `auto` whose settings the baselines and Gumbel-MPNN have; they differ in rewiring only."""
 AGREEING = ("model.samples=2", "model.agreement=1.0", "model.agreement_ramp=0.2")
 """Settings of DropEdge with the agreement loss of Gumbel-MPNN."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gumbel_mpnn.runs.fitting import Monitor, Place, Step, find_spec, fit_spec
     from gumbel_mpnn.runs.graph_file import learned_graph
     from gumbel_mpnn.runs.loading import load_run
-    from gumbel_mpnn.runs.machines import Machines, helped
+    from gumbel_mpnn.runs.machines import Machines, default_workers, helped
     from gumbel_mpnn.runs.predictions import predictions_of
     from gumbel_mpnn.runs.reader import DataReader, Transform
     from gumbel_mpnn.runs.run import Run
@@ -48,7 +48,7 @@ _NAMES_OF = {
     "fitting": ["Monitor", "Place", "Step", "find_spec", "fit_spec"],
     "graph_file": ["learned_graph"],
     "loading": ["load_run"],
-    "machines": ["Machines", "helped"],
+    "machines": ["Machines", "default_workers", "helped"],
     "predictions": ["predictions_of"],
     "reader": ["DataReader", "Transform"],
     "run": ["Run"],
@@ -80,6 +80,7 @@ __all__ = [
     "Trial",
     "Tuning",
     "default_model",
+    "default_workers",
     "describe",
     "estimate",
     "final_spec",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from gumbel_mpnn._util.scratch import ScratchFolder
 from gumbel_mpnn.config.files import merge, parse_overrides
 from gumbel_mpnn.config.rungs import Rung, read_rungs
 from gumbel_mpnn.data.given import check_kind
+from gumbel_mpnn.data.identity import has_identity_features
 from gumbel_mpnn.nn import models
 from gumbel_mpnn.runs.choice import (
     LEARNED,
@@ -20,8 +21,8 @@ from gumbel_mpnn.runs.choice import (
     Choice,
     Values,
     best_of,
+    choose,
     difference,
-    plainest,
     upper_half,
     write_choice,
 )
@@ -29,7 +30,10 @@ from gumbel_mpnn.runs.fitting import Place, Step, find_spec, fit_spec
 from gumbel_mpnn.runs.reader import DataReader, Transform
 from gumbel_mpnn.runs.run import Run
 from gumbel_mpnn.runs.spec import RunSpec, Tables, Workload, of_model, splits_without_validation
+from gumbel_mpnn.runs.work_queue import BusyError
 
+RunsOf = Callable[[RunSpec, Step, bool], Run | None]
+"""Trains or finds the runs of a rung; the last argument says whether to wait for other processes that train them."""
 ROUNDS = (4, 2, 1)
 """After a quarter and after half of the splits, half of the rungs are left."""
 
@@ -93,6 +97,11 @@ class AutoSpec:
             learned,
         )
 
+    def suited_to(self, data: Data) -> AutoSpec:
+        """The rungs that are tried on a graph: others than those for features if it has none."""
+        has_features = not has_identity_features(data)
+        return replace(self, rungs={name: each for name, each in self.rungs.items() if each[0].suits(has_features)})
+
     @property
     def plainest(self) -> RunSpec:
         """Spec of the plainest rung."""
@@ -114,11 +123,11 @@ def fit_auto(spec: AutoSpec, place: Place) -> Run:
     temporary = ScratchFolder() if place.runs is None else None
     place = replace(place, runs=temporary.name if temporary else place.runs, reader=place.reader or DataReader())
 
-    def train(rung: RunSpec, step: Step) -> Run | None:
+    def train(rung: RunSpec, step: Step, wait: bool) -> Run | None:
         if place.monitor is not None:
             place.monitor.rung(step)
         try:
-            return fit_spec(rung, replace(place, models=False))
+            return fit_spec(rung, replace(place, models=False, wait=wait))
         except DivergedError:
             return None
 
@@ -136,7 +145,7 @@ def find_auto(spec: AutoSpec, place: Place) -> Run | None:
     """Find the runs of `fit_auto` without training; returns None if some are missing."""
     place, missing = replace(place, reader=place.reader or DataReader()), list[str]()
 
-    def find(rung: RunSpec, step: Step) -> Run | None:
+    def find(rung: RunSpec, step: Step, wait: bool) -> Run | None:
         found = find_spec(rung, place)
         if found is None and not _has_diverged(rung, place):
             missing.append(step.rung)
@@ -146,7 +155,7 @@ def find_auto(spec: AutoSpec, place: Place) -> Run | None:
     return None if missing else run
 
 
-def _climb(spec: AutoSpec, place: Place, runs_of: Callable[[RunSpec, Step], Run | None]) -> Run | None:
+def _climb(spec: AutoSpec, place: Place, runs_of: RunsOf) -> Run | None:
     """Compare the rungs round by round; rungs without runs are left out. Returns the runs of the chosen rung."""
     workload = spec.plainest.read(place.reader)
     if splits_without_validation(workload.data, workload.replicas):
@@ -154,23 +163,49 @@ def _climb(spec: AutoSpec, place: Place, runs_of: Callable[[RunSpec, Step], Run 
             "model 'auto' chooses on validation, but there are splits without validation nodes: name another model, or"
             " give every split validation nodes"
         )
+    spec = spec.suited_to(workload.data)
     rounds, runs, running, done = _rounds(workload), dict[str, Run](), list(spec.rungs), 0.0
     for number, part in enumerate(rounds):
         steps = _steps(spec, running, number, rounds, done)
-        for step in steps:
-            rung = replace(spec.rungs[step.rung][1], splits=part.splits, seeds=part.seeds)
-            run = runs_of(rung, step)
+        for name, run in _round(spec, part, steps, place, runs_of).items():
             if run is None:
-                runs.pop(step.rung, None)
-                running.remove(step.rung)
+                runs.pop(name, None)
+                running.remove(name)
             else:
-                runs[step.rung] = run
+                runs[name] = run
         done = steps[-1].before + steps[-1].share
         if not running:
             return None
         if number < len(rounds) - 1:
             running = upper_half(_values(runs), running, spec.plain)
     return _chosen(spec, runs, running, workload)
+
+
+def _round(spec: AutoSpec, part: Part, steps: Sequence[Step], place: Place, runs_of: RunsOf) -> dict[str, Run | None]:
+    """Runs of every rung of a round; None if there are none.
+
+    Rungs that other processes are training come last. A process that helps goes from the freest rung, which takes
+    longest, to the plainest, and each of several begins elsewhere.
+    """
+    left, found, done = steps, dict[str, Run | None](), steps[0].before
+    if place.helper:
+        first = (place.helper - 1) * len(steps) // max(place.parts - 1, 1)
+        left = [steps[-1 - (first + k) % len(steps)] for k in range(len(steps))]
+    for is_last_try in (False, True):
+        busy = []
+        for step in left:
+            rung = replace(spec.rungs[step.rung][1], splits=part.splits, seeds=part.seeds)
+            step = replace(step, before=done, processes=place.parts)
+            try:
+                found[step.rung] = runs_of(rung, step, is_last_try and place.wait)
+            except BusyError:
+                if is_last_try:
+                    raise
+                busy.append(step)
+            else:
+                done += step.share
+        left = busy
+    return found
 
 
 def _steps(spec: AutoSpec, running: list[str], number: int, rounds: list[Part], done: float) -> list[Step]:
@@ -199,7 +234,7 @@ def _cost(spec: RunSpec) -> float:
 
 def _chosen(spec: AutoSpec, runs: Mapping[str, Run], finalists: list[str], workload: Workload) -> Run:
     values, val_nodes = _values(runs), int(workload.data.val_mask.float().sum(0).mean())
-    best, chosen = best_of(values, finalists), plainest(values, finalists, val_nodes)
+    best, chosen = best_of(values, finalists), choose(values, finalists, spec.plain, val_nodes)
     plain = [name for name in finalists if name in spec.plain] or [name for name in spec.plain if name in runs]
     best_plain = best_of(values, plain) if plain else None
     gain, gain_error = difference(values[chosen], values[best_plain], val_nodes) if best_plain else (None, None)

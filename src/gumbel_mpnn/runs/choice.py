@@ -25,6 +25,11 @@ LEARNED = "gumbel-mpnn"
 LADDERS = {AUTO: LEARNED, f"{AUTO}-frozen": "frozen", f"{AUTO}-random": "random"}
 """`auto` and its controls, each with the model of the rungs that learn edges in `auto`."""
 
+DOUBT = 0.5
+"""Share of the standard error of a difference up to which a plain rung is preferred to a better one that rewires, found
+by `benchmarks/choice_rule.py`: with less, a choice is sometimes worse than the best plain rung; with more, gains are
+lost."""
+
 FEW_SPLITS = 3
 """With fewer splits, their validation nodes are the larger part of the error."""
 
@@ -79,7 +84,7 @@ class Choice:
             behind = f"{100 * (chosen.behind or 0):.1f} ± {100 * (chosen.error or 0):.1f} points"
             return (
                 f"no rewiring needed: {self.chosen} is behind the best rung, {best.name}, by {behind} on validation,"
-                " which is within the error"
+                " which may be chance"
             )
         if self.gain is None or self.gain_error is None:
             return f"{self.chosen} was chosen; training of all plain models diverged"
@@ -146,14 +151,14 @@ def best_of(values: Mapping[str, Values], among: Sequence[str]) -> str:
     return max(among, key=lambda name: (_mean(values[name]), -among.index(name)))
 
 
-def plainest(values: Mapping[str, Values], among: Sequence[str], val_nodes: int) -> str:
-    """The first rung of `among` that is behind the best one by no more than the error of the difference."""
-    best = best_of(values, among)
-    for name in among:
-        behind, error = difference(values[best], values[name], val_nodes)
-        if behind <= error:
-            return name
-    return best
+def choose(values: Mapping[str, Values], among: Sequence[str], plain: Sequence[str], val_nodes: int) -> str:
+    """The best of the plain rungs, unless the best of all is ahead of it by more than a share of the error, `DOUBT`."""
+    best, of_plain = best_of(values, among), [name for name in among if name in plain]
+    if not of_plain:
+        return best
+    best_plain = best_of(values, of_plain)
+    ahead, error = difference(values[best], values[best_plain], val_nodes)
+    return best_plain if ahead <= DOUBT * error else best
 
 
 def upper_half(values: Mapping[str, Values], among: Sequence[str], plain: Sequence[str]) -> list[str]:

@@ -49,6 +49,8 @@ class Step:
     """Share of the whole work that is done when the step begins. The work ahead is estimated from above."""
     share: float
     """Share of the work that this step takes."""
+    processes: int = 1
+    """Number of processes that share the work."""
 
 
 class Monitor(Protocol):
@@ -123,6 +125,8 @@ class Place:
     """Reads the data; share it between calls on the same data set to read this only once."""
     parts: int = 1
     """Number of processes that share the runs: no group is larger than a part of them."""
+    helper: int = 0
+    """Number of a process that helps another one, from 1; 0 for the calling process."""
     crew: Crew | None = None
     """Trains the runs in place of this process."""
     judge: Judge | None = None

@@ -30,7 +30,7 @@ def mean_graph(run: Run, data: Data | None, threshold: float) -> Data:
     given = _training_graph(run) if data is None else graph_of_user(data)
     if run.settings.rewiring is None:
         rewired = prepare(given, run.settings)
-        if rewired is not given:  # by SDRF
+        if rewired.edge_index is not given.edge_index:  # by SDRF
             return rewired
         if run.choice is None:
             raise UserError(f"model {run.settings.model!r} does not rewire the graph")

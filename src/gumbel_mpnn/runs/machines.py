@@ -13,8 +13,14 @@ from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import torch
+
 from gumbel_mpnn._util.errors import UserError, check_at_least
+from gumbel_mpnn._util.launch import is_launched
+from gumbel_mpnn._util.locks import can_lock
 from gumbel_mpnn.config import Settings
+from gumbel_mpnn.data import get_spec
+from gumbel_mpnn.runs.auto import AutoSpec
 from gumbel_mpnn.runs.fitting import Crew, Monitor, Place, Step
 from gumbel_mpnn.runs.run import Run
 from gumbel_mpnn.runs.workers import check_workers, start_processes
@@ -26,6 +32,8 @@ if TYPE_CHECKING:
 
 LOCAL, RAY = "local", "ray"
 STORES = ("auto", "shared", "driver")
+MOST_EDGES = 10**6
+"""With more edges, every process would need much memory for a graph of its own."""
 _ADDRESS = re.compile(r"ray(?:://[^/\s]+|:[^/\s]+)?")
 J = TypeVar("J")
 R = TypeVar("R")
@@ -103,6 +111,19 @@ def crew_of(machines: Machines, runs: str | Path, device: str) -> Iterator[Crew 
         yield crew
 
 
+def default_workers(spec: AnySpec, device: str) -> int:
+    """Number of processes if the user names none: one, or for `auto` on a CPU, one for each of torch's threads.
+
+    Its rungs are then trained side by side, each by one thread, which takes less time than one rung after another by
+    all threads.
+    """
+    if not isinstance(spec, AutoSpec) or is_launched() or not can_lock() or pick_device(device).type != "cpu":
+        return 1
+    dataset = spec.plainest.dataset
+    edges = get_spec(dataset).num_edges if isinstance(dataset, str) else dataset.num_edges
+    return 1 if edges > MOST_EDGES else min(torch.get_num_threads(), len(spec.rungs) // 2)
+
+
 @contextmanager
 def helped(spec: AnySpec, place: Place, machines: Machines) -> Iterator[Place]:
     """Train the runs of `spec` on these machines while the block trains them at the place that it is given."""
@@ -124,10 +145,10 @@ def helped(spec: AnySpec, place: Place, machines: Machines) -> Iterator[Place]:
             yield place.on(crew)
 
 
-def _fit(_: int, spec: AnySpec, place: Place) -> None:
+def _fit(number: int, spec: AnySpec, place: Place) -> None:
     from gumbel_mpnn.runs.entry import fit_any
 
-    fit_any(spec, place)
+    fit_any(spec, replace(place, helper=number))
 
 
 def run_at_once(

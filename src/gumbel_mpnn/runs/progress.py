@@ -143,7 +143,10 @@ class ProgressMonitor:
             share = self.step.before + self.step.share * (self.found_share + new * share)
         if share <= found:
             return None
-        return (time.monotonic() - start) * (1 - share) / (share - found)
+        seconds = time.monotonic() - start
+        if self.step is not None and self.step.processes > 1:  # the others have done as much in this time
+            return seconds * max(0.0, 1 / (self.step.processes * (share - found)) - 1)
+        return seconds * (1 - share) / (share - found)
 
     def _count_found(self, replicas: int, missing: int) -> None:
         """Note which share of a step of `auto` was finished by an earlier process, and not in an earlier round."""

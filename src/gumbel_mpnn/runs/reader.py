@@ -119,7 +119,7 @@ def _with_features(data: Data, facts: GraphFacts) -> Data:
     warnings.warn(
         "this graph has no features, so each node gets one of its own (the identity matrix), which says nothing about"
         " the others: a model can learn from the edges only, so that mlp, which has none, can only guess, and no model"
-        " can be applied to other graphs",
+        " can be applied to other graphs; with data.features=structure, nodes have positions among communities instead",
         DataWarning,
         stacklevel=3,
     )

@@ -21,6 +21,7 @@ from gumbel_mpnn.nn import TrainableModel
 from gumbel_mpnn.nn.modules import check_finite
 from gumbel_mpnn.runs.query import Record
 from gumbel_mpnn.training import Task, build_model, metrics, pick_device, prepare
+from gumbel_mpnn.training.build import STRUCTURE
 from gumbel_mpnn.training.precision import class_scores
 
 if TYPE_CHECKING:
@@ -55,17 +56,29 @@ def task_of(run: Run, data: Data | None = None, device: torch.device | str = "cp
         raise UserError("this graph has no nodes: give at least one")
     if data is not None:
         _check_columns(given, facts)
+        _check_structure(given, run)
+    if given.get("x") is not None and given.num_features != facts.num_features:
+        hint = f": {READ_ALIKE}" if facts.feature_columns else ""
+        raise UserError(
+            f"the runs were trained on {facts.num_features} features, but this graph has {given.num_features}{hint}"
+        )
     prepared = prepare(given, run.settings)
     if data is not None and not labelled:
         _warn_of_other_edges(given, facts, run.settings.data.undirected)
         prepared = _without_labels(prepared)
     task = Task.for_model(prepared, run.settings, device)
-    if task.num_features != facts.num_features:
-        hint = f": {READ_ALIKE}" if facts.feature_columns else ""
-        raise UserError(
-            f"the runs were trained on {facts.num_features} features, but this graph has {task.num_features}{hint}"
-        )
     return replace(task, labels_per_class=facts.labels_per_class)
+
+
+def _check_structure(given: Data, run: Run) -> None:
+    """Raise a `UserError` if models that know positions in the training graph are applied to another graph."""
+    if run.settings.data.features != STRUCTURE:
+        return
+    if given.get("y") is None or not torch.equal(given.edge_index.cpu(), run.data.edge_index.cpu()):
+        raise UserError(
+            "the features of these runs are positions in the graph that they were trained on, so they cannot be applied"
+            " to another graph: call this method without a graph"
+        )
 
 
 def models_of(run: Run, task: Task, records: Sequence[Record]) -> Iterator[TrainableModel]:

@@ -88,9 +88,9 @@ class TestComparison:
 
 
 def test_settings_of_a_rung():
-    settings = RunSpec.of("attacked-cora", "gumbel-mpnn", overrides=of_rung("open-gcn")).settings
-    assert (settings.rewiring.keep, settings.rewiring.samples, settings.train.epochs) == (0.5, 2, 250)
-    assert settings.rewiring.scorer == "class-space"
+    settings = RunSpec.of("attacked-cora", "gumbel-mpnn", overrides=of_rung("judged-gcn")).settings
+    assert (settings.rewiring.keep, settings.rewiring.samples, settings.train.epochs) == (0.7, 2, 250)
+    assert settings.rewiring.scorer == "class-facts"
     plain = RunSpec.of("attacked-cora", "gcn", overrides=of_rung("gcn-regular")).settings
     assert plain.train == settings.train
     assert plain.options["input_dropout"] == settings.options["input_dropout"] == 0.5

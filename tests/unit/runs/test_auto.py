@@ -13,11 +13,12 @@ from gumbel_mpnn._util.errors import DataError, DataWarning, UserError
 from gumbel_mpnn.config.presets import preset_families
 from gumbel_mpnn.config.rungs import read_rungs
 from gumbel_mpnn.nn import models
-from gumbel_mpnn.runs import AutoSpec, Place, auto, default_model, describe, find_any, fit
+from gumbel_mpnn.runs import AutoSpec, BusyError, Place, RunSpec, Step, auto, default_model, describe, find_any, fit
 from gumbel_mpnn.runs.choice import read_choices
 from gumbel_mpnn.runs.query import find_records
 from helpers import changed, small_data
 
+FOR_FEATURES = [rung.name for rung in read_rungs() if rung.needs in ("", "features")]
 FAST = {"overrides": ["train.epochs=3", "model.hidden_channels=8"]}
 
 
@@ -42,7 +43,7 @@ class TestRungs:
         assert all(rung.about for rung in read_rungs())
         spec = AutoSpec.of(small_data())
         assert list(spec.rungs) == [rung.name for rung in read_rungs()]
-        assert spec.plain == [rung.name for rung in read_rungs() if rung.model in ("mlp", "gcn", "sage")]
+        assert spec.plain == [rung.name for rung in read_rungs() if rung.model in ("mlp", "gcn", "sage", "appnp")]
 
     def test_do_not_change_with_defaults_that_have_changed_before(self):
         rungs = read_rungs()
@@ -180,7 +181,7 @@ class TestRun:
         assert steps[0].before == 0
         assert all(later.before >= step.before + 0.999 * step.share for step, later in pairwise(steps))
         assert steps[-1].before + steps[-1].share == pytest.approx(1)
-        assert [step.place for step in steps if step.round == 1] == list(range(1, len(read_rungs()) + 1))
+        assert [step.place for step in steps if step.round == 1] == list(range(1, len(FOR_FEATURES) + 1))
 
 
 def test_no_label_of_nodes_that_every_split_tests_reaches_the_choice():
@@ -196,21 +197,29 @@ def test_no_label_of_nodes_that_every_split_tests_reaches_the_choice():
 class TestGraphsThatLackSomething:
     def test_no_edges(self):
         run = quick(changed(small_data(), edge_index=torch.empty(2, 0, dtype=torch.long)))
-        assert set(vals(run)) == {rung.name for rung in read_rungs()}
+        assert list(vals(run)) == FOR_FEATURES
 
     def test_candidates_of_the_data_are_used(self):
         data = changed(small_data(), candidate_index=torch.tensor([[0, 1], [5, 6]]))
         spec = AutoSpec.of(data)
         chosen = {name: rung.read().settings.rewiring for name, (_, rung) in spec.rungs.items()}
         rewired = {name: rewiring.candidates for name, rewiring in chosen.items() if rewiring is not None}
-        assert rewired.pop("steady-gcn") == "none"
+        steady = [rewired.pop(name) for name in ("steady-gcn", "steady-appnp", "structure-steady")]
+        assert set(steady) == {"none"}
         assert set(rewired.values()) == {"data"}
 
     def test_no_features(self):
         with pytest.warns(DataWarning, match="no features") as told:
             run = quick(changed(small_data(), x=None))
-        assert run.choice is not None
+        assert list(vals(run)) == [rung.name for rung in read_rungs() if rung.needs in ("", "no features")]
+        assert {name for name in vals(run) if name.startswith("structure")} != set()
         assert sum("no features" in str(warning.message) for warning in told) == 1
+
+    def test_an_identity_matrix_of_the_user_is_no_features(self):
+        data = small_data()
+        shuffled = torch.eye(data.num_nodes)[torch.randperm(data.num_nodes)]
+        assert "structure-gcn" in vals(quick(changed(data, x=shuffled)))
+        assert "structure-gcn" not in vals(quick(changed(data, x=shuffled.cumsum(0))))
 
 
 class TestSettingsOfTheUser:
@@ -258,3 +267,75 @@ def test_the_default_model(dataset, model):
 
 def test_a_graph_without_a_name_of_a_model_is_for_auto():
     assert gm.fit(small_data(), **FAST).choice is not None
+
+
+class TestSeveralProcesses:
+    """One that trains beside others: rungs that others hold come last, and helpers begin elsewhere."""
+
+    STEPS = tuple(Step(name, 1, place, 4, 0.2 * (place - 1), share=0.2) for place, name in enumerate("abcd", start=1))
+
+    def order(self, place, busy=()):
+        """Order of the rungs that a process trains; those of `busy` are held by others until it waits for them."""
+        trained = []
+
+        def runs_of(rung, step, wait):
+            if step.rung in busy and not wait:
+                raise BusyError("held")
+            trained.append(step)
+
+        rung = RunSpec.of(small_data(), "gcn")
+        spec = AutoSpec({step.rung: (None, rung) for step in self.STEPS})
+        auto._round(spec, auto.Part((0,), (0,)), self.STEPS, place, runs_of)
+        return trained
+
+    def names(self, place, busy=()):
+        return "".join(step.rung for step in self.order(place, busy))
+
+    def test_what_others_train_comes_last(self):
+        assert self.names(Place()) == "abcd"
+        assert self.names(Place(), busy="ac") == "bdac"
+
+    def test_helpers_begin_at_the_freest_rungs(self):
+        assert self.names(Place(helper=1, parts=2)) == "dcba"
+        assert [self.names(Place(helper=number, parts=3)) for number in (1, 2)] == ["dcba", "badc"]
+
+    def test_the_share_that_is_done_grows_in_any_order(self):
+        befores = [step.before for step in self.order(Place(parts=2), busy="ac")]
+        assert befores == pytest.approx([0, 0.2, 0.4, 0.6])
+
+    def test_one_that_does_not_wait_says_so_after_the_rest(self):
+        with pytest.raises(BusyError):
+            self.names(Place(wait=False), busy="a")
+
+    def test_they_choose_as_one_does(self, tmp_path):
+        run = quick(runs=tmp_path, on=gm.Machines(workers=2))
+        assert run.choice == quick().choice
+
+
+class TestStructure:
+    """Positions among communities as features, on a graph that has none."""
+
+    def fitted(self, **options):
+        settings = {"data": {"features": "structure"}}
+        return fit(changed(small_data(), x=None), "gumbel-mpnn", preset=None, settings=settings, **FAST, **options)
+
+    def test_a_run_can_be_used(self, tmp_path):
+        run = self.fitted(runs=tmp_path)
+        assert len(run.predict()) == small_data().num_nodes
+        again = gm.load_run(run.folder.path, data=changed(small_data(), x=None))
+        assert torch.equal(again.predict_proba(), run.predict_proba())
+
+    def test_the_learned_graph_has_the_features_that_were_given(self):
+        run = self.fitted()
+        assert torch.equal(run.rewire().x.to_dense(), run.data.x.to_dense())
+
+    def test_another_graph_is_refused(self):
+        run = self.fitted()
+        other = changed(run.data, edge_index=run.data.edge_index[:, :-4])
+        with pytest.raises(UserError, match="positions in the graph that they were trained on"):
+            run.predict(other)
+
+    def test_as_many_dimensions_as_classes(self):
+        run = self.fitted()
+        state = run.folder.state(run.records[0].replica)
+        assert state["backbone.convs.0.linear.weight"].shape[1] == int(small_data().y.max()) + 1

@@ -7,10 +7,12 @@ import time
 from types import SimpleNamespace
 
 import pytest
+import torch
 
 from gumbel_mpnn import Machines, UserError, fit
 from gumbel_mpnn._util import locks
-from gumbel_mpnn.runs.machines import run_at_once
+from gumbel_mpnn.runs import AutoSpec, RunSpec, machines
+from gumbel_mpnn.runs.machines import default_workers, run_at_once
 from gumbel_mpnn.runs.workers import interrupted_by_sigterm
 from gumbel_mpnn.training.loop import HeldBack
 from helpers import small_data
@@ -137,3 +139,32 @@ def test_they_need_locks(monkeypatch, tmp_path):
 def test_groups_are_no_larger_than_a_part(tmp_path, trained):
     quick(seeds=5, runs=tmp_path, parts=3)
     assert sorted(map(len, trained)) == [3, 3, 4]
+
+
+class TestDefaultWorkers:
+    """How many processes train if the user names no number."""
+
+    @pytest.fixture(autouse=True)
+    def _four_threads(self, monkeypatch):
+        monkeypatch.setattr(torch, "get_num_threads", lambda: 4)
+
+    def test_one_for_each_thread_for_auto_on_a_cpu(self):
+        assert default_workers(AutoSpec.of(small_data()), "cpu") == 4
+
+    def test_no_more_than_half_of_the_rungs(self, monkeypatch):
+        monkeypatch.setattr(torch, "get_num_threads", lambda: 64)
+        spec = AutoSpec.of(small_data())
+        assert default_workers(spec, "cpu") == len(spec.rungs) // 2
+
+    def test_one_for_other_models(self):
+        assert default_workers(RunSpec.of(small_data(), "gcn"), "cpu") == 1
+
+    def test_one_for_large_graphs(self, monkeypatch):
+        monkeypatch.setattr(machines, "MOST_EDGES", 10)
+        assert default_workers(AutoSpec.of(small_data()), "cpu") == 1
+        assert default_workers(AutoSpec.of("cora"), "cpu") == 1
+
+    @pytest.mark.parametrize(("name", "value"), [("is_launched", True), ("can_lock", False)])
+    def test_one_where_processes_cannot_be_started_or_share(self, monkeypatch, name, value):
+        monkeypatch.setattr(machines, name, lambda: value)
+        assert default_workers(AutoSpec.of(small_data()), "cpu") == 1
