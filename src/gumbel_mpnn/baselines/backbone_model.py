@@ -21,7 +21,7 @@ class BackboneModel(TrainableModel):
     Args:
         in_channels: Number of features per node.
         out_channels: Number of classes.
-        backbone: `gcn`, `sage`, `sage-channels`, `gat` or `mlp`.
+        backbone: `gcn`, `sage`, `sage-channels`, `gat`, `appnp` or `mlp`.
         replicas: Number of models R trained together, with output [R, N, out]; None for one model with output [N, out].
         seeds: One seed per replica; drawn from torch's global generator by default.
         **options: Options of the backbone, such as `hidden_channels=64` (see `gm.GCN` and `gm.GAT`); options of other

@@ -69,8 +69,8 @@ def train(
     model: Annotated[
         str | None,
         typer.Option(
-            help="auto, mlp, gcn, sage, sage-channels, gat, drop-edge, sdrf, jaccard, gnn-guard, soft-median, knn,"
-            " gumbel-mpnn, frozen or random. auto trains plain and rewired models and chooses one on validation."
+            help="auto, mlp, gcn, sage, sage-channels, gat, appnp, drop-edge, sdrf, jaccard, gnn-guard, soft-median,"
+            " knn, gumbel-mpnn, frozen or random. auto trains plain and rewired models and chooses one on validation."
             " Default: auto, or gcn on data sets that have presets."
         ),
     ] = None,

@@ -20,10 +20,16 @@ COPIES_OF_A_STEP = 4
 
 @backbones.register("appnp")
 class APPNP(Backbone):
-    """An MLP whose logits z take `steps` steps h ← (1 - teleport) Â h + teleport z along the edges.
+    """An MLP whose logits z spread along the edges: h ← (1 - α) Â h + α z, several times.
 
     Predictions depend on more distant nodes than those of a GCN with as many parameters. By Gasteiger, Bojchevski and
-    Günnemann, "Predict then Propagate" (ICLR 2019).
+    Günnemann, "Predict then Propagate" (ICLR 2019). Other arguments are those of `gm.MLP`.
+
+    Args:
+        in_channels: Number of features per node.
+        steps: How often logits are sent along the edges.
+        teleport: Share α of a node's own logits in every step, between 0 and 1.
+        **options: Options of the MLP, such as `hidden_channels`.
     """
 
     space: ClassVar[Mapping[str, Any]] = {"steps": {"low": 2, "high": 20}, "teleport": {"low": 0.05, "high": 0.5}}

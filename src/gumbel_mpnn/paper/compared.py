@@ -7,11 +7,13 @@ from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
 
+from gumbel_mpnn.config.presets import AUTO
 from gumbel_mpnn.config.rungs import read_rungs
 from gumbel_mpnn.paper.base import PAIRED, Columns, Job, differences, figures, override
 from gumbel_mpnn.report import Row
 from gumbel_mpnn.report.chart import Chart
 from gumbel_mpnn.runs import Run, Transform
+from gumbel_mpnn.runs.choice import LADDERS
 
 PLAIN = ("mlp", "gcn", "sage", "gat")
 DEFENSES = ("drop-edge", "jaccard", "gnn-guard", "soft-median")
@@ -21,6 +23,9 @@ OURS = (*REWIRED, "auto-frozen", "auto")
 MODELS = (*PLAIN, *DEFENSES, *OURS)
 CONTROL_OF: dict[str, str] = {"gumbel-mpnn": "frozen", "auto": "auto-frozen", "robust": "robust, frozen"}
 """Models with the same settings whose edges are not learned."""
+ROBUST = "robust"
+"""Preset for graphs with random edges at test time."""
+ROBUST_NAMES = {"gumbel-mpnn": "robust", "frozen": "robust, frozen"}
 COMMON, REWIRING = "gcn-regular", "judged-gcn"
 """Rungs of `auto` whose settings the baselines and Gumbel-MPNN have; they differ in rewiring only."""
 AGREEING = ("model.samples=2", "model.agreement=1.0", "model.agreement_ramp=0.2")
@@ -91,14 +96,28 @@ def jobs_of(
     """Yield jobs of models without presets: baselines, Gumbel-MPNN and its control with common settings, and `auto`.
 
     Models in `TRIED` have a job for each setting. `data` are overrides of the data settings, and `seeds` is the number
-    of seeds for data sets with one split.
+    of seeds for data sets with one split. Runs of `auto` are stored with those of its own table.
     """
     for model in models:
-        own = () if model.startswith("auto") else of_rung(REWIRING if model in REWIRED else COMMON)
+        if model in LADDERS:
+            yield Job(dataset, model, "", AUTO, overrides=data, transform=transform, seeds=seeds)
+            continue
+        own = of_rung(REWIRING if model in REWIRED else COMMON)
         own += AGREEING if model == "drop-edge" else ()
         for variant in TRIED.get(model, ("",)):
             overrides = (*data, *own, *((variant,) if variant else ()))
             yield Job(dataset, model, "", overrides=overrides, transform=transform, seeds=seeds)
+
+
+def robust_jobs(dataset: str, *, data: tuple[str, ...] = (), seeds: int = 0) -> Iterator[Job]:
+    """Yield the jobs of the preset `robust` and of its control."""
+    for model in ROBUST_NAMES:
+        yield Job(dataset, model, ROBUST, overrides=data, seeds=seeds)
+
+
+def name_of(job: Job) -> str:
+    """Return the name of a job's model in the table."""
+    return ROBUST_NAMES[job.model] if job.preset == ROBUST else job.model
 
 
 def variant_of(job: Job) -> str:
@@ -111,7 +130,7 @@ def best_in_each(results: Mapping[Job, Run | None], case: Callable[[Job], Case])
     """Return the entries of each case and model, with the settings that validation chooses."""
     found: dict[Case, dict[str, list[tuple[str, Run | None]]]] = {}
     for job, run in results.items():
-        found.setdefault(case(job), {}).setdefault(job.model, []).append((variant_of(job), run))
+        found.setdefault(case(job), {}).setdefault(name_of(job), []).append((variant_of(job), run))
     return {case: {model: best_of(of) for model, of in models.items()} for case, models in found.items()}
 
 

@@ -23,6 +23,8 @@ from gumbel_mpnn.paper.compared import (
     best_in_each,
     compared,
     jobs_of,
+    name_of,
+    robust_jobs,
     variant_of,
 )
 from gumbel_mpnn.paper.noise import scores_with_noise
@@ -37,9 +39,6 @@ COUNTS = (0, 100, 500, 1_000, 3_000, 10_000, 25_000, 50_000)
 TRAINED_COUNTS = (10_000, 50_000)
 """Numbers of random edges that models are also trained with."""
 CLEAN, FLOODED = "without random edges", "with the random edges"
-ROBUST = "robust"
-"""Preset for graphs with random edges at test time."""
-NAMES = {"gumbel-mpnn": "robust", "frozen": "robust, frozen"}
 
 
 @dataclass(frozen=True)
@@ -124,7 +123,7 @@ class Flood(Experiment):
         """Return the entries of every number of edges; variants are chosen once, on validation nodes with noise."""
         found: dict[tuple[str, str], list[tuple[str, Run, Any]]] = {}
         for job, run in results.items():
-            variants = found.setdefault((job.dataset, _name(job)), [])
+            variants = found.setdefault((job.dataset, name_of(job)), [])
             if run is not None:
                 variants.append((variant_of(job), run, self.taken(run)))
         cases: dict[Case, dict[str, Entry | None]] = {}
@@ -142,12 +141,7 @@ class Flood(Experiment):
 def _clean_jobs(dataset: str) -> Iterator[Job]:
     """Yield the jobs without random edges in training."""
     yield from jobs_of(MODELS, dataset)
-    for model in NAMES:
-        yield Job(dataset, model, ROBUST)
-
-
-def _name(job: Job) -> str:
-    return NAMES[job.model] if job.preset == ROBUST else job.model
+    yield from robust_jobs(dataset)
 
 
 def _flooded_case(job: Job) -> Case:

@@ -8,7 +8,17 @@ from typing import Any
 
 from gumbel_mpnn.data.attacked import META, NETTACK
 from gumbel_mpnn.paper.base import Columns, Job, override, published
-from gumbel_mpnn.paper.compared import HEADINGS, MODELS, PERCENT, Case, accuracy_chart, best_in_each, compared, jobs_of
+from gumbel_mpnn.paper.compared import (
+    HEADINGS,
+    MODELS,
+    PERCENT,
+    Case,
+    accuracy_chart,
+    best_in_each,
+    compared,
+    jobs_of,
+    robust_jobs,
+)
 from gumbel_mpnn.paper.page import Experiment
 from gumbel_mpnn.paper.remarks import gains, remarks_of, table_of, tests_of
 from gumbel_mpnn.report import Row
@@ -61,7 +71,9 @@ class Poison(Experiment):
         left_out = OF_FEATURES if dataset in WITHOUT_FEATURES else ()
         models = [model for model in MODELS if model not in left_out]
         data = (override("data.attack", attack),) if attack else ()
-        return jobs_of(models, dataset, data=data, seeds=SEEDS)
+        yield from jobs_of(models, dataset, data=data, seeds=SEEDS)
+        if dataset not in WITHOUT_FEATURES:
+            yield from robust_jobs(dataset, data=data, seeds=SEEDS)
 
     def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
         """Return one row for each graph, attack and model, and one for each published model that is not ours.

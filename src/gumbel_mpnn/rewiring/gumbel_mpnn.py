@@ -73,7 +73,7 @@ class GumbelMPNN(RewiringModel, TrainableModel):
     Args:
         in_channels: Number of features per node.
         out_channels: Number of classes.
-        backbone: `gcn`, `sage`, `sage-channels`, `gat` or `mlp`.
+        backbone: `gcn`, `sage`, `sage-channels`, `gat`, `appnp` or `mlp`.
         hidden_channels: Width of every layer of the backbone.
         num_layers: Number of layers of the backbone before its head.
         dropout: Dropout probability after every layer.

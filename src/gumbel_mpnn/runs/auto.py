@@ -184,13 +184,12 @@ def _climb(spec: AutoSpec, place: Place, runs_of: RunsOf) -> Run | None:
 def _round(spec: AutoSpec, part: Part, steps: Sequence[Step], place: Place, runs_of: RunsOf) -> dict[str, Run | None]:
     """Runs of every rung of a round; None if there are none.
 
-    Rungs that other processes are training come last. A process that helps goes from the freest rung, which takes
-    longest, to the plainest, and each of several begins elsewhere.
+    Several processes begin with the freest rungs, which take longest, so that they end at about the same time. Rungs
+    that another one is training come last.
     """
-    left, found, done = steps, dict[str, Run | None](), steps[0].before
-    if place.helper:
-        first = (place.helper - 1) * len(steps) // max(place.parts - 1, 1)
-        left = [steps[-1 - (first + k) % len(steps)] for k in range(len(steps))]
+    left, found, done = list(steps), dict[str, Run | None](), steps[0].before
+    if place.parts > 1:
+        left.reverse()
     for is_last_try in (False, True):
         busy = []
         for step in left:

@@ -125,8 +125,6 @@ class Place:
     """Reads the data; share it between calls on the same data set to read this only once."""
     parts: int = 1
     """Number of processes that share the runs: no group is larger than a part of them."""
-    helper: int = 0
-    """Number of a process that helps another one, from 1; 0 for the calling process."""
     crew: Crew | None = None
     """Trains the runs in place of this process."""
     judge: Judge | None = None

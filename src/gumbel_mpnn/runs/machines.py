@@ -145,10 +145,10 @@ def helped(spec: AnySpec, place: Place, machines: Machines) -> Iterator[Place]:
             yield place.on(crew)
 
 
-def _fit(number: int, spec: AnySpec, place: Place) -> None:
+def _fit(_: int, spec: AnySpec, place: Place) -> None:
     from gumbel_mpnn.runs.entry import fit_any
 
-    fit_any(spec, replace(place, helper=number))
+    fit_any(spec, place)
 
 
 def run_at_once(

@@ -77,7 +77,8 @@ class ProgressMonitor:
         self.done_epochs = self.group_epochs = self.resumed_epochs = 0
         if not missing:
             found = f"all {replicas} runs were" if replicas > 1 else "the run was"
-            if not self.part_of:
+            by_others = self.step is not None and self.step.processes > 1
+            if not self.part_of and not by_others:
                 self.say(f"{self.title}: {found} already finished")
             return
         parts = [f"{self.title}: {counted(missing, 'run')}"]

@@ -8,7 +8,8 @@ import torch
 from gumbel_mpnn.config.presets import read_preset
 from gumbel_mpnn.measures import undirected_edges
 from gumbel_mpnn.paper import Job, flood, tables
-from gumbel_mpnn.paper.flood import ROBUST, Flood, Flooded
+from gumbel_mpnn.paper.compared import ROBUST
+from gumbel_mpnn.paper.flood import Flood, Flooded
 from gumbel_mpnn.paper.noise import scores_with_noise
 from gumbel_mpnn.paper.request import Request
 from gumbel_mpnn.paper.work import spec_of

@@ -270,7 +270,7 @@ def test_a_graph_without_a_name_of_a_model_is_for_auto():
 
 
 class TestSeveralProcesses:
-    """One that trains beside others: rungs that others hold come last, and helpers begin elsewhere."""
+    """One that trains beside others begins with the freest rungs, and rungs that others hold come last."""
 
     STEPS = tuple(Step(name, 1, place, 4, 0.2 * (place - 1), share=0.2) for place, name in enumerate("abcd", start=1))
 
@@ -295,9 +295,9 @@ class TestSeveralProcesses:
         assert self.names(Place()) == "abcd"
         assert self.names(Place(), busy="ac") == "bdac"
 
-    def test_helpers_begin_at_the_freest_rungs(self):
-        assert self.names(Place(helper=1, parts=2)) == "dcba"
-        assert [self.names(Place(helper=number, parts=3)) for number in (1, 2)] == ["dcba", "badc"]
+    def test_the_freest_come_first(self):
+        assert self.names(Place(parts=2)) == "dcba"
+        assert self.names(Place(parts=2), busy="d") == "cbad"
 
     def test_the_share_that_is_done_grows_in_any_order(self):
         befores = [step.before for step in self.order(Place(parts=2), busy="ac")]
