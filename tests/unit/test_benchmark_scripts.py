@@ -190,6 +190,24 @@ def test_differences_are_paired_and_the_best_control_counts(module):
     assert row["over the best"] == pytest.approx((5, 5))
 
 
+def test_rules_of_choice(run_toy):
+    lines = run_toy("choice_rule.py")
+    assert lines[0] == "2 splits of 1 graphs"
+    assert len(lines) == 1 + 2 * 7
+
+
+def test_rules_by_hand(module):
+    """A plain rung is ahead of another by 2 points, and one that rewires by 1 more; the error is 4 points."""
+    rules = module("choice_rule")
+    val = dict.fromkeys([rung.name for rung in rules.RUNGS], 0.5) | {"mlp": 0.77, "gcn": 0.79, "judged-gcn": 0.8}
+    split = rules.Split(val, dict.fromkeys(val, 0.1) | {"mlp": 0.4, "gcn": 0.6, "judged-gcn": 0.7}, val_nodes=100)
+    assert [rules.plainest(split, share) for share in (0.0, 0.5, 1.0)] == ["judged-gcn", "gcn", "mlp"]
+    assert [rules.plain_or_best(split, share) for share in (0.0, 0.5, 1.0)] == ["judged-gcn", "gcn", "gcn"]
+    judged = rules.judged({"graph": [split]}, rules.plainest, 1.0)
+    assert judged["gain"] == judged["worst graph"] == pytest.approx(-20)
+    assert (judged["splits below"], judged["behind the best on test"]) == (1, pytest.approx(30))
+
+
 def test_fused_layers(run_toy):
     _, *rows = run_toy("fused_gpu.py")
     parts = [f"{part}, toy, {who}" for part in ("activate", "linear_sum") for who in ("ours", "torch", "torch.compile")]

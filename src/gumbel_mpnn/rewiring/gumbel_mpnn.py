@@ -83,6 +83,8 @@ class GumbelMPNN(RewiringModel, TrainableModel):
         input_layer: Start with a linear map to `hidden_channels` and dropout.
         input_dropout: Dropout probability of the features.
         heads: Number of attention heads of `gat`, which share `hidden_channels`; ignored by other backbones.
+        steps: How often `appnp` sends logits along the edges; ignored by other backbones.
+        teleport: Share of a node's own logits in every step of `appnp`; ignored by other backbones.
         replicas: Number of models R trained together, with output [R, N, out]; None for one model with output [N, out].
         seeds: One seed per replica; drawn from torch's global generator by default. If `evaluation` is
             `mean_of_samples`, the seeds also decide which graphs are drawn for evaluation and are part of the state.
@@ -110,6 +112,8 @@ class GumbelMPNN(RewiringModel, TrainableModel):
         input_layer: bool = False,
         input_dropout: float = 0.0,
         heads: int = 1,
+        steps: int = 10,
+        teleport: float = 0.1,
         replicas: int | None = None,
         seeds: Sequence[int] | None = None,
         rewiring: RewiringSettings | None = None,
@@ -125,6 +129,8 @@ class GumbelMPNN(RewiringModel, TrainableModel):
             "input_layer": input_layer,
             "input_dropout": input_dropout,
             "heads": heads,
+            "steps": steps,
+            "teleport": teleport,
         }
         of_rewiring = SETTINGS - backbones.all_defaults().keys()
         changes = {name: value for name, value in settings.items() if name in of_rewiring}

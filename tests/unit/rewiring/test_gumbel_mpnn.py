@@ -257,7 +257,8 @@ def test_options_reach_the_backbone():
 
 
 def test_the_model_by_name_has_the_options_of_every_backbone():
-    assert models.defaults("gumbel-mpnn") == {"backbone": "gcn", **models.defaults("gcn"), "heads": 1}
+    own = {"backbone": "gcn", "heads": 1, "steps": 10, "teleport": 0.1}
+    assert models.defaults("gumbel-mpnn") == {**models.defaults("gcn"), **own}
 
 
 def test_settings_make_the_same_model_as_keywords():

@@ -465,7 +465,8 @@ class TestOwnData:
         assert [str(warning.message) for warning in told if "features" in str(warning.message)] == [
             "this graph has no features, so each node gets one of its own (the identity matrix), which says nothing"
             " about the others: a model can learn from the edges only, so that mlp, which has none, can only guess, and"
-            " no model can be applied to other graphs"
+            " no model can be applied to other graphs; with data.features=structure, nodes have positions among"
+            " communities instead"
         ]
         assert torch.equal(run.data.x, torch.eye(24))
         assert torch.isfinite(run.predict_proba()).all()
