@@ -154,8 +154,9 @@ class RewiringSettings:
     )
     similarity: str = setting(
         "cosine",
-        "`cosine` or `dot` (as in the paper), for strategies that compare features.",
-        one_of("cosine", "dot"),
+        "`cosine`, `latent` (the cosine of the features' leading directions) or `dot` (as in the paper), for strategies"
+        " that compare features.",
+        one_of("cosine", "latent", "dot"),
         assumed="cosine",
         option="candidates.similarity",
     )
@@ -170,9 +171,9 @@ class RewiringSettings:
     )
     beliefs: str = setting(
         "features",
-        "Source of the class probabilities of a scorer: `features` (a head that sees no edges) or `graph` (the model"
-        " itself).",
-        one_of("features", "graph"),
+        "Source of the class probabilities of a scorer: `features` (a head that sees no edges), `graph` (the model on"
+        " the given edges) or `rewired` (the model on the graph that the probabilities of the head give).",
+        one_of("features", "graph", "rewired"),
         assumed="features",
     )
     origin: str = setting(
