@@ -24,6 +24,7 @@ KINDS = [
     {"scorer": "literal", "sigmoids": 2},
     {"scorer": "class-space", "samples": 2, "agreement": 1.0, "prior": 1.0},
     {"scorer": "class-space", "evaluation": "mean_of_samples", "beliefs": "graph"},
+    {"scorer": "class-facts", "beliefs": "rewired", "pair_loss": 1.0},
     {"scorer": "neighborhood", "decoys": 3.0},
     *({"regularizer": name, "regularizer_weight": 0.5} for name in regularizers if name != "prior"),
     {

@@ -201,10 +201,12 @@ class GumbelMPNN(RewiringModel, TrainableModel):
     @torch.no_grad()
     def _beliefs(self, x: Tensor | SparseFeatures, graph: PairGraph, given: Tensor) -> Tensor:
         """Class probabilities of the backbone on the given edges, [R, N, C], if the edge model uses them."""
-        if not self.rewirer.scorer.uses_beliefs:
-            return super()._beliefs(x, graph, given)
+        return self._classes(x, graph, given) if self.rewirer.scorer.uses_beliefs else super()._beliefs(x, graph, given)
+
+    def _classes(self, x: Tensor | SparseFeatures, graph: PairGraph, weight: Tensor) -> Tensor:
+        """Class probabilities of the backbone in evaluation mode, [R, N, C]."""
         with evaluating(self.backbone):
-            return self.backbone.compute(x, WeightedGraph(graph, given, x.dtype)).softmax(-1)
+            return self.backbone.compute(x, WeightedGraph(graph, weight, x.dtype)).softmax(-1)
 
     def _draw(self, theta: Tensor, graph: PairGraph, progress: Tensor, flood: Flood | None) -> RewiredGraph:
         """One graph per replica; decoys that are not shown in this step are not drawn."""

@@ -9,10 +9,10 @@ from torch_geometric.data import Data
 import gumbel_mpnn as gm
 from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn.config import RewiringSettings, resolve
-from gumbel_mpnn.graph import PairGraph
+from gumbel_mpnn.graph import PairGraph, WeightedGraph
 from gumbel_mpnn.nn import backbones
 from gumbel_mpnn.rewiring import GumbelMPNN
-from gumbel_mpnn.rewiring.edge_models import scorers
+from gumbel_mpnn.rewiring.edge_models import NodeView, scorers
 from gumbel_mpnn.rewiring.regularizers import Degree
 from gumbel_mpnn.rewiring.rewired_graph import as_data
 from gumbel_mpnn.rewiring.terms import Regularization
@@ -139,16 +139,40 @@ def test_training_is_reproducible_and_replicas_do_not_disturb_each_other(scorer)
     assert alone.history[-1]["train_loss"] == pytest.approx(together[1].history[-1]["train_loss"], rel=1e-4)
 
 
-@pytest.mark.parametrize("beliefs", ["features", "graph"])
+@pytest.mark.parametrize("beliefs", ["features", "graph", "rewired"])
 def test_beliefs_come_from_features_or_from_the_backbone(beliefs):
     data = data_with_candidates()
     model, seen = model_for(data, scorer="class-space", beliefs=beliefs), []
-    assert (model.belief_head is not None) == (beliefs == "features")
+    assert (model.belief_head is not None) == (beliefs != "graph")
     model.rewirer.scorer.register_forward_pre_hook(lambda scorer, given: seen.append(given[0].beliefs))
     model(data)
-    torch.testing.assert_close(seen[0].sum(-1), torch.ones(1, data.num_nodes))
-    assert not seen[0].requires_grad
+    assert len(seen) == (2 if beliefs == "rewired" else 1)
+    for each in seen:
+        torch.testing.assert_close(each.sum(-1), torch.ones(1, data.num_nodes))
+        assert not each.requires_grad
     assert model.backbone.training
+
+
+def test_rewired_beliefs_are_those_of_the_backbone_on_the_first_graph():
+    data = data_with_candidates()
+    model, seen = model_for(data, scorer="class-space", beliefs="rewired").eval(), []
+    model.rewirer.scorer.register_forward_pre_hook(lambda scorer, given: seen.append(given[0].beliefs))
+    graph = PairGraph.of(data)
+    model(data)
+    head, second = seen
+    torch.testing.assert_close(head, model.belief_head(data.x[None], model.rng).softmax(-1))
+    first = model.rewirer(NodeView(data.x[None], head, graph.is_original.float()), graph).sigmoid()
+    expected = model.backbone.compute(data.x[None], WeightedGraph(graph, first, torch.float32)).softmax(-1)
+    torch.testing.assert_close(second, expected)
+
+
+def test_a_scorer_without_beliefs_scores_once():
+    data = data_with_candidates()
+    model, seen = model_for(data, scorer="bilinear", beliefs="rewired"), []
+    model.rewirer.scorer.register_forward_pre_hook(lambda scorer, given: seen.append(given))
+    model(data)
+    assert len(seen) == 1
+    assert model.belief_head is None
 
 
 @pytest.mark.parametrize(
@@ -156,8 +180,9 @@ def test_beliefs_come_from_features_or_from_the_backbone(beliefs):
     [
         {"scorer": "class-space", "regularizer": "mix", "regularizer_weight": 0.5},
         {"scorer": "class-facts", "pair_loss": 1.0, "origin": "learned"},
+        {"scorer": "class-facts", "pair_loss": 1.0, "beliefs": "rewired", "decoys": 1.0, "samples": 2},
     ],
-    ids=["regularizer", "pair loss"],
+    ids=["regularizer", "pair loss", "rewired beliefs"],
 )
 def test_validation_and_test_labels_do_not_reach_training(options):
     data, settings = data_with_candidates(), settings_of(**options)
@@ -333,7 +358,7 @@ def test_a_name_that_is_no_option_is_looked_for_among_all(name, meant, rewiring)
         GumbelMPNN(5, out_channels=3, rewiring=rewiring, **{name: 8})
 
 
-@pytest.mark.parametrize("beliefs", ["features", "graph"])
+@pytest.mark.parametrize("beliefs", ["features", "graph", "rewired"])
 def test_a_failed_rewire_leaves_the_model_as_it_was(beliefs, monkeypatch):
     def fail(*given):
         raise RuntimeError
