@@ -38,7 +38,8 @@ from gumbel_mpnn.cli.outputs import ForceOption, check_page
 def reproduce(
     name: Annotated[str, typer.Argument(help="Name of the table, such as accuracy or measures; summary; or all.")],
     only: Annotated[
-        str | None, typer.Option(help="Data sets, models or presets to select, separated by commas.")
+        str | None,
+        typer.Option(help="Data sets, models, presets or settings of the data to select, separated by commas."),
     ] = None,
     dataset: Annotated[
         str | None, typer.Option(help="Another data set, for tables of a single one, such as components.")

@@ -41,6 +41,8 @@ PAPER_SEEDS = 1
 """Seeds per split for these families, even if more are requested, to save time."""
 PAIRED = ("difference", "low", "high", "p", "over", "verdict")
 """Columns of a paired difference."""
+DEFAULT = "default"
+"""Name of the setting of jobs on the data as it is."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,14 @@ class Job:
     """Applied to the data before training."""
     seeds: int = 0
     """Number of seeds per split, for data sets with one split; 0 for the number that is requested."""
+
+    @property
+    def setting(self) -> str:
+        """What is done to the data: a setting such as `meta-0.25`, a transform such as `without-0.5`, or `default`."""
+        if self.transform is not None:
+            return str(self.transform)
+        values = (each.partition("=")[2] for each in self.overrides if each.startswith("data."))
+        return next(filter(None, values), DEFAULT)
 
 
 def override(name: str, value: object) -> str:

@@ -47,6 +47,9 @@ class Flooded:
 
     count: int
 
+    def __str__(self) -> str:
+        return f"flooded-{self.count}"
+
     def __call__(self, data: Data) -> Data:
         """Return a copy with both directions of each new edge."""
         return add_noise_edges(data, self.count, nodes=torch.arange(len(data.y)))

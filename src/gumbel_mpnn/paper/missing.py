@@ -43,6 +43,9 @@ class WithoutEdges:
 
     share: float
 
+    def __str__(self) -> str:
+        return f"without-{self.share:g}"
+
     def __call__(self, data: Data) -> Data:
         """Return a copy in which both directions of an edge are removed together."""
         edges = undirected_edges(data)

@@ -54,7 +54,8 @@ def reproduce(
         name: Name of a table, such as `accuracy` or `measures`. `summary` compares every published number with ours and
             trains nothing. `all` writes the pages of all tables of the paper, and the summary, to a folder; it leaves
             out `budget` and the `readings`, which search for the settings that the other tables use.
-        only: Data sets, models or presets to select, as a list or as text separated by commas; all by default.
+        only: Data sets, models, presets or settings of the data to select (such as `meta-0.25`; `default` for none), as
+            a list or as text separated by commas; all by default.
         dataset: Data set to use in place of the default one, in tables that allow it, such as `components`.
         splits: Indices of the splits; all splits by default.
         seeds: Number of seeds for each split: 3 by default, 1 if `quick`.
@@ -93,7 +94,7 @@ def reproduce(
     )
     check_at_least(1, seeds=request.seeds)
     if request.only == ():
-        raise UserError("`only` is empty: name data sets, models or presets, or leave it out for all of them")
+        raise UserError("`only` is empty: name data sets, models, presets or settings, or leave it out for all of them")
     note = note or _discard
     if name == ALL:
         return _reproduce_all(request, Path("results" if out is None else out), monitor, note)

@@ -75,19 +75,24 @@ def requested_experiment(name: str, request: Request) -> Experiment:
 def requested_jobs(experiment: Experiment, request: Request) -> list[Job]:
     """Return the jobs of an experiment that the request selects.
 
-    Names of one kind (data sets, models or presets) select among that kind; a kind that is not named is not restricted.
+    Names of one kind (data sets, models, presets, or settings of the data) select among that kind; a kind that is not
+    named is not restricted.
     """
     if request.only is None:
         return experiment.quick_plan() if request.quick and request.dataset is None else experiment.plan()
     jobs = experiment.plan()
-    known = [{getattr(job, kind) for job in jobs} for kind in ("dataset", "model", "preset")]
-    check_known("data set, model or preset in this table", request.only, set().union(*known))
-    datasets, models, presets = (names.intersection(request.only) or names for names in known)
-    chosen = [job for job in jobs if job.dataset in datasets and job.model in models and job.preset in presets]
+    known = [{getattr(job, kind) for job in jobs} for kind in ("dataset", "model", "preset", "setting")]
+    check_known("data set, model, preset or setting in this table", request.only, set().union(*known))
+    datasets, models, presets, settings = (names.intersection(request.only) or names for names in known)
+    chosen = [
+        job
+        for job in jobs
+        if job.dataset in datasets and job.model in models and job.preset in presets and job.setting in settings
+    ]
     if not chosen:
         raise UserError(
-            f"{experiment.name} has no row with all of {', '.join(request.only)}: name a data set, model and preset"
-            " that stand together in a row"
+            f"{experiment.name} has no row with all of {', '.join(request.only)}: name a data set, model, preset"
+            " and setting that stand together in a row"
         )
     return chosen
 

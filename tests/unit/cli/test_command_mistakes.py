@@ -84,9 +84,9 @@ def refused(command, tmp_path):
         ("reproduce backbons", "there is no table called 'backbons': did you mean 'backbones'?"),
         (
             "reproduce backbones --only corra",
-            "there is no data set, model or preset in this table called 'corra': did you mean 'cora'",
+            "there is no data set, model, preset or setting in this table called 'corra': did you mean 'cora'",
         ),
-        ("reproduce backbones --only cora,gnc", "there is no data set, model or preset in this table called 'gnc'"),
+        ("reproduce backbones --only cora,gnc", "no data set, model, preset or setting in this table called 'gnc'"),
         ("reproduce backbones --splits a", "'a' is not a valid range"),
     ],
 )

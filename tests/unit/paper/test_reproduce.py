@@ -105,7 +105,7 @@ def test_all_tables_from_python(two_tables):
         ({"workers": 0}, "workers must be at least 1, but is 0"),
         ({"splits": 3}, "splits are a list of whole numbers"),
         ({"out": "page"}, "page is not a Markdown file"),
-        ({"only": ["nowhere"]}, "no data set, model or preset in this table called 'nowhere'"),
+        ({"only": ["nowhere"]}, "no data set, model, preset or setting in this table called 'nowhere'"),
     ],
 )
 def test_wrong_arguments(options, message):
