@@ -228,12 +228,12 @@ def lines(result: dict[str, Any]) -> Iterator[str]:
         yield f"\n{graph}: " + ", ".join(f"{name} {value:.2f}" for name, value in about["unlearned"].items())
         if about["best"]:
             yield "  best without learned edges: {} {} {:.2f}".format(*about["best"])
-        yield f"  {'option':30s} {'learned':>8s} {'frozen':>8s} {'random':>8s}  over its control  over the best"
+        yield f"  {'option':46s} {'learned':>8s} {'frozen':>8s} {'random':>8s}  over its control  over the best"
         for option, row in about["options"].items():
             means = "".join(f" {row[name]:8.2f}" if row[name] is not None else " " * 9 for name in MODELS)
             over = [row[name] for name in ("over its control", "over the best")]
             shown = "".join(f"   {pair[0]:+6.2f} ± {pair[1]:4.2f} " for pair in over if pair is not None)
-            yield f"  {option:30s}{means}{shown}"
+            yield f"  {option:46s}{means}{shown}"
 
 
 def summary(result: dict[str, Any]) -> Iterator[str]:
@@ -302,7 +302,7 @@ def _train_all(planned: list[Fit], options: argparse.Namespace, folder: str) -> 
             if each is not None:
                 found.append(each)
                 print(
-                    f"{time.time() - begin:5.0f} s  {len(found):4d}  {each.of.case.name:32s} {each.of.option:30s} "
+                    f"{time.time() - begin:5.0f} s  {len(found):4d}  {each.of.case.name:32s} {each.of.option:46s} "
                     f"{each.of.model:12s} {mean(each):6.2f}  {each.seconds:5.1f} s",
                     flush=True,
                 )

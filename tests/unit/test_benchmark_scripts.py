@@ -155,10 +155,10 @@ def test_the_explorer_in_a_browser(toy_result):
 
 def test_what_learned_edges_add(run_toy):
     lines = run_toy("learning.py")
-    assert lines[0] == "10 fits on 2 graphs, 1 workers"
+    assert lines[0] == "14 fits on 2 graphs, 1 workers"
     assert [line.split(":")[0] for line in lines if line.startswith(("demo", "wine"))] == ["demo", "wine"]
-    rows = [line[:32].strip() for line in lines if line.startswith("  judged")]
-    assert rows == ["judged-gcn", "judged-gcn, no facts"] * 2
+    rows = [line[:48].strip() for line in lines if line.startswith("  judged")]
+    assert rows == ["judged-gcn", "judged-gcn, cosine"] * 2
 
 
 def test_the_page_of_auto_has_the_table_of_learning(run):
@@ -188,6 +188,14 @@ def test_differences_are_paired_and_the_best_control_counts(module):
     # Differences of 10 and 30 to frozen, the better control, and of 10 and 0 to the GCN.
     assert row["over its control"] == pytest.approx((20, 10))
     assert row["over the best"] == pytest.approx((5, 5))
+
+
+def test_neighbors_of_one_class(run_toy):
+    (line,) = run_toy("neighbors.py")
+    assert line.split() == ["wine", *line.split()[1:]]
+    shares = {name: float(value) for name, value in zip(line.split()[1::6], line.split()[2::6], strict=True)}
+    assert shares.keys() == {"cosine", "latent", "dot"}
+    assert shares["latent"] > shares["dot"] > 25
 
 
 def test_rules_of_choice(run_toy):

@@ -23,7 +23,8 @@ class Global(BySimilarity):
 
     Args:
         pairs: Number of pairs per graph; 0 for twice the number of undirected edges.
-        similarity: `cosine`, `latent` (the cosine of the features' leading directions), or `dot` as in the paper.
+        similarity: `cosine`, `latent` (the cosine of the leading directions of the features, for graphs of more than
+            a few nodes), or `dot` as in the paper.
         on: Attribute of the graph with the embeddings [N, D].
         search: `exact`; `approximate`, which is exact within `parts` parts of the graph and approximate across them,
             not for `dot`; or `auto`: approximate if there are several parts and more than 50,000 nodes.

@@ -9,8 +9,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gumbel_mpnn._util.sparse_tensors import coalesced
-
 DIMENSIONS = 32
 SPARE = 8
 """Directions that are searched beyond those that are wanted, so that these are found sooner."""
@@ -29,11 +27,11 @@ def latent_positions(x: Tensor, dimensions: int = DIMENSIONS) -> Tensor:
 
     Counts of words are weighted first, by log(1 + count) · log(N / n) for a word that n nodes have. Nodes without
     features are at 0, and features that fewer than two nodes have are left out, since they make no two nodes similar.
-    Columns are 0 if there are fewer nodes or features. Computed on the CPU in double precision; labels and edges are
-    not used.
+    If there are fewer nodes or features than dimensions, the other columns are 0. Computed on the CPU in double
+    precision; labels and edges are not used.
 
     Args:
-        x: Features [N, F], dense or sparse.
+        x: Features [N, F].
         dimensions: Number of directions.
     """
     if x.numel() == 0:
@@ -59,25 +57,25 @@ def latent_positions(x: Tensor, dimensions: int = DIMENSIONS) -> Tensor:
 
 
 def in_each_graph(x: Tensor, batch: Tensor | None) -> Tensor:
-    """Latent positions of the nodes of each graph of a batch by themselves, float32 [N, DIMENSIONS]."""
-    if batch is None:
-        return latent_positions(x)
-    out = torch.zeros(len(x), DIMENSIONS, device=x.device)
-    for graph in batch.unique():
-        out[batch == graph] = latent_positions(x[batch == graph])
-    return out
+    """Latent positions in each graph of a sorted batch by itself, float32 [N, DIMENSIONS]."""
+    sizes = [len(x)] if batch is None else batch.bincount().tolist()
+    return torch.cat([latent_positions(part) for part in x.split(sizes)])
 
 
 class _Centered:
-    """Features minus their means, in rows of length 1, without an array of them."""
+    """Features minus their means, in rows of length 1; those of sparse features are never an array."""
 
     def __init__(self, features: Any) -> None:
-        self.mean = np.asarray(features.mean(0)).ravel()
+        mean = np.asarray(features.mean(0)).ravel()
+        if isinstance(features, np.ndarray):
+            features, mean, given = features - mean, np.zeros_like(mean), (features != 0).any(1)
+        else:
+            given = np.diff(features.indptr) > 0
         square = np.asarray((features * features).sum(1)).ravel()
-        length = np.sqrt(np.maximum(square - 2 * (features @ self.mean) + self.mean @ self.mean, 0))
-        counts = (square > 0) & (length > 1e-9 * max(length.max(), 1e-300))
+        length = np.sqrt(np.maximum(square - 2 * (features @ mean) + mean @ mean, 0))
+        counts = given & (length > 1e-9 * length.max())
+        self.features, self.mean = features, mean
         self.scale = np.divide(1.0, length, out=np.zeros_like(length), where=counts)[:, None]
-        self.features = features
 
     def times(self, other: Matrix) -> Matrix:
         """Product with a matrix [F, K]."""
@@ -93,14 +91,11 @@ class _Centered:
 
 def _as_matrix(x: Tensor) -> Any:
     """Features as a sparse array, or as a dense one if most of their entries are not 0."""
-    from scipy.sparse import coo_array, csr_array
+    from scipy.sparse import csr_array
 
-    x = x.detach().cpu()
-    if x.layout is not torch.strided:
-        x = coalesced(x)
-        return coo_array((x.values().double().numpy(), x.indices().numpy()), shape=tuple(x.shape)).tocsr()
-    dense = x.double().numpy()
-    return csr_array(dense) if np.count_nonzero(dense) < dense.size / 2 else dense
+    values = x.detach().cpu().numpy()
+    is_sparse = np.count_nonzero(values) < values.size / 2
+    return csr_array(values).astype(np.float64) if is_sparse else values.astype(np.float64)
 
 
 def _weighted(features: Any) -> Any:

@@ -42,7 +42,7 @@ PAPER_SEEDS = 1
 PAIRED = ("difference", "low", "high", "p", "over", "verdict")
 """Columns of a paired difference."""
 DEFAULT = "default"
-"""Name of the setting of jobs on the data as it is."""
+"""Name of the setting of jobs on the data of the table as it is."""
 
 
 @dataclass(frozen=True)
@@ -64,9 +64,9 @@ class Job:
 
     @property
     def setting(self) -> str:
-        """What is done to the data: a setting such as `meta-0.25`, a transform such as `without-0.5`, or `default`."""
+        """What is done to the data: a setting such as `meta-0.25`, the name of a transform, or `default`."""
         if self.transform is not None:
-            return str(self.transform)
+            return getattr(self.transform, "name", DEFAULT)
         values = (each.partition("=")[2] for each in self.overrides if each.startswith("data."))
         return next(filter(None, values), DEFAULT)
 

@@ -47,7 +47,9 @@ class Flooded:
 
     count: int
 
-    def __str__(self) -> str:
+    @property
+    def name(self) -> str:
+        """Name for `--only`."""
         return f"flooded-{self.count}"
 
     def __call__(self, data: Data) -> Data:

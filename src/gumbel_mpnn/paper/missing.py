@@ -43,7 +43,9 @@ class WithoutEdges:
 
     share: float
 
-    def __str__(self) -> str:
+    @property
+    def name(self) -> str:
+        """Name for `--only`."""
         return f"without-{self.share:g}"
 
     def __call__(self, data: Data) -> Data:

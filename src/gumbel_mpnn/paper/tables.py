@@ -60,6 +60,8 @@ _EXPERIMENTS: tuple[Experiment, ...] = (
     DecompositionTable(),
     Budget(),
 )
+KINDS = ("dataset", "model", "preset", "setting")
+"""What jobs are selected by."""
 experiments: dict[str, Experiment] = {experiment.name: experiment for experiment in _EXPERIMENTS}
 analyses: dict[str, Analysis] = {
     analysis.name: analysis for analysis in (MeasuresTable(), MixturesTable(), Neighborhoods())
@@ -81,13 +83,11 @@ def requested_jobs(experiment: Experiment, request: Request) -> list[Job]:
     if request.only is None:
         return experiment.quick_plan() if request.quick and request.dataset is None else experiment.plan()
     jobs = experiment.plan()
-    known = [{getattr(job, kind) for job in jobs} for kind in ("dataset", "model", "preset", "setting")]
+    known = [{getattr(job, kind) for job in jobs} for kind in KINDS]
     check_known("data set, model, preset or setting in this table", request.only, set().union(*known))
-    datasets, models, presets, settings = (names.intersection(request.only) or names for names in known)
+    selected = [names.intersection(request.only) or names for names in known]
     chosen = [
-        job
-        for job in jobs
-        if job.dataset in datasets and job.model in models and job.preset in presets and job.setting in settings
+        job for job in jobs if all(getattr(job, kind) in names for kind, names in zip(KINDS, selected, strict=True))
     ]
     if not chosen:
         raise UserError(

@@ -24,6 +24,7 @@ from gumbel_mpnn.candidates.chosen import with_candidates
 from gumbel_mpnn.config import RewiringSettings, Settings
 from gumbel_mpnn.graph import PairGraph, WeightedGraph
 from gumbel_mpnn.nn import ReplicaRNG, SparseFeatures, backbones, make_backbone
+from gumbel_mpnn.nn.each_replica import sigmoid
 from gumbel_mpnn.nn.model import (
     COPIES_OF_A_LAYER,
     FUSED_ON_CPU,
@@ -36,6 +37,7 @@ from gumbel_mpnn.nn.model import (
 )
 from gumbel_mpnn.nn.modules import evaluating
 from gumbel_mpnn.rewiring.decoys import Decoys, Flood
+from gumbel_mpnn.rewiring.edge_models import NodeView
 from gumbel_mpnn.rewiring.regularizers import Prior, regularizers
 from gumbel_mpnn.rewiring.rewired_graph import RewiredGraph
 from gumbel_mpnn.rewiring.rewiring_model import OF_THE_REWIRER, RewiringModel, own_settings
@@ -198,14 +200,28 @@ class GumbelMPNN(RewiringModel, TrainableModel):
         decoys = self._decoy_cache.get(graph, [graph.pair_weight], lambda: Decoys.among(graph, self.settings.decoys))
         return [None if samples > 1 and not number else decoys.draw(self.rng) for number in range(samples)]
 
-    @torch.no_grad()
-    def _beliefs(self, x: Tensor | SparseFeatures, graph: PairGraph, given: Tensor) -> Tensor:
-        """Class probabilities of the backbone on the given edges, [R, N, C], if the edge model uses them."""
-        return self._classes(x, graph, given) if self.rewirer.scorer.uses_beliefs else super()._beliefs(x, graph, given)
+    def _beliefs(
+        self,
+        x: Tensor | SparseFeatures,
+        graph: PairGraph,
+        given: Tensor,
+        head_logits: Tensor | None,
+        flood: Flood | None,
+    ) -> Tensor:
+        """Class probabilities by the belief head or by the backbone, as the setting `beliefs` says, [R, N, C].
 
-    def _classes(self, x: Tensor | SparseFeatures, graph: PairGraph, weight: Tensor) -> Tensor:
-        """Class probabilities of the backbone in evaluation mode, [R, N, C]."""
-        with evaluating(self.backbone):
+        Those of the backbone are on the given edges (`graph`), or on the graph that the head's give (`rewired`). They
+        have no gradient in training; in evaluation they have one, which attacks on the model need.
+        """
+        beliefs = super()._beliefs(x, graph, given, head_logits, flood)
+        if self.settings.beliefs == "features" or not self.rewirer.scorer.uses_beliefs:
+            return beliefs
+        wants_gradient = torch.is_grad_enabled() and not self.training
+        with torch.set_grad_enabled(wants_gradient), evaluating(self.backbone):
+            weight = given
+            if self.settings.beliefs == "rewired":
+                weight = sigmoid(self.rewirer(NodeView(x, beliefs, given), graph))
+                weight = weight if flood is None else weight * flood.present
             return self.backbone.compute(x, WeightedGraph(graph, weight, x.dtype)).softmax(-1)
 
     def _draw(self, theta: Tensor, graph: PairGraph, progress: Tensor, flood: Flood | None) -> RewiredGraph:

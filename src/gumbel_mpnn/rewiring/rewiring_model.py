@@ -29,9 +29,6 @@ from gumbel_mpnn.rewiring.rewirer import Rewirer
 OF_THE_REWIRER = ("scorer", "channels", "origin", "keep", "add", "sigmoids", "tau", "tau_end", "hard", "evaluation")
 """Settings that have an effect in the user's own training loop; the others belong to `fit` or to the loss."""
 
-FEATURES, REWIRED = "features", "rewired"
-"""Values of `rewiring.beliefs` for which there is a belief head."""
-
 
 class RewiringModel(ReplicaModule, ABC):
     """A model on a graph that a rewirer chooses."""
@@ -127,7 +124,7 @@ class RewiringModel(ReplicaModule, ABC):
 
         def add() -> None:
             self.rewirer = Rewirer(in_channels, out_channels, count, self.settings)
-            needs_head = self.rewirer.scorer.uses_beliefs and self.settings.beliefs in (FEATURES, REWIRED)
+            needs_head = self.rewirer.scorer.uses_beliefs and self.settings.beliefs != "graph"
             self.belief_head = BeliefHead(count, in_channels, out_channels) if needs_head else None
 
         build_in_room(self, add)
@@ -152,19 +149,20 @@ class RewiringModel(ReplicaModule, ABC):
         """θ of every pair, [R, P], and the logits of the belief head, [R, N, C], if there is one."""
         given = (graph.is_original if flood is None else flood.given).to(x.dtype)
         logits: Tensor | None = None if self.belief_head is None else self.belief_head(x, self.rng)
-        beliefs = self._beliefs(x, graph, given) if logits is None else logits.detach().softmax(-1)
-        if logits is not None and self.settings.beliefs == REWIRED:
-            with torch.no_grad():
-                first = sigmoid(self.rewirer(NodeView(x, beliefs, given), graph))
-                beliefs = self._classes(x, graph, first if flood is None else first * flood.present)
+        beliefs = self._beliefs(x, graph, given, logits, flood)
         return self.rewirer(NodeView(x, beliefs, given), graph), logits
 
-    def _classes(self, x: Tensor | SparseFeatures, graph: PairGraph, weight: Tensor) -> Tensor:
-        """Class probabilities of a model that predicts them on the graph with these weights, [R, N, C]."""
-        raise NotImplementedError
-
-    def _beliefs(self, x: Tensor | SparseFeatures, graph: PairGraph, given: Tensor) -> Tensor:
-        """Beliefs of a model without a belief head, which has none by default, [R, N, 0]."""
+    def _beliefs(
+        self,
+        x: Tensor | SparseFeatures,
+        graph: PairGraph,
+        given: Tensor,
+        head_logits: Tensor | None,
+        flood: Flood | None,
+    ) -> Tensor:
+        """Class probabilities by the belief head, [R, N, C], or none, [R, N, 0], if there is no head."""
+        if head_logits is not None:
+            return head_logits.detach().softmax(-1)
         return torch.empty(self.replicas or 1, x.shape[-2], 0, dtype=x.dtype, device=x.device)
 
     def _squeeze(self, values: Tensor) -> Tensor:

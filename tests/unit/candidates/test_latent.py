@@ -46,7 +46,13 @@ def test_the_definition(x):
     """All directions together, where none is cut off; signs and rotations do not matter to cosines."""
     expected, found = by_definition(x, 300), latent_positions(x, 300)
     torch.testing.assert_close(found @ found.T, expected @ expected.T, atol=1e-4, rtol=0)
-    torch.testing.assert_close(latent_positions(x.to_sparse(), 300), found)
+
+
+def test_a_large_constant_column_has_no_influence():
+    x = normal(40, 5)
+    shifted = torch.cat([x, torch.full((40, 1), 1e9, dtype=x.dtype)], dim=1)
+    expected, found = (latent_positions(each, 5) for each in (x, shifted))
+    torch.testing.assert_close(found @ found.T, expected @ expected.T, atol=1e-4, rtol=0)
 
 
 def test_leading_directions_find_the_kinds():

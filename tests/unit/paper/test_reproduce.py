@@ -10,6 +10,7 @@ import pytest
 import gumbel_mpnn as gm
 from gumbel_mpnn._util.errors import UnknownNameError
 from gumbel_mpnn.paper import Experiment, Request
+from gumbel_mpnn.paper.tables import experiments, requested_jobs
 
 BOTTLENECK = {
     "only": ["bottleneck-10", "gcn"],
@@ -149,3 +150,17 @@ def test_workers_of_a_thread(monkeypatch):
 def test_an_empty_selection_is_refused(tmp_path):
     with pytest.raises(gm.UserError, match="`only` is empty"):
         gm.reproduce("accuracy", only=[], runs=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("table", "only", "settings"),
+    [
+        ("poison", ("attacked-cora", "gcn", "default", "meta-0.25"), ["default", "meta-0.25"]),
+        ("flood", ("cora", "gcn", "flooded-10000"), ["flooded-10000"]),
+        ("missing", ("cora", "gcn"), [f"without-{share}" for share in (0.1, 0.3, 0.5, 0.7, 0.9)]),
+        ("auto", ("blogcatalog", "auto"), ["per-class-20-30", "random-48-32-20"]),
+    ],
+)
+def test_settings_of_the_data_select_rows(table, only, settings):
+    jobs = requested_jobs(experiments[table], Request(only=only))
+    assert [job.setting for job in jobs] == settings

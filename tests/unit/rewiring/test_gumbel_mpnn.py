@@ -166,6 +166,17 @@ def test_rewired_beliefs_are_those_of_the_backbone_on_the_first_graph():
     torch.testing.assert_close(second, expected)
 
 
+@pytest.mark.parametrize("beliefs", ["graph", "rewired"])
+def test_own_beliefs_have_a_gradient_in_evaluation_alone(beliefs):
+    """An attack follows the weights of edges through the beliefs; training does not."""
+    data, seen = data_with_candidates(), []
+    model = model_for(data, scorer="class-space", beliefs=beliefs)
+    model.rewirer.scorer.register_forward_pre_hook(lambda scorer, given: seen.append(given[0].beliefs))
+    for training in (True, False):
+        model.train(training)(data)
+        assert seen[-1].requires_grad is not training
+
+
 def test_a_scorer_without_beliefs_scores_once():
     data = data_with_candidates()
     model, seen = model_for(data, scorer="bilinear", beliefs="rewired"), []
