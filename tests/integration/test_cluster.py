@@ -34,7 +34,7 @@ ray = crew.ray
 pytestmark = pytest.mark.filterwarnings("ignore::gumbel_mpnn._util.errors.DataWarning")
 
 STORES = ["shared", "driver"]
-RAY = Machines("ray")
+RAY = Machines("ray", patience=900)  # the first worker imports everything, beside other tests
 PLUGIN = """
 import os, signal, time
 from pathlib import Path
