@@ -1,6 +1,7 @@
 """How many candidates join nodes of one class? The five nearest nodes of every node, by each similarity.
 
-All labels are used, test nodes included: this describes candidates and chooses nothing.
+All labels are used, test nodes included, so do not choose settings by it. The form of `latent` itself was chosen by
+such shares, as docs/results/auto.md says.
 
 python benchmarks/neighbors.py
 python benchmarks/neighbors.py --only cora,actor
