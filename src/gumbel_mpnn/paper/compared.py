@@ -21,13 +21,20 @@ REWIRED = ("frozen", "gumbel-mpnn")
 OURS = (*REWIRED, "auto-frozen", "auto")
 """Gumbel-MPNN and `auto`, each after its control."""
 MODELS = (*PLAIN, *DEFENSES, *OURS)
-CONTROL_OF: dict[str, str] = {"gumbel-mpnn": "frozen", "auto": "auto-frozen", "robust": "robust, frozen"}
+WARY = ("auto-wary-frozen", "auto-wary")
+"""`auto` for nodes that were attacked, after its control."""
+CONTROL_OF: dict[str, str] = {
+    "gumbel-mpnn": "frozen",
+    "auto": "auto-frozen",
+    "auto-wary": "auto-wary-frozen",
+    "robust": "robust, frozen",
+}
 """Models with the same settings whose edges are not learned."""
 ROBUST = "robust"
 """Preset for graphs with random edges at test time."""
 ROBUST_NAMES = {"gumbel-mpnn": "robust", "frozen": "robust, frozen"}
-COMMON, REWIRING = "gcn-regular", "judged-gcn"
-"""Rungs of `auto` whose settings the baselines and Gumbel-MPNN have; they differ in rewiring only."""
+COMMON, REWIRING = "gcn-regular", "judged-appnp"
+"""Rungs of `auto` whose settings the baselines and Gumbel-MPNN have; they differ in rewiring and in the backbone."""
 AGREEING = ("model.samples=2", "model.agreement=1.0", "model.agreement_ramp=0.2")
 """Settings of DropEdge with the agreement loss of Gumbel-MPNN."""
 TRIED: Mapping[str, tuple[str, ...]] = {

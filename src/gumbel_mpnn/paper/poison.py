@@ -12,6 +12,7 @@ from gumbel_mpnn.paper.compared import (
     HEADINGS,
     MODELS,
     PERCENT,
+    WARY,
     Case,
     accuracy_chart,
     best_in_each,
@@ -70,6 +71,7 @@ class Poison(Experiment):
     def _jobs(self, dataset: str, attack: str) -> Iterator[Job]:
         left_out = OF_FEATURES if dataset in WITHOUT_FEATURES else ()
         models = [model for model in MODELS if model not in left_out]
+        models += WARY if attack in NETTACK else ()
         data = (override("data.attack", attack),) if attack else ()
         yield from jobs_of(models, dataset, data=data, seeds=SEEDS)
         if dataset not in WITHOUT_FEATURES:

@@ -23,6 +23,8 @@ MODEL_NAMES: Mapping[str, str] = {
     "auto": "Auto",
     "auto-frozen": "Auto-frozen",
     "auto-random": "Auto-random",
+    "auto-wary": "Auto-wary",
+    "auto-wary-frozen": "Auto-wary-frozen",
 }
 """Display names of models; a model that is not listed is shown under its own name."""
 MODEL_COLUMN = "model"

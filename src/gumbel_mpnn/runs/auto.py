@@ -11,14 +11,18 @@ from torch_geometric.data import Data
 from gumbel_mpnn._util.errors import DivergedError, UserError, did_you_mean
 from gumbel_mpnn._util.scratch import ScratchFolder
 from gumbel_mpnn.config.files import merge, parse_overrides
+from gumbel_mpnn.config.presets import AUTO
 from gumbel_mpnn.config.rungs import Rung, read_rungs
 from gumbel_mpnn.data.given import check_kind
 from gumbel_mpnn.data.identity import has_identity_features
+from gumbel_mpnn.data.tasks import Besieged
 from gumbel_mpnn.nn import models
 from gumbel_mpnn.runs.choice import (
+    LADDERS,
     LEARNED,
     Candidate,
     Choice,
+    Ladder,
     Values,
     best_of,
     choose,
@@ -47,12 +51,23 @@ class Part:
 
 
 @dataclass(frozen=True)
+class Siege:
+    """Transform that adds hostile edges after a transform of the user."""
+
+    first: Transform | None
+    split: int
+
+    def __call__(self, data: Data) -> Data:
+        """Transform a graph."""
+        return Besieged(self.split)(data if self.first is None else self.first(data))
+
+
+@dataclass(frozen=True)
 class AutoSpec:
     """Description of the runs of `auto`: one spec per rung, the plainest first."""
 
     rungs: Mapping[str, tuple[Rung, RunSpec]]
-    learned: str = LEARNED
-    """Model of the rungs that learn edges; another one, such as `frozen`, makes a control of `auto`."""
+    ladder: Ladder = LADDERS[AUTO]
 
     @classmethod
     def of(
@@ -65,14 +80,14 @@ class AutoSpec:
         overrides: Iterable[str] = (),
         transform: Transform | None = None,
         root: str | Path | None = None,
-        learned: str = LEARNED,
+        ladder: Ladder = LADDERS[AUTO],
     ) -> AutoSpec:
         """Describe the runs of `fit(dataset, "auto")`; settings of the user are given to every rung that has them."""
         check_kind(dataset)
         given = merge(settings, parse_overrides(overrides))
         if callable(dataset) and not isinstance(dataset, Data):
             dataset = dataset(bool(given.get("data", {}).get("undirected", True)))
-        rungs = [replace(rung, model=learned) if rung.model == LEARNED else rung for rung in read_rungs()]
+        rungs = [replace(rung, model=ladder.learned) if rung.model == LEARNED else rung for rung in read_rungs()]
         _check_options(given, rungs)
         splits = list(splits) if isinstance(splits, Iterator) else splits
         seeds = list(seeds) if isinstance(seeds, Iterator) else seeds
@@ -94,13 +109,22 @@ class AutoSpec:
                 )
                 for rung in rungs
             },
-            learned,
+            ladder,
         )
 
     def suited_to(self, data: Data) -> AutoSpec:
         """The rungs that are tried on a graph: others than those for features if it has none."""
         has_features = not has_identity_features(data)
         return replace(self, rungs={name: each for name, each in self.rungs.items() if each[0].suits(has_features)})
+
+    def besieged(self, reader: DataReader | None) -> AutoSpec:
+        """The same on the first split alone, with hostile edges at some of its validation nodes."""
+        siege = Siege(self.plainest.transform, self.plainest.read(reader).replicas[0].split)
+        rungs = {
+            name: (rung, replace(spec, transform=siege, splits=(siege.split,)))
+            for name, (rung, spec) in self.rungs.items()
+        }
+        return replace(self, rungs=rungs)
 
     @property
     def plainest(self) -> RunSpec:
@@ -118,7 +142,8 @@ def fit_auto(spec: AutoSpec, place: Place) -> Run:
 
     Rungs are compared on the runs of a quarter of the splits (or of the seeds, if there are fewer than three splits),
     then of half of them, then of all. After each of the first two rounds the better half goes on, with the best plain
-    rung. The choice is made for the graph, on the validation values of all runs.
+    rung. The choice is made for the graph, on the validation values of all runs. A wary ladder is compared on the first
+    split of a graph with hostile edges, and the chosen rung is then trained on the graph itself.
     """
     temporary = ScratchFolder() if place.runs is None else None
     place = replace(place, runs=temporary.name if temporary else place.runs, reader=place.reader or DataReader())
@@ -131,12 +156,13 @@ def fit_auto(spec: AutoSpec, place: Place) -> Run:
         except DivergedError:
             return None
 
-    run = _climb(spec, place, train)
+    run = _climb(spec.besieged(place.reader) if spec.ladder.wary else spec, place, train)
     if run is None or run.choice is None:
         raise UserError("training of every rung diverged: are the features of very different sizes?")
     choice = run.choice
-    if place.models:  # of the chosen rung only
-        run = replace(fit_spec(spec.rungs[choice.chosen][1], place), choice=choice, rungs=run.rungs)
+    if place.models or spec.ladder.wary:  # models of the chosen rung only
+        rungs = {} if spec.ladder.wary else run.rungs
+        run = replace(fit_spec(spec.rungs[choice.chosen][1], place), choice=choice, rungs=rungs)
     write_choice(run.folder.path, choice)
     return replace(run, _temporary=temporary)
 
@@ -151,8 +177,13 @@ def find_auto(spec: AutoSpec, place: Place) -> Run | None:
             missing.append(step.rung)
         return found
 
-    run = _climb(spec, place, find)
-    return None if missing else run
+    run = _climb(spec.besieged(place.reader) if spec.ladder.wary else spec, place, find)
+    if missing or run is None or run.choice is None:
+        return None
+    if spec.ladder.wary:
+        found = find_spec(spec.rungs[run.choice.chosen][1], place)
+        return None if found is None else replace(found, choice=run.choice)
+    return run
 
 
 def _climb(spec: AutoSpec, place: Place, runs_of: RunsOf) -> Run | None:
@@ -247,9 +278,8 @@ def _chosen(spec: AutoSpec, runs: Mapping[str, Run], finalists: list[str], workl
         else:
             rungs.append(Candidate(name, rung.about, name in spec.plain, None, None, None, 0, None))
     of = tuple(str(record.replica) for record in runs[chosen].records)
-    return replace(
-        runs[chosen], rungs=runs, choice=Choice(chosen, best_plain, gain, gain_error, tuple(rungs), spec.learned, of)
-    )
+    choice = Choice(chosen, best_plain, gain, gain_error, tuple(rungs), spec.ladder.learned, of, spec.ladder.wary)
+    return replace(runs[chosen], rungs=runs, choice=choice)
 
 
 def _values(runs: Mapping[str, Run]) -> dict[str, Values]:

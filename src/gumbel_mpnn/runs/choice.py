@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from gumbel_mpnn._util import checksums
 from gumbel_mpnn._util.errors import unreadable
@@ -22,8 +22,24 @@ FILES = "choice-*.json"
 LEARNED = "gumbel-mpnn"
 """Model of the rungs that learn which edges to keep, drop and add."""
 
-LADDERS = {AUTO: LEARNED, f"{AUTO}-frozen": "frozen", f"{AUTO}-random": "random"}
-"""`auto` and its controls, each with the model of the rungs that learn edges in `auto`."""
+
+class Ladder(NamedTuple):
+    """How rungs are trained and compared."""
+
+    learned: str = LEARNED
+    """Model of the rungs that learn edges in `auto`; another one, such as `frozen`, makes a control."""
+    wary: bool = False
+    """Whether rungs are compared on a graph with hostile edges at validation nodes."""
+
+
+LADDERS = {
+    AUTO: Ladder(),
+    f"{AUTO}-frozen": Ladder("frozen"),
+    f"{AUTO}-random": Ladder("random"),
+    f"{AUTO}-wary": Ladder(wary=True),
+    f"{AUTO}-wary-frozen": Ladder("frozen", wary=True),
+}
+"""`auto`, its controls, and the same for nodes that someone may have attacked."""
 
 DOUBT = 0.5
 """Share of the standard error of a difference up to which a plain rung is preferred to a better one that rewires, found
@@ -73,9 +89,14 @@ class Choice:
     """Model of the rungs that learn edges: `gumbel-mpnn`, or that of a control."""
     runs: tuple[str, ...]
     """Names of the runs, such as `split0-seed0`."""
+    wary: bool = False
+    """Whether the rungs were compared on a graph with hostile edges at validation nodes."""
 
     def sentence(self) -> str:
         """One sentence for the user: which rung, how sure, and what it gained over the best plain model."""
+        return self._sentence() + ", with hostile edges at validation nodes" * self.wary
+
+    def _sentence(self) -> str:
         chosen = next(rung for rung in self.rungs if rung.name == self.chosen)
         best = min((rung for rung in self.rungs if rung.rank), key=lambda rung: rung.rank or 0)
         if chosen.plain and chosen is best:
@@ -108,19 +129,20 @@ class Choice:
 
 def write_choice(folder: Path, choice: Choice) -> None:
     """Write a choice to the folder of the runs that were chosen; it replaces an earlier one of the same runs."""
-    digest = hashlib.sha256(json.dumps([choice.learned, *choice.runs]).encode()).hexdigest()[:12]
+    what = [choice.learned, *choice.runs, *(["wary"] if choice.wary else [])]
+    digest = hashlib.sha256(json.dumps(what).encode()).hexdigest()[:12]
     write_atomically(folder / FILES.replace("*", digest), checksums.to_json(choice.to_dict()))
 
 
 def read_choices(folder: Path) -> list[Choice]:
-    """Read all choices that chose the runs in a folder: that of most runs first, and `auto` before its controls."""
+    """Read all choices that chose the runs in a folder: that of most runs first, and `auto` before all others."""
     found = []
     for path in sorted(folder.glob(FILES)):
         try:
             found.append(Choice.from_dict(checksums.from_json(path.read_bytes())))
         except (OSError, ValueError, TypeError, KeyError) as error:
             raise unreadable(f"the choice {path}", error, "delete it and train again") from None
-    return sorted(found, key=lambda choice: (-len(choice.runs), choice.learned != LEARNED))
+    return sorted(found, key=lambda choice: (choice.wary, -len(choice.runs), choice.learned != LEARNED))
 
 
 def difference(better: Values, worse: Values, val_nodes: int) -> tuple[float, float]:

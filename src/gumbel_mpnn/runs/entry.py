@@ -63,8 +63,9 @@ def fit(
         dataset: Name of a data set, or a `Data` with `x`, `y` and masks [N] or [N, S]. If it has a `candidate_index`
             and `rewiring.candidates` is not set, these are the candidates of rewiring.
         model: Name of a model, or `auto`, which trains plain and rewired models and chooses one on validation (see
-            `Run.choice`). `auto-frozen` and `auto-random` are its controls, in which no edge is learned. By default
-            `auto`, or `gcn` if a preset is given or the data set has presets.
+            `Run.choice`). `auto-wary` chooses with hostile edges at validation nodes, for nodes that someone may have
+            attacked. `auto-frozen`, `auto-random` and `auto-wary-frozen` are controls, in which no edge is learned. By
+            default `auto`, or `gcn` if a preset is given or the data set has presets.
         splits: Splits to train on; all by default.
         seeds: Number of seeds per split, or the seeds themselves.
         preset: Family of presets (`tuned`, `paper`), a TOML file, or None for the defaults. `auto` has its own settings
@@ -133,16 +134,16 @@ def describe(
 ) -> AnySpec:
     """Describe the runs of `fit` with the same arguments; `dataset` may also be a function, as in `RunSpec.of`."""
     model = default_model(dataset, preset) if model is None else model
-    learned = LADDERS.get(normal_name(model)) if isinstance(model, str) else None
+    ladder = LADDERS.get(normal_name(model)) if isinstance(model, str) else None
     load_plugins()
-    if isinstance(model, str) and learned is None and model not in models:
+    if isinstance(model, str) and ladder is None and model not in models:
         raise unknown_name("model", model, [*models, *LADDERS])
-    if learned is None:
+    if ladder is None:
         return RunSpec.of(dataset, model, preset=preset, **arguments)
     if preset not in (None, DEFAULT_FAMILY):
         what = f"the settings file {preset}" if is_settings_file(preset) else f"the preset {preset}"
         raise UserError(f"model 'auto' has its own settings and cannot use {what}: name another model")
-    return AutoSpec.of(dataset, learned=learned, **arguments)
+    return AutoSpec.of(dataset, ladder=ladder, **arguments)
 
 
 def missing_preset(spec: AnySpec) -> str:

@@ -105,6 +105,38 @@ class TestRun:
         ]
         assert sorted(found, key=repr) == sorted((both.choice, first.choice, frozen.choice), key=repr)
 
+    def test_a_wary_ladder_is_compared_with_hostile_edges_and_trained_without(self, tmp_path, no_training):
+        run = fit(small_data(), "auto-wary", runs=tmp_path, **FAST)
+        assert run.choice.wary
+        assert run.choice.runs == ("split0-seed0",)
+        assert run.choice.sentence().endswith(", with hostile edges at validation nodes")
+        chosen = next(rung for rung in read_rungs() if rung.name == run.choice.chosen)
+        alone = fit(small_data(), chosen.model, preset=None, settings=chosen.tables, **FAST)
+        assert [record.val for record in run.records] == [record.val for record in alone.records]
+        assert run.rungs == {}
+        no_training()
+        assert fit(small_data(), "auto-wary", runs=tmp_path, **FAST).choice == run.choice
+        assert find_any(describe(small_data(), "auto-wary", **FAST), Place(tmp_path)).choice == run.choice
+        assert find_any(describe(small_data(), "auto-wary-frozen", **FAST), Place(tmp_path)) is None
+        assert read_choices(run.folder.path) == [run.choice]
+
+    def test_a_wary_ladder_needs_edges(self):
+        data = changed(small_data(), edge_index=torch.empty(2, 0, dtype=torch.long))
+        with pytest.raises(DataError, match="no validation node has an edge"):
+            fit(data, "auto-wary", **FAST)
+
+    def test_a_wary_ladder_keeps_the_transform_of_the_user(self):
+        seen = []
+
+        def double(data):
+            seen.append(data.num_nodes)
+            return changed(data, x=2 * data.x)
+
+        run = fit(small_data(), "auto-wary", transform=double, splits=[1], **FAST)
+        assert seen
+        assert run.choice.runs == ("split1-seed0",)
+        assert [record.replica.split for record in run.records] == [1]
+
     def test_a_damaged_choice_is_told(self, tmp_path):
         assert read_choices(tmp_path) == []
         (tmp_path / "choice-0.json").write_text("{}")

@@ -5,9 +5,11 @@ from gumbel_mpnn.data.tasks.demo import demo_graph
 from gumbel_mpnn.data.tasks.leaf_count import leaf_count
 from gumbel_mpnn.data.tasks.neighborhoods import mixture_neighborhoods, neighborhood_supports
 from gumbel_mpnn.data.tasks.noise import add_noise_edges
+from gumbel_mpnn.data.tasks.siege import Besieged
 from gumbel_mpnn.data.tasks.tree_neighbors_match import tree_neighbors_match
 
 __all__ = [
+    "Besieged",
     "add_noise_edges",
     "bottleneck",
     "demo_graph",

@@ -42,7 +42,7 @@ def add_noise_edges(data: Data, count: int, seed: int = 0, nodes: Tensor | Seque
     arcs = np.stack([far, near])
     if is_undirected(data.edge_index, num_nodes=len(data.y)):
         arcs = np.stack([arcs, arcs[::-1]], axis=-1).reshape(2, -1)
-    return _with_arcs(data, torch.from_numpy(arcs).to(data.edge_index.device))
+    return with_arcs(data, torch.from_numpy(arcs).to(data.edge_index.device))
 
 
 def _disturbed(data: Data, nodes: Tensor | Sequence[int] | None) -> BoolArray:
@@ -67,7 +67,7 @@ def _draw(data: Data, disturbed: BoolArray, count: int, seed: int) -> tuple[IntA
         raise DataError(
             f"there is no room for {count} noise edges: only {free} pairs of a chosen and a labelled node have no edge"
         )
-    order = _content_order(data)
+    order = order_by_content(data)
     nodes, groups = order[disturbed[order]], NodesByClass.of(y[order])
     num_draws = 2 * count
     while True:
@@ -83,7 +83,7 @@ def _draw(data: Data, disturbed: BoolArray, count: int, seed: int) -> tuple[IntA
         num_draws *= 2
 
 
-def _content_order(data: Data) -> IntArray:
+def order_by_content(data: Data) -> IntArray:
     """The nodes in an order that does not depend on their numbers, [N]."""
     graph, x = PairGraph.build(data.edge_index.cpu(), len(data.y)), data.get("x")
     order: IntArray = content_order(graph, [] if x is None else [x]).numpy()
@@ -98,7 +98,7 @@ def _count_free(existing: IntArray, disturbed: BoolArray, labelled: BoolArray) -
     return int(disturbed.sum()) * int(labelled.sum()) - both - both * (both - 1) // 2 - int(taken.sum())
 
 
-def _with_arcs(data: Data, arcs: Tensor) -> Data:
+def with_arcs(data: Data, arcs: Tensor) -> Data:
     """Return a copy of `data` with the edges `arcs` [2, K] appended."""
     noisy = copy.copy(data)
     for name in data.edge_attrs():

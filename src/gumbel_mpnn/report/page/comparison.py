@@ -20,7 +20,7 @@ from gumbel_mpnn.data import specs
 from gumbel_mpnn.nn import backbones, models
 from gumbel_mpnn.report.style import MODEL_NAMES
 from gumbel_mpnn.runs import Run
-from gumbel_mpnn.runs.choice import read_choices
+from gumbel_mpnn.runs.choice import LADDERS, Ladder, read_choices
 from gumbel_mpnn.runs.query import TRIALS, Record, Summary, compare, find_records, flat
 from gumbel_mpnn.runs.query.paired import mean_interval
 from gumbel_mpnn.runs.spec import RunSpec
@@ -46,7 +46,8 @@ def compared(run: Run) -> dict[str, Any]:
     if plain is None or plain[0].fingerprint != run.records[0].fingerprint:
         wanted.append(("best plain model", "auto" if plain is None else plain[0].settings["model"]["name"], plain))
     if run.choice is not None and run.choice.learned != CONTROL:
-        wanted.append(("control, edges not learned", f"auto-{CONTROL}", store.ladder(CONTROL)))
+        ladder = next(name for name, of in LADDERS.items() if of == (CONTROL, run.choice.wary))
+        wanted.append(("control, edges not learned", ladder, store.ladder(LADDERS[ladder])))
     elif run.settings.rewiring is not None and own != CONTROL:
         wanted.append(("control, edges not learned", CONTROL, store.alike(CONTROL)))
     roles: dict[str, tuple[str, Records]] = {}
@@ -81,12 +82,13 @@ class _Store:
         wanted = _without_name(self.run.records[0])
         return next((found for _, found in self._settings(model) if _without_name(found[0]) == wanted), None)
 
-    def ladder(self, learned: str) -> Records | None:
-        """Runs that `auto` chose where its rungs have this model in place of Gumbel-MPNN."""
+    def ladder(self, ladder: Ladder) -> Records | None:
+        """Runs that another ladder of `auto` chose; a wary one compares rungs on the first split alone."""
         names = {str(replica) for replica in self.replicas}
         for path, records in self._settings("*"):
-            if any(choice.learned == learned and names <= set(choice.runs) for choice in read_choices(path)):
-                return records
+            for choice in read_choices(path):
+                if ladder == (choice.learned, choice.wary) and (choice.wary or names <= set(choice.runs)):
+                    return records
         return None
 
     def command(self, model: str) -> str:
