@@ -6,7 +6,7 @@ the paired differences between learned edges and the better control of the optio
 best of all that learns no edges, plain models included. No test value is read.
 
 python benchmarks/learning.py --workers 14 --minutes 8 --runs runs/learning
-python benchmarks/learning.py --only cora,actor --options 'cautious-gcn;judged-gcn'
+python benchmarks/learning.py --only cora,actor --options 'gcn;judged-appnp'
 python benchmarks/learning.py --summary
 python benchmarks/learning.py --toy   # seconds; nothing is written
 """
@@ -20,7 +20,7 @@ import multiprocessing
 import statistics
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -34,7 +34,7 @@ import torch
 
 import gumbel_mpnn as gm
 from gumbel_mpnn.config.files import merge, parse_overrides
-from gumbel_mpnn.config.rungs import read_rungs
+from gumbel_mpnn.config.rungs import NO_FEATURES, read_rungs
 from gumbel_mpnn.training import pick_device
 from gumbel_mpnn.training.device import available_bytes
 
@@ -61,18 +61,19 @@ class Case(NamedTuple):
 
 ONE_SPLIT = {"splits": 1, "seeds": 10}
 CASES = (
-    Case("attacked-cora", "attack=meta-0.25", **ONE_SPLIT),
-    Case("attacked-citeseer", "attack=meta-0.25", **ONE_SPLIT),
     Case("attacked-cora", **ONE_SPLIT),
+    Case("attacked-cora", "attack=meta-0.25", **ONE_SPLIT),
     Case("attacked-cora", "attack=meta-0.1", **ONE_SPLIT),
     Case("attacked-citeseer", **ONE_SPLIT),
-    Case("cora"),
-    Case("cora", "protocol=per-class-20-30"),
-    Case("citeseer", "protocol=per-class-20-30"),
-    Case("chameleon"),
-    Case("wisconsin"),
-    Case("actor", splits=6),
+    Case("attacked-citeseer", "attack=meta-0.25", **ONE_SPLIT),
     Case("blogcatalog", "protocol=per-class-20-30", splits=4),
+    Case("blogcatalog", "protocol=random-48-32-20", splits=3),
+    Case("cora"),
+    Case("citeseer"),
+    Case("chameleon"),
+    Case("squirrel", splits=6),
+    Case("actor", splits=5),
+    Case("cora", "protocol=per-class-20-30"),
     Case("amazon-computers", "protocol=per-class-20-30", splits=3),
     Case("pubmed", "protocol=per-class-20-30", splits=4),
 )
@@ -86,26 +87,56 @@ class Option(NamedTuple):
     controls: str = ""
     """Option whose controls are also those of this one, since it differs in nothing but learning; its own if empty."""
 
+    @property
+    def model(self) -> str:
+        """The model of the rung."""
+        return RUNGS[self.rung].model
 
-RUNGS = {rung.name: rung for rung in read_rungs()}
-UNLEARNED = [name for name, rung in RUNGS.items() if rung.model != LEARNED]
-"""Rungs that learn no edges, which the controls of `auto` may choose as well."""
-COSINE, LATENT = ("rewiring.similarity=cosine",), ("rewiring.similarity=latent",)
-OF_FEATURES, OWN = ("rewiring.beliefs=features",), ("rewiring.beliefs=rewired",)
+
+RUNGS = {rung.name: rung for rung in read_rungs() if rung.needs != NO_FEATURES}
+SLOW = ("train.lr=0.003", "train.epochs=500", "train.patience=100")
+WIDE = ("model.hidden_channels=256",)
+OF_ALL = {
+    "256 channels": WIDE,
+    "weight decay 0.02": ("train.weight_decay=0.02",),
+    "weight decay 0.01": ("train.weight_decay=0.01",),
+    "input dropout 0.8": ("train.weight_decay=0.001", "model.input_dropout=0.8", "model.dropout=0.8"),
+    "slow": SLOW,
+    "slow, 256 channels": (*SLOW, *WIDE),
+}
+LAYERS = {
+    "3 layers, batch norm": ("model.num_layers=3", "model.norm=batch", "model.residual=true", *WIDE),
+    "2 layers, layer norm": ("model.norm=layer", "model.dropout=0.7", *WIDE),
+    "3 layers, layer norm": ("model.num_layers=3", "model.norm=layer", "model.residual=true"),
+}
+TELEPORTS = {f"teleport {value}": (f"model.teleport={value}",) for value in (0.05, 0.2, 0.3)}
+BACKBONES = {f"{name} in place of it": (f"model.backbone={name}",) for name in ("gcn", "sage")}
+OF_SCORERS = {
+    "no pair loss": Option("judged-channels", ("rewiring.pair_loss=0",), "judged-channels"),
+    "no facts": Option("judged-channels", ("rewiring.scorer=class-space",), "judged-channels"),
+    "one channel": Option("judged-channels", ("model.backbone=sage",)),
+    "beliefs of features": Option("judged-channels", ("rewiring.beliefs=features",)),
+}
+
+
+def _variants(rung: str, *tables: Mapping[str, tuple[str, ...]]) -> dict[str, Option]:
+    """A rung with each of some settings."""
+    return {f"{rung}, {name}": Option(rung, overrides) for table in tables for name, overrides in table.items()}
+
+
 OPTIONS = {
     **{name: Option(name) for name in RUNGS},
-    "cautious-gcn, cosine": Option("cautious-gcn", COSINE),
-    "cautious-sage, cosine": Option("cautious-sage", COSINE),
-    "judged-gcn, cosine": Option("judged-gcn", COSINE),
-    "judged-gcn, own beliefs": Option("judged-gcn", OWN),
-    "judged-gcn, appnp": Option("judged-gcn", ("model.backbone=appnp",)),
-    "judged-channels, beliefs of features": Option("judged-channels", OF_FEATURES),
-    "judged-channels, latent, beliefs of features": Option("judged-channels", (*LATENT, *OF_FEATURES)),
-    "judged-channels, latent, 5 candidates": Option("judged-channels", (*LATENT, "rewiring.per_node=5")),
-    "judged-channels, no pair loss": Option("judged-channels", ("rewiring.pair_loss=0",), "judged-channels"),
-    "judged-channels, no facts": Option("judged-channels", ("rewiring.scorer=class-space",), "judged-channels"),
-    "judged-channels, one channel": Option("judged-channels", ("model.backbone=sage",)),
+    **_variants("mlp-regular", OF_ALL),
+    **_variants("gcn-regular", OF_ALL, LAYERS),
+    **_variants("sage", OF_ALL, LAYERS),
+    **_variants("appnp-regular", OF_ALL, TELEPORTS),
+    **_variants("steady-appnp", OF_ALL),
+    **_variants("judged-appnp", OF_ALL, BACKBONES),
+    **_variants("judged-channels", OF_ALL),
+    **{f"judged-channels, {name}": option for name, option in OF_SCORERS.items()},
 }
+UNLEARNED = [name for name, option in OPTIONS.items() if option.model != LEARNED]
+"""Options that learn no edges, which the controls of `auto` may choose as well."""
 
 
 class Fit(NamedTuple):
@@ -140,7 +171,7 @@ def fits(cases: Iterable[Case], options: Iterable[str]) -> list[Fit]:
     cases, found = list(cases), dict[Fit, None]()
     for name in options:
         if name in UNLEARNED:
-            found |= {Fit(case, name, RUNGS[name].model): None for case in cases}
+            found |= {Fit(case, name, OPTIONS[name].model): None for case in cases}
             continue
         of_controls = OPTIONS[name].controls or name
         for case in cases:
@@ -271,7 +302,10 @@ def main() -> None:
     cases = [case for case in CASES if not options.only or case.dataset in options.only.split(",")]
     names = options.options.split(";")
     if options.toy:
-        cases, names = [Case("demo", splits=2), Case("wine", splits=2)], ["gcn", "judged-gcn", "judged-gcn, cosine"]
+        cases, names = (
+            [Case("demo", splits=2), Case("wine", splits=2)],
+            ["gcn", "judged-appnp", "judged-appnp, gcn in place of it"],
+        )
     planned = fits(cases, names)
     print(f"{len(planned)} fits on {len(cases)} graphs, {options.workers} workers", flush=True)
     with TemporaryDirectory() as folder:

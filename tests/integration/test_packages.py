@@ -82,7 +82,7 @@ def test_the_installed_package_is_used(run):
 
 def test_presets_checksums_rungs_published_numbers_and_notes_are_read(run):
     assert "hidden_channels" in run("gumbel-mpnn", "presets", "show", "cora", "gcn")
-    assert "cautious-gcn" in run("gumbel-mpnn", "presets", "show", "--model", "auto")
+    assert "judged-channels" in run("gumbel-mpnn", "presets", "show", "--model", "auto")
     assert "cora" in run("gumbel-mpnn", "data", "--format", "csv")
     code = """
 from importlib import resources

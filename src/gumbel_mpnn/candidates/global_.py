@@ -23,11 +23,10 @@ class Global(BySimilarity):
 
     Args:
         pairs: Number of pairs per graph; 0 for twice the number of undirected edges.
-        similarity: `cosine`, `latent` (the cosine of the leading directions of the features, for graphs of more than
-            a few nodes), or `dot` as in the paper.
+        similarity: `cosine`, or `dot` as in the paper.
         on: Attribute of the graph with the embeddings [N, D].
         search: `exact`; `approximate`, which is exact within `parts` parts of the graph and approximate across them,
-            not for `dot`; or `auto`: approximate if there are several parts and more than 50,000 nodes.
+            for cosine alone; or `auto`: approximate if there are several parts and more than 50,000 nodes.
         parts: Number of parts, which `fit` sets to `train.partitions`.
     """
 

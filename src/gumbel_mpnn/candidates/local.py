@@ -27,11 +27,10 @@ class Local(BySimilarity):
 
     Args:
         per_node: Number of nodes that each node chooses; a pair that both nodes choose counts once.
-        similarity: `cosine`, `latent` (the cosine of the leading directions of the features, for graphs of more than
-            a few nodes), or `dot` as in the paper.
+        similarity: `cosine`, or `dot` as in the paper.
         on: Attribute of the graph with the embeddings [N, D].
         search: `exact`; `approximate`, which is exact within `parts` parts of the graph and approximate across them,
-            not for `dot`; or `auto`: approximate if there are several parts and more than 50,000 nodes.
+            for cosine alone; or `auto`: approximate if there are several parts and more than 50,000 nodes.
         parts: Number of parts, which `fit` sets to `train.partitions`.
     """
 

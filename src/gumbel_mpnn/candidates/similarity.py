@@ -15,9 +15,8 @@ from gumbel_mpnn._util.errors import DataError, UserError, check_at_least, did_y
 from gumbel_mpnn._util.sparse_tensors import coalesced
 from gumbel_mpnn.candidates.base import CandidateStrategy
 from gumbel_mpnn.candidates.blocks import SMALL
-from gumbel_mpnn.candidates.latent import in_each_graph
 
-SIMILARITIES = ("cosine", "latent", "dot")
+SIMILARITIES = ("cosine", "dot")
 SEARCHES = ("exact", "approximate", "auto")
 EXACT_UP_TO = 50_000
 """Nodes up to which `auto` searches exactly: an estimate of where this takes as long as compiling the approximate
@@ -35,8 +34,10 @@ class BySimilarity(CandidateStrategy):
         if search not in SEARCHES:
             raise unknown_name("search", search, SEARCHES)
         check_at_least(1, parts=parts)
-        if search == "approximate" and similarity == "dot":
-            raise UserError("the approximate search is for cosines, not for similarity 'dot': set search='exact'")
+        if search == "approximate" and similarity != "cosine":
+            raise UserError(
+                f"the approximate search is for similarity 'cosine', not {similarity!r}: set search='exact'"
+            )
         self.similarity, self.on, self.search, self.parts = similarity, on, search, parts
 
     @property
@@ -46,7 +47,7 @@ class BySimilarity(CandidateStrategy):
 
     def is_approximate(self, data: Data) -> bool:
         """Whether to search approximately; small graphs and those of a batch are searched exactly."""
-        if data.get("batch") is not None or self.similarity == "dot":
+        if data.get("batch") is not None or self.similarity != "cosine":
             return False
         nodes = int(data.num_nodes or 0)
         wanted = self.search == "approximate" and nodes > SMALL
@@ -65,14 +66,11 @@ def memory(device: torch.device) -> int:
 def embeddings(data: Data, on: str, similarity: str) -> Tensor:
     """Embeddings float32 [N, D] whose dot products sort all pairs by the similarity of the attribute `on`.
 
-    They are scaled such that no dot product overflows. The cosine of a zero vector with any other is 0. `latent` is the
-    cosine of `latent_positions`.
+    They are scaled such that no dot product overflows. The cosine of a zero vector with any other is 0.
     """
     if _is_apart(data.get(on), data.num_nodes):
         return torch.zeros(int(data.num_nodes or 0), 1, device=data[on].device)
     x = _attribute(data, on)
-    if similarity == "latent":
-        return in_each_graph(x, data.get("batch"))
     if x.shape[1] == 0:
         return x.new_zeros(x.shape[0], 1, dtype=torch.float32)
     size = x.abs()

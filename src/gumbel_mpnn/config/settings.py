@@ -154,9 +154,8 @@ class RewiringSettings:
     )
     similarity: str = setting(
         "cosine",
-        "`cosine`, `latent` (the cosine of the features' leading directions) or `dot` (as in the paper), for strategies"
-        " that compare features.",
-        one_of("cosine", "latent", "dot"),
+        "`cosine` or `dot` (as in the paper), for strategies that compare features.",
+        one_of("cosine", "dot"),
         assumed="cosine",
         option="candidates.similarity",
     )

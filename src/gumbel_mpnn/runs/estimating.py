@@ -16,7 +16,6 @@ from torch_geometric.data import Data
 from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn.candidates import candidates as strategies
 from gumbel_mpnn.candidates.chosen import DATA, NONE, chosen_strategy
-from gumbel_mpnn.candidates.latent import DIMENSIONS
 from gumbel_mpnn.candidates.similarity import BySimilarity
 from gumbel_mpnn.config import Settings
 from gumbel_mpnn.graph import undirected_keys
@@ -283,9 +282,7 @@ def _search_seconds(size: GraphSize, settings: Settings, costs: Coefficients) ->
         return None
     match strategies.canonical(rewiring.candidates):
         case "local" | "global":
-            is_latent = rewiring.similarity == "latent"
-            width = min(size.features, DIMENSIONS) if is_latent else size.features
-            return size.nodes**2 * (costs.compared_pair_s + costs.compared_number_s * width)
+            return size.nodes**2 * (costs.compared_pair_s + costs.compared_number_s * size.features)
         case "two_hop":
             return costs.two_hop_arc_s * 2 * size.edges
     return None

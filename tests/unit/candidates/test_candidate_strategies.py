@@ -321,7 +321,7 @@ def test_what_is_no_graph_of_one_kind(data):
         (lambda: Global(pairs=-2), "pairs must be at least 0, but is -2"),
         (lambda: TwoHop(seed="a"), "seed must be a whole number, but is 'a'"),
         (lambda: Local(similarity="cosin"), "there is no similarity called 'cosin': did you mean 'cosine'?"),
-        (lambda: Global(similarity="l2"), "there is no similarity called 'l2': known are cosine, dot, latent"),
+        (lambda: Global(similarity="l2"), "there is no similarity called 'l2': known are cosine, dot"),
     ],
 )
 def test_wrong_arguments_are_answered_in_one_sentence(make_one, message):

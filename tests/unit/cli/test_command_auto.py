@@ -58,7 +58,7 @@ def test_the_time_left_is_that_of_all_rungs(monkeypatch, capsys):
     monitor.group(1, 10)
     now[0] = 20.0
     monitor.progress(5, 0.5)  # an eighth of the work
-    monitor.rung(Step("judged-gcn", 2, 1, 1, before=0.5, share=0.5))
+    monitor.rung(Step("judged-appnp", 2, 1, 1, before=0.5, share=0.5))
     monitor.begin(make_settings(epochs=10), replicas=1, finished=0, groups=1, bytes_needed=0)
     monitor.group(1, 10)
     now[0] = 60.0
@@ -69,5 +69,5 @@ def test_the_time_left_is_that_of_all_rungs(monkeypatch, capsys):
     assert third.startswith("gcn on ")
     assert first.startswith("rung 1 of 2, gcn on ")
     assert first.endswith("about 140 s left")
-    assert second.startswith("round 2, rung 1 of 1, judged-gcn on ")
+    assert second.startswith("round 2, rung 1 of 1, judged-appnp on ")
     assert second.endswith("about 20 s left")

@@ -62,9 +62,9 @@ def test_a_row():
 def test_auto_has_a_row_for_its_best_plain_rung_too():
     job, plain = Job("cora", "auto", transform=WithRandomEdges()), quick(small_data(60), transform=WithRandomEdges())
     rewired = quick(small_data(60), "gumbel-mpnn", transform=WithRandomEdges())
-    choice = Choice("judged-gcn", "gcn", 0.1, 0.1, (), "gumbel-mpnn", ())
-    rows = AuditTable().collect({job: replace(rewired, choice=choice, rungs={"gcn": plain, "judged-gcn": rewired})})
-    assert [row["model"] for row in rows] == ["best plain: gcn", "auto: judged-gcn"]
+    choice = Choice("judged-appnp", "gcn", 0.1, 0.1, (), "gumbel-mpnn", ())
+    rows = AuditTable().collect({job: replace(rewired, choice=choice, rungs={"gcn": plain, "judged-appnp": rewired})})
+    assert [row["model"] for row in rows] == ["best plain: gcn", "auto: judged-appnp"]
     assert rows[0]["probability"] is None
 
 

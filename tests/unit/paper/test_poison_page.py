@@ -56,7 +56,7 @@ class TestComparison:
         assert (jaccard["val"], jaccard["test"]) == (pytest.approx(90), pytest.approx(80))
 
     def test_with_a_plain_rung_of_auto_if_that_is_better_on_validation(self, run):
-        choice = Choice("judged-gcn", "gcn-deep", 0.1, 0.1, (), "gumbel-mpnn", ())
+        choice = Choice("judged-appnp", "gcn-deep", 0.1, 0.1, (), "gumbel-mpnn", ())
         deep = scoring(run, 0.8, 0.6)
         auto = replace(scoring(run, 0.9, 0.7), choice=choice, rungs={"gcn-deep": deep})
         entries = {"gcn": Entry(scoring(run, 0.7, 0.5)), "auto": Entry(auto)}
@@ -88,7 +88,7 @@ class TestComparison:
 
 
 def test_settings_of_a_rung():
-    settings = RunSpec.of("attacked-cora", "gumbel-mpnn", overrides=of_rung("judged-gcn")).settings
+    settings = RunSpec.of("attacked-cora", "gumbel-mpnn", overrides=of_rung("judged-appnp")).settings
     assert (settings.rewiring.keep, settings.rewiring.samples, settings.train.epochs) == (0.7, 2, 250)
     assert settings.rewiring.scorer == "class-facts"
     plain = RunSpec.of("attacked-cora", "gcn", overrides=of_rung("gcn-regular")).settings
