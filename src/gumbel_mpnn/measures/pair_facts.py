@@ -57,13 +57,13 @@ def common_neighbors(edge_index: Tensor, num_nodes: int, pairs: Tensor) -> Tenso
 def class_affinity(belief: Tensor, edge_index: Tensor, pairs: Tensor) -> Tensor:
     """How often the classes of the two nodes of each pair [2, P] are joined, compared with chance: → [P].
 
-    It is 1 for classes that are joined as often as random nodes are, and larger for those that are joined more often:
-    for equal classes in a homophilous graph, for other ones in a heterophilous graph. Which are joined is learned from
-    edges [2, E] and class probabilities of the nodes [N, C].
+    It is 1 for classes that are joined as often as if the ends of all edges were joined at random, and larger for those
+    that are joined more often: for equal classes in a homophilous graph, for other ones in a heterophilous graph. Which
+    are joined is learned from edges [2, E] and class probabilities of the nodes [N, C].
     """
     joined = belief[edge_index[0]].T @ belief[edge_index[1]]
-    share = belief.mean(0).clamp(min=1e-12)
-    ratio = joined / joined.sum().clamp(min=1e-12) / torch.outer(share, share)
+    share = joined / joined.sum().clamp(min=1e-12)
+    ratio = share / torch.outer(share.sum(1), share.sum(0)).clamp(min=1e-12)
     return ((belief[pairs[0]] @ ratio) * belief[pairs[1]]).sum(-1)
 
 

@@ -70,7 +70,7 @@ class AuditTable(Experiment):
         "similarity": "similarity alone",
         "common_neighbors": "common neighbors alone",
     }
-    from_models = "audit-1"
+    from_models = "audit-2"
 
     def plan(self) -> list[Job]:
         """Return a job for every model on each graph with wrong edges."""

@@ -42,6 +42,14 @@ class TestAffinity:
         found = class_affinity(belief, both_ways(edges((0, 2), (1, 3))), edges((0, 1), (0, 2)))
         assert found.tolist() == [0, 2]
 
+    def test_a_class_with_many_edges_is_not_akin_by_this(self):
+        """Ends of edges are of the first class in 2 of 3 cases, and joined as if at random."""
+        belief = torch.eye(2)[[0, 0, 0, 0, 1, 1, 1, 1]]
+        within = edges((0, 1), (1, 2), (2, 3), (3, 0), (4, 5))
+        across = edges((0, 4), (1, 5), (2, 6), (3, 7))
+        found = class_affinity(belief, both_ways(torch.cat([within, across], dim=1)), edges((0, 2), (0, 7), (6, 7)))
+        torch.testing.assert_close(found, torch.ones(3))
+
     def test_of_nodes_nothing_is_known_of(self):
         belief = torch.cat([torch.eye(2)[[0, 0, 1, 1]], torch.full((2, 2), 0.5)])
         found = class_affinity(belief, both_ways(edges((0, 1), (2, 3))), edges((4, 5), (0, 4)))
