@@ -143,7 +143,7 @@ def show(
     emit(Table(columns, rows, headings=headings, shares=("val", "test")), format, payload)
     note(HIDDEN if hidden else f"{records[0].metric} {result if result.n else 'on no test nodes'}")
     for choice in choices:
-        note(f"auto on {len(choice.runs)} run{'s' * (len(choice.runs) > 1)}: {choice.sentence()}")
+        note(f"{choice.ladder} on {len(choice.runs)} run{'s' * (len(choice.runs) > 1)}: {choice.sentence()}")
 
 
 @app.command()

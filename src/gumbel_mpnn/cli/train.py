@@ -71,7 +71,8 @@ def train(
         typer.Option(
             help="auto, mlp, gcn, sage, sage-channels, gat, appnp, drop-edge, sdrf, jaccard, gnn-guard, soft-median,"
             " knn, gumbel-mpnn, frozen or random. auto trains plain and rewired models and chooses one on validation."
-            " Default: auto, or gcn on data sets that have presets."
+            " auto-wary does so for nodes whose edges may have been attacked. Default: auto, or gcn on data sets that"
+            " have presets."
         ),
     ] = None,
     splits: Annotated[str | None, typer.Option(help="Splits to use, such as 0-9 or 0,3; all by default.")] = None,

@@ -159,7 +159,7 @@ def run_table(runs: Iterable[Run]) -> Table:
         rows=[
             [
                 run.settings.dataset,
-                run.settings.model if run.choice is None else f"auto: {run.choice.chosen}",
+                run.settings.model if run.choice is None else f"{run.choice.ladder}: {run.choice.chosen}",
                 run.metric,
                 run.n,
                 *run.test.to_dict().values(),

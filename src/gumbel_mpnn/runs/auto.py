@@ -15,6 +15,7 @@ from gumbel_mpnn.config.presets import AUTO
 from gumbel_mpnn.config.rungs import Rung, read_rungs
 from gumbel_mpnn.data.given import check_kind
 from gumbel_mpnn.data.identity import has_identity_features
+from gumbel_mpnn.data.splits import by_split
 from gumbel_mpnn.data.tasks import Besieged
 from gumbel_mpnn.nn import models
 from gumbel_mpnn.runs.choice import (
@@ -48,18 +49,6 @@ class Part:
 
     splits: tuple[int, ...]
     seeds: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Siege:
-    """Transform that adds hostile edges after a transform of the user."""
-
-    first: Transform | None
-    split: int
-
-    def __call__(self, data: Data) -> Data:
-        """Transform a graph."""
-        return Besieged(self.split)(data if self.first is None else self.first(data))
 
 
 @dataclass(frozen=True)
@@ -117,11 +106,14 @@ class AutoSpec:
         has_features = not has_identity_features(data)
         return replace(self, rungs={name: each for name, each in self.rungs.items() if each[0].suits(has_features)})
 
-    def besieged(self, reader: DataReader | None) -> AutoSpec:
-        """The same on the first split alone, with hostile edges at some of its validation nodes."""
-        siege = Siege(self.plainest.transform, self.plainest.read(reader).replicas[0].split)
+    def compared(self, reader: DataReader | None) -> AutoSpec:
+        """What the rungs are compared on: a wary ladder on its first split alone, with hostile edges."""
+        if not self.ladder.wary:
+            return self
+        split = self.plainest.read(reader).replicas[0].split
+        besieged = Besieged(split, self.plainest.transform)
         rungs = {
-            name: (rung, replace(spec, transform=siege, splits=(siege.split,)))
+            name: (rung, replace(spec, transform=besieged, splits=(split,)))
             for name, (rung, spec) in self.rungs.items()
         }
         return replace(self, rungs=rungs)
@@ -156,14 +148,13 @@ def fit_auto(spec: AutoSpec, place: Place) -> Run:
         except DivergedError:
             return None
 
-    run = _climb(spec.besieged(place.reader) if spec.ladder.wary else spec, place, train)
+    run = _climb(spec.compared(place.reader), place, train)
     if run is None or run.choice is None:
         raise UserError("training of every rung diverged: are the features of very different sizes?")
-    choice = run.choice
     if place.models or spec.ladder.wary:  # models of the chosen rung only
-        rungs = {} if spec.ladder.wary else run.rungs
-        run = replace(fit_spec(spec.rungs[choice.chosen][1], place), choice=choice, rungs=rungs)
-    write_choice(run.folder.path, choice)
+        run = _trained_on(fit_spec(spec.rungs[run.choice.chosen][1], place), run, run.choice)
+    assert run.choice is not None
+    write_choice(run.folder.path, run.choice)
     return replace(run, _temporary=temporary)
 
 
@@ -177,13 +168,19 @@ def find_auto(spec: AutoSpec, place: Place) -> Run | None:
             missing.append(step.rung)
         return found
 
-    run = _climb(spec.besieged(place.reader) if spec.ladder.wary else spec, place, find)
+    run = _climb(spec.compared(place.reader), place, find)
     if missing or run is None or run.choice is None:
         return None
     if spec.ladder.wary:
         found = find_spec(spec.rungs[run.choice.chosen][1], place)
-        return None if found is None else replace(found, choice=run.choice)
+        return None if found is None else _trained_on(found, run, run.choice)
     return run
+
+
+def _trained_on(run: Run, compared: Run, choice: Choice) -> Run:
+    """Runs of the chosen rung; those of other rungs are kept unless they were trained on another graph."""
+    choice = replace(choice, runs=tuple(str(record.replica) for record in run.records))
+    return replace(run, choice=choice, rungs={} if choice.wary else compared.rungs)
 
 
 def _climb(spec: AutoSpec, place: Place, runs_of: RunsOf) -> Run | None:
@@ -263,7 +260,7 @@ def _cost(spec: RunSpec) -> float:
 
 
 def _chosen(spec: AutoSpec, runs: Mapping[str, Run], finalists: list[str], workload: Workload) -> Run:
-    values, val_nodes = _values(runs), int(workload.data.val_mask.float().sum(0).mean())
+    values, val_nodes = _values(runs), _val_nodes(workload)
     best, chosen = best_of(values, finalists), choose(values, finalists, spec.plain, val_nodes)
     plain = [name for name in finalists if name in spec.plain] or [name for name in spec.plain if name in runs]
     best_plain = best_of(values, plain) if plain else None
@@ -280,6 +277,12 @@ def _chosen(spec: AutoSpec, runs: Mapping[str, Run], finalists: list[str], workl
     of = tuple(str(record.replica) for record in runs[chosen].records)
     choice = Choice(chosen, best_plain, gain, gain_error, tuple(rungs), spec.ladder.learned, of, spec.ladder.wary)
     return replace(runs[chosen], rungs=runs, choice=choice)
+
+
+def _val_nodes(workload: Workload) -> int:
+    """Mean number of validation nodes of the splits."""
+    splits = sorted({replica.split for replica in workload.replicas})
+    return int(by_split(workload.data.val_mask)[:, splits].float().sum(0).mean())
 
 
 def _values(runs: Mapping[str, Run]) -> dict[str, Values]:

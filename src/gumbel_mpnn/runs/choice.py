@@ -92,6 +92,11 @@ class Choice:
     wary: bool = False
     """Whether the rungs were compared on a graph with hostile edges at validation nodes."""
 
+    @property
+    def ladder(self) -> str:
+        """Name of the ladder, such as `auto`."""
+        return next(name for name, ladder in LADDERS.items() if ladder == (self.learned, self.wary))
+
     def sentence(self) -> str:
         """One sentence for the user: which rung, how sure, and what it gained over the best plain model."""
         return self._sentence() + ", with hostile edges at validation nodes" * self.wary
@@ -109,7 +114,7 @@ class Choice:
             )
         if self.gain is None or self.gain_error is None:
             return f"{self.chosen} was chosen; training of all plain models diverged"
-        certain = self.gain > 2 * self.gain_error and len(self.runs) >= FEW_SPLITS
+        certain = self.gain > 2 * self.gain_error and chosen.runs >= FEW_SPLITS
         sure = "surely" if certain else "probably" if self.gain > self.gain_error else "perhaps"
         return (
             f"{self.chosen} is {sure} better than the best plain model, {self.best_plain}: {100 * self.gain:+.1f} ±"

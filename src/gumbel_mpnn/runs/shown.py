@@ -23,7 +23,7 @@ def as_text(run: Run) -> str:
         (
             _title(run),
             f"test {_percent(run.test)}, validation {_percent(run.val)}{note}",
-            _next(run) if run.choice is None else f"auto: {run.choice.sentence()}",
+            _next(run) if run.choice is None else f"{run.choice.ladder}: {run.choice.sentence()}",
         )
     )
 
@@ -45,7 +45,7 @@ def as_html(run: Run) -> str:
 
 
 def _title(run: Run) -> str:
-    model = run.settings.model if run.choice is None else f"auto ({run.choice.chosen})"
+    model = run.settings.model if run.choice is None else f"{run.choice.ladder} ({run.choice.chosen})"
     return f"{model} on {run.settings.dataset}: {run.n} run{'s' * (run.n > 1)}, metric {run.metric}"
 
 

@@ -25,12 +25,13 @@ class GivenData(DataReader):
     def read(
         self, dataset: str | Data, settings: DataSettings, root: str | Path | None, transform: Transform | None
     ) -> tuple[Data, str]:
-        """Return the graph with its hash."""
+        """Return the transformed graph with its hash."""
         assert isinstance(dataset, Data)
         for name in ("protocol", "attack"):
             if getattr(settings, name):
                 raise UserError(f"data.{name} does not apply to RewiringClassifier: leave it out")
-        return dataset, data_hash(dataset)
+        data = dataset if transform is None else transform(dataset)
+        return data, data_hash(data)
 
 
 class InMemory(SettingFolder):

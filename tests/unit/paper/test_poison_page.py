@@ -111,6 +111,10 @@ class TestPlan:
         expected = {"": ("clean", 0), "meta-0.05": ("metattack", 5), "nettack-3": ("nettack", 3)}[attack]
         assert _case(job) == (("dataset", "attacked-cora"), ("attack", expected[0]), ("strength", expected[1]))
 
+    def test_attacks_on_few_nodes_have_a_wary_ladder(self):
+        wary = {job.setting for job in self.JOBS if job.model == "auto-wary"}
+        assert wary == {f"nettack-{count}" for count in range(1, 6)}
+
     def test_what_compares_features_needs_some(self):
         without = {job.model for job in self.JOBS if job.dataset == "attacked-polblogs"}
         assert without.isdisjoint(OF_FEATURES)

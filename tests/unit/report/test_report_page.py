@@ -165,14 +165,15 @@ def test_seeds_of_one_split_are_compared_and_named(tmp_path, seeds, over):
     assert (gain["interval"] is None) == (over == "splits")
 
 
-def test_auto_with_its_ladder_and_its_control(tmp_path):
+@pytest.mark.parametrize("ladder", ["auto", "auto-wary"])
+def test_auto_with_its_ladder_and_its_control(tmp_path, ladder):
     short = {"settings": {"train": {"epochs": 2}}, "runs": tmp_path, "device": "cpu", "progress": False}
-    run = gm.fit(small_data(splits=3), "auto", **short)
+    run = gm.fit(small_data(splits=3), ladder, **short)
     part = page_content([run])["runs"][0]
     assert part["choice"]["chosen"] == run.choice.chosen
     assert part["choice"]["sentence"] == run.choice.sentence()
-    assert [one["command"].split('"')[1] for one in part["table"]["absent"]] == ["auto-frozen"]
-    control = gm.fit(small_data(splits=3), "auto-frozen", **short)
+    assert [one["command"].split('"')[1] for one in part["table"]["absent"]] == [f"{ladder}-frozen"]
+    control = gm.fit(small_data(splits=3), f"{ladder}-frozen", **short)
     part = page_content([gm.load_run(run.folder.path, data=small_data(splits=3))])["runs"][0]
     assert part["table"]["absent"] == []
     row = next(row for row in part["table"]["rows"] if row["role"].endswith("control, edges not learned"))

@@ -13,7 +13,19 @@ from gumbel_mpnn._util.errors import DataError, DataWarning, UserError
 from gumbel_mpnn.config.presets import preset_families
 from gumbel_mpnn.config.rungs import read_rungs
 from gumbel_mpnn.nn import models
-from gumbel_mpnn.runs import AutoSpec, BusyError, Place, RunSpec, Step, auto, default_model, describe, find_any, fit
+from gumbel_mpnn.runs import (
+    AutoSpec,
+    BusyError,
+    Place,
+    RunSpec,
+    Step,
+    auto,
+    default_model,
+    describe,
+    find_any,
+    fit,
+    load_run,
+)
 from gumbel_mpnn.runs.choice import read_choices
 from gumbel_mpnn.runs.query import find_records
 from helpers import changed, small_data
@@ -108,7 +120,8 @@ class TestRun:
     def test_a_wary_ladder_is_compared_with_hostile_edges_and_trained_without(self, tmp_path, no_training):
         run = fit(small_data(), "auto-wary", runs=tmp_path, **FAST)
         assert run.choice.wary
-        assert run.choice.runs == ("split0-seed0",)
+        assert run.choice.runs == ("split0-seed0", "split1-seed0")
+        assert {rung.runs for rung in run.choice.rungs} == {1}
         assert run.choice.sentence().endswith(", with hostile edges at validation nodes")
         chosen = next(rung for rung in read_rungs() if rung.name == run.choice.chosen)
         alone = fit(small_data(), chosen.model, preset=None, settings=chosen.tables, **FAST)
@@ -126,16 +139,23 @@ class TestRun:
             fit(data, "auto-wary", **FAST)
 
     def test_a_wary_ladder_keeps_the_transform_of_the_user(self):
-        seen = []
-
-        def double(data):
-            seen.append(data.num_nodes)
-            return changed(data, x=2 * data.x)
-
-        run = fit(small_data(), "auto-wary", transform=double, splits=[1], **FAST)
-        assert seen
+        edges = small_data().edge_index
+        data = changed(small_data(), edge_index=torch.empty(2, 0, dtype=torch.long))
+        run = fit(data, "auto-wary", transform=lambda given: changed(given, edge_index=edges), splits=[1], **FAST)
         assert run.choice.runs == ("split1-seed0",)
-        assert [record.replica.split for record in run.records] == [1]
+        assert torch.equal(run.data.edge_index, edges)
+
+    def test_a_wary_run_is_loaded_with_its_choice(self, tmp_path):
+        run = fit(small_data(), "auto-wary", runs=tmp_path, **FAST)
+        assert load_run(run.folder.path, data=small_data()).choice == run.choice
+        assert repr(run).splitlines()[-1].startswith("auto-wary: ")
+
+    def test_the_error_is_that_of_the_attacked_nodes(self, monkeypatch):
+        seen, first = [], auto.choose
+        monkeypatch.setattr(auto, "choose", lambda *given: seen.append(given[-1]) or first(*given))
+        fit(small_data(nodes=60), "auto-wary", **FAST)
+        fit(small_data(nodes=60), "auto", **FAST)
+        assert seen == [7, 20]
 
     def test_a_damaged_choice_is_told(self, tmp_path):
         assert read_choices(tmp_path) == []

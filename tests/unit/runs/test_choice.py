@@ -92,7 +92,7 @@ class TestChoosing:
 def choice(chosen, gain, error, vals, runs=("split0-seed0", "split1-seed0", "split2-seed0")):
     ranked = sorted(vals, key=lambda name: -vals[name])
     rungs = [
-        Candidate(name, "", name in ("mlp", "gcn"), val, vals[ranked[0]] - val, 0.02, 3, 1 + ranked.index(name))
+        Candidate(name, "", name in ("mlp", "gcn"), val, vals[ranked[0]] - val, 0.02, len(runs), 1 + ranked.index(name))
         for name, val in vals.items()
     ]
     return Choice(chosen, "gcn", gain, error, tuple(rungs), "gumbel-mpnn", runs)

@@ -164,6 +164,13 @@ class TestFit:
         assert model.run_.choice.chosen in {rung.name for rung in model.run_.choice.rungs}
         assert model.predict(x, edges=edges).shape == (N,)
 
+    def test_a_wary_choice_is_made_with_hostile_edges(self, monkeypatch):
+        x, y, edges = table()
+        seen = []
+        monkeypatch.setattr("gumbel_mpnn.runs.auto.Besieged.__call__", lambda self, data: seen.append(data) or data)
+        classifier("auto-wary", epochs=1, settings={"model": {"hidden_channels": 4}}).fit(x, y, edges=edges)
+        assert seen
+
     def test_a_pickled_model_predicts_the_same(self):
         x, y, edges = table()
         model = classifier("gumbel-mpnn", epochs=3).fit(x, y, edges=edges, rows=np.arange(N))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,16 +20,21 @@ from gumbel_mpnn._util.errors import DataError
 from gumbel_mpnn._util.sparse_tensors import dense_if_small
 from gumbel_mpnn.data.splits import by_split
 from gumbel_mpnn.data.tasks.noise import order_by_content, with_arcs
+from gumbel_mpnn.graph.content_order import in_order
 
 MOST = 5
-"""Hostile edges of a node at most; it gets no more than half as many as it has edges."""
+"""Hostile edges that a node gets at most, and no more than half as many as it has edges. It may also be the far end of
+those of other nodes."""
 SHARE, MOST_TARGETS = 1 / 3, 500
 """Share of the validation nodes that get hostile edges, those with most edges, and their number at most."""
 MOST_TRAINING_NODES = 2_000
 """Training nodes at most from which the attacker learns."""
 STEPS, LEARNING_RATE, WEIGHT_DECAY = 200, 0.05, 5e-4
+DIGITS = 5
+"""Decimal digits of what an edge is worth, so that rounding errors do not decide."""
 
 FloatArray = NDArray[np.float32]
+IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -37,31 +43,50 @@ class Besieged:
 
     The attacker knows a linear model of two hops, fitted to the training nodes, as Nettack does (Zügner et al., 2018).
     It joins a node to those that speak most for the wrong class that this model finds most likely. Test labels are
-    not used.
+    not used, and the numbering of the nodes does not matter.
     """
 
     split: int = 0
+    first: Callable[[Data], Data] | None = None
+    """Transform that is applied before."""
 
     def __call__(self, data: Data) -> Data:
         """Return a copy of `data` with hostile edges; `edge_is_noise`, bool [E], says which they are."""
-        train, val = (by_split(data[name])[:, self.split].cpu().numpy() for name in ("train_mask", "val_mask"))
+        data = data if self.first is None else self.first(data)
         order = order_by_content(data)
-        walk, degree = _walk(data)
-        targets = order[(val & (degree > 0))[order]]
-        targets = targets[np.argsort(-degree[targets], kind="stable")]
-        targets = targets[: min(MOST_TARGETS, math.ceil(SHARE * int(val.sum())))]
-        if not len(targets):
-            raise DataError("no validation node has an edge, so that none can get hostile ones")
-        votes, outcome = _attacker(data, walk, order[train[order]])
-        arcs = _hostile(data.y.cpu().numpy(), walk, degree, order, targets, votes, outcome)
+        targets, arcs = _attack(in_order(data, torch.from_numpy(order)), self.split)
+        arcs = order[arcs]
         if is_undirected(data.edge_index, num_nodes=len(data.y)):
             arcs = np.concatenate([arcs, arcs[::-1]], axis=1)
         out = with_arcs(data, torch.from_numpy(arcs).to(data.edge_index.device))
         left = by_split(data.val_mask).clone()
         left[:, self.split] = False
-        left[torch.from_numpy(targets), self.split] = True
+        left[torch.from_numpy(order[targets]), self.split] = True
         out.val_mask = left if data.val_mask.dim() == 2 else left[:, 0]
         return out
+
+
+def _attack(data: Data, split: int) -> tuple[IntArray, IntArray]:
+    """The attacked nodes, and their hostile edges [2, K] from the far ends to these nodes."""
+    train, val = (by_split(data[name])[:, split].cpu().numpy().nonzero()[0] for name in ("train_mask", "val_mask"))
+    walk, degree = _walk(data)
+    y = data.y.cpu().numpy()
+    targets = _targets(val[degree[val] > 0], degree, y, math.ceil(SHARE * len(val)))
+    if not len(targets):
+        raise DataError("no validation node has an edge, so that none can get hostile ones")
+    arcs = _hostile(y, walk, degree, targets, *_attacker(data, walk, train))
+    if not arcs.shape[1]:
+        raise DataError("all nodes are joined already, so that there is no room for hostile edges")
+    return targets, arcs
+
+
+def _targets(nodes: IntArray, degree: FloatArray, y: IntArray, count: int) -> IntArray:
+    """The nodes with most edges, and the one with most of each class that would be left out."""
+    ordered = nodes[np.argsort(-degree[nodes], kind="stable")]
+    chosen = np.zeros(len(ordered), dtype=bool)
+    chosen[: min(count, MOST_TARGETS)] = True
+    chosen[np.unique(y[ordered], return_index=True)[1]] = True
+    return ordered[chosen]
 
 
 def _walk(data: Data) -> tuple[Any, FloatArray]:
@@ -77,21 +102,23 @@ def _walk(data: Data) -> tuple[Any, FloatArray]:
     return csr_array(scale @ (edges + eye_array(count)) @ scale).astype(np.float32), degree
 
 
-def _attacker(data: Data, walk: Any, train: NDArray[np.int64]) -> tuple[FloatArray, FloatArray]:
-    """What each node says for each class to its neighbors, and the outcome after two hops, each [N, C]."""
+def _attacker(data: Data, walk: Any, train: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Class scores of every node by a linear model, after one hop and after two, each [N, C]."""
     x = _features(data)
     chosen = train[:: math.ceil(len(train) / MOST_TRAINING_NODES)]
-    near = walk[chosen] @ walk @ x
-    inputs = torch.from_numpy(near.toarray() if not isinstance(near, np.ndarray) else near).float()
+    near = csr_array(walk[chosen] @ walk) @ x
+    seen = np.flatnonzero(np.asarray(abs(near).sum(0)).ravel())  # the weights of other columns stay 0
+    near = near[:, seen]
+    inputs = torch.from_numpy(near if isinstance(near, np.ndarray) else near.toarray()).float()
     labels = data.y.cpu()[torch.from_numpy(chosen)]
-    weight = torch.zeros(x.shape[1], int(data.y.max()) + 1, requires_grad=True)
+    weight = torch.zeros(len(seen), int(data.y.max()) + 1, requires_grad=True)
     optimizer = torch.optim.Adam([weight], lr=LEARNING_RATE, weight_decay=WEIGHT_DECAY)
     for _ in range(STEPS):
         optimizer.zero_grad()
         cross_entropy(inputs @ weight, labels).backward()
         optimizer.step()
-    votes: FloatArray = walk @ np.asarray(x @ weight.detach().numpy())
-    return votes, walk @ votes
+    once: FloatArray = walk @ np.asarray(x[:, seen] @ weight.detach().numpy())
+    return once, walk @ once
 
 
 def _features(data: Data) -> Any:
@@ -103,24 +130,22 @@ def _features(data: Data) -> Any:
 
 
 def _hostile(
-    y: NDArray[np.int64],
-    walk: Any,
-    degree: FloatArray,
-    order: NDArray[np.int64],
-    targets: NDArray[np.int64],
-    votes: FloatArray,
-    outcome: FloatArray,
-) -> NDArray[np.int64]:
+    y: IntArray, walk: Any, degree: FloatArray, targets: IntArray, once: FloatArray, twice: FloatArray
+) -> IntArray:
     """Hostile edges, from their far ends to the targets, [2, K]; a far end counts less with each edge that it gets."""
-    size, arcs = degree.copy(), list[NDArray[np.int64]]()
-    for target in targets:
+    size, arcs = degree.copy(), list[IntArray]()
+    joined: dict[int, list[int]] = {}
+    for target in targets.tolist():
         label = y[target]
-        rival = int(np.where(np.arange(outcome.shape[1]) == label, -np.inf, outcome[target]).argmax())
-        worth = (votes[:, rival] - votes[:, label]) / np.sqrt(size + 1)
+        rival = int(np.where(np.arange(twice.shape[1]) == label, -np.inf, twice[target]).argmax())
+        worth = ((once[:, rival] - once[:, label]) / np.sqrt(size + 1)).round(DIGITS)
         worth[walk.indices[walk.indptr[target] : walk.indptr[target + 1]]] = -np.inf  # itself and its neighbors
+        worth[joined.get(target, [])] = -np.inf
         count = min(MOST, math.ceil(degree[target] / 2))
-        far = order[np.argsort(-worth[order], kind="stable")[:count]]
+        far = np.argsort(-worth, kind="stable")[:count]
         far = far[worth[far] > -np.inf]
         size[far] += 1
+        for other in far.tolist():
+            joined.setdefault(other, []).append(target)
         arcs.append(np.stack([far, np.full_like(far, target)]))
     return np.concatenate(arcs, axis=1)

@@ -20,7 +20,7 @@ from gumbel_mpnn.data import specs
 from gumbel_mpnn.nn import backbones, models
 from gumbel_mpnn.report.style import MODEL_NAMES
 from gumbel_mpnn.runs import Run
-from gumbel_mpnn.runs.choice import LADDERS, Ladder, read_choices
+from gumbel_mpnn.runs.choice import LADDERS, read_choices
 from gumbel_mpnn.runs.query import TRIALS, Record, Summary, compare, find_records, flat
 from gumbel_mpnn.runs.query.paired import mean_interval
 from gumbel_mpnn.runs.spec import RunSpec
@@ -47,7 +47,7 @@ def compared(run: Run) -> dict[str, Any]:
         wanted.append(("best plain model", "auto" if plain is None else plain[0].settings["model"]["name"], plain))
     if run.choice is not None and run.choice.learned != CONTROL:
         ladder = next(name for name, of in LADDERS.items() if of == (CONTROL, run.choice.wary))
-        wanted.append(("control, edges not learned", ladder, store.ladder(LADDERS[ladder])))
+        wanted.append(("control, edges not learned", ladder, store.ladder(ladder)))
     elif run.settings.rewiring is not None and own != CONTROL:
         wanted.append(("control, edges not learned", CONTROL, store.alike(CONTROL)))
     roles: dict[str, tuple[str, Records]] = {}
@@ -82,13 +82,12 @@ class _Store:
         wanted = _without_name(self.run.records[0])
         return next((found for _, found in self._settings(model) if _without_name(found[0]) == wanted), None)
 
-    def ladder(self, ladder: Ladder) -> Records | None:
-        """Runs that another ladder of `auto` chose; a wary one compares rungs on the first split alone."""
+    def ladder(self, ladder: str) -> Records | None:
+        """Runs that another ladder of `auto` chose."""
         names = {str(replica) for replica in self.replicas}
         for path, records in self._settings("*"):
-            for choice in read_choices(path):
-                if ladder == (choice.learned, choice.wary) and (choice.wary or names <= set(choice.runs)):
-                    return records
+            if any(choice.ladder == ladder and names <= set(choice.runs) for choice in read_choices(path)):
+                return records
         return None
 
     def command(self, model: str) -> str:
@@ -198,5 +197,5 @@ def _row(role: str, name: str, records: Sequence[Record], reference: Iterable[Re
 def name_of(run: Run) -> str:
     """Name of the model, or `auto` with the rung that it chose."""
     if run.choice is not None:
-        return f"{MODEL_NAMES[AUTO]} ({run.choice.chosen})"
+        return f"{MODEL_NAMES[run.choice.ladder]} ({run.choice.chosen})"
     return MODEL_NAMES.get(run.settings.model, run.settings.model)

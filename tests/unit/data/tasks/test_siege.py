@@ -62,8 +62,11 @@ def test_labels_of_test_nodes_are_not_used():
     assert hostile(Besieged()(data)) == hostile(Besieged()(other))
 
 
-def test_the_numbering_of_the_nodes_does_not_matter():
+@pytest.mark.parametrize("features", ["different", "alike"])
+def test_the_numbering_of_the_nodes_does_not_matter(features):
     data = graph()
+    if features == "alike":
+        data.x = data.x.sign()
     order = torch.randperm(60, generator=torch.Generator().manual_seed(3))
     there = hostile(Besieged()(in_order(data, order)))
     assert {(int(order[i]), int(order[j])) for i, j in there} == hostile(Besieged()(data))
@@ -92,7 +95,41 @@ def test_without_edges():
         Besieged()(data)
 
 
-def test_sparse_features():
+def test_sparse_features_stay_sparse(monkeypatch):
     data = graph()
-    sparse = changed(data, x=data.x.to_sparse())
-    assert hostile(Besieged()(sparse)) == hostile(Besieged()(data))
+    monkeypatch.setattr("gumbel_mpnn._util.sparse_tensors.MOST_DENSE", 10)
+    assert hostile(Besieged()(changed(data, x=data.x.to_sparse()))) == hostile(Besieged()(data))
+
+
+def test_a_transform_comes_first():
+    data = graph()
+    without = changed(data, edge_index=torch.empty(2, 0, dtype=torch.long))
+    out = Besieged(first=lambda given: changed(given, edge_index=data.edge_index))(without)
+    assert hostile(out) == hostile(Besieged()(data))
+
+
+def test_every_class_is_attacked():
+    """Nodes of the last class have one edge each, all others have many."""
+    data = graph(splits=1)
+    few = data.y == 2
+    keep = ~(few[data.edge_index[0]] | few[data.edge_index[1]])
+    nodes = few.nonzero().ravel()
+    pairs = torch.stack([nodes, torch.zeros_like(nodes)])
+    data.edge_index = torch.cat([data.edge_index[:, keep], pairs, pairs.flip(0)], dim=1)
+    targets = Besieged()(data).val_mask[:, 0]
+    assert set(data.y[targets].tolist()) == {0, 1, 2}
+
+
+def test_no_edge_twice():
+    for seed in range(5):
+        out = Besieged()(graph(seed=seed))
+        arcs = out.edge_index[:, out.edge_is_noise]
+        assert arcs.unique(dim=1).shape == arcs.shape
+
+
+def test_no_room():
+    nodes = torch.arange(12)
+    pairs = torch.cartesian_prod(nodes, nodes).T
+    data = changed(small_data(nodes=12), edge_index=pairs[:, pairs[0] != pairs[1]])
+    with pytest.raises(DataError, match="there is no room for hostile edges"):
+        Besieged()(data)
