@@ -88,7 +88,7 @@ def test_when_the_search_is_approximate():
 
 
 def test_mistakes_are_told(monkeypatch):
-    with pytest.raises(UserError, match="approximate search is for cosines, not for similarity 'dot'"):
+    with pytest.raises(UserError, match="approximate search is for similarity 'cosine', not 'dot'"):
         Local(search="approximate", similarity="dot")
     with pytest.raises(UserError, match="there is no search called 'fast'"):
         Global(search="fast")
