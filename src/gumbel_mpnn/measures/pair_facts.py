@@ -17,11 +17,12 @@ SMALLEST = 1e-3
 """Added to a share before its logarithm is taken."""
 
 
-def count_common(arcs: Tensor, num_nodes: int, pairs: Tensor) -> Tensor:
+def count_common(arcs: Tensor, num_nodes: int, pairs: Tensor, weight: Tensor | None = None) -> Tensor:
     """Number of nodes that are neighbors of both nodes of a pair [2, P], int64 [P].
 
     `arcs` [2, A] are nodes and their neighbors, sorted by node, then by neighbor, without repeats. The neighbors of the
-    node with fewer of them are looked up among those of the other node.
+    node with fewer of them are looked up among those of the other node. With weights of the arcs [A], a common neighbor
+    counts as the product of the two, with a gradient.
     """
     node, neighbor = arcs
     keys = node * num_nodes + neighbor
@@ -31,20 +32,32 @@ def count_common(arcs: Tensor, num_nodes: int, pairs: Tensor) -> Tensor:
     swap = degree[first] > degree[second]
     few, many = torch.where(swap, second, first), torch.where(swap, first, second)
     parts = [
-        _count_in(few[k : k + PAIRS_AT_ONCE], many[k : k + PAIRS_AT_ONCE], degree, begin, neighbor, keys)
+        _count_in(few[k : k + PAIRS_AT_ONCE], many[k : k + PAIRS_AT_ONCE], degree, begin, neighbor, keys, weight)
         for k in range(0, pairs.shape[1], PAIRS_AT_ONCE)
     ]
-    return torch.cat(parts) if parts else degree.new_zeros(0)
+    return torch.cat(parts) if parts else (degree if weight is None else weight).new_zeros(0)
 
 
-def _count_in(few: Tensor, many: Tensor, degree: Tensor, begin: Tensor, neighbor: Tensor, keys: Tensor) -> Tensor:
+def _count_in(
+    few: Tensor,
+    many: Tensor,
+    degree: Tensor,
+    begin: Tensor,
+    neighbor: Tensor,
+    keys: Tensor,
+    weight: Tensor | None,
+) -> Tensor:
     lengths = degree[few]
     pair = torch.repeat_interleave(torch.arange(len(few), device=few.device), lengths)
     step = torch.arange(len(pair), device=few.device) - (lengths.cumsum(0) - lengths)[pair]
-    wanted = many[pair] * len(degree) + neighbor[begin[few][pair] + step]
+    near = begin[few][pair] + step
+    wanted = many[pair] * len(degree) + neighbor[near]
     place = torch.searchsorted(keys, wanted).clamp(max=max(len(keys) - 1, 0))
     found = keys[place] == wanted if len(keys) else wanted < 0
-    return torch.bincount(pair[found], minlength=len(few))
+    count = torch.bincount(pair[found], minlength=len(few))
+    if weight is None:
+        return count
+    return torch.segment_reduce(weight[near[found]] * weight[place[found]], "sum", lengths=count)
 
 
 def common_neighbors(edge_index: Tensor, num_nodes: int, pairs: Tensor) -> Tensor:

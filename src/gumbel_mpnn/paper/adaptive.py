@@ -56,7 +56,7 @@ class Adaptive(Experiment):
     title = "Adaptive attacks"
     percent = (*PERCENT, "budget")
     headings: Mapping[str, str] = {**HEADINGS, "budget": "edges changed, %"}
-    from_models = f"adaptive-{'-'.join(map(str, (*BUDGETS, BLOCK, STEPS, FINAL_SAMPLES)))}"
+    from_models = f"adaptive-2-{'-'.join(map(str, (*BUDGETS, BLOCK, STEPS, FINAL_SAMPLES)))}"
     charts = tuple(
         accuracy_chart(
             "budget",

@@ -43,6 +43,23 @@ def test_common_neighbors_equal_the_squared_adjacency(chunk, monkeypatch):
     assert torch.equal(facts.common_neighbors(graph), (dense @ dense)[graph.pair_index[0], graph.pair_index[1]])
 
 
+@pytest.mark.parametrize("chunk", [7, 1000])
+def test_edges_with_weights_count_as_these_up_to_1_with_a_gradient(chunk, monkeypatch):
+    monkeypatch.setattr("gumbel_mpnn.measures.pair_facts.PAIRS_AT_ONCE", chunk)
+    given = random_edges(30, 80)
+    weight = (1.5 * torch.rand(80, dtype=torch.float64, generator=torch.Generator().manual_seed(0))).requires_grad_()
+    graph = PairGraph.build(given, 30, edge_weight=weight, candidate_index=random_edges(30, 60, seed=1))
+    (first, second), some = graph.pair_index[:, graph.is_original], graph.pair_weight[graph.is_original].clamp(max=1)
+    dense = torch.zeros(30, 30, dtype=torch.float64).index_put((first, second), some)
+    dense = dense + dense.T
+    expected = (dense @ dense)[graph.pair_index[0], graph.pair_index[1]]
+    found = facts.common_neighbors(graph)
+    torch.testing.assert_close(found, expected)
+    factor = torch.arange(1.0, 1 + graph.num_pairs, dtype=torch.float64)
+    by_both = [torch.autograd.grad((factor * each).sum(), weight, retain_graph=True)[0] for each in (found, expected)]
+    torch.testing.assert_close(*by_both)
+
+
 def test_all_facts_of_one_pair():
     x = torch.tensor([[1.0, 0.0], [1.0, 1.0], [0.0, 2.0], [0.0, 0.0], [3.0, 4.0]])
     row = SQUARE.pair_index.T.tolist().index([1, 4])

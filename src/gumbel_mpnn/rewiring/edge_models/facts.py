@@ -59,7 +59,11 @@ def _sparse_cosine(features: SparseFeatures, graph: PairGraph) -> Tensor:
 
 
 def common_neighbors(graph: PairGraph) -> Tensor:
-    """Number of common neighbors of the two nodes of every pair in the given graph, int64 [P]."""
+    """Number of common neighbors of the two nodes of every pair in the given graph, [P].
+
+    If edges have weights, an edge counts as its weight, at most 1.
+    """
     given = graph.is_original[graph.arc_pair]
     arcs = torch.stack([graph.arc_target[given], graph.arcs.col[given].long()])  # sorted
-    return count_common(arcs, graph.num_nodes, graph.pair_index)
+    weight = None if graph.pair_weight is None else graph.pair_weight.clamp(max=1)[graph.arc_pair[given]]
+    return count_common(arcs, graph.num_nodes, graph.pair_index, weight)
