@@ -111,6 +111,13 @@ class TrainSettings:
         one_of("validation", "last"),
         assumed="validation",
     )
+    select_from: int = setting(
+        0,
+        "First epoch whose model may be kept, and from which patience counts: for losses that grow over the first"
+        " epochs, such as `rewiring.agreement_ramp`.",
+        AT_LEAST_0,
+        assumed=0,
+    )
     class_weights: str = setting(
         "none",
         "`none`, or `balanced`: in the classification loss, nodes weigh inversely to the frequency of their class among"

@@ -48,12 +48,14 @@ class BestStates:
     ) -> None:
         """After an evaluation, store the states of replicas that improved and stop those out of patience.
 
-        With `train.select="last"`, the latest state counts as an improvement.
+        With `train.select="last"`, the latest state counts as an improvement. States before the epoch
+        `train.select_from` are not stored.
         """
+        first = min(train.select_from, train.epochs)
         better = (val > self.best_val) | ((val == self.best_val) & (loss < self.best_loss))
         if train.select == "last":
             better = torch.ones_like(better)
-        better &= self.running & (loss < MOST_LOSS)  # false for NaN
+        better &= self.running & (loss < MOST_LOSS) & (epoch >= first)  # false for NaN
         self.last_epoch.copy_(torch.where(self.running, epoch, self.last_epoch))
         if better.device.type != "cpu" or better.any():  # on a GPU, the check would wait for the device
             self.best_val.copy_(torch.where(better, val, self.best_val))
@@ -62,7 +64,7 @@ class BestStates:
             for name, best in self.best_state.items():
                 torch.where(better.view(-1, *[1] * (best.dim() - 1)), state[name], best, out=best)
         if train.patience:
-            self.running.logical_and_(epoch - self.best_epoch < train.patience)
+            self.running.logical_and_(epoch - self.best_epoch.clamp(min=first) < train.patience)
 
     def rows(self, places: list[int]) -> BestStates:
         """Copy the rows at `places`."""

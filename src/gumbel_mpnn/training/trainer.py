@@ -168,12 +168,13 @@ class Trainer:
     def best_values(self, epoch: int) -> dict[Replica, float]:
         """Best validation value of each replica up to an epoch, or the last one if the last epoch is selected.
 
-        It is −∞ before the first evaluation and for values that are not finite.
+        It is −∞ before the first evaluation that counts and for values that are not finite.
         """
         self._gather()
-        every = self.settings.train.eval_every
+        every, first = self.settings.train.eval_every, min(self.settings.train.select_from, self.settings.train.epochs)
         val = self.best.history[:, : min(epoch // every, self.evaluations), 1]
-        done = torch.arange(1, val.shape[1] + 1, device=val.device) * every <= self.best.last_epoch[:, None]
+        at = torch.arange(1, val.shape[1] + 1, device=val.device) * every
+        done = (at >= first) & (at <= self.best.last_epoch[:, None])
         val = torch.where(done & val.isfinite(), val, -torch.inf)
         if self.settings.train.select == "last":
             val = val[:, -1:]

@@ -105,7 +105,7 @@ def test_what_an_old_record_does_not_name_is_assumed():
     settings = dataclasses.replace(SETTINGS, rewiring=RewiringSettings(**EARLIER))
     old = settings.to_dict()
     del old["train"]["bfloat16"], old["train"]["select"], old["train"]["class_weights"], old["data"]["metric"]
-    del old["train"]["partitions"]
+    del old["train"]["partitions"], old["train"]["select_from"]
     old["rewiring"].clear()
     assert Settings.from_dict(old) == settings
 
@@ -124,6 +124,7 @@ def test_to_dict_has_the_shape_of_a_settings_file():
             "tf32": False,
             "bfloat16": False,
             "select": "validation",
+            "select_from": 0,
             "class_weights": "none",
             "partitions": 1,
         },
@@ -200,6 +201,7 @@ def test_fingerprint_does_not_tell_an_int_from_the_same_float():
 OTHER_DATA = {"protocol": "public", "features": "raw", "undirected": True, "attack": "meta-0.1", "metric": "macro_f1"}
 OTHER_TRAIN = {"lr": 0.02, "weight_decay": 0.0, "epochs": 201, "patience": 21, "eval_every": 1, "tf32": True}
 OTHER_TRAIN |= {"bfloat16": True, "select": "last", "class_weights": "balanced", "partitions": 4}
+OTHER_TRAIN |= {"select_from": 20}
 
 
 @pytest.mark.parametrize(

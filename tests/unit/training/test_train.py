@@ -179,6 +179,25 @@ def test_select_last_keeps_the_last_epoch(scripted):
     assert [outcome.val for outcome in outcomes] == pytest.approx([0.3, 0.6])
 
 
+def test_epochs_before_the_first_to_select_are_not_kept(scripted):
+    scripted([0.9, 0.7, 0.3, 0.6], [0.9, 0.2, 0.8, 0.1])
+    outcomes = train(make_task(), make_settings(epochs=4, select_from=3), PAIR)
+    assert [outcome.best_epoch for outcome in outcomes] == [4, 3]
+    assert [outcome.val for outcome in outcomes] == pytest.approx([0.6, 0.8])
+
+
+def test_patience_counts_from_the_first_epoch_to_select(scripted):
+    scripted([0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3])
+    (outcome,) = train(make_task(), make_settings(epochs=7, select_from=3, patience=2), ONE)
+    assert (outcome.best_epoch, outcome.val) == (3, pytest.approx(0.7))
+
+
+def test_the_last_epoch_is_kept_if_selection_would_begin_later(scripted):
+    scripted([0.9, 0.7])
+    (outcome,) = train(make_task(), make_settings(epochs=2, select_from=60), ONE)
+    assert outcome.best_epoch == 2
+
+
 def test_a_state_gives_the_figures_back():
     task, settings = make_task(), make_settings("gat", BUSY, epochs=10)
     for outcome in train(task, settings, PAIR):
@@ -393,6 +412,12 @@ class TestJudge:
         judge = Judge(2)
         train(make_task(), make_settings(epochs=3, select="last", patience=0), replicas((0, 0)), judge=judge)
         assert judge.told == {2: pytest.approx([0.2])}
+
+    def test_epochs_that_are_not_kept_do_not_count(self, scripted):
+        scripted([0.5, 0.2, 0.3, 0.1])
+        judge = Judge(1, 2, 4)
+        train(make_task(), make_settings(epochs=4, select_from=2), replicas((0, 0)), judge=judge)
+        assert judge.told == {1: [-float("inf")], 2: pytest.approx([0.2])}
 
     def test_it_ends_training(self, monkeypatch):
         steps, step = [], Trainer.step

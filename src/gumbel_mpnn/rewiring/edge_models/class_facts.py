@@ -35,7 +35,9 @@ class ClassFacts(ClassSpace):
 
     def forward(self, nodes: NodeView, graph: PairGraph) -> Tensor:
         """θ of every pair, [R, P]."""
-        facts = self._facts.get(graph, [nodes.values], lambda: _scaled(pair_facts(nodes.features, graph)))
+        facts = self._facts.get(
+            graph, [nodes.values, graph.pair_weight], lambda: _scaled(pair_facts(nodes.features, graph))
+        )
         weighed = product(facts.expand(len(self.of_facts), -1, -1), self.of_facts[..., None]).squeeze(-1)
         return super().forward(nodes, graph) + weighed
 
