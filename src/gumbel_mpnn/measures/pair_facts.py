@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -20,44 +22,50 @@ SMALLEST = 1e-3
 def count_common(arcs: Tensor, num_nodes: int, pairs: Tensor, weight: Tensor | None = None) -> Tensor:
     """Number of nodes that are neighbors of both nodes of a pair [2, P], int64 [P].
 
-    `arcs` [2, A] are nodes and their neighbors, sorted by node, then by neighbor, without repeats. The neighbors of the
-    node with fewer of them are looked up among those of the other node. With weights of the arcs [A], a common neighbor
-    counts as the product of the two, with a gradient.
+    `arcs` [2, A] are nodes and their neighbors, sorted by node, then by neighbor, without repeats. With weights of the
+    arcs [A], a common neighbor counts as the product of the two, with a gradient.
     """
-    node, neighbor = arcs
-    keys = node * num_nodes + neighbor
-    degree = torch.bincount(node, minlength=num_nodes)
-    begin = degree.cumsum(0) - degree
-    first, second = pairs
-    swap = degree[first] > degree[second]
-    few, many = torch.where(swap, second, first), torch.where(swap, first, second)
-    parts = [
-        _count_in(few[k : k + PAIRS_AT_ONCE], many[k : k + PAIRS_AT_ONCE], degree, begin, neighbor, keys, weight)
-        for k in range(0, pairs.shape[1], PAIRS_AT_ONCE)
-    ]
+    degree = torch.bincount(arcs[0], minlength=num_nodes)
+    find = _merge if arcs.device.type == "cpu" else _look_up
+    parts = [find(arcs[1], degree, some, weight) for some in pairs.split(PAIRS_AT_ONCE, dim=1) if pairs.shape[1]]
     return torch.cat(parts) if parts else (degree if weight is None else weight).new_zeros(0)
 
 
-def _count_in(
-    few: Tensor,
-    many: Tensor,
-    degree: Tensor,
-    begin: Tensor,
-    neighbor: Tensor,
-    keys: Tensor,
-    weight: Tensor | None,
-) -> Tensor:
+def _merge(neighbor: Tensor, degree: Tensor, pairs: Tensor, weight: Tensor | None) -> Tensor:
+    """Count by merging the neighbors of two nodes."""
+    from gumbel_mpnn.measures.common_kernels import arcs_to_common, count_in_lists
+
+    start = torch.cat([degree.new_zeros(1), degree.cumsum(0)]).numpy()
+    to, (first, second) = neighbor.contiguous().numpy(), pairs.contiguous().numpy()
+    counts = count_in_lists(start, to, first, second)
+    return _total(
+        torch.from_numpy(counts), weight, lambda: torch.from_numpy(arcs_to_common(start, to, first, second, counts))
+    )
+
+
+def _look_up(neighbor: Tensor, degree: Tensor, pairs: Tensor, weight: Tensor | None) -> Tensor:
+    """Count by looking up the neighbors of the node with fewer of them among those of the other node."""
+    num_nodes, begin = len(degree), degree.cumsum(0) - degree
+    keys = torch.repeat_interleave(torch.arange(num_nodes, device=degree.device), degree) * num_nodes + neighbor
+    swap = degree[pairs[0]] > degree[pairs[1]]
+    few, many = torch.where(swap, pairs.flip(0), pairs)
     lengths = degree[few]
     pair = torch.repeat_interleave(torch.arange(len(few), device=few.device), lengths)
     step = torch.arange(len(pair), device=few.device) - (lengths.cumsum(0) - lengths)[pair]
     near = begin[few][pair] + step
-    wanted = many[pair] * len(degree) + neighbor[near]
+    wanted = many[pair] * num_nodes + neighbor[near]
     place = torch.searchsorted(keys, wanted).clamp(max=max(len(keys) - 1, 0))
     found = keys[place] == wanted if len(keys) else wanted < 0
-    count = torch.bincount(pair[found], minlength=len(few))
+    counts = torch.bincount(pair[found], minlength=len(few))
+    return _total(counts, weight, lambda: torch.stack([near[found], place[found]]))
+
+
+def _total(counts: Tensor, weight: Tensor | None, arcs: Callable[[], Tensor]) -> Tensor:
+    """The counts [P], or the sum over the common neighbors of each pair of the product of the weights of two arcs."""
     if weight is None:
-        return count
-    return torch.segment_reduce(weight[near[found]] * weight[place[found]], "sum", lengths=count)
+        return counts
+    first, second = weight[arcs()]
+    return torch.segment_reduce(first * second, "sum", lengths=counts)
 
 
 def common_neighbors(edge_index: Tensor, num_nodes: int, pairs: Tensor) -> Tensor:

@@ -92,10 +92,11 @@ class Flood(Experiment):
         """Return one row for each graph, kind of training, number of random edges and model."""
         clean = {job: run for job, run in results.items() if job.transform is None}
         flooded = {job: run for job, run in results.items() if job.transform is not None}
-        for job, run in flooded.items():
-            if run is not None:
-                self.take(job, run)
         return compared(self._with_noise(clean) | best_in_each(flooded, _flooded_case))
+
+    def needed_from(self, job: Job) -> str:
+        """Return `from_models` for jobs without random edges in training; records of the others are enough."""
+        return self.from_models if job.transform is None else ""
 
     def measure(self, run: Run) -> dict[str, dict[str, list[float]]]:
         """Return the test and validation metrics of every run by the number of random edges."""
@@ -104,13 +105,6 @@ class Flood(Experiment):
             part: {str(count): list(scores_with_noise(run, count, part)) if count else clean[part] for count in COUNTS}
             for part in clean
         }
-
-    def take(self, job: Job, run: Run) -> None:
-        """Store the metrics; of jobs with random edges in training, records are enough and models need not be kept."""
-        if job.transform is None:
-            super().take(job, run)
-        else:
-            run.stored(self.from_models, dict)
 
     def remarks(self, results: Mapping[Job, Run | None], rows: Sequence[Row]) -> str:
         """Return verdicts of our models, and a table of the lowest results of models trained without random edges."""

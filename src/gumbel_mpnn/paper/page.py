@@ -97,6 +97,10 @@ class Experiment(Page, ABC):
     def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
         """Return the rows of the table; a run is None if the files of its data set are missing."""
 
+    def needed_from(self, job: Job) -> str:
+        """Return `from_models`, or nothing if the records of this job are enough."""
+        return self.from_models
+
     def measure(self, run: Run) -> Any:
         """Return what a table with `from_models` takes from the trained models of runs, as plain JSON values."""
         raise NotImplementedError

@@ -66,7 +66,7 @@ def run_jobs(
     def do(job: Job, wait: bool) -> Run | None:
         job = stored_as(job, experiment)
         spec, here = spec_of(job, request), replace(place, experiment=job.experiment, wait=wait)
-        names = {experiment.from_models, *request.from_models.get(job, ())} - {""}
+        names = {experiment.needed_from(job), *request.from_models.get(job, ())} - {""}
         try:
             needs_models = bool(names) and not _has_stored(find_any(spec, here), names)
             return fit_any(spec, replace(here, models=needs_models))
@@ -97,9 +97,9 @@ def find_jobs(experiment: Experiment, jobs: Iterable[Job], request: Request) -> 
     A job counts as finished if its records are stored and, for an experiment that uses trained models, also the models
     or what the experiment takes from them.
     """
-    place, stored = Place(request.runs, reader=DataReader()), experiment.from_models
-    results = dict[Job, Run | None]()
+    place, results = Place(request.runs, reader=DataReader()), dict[Job, Run | None]()
     for job in jobs:
+        stored = experiment.needed_from(job)
         spec, here = spec_of(job, request), replace(place, experiment=stored_as(job, experiment).experiment)
         try:
             found = find_any(spec, here)
@@ -115,7 +115,7 @@ def find_jobs(experiment: Experiment, jobs: Iterable[Job], request: Request) -> 
 def take_from_models(experiment: Experiment, results: Mapping[Job, Run | None]) -> None:
     """Store what an experiment takes from trained models, unless another process is computing it."""
     for job, run in results.items():
-        if experiment.from_models and run is not None:
+        if experiment.needed_from(job) and run is not None:
             experiment.take(job, run)
 
 

@@ -66,4 +66,4 @@ def shared_jobs(names: Sequence[str], request: Request) -> dict[Job, list[Experi
 
 
 def _names_by_job(shared: Mapping[Job, Sequence[Experiment]]) -> dict[Job, tuple[str, ...]]:
-    return {job: tuple(filter(None, (each.from_models for each in sharing))) for job, sharing in shared.items()}
+    return {job: tuple(filter(None, (each.needed_from(job) for each in sharing))) for job, sharing in shared.items()}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -86,11 +87,20 @@ def _start(worker: BaseProcess) -> None:
 def _assist(work: Callable[..., None], place: int, count: int, arguments: Sequence[Any]) -> None:
     """Work in a process of its own; the calling process comes to the same errors and reports them."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the calling process ends its workers
+    sys.unraisablehook = _interrupt_again
     with suppress(Exception, KeyboardInterrupt), interrupted_by_sigterm():
         threading.Thread(target=_end_with_caller, daemon=True).start()
         warnings.simplefilter("ignore")
         share_cores(count)
         work(place, *arguments)
+
+
+def _interrupt_again(lost: sys.UnraisableHookArgs) -> None:
+    """Repeat a SIGTERM whose `KeyboardInterrupt` came where Python ignores errors, such as in a weak reference."""
+    if lost.exc_type is KeyboardInterrupt:
+        signal.raise_signal(signal.SIGTERM)
+    else:
+        sys.__unraisablehook__(lost)
 
 
 def _end_with_caller() -> None:

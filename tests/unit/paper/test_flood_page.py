@@ -113,7 +113,11 @@ def test_trained_with_the_edges(few, tmp_path):
     (row,) = Flood().collect({Job("cora", "gcn", "", transform=Flooded(40)): run})
     assert (row["trained"], row["edges"], row["n"]) == ("with the random edges", 40, run.n)
     assert row["test"] == pytest.approx(100 * run.test.mean)
-    assert run.has_stored(Flood.from_models)
+
+
+def test_models_are_needed_for_jobs_without_random_edges_in_training_alone():
+    clean, flooded = Job("cora", "gcn", ""), Job("cora", "gcn", "", transform=Flooded(40))
+    assert (Flood().needed_from(clean), Flood().needed_from(flooded)) == (Flood.from_models, "")
 
 
 def test_without_data():

@@ -265,6 +265,27 @@ def test_models_that_a_later_table_needs_are_made_for_the_first(two_tables):
     assert max(again) < after_first_table
 
 
+class PartlyMeasured(Measured):
+    """A table that takes nothing from the models of one job."""
+
+    def needed_from(self, job):
+        return self.from_models if job.dataset == "one" else ""
+
+    def collect(self, results):
+        return super().collect({job: run for job, run in results.items() if self.needed_from(job)})
+
+
+def test_models_of_jobs_that_need_none_are_not_made_again(two_tables, monkeypatch):
+    monkeypatch.setitem(tables.experiments, "measured", PartlyMeasured())
+    reproduce("plain", splits=[0], seeds=1, overrides=OVERRIDES, device="cpu")
+    for model in Path("runs").rglob("model.safetensors"):
+        model.unlink()
+    with pytest.warns(UserWarning, match="trained again"):
+        reproduce("measured", splits=[0], seeds=1, overrides=OVERRIDES, device="cpu")
+    assert Path("measured").read_text().split() == ["one"]
+    assert [path.parts[2] for path in Path("runs").rglob("model.safetensors")] == ["one"]
+
+
 def test_a_worker_measures_what_each_table_needs(two_tables, in_this_process, no_training):
     request = Request(splits=(0,), seeds=1, overrides=OVERRIDES, device="cpu", workers=2)
     in_this_process(1, ["plain", "measured"], request)

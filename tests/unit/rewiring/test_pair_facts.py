@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from gumbel_mpnn.graph import PairGraph
+from gumbel_mpnn.measures import pair_facts as measures
 from gumbel_mpnn.nn import as_features
 from gumbel_mpnn.rewiring.edge_models import facts
 from helpers import LargestOutput, edges, random_edges
@@ -33,9 +34,15 @@ def test_common_neighbors_by_hand():
     }
 
 
+@pytest.fixture(params=["_merge", "_look_up"])
+def way(request, monkeypatch):
+    """Both ways to find common neighbors; the second is that of a GPU."""
+    monkeypatch.setattr(measures, "_merge", getattr(measures, request.param))
+
+
 @pytest.mark.parametrize("chunk", [1, 7, 1000])
-def test_common_neighbors_equal_the_squared_adjacency(chunk, monkeypatch):
-    monkeypatch.setattr("gumbel_mpnn.measures.pair_facts.PAIRS_AT_ONCE", chunk)
+def test_common_neighbors_equal_the_squared_adjacency(chunk, way, monkeypatch):
+    monkeypatch.setattr(measures, "PAIRS_AT_ONCE", chunk)
     graph = PairGraph.build(random_edges(30, 80), 30, candidate_index=random_edges(30, 60, seed=1))
     dense = torch.zeros(30, 30, dtype=torch.int64)
     first, second = graph.pair_index[:, graph.is_original]
@@ -44,8 +51,8 @@ def test_common_neighbors_equal_the_squared_adjacency(chunk, monkeypatch):
 
 
 @pytest.mark.parametrize("chunk", [7, 1000])
-def test_edges_with_weights_count_as_these_up_to_1_with_a_gradient(chunk, monkeypatch):
-    monkeypatch.setattr("gumbel_mpnn.measures.pair_facts.PAIRS_AT_ONCE", chunk)
+def test_edges_with_weights_count_as_these_up_to_1_with_a_gradient(chunk, way, monkeypatch):
+    monkeypatch.setattr(measures, "PAIRS_AT_ONCE", chunk)
     given = random_edges(30, 80)
     weight = (1.5 * torch.rand(80, dtype=torch.float64, generator=torch.Generator().manual_seed(0))).requires_grad_()
     graph = PairGraph.build(given, 30, edge_weight=weight, candidate_index=random_edges(30, 60, seed=1))

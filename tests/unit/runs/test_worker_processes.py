@@ -23,6 +23,22 @@ def work(place):
 _assist(work, 1, 2, [])
 print("ended")
 """
+ENDED_WHERE_PYTHON_IGNORES_ERRORS = """
+import os, signal, weakref
+from gumbel_mpnn.runs.workers import _assist
+
+class Node:
+    pass
+
+def work(place):
+    nodes = [Node()]
+    reference = weakref.ref(nodes[0], lambda _: os.kill(os.getpid(), signal.SIGTERM))
+    nodes.clear()
+    print("worked on")
+
+_assist(work, 1, 2, [])
+print("ended")
+"""
 
 
 def run(script):
@@ -37,3 +53,7 @@ def test_a_worker_that_is_ended_after_its_work_says_nothing():
 
 def test_a_worker_that_is_ended_during_its_work_stops_in_order():
     assert run(ENDED_DURING_ITS_WORK) == (0, "ended\n", "")
+
+
+def test_a_worker_stops_even_if_python_ignored_the_first_interrupt():
+    assert run(ENDED_WHERE_PYTHON_IGNORES_ERRORS) == (0, "ended\n", "")
