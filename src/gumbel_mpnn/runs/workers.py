@@ -97,8 +97,8 @@ def _assist(work: Callable[..., None], place: int, count: int, arguments: Sequen
 
 def _interrupt_again(lost: sys.UnraisableHookArgs) -> None:
     """Repeat a SIGTERM whose `KeyboardInterrupt` came where Python ignores errors, such as in a weak reference."""
-    if lost.exc_type is KeyboardInterrupt:
-        signal.raise_signal(signal.SIGTERM)
+    if lost.exc_type is KeyboardInterrupt:  # a little later, since an error in here is ignored as well
+        threading.Timer(0.01, os.kill, (os.getpid(), signal.SIGTERM)).start()
     else:
         sys.__unraisablehook__(lost)
 

@@ -141,8 +141,8 @@ def test_the_plan():
     assert {job.dataset for job in small} == {"attacked-cora"}
 
 
-def test_there_are_seeds_enough_for_verdicts(tmp_path):
-    """All seeds of the MLP are better than those of the best plain model after every attack, and none before."""
+def test_there_are_too_few_seeds_for_verdicts(tmp_path):
+    """All seeds of the MLP are better than those of the best plain model after every attack, but they are three."""
     jobs = [job for job in Adaptive().plan() if job.dataset == "attacked-cora" and job.model in ("mlp", "gcn")]
     short = ["train.epochs=1", "model.hidden_channels=4"]
     runs = [fit(homophilous(), job.model, preset=None, seeds=job.seeds, overrides=short, runs=tmp_path) for job in jobs]
@@ -153,10 +153,7 @@ def test_there_are_seeds_enough_for_verdicts(tmp_path):
         after = {attack: dict.fromkeys(map(str, adaptive.BUDGETS), [test] * run.n) for attack in adaptive.ATTACKS}
         results[job].stored(Adaptive.from_models, lambda after=after: after)
     rows = [row for row in Adaptive().collect(results) if row["model"] == "mlp"]
-    assert {(row["attack"] == "none", row["verdict"]) for row in rows} == {
-        (True, "same (one split)"),
-        (False, "better (one split)"),
-    }
+    assert {row["verdict"] for row in rows} == {"too few splits"}
 
 
 def test_the_features_of_the_attack_are_not_used(runs):

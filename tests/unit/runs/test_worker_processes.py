@@ -24,7 +24,7 @@ _assist(work, 1, 2, [])
 print("ended")
 """
 ENDED_WHERE_PYTHON_IGNORES_ERRORS = """
-import os, signal, weakref
+import os, signal, time, weakref
 from gumbel_mpnn.runs.workers import _assist
 
 class Node:
@@ -34,7 +34,8 @@ def work(place):
     nodes = [Node()]
     reference = weakref.ref(nodes[0], lambda _: os.kill(os.getpid(), signal.SIGTERM))
     nodes.clear()
-    print("worked on")
+    while True:
+        time.sleep(0.01)
 
 _assist(work, 1, 2, [])
 print("ended")
