@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 from gumbel_mpnn.data import demo_graph
 from gumbel_mpnn.report.chart import saved_figure
 from gumbel_mpnn.report.style import MODEL_NAMES, PALETTE
-from gumbel_mpnn.runs import Monitor, Run, fit
+from gumbel_mpnn.runs import Machines, Monitor, Run, default_workers, describe, fit
 
 MODELS = ("mlp", "gcn", "sage", "gumbel-mpnn", "auto")
 AUTO_BUDGET = ("train.epochs=60", "train.patience=20")
@@ -21,10 +21,14 @@ SHOWN_NODES = 150
 
 
 def run_demo(runs: Path, device: str = "auto", monitor: Monitor | None = None) -> list[Run]:
-    """Train every demo model on every split of the demo graph."""
-    data = demo_graph()
-    place: dict[str, Any] = {"runs": runs, "experiment": "demo", "device": device, "monitor": monitor}
-    return [fit(data, model, overrides=AUTO_BUDGET if model == "auto" else (), **place) for model in MODELS]
+    """Train every demo model on every split of the demo graph; `auto` in several processes, as `train` does."""
+    data, found = demo_graph(), list[Run]()
+    for model in MODELS:
+        overrides = AUTO_BUDGET if model == "auto" else ()
+        workers = default_workers(describe(data, model, overrides=overrides), device)
+        place: dict[str, Any] = {"runs": runs, "experiment": "demo", "device": device, "monitor": monitor}
+        found.append(fit(data, model, overrides=overrides, on=Machines(workers=workers), **place))
+    return found
 
 
 def demo_figure(data: Data, runs: Sequence[Run], path: Path) -> None:
