@@ -2,7 +2,9 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
-# Python compiles the modules that it imports, which takes less time than to compile all of them.
+# Python compiles the modules that it imports, which takes less time than to compile all of them, and keeps the result,
+# even if the environment says otherwise: to compile them again takes seconds for every process.
+export PYTHONDONTWRITEBYTECODE =
 INSTALL = $(BIN)/pip install --disable-pip-version-check --quiet --no-compile -c constraints.txt
 # One thread for each test process, since two of them fill two cores; tests of several threads must not spin. A file is
 # tested by one process, which shares its fixtures, and files come in the order of tests/conftest.py, the longest first.
