@@ -113,8 +113,8 @@ class TrainSettings:
     )
     select_from: int = setting(
         0,
-        "First epoch whose model may be kept, and from which patience counts: for losses that grow over the first"
-        " epochs, such as `rewiring.agreement_ramp`.",
+        "First epoch whose model may be kept, and from which patience counts, the last epoch at the latest: for losses"
+        " that grow over the first epochs, such as `rewiring.agreement_ramp`.",
         AT_LEAST_0,
         assumed=0,
     )
@@ -132,6 +132,11 @@ class TrainSettings:
         AT_LEAST_1,
         assumed=1,
     )
+
+    @property
+    def first_kept(self) -> int:
+        """First epoch whose model may be kept: `select_from`, or the last epoch if this comes first."""
+        return min(self.select_from, self.epochs)
 
 
 @dataclass(frozen=True)

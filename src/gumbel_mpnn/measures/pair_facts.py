@@ -20,7 +20,7 @@ SMALLEST = 1e-3
 
 
 def count_common(arcs: Tensor, num_nodes: int, pairs: Tensor, weight: Tensor | None = None) -> Tensor:
-    """Number of nodes that are neighbors of both nodes of a pair [2, P], int64 [P].
+    """Number of nodes that are neighbors of both nodes of a pair [2, P], [P], as int64 without weights.
 
     `arcs` [2, A] are nodes and their neighbors, sorted by node, then by neighbor, without repeats. With weights of the
     arcs [A], a common neighbor counts as the product of the two, with a gradient.
@@ -32,7 +32,7 @@ def count_common(arcs: Tensor, num_nodes: int, pairs: Tensor, weight: Tensor | N
 
 
 def _merge(neighbor: Tensor, degree: Tensor, pairs: Tensor, weight: Tensor | None) -> Tensor:
-    """Count by merging the neighbors of two nodes."""
+    """Count by merging the neighbors of two nodes, on a CPU."""
     from gumbel_mpnn.measures.common_kernels import arcs_to_common, count_in_lists
 
     start = torch.cat([degree.new_zeros(1), degree.cumsum(0)]).numpy()
@@ -44,7 +44,7 @@ def _merge(neighbor: Tensor, degree: Tensor, pairs: Tensor, weight: Tensor | Non
 
 
 def _look_up(neighbor: Tensor, degree: Tensor, pairs: Tensor, weight: Tensor | None) -> Tensor:
-    """Count by looking up the neighbors of the node with fewer of them among those of the other node."""
+    """Count by looking up the neighbors of the node with fewer of them among those of the other one, on a GPU."""
     num_nodes, begin = len(degree), degree.cumsum(0) - degree
     keys = torch.repeat_interleave(torch.arange(num_nodes, device=degree.device), degree) * num_nodes + neighbor
     swap = degree[pairs[0]] > degree[pairs[1]]

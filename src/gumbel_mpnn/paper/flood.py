@@ -89,10 +89,13 @@ class Flood(Experiment):
         return [*_clean_jobs(DATASETS[0]), *flooded]
 
     def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
-        """Return one row for each graph, kind of training, number of random edges and model."""
+        """Return one row for each graph, kind of training, number of random edges and model.
+
+        The p-values of a model are corrected for the number of cases on a graph.
+        """
         clean = {job: run for job, run in results.items() if job.transform is None}
         flooded = {job: run for job, run in results.items() if job.transform is not None}
-        return compared(self._with_noise(clean) | best_in_each(flooded, _flooded_case))
+        return compared(self._with_noise(clean) | best_in_each(flooded, _flooded_case), within="dataset")
 
     def needed_from(self, job: Job) -> str:
         """Return `from_models` for jobs without random edges in training; records of the others are enough."""

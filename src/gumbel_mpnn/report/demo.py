@@ -23,10 +23,10 @@ SHOWN_NODES = 150
 def run_demo(runs: Path, device: str = "auto", monitor: Monitor | None = None) -> list[Run]:
     """Train every demo model on every split of the demo graph; `auto` in several processes, as `train` does."""
     data, found = demo_graph(), list[Run]()
+    place: dict[str, Any] = {"runs": runs, "experiment": "demo", "device": device, "monitor": monitor}
     for model in MODELS:
         overrides = AUTO_BUDGET if model == "auto" else ()
         workers = default_workers(describe(data, model, overrides=overrides), device)
-        place: dict[str, Any] = {"runs": runs, "experiment": "demo", "device": device, "monitor": monitor}
         found.append(fit(data, model, overrides=overrides, on=Machines(workers=workers), **place))
     return found
 

@@ -125,7 +125,7 @@ class ProgressMonitor:
         if self.line is None:
             return
         done, total = self.done_epochs + epoch, self.total_epochs
-        best_val = "–" if math.isnan(best) else f"{100 * best:.2f}"  # without validation nodes
+        best_val = f"{100 * best:.2f}" if math.isfinite(best) else "–"  # no validation nodes, or no epoch that counts
         seconds = self._seconds_left(done / total, self.resumed_epochs / total)
         left = "" if seconds is None else f"about {seconds:.0f} s left"
         plain = f"{self.title}: {done}/{total} epochs, best val {best_val}" + f", {left}" * bool(left)

@@ -51,11 +51,10 @@ class BestStates:
         With `train.select="last"`, the latest state counts as an improvement. States before the epoch
         `train.select_from` are not stored.
         """
-        first = min(train.select_from, train.epochs)
         better = (val > self.best_val) | ((val == self.best_val) & (loss < self.best_loss))
         if train.select == "last":
             better = torch.ones_like(better)
-        better &= self.running & (loss < MOST_LOSS) & (epoch >= first)  # false for NaN
+        better &= self.running & (loss < MOST_LOSS) & (epoch >= train.first_kept)  # false for NaN
         self.last_epoch.copy_(torch.where(self.running, epoch, self.last_epoch))
         if better.device.type != "cpu" or better.any():  # on a GPU, the check would wait for the device
             self.best_val.copy_(torch.where(better, val, self.best_val))
@@ -64,7 +63,7 @@ class BestStates:
             for name, best in self.best_state.items():
                 torch.where(better.view(-1, *[1] * (best.dim() - 1)), state[name], best, out=best)
         if train.patience:
-            self.running.logical_and_(epoch - self.best_epoch.clamp(min=first) < train.patience)
+            self.running.logical_and_(epoch - self.best_epoch.clamp(min=train.first_kept) < train.patience)
 
     def rows(self, places: list[int]) -> BestStates:
         """Copy the rows at `places`."""

@@ -171,10 +171,10 @@ class Trainer:
         It is −∞ before the first evaluation that counts and for values that are not finite.
         """
         self._gather()
-        every, first = self.settings.train.eval_every, min(self.settings.train.select_from, self.settings.train.epochs)
+        every = self.settings.train.eval_every
         val = self.best.history[:, : min(epoch // every, self.evaluations), 1]
         at = torch.arange(1, val.shape[1] + 1, device=val.device) * every
-        done = (at >= first) & (at <= self.best.last_epoch[:, None])
+        done = (at >= self.settings.train.first_kept) & (at <= self.best.last_epoch[:, None])
         val = torch.where(done & val.isfinite(), val, -torch.inf)
         if self.settings.train.select == "last":
             val = val[:, -1:]

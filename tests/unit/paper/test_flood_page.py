@@ -143,6 +143,7 @@ def test_the_robust_model_has_the_common_settings_apart_from_backbone_rewiring_a
     job = next(job for job in Flood().plan() if job.model == "gumbel-mpnn" and job.preset == ROBUST)
     robust = spec_of(job, Request()).settings
     common = spec_of(next(job for job in Flood().plan() if job.model == "sage"), Request()).settings
+    assert (robust.train.select_from, robust.options["input_dropout"]) == (60, 0.3)
     assert (robust.data, replace(robust.train, select_from=0)) == (common.data, common.train)
     assert common.options.items() <= (robust.options | {"input_dropout": 0.5}).items()
 

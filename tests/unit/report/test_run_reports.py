@@ -90,9 +90,12 @@ def test_the_demo_trains_its_models_with_their_presets(monkeypatch, runs, tmp_pa
         return runs[0]
 
     monkeypatch.setattr(demo_module, "fit", note)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert run_demo(tmp_path) == [runs[0]] * len(demo_module.MODELS)
     assert [(name, model) for name, model, _ in calls] == [("demo", model) for model in demo_module.MODELS]
     assert demo_module.MODELS[:2] == ("mlp", "gcn")
     assert all(keywords["runs"] == tmp_path for _, _, keywords in calls)
+    assert [keywords["on"].workers for _, _, keywords in calls] == [1, 1, 1, 1, 2]
     budgets = [read_preset("tuned", "demo", model).tables["train"]["epochs"] for model in demo_module.MODELS[:-1]]
     assert len(set(budgets)) == 1

@@ -8,7 +8,7 @@ import torch
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.measures import pair_facts as measures
 from gumbel_mpnn.nn import as_features
-from gumbel_mpnn.rewiring.edge_models import facts
+from gumbel_mpnn.rewiring.edge_models import NodeView, facts, scorers
 from helpers import LargestOutput, edges, random_edges
 
 # 0-1, 1-2, 2-3, 3-0, 0-2 and 3-4; candidates 1-3 and 1-4.
@@ -48,6 +48,35 @@ def test_common_neighbors_equal_the_squared_adjacency(chunk, way, monkeypatch):
     first, second = graph.pair_index[:, graph.is_original]
     dense[first, second] = dense[second, first] = 1
     assert torch.equal(facts.common_neighbors(graph), (dense @ dense)[graph.pair_index[0], graph.pair_index[1]])
+
+
+def test_a_hub_and_its_many_neighbors(way):
+    """0 is joined to all others, and 1 to 50, 60 and 99."""
+    spokes = edges(*((0, node) for node in range(1, 100)), (1, 50), (1, 60), (1, 99))
+    graph = PairGraph.build(spokes, 100, candidate_index=edges((50, 60), (2, 99)))
+    found = dict(zip(map(tuple, graph.pair_index.T.tolist()), facts.common_neighbors(graph).tolist(), strict=True))
+    assert {pair: count for pair, count in found.items() if pair in ((0, 1), (0, 2), (0, 50), (1, 99), (50, 60))} == {
+        (0, 1): 3,
+        (0, 2): 0,
+        (0, 50): 1,
+        (1, 99): 1,
+        (50, 60): 2,
+    }
+    assert sum(found.values()) == 3 + 3 + 3 + 2 + 1
+
+
+@pytest.mark.parametrize("scorer", ["mixed", "class-facts"])
+def test_facts_follow_the_weights_of_edges(scorer):
+    weight = torch.ones(6)
+    graph = PairGraph.build(edges((0, 1), (1, 2), (2, 3), (3, 0), (0, 2), (3, 4)), 5, edge_weight=weight)
+    model = scorers[scorer](1, 2, 2, 4)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.fill_(0.5)
+    nodes = NodeView(torch.ones(5, 2), torch.full((1, 5, 2), 0.5), torch.ones(6))
+    before = model(nodes, graph)
+    graph.pair_weight.mul_(0.1)
+    assert (model(nodes, graph) < before).any()
 
 
 @pytest.mark.parametrize("chunk", [7, 1000])

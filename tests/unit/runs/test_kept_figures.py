@@ -25,7 +25,7 @@ JOB = Job("small", "gcn", preset=None)
 def jobs(tmp_path, monkeypatch):
     """How to do and to find a job whose experiment takes something from models."""
     monkeypatch.setitem(specs, "small", generated("small", small_data))
-    experiment = SimpleNamespace(name="try", from_models="taken", searches=False)
+    experiment = SimpleNamespace(name="try", from_models="taken", needed_from=lambda _: "taken", searches=False)
     changes = ("train.epochs=2", "model.hidden_channels=4")
     request = Request(seeds=1, splits=(0,), runs=tmp_path, overrides=changes, device="cpu")
     return (

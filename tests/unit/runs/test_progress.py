@@ -58,15 +58,16 @@ def test_a_live_line_on_a_terminal(terminal):
     assert "best val 62.50" in shown.getvalue()
 
 
-def test_no_validation_value_is_a_dash(terminal):
+@pytest.mark.parametrize("value", [float("nan"), -float("inf")])
+def test_no_validation_value_is_a_dash(terminal, value):
     shown, monitor = terminal(), ProgressMonitor()
     monitor.begin(SETTINGS, replicas=1, finished=0, groups=1, bytes_needed=0)
     monitor.group(1, 10)
-    monitor.progress(4, float("nan"))
+    monitor.progress(4, value)
     monitor.line.live.refresh()
     monitor.close()
     assert "best val –" in shown.getvalue()
-    assert "nan" not in shown.getvalue()
+    assert str(value) not in shown.getvalue()
 
 
 def test_closing_twice_is_no_harm(terminal):

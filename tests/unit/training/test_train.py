@@ -189,7 +189,7 @@ def test_epochs_before_the_first_to_select_are_not_kept(scripted):
 def test_patience_counts_from_the_first_epoch_to_select(scripted):
     scripted([0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3])
     (outcome,) = train(make_task(), make_settings(epochs=7, select_from=3, patience=2), ONE)
-    assert (outcome.best_epoch, outcome.val) == (3, pytest.approx(0.7))
+    assert (outcome.best_epoch, outcome.val, outcome.epochs) == (3, pytest.approx(0.7), 5)
 
 
 def test_the_last_epoch_is_kept_if_selection_would_begin_later(scripted):

@@ -40,6 +40,6 @@ class Mixed(Bilinear):
     def forward(self, nodes: NodeView, graph: PairGraph) -> Tensor:
         """θ of every pair, [R, P]."""
         agreement = graph.pair_scores(nodes.beliefs, nodes.beliefs)
-        facts = self._facts.get(graph, [nodes.values], lambda: pair_facts(nodes.features, graph))
+        facts = self._facts.get(graph, [nodes.values, graph.pair_weight], lambda: pair_facts(nodes.features, graph))
         weighed = product(facts.expand(len(self.of_facts), -1, -1), self.of_facts[..., None]).squeeze(-1)
         return super().forward(nodes, graph) + weighed + spread(self.of_agreement, graph.num_pairs) * agreement
