@@ -65,9 +65,10 @@ class DataSettings:
     features: str = setting(
         "raw",
         "`raw`; `row-normalized`: each node's features divided by the sum of their absolute values; `standardized`:"
-        " each column minus its mean, divided by its standard deviation, over the training nodes of the split; or"
-        " `structure`: positions of the nodes among the communities of the given edges, in place of features.",
-        one_of("raw", "row-normalized", "standardized", "structure"),
+        " each column minus its mean, divided by its standard deviation, over the training nodes of the split;"
+        " `structure`: positions of the nodes among the communities of the given edges, in place of features; or"
+        " `with-structure`: the raw features and such positions beside them, for graphs whose edges may be poisoned.",
+        one_of("raw", "row-normalized", "standardized", "structure", "with-structure"),
         space=["raw", "row-normalized"],
     )
     undirected: bool = setting(True, "Whether edges are undirected.")

@@ -21,7 +21,7 @@ from gumbel_mpnn.nn import TrainableModel
 from gumbel_mpnn.nn.modules import check_finite
 from gumbel_mpnn.runs.query import Record
 from gumbel_mpnn.training import Task, build_model, metrics, pick_device, prepare
-from gumbel_mpnn.training.build import STRUCTURE
+from gumbel_mpnn.training.build import STRUCTURE, WITH_STRUCTURE
 from gumbel_mpnn.training.precision import class_scores
 
 if TYPE_CHECKING:
@@ -72,12 +72,13 @@ def task_of(run: Run, data: Data | None = None, device: torch.device | str = "cp
 
 def _check_structure(given: Data, run: Run) -> None:
     """Raise a `UserError` if models that know positions in the training graph are applied to another graph."""
-    if run.settings.data.features != STRUCTURE:
+    if run.settings.data.features not in (STRUCTURE, WITH_STRUCTURE):
         return
     if given.get("y") is None or not torch.equal(given.edge_index.cpu(), run.data.edge_index.cpu()):
         raise UserError(
-            "the features of these runs are positions in the graph that they were trained on, so they cannot be applied"
-            " to another graph: call this method without a graph"
+            "the features of these runs are positions in the graph that they were trained on, or have such positions"
+            " beside them, so they cannot be applied to another graph: call this method without a graph, or train with"
+            " another value of data.features"
         )
 
 

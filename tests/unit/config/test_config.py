@@ -69,8 +69,8 @@ def test_resolve_lays_values_over_the_defaults():
         ({"train": {"eval_every": 0}}, "setting 'train.eval_every' must be 1 or more"),
         (
             {"data": {"features": "scaled"}},
-            "setting 'data.features' must be 'raw' or 'row-normalized' or 'standardized' or 'structure', but"
-            " is 'scaled'",
+            "setting 'data.features' must be 'raw' or 'row-normalized' or 'standardized' or 'structure' or"
+            " 'with-structure', but is 'scaled'",
         ),
     ],
 )
