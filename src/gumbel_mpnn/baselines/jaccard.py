@@ -13,11 +13,9 @@ from torch_geometric.transforms import BaseTransform
 from gumbel_mpnn._util.errors import DataError, check_between
 from gumbel_mpnn.baselines.backbone_model import BackboneModel
 from gumbel_mpnn.config import Settings
-from gumbel_mpnn.graph import edge_index_of, without_candidates
+from gumbel_mpnn.graph import SparseLayout, edge_index_of, sampled_product, without_candidates
 from gumbel_mpnn.nn import backbones, models
 from gumbel_mpnn.nn.model import Report
-
-NUMBERS_AT_ONCE = 2**24
 
 
 class Jaccard(BaseTransform):  # type: ignore[misc]
@@ -63,9 +61,11 @@ def edge_similarity(x: Tensor, edge_index: Tensor) -> Tensor:
 
 
 def edge_products(x: Tensor, edge_index: Tensor) -> Tensor:
-    """Product of the features [N, F] of the two nodes of each edge [2, E], → [E]; not all are gathered at once."""
-    parts = edge_index.split(max(NUMBERS_AT_ONCE // max(x.shape[1], 1), 1), dim=1)
-    return torch.cat([torch.linalg.vecdot(x[first], x[second]) for first, second in parts])
+    """Product of the features [N, F] of the two nodes of each edge [2, E], → [E], without gathering them."""
+    nodes = len(x)
+    keys, place = torch.unique(edge_index.amin(0) * nodes + edge_index.amax(0), return_inverse=True)
+    layout = SparseLayout.build(keys // nodes, keys % nodes, nodes, nodes)
+    return sampled_product(layout, x[None], x[None])[0, place]
 
 
 @models.register("jaccard", "gcn-jaccard", passes_on=backbones.all_defaults)
