@@ -135,7 +135,8 @@ def fit_auto(spec: AutoSpec, place: Place) -> Run:
     Rungs are compared on the runs of a quarter of the splits (or of the seeds, if there are fewer than three splits),
     then of half of them, then of all. After each of the first two rounds the better half goes on, with the best plain
     rung. The choice is made for the graph, on the validation values of all runs. A wary ladder is compared on the first
-    split of a graph with hostile edges, and the chosen rung is then trained on the graph itself.
+    split of a graph with hostile edges; rungs that withstand these as well as the best are then compared on the graph
+    itself.
     """
     temporary = ScratchFolder() if place.runs is None else None
     place = replace(place, runs=temporary.name if temporary else place.runs, reader=place.reader or DataReader())
@@ -148,11 +149,11 @@ def fit_auto(spec: AutoSpec, place: Place) -> Run:
         except DivergedError:
             return None
 
-    run = _climb(spec.compared(place.reader), place, train)
+    run = _choose(spec, place, train)
     if run is None or run.choice is None:
         raise UserError("training of every rung diverged: are the features of very different sizes?")
-    if place.models or spec.ladder.wary:  # models of the chosen rung only
-        run = _trained_on(fit_spec(spec.rungs[run.choice.chosen][1], place), run, run.choice)
+    if place.models:  # of the chosen rung only
+        run = _chosen_run(fit_spec(spec.rungs[run.choice.chosen][1], place), run.choice, run.rungs)
     assert run.choice is not None
     write_choice(run.folder.path, run.choice)
     return replace(run, _temporary=temporary)
@@ -168,19 +169,41 @@ def find_auto(spec: AutoSpec, place: Place) -> Run | None:
             missing.append(step.rung)
         return found
 
-    run = _climb(spec.compared(place.reader), place, find)
-    if missing or run is None or run.choice is None:
+    run = _choose(spec, place, find)
+    return None if missing else run
+
+
+def _choose(spec: AutoSpec, place: Place, runs_of: RunsOf) -> Run | None:
+    """Runs of the chosen rung; None if there are none.
+
+    Nodes that a wary ladder attacks are few, so that the best rung on them is often so by chance, and may be weak on
+    all others. Among rungs that withstand hostile edges as well as the best, it chooses on the graph itself.
+    """
+    compared = spec.compared(place.reader)
+    best = _climb(compared, place, runs_of)
+    if best is None or best.choice is None or not spec.ladder.wary:
+        return best
+    choice, besieged = best.choice, _values(best.rungs)
+    names, runs = choice.near_best, dict[str, Run]()
+    for k, name in enumerate(names):
+        step = Step(name, len(ROUNDS) + 1, k + 1, len(names), k / len(names), 1 / len(names))
+        run = runs_of(spec.rungs[name][1], step, place.wait)
+        if run is not None:
+            runs[name] = run
+    if not runs:
         return None
-    if spec.ladder.wary:
-        found = find_spec(spec.rungs[run.choice.chosen][1], place)
-        return None if found is None else _trained_on(found, run, run.choice)
-    return run
+    chosen = choose(_values(runs), list(runs), spec.plain, _val_nodes(spec.plainest.read(place.reader)))
+    if choice.best_plain is not None:
+        nodes = _val_nodes(compared.plainest.read(place.reader))
+        gain, error = difference(besieged[chosen], besieged[choice.best_plain], nodes)
+        choice = replace(choice, gain=gain, gain_error=error)
+    return _chosen_run(runs[chosen], replace(choice, chosen=chosen))
 
 
-def _trained_on(run: Run, compared: Run, choice: Choice) -> Run:
-    """Runs of the chosen rung; those of other rungs are kept unless they were trained on another graph."""
+def _chosen_run(run: Run, choice: Choice, rungs: Mapping[str, Run] | None = None) -> Run:
+    """Runs of the chosen rung with the choice, and with those of other rungs on the same graph."""
     choice = replace(choice, runs=tuple(str(record.replica) for record in run.records))
-    return replace(run, choice=choice, rungs={} if choice.wary else compared.rungs)
+    return replace(run, choice=choice, rungs=rungs or {})
 
 
 def _climb(spec: AutoSpec, place: Place, runs_of: RunsOf) -> Run | None:

@@ -93,6 +93,11 @@ class Choice:
     """Whether the rungs were compared on a graph with hostile edges at validation nodes."""
 
     @property
+    def near_best(self) -> list[str]:
+        """Rungs with all runs that are behind the best by no more than a share of the error, `DOUBT`."""
+        return [rung.name for rung in self.rungs if rung.rank and (rung.behind or 0) <= DOUBT * (rung.error or 0)]
+
+    @property
     def ladder(self) -> str:
         """Name of the ladder, such as `auto`."""
         return next(name for name, ladder in LADDERS.items() if ladder == (self.learned, self.wary))
@@ -114,12 +119,12 @@ class Choice:
             )
         if self.gain is None or self.gain_error is None:
             return f"{self.chosen} was chosen; training of all plain models diverged"
+        gain = f"{100 * self.gain:+.1f} ± {100 * self.gain_error:.1f} points on validation"
+        if self.wary and self.gain <= 0:
+            return f"{self.chosen} is better than the best plain model, {self.best_plain}, on the graph itself: {gain}"
         certain = self.gain > 2 * self.gain_error and chosen.runs >= FEW_SPLITS
         sure = "surely" if certain else "probably" if self.gain > self.gain_error else "perhaps"
-        return (
-            f"{self.chosen} is {sure} better than the best plain model, {self.best_plain}: {100 * self.gain:+.1f} ±"
-            f" {100 * self.gain_error:.1f} points on validation"
-        )
+        return f"{self.chosen} is {sure} better than the best plain model, {self.best_plain}: {gain}"
 
     def to_dict(self) -> dict[str, Any]:
         """Convert to plain JSON values."""

@@ -32,6 +32,7 @@ from helpers import changed, small_data
 
 FOR_FEATURES = [rung.name for rung in read_rungs() if rung.needs in ("", "features")]
 FAST = {"overrides": ["train.epochs=3", "model.hidden_channels=8"]}
+WITH_STRUCTURE = {"data": {"features": "with-structure"}}
 
 
 def quick(data=None, **options):
@@ -154,8 +155,24 @@ class TestRun:
         seen, first = [], auto.choose
         monkeypatch.setattr(auto, "choose", lambda *given: seen.append(given[-1]) or first(*given))
         fit(small_data(nodes=60), "auto-wary", **FAST)
+        assert seen == [7, 20]  # then those of the graph itself, for rungs that are as good
         fit(small_data(nodes=60), "auto", **FAST)
-        assert seen == [7, 20]
+        assert seen == [7, 20, 20]
+
+    def test_a_wary_ladder_chooses_on_the_graph_itself_if_hostile_edges_do_not_decide(self, monkeypatch):
+        data = small_data(nodes=60)
+        seen, first = [], auto.choose
+        monkeypatch.setattr(auto, "choose", lambda *given: seen.append(given) or first(*given))
+        run = fit(data, "auto-wary", **FAST)
+        (besieged, finalists, *_), (here, near, *_) = seen
+        assert near == list(here) == run.choice.near_best
+        assert set(near) <= set(finalists)
+        assert max(finalists, key=lambda name: list(besieged[name].values())) in near
+        assert {len(values) for values in besieged.values()} == {1}
+        assert {len(values) for values in here.values()} == {2}  # both splits
+        assert run.choice.chosen == first(*seen[1])
+        plain = vals(run)[run.choice.best_plain]
+        assert run.choice.gain == pytest.approx(vals(run)[run.choice.chosen] - plain)
 
     def test_a_damaged_choice_is_told(self, tmp_path):
         assert read_choices(tmp_path) == []
@@ -391,3 +408,29 @@ class TestStructure:
         run = self.fitted()
         state = run.folder.state(run.records[0].replica)
         assert state["backbone.convs.0.linear.weight"].shape[1] == int(small_data().y.max()) + 1
+
+
+class TestFeaturesWithStructure:
+    """Positions among communities beside the features."""
+
+    def fitted(self, model="gumbel-mpnn", data=None, **options):
+        data = small_data() if data is None else data
+        return fit(data, model, preset=None, settings=WITH_STRUCTURE, **FAST, **options)
+
+    def test_a_run_can_be_used_and_is_loaded(self, tmp_path):
+        run = self.fitted(runs=tmp_path)
+        again = gm.load_run(run.folder.path, data=small_data())
+        assert torch.equal(again.predict_proba(), run.predict_proba())
+        assert torch.equal(run.rewire().x, run.data.x)
+        assert len(run.audit().edges)
+
+    def test_another_graph_is_refused(self):
+        run = self.fitted("gcn")
+        other = changed(run.data, edge_index=run.data.edge_index[:, :-4])
+        with pytest.raises(UserError, match=r"have such positions beside them, .* another value of data.features"):
+            run.predict(other)
+
+    def test_auto_gives_them_to_every_rung(self):
+        spec = AutoSpec.of(small_data(), settings=WITH_STRUCTURE)
+        assert {rung.settings.data.features for _, rung in spec.rungs.values()} == {"with-structure"}
+        assert quick(settings=WITH_STRUCTURE).choice is not None
