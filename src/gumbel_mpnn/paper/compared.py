@@ -23,10 +23,18 @@ OURS = (*REWIRED, "auto-frozen", "auto")
 MODELS = (*PLAIN, *DEFENSES, *OURS)
 WARY = ("auto-wary-frozen", "auto-wary")
 """`auto` for nodes that were attacked, after its control."""
+POSITIONS = "data.features=with-structure"
+"""Setting with which all rungs of `auto` see positions among communities beside the features."""
+WITH_POSITIONS, EITHER = ", positions", ", either"
+"""Ends of the names of such models, and of the better on validation of those with and without positions."""
 CONTROL_OF: dict[str, str] = {
     "gumbel-mpnn": "frozen",
     "auto": "auto-frozen",
+    f"auto{WITH_POSITIONS}": f"auto-frozen{WITH_POSITIONS}",
+    f"auto{EITHER}": f"auto-frozen{EITHER}",
     "auto-wary": "auto-wary-frozen",
+    f"auto-wary{WITH_POSITIONS}": f"auto-wary-frozen{WITH_POSITIONS}",
+    f"auto-wary{EITHER}": f"auto-wary-frozen{EITHER}",
     "robust": "robust, frozen",
 }
 """Models with the same settings whose edges are not learned."""
@@ -124,7 +132,8 @@ def robust_jobs(dataset: str, *, data: tuple[str, ...] = (), seeds: int = 0) -> 
 
 def name_of(job: Job) -> str:
     """Return the name of a job's model in the table."""
-    return ROBUST_NAMES[job.model] if job.preset == ROBUST else job.model
+    name = ROBUST_NAMES[job.model] if job.preset == ROBUST else job.model
+    return name + WITH_POSITIONS * (POSITIONS in job.overrides)
 
 
 def variant_of(job: Job) -> str:
@@ -145,6 +154,29 @@ def best_of(variants: Iterable[tuple[str, Run | None]]) -> Entry | None:
     """Return the variant with the best mean validation value."""
     done = [Entry.of(run, name) for name, run in variants if run is not None]
     return max(done, key=lambda entry: entry.run.val.mean, default=None)
+
+
+def with_either(entries: Mapping[str, Entry | None]) -> dict[str, Entry | None]:
+    """Return the entries of a case and, for each ladder, the better on validation of those with and without positions.
+
+    The value is that on which the rung was chosen: with hostile edges if the ladder is wary.
+    """
+    found = dict(entries)
+    for ladder in LADDERS:
+        pair = [
+            (value, entry._replace(chosen=entry.chosen + end))
+            for end in ("", WITH_POSITIONS)
+            if (entry := found.get(ladder + end)) is not None and (value := _chosen_on(entry.run)) is not None
+        ]
+        if len(pair) == 2:
+            found[ladder + EITHER] = max(pair, key=lambda each: each[0])[1]
+    return found
+
+
+def _chosen_on(run: Run) -> float | None:
+    """Return the validation value on which `auto` chose the rung of its runs."""
+    rungs = () if run.choice is None else run.choice.rungs
+    return next((rung.val for rung in rungs if run.choice and rung.name == run.choice.chosen), None)
 
 
 def compared(cases: Mapping[Case, Mapping[str, Entry | None]], within: str = "") -> list[Row]:
@@ -186,11 +218,12 @@ def _run(entries: Mapping[str, Entry | None], model: str) -> Run | None:
 def _best_plain(entries: Mapping[str, Entry | None]) -> tuple[str, Run] | None:
     """Return the plain model with the best validation value, among the models and the plain rungs of `auto`."""
     runs = {name: run for name in PLAIN if (run := _run(entries, name)) is not None}
-    auto = _run(entries, "auto")
-    if auto is not None and auto.choice is not None and auto.choice.best_plain in auto.rungs:
-        rung = auto.rungs[str(auto.choice.best_plain)]
-        if rung.n == auto.n:
-            runs[f"rung {auto.choice.best_plain}"] = rung
+    for end in ("", WITH_POSITIONS):
+        auto = _run(entries, f"auto{end}")
+        if auto is not None and auto.choice is not None and auto.choice.best_plain in auto.rungs:
+            rung = auto.rungs[str(auto.choice.best_plain)]
+            if rung.n == auto.n:
+                runs[f"rung {auto.choice.best_plain}{end}"] = rung
     return max(runs.items(), key=lambda item: item[1].val.mean, default=None)
 
 

@@ -12,13 +12,16 @@ from gumbel_mpnn.paper.compared import (
     HEADINGS,
     MODELS,
     PERCENT,
+    POSITIONS,
     WARY,
+    WITH_POSITIONS,
     Case,
     accuracy_chart,
     best_in_each,
     compared,
     jobs_of,
     robust_jobs,
+    with_either,
 )
 from gumbel_mpnn.paper.page import Experiment
 from gumbel_mpnn.paper.remarks import gains, remarks_of, table_of, tests_of
@@ -34,6 +37,10 @@ SEEDS = 10
 """The graphs have one split."""
 OF_FEATURES = ("jaccard", "gnn-guard")
 """Models that compare features."""
+SHOWN = ("mlp", "gcn", "sage", "jaccard", "gnn-guard", "auto", f"auto{WITH_POSITIONS}")
+"""Models in the figure, as many as there are colors."""
+LADDERS = ("auto-frozen", "auto")
+"""`auto` after its control, which are also trained with positions among communities beside the features."""
 
 
 class Poison(Experiment):
@@ -56,6 +63,7 @@ class Poison(Experiment):
             dataset.removeprefix("attacked-"),
             dataset=(dataset,),
             attack=(CLEAN, "metattack"),
+            model=SHOWN,
         )
         for dataset in DATASETS
     )
@@ -70,19 +78,21 @@ class Poison(Experiment):
 
     def _jobs(self, dataset: str, attack: str) -> Iterator[Job]:
         left_out = OF_FEATURES if dataset in WITHOUT_FEATURES else ()
+        wary = WARY if attack in NETTACK else ()
         models = [model for model in MODELS if model not in left_out]
-        models += WARY if attack in NETTACK else ()
         data = (override("data.attack", attack),) if attack else ()
-        yield from jobs_of(models, dataset, data=data, seeds=SEEDS)
+        yield from jobs_of([*models, *wary], dataset, data=data, seeds=SEEDS)
         if dataset not in WITHOUT_FEATURES:
             yield from robust_jobs(dataset, data=data, seeds=SEEDS)
+            yield from jobs_of([*LADDERS, *wary], dataset, data=(*data, POSITIONS), seeds=SEEDS)
 
     def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
         """Return one row for each graph, attack and model, and one for each published model that is not ours.
 
         The p-values of a model are corrected for the number of attacks on a graph.
         """
-        known, cases = published(self.name), best_in_each(results, _case)
+        known = published(self.name)
+        cases = {case: with_either(entries) for case, entries in best_in_each(results, _case).items()}
         rows: list[Row] = [{**row, **_published(known, row)} for row in compared(cases, within="dataset")]
         return rows + [row for case in cases for row in _only_published(known, case, rows)]
 

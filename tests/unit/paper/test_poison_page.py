@@ -6,12 +6,12 @@ import pytest
 
 from gumbel_mpnn.data.attacked import META, NETTACK
 from gumbel_mpnn.paper import Job, published, tables
-from gumbel_mpnn.paper.compared import Entry, best_of, compared, of_rung
-from gumbel_mpnn.paper.poison import DATASETS, OF_FEATURES, Poison, _case
+from gumbel_mpnn.paper.compared import Entry, best_of, compared, name_of, of_rung, with_either
+from gumbel_mpnn.paper.poison import DATASETS, OF_FEATURES, WITHOUT_FEATURES, Poison, _case
 from gumbel_mpnn.paper.request import Request
 from gumbel_mpnn.paper.work import spec_of
 from gumbel_mpnn.runs import RunSpec, fit
-from gumbel_mpnn.runs.choice import Choice
+from gumbel_mpnn.runs.choice import Candidate, Choice
 from helpers import changed, small_data
 from quick_fit import quick
 
@@ -67,6 +67,29 @@ class TestComparison:
         stopped = replace(auto, rungs={"gcn-deep": replace(deep, records=deep.records[:1])})
         assert self.rows(entries | {"auto": Entry(stopped)})["auto"]["plain"] == "gcn"
 
+    def test_with_a_plain_rung_that_sees_positions(self, run):
+        choice = Choice("judged-appnp", "mlp", 0.1, 0.1, (), "gumbel-mpnn", ())
+        auto = replace(scoring(run, 0.9, 0.7), choice=choice, rungs={"mlp": scoring(run, 0.8, 0.6)})
+        rows = self.rows({"gcn": Entry(scoring(run, 0.7, 0.5)), "auto, positions": Entry(auto)})
+        assert {row["plain"] for row in rows.values()} == {"rung mlp, positions"}
+
+    def test_either_is_the_better_by_the_value_of_the_choice(self, run):
+        def chosen(name, value, val):
+            choice = Choice(name, None, None, None, (Candidate(name, "", True, value, 0, 0, 1, 1),), "frozen", (), True)
+            return Entry(replace(scoring(run, val, 0.5), choice=choice), name)
+
+        entries = {
+            "auto-wary-frozen": chosen("gcn", 0.7, 0.9),
+            "auto-wary-frozen, positions": chosen("mlp", 0.8, 0.6),
+            "auto": chosen("sage", 0.6, 0.6),
+            "gcn": Entry(run),
+        }
+        found = with_either(entries)
+        assert found.keys() - entries.keys() == {"auto-wary-frozen, either"}
+        either = found["auto-wary-frozen, either"]
+        assert either.chosen == "mlp, positions"
+        assert either.run.val.mean == pytest.approx(0.6)
+
     def test_with_the_control(self, run):
         results = {"frozen": 0.5, "gumbel-mpnn": 0.6, "auto-frozen": 0.9, "auto": 0.7, "gcn": 0.4}
         rows = self.rows({model: Entry(scoring(run, 0.5, test)) for model, test in results.items()})
@@ -114,6 +137,14 @@ class TestPlan:
     def test_attacks_on_few_nodes_have_a_wary_ladder(self):
         wary = {job.setting for job in self.JOBS if job.model == "auto-wary"}
         assert wary == {f"nettack-{count}" for count in range(1, 6)}
+
+    def test_ladders_are_trained_with_and_without_positions_where_there_are_features(self):
+        both = {(job.dataset, name_of(job), job.setting) for job in self.JOBS if job.model.startswith("auto")}
+        for dataset, name, setting in both:
+            if dataset in WITHOUT_FEATURES:
+                assert not name.endswith("positions")
+            elif not name.endswith("positions") and setting != "default":
+                assert (dataset, f"{name}, positions", setting) in both
 
     def test_what_compares_features_needs_some(self):
         without = {job.model for job in self.JOBS if job.dataset == "attacked-polblogs"}
