@@ -33,8 +33,6 @@ CONTROL_OF: dict[str, str] = {
     f"auto{WITH_POSITIONS}": f"auto-frozen{WITH_POSITIONS}",
     f"auto{EITHER}": f"auto-frozen{EITHER}",
     "auto-wary": "auto-wary-frozen",
-    f"auto-wary{WITH_POSITIONS}": f"auto-wary-frozen{WITH_POSITIONS}",
-    f"auto-wary{EITHER}": f"auto-wary-frozen{EITHER}",
     "robust": "robust, frozen",
 }
 """Models with the same settings whose edges are not learned."""
@@ -157,26 +155,17 @@ def best_of(variants: Iterable[tuple[str, Run | None]]) -> Entry | None:
 
 
 def with_either(entries: Mapping[str, Entry | None]) -> dict[str, Entry | None]:
-    """Return the entries of a case and, for each ladder, the better on validation of those with and without positions.
-
-    The value is that on which the rung was chosen: with hostile edges if the ladder is wary.
-    """
+    """Return the entries of a case, and the better on validation of each ladder with and without positions."""
     found = dict(entries)
     for ladder in LADDERS:
-        pair = [
-            (value, entry._replace(chosen=entry.chosen + end))
+        both = [
+            entry._replace(chosen=entry.chosen + end)
             for end in ("", WITH_POSITIONS)
-            if (entry := found.get(ladder + end)) is not None and (value := _chosen_on(entry.run)) is not None
+            if (entry := found.get(ladder + end)) is not None
         ]
-        if len(pair) == 2:
-            found[ladder + EITHER] = max(pair, key=lambda each: each[0])[1]
+        if len(both) == 2:
+            found[ladder + EITHER] = max(both, key=lambda entry: entry.run.val.mean)
     return found
-
-
-def _chosen_on(run: Run) -> float | None:
-    """Return the validation value on which `auto` chose the rung of its runs."""
-    rungs = () if run.choice is None else run.choice.rungs
-    return next((rung.val for rung in rungs if run.choice and rung.name == run.choice.chosen), None)
 
 
 def compared(cases: Mapping[Case, Mapping[str, Entry | None]], within: str = "") -> list[Row]:

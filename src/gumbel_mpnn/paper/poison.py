@@ -84,7 +84,7 @@ class Poison(Experiment):
         yield from jobs_of([*models, *wary], dataset, data=data, seeds=SEEDS)
         if dataset not in WITHOUT_FEATURES:
             yield from robust_jobs(dataset, data=data, seeds=SEEDS)
-            yield from jobs_of([*LADDERS, *wary], dataset, data=(*data, POSITIONS), seeds=SEEDS)
+            yield from jobs_of(LADDERS, dataset, data=(*data, POSITIONS), seeds=SEEDS)
 
     def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
         """Return one row for each graph, attack and model, and one for each published model that is not ours.

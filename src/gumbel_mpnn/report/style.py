@@ -27,7 +27,7 @@ MODEL_NAMES: Mapping[str, str] = {
     "auto-wary-frozen": "Auto-wary-frozen",
     **{
         f"auto{ladder}, {features}": f"Auto{ladder}, {features}"
-        for ladder in ("", "-frozen", "-wary", "-wary-frozen")
+        for ladder in ("", "-frozen")
         for features in ("positions", "either")
     },
 }

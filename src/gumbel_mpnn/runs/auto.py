@@ -183,21 +183,16 @@ def _choose(spec: AutoSpec, place: Place, runs_of: RunsOf) -> Run | None:
     best = _climb(compared, place, runs_of)
     if best is None or best.choice is None or not spec.ladder.wary:
         return best
-    choice, besieged = best.choice, _values(best.rungs)
-    names, runs = choice.near_best, dict[str, Run]()
-    for k, name in enumerate(names):
-        step = Step(name, len(ROUNDS) + 1, k + 1, len(names), k / len(names), 1 / len(names))
-        run = runs_of(spec.rungs[name][1], step, place.wait)
-        if run is not None:
-            runs[name] = run
-    if not runs:
+    choice, besieged, nodes = best.choice, _values(best.rungs), _val_nodes(compared.plainest.read(place.reader))
+    near = replace(spec, rungs={name: spec.rungs[name] for name in choice.near_best})
+    run = _climb(near, place, runs_of)
+    if run is None or run.choice is None:
         return None
-    chosen = choose(_values(runs), list(runs), spec.plain, _val_nodes(spec.plainest.read(place.reader)))
+    choice = replace(choice, chosen=run.choice.chosen)
     if choice.best_plain is not None:
-        nodes = _val_nodes(compared.plainest.read(place.reader))
-        gain, error = difference(besieged[chosen], besieged[choice.best_plain], nodes)
+        gain, error = difference(besieged[choice.chosen], besieged[choice.best_plain], nodes)
         choice = replace(choice, gain=gain, gain_error=error)
-    return _chosen_run(runs[chosen], replace(choice, chosen=chosen))
+    return _chosen_run(run, choice)
 
 
 def _chosen_run(run: Run, choice: Choice, rungs: Mapping[str, Run] | None = None) -> Run:

@@ -111,20 +111,27 @@ class Choice:
         best = min((rung for rung in self.rungs if rung.rank), key=lambda rung: rung.rank or 0)
         if chosen.plain and chosen is best:
             return f"no rewiring needed: {self.chosen} has the best validation value"
+        behind = f"{100 * (chosen.behind or 0):.1f} ± {100 * (chosen.error or 0):.1f} points"
+        if self.wary and chosen is not best:
+            return (
+                "no rewiring needed: "
+                * chosen.plain
+                + f"{self.chosen} is chosen on the graph itself among rungs that are as good as the best one,"
+                f" {best.name}, up to chance: it is behind by {behind} on validation"
+            )
         if chosen.plain:
-            behind = f"{100 * (chosen.behind or 0):.1f} ± {100 * (chosen.error or 0):.1f} points"
             return (
                 f"no rewiring needed: {self.chosen} is behind the best rung, {best.name}, by {behind} on validation,"
                 " which may be chance"
             )
         if self.gain is None or self.gain_error is None:
             return f"{self.chosen} was chosen; training of all plain models diverged"
-        gain = f"{100 * self.gain:+.1f} ± {100 * self.gain_error:.1f} points on validation"
-        if self.wary and self.gain <= 0:
-            return f"{self.chosen} is better than the best plain model, {self.best_plain}, on the graph itself: {gain}"
         certain = self.gain > 2 * self.gain_error and chosen.runs >= FEW_SPLITS
         sure = "surely" if certain else "probably" if self.gain > self.gain_error else "perhaps"
-        return f"{self.chosen} is {sure} better than the best plain model, {self.best_plain}: {gain}"
+        return (
+            f"{self.chosen} is {sure} better than the best plain model, {self.best_plain}: {100 * self.gain:+.1f} ±"
+            f" {100 * self.gain_error:.1f} points on validation"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Convert to plain JSON values."""

@@ -25,7 +25,7 @@ from gumbel_mpnn.nn.model import Sizes, Work
 from gumbel_mpnn.nn.room import total_bytes
 from gumbel_mpnn.runs.coefficients import Coefficients, coefficients
 from gumbel_mpnn.runs.spec import RunSpec, Tables
-from gumbel_mpnn.training.build import outline_model
+from gumbel_mpnn.training.build import WITH_STRUCTURE, num_seen, outline_model
 from gumbel_mpnn.training.device import available_bytes, pick_device
 from gumbel_mpnn.training.memory import SHARE_OF_FREE, bytes_at_sizes
 from gumbel_mpnn.training.task import Task
@@ -189,6 +189,7 @@ class Bounds:
     @classmethod
     def of(cls, size: GraphSize, settings: Settings, on_gpu: bool) -> Bounds:
         """Bounds of a step on a graph of these counts."""
+        size = _seen(size, settings)
         sizes = _sizes(size, _candidates(size, settings), settings, on_gpu)
         without_arcs = replace(sizes, arcs=0, pairs=0, given_pairs=0)
         try:
@@ -305,6 +306,16 @@ def _sizes(size: GraphSize, found: int, settings: Settings, on_gpu: bool) -> Siz
         on_gpu=on_gpu,
         in_16_bits=settings.train.bfloat16,
     )
+
+
+def _seen(size: GraphSize, settings: Settings) -> GraphSize:
+    """Counts of the graph as the model sees it, with positions among communities if the settings ask for them."""
+    features = num_seen(size.features, size.classes, settings)
+    if features == size.features:
+        return size
+    beside = settings.data.features == WITH_STRUCTURE and size.inputs is not None
+    inputs = (size.inputs or 0) + size.nodes * (features - size.features) if beside else None
+    return replace(size, features=features, inputs=inputs)
 
 
 def _outline(size: GraphSize) -> Task:

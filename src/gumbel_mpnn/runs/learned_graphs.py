@@ -17,7 +17,7 @@ from gumbel_mpnn.rewiring.rewired_graph import as_data
 from gumbel_mpnn.runs.graph_file import Learned
 from gumbel_mpnn.runs.pair_measures import PairMeasures, measure_pairs
 from gumbel_mpnn.runs.query import Record
-from gumbel_mpnn.runs.trained import graph_of_user, models_of, task_of
+from gumbel_mpnn.runs.trained import check_structure, graph_of_user, models_of, task_of
 from gumbel_mpnn.training import prepare
 from gumbel_mpnn.training.precision import pair_probability
 
@@ -29,8 +29,12 @@ def mean_graph(run: Run, data: Data | None, threshold: float) -> Data:
     """Learned graph averaged over all runs; `Run.rewire` describes it."""
     given = _training_graph(run) if data is None else graph_of_user(data)
     if run.settings.rewiring is None:
+        check_structure(given, run)
         rewired = prepare(given, run.settings)
         if rewired.edge_index is not given.edge_index:  # by SDRF
+            if rewired.get("x") is not given.get("x"):  # positions among communities
+                rewired = copy.copy(rewired)
+                rewired.x = given.x
             return rewired
         if run.choice is None:
             raise UserError(f"model {run.settings.model!r} does not rewire the graph")

@@ -14,6 +14,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gumbel_mpnn._util.errors import DataError, DataWarning, UserError
+from gumbel_mpnn._util.sparse_tensors import coalesced
 from gumbel_mpnn.data.feature_columns import FeatureColumn, feature_columns_of
 from gumbel_mpnn.data.given import as_tensors
 from gumbel_mpnn.data.validate import check_label_form, warn_of_ignored
@@ -23,6 +24,7 @@ from gumbel_mpnn.runs.query import Record
 from gumbel_mpnn.training import Task, build_model, metrics, pick_device, prepare
 from gumbel_mpnn.training.build import STRUCTURE, WITH_STRUCTURE
 from gumbel_mpnn.training.precision import class_scores
+from gumbel_mpnn.training.task import labels_per_class
 
 if TYPE_CHECKING:
     from gumbel_mpnn.runs.run import Run
@@ -56,7 +58,7 @@ def task_of(run: Run, data: Data | None = None, device: torch.device | str = "cp
         raise UserError("this graph has no nodes: give at least one")
     if data is not None:
         _check_columns(given, facts)
-        _check_structure(given, run)
+        check_structure(given, run)
     if given.get("x") is not None and given.num_features != facts.num_features:
         hint = f": {READ_ALIKE}" if facts.feature_columns else ""
         raise UserError(
@@ -70,16 +72,32 @@ def task_of(run: Run, data: Data | None = None, device: torch.device | str = "cp
     return replace(task, labels_per_class=facts.labels_per_class)
 
 
-def _check_structure(given: Data, run: Run) -> None:
+def check_structure(given: Data, run: Run) -> None:
     """Raise a `UserError` if models that know positions in the training graph are applied to another graph."""
-    if run.settings.data.features not in (STRUCTURE, WITH_STRUCTURE):
+    kind, own = run.settings.data.features, run.data
+    if kind not in (STRUCTURE, WITH_STRUCTURE):
         return
-    if given.get("y") is None or not torch.equal(given.edge_index.cpu(), run.data.edge_index.cpu()):
+    is_same = (
+        given.get("y") is not None
+        and given.num_nodes == own.num_nodes
+        and len(labels_per_class(given)) == len(labels_per_class(own))
+        and torch.equal(given.edge_index.cpu(), own.edge_index.cpu())
+        # Positions beside features are scaled as these are.
+        and (kind == STRUCTURE or _is_equal(given.get("x"), own.x))
+    )
+    if not is_same:
         raise UserError(
             "the features of these runs are positions in the graph that they were trained on, or have such positions"
             " beside them, so they cannot be applied to another graph: call this method without a graph, or train with"
             " another value of data.features"
         )
+
+
+def _is_equal(x: Tensor | None, other: Tensor) -> bool:
+    if x is None or x.shape != other.shape:
+        return False
+    one, two = (coalesced(each.detach().cpu().float()) for each in (x, other))
+    return torch.equal(one.indices(), two.indices()) and torch.equal(one.values(), two.values())
 
 
 def models_of(run: Run, task: Task, records: Sequence[Record]) -> Iterator[TrainableModel]:

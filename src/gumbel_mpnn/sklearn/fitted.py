@@ -17,6 +17,7 @@ from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn.config import DataSettings, Replica
 from gumbel_mpnn.runs import DataReader, Run, SettingFolder, Transform
 from gumbel_mpnn.training import data_hash
+from gumbel_mpnn.training.build import WITH_STRUCTURE
 
 
 class GivenData(DataReader):
@@ -30,6 +31,11 @@ class GivenData(DataReader):
         for name in ("protocol", "attack"):
             if getattr(settings, name):
                 raise UserError(f"data.{name} does not apply to RewiringClassifier: leave it out")
+        if settings.features == WITH_STRUCTURE:
+            raise UserError(
+                f"data.features={WITH_STRUCTURE} gives models of one graph alone, and RewiringClassifier predicts on"
+                " others: use gm.fit, or leave it out"
+            )
         data = dataset if transform is None else transform(dataset)
         return data, data_hash(data)
 

@@ -12,6 +12,7 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn import baselines, rewiring
 from gumbel_mpnn._util.errors import DataError
+from gumbel_mpnn._util.sparse_tensors import coalesced
 from gumbel_mpnn._util.tensor_cache import TensorCache
 from gumbel_mpnn.config import Replica, Settings
 from gumbel_mpnn.measures.communities import community_positions
@@ -42,16 +43,30 @@ def prepare(data: Data, settings: Settings, report: Report | None = None) -> Dat
     if features == STRUCTURE:
         data = _with_features(data, _positions_of(data))
     prepared = models[settings.model].prepare(data, settings, report)
-    if features == WITH_STRUCTURE:
-        prepared = _with_features(prepared, _beside(data.x, _positions_of(data, PER_CLASS)))
+    if features == WITH_STRUCTURE and prepared.get("x") is not None:
+        prepared = _with_features(prepared, _beside(prepared.x, _positions_of(data, PER_CLASS)))
     return prepared
+
+
+def num_seen(features: int, classes: int, settings: Settings) -> int:
+    """Number of features that a model sees of a graph with so many of its own."""
+    match settings.data.features:
+        case "structure":
+            return _dimensions(classes)
+        case "with-structure":
+            return features + _dimensions(classes, PER_CLASS)
+    return features
+
+
+def _dimensions(classes: int, per_class: int = 1) -> int:
+    return per_class * max(2, classes)
 
 
 def _positions_of(data: Data, per_class: int = 1) -> Tensor:
     """Position of every node among the communities of the given edges, [N, classes · per_class]."""
     edges: Tensor = data.edge_index
-    dimensions = per_class * max(2, len(labels_per_class(data)))
-    return _positions.get(edges, [edges], lambda: community_positions(data, dimensions), dimensions)
+    dimensions = _dimensions(len(labels_per_class(data)), per_class)
+    return _positions.get(edges, [edges], lambda: community_positions(data, dimensions), (dimensions, data.num_nodes))
 
 
 def _with_features(data: Data, x: Tensor) -> Data:
@@ -62,12 +77,12 @@ def _with_features(data: Data, x: Tensor) -> Data:
 
 def _beside(x: Tensor, positions: Tensor) -> Tensor:
     """Features [N, F], dense or sparse, with positions [N, K] as further columns, scaled as the features are."""
-    x = x.float()
-    values = x if x.layout is torch.strided else x.coalesce().values()
-    length, own = values.square().sum(), positions.square().sum()
+    is_dense = x.layout is torch.strided
+    x = x.float() if is_dense else coalesced(x.float())
+    length, own = (x if is_dense else x.values()).square().sum(), positions.square().sum()
     scale = (SHARE * length / own).sqrt() if length > 0 and own > 0 else 1.0
     columns = (scale * positions).to(x.device)
-    return torch.cat([x, columns if x.layout is torch.strided else columns.to_sparse()], dim=1)
+    return torch.cat([x, columns if is_dense else columns.to_sparse()], dim=1)
 
 
 def build_model(settings: Settings, task: Task, replicas: Sequence[Replica]) -> TrainableModel:

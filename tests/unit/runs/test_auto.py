@@ -13,6 +13,7 @@ from gumbel_mpnn._util.errors import DataError, DataWarning, UserError
 from gumbel_mpnn.config.presets import preset_families
 from gumbel_mpnn.config.rungs import read_rungs
 from gumbel_mpnn.nn import models
+from gumbel_mpnn.report.page.comparison import compared
 from gumbel_mpnn.runs import (
     AutoSpec,
     BusyError,
@@ -426,9 +427,41 @@ class TestFeaturesWithStructure:
 
     def test_another_graph_is_refused(self):
         run = self.fitted("gcn")
-        other = changed(run.data, edge_index=run.data.edge_index[:, :-4])
-        with pytest.raises(UserError, match=r"have such positions beside them, .* another value of data.features"):
-            run.predict(other)
+        data = run.data
+        x = data.x.clone()
+        x[0, 0] += 1000  # positions are scaled as the features are
+        others = [
+            changed(data, edge_index=data.edge_index[:, :-4]),
+            changed(data, x=x),
+            changed(data, x=torch.cat([data.x, data.x]), y=torch.cat([data.y, data.y])),
+            changed(data, y=data.y.clamp(max=1)),
+            changed(data, y=None),
+        ]
+        for other in others:
+            with pytest.raises(UserError, match=r"have such positions beside them, .* another value of data.features"):
+                run.predict(other)
+        assert run.predict(changed(data, x=data.x.to_sparse_csr())) == run.predict()
+
+    @pytest.mark.parametrize("model", ["jaccard", "sdrf"])
+    def test_a_graph_that_was_changed_before_training_has_the_features_that_were_given(self, model):
+        run = self.fitted(model)
+        assert torch.equal(run.rewire().x, run.data.x)
+        with pytest.raises(UserError, match="have such positions beside them"):
+            run.rewire(changed(run.data, y=None))
+
+    def test_memory_is_estimated_with_them(self):
+        run = self.fitted("gcn")
+        parameters = sum(value.numel() for value in run.folder.state(run.records[0].replica).values())
+        found = gm.estimate(small_data(), "gcn", preset=None, settings=WITH_STRUCTURE, **FAST)
+        assert found.parameters == parameters
+        assert found.features == small_data().num_features
+
+    def test_a_page_compares_with_a_control_that_has_them_too(self, tmp_path):
+        run = quick(settings=WITH_STRUCTURE, runs=tmp_path)
+        fit(small_data(), "auto-frozen", runs=tmp_path, **FAST)
+        assert "control, edges not learned" in {row["role"] for row in compared(run)["absent"]}
+        fit(small_data(), "auto-frozen", settings=WITH_STRUCTURE, runs=tmp_path, **FAST)
+        assert "control, edges not learned" not in {row["role"] for row in compared(run)["absent"]}
 
     def test_auto_gives_them_to_every_rung(self):
         spec = AutoSpec.of(small_data(), settings=WITH_STRUCTURE)

@@ -186,6 +186,7 @@ class TestFit:
             ({"validation_fraction": 1.5}, "validation_fraction must lie between 0 and 1"),
             ({"seeds": 0}, "seeds must be at least 1"),
             ({"overrides": ["data.protocol=random-60-20-20"]}, "data.protocol does not apply to RewiringClassifier"),
+            ({"overrides": ["data.features=with-structure"]}, "gives models of one graph alone"),
         ],
     )
     def test_mistakes(self, options, message):

@@ -24,6 +24,7 @@ from gumbel_mpnn.runs.choice import LADDERS, read_choices
 from gumbel_mpnn.runs.query import TRIALS, Record, Summary, compare, find_records, flat
 from gumbel_mpnn.runs.query.paired import mean_interval
 from gumbel_mpnn.runs.spec import RunSpec
+from gumbel_mpnn.training.build import WITH_STRUCTURE
 
 CONTROL = "frozen"
 Records = list[Record]
@@ -83,10 +84,12 @@ class _Store:
         return next((found for _, found in self._settings(model) if _without_name(found[0]) == wanted), None)
 
     def ladder(self, ladder: str) -> Records | None:
-        """Runs that another ladder of `auto` chose."""
-        names = {str(replica) for replica in self.replicas}
+        """Runs that another ladder of `auto` chose, with positions beside the features if the run has them."""
+        names, beside = {str(replica) for replica in self.replicas}, self.run.settings.data.features == WITH_STRUCTURE
         for path, records in self._settings("*"):
-            if any(choice.ladder == ladder and names <= set(choice.runs) for choice in read_choices(path)):
+            has_them = records[0].settings["data"]["features"] == WITH_STRUCTURE
+            chosen = (set(choice.runs) for choice in read_choices(path) if choice.ladder == ladder)
+            if has_them == beside and any(names <= runs for runs in chosen):
                 return records
         return None
 
