@@ -49,10 +49,22 @@ TRIED: Mapping[str, tuple[str, ...]] = {
     "knn": tuple(override("model.neighbors", value) for value in (5, 10, 20)),
 }
 """Settings that are chosen on validation."""
-PERCENT = ("val", "test", "stderr", "difference", "low", "high", "learned_difference", "learned_low", "learned_high")
+PERCENT = (
+    "val",
+    "test",
+    "stderr",
+    "plain_test",
+    "difference",
+    "low",
+    "high",
+    "learned_difference",
+    "learned_low",
+    "learned_high",
+)
 HEADINGS: Mapping[str, str] = {
     "chosen": "chosen on validation",
     "plain": "best plain model",
+    "plain_test": "its test %",
     "p": "corrected p",
     "learned_difference": "learned",
     "learned_low": "95 % from",
@@ -236,6 +248,7 @@ def _row(
         "model": model,
         **dict.fromkeys(("chosen", "val", "test", "stderr", "n")),
         "plain": None if plain is None else plain[0],
+        "plain_test": None if plain is None else figures(plain[1])["test"],
         **gain,
         **{f"learned_{name}": None if learned is None else learned[name] for name in PAIRED},
     }

@@ -25,11 +25,6 @@ MODEL_NAMES: Mapping[str, str] = {
     "auto-random": "Auto-random",
     "auto-wary": "Auto-wary",
     "auto-wary-frozen": "Auto-wary-frozen",
-    **{
-        f"auto{ladder}, {features}": f"Auto{ladder}, {features}"
-        for ladder in ("", "-frozen")
-        for features in ("positions", "either")
-    },
 }
 """Display names of models; a model that is not listed is shown under its own name."""
 MODEL_COLUMN = "model"
