@@ -135,8 +135,7 @@ def fit_auto(spec: AutoSpec, place: Place) -> Run:
     Rungs are compared on the runs of a quarter of the splits (or of the seeds, if there are fewer than three splits),
     then of half of them, then of all. After each of the first two rounds the better half goes on, with the best plain
     rung. The choice is made for the graph, on the validation values of all runs. A wary ladder is compared on the first
-    split of a graph with hostile edges; rungs that withstand these as well as the best are then compared on the graph
-    itself.
+    split of a graph with hostile edges, and the chosen rung is then trained on the graph itself.
     """
     temporary = ScratchFolder() if place.runs is None else None
     place = replace(place, runs=temporary.name if temporary else place.runs, reader=place.reader or DataReader())
@@ -149,11 +148,11 @@ def fit_auto(spec: AutoSpec, place: Place) -> Run:
         except DivergedError:
             return None
 
-    run = _choose(spec, place, train)
+    run = _climb(spec.compared(place.reader), place, train)
     if run is None or run.choice is None:
         raise UserError("training of every rung diverged: are the features of very different sizes?")
-    if place.models:  # of the chosen rung only
-        run = _chosen_run(fit_spec(spec.rungs[run.choice.chosen][1], place), run.choice, run.rungs)
+    if place.models or spec.ladder.wary:  # models of the chosen rung only
+        run = _trained_on(fit_spec(spec.rungs[run.choice.chosen][1], place), run, run.choice)
     assert run.choice is not None
     write_choice(run.folder.path, run.choice)
     return replace(run, _temporary=temporary)
@@ -169,36 +168,19 @@ def find_auto(spec: AutoSpec, place: Place) -> Run | None:
             missing.append(step.rung)
         return found
 
-    run = _choose(spec, place, find)
-    return None if missing else run
-
-
-def _choose(spec: AutoSpec, place: Place, runs_of: RunsOf) -> Run | None:
-    """Runs of the chosen rung; None if there are none.
-
-    Nodes that a wary ladder attacks are few, so that the best rung on them is often so by chance, and may be weak on
-    all others. Among rungs that withstand hostile edges as well as the best, it chooses on the graph itself.
-    """
-    compared = spec.compared(place.reader)
-    best = _climb(compared, place, runs_of)
-    if best is None or best.choice is None or not spec.ladder.wary:
-        return best
-    choice, besieged, nodes = best.choice, _values(best.rungs), _val_nodes(compared.plainest.read(place.reader))
-    near = replace(spec, rungs={name: spec.rungs[name] for name in choice.near_best})
-    run = _climb(near, place, runs_of)
-    if run is None or run.choice is None:
+    run = _climb(spec.compared(place.reader), place, find)
+    if missing or run is None or run.choice is None:
         return None
-    choice = replace(choice, chosen=run.choice.chosen)
-    if choice.best_plain is not None:
-        gain, error = difference(besieged[choice.chosen], besieged[choice.best_plain], nodes)
-        choice = replace(choice, gain=gain, gain_error=error)
-    return _chosen_run(run, choice)
+    if spec.ladder.wary:
+        found = find_spec(spec.rungs[run.choice.chosen][1], place)
+        return None if found is None else _trained_on(found, run, run.choice)
+    return run
 
 
-def _chosen_run(run: Run, choice: Choice, rungs: Mapping[str, Run] | None = None) -> Run:
-    """Runs of the chosen rung with the choice, and with those of other rungs on the same graph."""
+def _trained_on(run: Run, compared: Run, choice: Choice) -> Run:
+    """Runs of the chosen rung; those of other rungs are kept unless they were trained on another graph."""
     choice = replace(choice, runs=tuple(str(record.replica) for record in run.records))
-    return replace(run, choice=choice, rungs=rungs or {})
+    return replace(run, choice=choice, rungs={} if choice.wary else compared.rungs)
 
 
 def _climb(spec: AutoSpec, place: Place, runs_of: RunsOf) -> Run | None:

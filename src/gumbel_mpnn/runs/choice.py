@@ -93,11 +93,6 @@ class Choice:
     """Whether the rungs were compared on a graph with hostile edges at validation nodes."""
 
     @property
-    def near_best(self) -> list[str]:
-        """Rungs with all runs that are behind the best by no more than a share of the error, `DOUBT`."""
-        return [rung.name for rung in self.rungs if rung.rank and (rung.behind or 0) <= DOUBT * (rung.error or 0)]
-
-    @property
     def ladder(self) -> str:
         """Name of the ladder, such as `auto`."""
         return next(name for name, ladder in LADDERS.items() if ladder == (self.learned, self.wary))
@@ -111,15 +106,8 @@ class Choice:
         best = min((rung for rung in self.rungs if rung.rank), key=lambda rung: rung.rank or 0)
         if chosen.plain and chosen is best:
             return f"no rewiring needed: {self.chosen} has the best validation value"
-        behind = f"{100 * (chosen.behind or 0):.1f} ± {100 * (chosen.error or 0):.1f} points"
-        if self.wary and chosen is not best:
-            return (
-                "no rewiring needed: "
-                * chosen.plain
-                + f"{self.chosen} is chosen on the graph itself among rungs that are as good as the best one,"
-                f" {best.name}, up to chance: it is behind by {behind} on validation"
-            )
         if chosen.plain:
+            behind = f"{100 * (chosen.behind or 0):.1f} ± {100 * (chosen.error or 0):.1f} points"
             return (
                 f"no rewiring needed: {self.chosen} is behind the best rung, {best.name}, by {behind} on validation,"
                 " which may be chance"
