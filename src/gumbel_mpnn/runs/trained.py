@@ -74,9 +74,10 @@ def task_of(run: Run, data: Data | None = None, device: torch.device | str = "cp
 
 def check_structure(given: Data, run: Run) -> None:
     """Raise a `UserError` if models that know positions in the training graph are applied to another graph."""
-    kind, own = run.settings.data.features, run.data
+    kind = run.settings.data.features
     if kind not in (STRUCTURE, WITH_STRUCTURE):
         return
+    own = run.data  # which other runs need not have
     is_same = (
         given.get("y") is not None
         and given.num_nodes == own.num_nodes

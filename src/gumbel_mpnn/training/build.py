@@ -25,7 +25,7 @@ STRUCTURE, WITH_STRUCTURE = "structure", "with-structure"
 """Values of `data.features` for positions among the communities of the graph, alone and beside the features."""
 PER_CLASS = 4
 """Dimensions of positions beside features, for each class. With 3 or 5, validation values of attacked graphs are about
-the same; with 9 they are much lower, since the later dimensions follow the edges of an attack."""
+the same; with 9 they are much lower."""
 SHARE = 0.25
 """Mean squared length of positions beside features, compared with that of the features; with up to 1, validation values
 are about the same."""
@@ -50,12 +50,9 @@ def prepare(data: Data, settings: Settings, report: Report | None = None) -> Dat
 
 def num_seen(features: int, classes: int, settings: Settings) -> int:
     """Number of features that a model sees of a graph with so many of its own."""
-    match settings.data.features:
-        case "structure":
-            return _dimensions(classes)
-        case "with-structure":
-            return features + _dimensions(classes, PER_CLASS)
-    return features
+    if settings.data.features == STRUCTURE:
+        return _dimensions(classes)
+    return features + (_dimensions(classes, PER_CLASS) if settings.data.features == WITH_STRUCTURE else 0)
 
 
 def _dimensions(classes: int, per_class: int = 1) -> int:
