@@ -14,6 +14,7 @@ from gumbel_mpnn.report import Row
 from gumbel_mpnn.report.chart import Chart
 from gumbel_mpnn.runs import Run, Transform
 from gumbel_mpnn.runs.choice import LADDERS
+from gumbel_mpnn.training.build import WITH_STRUCTURE
 
 PLAIN = ("mlp", "gcn", "sage", "gat")
 DEFENSES = ("drop-edge", "jaccard", "gnn-guard", "soft-median")
@@ -23,7 +24,7 @@ OURS = (*REWIRED, "auto-frozen", "auto")
 MODELS = (*PLAIN, *DEFENSES, *OURS)
 WARY = ("auto-wary-frozen", "auto-wary")
 """`auto` for nodes that were attacked, after its control."""
-POSITIONS = "data.features=with-structure"
+POSITIONS = override("data.features", WITH_STRUCTURE)
 """Setting with which all rungs of `auto` see positions among communities beside the features."""
 WITH_POSITIONS, EITHER = ", positions", ", either"
 """Ends of the names of such models, and of the better on validation of those with and without positions."""

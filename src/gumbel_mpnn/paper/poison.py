@@ -39,7 +39,7 @@ OF_FEATURES = ("jaccard", "gnn-guard")
 """Models that compare features."""
 SHOWN = ("mlp", "gcn", "sage", "jaccard", "gnn-guard", "auto", f"auto{WITH_POSITIONS}")
 """Models in the figure, as many as there are colors."""
-LADDERS = ("auto-frozen", "auto")
+BOTH_WAYS = ("auto-frozen", "auto")
 """`auto` after its control, which are also trained with positions among communities beside the features."""
 
 
@@ -84,7 +84,7 @@ class Poison(Experiment):
         yield from jobs_of([*models, *wary], dataset, data=data, seeds=SEEDS)
         if dataset not in WITHOUT_FEATURES:
             yield from robust_jobs(dataset, data=data, seeds=SEEDS)
-            yield from jobs_of(LADDERS, dataset, data=(*data, POSITIONS), seeds=SEEDS)
+            yield from jobs_of(BOTH_WAYS, dataset, data=(*data, POSITIONS), seeds=SEEDS)
 
     def collect(self, results: Mapping[Job, Run | None]) -> list[Row]:
         """Return one row for each graph, attack and model, and one for each published model that is not ours.

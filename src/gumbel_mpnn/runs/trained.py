@@ -88,9 +88,8 @@ def check_structure(given: Data, run: Run) -> None:
     )
     if not is_same:
         raise UserError(
-            "the features of these runs are positions in the graph that they were trained on, or have such positions"
-            " beside them, so they cannot be applied to another graph: call this method without a graph, or train with"
-            " another value of data.features"
+            f"these runs use positions in the graph that they were trained on (data.features={kind}), so they cannot be"
+            " applied to another graph: use the training graph as it was, or train with another value of data.features"
         )
 
 

@@ -422,7 +422,7 @@ class TestFeaturesWithStructure:
             changed(data, y=None),
         ]
         for other in others:
-            with pytest.raises(UserError, match=r"have such positions beside them, .* another value of data.features"):
+            with pytest.raises(UserError, match=r"\(data.features=with-structure\).* another value of data.features"):
                 run.predict(other)
         assert run.predict(changed(data, x=data.x.to_sparse_csr())) == run.predict()
 
@@ -430,7 +430,7 @@ class TestFeaturesWithStructure:
     def test_a_graph_that_was_changed_before_training_has_the_features_that_were_given(self, model):
         run = self.fitted(model)
         assert torch.equal(run.rewire().x, run.data.x)
-        with pytest.raises(UserError, match="have such positions beside them"):
+        with pytest.raises(UserError, match="positions in the graph that they were trained on"):
             run.rewire(changed(run.data, y=None))
 
     def test_memory_is_estimated_with_them(self):
