@@ -26,10 +26,10 @@ import harness  # before torch: it says how torch's threads wait
 import torch
 
 import gumbel_mpnn as gm
-from gumbel_mpnn.config import Replica
-from gumbel_mpnn.config.files import merge
-from gumbel_mpnn.config.rungs import NO_FEATURES, read_rungs
 from gumbel_mpnn.runs.choice import best_of, difference
+from gumbel_mpnn.settings import Replica
+from gumbel_mpnn.settings.files import merge
+from gumbel_mpnn.settings.presets import NO_FEATURES, read_rungs
 from gumbel_mpnn.training import models
 
 CASES: Mapping[str, Sequence[str]] = {

@@ -13,16 +13,13 @@ import json
 import re
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
-
-import cost
 
 RESULTS = Path(__file__).parent / "results"
 PAGES = [Path(__file__).parents[1] / "docs" / name for name in ("performance.md", "scale.md")]
 MARKED = re.compile(r"(?P<open><!-- table: (?P<name>[\w-]+) -->\n).*?(?P<close><!-- end -->)", re.DOTALL)
-GPU_IF_THERE = ("estimate", "partitions", "start_up")
+GPU_IF_THERE = ("partitions", "start_up")
 """Benchmarks that use a GPU where there is one, besides those that need it, whose names end in `_gpu`."""
 
 Result = dict[str, Any]
@@ -36,7 +33,7 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def machine(result: Result) -> str:
     """What it was measured on, in words: a GPU only if the benchmark uses one."""
-    of, name = result["machine"], result["benchmark"].removesuffix("_mps")
+    of, name = result["machine"], result["benchmark"]
     on_gpu = of["gpu"] != "none" and (name.endswith("_gpu") or name in GPU_IF_THERE)
     where = of["gpu"] if on_gpu else f"{of['processor']}, {of['threads']} threads"
     return f"`python benchmarks/{name}.py`: {where}, torch {of['torch']}, PyG {of['torch_geometric']}."
@@ -52,14 +49,6 @@ def timings(result: Result) -> str:
     heads = ["program", "ms", f"of {result['ratio_to']}"]
     rows = [[name, _ms(ms), f"{result['ratio'][name]:.2f}"] for name, ms in result["median_ms"].items()]
     return "\n\n".join([table(heads, rows), f"{facts(result)} Median of {result['rounds']}. {machine(result)}"])
-
-
-def fused_gpu(result: Result) -> str:
-    """A row for each part of a layer and shape, a column for each program."""
-    programs = ["ours", "torch", "torch.compile"]
-    parts = dict.fromkeys(name.rpartition(", ")[0] for name in result["median_ms"])
-    rows = [[part, *(_ms(result["median_ms"][f"{part}, {who}"]) for who in programs)] for part in parts]
-    return "\n\n".join([table(["ms", *programs], rows), f"Median of {result['rounds']}. {machine(result)}"])
 
 
 def step_gpu(result: Result) -> str:
@@ -112,24 +101,6 @@ def scale_gpu(result: Result) -> str:
     return "\n\n".join([table([*heads], rows), f"{more} {facts(result)} {machine(result)}"])
 
 
-def from_file_gpu(result: Result) -> str:
-    """One row for each number of edges: seconds of every stage, and memory."""
-    stages = {"read_s": "read", "hash_s": "hash", "candidates_s": "candidates", "lay_out_s": "lay out"}
-    heads = ["edges", "nodes", "arcs with candidates", *(f"{name}, s" for name in stages.values())]
-    heads += [f"{result['facts']['epochs']} epochs, s", "GPU GiB", "reserved", "host GiB"]
-    rows = [
-        [
-            *(f"{row[name]:,}" for name in ("edges", "nodes", "arcs")),
-            *(f"{row[name]:.1f}" for name in (*stages, "train_s")),
-            *("–" if row[name] is None else f"{row[name]:.1f}" for name in ("gpu_gib", "gpu_reserved_gib", "host_gib")),
-        ]
-        for row in result["rows"]
-    ]
-    end = result["did_not_fit"]
-    more = "All sizes that were tried fit." if end is None else f"{end['edges']:,} edges do not fit: {end['why']}."
-    return "\n\n".join([table(heads, rows), f"{more} {facts(result)} {machine(result)}"])
-
-
 def partitions(result: Result) -> str:
     """One row for each graph, whole and in parts."""
     heads = ["graph", "trained on", "test %", "std", "runs", "nodes at once", "pairs at once", "GPU GiB"]
@@ -151,59 +122,6 @@ def partitions(result: Result) -> str:
         f"Share of the exact candidates that the approximate search finds: {', '.join(recalls)}. " if recalls else ""
     )
     return "\n\n".join([table(heads, rows), f"{share}{facts(result)} {machine(result)}"])
-
-
-def estimate_check(result: Result) -> str:
-    """One row for each run that its estimate is checked with."""
-    heads = ["model and graph", "GiB", "estimated, share of it", "a step, ms", "estimated, share of it"]
-    rows = [
-        [row["case"], *(f"{row[name]:.2f}" for name in ("gib", "gib_ratio", "ms", "ms_ratio"))]
-        for row in result["rows"]
-    ]
-    return "\n\n".join([table(heads, rows), machine(result)])
-
-
-def reading(result: Result) -> str:
-    """One row for each kind of file and number of edges."""
-    heads = ["file", "edges", "the file, s", "checks and graph, s", "together, s", "CPU s", "hash, s", "peak GiB"]
-    names = ("file_s", "graph_s", "read_s", "read_cpu_s", "hash_s", "peak_gib")
-    rows = [[row["kind"], f"{row['edges']:,}", *(f"{row[name]:.1f}" for name in names)] for row in result["rows"]]
-    return "\n\n".join([table(heads, rows), f"{facts(result)} {machine(result)}"])
-
-
-def billion_edges() -> str:
-    """What `gumbel-mpnn estimate` says of ever larger graphs on one H200."""
-    import gumbel_mpnn as gm
-    from gumbel_mpnn._util.numbers import duration, size
-
-    rows = []
-    for edges in (10**7, 10**8, 10**9, 10**10):
-        strategies = [["rewiring.candidates=two_hop", "rewiring.per_node=6"], ["rewiring.candidates=local"]]
-        hops, near = (
-            gm.estimate(
-                nodes=edges // 6,
-                edges=edges,
-                features=128,
-                classes=40,
-                preset=None,
-                device="h200",
-                overrides=["model.hidden_channels=128", "rewiring.scorer=bilinear", "rewiring.channels=128", *more],
-            )
-            for more in strategies
-        )
-        parts = "–" if hops.parts is None else f"{hops.parts:,}"
-        searched = [duration(each.candidate_seconds or 0) for each in (hops, near)]
-        rows.append([f"{edges:,}", f"{hops.nodes:,}", size(hops.memory), duration(hops.step_seconds), parts, *searched])
-    heads = [
-        "edges",
-        "nodes",
-        "memory of a step",
-        "time of a step",
-        "parts, at least",
-        "`TwoHop` search",
-        "`Local` search",
-    ]
-    return table(heads, rows)
 
 
 def replicas_gpu(result: Result) -> str:
@@ -242,20 +160,6 @@ def same_seed_gpu(result: Result) -> str:
     return "\n\n".join([table(heads, rows), f"{facts(result)} {machine(result)}"])
 
 
-def workers_gpu(result: Result) -> str:
-    """What several processes do together, and what each kind of training does alone."""
-    alone, runs = result["epochs_per_second_alone"], result["runs_of_a_group"]
-    kinds = [[name, str(runs[name]), f"{rate:,.0f}"] for name, rate in alone.items()]
-    shared = [[count, f"{work:.2f}"] for count, work in result["work_of_one_after_the_other"].items()]
-    return "\n\n".join(
-        [
-            table(["training", "runs at once", "epochs a second, alone"], kinds),
-            table(["processes at the same time", "work, of that of one after the other"], shared),
-            f"{facts(result)} {machine(result)}",
-        ]
-    )
-
-
 def replicas_cpu(result: Result) -> str:
     """Milliseconds of a run's epoch by the number of runs at once."""
     heads = ["program", "runs at once", "MiB of a layer", "ms of a run's epoch"]
@@ -271,79 +175,19 @@ def page_browser(result: Result) -> str:
     ]
     facts = result["facts"]
     made = (
-        f"{facts['drawn']}. The layout takes {facts['layout_s']:.1f} s, the whole page {facts['page_s']:.1f} s; it has"
+        f"{facts['drawn']}. Writing the page takes {facts['page_s']:.1f} s; it has"
         f" {facts['page_mb']:.1f} MB. Median of {result['rounds']}. {result['browser']}, no GPU. {machine(result)}"
     )
     heads = ["program", "frames a second", "ms of 95 % of the frames, at most", "slowest frame, ms"]
     return "\n\n".join([table(heads, rows), made])
 
 
-def counted_epochs(results: Path) -> str:
-    """What a run's epoch on Cora moves by the count, beside the time it takes among a hundred."""
-    step, replicas = _read(results, "step_gpu"), _read(results, "replicas_gpu")
-    if step is None or replicas is None:
-        return _not_measured("step_gpu" if step is None else "replicas_gpu")
-    limits, each = step["ceilings"], replicas["ms_per_run_and_epoch"]
-    steps = {"GCN": cost.plain_step_terms(cost.PLAIN_CORA), "Gumbel-MPNN": cost.step_terms(cost.CORA)}
-    rows = []
-    for title, step_terms in steps.items():
-        terms = [*step_terms, *cost.evaluation_terms(step_terms)]
-        least = 1e3 * cost.seconds_at(
-            terms, limits["copy_bytes_per_s"], limits["float32_flops_per_s"], limits["tf32_flops_per_s"]
-        )
-        many = each[f"our {title}, {max(replicas['at_once'].values())} at once"]
-        megabytes = sum(term.bytes for term in terms) / 1e6
-        rows.append([title, f"{megabytes:.0f}", f"{least:.3f}", f"{many:.3f}", f"{least / many:.0%}"])
-    return table(["program", "MB counted", "ms at the ceilings", "ms of a run's epoch", "share reached"], rows)
-
-
-def counted_terms() -> str:
-    """What a step must move and compute, by the count in cost.py; the layers together."""
-    groups: dict[str, list[int]] = {}
-    for term in cost.step_terms(cost.ARXIV):
-        name = re.sub(r"^layer \d+: (.*)", rf"{cost.ARXIV.layers} layers: \1", term.name)
-        total = groups.setdefault(name, [0, 0])
-        total[0], total[1] = total[0] + term.bytes, total[1] + term.flops
-    groups["together"] = [sum(total[part] for total in groups.values()) for part in range(2)]
-    rows = [[name, f"{moved / 1e9:.2f}", f"{done / 1e9:.1f}"] for name, (moved, done) in groups.items()]
-    return table(["part of the step", "GB", "G operations"], rows)
-
-
-def growth() -> str:
-    """By what the counted bytes and operations of that step grow when one size is doubled."""
-
-    def totals(size: cost.Sizes) -> tuple[int, int]:
-        terms = cost.step_terms(size)
-        return sum(term.bytes for term in terms), sum(term.flops for term in terms)
-
-    base = totals(cost.ARXIV)
-    changes = {
-        "nodes": {"nodes": 2 * cost.ARXIV.nodes},
-        "pairs": {"pairs": 2 * cost.ARXIV.pairs},
-        "nodes and pairs": {"nodes": 2 * cost.ARXIV.nodes, "pairs": 2 * cost.ARXIV.pairs},
-        "hidden width": {"width": 2 * cost.ARXIV.width},
-        "layers": {"layers": 2 * cost.ARXIV.layers},
-        "scorer's channels": {"channels": 2 * cost.ARXIV.channels},
-    }
-    rows = []
-    for name, change in changes.items():
-        grown = totals(replace(cost.ARXIV, **change))
-        rows.append([name, *(f"{new / old:.2f}" for new, old in zip(grown, base, strict=True))])
-    return table(["twice the", "bytes", "operations"], rows)
-
-
 TABLES: dict[str, Callable[[Any], str]] = {
     "step_gpu": step_gpu,
     "scale_gpu": scale_gpu,
-    "from_file_gpu": from_file_gpu,
     "partitions": partitions,
-    "estimate": estimate_check,
-    "reading": reading,
     "replicas_gpu": replicas_gpu,
     "same_seed_gpu": same_seed_gpu,
-    "workers_gpu": workers_gpu,
-    "workers_gpu_mps": workers_gpu,
-    "fused_gpu": fused_gpu,
     "step_cpu": timings,
     "replicas_cpu": replicas_cpu,
     "candidates": timings,
@@ -351,17 +195,10 @@ TABLES: dict[str, Callable[[Any], str]] = {
     "list_runs": timings,
     "page_browser": page_browser,
 }
-"""Those that show one benchmark's file."""
-COUNTS: dict[str, Callable[[], str]] = {"counted": counted_terms, "growth": growth, "billion_edges": billion_edges}
-"""Those that need no measurement."""
 
 
 def render(name: str, results: Path) -> str:
     """The table called `name`, or the words that there is none yet."""
-    if name in COUNTS:
-        return COUNTS[name]()
-    if name == "counted_epochs":
-        return counted_epochs(results)
     result = _read(results, name)
     return _not_measured(name) if result is None else TABLES[name](result)
 

@@ -2,7 +2,7 @@
 
 Gumbel-MPNN with five local candidates for each node, on pubmed (10 splits) and coauthor-physics (10 seeds). Both
 programs have the candidates of the exact search, so that they differ in nothing but the parts. Recall is the share of
-these candidates that the search with parts finds: exact within a part, approximate across. Peaks of memory are those of
+these candidates that the approximate search finds. Peaks of memory are those of
 a GPU, with all replicas; on a CPU there are none.
 
 python benchmarks/partitions.py                    # on a GPU, or for long on a CPU
@@ -56,10 +56,10 @@ def graph_of(name: str) -> tuple[str, Data]:
         return f"generated, of the size of {name}", generated(*SIZES[name])
 
 
-def recall(data: Data, exact: torch.Tensor, parts: int) -> dict[str, float]:
-    """Share of the exact candidates that the search with parts finds, and its seconds."""
+def recall(data: Data, exact: torch.Tensor) -> dict[str, float]:
+    """Share of the exact candidates that the approximate search finds, and its seconds."""
     begin = time.perf_counter()
-    found = Local(PER_NODE, search="approximate", parts=parts)(data.clone()).candidate_index
+    found = Local(PER_NODE, search="approximate")(data.clone()).candidate_index
     keys = [pair_key(pairs, int(data.num_nodes)) for pairs in (found, exact)]
     return {"recall": float(contains(*keys).float().mean()), "seconds": time.perf_counter() - begin}
 
@@ -109,7 +109,7 @@ def compared(name: str, options: Any, device: torch.device) -> dict[str, Any]:
     print(f"  difference {parts['test'] - whole['test']:+.2f} points", flush=True)
     if options.no_recall:
         return {"graph": called, "whole": whole, "parts": parts}
-    found = recall(data, data.candidate_index, options.partitions)
+    found = recall(data, data.candidate_index)
     print(f"  recall of candidates {found['recall']:.4f} in {found['seconds']:.1f} s, exact in {seconds:.1f} s")
     return {"graph": called, "whole": whole, "parts": parts, "candidates": {**found, "exact_seconds": seconds}}
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.utils import to_torch_csr_tensor
 
-from gumbel_mpnn.config import RewiringSettings
+from gumbel_mpnn.settings import RewiringSettings
 
 DROPOUT = 0.5
 IGNORED = -100

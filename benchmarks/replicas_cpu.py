@@ -15,7 +15,7 @@ import harness  # before torch: it says how torch's threads wait
 # isort: split
 import torch
 
-from gumbel_mpnn.config import Replica
+from gumbel_mpnn.settings import Replica
 from replicas_gpu import LAYERS, MODELS, SPLITS, Epoch, cora, ours
 
 COUNTS = (1, 2, 5, 10, 20, 30)

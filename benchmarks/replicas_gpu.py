@@ -24,8 +24,8 @@ from torch_geometric.data import Data
 
 import gumbel_mpnn as gm
 import peers
-from gumbel_mpnn.config import Replica
 from gumbel_mpnn.runs import RunSpec
+from gumbel_mpnn.settings import Replica
 from gumbel_mpnn.training import Task, roc_auc
 from gumbel_mpnn.training.replay import Replay
 from gumbel_mpnn.training.trainer import Trainer
@@ -74,7 +74,7 @@ def ours(data: Data, model: str, width: int, replicas: list[Replica]) -> Epoch:
     chosen = [f"model.hidden_channels={width}", f"model.num_layers={LAYERS}", f"model.dropout={peers.DROPOUT}"]
     chosen += ["train.patience=0"]
     if model == "gumbel-mpnn":
-        chosen += [f"rewiring.channels={CHANNELS}", "rewiring.scorer=bilinear", "rewiring.prior=0"]
+        chosen += [f"rewiring.scorer.channels={CHANNELS}", "rewiring.scorer=bilinear", "rewiring.prior=0"]
     settings = RunSpec.of(data, model, preset=None, overrides=chosen).settings
     task = Task.for_model(data, settings, data.x.device)
     trainer = Trainer(task, settings, replicas)

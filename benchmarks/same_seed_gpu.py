@@ -1,7 +1,7 @@
 """Which operations make a run's last bits depend on the runs trained with it on a GPU, and what avoiding that costs.
 
 Every operation of a step is computed for groups of runs and for each run alone, and compared bit for bit. Then whole
-runs are trained in groups and alone. Last, a product for each run, as in `each_replica`, is timed against torch's
+runs are trained in groups and alone. Last, a product for each run, as in `replica`, is timed against torch's
 batched product.
 
 python benchmarks/same_seed_gpu.py          # less than a minute on an H200
@@ -22,13 +22,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from gumbel_mpnn.config import Replica
 from gumbel_mpnn.graph import PairGraph, WeightedGraph
-from gumbel_mpnn.nn import ReplicaRNG, each_replica, fused_linear
-from gumbel_mpnn.nn.activation import activate
-from gumbel_mpnn.nn.fused_linear import linear_sum
-from gumbel_mpnn.nn.modules import make_norm
+from gumbel_mpnn.nn import ReplicaRNG, layers, replica
+from gumbel_mpnn.nn.layers import activate, linear_sum, make_norm
 from gumbel_mpnn.runs import RunSpec
+from gumbel_mpnn.settings import Replica
 from gumbel_mpnn.training import Task
 from gumbel_mpnn.training.replay import Replay
 from gumbel_mpnn.training.trainer import Trainer
@@ -51,9 +49,9 @@ def operations(graph: PairGraph) -> dict[str, tuple[Operation, list[tuple[int, .
         )
     found["product by a loop"] = loop, [(nodes, 256), (256, 256)]
     found["narrow linear_sum, with gradients"] = gradients_of(lambda x, w: linear_sum([(x, w)])), [(nodes, 64), (64, 7)]
-    found["our product"] = gradients_of(each_replica.product), [(nodes, 256), (256, 7)]
+    found["our product"] = gradients_of(replica.product), [(nodes, 256), (256, 7)]
     found["our sums"] = (
-        lambda x: torch.cat([each_replica.total(x[..., 0])[:, None], each_replica.over_nodes(x)], 1),
+        lambda x: torch.cat([replica.total(x[..., 0])[:, None], replica.over_nodes(x)], 1),
         [(nodes, 7)],
     )
     found["sum [R, P]"] = lambda x: x.sum(-1), [(pairs,)]
@@ -70,11 +68,11 @@ def operations(graph: PairGraph) -> dict[str, tuple[Operation, list[tuple[int, .
             [(nodes, width), (nodes, width)],
         )
     found["graph convolution, with gradients"] = (
-        gradients_of(lambda w, x: WeightedGraph(graph, each_replica.sigmoid(w), x.dtype).symmetric(x)),
+        gradients_of(lambda w, x: WeightedGraph(graph, replica.sigmoid(w), x.dtype).symmetric(x)),
         [(pairs,), (nodes, 64)],
     )
     found["attention, with gradients"] = (
-        gradients_of(lambda w, x, a, b: WeightedGraph(graph, each_replica.sigmoid(w), x.dtype).attend(x, a, b, 0.2)),
+        gradients_of(lambda w, x, a, b: WeightedGraph(graph, replica.sigmoid(w), x.dtype).attend(x, a, b, 0.2)),
         [(pairs,), (nodes, 64), (2, nodes), (2, nodes)],
     )
     for norm in ("none", "layer", "batch"):
@@ -144,7 +142,7 @@ def trained(data: object, model: str, options: list[str], epochs: int) -> dict[i
     task = Task.for_model(data, settings, data.x.device)  # type: ignore[attr-defined]
     replicas = [Replica(k % SPLITS, k // SPLITS) for k in range(max(SIZES))]
     curves = {}
-    for group in ([replica] for replica in replicas):
+    for group in ([one] for one in replicas):
         curves[group[0]] = curve(Trainer(task, settings, group), epochs)[0]
     first: dict[int, int | None] = {}
     for size in SIZES:
@@ -182,7 +180,7 @@ def costs(data: object, device: torch.device, toy: bool, rounds: int) -> dict[st
     nodes = data.num_nodes  # type: ignore[attr-defined]
     for rows, inner, out in ((nodes, width, width), (width, nodes, width), (nodes, 64, 64)):
         x, weight = torch.randn(count, rows, inner, device=device), torch.randn(count, inner, out, device=device)
-        for name, operation in {"batched": torch.bmm, "ours": each_replica.product, "a loop": loop}.items():
+        for name, operation in {"batched": torch.bmm, "ours": replica.product, "a loop": loop}.items():
             body = Replay(lambda operation=operation, x=x, weight=weight: operation(x, weight), device)
             programs[f"product of {rows} x {inner} x {out}, {name}"] = body
     times = harness.medians(harness.alternate(programs, rounds=rounds, warm_up=5, device=device))
@@ -191,7 +189,7 @@ def costs(data: object, device: torch.device, toy: bool, rounds: int) -> dict[st
 
 @contextmanager
 def batched_products() -> Iterator[None]:
-    """Let torch multiply the matrices of all runs at once, as it would without `each_replica`."""
+    """Let torch multiply the matrices of all runs at once, as it would without `replica`."""
 
     def forward(ctx: Any, x: Tensor, weight: Tensor, start: Tensor | None) -> Tensor:
         ctx.save_for_backward(x, weight)
@@ -205,9 +203,9 @@ def batched_products() -> Iterator[None]:
         return out.baddbmm_(x, weight)
 
     with (
-        mock.patch.object(each_replica._Product, "forward", staticmethod(forward)),
-        mock.patch.object(each_replica._OuterSum, "forward", staticmethod(over_nodes)),
-        mock.patch.object(fused_linear, "add_product", add),
+        mock.patch.object(replica._Product, "forward", staticmethod(forward)),
+        mock.patch.object(replica._OuterSum, "forward", staticmethod(over_nodes)),
+        mock.patch.object(layers, "add_product", add),
     ):
         yield
 

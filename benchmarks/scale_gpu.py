@@ -18,8 +18,8 @@ import harness  # before torch: it says how torch's threads wait
 import torch
 
 import power_law
-from gumbel_mpnn.config import Replica
 from gumbel_mpnn.runs import RunSpec
+from gumbel_mpnn.settings import Replica
 from gumbel_mpnn.training import Task
 from gumbel_mpnn.training.trainer import Trainer
 
@@ -36,9 +36,9 @@ def measure(arcs: int, width: int, rounds: int, device: torch.device) -> dict[st
     data = power_law.problem(nodes, arcs // 2, width, CLASSES, device)
     largest = power_law.largest_degree(data.edge_index)
     generated = harness.now(device)
-    stack = [f"model.hidden_channels={width}", f"model.num_layers={LAYERS}", f"rewiring.channels={width}"]
+    stack = [f"model.hidden_channels={width}", f"model.num_layers={LAYERS}", f"rewiring.scorer.channels={width}"]
     stack += ["rewiring.scorer=bilinear", "rewiring.prior=0"]
-    settings = RunSpec.of(data, "gumbel-mpnn", preset=None, overrides=[*stack, "train.tf32=false"]).settings
+    settings = RunSpec.of(data, "gumbel-mpnn", preset=None, overrides=stack).settings
     task = Task.of(data, settings.data, device)
     num_arcs = task.graph.num_arcs
     laid_out = harness.now(device)

@@ -26,7 +26,7 @@ import torch
 
 import gumbel_mpnn as gm
 from dense_sdrf import step as dense_step
-from gumbel_mpnn.baselines.sdrf import Flow
+from gumbel_mpnn.baselines.sdrf_steps import Flow
 
 PAGE = Path(__file__).parents[1] / "docs" / "results" / "sdrf.md"
 TAU, BOUND, SEED = 1.0, 0.5, 0

@@ -23,8 +23,8 @@ from torch_geometric.data import Data
 
 import gumbel_mpnn as gm
 import peers
-from gumbel_mpnn.config import RewiringSettings
 from gumbel_mpnn.nn import as_features
+from gumbel_mpnn.settings import RewiringSettings
 
 WIDTH, LAYERS = 128, 2
 
@@ -56,8 +56,8 @@ def main() -> None:
     stack = {"hidden_channels": WIDTH, "num_layers": LAYERS, "dropout": peers.DROPOUT}
     ours = gm.GCN(data.num_features, out_channels=classes, **stack)
     rewiring = RewiringSettings(scorer="bilinear", prior=0.0)
-    rewired = gm.GumbelMPNN(data.num_features, out_channels=classes, rewiring=rewiring, **stack)
-    called = gm.GumbelMPNN(data.num_features, out_channels=classes, **stack)
+    rewired = gm.GumbelMPNN(in_channels=data.num_features, out_channels=classes, rewiring=rewiring, **stack)
+    called = gm.GumbelMPNN(in_channels=data.num_features, out_channels=classes, **stack)
     features, graph = as_features(data.x), gm.PairGraph.of(data)
     with_candidates = gm.candidates.Local(per_node=5)(data.clone())
     pairs = gm.PairGraph.of(with_candidates)

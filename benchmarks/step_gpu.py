@@ -23,8 +23,8 @@ from torch_geometric.data import Data
 import cost
 import peers
 import power_law
-from gumbel_mpnn.config import Replica
 from gumbel_mpnn.runs import RunSpec
+from gumbel_mpnn.settings import Replica
 from gumbel_mpnn.training import Task
 from gumbel_mpnn.training.trainer import Trainer
 
@@ -53,9 +53,9 @@ def plain_gumbel(data: Data, size: cost.Sizes, *, factorised: bool) -> Program:
 def ours(data: Data, size: cost.Sizes, model: str, *overrides: str, tf32: bool = False) -> Program:
     """A step of our trainer; a model that does not rewire gets all arcs as edges."""
     chosen = [f"model.hidden_channels={size.width}", f"model.num_layers={size.layers}"]
-    chosen += [f"model.dropout={peers.DROPOUT}", f"train.tf32={str(tf32).lower()}"]
+    chosen += [f"model.dropout={peers.DROPOUT}"]
     if model == "gumbel-mpnn":
-        chosen += [f"rewiring.channels={size.channels}", "rewiring.scorer=bilinear", "rewiring.prior=0"]
+        chosen += [f"rewiring.scorer.channels={size.channels}", "rewiring.scorer=bilinear", "rewiring.prior=0"]
     settings = RunSpec.of(data, model, preset=None, overrides=[*chosen, *overrides]).settings
     if settings.rewiring is None:
         data = data.clone()

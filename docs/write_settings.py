@@ -9,11 +9,12 @@ from typing import Any
 
 import gumbel_mpnn as gm
 from gumbel_mpnn.candidates import candidates
-from gumbel_mpnn.config.registry import Registry
-from gumbel_mpnn.config.settings import SHARED_OPTIONS, TABLES
-from gumbel_mpnn.config.spaces import read_dimension
-from gumbel_mpnn.rewiring.edge_models import scorers
 from gumbel_mpnn.rewiring.regularizers import regularizers
+from gumbel_mpnn.rewiring.scorers import scorers
+from gumbel_mpnn.settings.presets import read_rungs
+from gumbel_mpnn.settings.registry import Registry
+from gumbel_mpnn.settings.settings import TABLES
+from gumbel_mpnn.settings.spaces import read_dimension
 from gumbel_mpnn.training import models
 
 PAGE = Path(__file__).parent / "settings.md"
@@ -73,17 +74,21 @@ def explained(component: type) -> dict[str, str]:
     return found
 
 
+def names_of(registry: Registry[Any]) -> list[str]:
+    """Names of the components of the package, without those of plugins and experiments."""
+    return [name for name in registry if registry[name].__module__.startswith("gumbel_mpnn.")]
+
+
 def of_components(setting: str, registry: Registry[Any]) -> str:
     """A table of the components, and one of their options."""
     what, options = [], []
-    for name in registry:
+    for name in names_of(registry):
         first = (inspect.getdoc(registry[name]) or "").partition("\n\n")[0].replace("\n", " ")
         space = [f"`{option}` {read_dimension(value, option)}" for option, value in registry.space(name).items()]
         what.append([f"`{name}`", first + (f" Searched: {'; '.join(space)}." if space else "")])
         texts = explained(registry[name])
         for option, default in registry.defaults(name).items():
-            if f"{setting}.{option}" not in SHARED_OPTIONS:
-                options.append([f"`{name}`", f"`rewiring.{setting}.{option}`", *typed(default), texts[option]])
+            options.append([f"`{name}`", f"`rewiring.{setting}.{option}`", *typed(default), texts[option]])
     tables = [table(f"rewiring.{setting}|is", what)]
     return "\n\n".join([*tables, table("of|setting|type|default|meaning", options)] if options else tables)
 
@@ -91,17 +96,17 @@ def of_components(setting: str, registry: Registry[Any]) -> str:
 def of_models() -> str:
     """A table of the models, and one of their options."""
     defaults, meaning, owners, spaces = {}, explained(gm.GumbelMPNN), {}, {}
-    for name in models:
+    for name in names_of(models):
         spaces |= models.space(name)
         meaning = explained(models[name]) | meaning
         for option, default in models.defaults(name).items():
             defaults[option] = default
             owners.setdefault(option, []).append(f"`{name}`")
-    what = [[f"`{name}`", (inspect.getdoc(models[name]) or "").splitlines()[0]] for name in models]
+    what = [[f"`{name}`", (inspect.getdoc(models[name]) or "").splitlines()[0]] for name in names_of(models)]
     rows = [
         [
             f"`model.{option}`",
-            "all" if len(of) == len(list(models)) else ", ".join(of),
+            "all" if len(of) == len(names_of(models)) else ", ".join(of),
             *typed(default),
             meaning[option] + searched(spaces, option),
         ]
@@ -111,6 +116,21 @@ def of_models() -> str:
     return f"{table('model|is', what)}\n\n{table('setting|models|type|default|meaning', rows)}"
 
 
+def of_rungs() -> str:
+    """The rungs of `auto`."""
+    rows = [[f"`{rung.name}`", f"`{rung.model}`", rung.needs or "any", rung.about] for rung in read_rungs()]
+    return table("rung|model|graphs with|is", rows)
+
+
+PRESETS = """A preset is a set of settings for one model on one data set. `gumbel-mpnn data NAME` lists those of a
+data set, and `--preset` names a family of presets: `tuned` (the default), `paper`, `literal`, `few-labels`, `robust`,
+or one of your own, which `gumbel-mpnn tune --name` writes. Each family is a file in `src/gumbel_mpnn/settings/presets`.
+
+In these files, and in those that you name with `--preset`, a component and its options are written as
+`rewiring.candidates = {name = "two_hop", per_node = 3}`, or as `rewiring.candidates.per_node = 3` alone."""
+RUNGS = "The model `auto` tries these, the plainest first; `settings/presets/auto.toml` has the settings of each."
+
+
 def text() -> str:
     """The whole page."""
     parts = [START.strip()]
@@ -118,7 +138,8 @@ def text() -> str:
         parts += [f"## {about}", of_settings(name)]
     for setting, (title, registry) in KINDS.items():
         parts += [f"## {title}", of_components(setting, registry)]
-    return "\n\n".join([*parts, "## Models", of_models()]) + "\n"
+    parts += ["## Models", of_models(), "## Presets", PRESETS, "## Rungs of `auto`", RUNGS, of_rungs()]
+    return "\n\n".join(parts) + "\n"
 
 
 if __name__ == "__main__":

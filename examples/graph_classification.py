@@ -63,8 +63,8 @@ def main(graphs: int = 400, epochs: int = 20, seed: int = 0) -> dict[str, float]
     for graph in dense[0] + dense[1]:  # every candidate is an edge: what adding them without learning which gives
         graph.edge_index = torch.cat([graph.edge_index, graph.pop("candidate_index")], dim=1)
     options = {"out_channels": 2, "hidden_channels": 32, "dropout": 0.0, "norm": "batch", "residual": True}
-    edge_model = {"scorer": "bilinear", "channels": 16, "tau": 0.5, "origin": "learned", "keep": 0.7, "add": 0.3}
-    rewired = gm.GumbelMPNN(CHANNELS + 1, **options, **edge_model)
+    rewiring = {"tau": 0.5, "scorer.channels": 16, "origin": "learned", "keep": 0.7, "add": 0.3, "scorer": "bilinear"}
+    rewired = gm.GumbelMPNN(gm.GCN(CHANNELS + 1, **options), **rewiring)
     found = {
         "MLP, no edges": accuracy(gm.MLP(CHANNELS + 1, **options), train, test, epochs),
         "GCN, given edges": accuracy(gm.GCN(CHANNELS + 1, **options), train, test, epochs),

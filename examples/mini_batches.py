@@ -19,7 +19,7 @@ def main(epochs: int = 60) -> float:
     data.train_mask, data.test_mask = data.train_mask[:, 0], data.test_mask[:, 0]
     data.n_id = torch.arange(data.num_nodes)  # by which a batch knows its nodes
     whole = gm.candidates.Local(per_node=5)(data)
-    model = gm.GumbelMPNN(data.num_features, out_channels=4, hidden_channels=64, origin="none")
+    model = gm.GumbelMPNN(gm.GCN(data.num_features, hidden_channels=64, out_channels=4), origin="none")
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01, weight_decay=5e-4)
     for epoch in range(epochs):
         model.train()

@@ -23,11 +23,6 @@ class Hubs(CandidateStrategy):
     def __init__(self, hubs: int = 3) -> None:
         self.hubs = hubs
 
-    @property
-    def reads(self) -> tuple[str, ...]:
-        """Nothing but the edges, so that the result can be cached."""
-        return ()
-
     def propose(self, data: Data, graph: PairGraph) -> Tensor:
         """Pairs of nodes, int64 [2, K]; edges and duplicates among them are removed afterwards."""
         degree = graph.degree()[0]

@@ -13,7 +13,7 @@ from torch import Tensor
 from gumbel_mpnn.graph import WeightedGraph
 from gumbel_mpnn.nn import Backbone, backbones
 from gumbel_mpnn.nn.convs import Conv, GCNConv
-from gumbel_mpnn.nn.fused_linear import Inputs
+from gumbel_mpnn.nn.layers import Inputs
 
 
 class FarConv(GCNConv):

@@ -1,7 +1,7 @@
 """A regularizer of your own, in one file and one line, with an option that the command line can set.
 
 GUMBEL_MPNN_PLUGINS=examples/own_regularizer.py gumbel-mpnn train demo --model gumbel-mpnn \
-    --set rewiring.regularizer=edge-share --set rewiring.regularizer_weight=0.5 --set rewiring.regularizer.share=0.3
+    --set rewiring.regularizer=edge-share --set rewiring.regularizer.weight=0.5 --set rewiring.regularizer.share=0.3
 """
 
 from torch import Tensor

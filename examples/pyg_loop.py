@@ -27,7 +27,7 @@ def main(epochs: int = 100) -> float:
     for name in ("train_mask", "val_mask", "test_mask"):
         data[name] = data[name][:, 0]
     data = gm.candidates.Local(per_node=5)(data)  # adds data.candidate_index: the edges that may be added
-    model = gm.GumbelMPNN(data.num_features, out_channels=4, hidden_channels=64, origin="none")
+    model = gm.GumbelMPNN(gm.GCN(data.num_features, hidden_channels=64, out_channels=4), origin="none")
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01, weight_decay=5e-4)
     best, best_state = -1.0, model.state_dict()
     for epoch in range(epochs):

@@ -25,7 +25,7 @@ class RewiredNodes(lightning.LightningModule):
     def __init__(self, in_channels: int, out_channels: int, epochs: int) -> None:
         super().__init__()
         self.epochs = epochs
-        self.model = gm.GumbelMPNN(in_channels, out_channels=out_channels, hidden_channels=64, origin="none")
+        self.model = gm.GumbelMPNN(gm.GCN(in_channels, hidden_channels=64, out_channels=out_channels), origin="none")
 
     def training_step(self, data: Data, index: int) -> torch.Tensor:
         """Loss on a graph that is drawn in this step."""

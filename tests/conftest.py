@@ -9,6 +9,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 import torch
 
@@ -17,6 +18,9 @@ from gumbel_mpnn.training.trainer import Trainer
 
 # The graphs of the tests are so small that a second thread only makes the first one wait.
 torch.set_num_threads(1)
+# No test is timed, and a busy machine is slow.
+hypothesis.settings.register_profile("without deadline", deadline=None)
+hypothesis.settings.load_profile("without deadline")
 # No test may find what another one left, or leave anything in the user's cache.
 os.environ["GUMBEL_MPNN_CACHE"] = "off"
 # Every file of a run is synced to the disk, which a busy disk takes long for; in memory it takes no time.

@@ -13,10 +13,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch_geometric.data import Data
 
-from gumbel_mpnn.config import DataSettings, Replica, Settings, resolve
-from gumbel_mpnn.data import GeneratedSpec
+from gumbel_mpnn.data import DatasetSpec
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import backbones
+from gumbel_mpnn.settings import DataSettings, Replica, Settings, resolve
 from gumbel_mpnn.training import Outcome, Task
 
 
@@ -92,9 +92,9 @@ def small_data(nodes: int = 24, features: int = 6, classes: int = 3, splits: int
     )
 
 
-def generated(name: str, make: Callable[[], Data]) -> GeneratedSpec:
+def generated(name: str, make: Callable[[], Data]) -> DatasetSpec:
     """A data set called `name` that `make` generates, with its splits."""
-    return GeneratedSpec(name, "accuracy", ("fixed",), 0, 0, 0, 0, "this test", "none", make)
+    return DatasetSpec(name, 0, 0, 0, 0, ("fixed",), "this test", "none", lambda _: make())
 
 
 def changed(data: Data, **values: Any) -> Data:
@@ -178,8 +178,3 @@ class LargestOutput(TorchDispatchMode):
                 stored = leaf.values() if leaf.layout is torch.sparse_csr else leaf
                 self.elements = max(self.elements, stored.numel())
         return out
-
-
-def without_checksum(npz):
-    """Arrays of the learned graph of a run, to be changed and written again."""
-    return {name: value for name, value in npz.items() if name != "checksum"}

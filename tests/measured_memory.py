@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from gumbel_mpnn.config import Replica, Settings, resolve
+from gumbel_mpnn.settings import Replica, Settings, resolve
 from gumbel_mpnn.training import Task, models
 from gumbel_mpnn.training.build import prepare
 from gumbel_mpnn.training.trainer import Trainer
@@ -23,43 +23,19 @@ MANY_FEATURES = {"nodes": 200, "features": 400, "edges": 400}
 MANY_CLASSES = {"nodes": 300, "features": 16, "edges": 600, "classes": 40}
 NARROW, WIDE = {"hidden_channels": 8}, {"hidden_channels": 128}
 
-EACH_MODEL = ["mlp", "gcn", "sage", "gat", "drop-edge", "gumbel-mpnn"]
-EACH_SHAPE = [(FEW_ARCS, WIDE), (MANY_ARCS, NARROW), (MANY_FEATURES, NARROW), (MANY_CLASSES, NARROW)]
-EACH_OPTION: list[dict[str, Any]] = [
-    {"norm": "layer", "residual": True},
-    {"norm": "batch", "num_layers": 1, "input_dropout": 0.5},
-    {"norm": "layer", "num_layers": 3, "input_layer": True},
-]
-SPECIAL: list[tuple[str, dict[str, Any], dict[str, Any], dict[str, int]]] = [
-    ("gat", {"heads": 8}, {}, MANY_ARCS),
+CASES: list[tuple[str, dict[str, Any], dict[str, Any], dict[str, int]]] = [
+    ("mlp", {"norm": "batch", "num_layers": 1, "input_dropout": 0.5}, {}, FEW_ARCS),
+    ("gcn", WIDE, {}, FEW_ARCS),
+    ("gcn", NARROW, {}, MANY_CLASSES),
+    ("sage", {"norm": "layer", "residual": True}, {}, FEW_ARCS),
     ("gat", {"heads": 8, "num_layers": 1, "hidden_channels": 8}, {}, MANY_ARCS),
-    ("gat", {"heads": 4, "norm": "layer", "residual": True}, {}, FEW_ARCS),
-    ("drop-edge", {"per_layer": True, "num_layers": 4, "hidden_channels": 8}, {}, MANY_ARCS),
+    ("gumbel-mpnn", {"backbone": "appnp", "steps": 30, "hidden_channels": 8}, {}, MANY_CLASSES),
     ("drop-edge", {"per_layer": True, "backbone": "gat", "heads": 4, "norm": "layer"}, {}, FEW_ARCS),
-    ("drop-edge", {"backbone": "mlp"}, {}, MANY_ARCS),
-    ("drop-edge", {"samples": 3, "agreement": 1.0, "hidden_channels": 8}, {}, MANY_CLASSES),
-    ("drop-edge", {"samples": 2, "per_layer": True, "hidden_channels": 8}, {}, MANY_ARCS),
-    ("gnn-guard", {}, {}, FEW_ARCS),
-    ("gnn-guard", {"hidden_channels": 8, "num_layers": 3}, {}, MANY_ARCS),
-    ("soft-median", {}, {}, FEW_ARCS),
-    ("soft-median", {"hidden_channels": 8, "num_layers": 3}, {}, MANY_ARCS),
-    ("gumbel-mpnn", {"backbone": "gat"}, {}, MANY_ARCS),
-    ("gumbel-mpnn", {"backbone": "mlp"}, {}, MANY_ARCS),
-    ("gumbel-mpnn", {}, {"samples": 2}, FEW_ARCS),
+    ("gumbel-mpnn", WIDE, {"samples": 2}, FEW_ARCS),
     ("gumbel-mpnn", {"input_dropout": 0.5}, {"samples": 2}, MANY_FEATURES),
-    ("gumbel-mpnn", {"hidden_channels": 8}, {"samples": 3, "agreement": 1.0}, MANY_CLASSES),
-    ("gumbel-mpnn", {}, {"scorer": "class-space"}, FEW_ARCS),
-    ("gumbel-mpnn", {"hidden_channels": 4, "num_layers": 1}, {"scorer": "class-space", "channels": 1}, FEW_ARCS),
-    ("gumbel-mpnn", {"hidden_channels": 8}, {"scorer": "neighborhood"}, MANY_ARCS),
-    ("gumbel-mpnn", {"hidden_channels": 8}, {"scorer": "literal"}, MANY_ARCS),
-    ("gumbel-mpnn", {"hidden_channels": 8}, {"scorer": "literal"}, MANY_FEATURES),
-    ("gumbel-mpnn", {"hidden_channels": 8}, {"scorer": "literal", "symmetric": False}, MANY_FEATURES),
-    ("gumbel-mpnn", {"hidden_channels": 8}, {"scorer": "literal", "scorer.rank": 64}, FEW_ARCS),
-    ("gumbel-mpnn", {"hidden_channels": 8}, {"scorer": "bilinear", "channels": 256}, FEW_ARCS),
-    ("gumbel-mpnn", {"hidden_channels": 8}, {"regularizer": "mix", "regularizer_weight": 1.0}, MANY_CLASSES),
-    # The controls have the estimate of Gumbel-MPNN, which is generous where arcs without a gradient outweigh layers.
-    ("frozen", {"hidden_channels": 128}, {"scorer": "class-space", "samples": 2, "agreement": 1.0}, FEW_ARCS),
-    ("random", {"hidden_channels": 128}, {"samples": 2, "agreement": 1.0}, FEW_ARCS),
+    ("gumbel-mpnn", NARROW, {"samples": 3, "agreement": 1.0, "decoys": 2.0}, MANY_CLASSES),
+    ("gumbel-mpnn", NARROW, {"scorer": "neighborhood"}, MANY_ARCS),
+    ("gumbel-mpnn", NARROW, {"scorer": "literal"}, MANY_FEATURES),
 ]
 
 

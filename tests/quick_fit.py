@@ -3,9 +3,9 @@
 import json
 from dataclasses import replace
 
-from gumbel_mpnn._util import checksums
 from gumbel_mpnn.runs import Place, RunSpec, find_spec, fit_spec
 from gumbel_mpnn.runs.training_data import TrainingData
+from gumbel_mpnn.util.files import json_with_checksum, read_json, read_lines
 from helpers import small_data
 
 TABLES = {"model": {"hidden_channels": 8, "dropout": 0.3}, "train": {"lr": 0.01, "epochs": 6}}
@@ -78,10 +78,10 @@ def contents(runs):
 
 def edit(path, **entries):
     """Change entries of a record as its own version would write them, with a right checksum."""
-    path.write_bytes(checksums.to_json({**checksums.from_json(path.read_bytes()), **entries}))
+    path.write_bytes(json_with_checksum({**read_json(path.read_bytes()), **entries}))
 
 
 def history(run, record):
     """Rows of the history of a run."""
     path = run.folder.folder(record.replica) / "history.jsonl"
-    return checksums.from_lines(path.read_bytes())
+    return read_lines(path.read_bytes())

@@ -1,8 +1,8 @@
 """Settings whose runs must have the same numbers whichever runs are trained together with them."""
 
-from gumbel_mpnn.config import resolve
-from gumbel_mpnn.rewiring.edge_models import scorers
 from gumbel_mpnn.rewiring.regularizers import regularizers
+from gumbel_mpnn.rewiring.scorers import scorers
+from gumbel_mpnn.settings import resolve
 from gumbel_mpnn.training import models
 
 EPOCHS = 3
@@ -14,7 +14,7 @@ CASES = {
     **{
         f"regularizer {name}": (
             "gumbel-mpnn",
-            {"rewiring": {**BUSY["rewiring"], "regularizer": name, "regularizer_weight": 0.1}},
+            {"rewiring": {**BUSY["rewiring"], "regularizer": name, "regularizer.weight": 0.1}},
         )
         for name in regularizers
         if name != "prior"  # part of the others

@@ -6,13 +6,13 @@ from typing import Any, ClassVar
 import pytest
 
 from gumbel_mpnn.candidates import candidates
-from gumbel_mpnn.config.settings import COMPONENTS, SHARED_OPTIONS
-from gumbel_mpnn.config.spaces import Choices, Range, read_dimension
 from gumbel_mpnn.nn import backbones, models
-from gumbel_mpnn.rewiring.edge_models import scorers
 from gumbel_mpnn.rewiring.regularizers import regularizers
+from gumbel_mpnn.rewiring.scorers import scorers
 from gumbel_mpnn.runs import RunSpec
 from gumbel_mpnn.runs.search_space import default_space, search_space
+from gumbel_mpnn.settings.settings import COMPONENTS
+from gumbel_mpnn.settings.spaces import Choices, Range, read_dimension
 from gumbel_mpnn.training import models as all_models
 from helpers import changed, edges, small_data
 
@@ -45,7 +45,7 @@ def test_a_model_declares_its_own_options(model):
         assert {type(bound) for bound in dimension.bounds} == {type(known[option])}
 
 
-@pytest.mark.parametrize("model", ["gumbel-mpnn", "drop-edge", "sdrf", "jaccard", "knn"])
+@pytest.mark.parametrize("model", ["gumbel-mpnn", "drop-edge", "sdrf"])
 def test_a_model_with_a_backbone_searches_that_of_the_backbone_too(model):
     assert "model.heads" not in space_of(model).open
     space = space_of(model, overrides=["model.backbone=gat"])
@@ -56,19 +56,18 @@ def test_a_model_with_a_backbone_searches_that_of_the_backbone_too(model):
 @pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind, registry in KINDS.items() for name in registry])
 def test_a_component_declares_options_that_it_has(kind, name):
     space = KINDS[kind].space(name)
-    shared = {option.partition(".")[2] for option in SHARED_OPTIONS if option.startswith(f"{kind}.")}
-    assert space.keys() <= {*KINDS[kind].defaults(name), *shared}
+    assert space.keys() <= KINDS[kind].defaults(name).keys()
     if kind == "regularizer":
         assert isinstance(read_dimension(space["weight"], "weight"), Range)
 
 
 def test_options_of_a_component_are_searched_with_it():
     space = space_of("gumbel-mpnn")
-    assert space.parts["rewiring.candidates", "local"] == {"rewiring.per_node": Choices((3, 5, 10))}
-    assert space.parts["rewiring.scorer", "mixed"] == {"rewiring.channels": Choices((32, 64, 128))}
+    assert space.parts["rewiring.candidates", "local"] == {"rewiring.candidates.per_node": Choices((3, 5, 10))}
+    assert space.parts["rewiring.scorer", "mixed"] == {"rewiring.scorer.channels": Choices((32, 64, 128))}
     assert ("rewiring.scorer", "class-space") not in space.parts
     fixed = space_of("gumbel-mpnn", overrides=["rewiring.candidates=two_hop", "rewiring.scorer=literal"])
-    assert fixed.open["rewiring.per_node"] == Choices((3, 5, 10))
+    assert fixed.open["rewiring.candidates.per_node"] == Choices((3, 5, 10))
     assert fixed.open["rewiring.scorer.rank"] == Choices((0, 8, 32))
     assert not {"rewiring.candidates", "rewiring.scorer"} & fixed.open.keys()
 
@@ -91,8 +90,8 @@ def test_candidates_of_the_data_are_not_replaced():
 
 def test_a_new_model_gets_a_space_for_free(monkeypatch):
     monkeypatch.setattr(models, "_components", dict(models._components))
-    monkeypatch.setattr(models, "_aliases", dict(models._aliases))
-    monkeypatch.setattr(models, "_passed_on", dict(models._passed_on))
+    monkeypatch.setattr(models, "_names", dict(models._names))
+    monkeypatch.setattr(models, "_parts", dict(models._parts))
 
     @models.register("half")
     class Half(backbones["gcn"]):

@@ -8,7 +8,7 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.rewiring.regularizers import LabelConsistency, regularizers
-from gumbel_mpnn.rewiring.rewired_graph import RewiredGraph
+from gumbel_mpnn.rewiring.rewirer import RewiredGraph
 from helpers import LargestOutput, edges, normal, positive, random_edges
 
 NODES, CLASSES = 9, 3

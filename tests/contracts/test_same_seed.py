@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from gumbel_mpnn.config import Replica
-from gumbel_mpnn.nn import SparseFeatures, each_replica
-from gumbel_mpnn.nn.modules import cross_entropy
+from gumbel_mpnn.nn import SparseFeatures, replica
+from gumbel_mpnn.nn.model import cross_entropy
+from gumbel_mpnn.settings import Replica
 from gumbel_mpnn.training import Task, prepare, train
 from helpers import normal, numbers, small_data
 from quick_fit import figures, fit, stored
@@ -96,7 +96,7 @@ def test_totals_depend_neither_on_the_group_nor_on_threads(count):
     found = []
     for threads in (1, 2):
         torch.set_num_threads(threads)
-        found += [each_replica.total(x), torch.cat([each_replica.total(row[None].clone()) for row in x])]
+        found += [replica.total(x), torch.cat([replica.total(row[None].clone()) for row in x])]
     torch.set_num_threads(1)
     assert all(torch.equal(one, found[0]) for one in found)
     torch.testing.assert_close(found[0].double(), x.double().sum(-1), rtol=1e-4, atol=1e-4)
@@ -110,7 +110,7 @@ def test_losses_of_large_graphs_do_not_depend_on_the_group(two_threads):
 
     def results(rows):
         loss = cross_entropy(logits[rows], y, mask[rows], weight[rows])
-        spread = each_replica.spread(bias[rows], 40_000) * weight[rows]
+        spread = replica.spread(bias[rows], 40_000) * weight[rows]
         return torch.cat([loss, torch.autograd.grad(spread.square().sum(), bias)[0][rows].flatten()])
 
     assert torch.equal(results(slice(0, 3)).view(2, 3), torch.stack([results([row]) for row in range(3)], dim=1))
@@ -120,21 +120,21 @@ def test_losses_of_large_graphs_do_not_depend_on_the_group(two_threads):
 def test_products_do_not_depend_on_where_a_matrix_lies(shape):
     rows, between, columns = shape
     x, weight = normal(6, rows, between, dtype=torch.float32), normal(6, between, columns, dtype=torch.float32)
-    together = each_replica.product(x, weight)
+    together = replica.product(x, weight)
     for row in range(6):
         one = slice(row, row + 1)
-        assert torch.equal(together[one], each_replica.product(x[one].clone(), weight[one].clone()))
+        assert torch.equal(together[one], replica.product(x[one].clone(), weight[one].clone()))
     torch.testing.assert_close(together, torch.bmm(x, weight), rtol=1e-5, atol=1e-5)
     start = normal(6, rows, columns, dtype=torch.float32)
-    added = each_replica.add_product(start.clone(), x, weight)
-    assert torch.equal(added[5:], each_replica.add_product(start[5:].clone(), x[5:].clone(), weight[5:].clone()))
-    outer = each_replica.outer_sum(x, start)
-    assert torch.equal(outer[5:], each_replica.outer_sum(x[5:].clone(), start[5:].clone()))
+    added = replica.add_product(start.clone(), x, weight)
+    assert torch.equal(added[5:], replica.add_product(start[5:].clone(), x[5:].clone(), weight[5:].clone()))
+    outer = replica.outer_sum(x, start)
+    assert torch.equal(outer[5:], replica.outer_sum(x[5:].clone(), start[5:].clone()))
     torch.testing.assert_close(outer, torch.bmm(x.transpose(1, 2), start), rtol=1e-4, atol=1e-3)
 
 
 def test_second_derivatives_of_products():
     x, weight = normal(2, 5, 3).requires_grad_(), normal(2, 3, 4, seed=1).requires_grad_()
     y = normal(2, 5, 4, seed=2).requires_grad_()
-    assert torch.autograd.gradgradcheck(each_replica.product, (x, weight))
-    assert torch.autograd.gradgradcheck(each_replica.outer_sum, (x, y))
+    assert torch.autograd.gradgradcheck(replica.product, (x, weight))
+    assert torch.autograd.gradgradcheck(replica.outer_sum, (x, y))

@@ -7,7 +7,7 @@ import torch
 
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import ReplicaRNG
-from gumbel_mpnn.rewiring.edge_models import NodeView, scorers
+from gumbel_mpnn.rewiring.scorers import NodeView, scorers
 from helpers import edges, normal, random_edges
 
 NODES, FEATURES, CLASSES, CHANNELS = 12, 6, 3, 4
@@ -16,7 +16,8 @@ GRAPH = PairGraph.build(random_edges(NODES, 20), NODES, candidate_index=random_e
 
 
 def make(name, seeds=(1,), features=FEATURES, classes=CLASSES, channels=CHANNELS):
-    scorer = scorers[name](len(seeds), features, classes, channels)
+    options = {"channels": channels} if "channels" in scorers.defaults(name) else {}
+    scorer = scorers[name](len(seeds), features, classes, **options)
     scorer.init_parameters(ReplicaRNG(seeds, "init"))
     return scorer
 

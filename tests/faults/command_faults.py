@@ -11,6 +11,7 @@ import io
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import sys
@@ -26,11 +27,9 @@ from file_faults import ENOSPC, FAULTS, KILL, NEVER, TOO_LARGE, FileFaults
 from memory_faults import MEMORY, MemoryFaults
 
 from gumbel_mpnn.cli import main as gumbel_mpnn
-from gumbel_mpnn.data import specs
+from gumbel_mpnn.data import DatasetSpec, File, specs
 from gumbel_mpnn.data.npz import read_graph
-from gumbel_mpnn.data.raw import count_edges
-from gumbel_mpnn.data.spec import DatasetSpec, File, Form
-from gumbel_mpnn.paper import backbones
+from gumbel_mpnn.graph import undirected_keys
 from gumbel_mpnn.training import loop
 from helpers import small_data
 
@@ -64,29 +63,11 @@ class Command:
 
 TRAIN = ("train", *OWN, "--model", "gumbel-mpnn", "--splits", "0,1", *QUICK)
 COMMANDS = [
-    Command("train", (*TRAIN, "--seeds", "2", "--predictions", "out/nodes.csv"), out="out/nodes.csv"),
+    Command("train", (*TRAIN, "--seeds", "2", "--predictions", "out/nodes.csv", "--force"), out="out/nodes.csv"),
     Command("tune", ("tune", "tiny", "--space", "space.toml", "--trials", "2", "--splits", "0", "--device", "cpu")),
-    Command(
-        "reproduce",
-        (
-            "reproduce",
-            "backbones",
-            "--only",
-            "tiny,mlp",
-            "--splits",
-            "0",
-            "--seeds",
-            "2",
-            *QUICK,
-            "--out",
-            "out/page.md",
-        ),
-        out="out/page.md",
-    ),
-    Command("rewire", ("rewire", RUN, "--out", "out/edges.csv"), (TRAIN,), "out/edges.csv"),
-    Command("predict", ("predict", RUN, *OWN, "--out", "out/nodes.csv"), (TRAIN,), "out/nodes.csv"),
-    Command("export", ("runs", "export", "out/runs.csv"), (TRAIN,), "out/runs.csv"),
-    Command("reindex", ("runs", "reindex"), (TRAIN, ("runs",))),
+    Command("rewire", ("rewire", RUN, "--out", "out/edges.csv", "--force"), (TRAIN,), "out/edges.csv"),
+    Command("predict", ("predict", RUN, *OWN, "--out", "out/nodes.csv", "--force"), (TRAIN,), "out/nodes.csv"),
+    Command("export", ("runs", "export", "out/runs.csv", "--force"), (TRAIN,), "out/runs.csv"),
 ]
 
 
@@ -109,11 +90,10 @@ def prepare(folder: Path) -> None:
 def add_tiny() -> None:
     """A data set called tiny, whose file is in the working folder."""
     data = small_data(nodes=18, features=3, classes=2)
-    edges = count_edges(data.edge_index.T.numpy(), 18)
+    edges = len(undirected_keys(data.edge_index, 18))
     counts = {"num_nodes": 18, "num_edges": edges, "num_features": 3, "num_classes": 2}
     about = {"metric": "accuracy", "protocols": ("own",), "source": "this test", "licence": "none"}
-    backbones.DATASETS = ("tiny",)
-    specs["tiny"] = DatasetSpec("tiny", **about, **counts, forms=(Form((File("tiny.npz"),), read_graph),))
+    specs["tiny"] = DatasetSpec("tiny", **about, **counts, read=read_graph, files=(File("tiny.npz"),))
 
 
 @dataclass(frozen=True)
@@ -173,7 +153,8 @@ class Bench:
 
     def _words(self, arguments: tuple[str, ...]) -> list[str]:
         trained = map(str, self.work.glob("runs/train/nodes/*/*"))
-        return ["gumbel-mpnn", *(next(trained) if word == RUN else word for word in arguments)]
+        words = [next(trained) if word == RUN else word for word in arguments]
+        return ["gumbel-mpnn", *words]
 
     def _must_end_well(self, arguments: tuple[str, ...]) -> None:
         ended = self.run(arguments)
@@ -219,11 +200,12 @@ class Bench:
         return Ended(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), stderr, operations, writes)
 
     def state(self, folder: Path | None = None) -> dict[str, object]:
-        """Every file, by path, but caches; records without the time they took."""
+        """Every file, by path, but caches and what a kill left beside a file; records without the time they took."""
         root, files = folder or self.work, {}
         for path in sorted(root.rglob("*")):
             name = str(path.relative_to(root))
-            if path.is_file() and path.name not in NOT_COMPARED and not name.startswith("cache/"):
+            is_left_over = re.fullmatch(r"\..+\.\d+-[0-9a-f]{8}", path.name)
+            if path.is_file() and path.name not in NOT_COMPARED and not is_left_over and not name.startswith("cache/"):
                 files[name] = self._content(path)
         return files
 

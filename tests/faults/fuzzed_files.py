@@ -23,14 +23,16 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import seed as seeded
 from hypothesis import strategies as st
 
-from gumbel_mpnn._util.errors import UserError
-from gumbel_mpnn.config.files import merge, parse_overrides, read_settings_file
 from gumbel_mpnn.data import check, from_csv, from_graphml, from_npz
 from gumbel_mpnn.runs import SettingFolder, fit, load_run
 from gumbel_mpnn.runs.graph_file import read_learned
-from gumbel_mpnn.runs.query import RunIndex, read_record
+from gumbel_mpnn.runs.query.index import RunIndex
+from gumbel_mpnn.runs.record import read_record
 from gumbel_mpnn.runs.training_data import read_facts
+from gumbel_mpnn.settings.files import merge, parse_overrides, read_settings_file
 from gumbel_mpnn.training.checkpoint import load_tensors
+from gumbel_mpnn.util.errors import UserError
+from gumbel_mpnn.util.files import json_with_checksum
 from helpers import small_data
 
 SECONDS = 20
@@ -161,7 +163,7 @@ class Corpus:
                 small_data(), "gumbel-mpnn", settings=QUICK, splits=[0], runs=folder / "runs", device="cpu", preset=None
             )
         self.setting, self.run = run.folder.path, Path(run.folders[0])
-        (self.setting / "diverged.json").write_text('["split3-seed0"]')
+        (self.setting / "diverged.json").write_bytes(json_with_checksum({"runs": ["split3-seed0"]}))
         RunIndex(folder / "runs").close()
         self.whole = {name: self.path(reader).read_bytes() for name, reader in READERS.items()}
 

@@ -51,7 +51,7 @@ def test_same_seed_same_result(name, options, sparse):
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
 @each_kind
 def test_a_few_steps_are_those_of_the_cpu(name, options, sparse, norm):
-    settings = make_settings(name, {"dropout": 0.0, "residual": True, "norm": norm, **options}, epochs=6, tf32=False)
+    settings = make_settings(name, {"dropout": 0.0, "residual": True, "norm": norm, **options}, epochs=6)
     here, there = (train(task_on(device, sparse), settings, GROUP) for device in ("cpu", "cuda"))
     assert all(value.device.type == "cpu" for outcome in there for value in outcome.state.values())
     assert_close_curves(there, here, norm)
@@ -60,7 +60,7 @@ def test_a_few_steps_are_those_of_the_cpu(name, options, sparse, norm):
 @pytest.mark.parametrize("norm", ["none", "layer", "batch"])
 @each_kind
 def test_replicas_together_end_like_each_alone(name, options, norm):
-    task, settings = task_on("cuda"), make_settings(name, {**BUSY, "norm": norm, **options}, epochs=6, tf32=False)
+    task, settings = task_on("cuda"), make_settings(name, {**BUSY, "norm": norm, **options}, epochs=6)
     together = train(task, settings, GROUP)
     assert_close_curves(together, [train(task, settings, [replica])[0] for replica in GROUP], norm)
 

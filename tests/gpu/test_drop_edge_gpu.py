@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from gumbel_mpnn.config import resolve
+from gumbel_mpnn.settings import resolve
 from gumbel_mpnn.training import models, train
 from helpers import make_task, numbers, replicas, small_data
 

@@ -5,10 +5,10 @@ import copy
 import pytest
 import torch
 
-from gumbel_mpnn.config import resolve
-from gumbel_mpnn.rewiring.edge_models import scorers
 from gumbel_mpnn.rewiring.regularizers import regularizers
+from gumbel_mpnn.rewiring.scorers import scorers
 from gumbel_mpnn.runs import fit
+from gumbel_mpnn.settings import resolve
 from gumbel_mpnn.training import models, replay, train
 from helpers import assert_close_curves, make_task, numbers, random_edges, replicas, small_data
 
@@ -26,10 +26,10 @@ KINDS = [
     {"scorer": "class-space", "evaluation": "mean_of_samples", "beliefs": "graph"},
     {"scorer": "class-facts", "beliefs": "rewired", "pair_loss": 1.0},
     {"scorer": "neighborhood", "decoys": 3.0},
-    *({"regularizer": name, "regularizer_weight": 0.5} for name in regularizers if name != "prior"),
+    *({"regularizer": name, "regularizer.weight": 0.5} for name in regularizers if name != "prior"),
     {
         "regularizer": "mix",
-        "regularizer_weight": 0.5,
+        "regularizer.weight": 0.5,
         "regularizer.labels": "one-hot",
         "regularizer.weighting": "prediction-entropy",
         "regularizer.prototypes": "labels",
@@ -47,7 +47,7 @@ def task_on_gpu():
 
 def settings_of(rewiring):
     model = {"hidden_channels": 16, "dropout": 0.4, "norm": "layer"}
-    tables = {"model": model, "train": {"epochs": 10, "lr": 0.01, "tf32": False}, "rewiring": rewiring}
+    tables = {"model": model, "train": {"epochs": 10, "lr": 0.01}, "rewiring": rewiring}
     return resolve("own", "gumbel-mpnn", tables, models.complete, rewires=True)
 
 
@@ -83,7 +83,7 @@ def test_activations_in_16_bits_give_about_the_same_loss(name, norm):
     for short in (False, True):
         tables = {
             "model": {"hidden_channels": 16, "dropout": 0.0, "norm": norm},
-            "train": {"epochs": 5, "lr": 0.01, "tf32": False, "bfloat16": short},
+            "train": {"epochs": 5, "lr": 0.01, "bfloat16": short},
         }
         settings = resolve("own", name, tables, models.complete, rewires=name == "gumbel-mpnn")
         losses.append([outcome.history[-1]["train_loss"] for outcome in train(task_on_gpu(), settings, GROUP)])

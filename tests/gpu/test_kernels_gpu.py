@@ -6,13 +6,12 @@ import pytest
 import torch
 
 from graph_cases import GRAPHS, REPLICAS, WIDTHS, check_against_float64
-from gumbel_mpnn.config import DataSettings
 from gumbel_mpnn.graph import PairGraph, SparseLayout, matmul, sampled_product
-from gumbel_mpnn.graph.attention import attention
+from gumbel_mpnn.graph.products import attention
 from gumbel_mpnn.nn import ReplicaRNG, backbones
-from gumbel_mpnn.nn.activation import activate, dropout, dropout_features
-from gumbel_mpnn.nn.modules import Linear, make_norm
+from gumbel_mpnn.nn.layers import Linear, activate, dropout, dropout_features, make_norm
 from gumbel_mpnn.rewiring import GumbelMPNN
+from gumbel_mpnn.settings import DataSettings
 from gumbel_mpnn.training import metrics, replay, train
 from helpers import make_settings, make_task, normal, numbers, randomized, replicas, small_data
 
@@ -60,7 +59,7 @@ def test_a_step_needs_no_memory_for_arcs_times_channels():
     nodes, width = 2_000, 256
     both = torch.triu_indices(nodes, nodes, 1, device="cuda")[:, ::2]
     graph = PairGraph.build(both, nodes, candidate_index=both[:, :0])
-    model = GumbelMPNN(8, out_channels=3, hidden_channels=width, num_layers=2, replicas=1).cuda()
+    model = GumbelMPNN(in_channels=8, out_channels=3, hidden_channels=width, num_layers=2, replicas=1).cuda()
     x, y = torch.randn(nodes, 8, device="cuda"), torch.arange(nodes, device="cuda") % 3
     mask, start = torch.ones(1, nodes, dtype=torch.bool, device="cuda"), torch.zeros((), device="cuda")
     for _ in range(2):  # the first lays out what the second only uses
@@ -243,8 +242,9 @@ def test_layers_of_more_numbers_than_32_bits_count():
     x = torch.zeros(1, nodes, width, device="cuda", dtype=torch.bfloat16)
     x[:, :16] = x[:, -16:] = torch.randn(16, width, device="cuda", dtype=torch.bfloat16)
     seeds, call = torch.zeros(1, dtype=torch.int64, device="cuda"), torch.zeros((), dtype=torch.int64, device="cuda")
-    from gumbel_mpnn.nn.kernels.norm import norm_relu_dropout
     from gumbel_mpnn.nn.kernels.random import fused_dropout
+
+    from gumbel_mpnn.nn.kernels.norm import norm_relu_dropout
 
     options = {"norm": "none", "eps": 1e-5, "probability": 0.0, "seeds": seeds, "call": call}
     y = norm_relu_dropout(x, torch.zeros(1, 1, width, device="cuda"), None, None, None, None, **options)

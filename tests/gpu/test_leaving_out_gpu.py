@@ -5,7 +5,7 @@ import gc
 import pytest
 import torch
 
-from gumbel_mpnn.config import resolve
+from gumbel_mpnn.settings import resolve
 from gumbel_mpnn.training import models, train
 from gumbel_mpnn.training.trainer import Trainer
 from helpers import assert_close_curves, make_task, random_edges, replicas, small_data
@@ -23,7 +23,7 @@ DEVICE = "cuda"
 def settings_of(model, **options):
     tables = {
         "model": {"hidden_channels": 16, "dropout": 0.4, "norm": "layer", **options},
-        "train": {"epochs": EPOCHS, "lr": 0.01, "patience": EPOCHS, "tf32": False},
+        "train": {"epochs": EPOCHS, "lr": 0.01, "patience": EPOCHS},
     }
     rewires = models[model].rewires
     if rewires:

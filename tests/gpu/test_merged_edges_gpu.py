@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from gumbel_mpnn.data.raw import set_edges
+from gumbel_mpnn.data.check import set_edges
 
 pytestmark = [
     pytest.mark.gpu,

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from gumbel_mpnn.config import resolve
+from gumbel_mpnn.settings import resolve
 from gumbel_mpnn.training import Task, models, train
 from gumbel_mpnn.training.trainer import Trainer
 from helpers import assert_close_outcomes, changed, make_settings, numbers, random_edges, replicas, small_data
@@ -20,7 +20,7 @@ GROUP = replicas((0, 0), (1, 3))
 
 @pytest.mark.parametrize("features", ["raw", "standardized"])
 def test_the_same_curves_as_on_a_cpu(features):
-    settings = make_settings("gcn", {"dropout": 0.0}, partitions=3, tf32=False, class_weights="balanced")
+    settings = make_settings("gcn", {"dropout": 0.0}, partitions=3, class_weights="balanced")
     settings = replace(settings, data=replace(settings.data, features=features))
     on_cpu, on_gpu = (Task.for_model(small_data(nodes=60), settings, device) for device in ("cpu", "cuda"))
     assert_close_outcomes(train(on_gpu, settings, GROUP), train(on_cpu, settings, GROUP), tolerance=1e-3)

@@ -3,13 +3,11 @@
 import pytest
 import torch
 
-from gumbel_mpnn.config import Replica
 from gumbel_mpnn.graph import PairGraph, WeightedGraph
-from gumbel_mpnn.nn import ReplicaRNG, each_replica
-from gumbel_mpnn.nn.activation import activate, dropout
+from gumbel_mpnn.nn import ReplicaRNG, replica
 from gumbel_mpnn.nn.features import as_features
-from gumbel_mpnn.nn.fused_linear import linear_sum
-from gumbel_mpnn.nn.modules import make_norm
+from gumbel_mpnn.nn.layers import activate, dropout, linear_sum, make_norm
+from gumbel_mpnn.settings import Replica
 from gumbel_mpnn.training import Task, prepare, train
 from helpers import normal, numbers, random_edges, small_data
 from quick_fit import figures, fit, stored
@@ -94,7 +92,7 @@ def test_groups_of_any_size_give_the_same(case):
 @pytest.mark.parametrize("rows", [1, 31, 3000, 100_000])
 def test_sums_are_right(rows, width):
     x = normal(3, rows, width, dtype=torch.float32).to(DEVICE).requires_grad_()
-    found = each_replica.over_nodes(x)
+    found = replica.over_nodes(x)
     torch.testing.assert_close(found.double(), x.double().sum(1), rtol=1e-4, atol=1e-3)
     (grad,) = torch.autograd.grad((found * normal(3, width, dtype=torch.float32).to(DEVICE)).sum(), x)
     assert torch.equal(grad[:, 0], normal(3, width, dtype=torch.float32).to(DEVICE))
@@ -102,7 +100,7 @@ def test_sums_are_right(rows, width):
 
 def test_booleans_are_counted():
     mask = (normal(3, 5000) > 0).to(DEVICE)
-    assert each_replica.total(mask).tolist() == mask.sum(1).tolist()
+    assert replica.total(mask).tolist() == mask.sum(1).tolist()
 
 
 def test_a_run_is_the_same_after_a_partial_run_and_with_little_memory(tmp_path):

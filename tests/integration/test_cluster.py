@@ -16,13 +16,15 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from gumbel_mpnn import Machines, UserError, reproduce, tune
+from experiments import PAGES
+from experiments.training import Options, selected_jobs, train
+from gumbel_mpnn import Machines, UserError, tune
 from gumbel_mpnn import fit as public_fit
-from gumbel_mpnn._util.errors import DivergedError
-from gumbel_mpnn._util.locks import FileLock
 from gumbel_mpnn.runs import Place, RunSpec, fit_any, fit_spec, helped
 from gumbel_mpnn.runs.fitting import find_spec
 from gumbel_mpnn.runs.work_queue import WorkQueue
+from gumbel_mpnn.util.errors import DivergedError
+from gumbel_mpnn.util.locks import FileLock
 from helpers import small_data
 from quick_fit import TABLES, contents, figures
 
@@ -31,7 +33,7 @@ if find_module("ray") is None:
 from gumbel_mpnn.runs.cluster import connection, crew
 
 ray = crew.ray
-pytestmark = pytest.mark.filterwarnings("ignore::gumbel_mpnn._util.errors.DataWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::gumbel_mpnn.util.errors.DataWarning")
 
 STORES = ["shared", "driver"]
 RAY = Machines("ray", patience=900)  # the first worker imports everything, beside other tests
@@ -251,14 +253,14 @@ def test_auto_and_a_table(control, tmp_path):
     small = {"settings": {"model": {"hidden_channels": 4}, "train": {"epochs": 2}}, "device": "cpu"}
     run = public_fit(small_data(), "auto", **small, runs=tmp_path / "auto", on="ray")
     assert run.choice.chosen == public_fit(small_data(), "auto", **small).choice.chosen
-    asked = {"only": "bottleneck-10,gcn,gumbel-mpnn", "splits": [0], "seeds": 1, "device": "cpu"}
-    asked["overrides"] = ["train.epochs=1", "model.hidden_channels=4"]
-    told = []
-    table = reproduce("bottleneck", **asked, runs=tmp_path / "ray", on="ray", monitor=(watch := Watch()))
-    assert table.rows == reproduce("bottleneck", **asked, runs=tmp_path / "local").rows
-    told = [event[0] for event in watch.told]
-    assert told == ["begin", "end"] * len(table.runs)
-    assert len(table.runs) > 1
+    overrides = ("train.epochs=1", "model.hidden_channels=4")
+    options = Options(("bottleneck-10", "gcn", "gumbel-mpnn"), (0,), 1, overrides=overrides, device="cpu", quiet=True)
+    jobs = selected_jobs(PAGES["bottleneck"], options)
+    here, there = (
+        train(PAGES["bottleneck"], jobs, replace(options, runs=tmp_path / on, on=on)) for on in ("local", "ray")
+    )
+    assert [run.test for run in there.values()] == [run.test for run in here.values()]
+    assert len(there) == 3
 
 
 @pytest.mark.parametrize("store", STORES)
@@ -324,8 +326,8 @@ def test_which_store(control, tmp_path):
 
 
 def test_damage_on_the_way_is_noticed(control, tmp_path, monkeypatch):
-    digest = crew.checksums.digest
-    monkeypatch.setattr(crew.checksums, "digest", lambda parts: digest([*parts, ("more", b"")]))
+    digest = crew.digest
+    monkeypatch.setattr(crew, "digest", lambda parts: digest([*parts, ("more", b"")]))
     with pytest.raises(UserError, match="were damaged on their way from the cluster"):
         on_ray(forty(), tmp_path / "runs", replace(RAY, store="driver"))
     assert list(tmp_path.rglob("record.json")) == []

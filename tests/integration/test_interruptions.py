@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gumbel_mpnn._util import checksums
 from gumbel_mpnn.data import from_npz
 from gumbel_mpnn.runs import fit
 from gumbel_mpnn.training.checkpoint import load_tensors
 from gumbel_mpnn.training.trainer import Trainer
+from gumbel_mpnn.util.files import read_json
 from helpers import small_data
 
 OPTIONS = {
@@ -122,7 +122,7 @@ def check_same_runs(runs, whole):
     found, expected = run_folders(runs), run_folders(whole.folder.path)
     assert [path.name for path in found] == [path.name for path in expected]
     for one, other in zip(found, expected, strict=True):
-        records = [checksums.from_json((path / "record.json").read_bytes()) for path in (one, other)]
+        records = [read_json((path / "record.json").read_bytes()) for path in (one, other)]
         for record in records:
             assert record.pop("seconds") > 0
         assert records[0] == records[1]

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
+from experiments.paper.measures import Measures
 from gumbel_mpnn import measures
 from gumbel_mpnn.data import get_spec, load, locate
-from gumbel_mpnn.paper.measures import MeasuresTable
 
 pytestmark = pytest.mark.real_data
 
@@ -74,10 +74,10 @@ def test_homophily_of_the_edges_as_listed(name, structure):
     assert three(structure(name, directed=True), "as_listed") == pytest.approx(AS_LISTED[name], abs=6e-5)
 
 
-@pytest.mark.parametrize("name", MeasuresTable.datasets)
+@pytest.mark.parametrize("name", Measures.datasets)
 def test_nothing_is_apart_from_the_paper_but_what_is_explained(name, structure, data_root):
     structure(name)
-    last = MeasuresTable().rows(name, data_root)[-1]
+    last = Measures().rows(name)[-1]
     assert last["apart"] == EXPLAINED.get(name, "")
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from sklearn.mixture import GaussianMixture
 
-from gumbel_mpnn._util.errors import MissingDataError
 from gumbel_mpnn.data import load
 from gumbel_mpnn.measures import decompose, edge_homophily, neighborhood_distributions
+from gumbel_mpnn.util.errors import MissingDataError
 
 pytestmark = pytest.mark.real_data
 

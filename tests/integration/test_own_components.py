@@ -44,7 +44,7 @@ def rewiring(*changes):
 
 
 def own_share(change):
-    return rewiring("regularizer=edge-share", "regularizer_weight=0.5", change)
+    return rewiring("regularizer=edge-share", "regularizer.weight=0.5", change)
 
 
 CALLS = [

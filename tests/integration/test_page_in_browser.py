@@ -262,6 +262,23 @@ def test_a_suspicious_edge_leads_to_the_explorer(browser):
     assert 0 <= top < 200
 
 
+def test_the_layout_brings_neighbors_together_and_is_the_same_again(browser, page):
+    script = """
+        const { x, y } = content.graphs[0], { source, target, given } = content.runs[0].explorer;
+        const distance = (a, b) => Math.hypot(x[a] - x[b], y[a] - y[b]), nodes = d3.range(x.length);
+        const edges = d3.range(source.length).filter((pair) => given[pair]);
+        return [explorer.layout.settled, x, y, d3.mean(edges, (pair) => distance(source[pair], target[pair])),
+          d3.mean(d3.cross(nodes, nodes, distance))];
+    """
+    settled, *places, joined, all_pairs = browser.execute_script(script)
+    assert settled
+    assert joined < 0.7 * all_pairs
+    assert all(-1e-9 <= place <= 1 + 1e-9 for axis in places for place in axis)
+    browser.get(page.as_uri())
+    drawn(browser)
+    assert browser.execute_script(script)[1:3] == places
+
+
 def test_dragging_and_the_wheel_move_the_graph(browser):
     canvas, pictures = by_id(browser, "graph"), [drawn(browser)]
     browser.execute_script("arguments[0].scrollIntoView({ block: 'center' })", canvas)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from shared_store import RUNS
 
-from gumbel_mpnn._util import locks
+from gumbel_mpnn.util import locks
 from quick_fit import contents
 
 pytestmark = pytest.mark.skipif(locks.fcntl is None, reason="files cannot be locked here")

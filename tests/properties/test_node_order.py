@@ -1,23 +1,23 @@
-"""How the nodes of a graph are numbered decides nothing: candidates, their cache, SDRF and noise are held to it."""
+"""How the nodes of a graph are numbered decides nothing: candidates, SDRF and noise are held to it."""
 
 from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
-from gumbel_mpnn._util.errors import DataError
 from gumbel_mpnn.baselines import SDRF
-from gumbel_mpnn.candidates import Cached, Global, Local, Ricci, TwoHop, candidates
+from gumbel_mpnn.candidates import Global, Local, Ricci, TwoHop, candidates
 from gumbel_mpnn.data import add_noise_edges
 from gumbel_mpnn.graph import PairGraph
-from gumbel_mpnn.graph.content_order import content_order, in_order
+from gumbel_mpnn.graph.order import content_order, in_order
+from gumbel_mpnn.util.errors import DataError
 from helpers import both_ways, edges, random_edges
 
-bounded = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+bounded = settings(max_examples=40, deadline=None)
 EVERY_KIND = [
     Local(2),
     Local(3, "dot"),
@@ -60,20 +60,6 @@ def test_every_strategy_is_held_to_it():
 def test_candidates(data, strategy, random):
     other, order = permuted(data, random)
     assert undirected(order[strategy(other).candidate_index]) == undirected(strategy(data).candidate_index)
-
-
-@bounded
-@given(data=graphs(), random=st.randoms(use_true_random=False))
-def test_the_cache_knows_a_graph_under_other_numbers(data, random, tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        folder = tmp_path_factory.mktemp("cache")
-        patch.setenv("XDG_CACHE_HOME", str(folder))
-        patch.delenv("GUMBEL_MPNN_CACHE", raising=False)
-        first = Cached(Local(2, "dot"))(data).candidate_index
-        other, order = permuted(data, random)
-        again = Cached(Local(2, "dot"))(other).candidate_index
-        assert undirected(order[again]) == undirected(first)
-        assert len(list(folder.rglob("*.npz"))) == 1
 
 
 @bounded

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import brute_curvature as brute
-from gumbel_mpnn.baselines.sdrf import Flow
+from gumbel_mpnn.baselines.sdrf_steps import Flow
 from gumbel_mpnn.graph import PairGraph
 from helpers import edges
 

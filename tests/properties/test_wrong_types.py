@@ -8,21 +8,42 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gumbel_mpnn._util.errors import UserError
-from gumbel_mpnn.config.presets import FAMILY, family_base, own_preset
 from gumbel_mpnn.runs import RunSpec, describe
 from gumbel_mpnn.runs.search_space import search_space
 from gumbel_mpnn.runs.tuning import read_space
+from gumbel_mpnn.settings.presets import list_presets, own_folder
+from gumbel_mpnn.util.errors import UserError
 from helpers import changed, small_data
 
 TABLES = {
     "data": {"protocol": "geom-gcn", "undirected": True},
     "model": {"backbone": "gcn", "dropout": 0.5, "hidden_channels": 16},
     "train": {"lr": 0.1, "epochs": 3, "select": "validation"},
-    "rewiring": {"candidates": "local", "tau": 0.5, "scorer": "bilinear", "options": {"candidates": {"per_node": 2}}},
+    "rewiring": {
+        "candidates": "local",
+        "tau": 0.5,
+        "scorer": {"name": "bilinear", "channels": 8},
+        "candidates.per_node": 2,
+    },
 }
-FILE = {"source": "me", "tried": 3, "like": "tuned/gcn", "tuning": {"model": "gcn", "val": 0.5}, **TABLES}
-ABOUT_FAMILY = {"source": "me", "like": "tuned", **TABLES, "datasets": {"cora": {"train": {"epochs": 5}}}}
+FILE = {
+    "source": "me",
+    "tried": 3,
+    "tuning": {"model": "gcn", "val": 0.5},
+    **TABLES,
+    "cora": {"train": {"patience": 5}},
+}
+FAMILY = {
+    "over": "tuned",
+    **TABLES,
+    "gumbel-mpnn": {"source": "me", "like": "gcn"},
+    "cora": {
+        "train": {"epochs": 5},
+        "tried": 2,
+        "gcn": {"train": {"lr": 0.5}},
+        "gumbel-mpnn": {"model": {"dropout": 0.1}},
+    },
+}
 SPACE = {
     "model": {"dropout": [0.1, 0.5], "hidden_channels": {"low": 8, "high": 16, "step": 4}},
     "train": {"lr": {"low": 0.01, "high": 0.1, "log": True}, "weight_decay": 0.0},
@@ -92,26 +113,17 @@ quickly = settings(max_examples=200, deadline=None, suppress_health_check=[Healt
 
 @pytest.fixture
 def own(tmp_path, monkeypatch):
-    """The user's folder of presets, with a family of two presets."""
+    """File of a family of the user's own."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    write(own_preset("mine", "cora", "gcn"), {"train": {"lr": 0.5}})
-    write(own_preset("mine", "cora", "gumbel-mpnn"), {"like": "mine/gcn"})
-    return tmp_path / "gumbel-mpnn" / "presets"
+    return own_folder() / "mine.toml"
 
 
-@given(wrong(ABOUT_FAMILY), st.sampled_from(["gcn", "gumbel-mpnn", "gat"]))
+@given(wrong(FAMILY), st.sampled_from(["gcn", "gumbel-mpnn", "gat"]))
 @quickly
-def test_what_presets_of_a_family_share(own, content, model):
-    write(own / "mine" / FAMILY, content)
-    check(family_base, "mine")
+def test_families_of_presets(own, content, model):
+    write(own, content)
+    check(list_presets)
     check(RunSpec.of, "cora", model, preset="mine")
-
-
-@given(wrong(FILE))
-@quickly
-def test_presets(own, content):
-    write(own_preset("mine", "cora", "gumbel-mpnn"), content)
-    check(RunSpec.of, "cora", "gumbel-mpnn", preset="mine")
 
 
 @given(wrong(FILE))
@@ -139,10 +151,12 @@ def test_search_spaces(tmp_path, searched, content):
 
 def test_as_they_are_they_are_valid(own, searched):
     """Otherwise the tests above would stop at another fault."""
-    write(own / "mine" / FAMILY, ABOUT_FAMILY)
-    assert RunSpec.of("cora", "gumbel-mpnn", preset="mine").settings.train.epochs == 5
-    write(own_preset("mine", "cora", "gumbel-mpnn"), FILE)
-    assert RunSpec.of("cora", "gumbel-mpnn", preset="mine").settings.train.epochs == 3
-    write(own / "space.toml", SPACE)
+    write(own, FAMILY)
+    train = RunSpec.of("cora", "gumbel-mpnn", preset="mine").settings.train
+    assert (train.epochs, train.lr) == (5, 0.5)
+    assert RunSpec.of("cora", "gat", preset="mine").settings == RunSpec.of("cora", "gat").settings
+    write(own, FILE)
+    assert RunSpec.of("cora", "gumbel-mpnn", preset=own).settings.train.patience == 5
+    write(own.with_name("space.toml"), SPACE)
     spec, workload = searched
-    assert len(search_space(spec, read_space(own / "space.toml"), workload).open) == 5
+    assert len(search_space(spec, read_space(own.with_name("space.toml")), workload).open) == 5

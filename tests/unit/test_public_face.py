@@ -17,7 +17,7 @@ def test_every_public_name_is_there(name):
 
 
 def test_the_names_that_the_design_promises():
-    for name in ("load", "fit", "reproduce", "from_csv", "from_npz", "from_graphml", "from_networkx", "GCN", "GAT"):
+    for name in ("load", "fit", "from_csv", "from_npz", "from_graphml", "from_networkx", "GCN", "GAT"):
         assert name in gm.__all__
 
 
@@ -34,16 +34,14 @@ def test_dir_lists_the_public_names():
 
 
 def test_the_names_are_those_of_the_rooms():
-    from gumbel_mpnn._util.errors import UserError
     from gumbel_mpnn.data import load
     from gumbel_mpnn.graph import PairGraph
     from gumbel_mpnn.nn import GCN
-    from gumbel_mpnn.paper import reproduce
     from gumbel_mpnn.runs import Run, fit
+    from gumbel_mpnn.util.errors import UserError
 
     assert (gm.load, gm.fit, gm.Run, gm.PairGraph, gm.GCN, gm.UserError) == (load, fit, Run, PairGraph, GCN, UserError)
     assert gm.data.load is load
-    assert gm.reproduce is reproduce
 
 
 def test_an_unknown_name():
@@ -58,7 +56,7 @@ def test_the_version_is_a_version():
 
 def test_what_needs_another_package_is_there_but_not_imported_by_a_star():
     """Without scikit-learn, `from gumbel_mpnn import *` must not fail."""
-    assert gm.sklearn.RewiringClassifier.__module__ == "gumbel_mpnn.sklearn.classifier"
+    assert gm.sklearn.RewiringClassifier.__module__ == "gumbel_mpnn.sklearn"
     assert "sklearn" not in gm.__all__
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from gumbel_mpnn.config import RewiringSettings
-from gumbel_mpnn.nn import backbones, models
+from gumbel_mpnn.nn import Backbone, backbones, models
 from gumbel_mpnn.rewiring.gumbel_mpnn import GumbelMPNN
+from gumbel_mpnn.settings import RewiringSettings
 
 
-@models.register("frozen", passes_on=backbones.all_defaults)
+@models.register("frozen", backbone=backbones)
 class Frozen(GumbelMPNN):
     """Gumbel-MPNN whose scorer and bias by origin keep their initial values.
 
@@ -20,18 +20,18 @@ class Frozen(GumbelMPNN):
     prior and the decoy loss, have no effect.
 
     Args:
-        in_channels: Number of features per node.
+        backbone: A backbone, such as `gm.GCN(...)`, or the name of one.
         **options: Arguments of `GumbelMPNN`.
     """
 
     presets_of: ClassVar[tuple[str, ...]] = ("gumbel-mpnn",)
 
-    def __init__(self, in_channels: int, **options: Any) -> None:
-        super().__init__(in_channels, **options)
+    def __init__(self, backbone: Backbone | str = "gcn", **options: Any) -> None:
+        super().__init__(backbone, **options)
         self.rewirer.requires_grad_(False)
 
 
-@models.register("random", passes_on=backbones.all_defaults)
+@models.register("random", backbone=backbones)
 class RandomEdges(GumbelMPNN):
     """Gumbel-MPNN that keeps every given edge with probability `keep` and adds every candidate with probability `add`.
 
@@ -41,7 +41,7 @@ class RandomEdges(GumbelMPNN):
     origin and the second sigmoid. Regularizers that act on the edges alone have no effect.
 
     Args:
-        in_channels: Number of features per node.
+        backbone: A backbone, such as `gm.GCN(...)`, or the name of one.
         **options: Arguments of `GumbelMPNN`.
     """
 

@@ -1,25 +1,31 @@
-"""DropEdge: random edges are dropped in every training step."""
+"""Edges are dropped: random ones in every training step (DropEdge), or once those of dissimilar nodes (Jaccard)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, ClassVar
 
+import torch
 from torch import Tensor
 from torch_geometric.data import Data
+from torch_geometric.transforms import BaseTransform
 
-from gumbel_mpnn._util.errors import UserError, check_between
-from gumbel_mpnn.baselines.backbone_model import BackboneModel
-from gumbel_mpnn.graph import PairGraph, WeightedGraph
-from gumbel_mpnn.nn import SparseFeatures, backbones, models
-from gumbel_mpnn.nn.inputs import model_input
-from gumbel_mpnn.nn.model import Sizes, Work
-from gumbel_mpnn.nn.modules import cross_entropy
-from gumbel_mpnn.rewiring.terms import Agreement, mean
+from gumbel_mpnn.graph import (
+    PairGraph,
+    SparseLayout,
+    WeightedGraph,
+    edge_index_of,
+    sampled_product,
+    without_candidates,
+)
+from gumbel_mpnn.nn import Backbone, BackboneModel, SparseFeatures, backbones, models
+from gumbel_mpnn.nn.features import model_input
+from gumbel_mpnn.nn.model import cross_entropy
+from gumbel_mpnn.rewiring.losses import Agreement, mean
+from gumbel_mpnn.util.errors import DataError, UserError, check_between
 
 
-@models.register("drop-edge", "dropedge", passes_on=backbones.all_defaults)
+@models.register("drop-edge", "dropedge", backbone=backbones)
 class DropEdge(BackboneModel):
     """A backbone that drops random edges in training, but not in evaluation (Rong et al., 2020).
 
@@ -27,21 +33,21 @@ class DropEdge(BackboneModel):
     together. Every replica drops different edges.
 
     Args:
-        in_channels: Number of features per node.
+        backbone: A backbone, such as `gm.GCN(...)`, or the name of one.
         edge_dropout: Probability that an edge is dropped.
         per_layer: Whether every layer drops different edges; otherwise, all layers of a step drop the same.
         samples: Number of graphs drawn in each step of `training_loss`; the loss is the mean over them.
         agreement: Weight of the agreement between the predictions on these graphs, as in Gumbel-MPNN; needs `samples`
             of 2 or more.
         agreement_ramp: Share of the epochs over which the weight of the agreement grows from 0.
-        **options: Arguments of `BackboneModel`: `out_channels`, `backbone` and its options.
+        **options: With a name, the arguments of the backbone.
     """
 
     space: ClassVar[Mapping[str, Any]] = {"edge_dropout": {"low": 0.05, "high": 0.8}, "per_layer": [False, True]}
 
     def __init__(
         self,
-        in_channels: int,
+        backbone: Backbone | str = "gcn",
         *,
         edge_dropout: float = 0.3,
         per_layer: bool = False,
@@ -50,7 +56,7 @@ class DropEdge(BackboneModel):
         agreement_ramp: float = 0.0,
         **options: Any,
     ) -> None:
-        super().__init__(in_channels, **options)
+        super().__init__(backbone, **options)
         check_between(0, 1, edge_dropout=edge_dropout, agreement_ramp=agreement_ramp)
         if samples < 1:
             raise UserError(f"samples must be 1 or more, but is {samples}")
@@ -69,7 +75,8 @@ class DropEdge(BackboneModel):
     ) -> Tensor:
         """Logits of every node, [N, out] or [R, N, out]; in training, random edges are dropped."""
         if not self.training or self.edge_dropout == 0:
-            return super().forward(x, edge_index, edge_weight)
+            logits: Tensor = super().forward(x, edge_index, edge_weight)
+            return logits
         model, dtype = self.backbone, self.backbone.head.weight.dtype
         x, graph, weight = model_input(x, edge_index, edge_weight, in_channels=model.in_channels, dtype=dtype)
         logits = self.backbone.compute(x, self._dropped(x, graph, weight))
@@ -91,15 +98,6 @@ class DropEdge(BackboneModel):
         loss = mean([cross_entropy(logits, y, train_mask, weight) for logits in outputs])
         return loss if self.agreement is None else loss + self.agreement.between(outputs, progress)
 
-    def step_numbers(self, sizes: Sizes) -> int:
-        """Numbers that the backbone stores, plus the plain and normalized weights of every arc."""
-        draws = self.samples * (len(self.backbone.convs) if self.per_layer else 1)
-        return self.backbone.step_numbers(replace(sizes, on_gpu=False), self.samples) + 3 * draws * sizes.arcs
-
-    def step_work(self, sizes: Sizes, in_channels: int) -> Work:
-        """What the backbone does in a training step, on all drawn graphs."""
-        return super().step_work(sizes, in_channels) * self.samples
-
     def _dropped(
         self, x: Tensor | SparseFeatures, graph: PairGraph, weight: Tensor | None = None
     ) -> list[WeightedGraph]:
@@ -114,3 +112,53 @@ class DropEdge(BackboneModel):
 
     def __repr__(self) -> str:
         return f"DropEdge({self.backbone}, edge_dropout={self.edge_dropout}, per_layer={self.per_layer})"
+
+
+class Jaccard(BaseTransform):  # type: ignore[misc]
+    """Removes edges whose nodes have dissimilar features (Wu et al., 2019).
+
+    The similarity is Jaccard's for features that are 0 or 1 (shared ones divided by those of either node), and the
+    cosine for others. Nodes without features are similar to no node.
+
+    Args:
+        threshold: Edges of a smaller similarity are removed.
+    """
+
+    def __init__(self, threshold: float = 0.05) -> None:
+        check_between(0, 1, threshold=threshold)
+        self.threshold = threshold
+
+    def forward(self, data: Data) -> Data:
+        """Remove edges with their attributes; candidates are removed too."""
+        edge_index = edge_index_of(data)
+        if data.get("x") is None:
+            raise DataError("this graph has no features to compare: give it data.x, floats of shape [N, F]")
+        similar = edge_similarity(data.x, edge_index) >= self.threshold
+        out = without_candidates(data)
+        out.num_nodes = data.num_nodes  # set first, else PyG may take features for an edge attribute if N = E
+        for name in out.edge_attrs():
+            if name != "edge_index":
+                out[name] = data[name][similar]
+        out.edge_index = edge_index[:, similar]
+        return out
+
+    def __repr__(self) -> str:
+        return f"Jaccard(threshold={self.threshold})"
+
+
+def edge_similarity(x: Tensor, edge_index: Tensor) -> Tensor:
+    """Similarity of the features [N, F] of the two nodes of each edge [2, E]: Jaccard's or cosine, → [E]."""
+    x = x.to_dense().float()
+    binary = bool(((x == 0) | (x == 1)).all())
+    first, second = (x.sum(-1) if binary else torch.linalg.vector_norm(x, dim=-1))[edge_index]
+    shared = edge_products(x, edge_index)
+    either = first + second - shared if binary else first * second
+    return torch.where(either > 0, shared / either, 0.0)
+
+
+def edge_products(x: Tensor, edge_index: Tensor) -> Tensor:
+    """Product of the features [N, F] of the two nodes of each edge [2, E], → [E], without gathering them."""
+    nodes = len(x)
+    keys, place = torch.unique(edge_index.amin(0) * nodes + edge_index.amax(0), return_inverse=True)
+    layout = SparseLayout.build(keys // nodes, keys % nodes, nodes, nodes)
+    return sampled_product(layout, x[None], x[None])[0, place]

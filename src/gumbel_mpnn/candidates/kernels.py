@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbel_mpnn._util.jit import compiled
 from gumbel_mpnn.measures.curvature_kernels import Adjacency
+from gumbel_mpnn.util.jit import compiled
 
 TRIES = 16
 """Random draws per pair wanted, if there are too many pairs to go through all."""

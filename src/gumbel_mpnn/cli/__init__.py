@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import LazyLoader
+from types import ModuleType
 
 import typer
 
-from gumbel_mpnn._util.put_off import put_off
 from gumbel_mpnn.cli.audit import audit
 from gumbel_mpnn.cli.common import OneSentenceGroup, show_version
-from gumbel_mpnn.cli.data import app as data
+from gumbel_mpnn.cli.data import data
 from gumbel_mpnn.cli.demo import demo
 from gumbel_mpnn.cli.doctor import doctor
-from gumbel_mpnn.cli.estimate import estimate
 from gumbel_mpnn.cli.measure import measure
 from gumbel_mpnn.cli.predict import predict
-from gumbel_mpnn.cli.presets import app as presets
 from gumbel_mpnn.cli.report import report
-from gumbel_mpnn.cli.reproduce import reproduce
 from gumbel_mpnn.cli.rewire import rewire
 from gumbel_mpnn.cli.runs import app as runs
 from gumbel_mpnn.cli.train import train
@@ -32,11 +34,30 @@ app = typer.Typer(
     help="Learnable graph rewiring for node classification on PyTorch Geometric.",
 )
 app.callback()(show_version)
-for verb in (demo, train, predict, rewire, report, audit, measure, tune, estimate, reproduce, doctor):
+for verb in (demo, train, predict, rewire, report, audit, measure, tune, data, doctor):
     app.command()(verb)
-app.add_typer(data, name="data")
-app.add_typer(presets, name="presets")
 app.add_typer(runs, name="runs")
+
+
+class _PutOff(MetaPathFinder):
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = frozenset(names)
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        spec = PathFinder.find_spec(fullname, path, target) if fullname in self.names else None
+        if spec is not None and spec.loader is not None:
+            spec.loader = LazyLoader(spec.loader)
+        return spec
+
+
+def put_off(*names: str) -> None:
+    """From now on in this process, run the modules `names` when an attribute is asked for, not when they are imported.
+
+    For modules that another package imports but we seldom use. `from module import name` runs the module at once.
+    """
+    sys.meta_path.insert(0, _PutOff(names))
 
 
 def set_up() -> None:

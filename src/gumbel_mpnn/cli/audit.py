@@ -7,38 +7,35 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gumbel_mpnn._util.numbers import counted
-from gumbel_mpnn.cli.common import DataRootOption, FormatOption, OutputFormat, RunsOption, emit, in_one_sentence, note
-from gumbel_mpnn.cli.finished_runs import RunsArgument, files_of, folder_of, given_data
-from gumbel_mpnn.cli.outputs import ForceOption, check_output, check_table_file, is_table, note_of, write_table
+from gumbel_mpnn.cli import common
 from gumbel_mpnn.cli.own_data import EdgesOption, FeaturesOption, GraphOption, LabelOption, NodesOption, Source
+from gumbel_mpnn.util.errors import counted
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
     from gumbel_mpnn.report import Table
-    from gumbel_mpnn.runs.audit import Audit
 
-COLUMNS = ("kind", "source", "target", "evidence")
-"""Columns by which a table of this verb is known."""
+HIDDEN = ("affinity", "source_known", "target_known")
+"""Columns that only CSV has; other tables mark predicted classes with a question mark."""
 
 
-@in_one_sentence
+@common.in_one_sentence
 def audit(
-    run: RunsArgument,
+    run: common.RunArgument,
     top: Annotated[int, typer.Option(help="Number of edges and of missing pairs that are shown.", min=1)] = 20,
     out: Annotated[
         Path | None, typer.Option(help="File for all edges and candidates, .csv or .json, in place of the tables.")
     ] = None,
-    force: ForceOption = False,
+    force: common.ForceOption = False,
     nodes: NodesOption = None,
     edges: EdgesOption = None,
     graph: GraphOption = None,
     label: LabelOption = None,
     features: FeaturesOption = None,
-    data_root: DataRootOption = None,
-    runs: RunsOption = Path("runs"),
-    format: FormatOption = OutputFormat.text,
+    data_root: common.DataRootOption = None,
+    runs: common.RunsOption = Path("runs"),
+    format: common.FormatOption = common.OutputFormat.text,
 ) -> None:
     """Rank the edges of the training graph by how suspicious they are, and other pairs by how likely edges are missing.
 
@@ -49,55 +46,34 @@ def audit(
     """
     import pandas as pd
 
-    from gumbel_mpnn.runs import load_run
-
-    check_table_file("--out", out, format)
-    folder = folder_of(run, runs)
     source = Source(None, nodes, edges, graph, label, features)
-    check_output("--out", out, is_table(COLUMNS), [*source.files, *files_of(folder)], force)
-    found = load_run(folder, data=given_data(folder, source), root=data_root).audit()
+    trained = common.finished_run(run, runs, source, data_root)
+    common.check_output(
+        "--out", out, common.TABLES, inputs=[*source.files, *common.source_files(trained)], force=force, format=format
+    )
+    found = trained.audit()
+    tables = {"edge": found.edges, "missing": found.missing}
     if out is not None:
-        kinds = {"edge": found.edges, "missing": found.missing}
-        both = pd.concat([table.assign(kind=kind) for kind, table in kinds.items()], ignore_index=True)
-        write_table(both[["kind", *found.edges.columns]], out, format)
-        note_of(out, f"{counted(len(found.edges), 'edge')} and {counted(len(found.missing), 'missing pair')} are")
+        every = pd.concat([table.assign(kind=kind) for kind, table in tables.items()], ignore_index=True)
+        counts = f"{counted(len(found.edges), 'edge')} and {counted(len(found.missing), 'missing pair')} are"
+        common.write_table(every[["kind", *found.edges.columns]], out, counts, format)
         return
-    emit(_table(found, top, format), format, found.to_dict(top))
+    first = pd.concat([table.head(top).assign(kind=kind) for kind, table in tables.items()], ignore_index=True)
+    common.emit(_table(first[["kind", *found.edges.columns]], format), format, found.to_dict(top))
     weights = ", ".join(f"{name.replace('_', ' ')} {weight:.2f}" for name, weight in found.weights.items())
-    note(f"weights of the facts in this graph: {weights}")
+    common.note(f"weights of the facts in this graph: {weights}")
 
 
-def _table(found: Audit, top: int, format: OutputFormat) -> Table:
-    """Return the first edges and missing pairs; only CSV has all columns, other tables mark predictions with "?"."""
+def _table(pairs: DataFrame, format: common.OutputFormat) -> Table:
     from gumbel_mpnn.report import Table
 
-    tables = {"edge": found.edges.head(top), "missing": found.missing.head(top)}
-    columns = list(map(str, found.edges.columns))
-    if format is not OutputFormat.csv:
-        tables = {kind: _with_marked_predictions(table) for kind, table in tables.items()}
-        columns = [name for name in columns if name not in ("affinity", "source_known", "target_known")]
-    rows = [
-        [kind, *map(_cell, row)]
-        for kind, table in tables.items()
-        for row in table[columns].astype(object).itertuples(index=False, name=None)
-    ]
-    return Table(["kind", *columns], rows, headings={name: name.replace("_", " ") for name in columns})
-
-
-def _with_marked_predictions(table: DataFrame) -> DataFrame:
-    ends = {
-        f"{end}_class": [
-            str(name) if known else f"{name}?"
-            for name, known in zip(table[f"{end}_class"], table[f"{end}_known"], strict=True)
-        ]
-        for end in ("source", "target")
-    }
-    return table.assign(**ends)
-
-
-def _cell(value: object) -> str | int | float | None:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if value != value:
-        return None
-    return value if isinstance(value, str | int | float) else str(value)
+    for end in ("source", "target"):
+        known = pairs[f"{end}_known"].astype(bool)
+        if format is common.OutputFormat.csv:
+            pairs[f"{end}_known"] = known.map({True: "true", False: "false"})
+        else:
+            pairs[f"{end}_class"] = pairs[f"{end}_class"].astype(str) + known.map({True: "", False: "?"})
+    if format is not common.OutputFormat.csv:
+        pairs = pairs.drop(columns=list(HIDDEN))
+    columns = list(map(str, pairs.columns))
+    return Table(columns, common.rows_of(pairs), headings={name: name.replace("_", " ") for name in columns})

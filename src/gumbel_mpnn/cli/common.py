@@ -1,4 +1,4 @@
-"""Options, error messages and output shared by all verbs."""
+"""What the verbs share: options, error messages, finished runs, and files that are written."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 import reprlib
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from enum import StrEnum
@@ -17,13 +17,15 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, ParamSpec, TypeVar
 import typer
 from typer.core import TyperGroup
 
-from gumbel_mpnn._util.errors import DataWarning, UserError, is_out_of_memory
-from gumbel_mpnn._util.json_text import to_json
-from gumbel_mpnn._util.launch import is_first
+from gumbel_mpnn.util.errors import DataWarning, UserError, is_out_of_memory
+from gumbel_mpnn.util.files import check_writable, is_stream, suffix_of, to_json, write_atomically
 
 if TYPE_CHECKING:
+    import pandas as pd
+
+    from gumbel_mpnn.cli.own_data import Source
     from gumbel_mpnn.report import Table
-    from gumbel_mpnn.runs import Preset
+    from gumbel_mpnn.runs import Run
 
 MOST_NUMBERS = 10_000
 _QUIET: ContextVar[bool] = ContextVar("quiet", default=False)
@@ -59,13 +61,25 @@ DataRootOption = Annotated[
 RunsOption = Annotated[
     Path, typer.Option("--runs", envvar="GUMBEL_MPNN_RUNS", help="Folder in which runs are stored.", show_default=True)
 ]
+RunArgument = Annotated[
+    str, typer.Argument(help="Folder of a setting or of one run, or the beginning of its fingerprint.")
+]
 DeviceOption = Annotated[str, typer.Option("--device", help="cpu, cuda, or auto (a GPU if there is one).")]
 OverrideOption = Annotated[
     list[str] | None, typer.Option("--set", metavar="TABLE.NAME=VALUE", help="Override a setting; can be repeated.")
 ]
+OnOption = Annotated[
+    str,
+    typer.Option(
+        "--on",
+        help="local; ray for a Ray cluster that is started here, or that RAY_ADDRESS names; or one that is running:"
+        " ray:auto, ray:HOST:PORT or ray://HOST:PORT.",
+    ),
+]
 QuietOption = Annotated[
     bool, typer.Option("--quiet", "-q", help="Show results, warnings and errors only, no progress and no notes.")
 ]
+ForceOption = Annotated[bool, typer.Option("--force", help="Overwrite the file if it exists.")]
 
 
 def in_one_sentence(verb: Callable[P, R]) -> Callable[P, R]:
@@ -81,21 +95,24 @@ def in_one_sentence(verb: Callable[P, R]) -> Callable[P, R]:
             with _warnings_in_one_line():
                 return verb(*args, **kwargs)
         except UserError as error:
-            # That another process has ended cannot be said by that process.
-            lost = type(error).__name__ == "LostProcessError"
-            _stop(f"error: {error}" if is_first() or lost else "", 2)
+            _stop(str(error))
         except BrokenPipeError:  # as after `| head`: typer ends silently
             raise
         except (MemoryError, RuntimeError) as error:
             if not is_out_of_memory(error):
                 raise
-            _stop("error: there is not enough memory for this: use a smaller graph or smaller settings", 2)
+            _stop("there is not enough memory for this: use a smaller graph or smaller settings")
         except OSError as error:
-            _stop(f"error: {error.strerror or error}: {error.filename or ''}".rstrip(": "), 2)
+            _stop(f"{error.strerror or error}: {error.filename or ''}".rstrip(": "))
         finally:
             _QUIET.reset(quiet)
 
     return guarded
+
+
+def _stop(message: str) -> NoReturn:
+    typer.echo(f"error: {message}", err=True)
+    raise typer.Exit(2)
 
 
 @contextmanager
@@ -107,7 +124,7 @@ def _warnings_in_one_line() -> Iterator[None]:
 
         def tell(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
             if issubclass(category, DataWarning):
-                warn(str(message))
+                typer.echo(f"warning: {message}", err=True)
             else:
                 show(message, category, *place, **more)
 
@@ -115,10 +132,10 @@ def _warnings_in_one_line() -> Iterator[None]:
         yield
 
 
-def _stop(message: str, code: int) -> NoReturn:
-    if message:
+def note(message: str) -> None:
+    """Print a message on standard error, unless --quiet is given."""
+    if not _QUIET.get():
         typer.echo(message, err=True)
-    raise typer.Exit(code)
 
 
 def emit(table: Table, format: OutputFormat, payload: Any = None, err: bool = False) -> None:
@@ -130,33 +147,6 @@ def emit(table: Table, format: OutputFormat, payload: Any = None, err: bool = Fa
         typer.echo(to_json(payload, indent=1), err=err)
     else:
         typer.echo(table.render(format.value), err=err)
-
-
-def reject_early_options(context: typer.Context) -> None:
-    """Raise a `UserError` for an option before the subcommand, where it would have no effect."""
-    for name in context.params:
-        source = context.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
-            raise UserError(f"write --{name.replace('_', '-')} after {context.invoked_subcommand!r}")
-
-
-def note(message: str) -> None:
-    """Print a message on standard error, unless --quiet is given."""
-    if not _QUIET.get() and is_first():
-        typer.echo(message, err=True)
-
-
-def warn(message: str) -> None:
-    """Print a warning on standard error, even if --quiet is given."""
-    if is_first():
-        typer.echo(f"warning: {message}", err=True)
-
-
-def preset_in_place(family: str, dataset: str, model: str, found: Preset) -> str:
-    """Return a sentence if the preset that was found is not the model's own but that of its backbone; else empty."""
-    if found.model == model:
-        return ""
-    return f"there is no {family} preset for {model} on {dataset}: the preset of its backbone is used"
 
 
 def parse_range(text: str) -> list[int]:
@@ -175,12 +165,104 @@ def parse_range(text: str) -> list[int]:
     return numbers
 
 
-def parse_duration(text: str) -> float:
-    """Convert text to seconds: `"600"`, `"10m"` → 600; the units are s, m, h and d."""
-    match = re.fullmatch(r"\s*(\d{1,9}(?:\.\d{1,9})?)\s*([smhd]?)\s*", text, re.ASCII)
-    if match is None or not float(match[1]):
-        raise UserError(f"{reprlib.repr(text)} is not a time above 0: write it as 600, 90s, 10m or 2h")
-    return float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}[match[2]]
+def finished_run(run: str, runs: Path, source: Source | None = None, root: Path | None = None) -> Run:
+    """Load finished runs; the data of training are read from the user's files if these are given as `source`."""
+    from gumbel_mpnn.runs import find_setting, load_run
+
+    folder = find_setting(run, runs)
+    settings = {record.parent.parent for record in folder.glob("*/**/record.json")}
+    folder = settings.pop() if len(settings) == 1 else folder
+    found = load_run(folder, root=root)
+    if source is None or not source.is_own:
+        return found
+    data = source.to_train_on(found.settings.data.undirected)
+    found = load_run(folder, data=None if isinstance(data, str) else data, root=root)
+    _ = found.data  # raises an error if the runs were trained on other data
+    return found
+
+
+def source_files(run: Run) -> list[Path]:
+    """Files of the user that runs were trained on, which must not be overwritten."""
+    files = run.trained_on.facts.source_files or {}
+    return [Path(files[name]) for name in ("nodes", "edges", "path") if files.get(name)]
+
+
+def check_output(
+    option: str,
+    path: Path | None,
+    suffixes: Iterable[str] = (),
+    *,
+    inputs: Iterable[Path | None] = (),
+    force: bool = False,
+    format: OutputFormat = OutputFormat.text,
+) -> None:
+    """Raise a `UserError` if a file cannot or must not be written, before any work is done.
+
+    An existing file is overwritten only with `force`; files of stored runs and `inputs`, which are read, never are.
+    `format` is the --format of a verb that writes its result to the file in place of printing it.
+    """
+    if path is None or is_stream(path):
+        return
+    if path.is_dir():
+        raise UserError(f"{option} {path} is a folder: give the name of a file")
+    if suffixes and suffix_of(path) not in suffixes:
+        raise UserError(f"{option} {path} must end in {' or '.join(suffixes)}: give it another ending")
+    if format is not OutputFormat.text and suffix_of(path) != f".{format}":
+        raise UserError(f"{option} {path} is written by its ending, which is not --format {format}: leave out --format")
+    check_writable(path.resolve().parent)
+    if not path.exists():
+        return
+    folder = path.resolve().parent
+    if (folder / "record.json").exists() or any(folder.glob("*/record.json")):
+        raise UserError(f"{option} {path} is a file of a stored run: give another name")
+    if any(each is not None and each.exists() and path.samefile(each) for each in inputs):
+        raise UserError(f"{option} {path} is a file that is read: give another name")
+    if not force:
+        raise UserError(f"{option} {path} exists: give another name, or --force to overwrite it")
+
+
+TABLES = (".csv", ".json")
+"""Suffixes of the files that `write_table` writes."""
+
+
+def suffix_to_write(path: Path, format: OutputFormat = OutputFormat.text) -> str:
+    """Suffix that tells the form of a file; standard output, devices and pipes have that of --format, or `.csv`."""
+    if suffix_of(path) or not is_stream(path):
+        return suffix_of(path)
+    return ".csv" if format is OutputFormat.text else f".{format}"
+
+
+def write_table(
+    table: pd.DataFrame, path: Path, what: str, format: OutputFormat = OutputFormat.text, digits: str | None = "%.4f"
+) -> None:
+    """Write a table to a CSV file, with numbers in the form `digits`, or to a JSON file; say that `what` is there."""
+    if suffix_to_write(path, format) == ".json":
+        columns = list(map(str, table.columns))
+        content = to_json([dict(zip(columns, row, strict=True)) for row in rows_of(table)], indent=1) + "\n"
+    else:
+        content = table.to_csv(index=False, float_format=digits, lineterminator="\n")
+    write_atomically(path, content.encode())
+    note_of(path, what)
+
+
+def note_of(path: Path, what: str) -> None:
+    """Say which file a result was written to; nothing for standard output, devices and pipes."""
+    if not is_stream(path):
+        note(f"{what} in {path}")
+
+
+def rows_of(table: pd.DataFrame) -> list[list[str | int | float | None]]:
+    """Return the rows of a table as plain values, with None in place of NaN."""
+    rows = table.astype(object).itertuples(index=False, name=None)
+    return [[None if value != value else value for value in row] for row in rows]
+
+
+def reject_early_options(context: typer.Context) -> None:
+    """Raise a `UserError` for an option before the subcommand, where it would have no effect."""
+    for name in context.params:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            raise UserError(f"write --{name.replace('_', '-')} after {context.invoked_subcommand!r}")
 
 
 def _print_version(wanted: bool) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gumbel_mpnn.cli.common import FormatOption, OutputFormat, emit, in_one_sentence
+from gumbel_mpnn.cli import common
 
 PACKAGES = (
     "torch",
@@ -11,16 +11,14 @@ PACKAGES = (
     "scipy",
     "numba",
     "pandas",
+    "scikit-learn",
     "matplotlib",
     "safetensors",
-    "typer",
-    "rich",
-    "networkx",
 )
 
 
-@in_one_sentence
-def doctor(format: FormatOption = OutputFormat.text) -> None:
+@common.in_one_sentence
+def doctor(format: common.FormatOption = common.OutputFormat.text) -> None:
     """Show versions, devices and folders."""
     import os
     import platform
@@ -28,9 +26,9 @@ def doctor(format: FormatOption = OutputFormat.text) -> None:
 
     import torch
 
-    from gumbel_mpnn._util.files import cache_root
     from gumbel_mpnn._version import __version__
     from gumbel_mpnn.report import Table
+    from gumbel_mpnn.util.files import cache_root
 
     rows: list[list[str | int | float | None]] = [
         ["gumbel-mpnn", __version__],
@@ -42,9 +40,5 @@ def doctor(format: FormatOption = OutputFormat.text) -> None:
         ["GUMBEL_MPNN_PLUGINS", os.environ.get("GUMBEL_MPNN_PLUGINS", "not set")],
         ["cache folder", str(cache_root())],
     ]
-    for package in PACKAGES:
-        try:
-            rows.append([package, metadata.version(package)])
-        except metadata.PackageNotFoundError:
-            rows.append([package, "not installed"])
-    emit(Table(["what", "found"], rows), format)
+    rows += [[package, metadata.version(package)] for package in PACKAGES]
+    common.emit(Table(["what", "found"], rows), format)

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from gumbel_mpnn._util.errors import UserError
-from gumbel_mpnn._util.files import suffix_of
+from gumbel_mpnn.util.errors import UserError
+from gumbel_mpnn.util.files import suffix_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from torch_geometric.data import Data
 
-    from gumbel_mpnn.data.feature_columns import FeatureColumn
-    from gumbel_mpnn.data.input_file import InputFile
+    from gumbel_mpnn.data.columns import FeatureColumn
+    from gumbel_mpnn.data.tables import InputFile
 
 NodesOption = Annotated[Path | None, typer.Option("--nodes", help="Own data: CSV or Parquet file of nodes.")]
 EdgesOption = Annotated[
@@ -33,7 +33,7 @@ FeaturesOption = Annotated[
     str | None, typer.Option("--features", help="Own data: names of the feature columns, separated by commas.")
 ]
 
-GRAPHML = (".xml", *(f".graphml{packed}" for packed in ("", ".gz", ".bz2", ".xz", ".zst", ".zip", ".tar")))
+GRAPHML = (".xml", *(f".graphml{packed}" for packed in ("", ".gz", ".bz2")))
 """Suffixes of GraphML files."""
 ZIP = b"PK"
 """Beginning of a zip file, such as npz."""
@@ -91,16 +91,13 @@ class Source:
             )
         return data
 
-    def to_measure(self, as_listed: bool) -> str | Data:
+    def to_measure(self) -> str | Data:
         """Return the name of the data set, or the graph of the user's files, which needs no labels and no features."""
-        return (
-            str(self.dataset) if self._is_by_name() else self._read(self._columns() or False, as_listed, labels=False)
-        )
+        return str(self.dataset) if self._is_by_name() else self._read(self._columns() or False, labels=False)
 
     def _read(
         self,
         columns: Sequence[str] | Sequence[FeatureColumn] | Literal[False] | None,
-        as_listed: bool = False,
         undirected: bool = True,
         labels: bool = True,
     ) -> Data:
@@ -109,10 +106,10 @@ class Source:
 
         if self._is_npz():
             directions = None if undirected else False
-            return from_npz(self._graph, directions, columns is not False, as_listed, labels)
+            return from_npz(self._graph, directions, columns is not False, labels)
         if self.graph is not None:
-            return from_graphml(self._graph, self.label, columns, as_listed)
-        return from_csv(self._nodes, self._edges, self.label, columns, undirected=undirected, as_listed=as_listed)
+            return from_graphml(self._graph, self.label, columns)
+        return from_csv(self._nodes, self._edges, self.label, columns, undirected=undirected)
 
     def _is_by_name(self) -> bool:
         """Return whether a data set is named; raise a `UserError` if there is neither a name nor files, or both."""
@@ -131,10 +128,9 @@ class Source:
         """Return whether own data is an npz file; raise a `UserError` if it is not a graph file."""
         if self.graph is None or self.graph.name.lower().endswith(GRAPHML):
             return False
-        if self._graph.is_stream:  # a pipe has no suffix
-            with self._graph.open() as content:
-                if content.read(2) != ZIP:
-                    return False
+        if self.graph.exists() and not self.graph.is_file() and not self.graph.is_dir():  # a pipe has no suffix
+            if not self._graph.begins_with(ZIP):
+                return False
         elif suffix_of(self.graph) != ".npz":
             raise UserError(
                 f"--graph takes .npz and .graphml files, not {self.graph}: give CSV files as --nodes and --edges"
@@ -164,6 +160,6 @@ class Source:
 
 
 def _input_file(path: Path | None) -> InputFile:
-    from gumbel_mpnn.data.input_file import InputFile
+    from gumbel_mpnn.data.tables import InputFile
 
-    return InputFile(path or "")
+    return InputFile.of(path or "")

@@ -7,33 +7,23 @@ from typing import Annotated
 
 import typer
 
-from gumbel_mpnn.cli.common import DataRootOption, FormatOption, OutputFormat, RunsOption, emit, in_one_sentence, note
-from gumbel_mpnn.cli.finished_runs import RunsArgument, files_of, folder_of
-from gumbel_mpnn.cli.outputs import (
-    PREDICTIONS,
-    PREDICTIONS_OF_OTHERS,
-    ForceOption,
-    check_output,
-    check_table_file,
-    is_table,
-    rows_of,
-    write_predictions,
-)
+from gumbel_mpnn.cli import common
 from gumbel_mpnn.cli.own_data import EdgesOption, GraphOption, LabelOption, NodesOption, Source
+from gumbel_mpnn.util.errors import counted
 
 
-@in_one_sentence
+@common.in_one_sentence
 def predict(
-    run: RunsArgument,
+    run: common.RunArgument,
     nodes: NodesOption = None,
     edges: EdgesOption = None,
     graph: GraphOption = None,
     label: LabelOption = None,
     out: Annotated[Path | None, typer.Option(help="File to write, .csv or .json; printed by default.")] = None,
-    force: ForceOption = False,
-    data_root: DataRootOption = None,
-    runs: RunsOption = Path("runs"),
-    format: FormatOption = OutputFormat.text,
+    force: common.ForceOption = False,
+    data_root: common.DataRootOption = None,
+    runs: common.RunsOption = Path("runs"),
+    format: common.FormatOption = common.OutputFormat.text,
 ) -> None:
     """Predict the class of every node of a graph, with the probability of each class.
 
@@ -42,18 +32,17 @@ def predict(
     Without a graph, it is the one of training, with the columns of train --predictions.
     """
     from gumbel_mpnn.report import Table
-    from gumbel_mpnn.runs import load_run, predictions_of
+    from gumbel_mpnn.runs import predictions_of
     from gumbel_mpnn.runs.predictions import score_on
 
-    check_table_file("--out", out, format)
-    score = ""
     source = Source(None, nodes, edges, graph, label, None)
-    folder = folder_of(run, runs)
-    is_ours = is_table(PREDICTIONS, PREDICTIONS_OF_OTHERS)
-    check_output("--out", out, is_ours, [*source.files, *files_of(folder)], force)
-    trained = load_run(folder, root=data_root)
+    trained = common.finished_run(run, runs, root=data_root)
+    common.check_output(
+        "--out", out, common.TABLES, inputs=[*source.files, *common.source_files(trained)], force=force, format=format
+    )
+    score = ""
     if source.is_own:
-        data = source.to_predict(trained.trained_on.facts.feature_columns, trained.settings.data.undirected)
+        data = source.to_predict(trained.feature_columns, trained.settings.data.undirected)
         probability = trained.predict_proba(data)
         table = predictions_of(trained, data, probability, labelled=label is not None)
         if label is not None:
@@ -61,8 +50,8 @@ def predict(
     else:
         table = trained.predictions()
     if out is not None:
-        write_predictions(table, out, format)
+        common.write_table(table, out, f"predictions of {counted(len(table), 'node')} are", format)
     else:
-        emit(Table(list(map(str, table.columns)), rows_of(table), digits=4), format)
+        common.emit(Table(list(map(str, table.columns)), common.rows_of(table), digits=4), format)
     if score:
-        note(score)
+        common.note(score)

@@ -7,25 +7,14 @@ from typing import Annotated
 
 import typer
 
-from gumbel_mpnn._util.files import is_standard_output, write_atomically
-from gumbel_mpnn.cli.common import (
-    DataRootOption,
-    FormatOption,
-    OutputFormat,
-    QuietOption,
-    RunsOption,
-    emit,
-    in_one_sentence,
-    note,
-)
-from gumbel_mpnn.cli.finished_runs import RunsArgument, files_of, folder_of, training_data
-from gumbel_mpnn.cli.outputs import ForceOption, check_output, is_learned_graph, note_of, suffix_to_write
+from gumbel_mpnn.cli import common
 from gumbel_mpnn.cli.own_data import EdgesOption, FeaturesOption, GraphOption, LabelOption, NodesOption, Source
+from gumbel_mpnn.util.files import is_standard_output, write_atomically
 
 
-@in_one_sentence
+@common.in_one_sentence
 def rewire(
-    run: RunsArgument,
+    run: common.RunArgument,
     out: Annotated[Path, typer.Option(help="File to write: .npz, .csv or .graphml; - for CSV on standard output.")],
     threshold: Annotated[float, typer.Option(help="Leave out pairs with a lower probability.", min=0, max=1)] = 0.5,
     nodes: NodesOption = None,
@@ -33,11 +22,11 @@ def rewire(
     graph: GraphOption = None,
     label: LabelOption = None,
     features: FeaturesOption = None,
-    force: ForceOption = False,
-    data_root: DataRootOption = None,
-    runs: RunsOption = Path("runs"),
-    quiet: QuietOption = False,
-    format: FormatOption = OutputFormat.text,
+    force: common.ForceOption = False,
+    data_root: common.DataRootOption = None,
+    runs: common.RunsOption = Path("runs"),
+    quiet: common.QuietOption = False,
+    format: common.FormatOption = common.OutputFormat.text,
 ) -> None:
     """Write the learned graph, with the weight, the probability and the origin of each edge, and show what changed.
 
@@ -46,40 +35,30 @@ def rewire(
     if the files of the data set are present, or if own files are given with the options of train.
     """
     from gumbel_mpnn.data.export import check_suffix, graph_file, is_directed
-    from gumbel_mpnn.graph import without_pairs
     from gumbel_mpnn.report import Table
-    from gumbel_mpnn.rewiring import changes
-    from gumbel_mpnn.runs.graph_file import find_learned
 
-    suffix, aside = suffix_to_write(out), is_standard_output(out)
+    suffix, aside = common.suffix_to_write(out), is_standard_output(out)
     check_suffix(suffix)
     source = Source(None, nodes, edges, graph, label, features)
-    folder = folder_of(run, runs)
-    check_output("--out", out, is_learned_graph, [*source.files, *files_of(folder)], force)
-    learned, _ = find_learned(folder)
-    data = learned.to_data(threshold)
-    alone = suffix == ".csv"
-    trained_on = None if alone and not source.is_own else training_data(folder, source, data_root)
-    if trained_on is not None:
-        for name, value in without_pairs(trained_on, int(data.num_nodes or 0)).to_dict().items():
-            data[name] = value
+    trained = common.finished_run(run, runs, source, data_root)
+    common.check_output("--out", out, inputs=[*source.files, *common.source_files(trained)], force=force)
+    data, changes = trained.rewire(threshold=threshold), trained.changes()
     write_atomically(out, graph_file(data, suffix))
     given = data.edge_origin if is_directed(data) else data.edge_origin[data.edge_index[0] < data.edge_index[1]]
     counts = {"nodes": data.num_nodes, "edges": len(given), "given": int(given.sum()), "added": int((~given).sum())}
-    changed = changes(learned.graph, learned.mean, node_ids=learned.node_ids)
-    emit(Table(list(counts), [list(counts.values())]), format, {**counts, "changes": changed.to_dict()}, aside)
+    common.emit(Table(list(counts), [list(counts.values())]), format, {**counts, "changes": changes.to_dict()}, aside)
     if not format.is_for_programs:
-        typer.echo(f"\n{changed.sentence()}", err=aside)
-        if changed.largest:
+        typer.echo(f"\n{changes.sentence()}", err=aside)
+        if changes.largest:
             rows: list[list[str | int | float | None]] = [
-                [each.change, str(each.source), str(each.target), each.probability] for each in changed.largest
+                [each.change, str(each.source), str(each.target), each.probability] for each in changes.largest
             ]
             typer.echo("", err=aside)
             table = Table(["change", "source", "target", "probability"], rows, digits=4, keep_small=True)
-            emit(table, format, err=aside)
-    note_of(out, "the graph is")
-    if trained_on is None and not alone:
-        note(
+            common.emit(table, format, err=aside)
+    common.note_of(out, "the graph is")
+    if suffix != ".csv" and data.get("y") is None:
+        common.note(
             "it has no labels or features: to add them, give the files that the runs were trained on"
             " (--nodes, --edges and --label, or --graph; --data-root for a named data set)"
         )

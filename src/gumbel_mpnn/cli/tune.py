@@ -2,40 +2,18 @@
 
 from __future__ import annotations
 
+import re
+import reprlib
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gumbel_mpnn._util.errors import UserError
-from gumbel_mpnn._util.files import is_standard_output, is_stream, suffix_of
-from gumbel_mpnn._util.numbers import counted
-from gumbel_mpnn.cli.common import (
-    DataRootOption,
-    DeviceOption,
-    FormatOption,
-    OutputFormat,
-    OverrideOption,
-    QuietOption,
-    RunsOption,
-    emit,
-    in_one_sentence,
-    note,
-    parse_duration,
-    parse_range,
-)
-from gumbel_mpnn.cli.machines import (
-    CpusOption,
-    GpusOption,
-    OnOption,
-    StoreOption,
-    WorkersOption,
-    machines_of,
-    refuse_torchrun,
-)
-from gumbel_mpnn.cli.outputs import ForceOption, check_output, is_tuned, note_of
+from gumbel_mpnn.cli import common
 from gumbel_mpnn.cli.own_data import EdgesOption, FeaturesOption, GraphOption, LabelOption, NodesOption, Source
+from gumbel_mpnn.util.errors import UserError, counted
+from gumbel_mpnn.util.files import is_standard_output
 
 if TYPE_CHECKING:
     from gumbel_mpnn.report import Table
@@ -45,7 +23,7 @@ if TYPE_CHECKING:
     from gumbel_mpnn.runs.tuned import Tuning
 
 
-@in_one_sentence
+@common.in_one_sentence
 def tune(
     dataset: Annotated[str | None, typer.Argument(help="Name of a data set (see `gumbel-mpnn data`), or demo.")] = None,
     model: Annotated[str, typer.Option(help="Name of a model, or of several, separated by commas.")] = "gcn",
@@ -72,7 +50,7 @@ def tune(
         str,
         typer.Option(help="Source of all other settings: tuned, paper, none, or a TOML file."),
     ] = "tuned",
-    overrides: OverrideOption = None,
+    overrides: common.OverrideOption = None,
     nodes: NodesOption = None,
     edges: EdgesOption = None,
     graph: GraphOption = None,
@@ -84,28 +62,28 @@ def tune(
     name: Annotated[
         str | None, typer.Option(help="Name for the best settings, which train --preset NAME finds on this data set.")
     ] = None,
-    force: ForceOption = False,
-    on: OnOption = "local",
-    workers: WorkersOption = 1,
-    cpus_per_task: CpusOption = None,
-    gpus_per_task: GpusOption = None,
-    store: StoreOption = None,
+    force: common.ForceOption = False,
+    on: common.OnOption = "local",
+    workers: Annotated[
+        int, typer.Option(help="Number of processes of this machine that try settings at once.", min=1)
+    ] = 1,
     storage: Annotated[
         str | None,
         typer.Option(
             help="Optuna storage: a journal file, or the address of a database; by default a file in the runs folder."
         ),
     ] = None,
-    data_root: DataRootOption = None,
-    runs: RunsOption = Path("runs"),
-    device: DeviceOption = "auto",
-    quiet: QuietOption = False,
-    format: FormatOption = OutputFormat.text,
+    data_root: common.DataRootOption = None,
+    runs: common.RunsOption = Path("runs"),
+    device: common.DeviceOption = "auto",
+    quiet: common.QuietOption = False,
+    format: common.FormatOption = common.OutputFormat.text,
 ) -> None:
     """Search for the settings with the best validation result. Test results are not used and not shown.
 
     The same command continues a search that was interrupted, or adds trials to it. Several commands at once share one.
     """
+    from gumbel_mpnn.runs import Machines
     from gumbel_mpnn.runs.progress import StudyMonitor
     from gumbel_mpnn.runs.study import without_password
     from gumbel_mpnn.runs.tuning import (
@@ -117,16 +95,16 @@ def tune(
         search_all,
     )
 
-    refuse_torchrun()
-    machines = machines_of(on, workers, cpus_per_task, gpus_per_task, store)
     names = [each.strip() for each in model.split(",")]
     source = Source(dataset, nodes, edges, graph, label, features)
-    _check_out(out, names, [*source.files, space, Path(preset)], force)
-    limit = None if timeout is None else parse_duration(timeout)
+    if out is not None and len(names) > 1:
+        raise UserError("--out is a file for the settings of one model: use --name for those of several")
+    common.check_output("--out", out, (".toml",), inputs=[*source.files, space, Path(preset)], force=force)
+    limit = None if timeout is None else _seconds(timeout)
     budget = Budget(trials, limit, str(runs), storage, workers, device, seed=seed)
     given = read_space(space)
     arguments = {
-        "splits": None if splits is None else parse_range(splits),
+        "splits": None if splits is None else common.parse_range(splits),
         "seeds": seeds,
         "preset": None if preset == "none" else preset,
         "root": data_root,
@@ -136,53 +114,53 @@ def tune(
     _check_name(name, specs, force)
     if not has_optuna():
         budget.check_without_optuna()
-        note(WITHOUT_OPTUNA)
+        common.note(WITHOUT_OPTUNA)
     with closing(StudyMonitor(quiet=quiet)) as monitor:
-        found = search_all(specs, given, budget, machines, monitor)
-    emit(_table(found), format, err=is_standard_output(out))
+        found = search_all(specs, given, budget, Machines(on, workers), monitor)
+    common.emit(_table(found), format, err=is_standard_output(out))
     for tuning in found:
-        note(_in_words(tuning, timeout))
+        common.note(_in_words(tuning, timeout))
     if out is not None:
-        note_of(found[0].save(out), f"the best settings of {found[0].model} are")
+        common.note_of(found[0].save(out), f"the best settings of {found[0].model} are")
     if name is not None:
         for tuning in found:
-            note_of(tuning.save_as(name), f"the best settings of {tuning.model} are")
-        note(f"use them with --preset {name} on {found[0].dataset}")
-    note(f"runs are in {runs / 'tune'}")
+            common.note_of(tuning.save_as(name), f"the best settings of {tuning.model} are")
+        common.note(f"use them with --preset {name} on {found[0].dataset}")
+    common.note(f"runs are in {runs / 'tune'}")
     if found[0].search.storage:
-        note(f"see the trials with: optuna-dashboard {without_password(found[0].search.storage)}")
+        common.note(f"see the trials with: optuna-dashboard {without_password(found[0].search.storage)}")
 
 
-def _check_out(out: Path | None, names: list[str], inputs: list[Path | None], force: bool) -> None:
-    if out is None:
-        return
-    if len(names) > 1:
-        raise UserError("--out is a file for the settings of one model: use --name for those of several")
-    if suffix_of(out) != ".toml" and not is_stream(out):
-        raise UserError(f"--out {out} must end in .toml, since --preset takes such files")
-    check_output("--out", out, is_tuned, inputs, force)
+def _seconds(text: str) -> float:
+    """Convert text to seconds: `"600"`, `"10m"` → 600; the units are s, m, h and d."""
+    match = re.fullmatch(r"\s*(\d{1,9}(?:\.\d{1,9})?)\s*([smhd]?)\s*", text, re.ASCII)
+    if match is None or not float(match[1]):
+        raise UserError(f"{reprlib.repr(text)} is not a time above 0: write it as 600, 90s, 10m or 2h")
+    return float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}[match[2]]
 
 
 def _check_name(name: str | None, specs: list[RunSpec], force: bool) -> None:
-    from gumbel_mpnn.config.presets import check_own_name, own_preset
+    from gumbel_mpnn.settings.presets import check_own_name, list_presets
 
     if name is not None:
         check_own_name(name)
-        for spec in specs:
-            path = own_preset(name, spec.settings.dataset, spec.settings.model)
-            check_output(f"--name {name}:", path, is_tuned, force=force)
+        for model, dataset in [(spec.settings.model, spec.settings.dataset) for spec in specs]:
+            if (name, dataset, model) in list_presets() and not force:
+                raise UserError(
+                    f"--name {name}: there is such a preset for {model} on {dataset}: give another name, or --force"
+                )
 
 
 def _specs(
     source: Source, names: list[str], space: Tables | None, overrides: list[str], arguments: dict[str, Any]
 ) -> list[RunSpec]:
     """Describe the runs of every model, on data that is read once."""
-    from gumbel_mpnn.config.files import parse_overrides
-    from gumbel_mpnn.config.plugins import load_plugins
-    from gumbel_mpnn.config.spaces import Choices, Space
     from gumbel_mpnn.runs import RunSpec
     from gumbel_mpnn.runs.spec import one_model
     from gumbel_mpnn.runs.tuning import shared
+    from gumbel_mpnn.settings.files import parse_overrides
+    from gumbel_mpnn.settings.plugins import load_plugins
+    from gumbel_mpnn.settings.spaces import Choices, Space
 
     load_plugins()
     names = list(dict.fromkeys(one_model(name) for name in names))
@@ -220,7 +198,7 @@ def _keys(tuning: Tuning) -> list[str]:
 
 def _values(trial: Trial) -> dict[str, Any]:
     """Values of a trial; those of the start are in its settings."""
-    from gumbel_mpnn.runs.query import flat
+    from gumbel_mpnn.runs.record import flat
 
     if trial.chosen or trial.settings is None:
         return dict(trial.chosen)

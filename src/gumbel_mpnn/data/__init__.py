@@ -1,30 +1,23 @@
 """Data sets by name, graphs from the user's own files, split protocols and export."""
 
+from gumbel_mpnn.data.check import GraphFacts, check, facts_of, with_identity_features
+from gumbel_mpnn.data.columns import FeatureColumn
+from gumbel_mpnn.data.datasets import DatasetSpec, Presence, choose_split, get_spec, load, locate, specs
+from gumbel_mpnn.data.download import File
 from gumbel_mpnn.data.export import graph_file, save_graph
-from gumbel_mpnn.data.feature_columns import FeatureColumn
-from gumbel_mpnn.data.files import Presence, locate
-from gumbel_mpnn.data.identity import with_identity_features
-from gumbel_mpnn.data.load import choose_split, get_spec, load, specs
 from gumbel_mpnn.data.networks import from_graphml, from_networkx
-from gumbel_mpnn.data.own import from_npz
-from gumbel_mpnn.data.spec import DatasetSpec, GeneratedSpec
+from gumbel_mpnn.data.noise import HostileEdges, add_noise_edges
+from gumbel_mpnn.data.npz import from_npz
 from gumbel_mpnn.data.splits import add_splits, check_masks, with_all_masks
 from gumbel_mpnn.data.tables import from_csv, from_parquet
-from gumbel_mpnn.data.tasks import (
-    add_noise_edges,
-    bottleneck,
-    demo_graph,
-    leaf_count,
-    mixture_neighborhoods,
-    tree_neighbors_match,
-)
-from gumbel_mpnn.data.validate import GraphFacts, check, facts_of
+from gumbel_mpnn.data.tasks import bottleneck, demo_graph, leaf_count, mixture_neighborhoods
 
 __all__ = [
     "DatasetSpec",
     "FeatureColumn",
-    "GeneratedSpec",
+    "File",
     "GraphFacts",
+    "HostileEdges",
     "Presence",
     "add_noise_edges",
     "add_splits",
@@ -47,7 +40,6 @@ __all__ = [
     "mixture_neighborhoods",
     "save_graph",
     "specs",
-    "tree_neighbors_match",
     "with_all_masks",
     "with_identity_features",
 ]

@@ -1,98 +1,142 @@
-"""Reading npz files, which are never unpickled, and the graphs stored in them."""
+"""Graphs in npz files, which are never unpickled."""
 
 from __future__ import annotations
 
 import math
-import warnings
 import zipfile
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import IO, Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
+from torch_geometric.data import Data
 
-from gumbel_mpnn._util.errors import DataError, DataWarning, reason
-from gumbel_mpnn.data.feature_columns import listed
-from gumbel_mpnn.data.input_file import InputFile
-from gumbel_mpnn.data.names import check_different, check_readable
-from gumbel_mpnn.data.raw import Masks, RawGraph, label_hint, mask_of
+from gumbel_mpnn.data.columns import listed, warn
+from gumbel_mpnn.data.splits import Masks, mask_of, set_masks
+from gumbel_mpnn.data.tables import EDGE_ATTRIBUTES, InputFile, describe_source, with_merged_edges
+from gumbel_mpnn.graph import check_edges
+from gumbel_mpnn.util.errors import DataError, reason
 
 MOST_NODES = 2**31 - 1
 """Limit set by the 32-bit node numbers in the files of runs."""
 
-_GENDER = 1  # the column of Facebook's local_info that is the label
-
 Arrays = dict[str, NDArray[Any]]
 
+_SPARSE = ("features_shape", "features_indptr", "features_indices", "features_data")
+_MASKS = {"train_masks": "train_idx", "val_masks": "valid_idx", "test_masks": "test_idx"}
 _KNOWN = frozenset(
-    {
-        *("edges", "node_labels", "num_nodes", "class_names", "node_ids", "metric", "directed"),
-        *("weight", "probability", "given"),
-        *("node_features", "features_shape", "features_indptr", "features_indices", "features_data"),
-        *("train_masks", "val_masks", "test_masks", "train_idx", "valid_idx", "test_idx"),
-    }
-)
-"""Arrays of which a graph is made."""
+    ("edges", "node_labels", "num_nodes", "class_names", "node_ids", "metric", "directed", "node_features", *_SPARSE)
+).union(EDGE_ATTRIBUTES, _MASKS, _MASKS.values())
 _OTHER_NAMES = {
-    "edge_index": "edges",
+    "edge_index": "edges (shape [E, 2])",
     "edge_weight": "weight",
-    "edge_weights": "weight",
-    "weights": "weight",
     "x": "node_features",
-    "features": "node_features",
     "y": "node_labels",
-    "labels": "node_labels",
     "train_mask": "train_masks",
     "val_mask": "val_masks",
     "test_mask": "test_masks",
-    "val_idx": "valid_idx",
 }
-"""Names of other programs for arrays of which a graph is made."""
+"""Names of PyG for arrays of which a graph is made."""
+
+
+def from_npz(
+    path: str | Path | InputFile,
+    undirected: bool | None = None,
+    features: bool = True,
+    labels: bool = True,
+) -> Data:
+    """Read a graph from an npz file, which is never unpickled; a warning names arrays that are not used.
+
+    Required arrays:
+
+    - `edges`, integer [E, 2];
+    - `node_labels`, integer [N], -1 for unlabelled nodes.
+
+    Optional arrays:
+
+    - the features, either as `node_features` [N, F] or in CSR form as `features_shape`, `features_indptr`,
+      `features_indices` and `features_data`, which can be omitted if all stored values are 1;
+    - `train_masks`, `val_masks` and `test_masks`, bool [S, N], or `train_idx`, `valid_idx` and `test_idx`;
+    - `class_names` and `node_ids`, one name per class and per node;
+    - `metric`, by which models are evaluated;
+    - `weight` and `probability`, one number per edge;
+    - `given`, whether each edge existed before rewiring, which becomes `edge_origin`;
+    - `directed`, whether edges have a direction. If not, every edge goes both ways, even if it is listed once.
+
+    Args:
+        path: path of the file.
+        undirected: whether every edge goes both ways. None makes edges undirected unless the file says `directed`.
+            False keeps directions unless the file says that there are none.
+        features: False leaves `x` out.
+        labels: False reads a graph for measures only; a file without labels then needs features or `num_nodes`.
+    """
+    file = InputFile.of(path)
+    arrays = read_npz(file, required=("edges", "node_labels") if labels else ("edges",))
+    unused = [name for name in arrays if name not in _KNOWN]
+    if unused:
+        hint = _renaming(unused, arrays) or "the help of from_npz lists the arrays that are"
+        many = len(unused) > 1
+        warn(f"the array{'s' * many} {listed(unused)} of {file} {'are' if many else 'is'} not used: {hint}")
+    data = graph_of(arrays, file)
+    if not features:
+        data.num_nodes, data.x = data.num_nodes, None
+    if data.y is not None and (data.y < 0).all():
+        if labels:
+            raise DataError(f"{file}: no node of the graph has a label: give at least the training nodes one")
+        data.num_nodes, data.y = len(data.y), None
+    directed = bool(array(arrays, "directed", file, "b", ()).item()) if "directed" in arrays else None
+    both_ways = directed is False or (not directed if undirected is None else undirected)
+    with_merged_edges(data, both_ways)
+    describe_source(data, "npz", {"path": file}, {}, None if features else False, both_ways)
+    return data
+
+
+def read_graph(paths: Sequence[Path]) -> Data:
+    """Read a graph from one npz file, the only path, in the layout documented in `from_npz`, with edges as listed."""
+    (path,) = paths
+    return graph_of(read_npz(path, required=("edges", "node_labels")), path)
 
 
 def read_npz(path: Path | InputFile, required: Sequence[str] = ()) -> Arrays:
     """Read all arrays of a file by name; raise a `DataError` if one of the `required` arrays is missing."""
-    with InputFile.of(path).open() as content:
-        return arrays_in(content, path, required)
-
-
-def arrays_in(content: BinaryIO, path: Path | InputFile, required: Sequence[str] = ()) -> Arrays:
-    """Read the arrays of an open npz file; messages name `path`."""
+    file = InputFile.of(path)
     arrays: Arrays = {}
     try:
-        with zipfile.ZipFile(content) as archive:
+        with zipfile.ZipFile(file.source) as archive:
             for info in archive.infolist():
                 name = info.filename.removesuffix(".npy")
                 with archive.open(info) as member:
-                    _check_member(member, info, name, path)
+                    _check_member(member, info, name, file)
                 with archive.open(info) as member:
                     arrays[name] = np.lib.format.read_array(member, allow_pickle=False)
     except (DataError, MemoryError):
         raise
     except Exception as error:  # zipfile and numpy raise many kinds for files that they do not expect
         raise DataError(
-            f"{path} is not a complete npz file ({reason(error)}): it is truncated or altered, so write it again"
+            f"{file} is not a complete npz file ({reason(error)}): it is truncated or altered, so write it again"
         ) from error
     missing = [name for name in required if name not in arrays]
     if missing:
         has = ", ".join(sorted(arrays)) or "none at all"
-        hint = _renaming([name for name in arrays if _OTHER_NAMES.get(name) in missing], arrays)
+        hint = _renaming(arrays, arrays)
         raise DataError(
-            f"{path} has no array{'s' * (len(missing) > 1)} {listed(missing)}, only {has}{hint and ': ' + hint}"
+            f"{file} has no array{'s' * (len(missing) > 1)} {listed(missing)}, only {has}{hint and ': ' + hint}"
         )
     return arrays
 
 
-def _check_member(member: IO[bytes], info: zipfile.ZipInfo, name: str, path: Path | InputFile) -> None:
+def _check_member(member: IO[bytes], info: zipfile.ZipInfo, name: str, path: object) -> None:
     """Raise a `DataError` if a member is not an array of the size that it says, before memory is allocated for it."""
     read_header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-    if member.read(len(np.lib.format.MAGIC_PREFIX)) != np.lib.format.MAGIC_PREFIX:
-        raise DataError(f"{path} contains {info.filename!r}, which is not an array: write it with np.savez")
+    is_array = member.read(len(np.lib.format.MAGIC_PREFIX)) == np.lib.format.MAGIC_PREFIX
     version = tuple(member.read(2))
-    if version not in read_header:
-        raise DataError(f"array {name!r} of {path} has an unknown version or type: store it as numbers or text")
+    if not is_array or version not in read_header:
+        raise DataError(
+            f"{path} contains {info.filename!r}, which is not an array of numbers or text: write it with np.savez"
+        )
     shape, _, dtype = read_header[version](member)
     if dtype.hasobject:
         raise DataError(
@@ -104,133 +148,69 @@ def _check_member(member: IO[bytes], info: zipfile.ZipInfo, name: str, path: Pat
         )
 
 
-def read_graph(paths: Sequence[Path]) -> RawGraph:
-    """Read a graph from one npz file, the only path, in the layout documented in `from_npz`."""
-    (path,) = paths
-    return graph_of(read_npz(path, required=("edges", "node_labels")), path)
-
-
-def read_own_graph(path: InputFile, need_labels: bool = True) -> RawGraph:
-    """Read a graph of the user as `read_graph` does, and warn about arrays that are not used.
-
-    Unless labels are needed, they are -1 if the file has none.
-    """
-    arrays = read_npz(path, required=("edges", "node_labels") if need_labels else ("edges",))
-    unused = [name for name in arrays if name not in _KNOWN]
-    if unused:
-        one = len(unused) == 1
-        warnings.warn(
-            f"the array{'' if one else 's'} {listed(unused)} of {path} {'is' if one else 'are'} not used:"
-            f" {_renaming(unused, arrays) or 'the help of from_npz lists the arrays that are'}",
-            DataWarning,
-            stacklevel=3,
-        )
-    return graph_of(arrays, path)
-
-
-def _renaming(names: Sequence[str], arrays: Arrays) -> str:
+def _renaming(names: Iterable[str], arrays: Arrays) -> str:
     """Say under which names arrays would be used; empty if there is nothing to say."""
-    pairs = [(name, _OTHER_NAMES[name]) for name in names if _OTHER_NAMES.get(name, name) not in arrays]
-    said = [f"{name} to {known}{' (shape [E, 2])' * (name == 'edge_index')}" for name, known in pairs]
-    return f"rename {' and '.join(said)}" if said else ""
+    pairs = [
+        (name, _OTHER_NAMES[name]) for name in names if _OTHER_NAMES.get(name, name).partition(" ")[0] not in arrays
+    ]
+    return f"rename {' and '.join(f'{name} to {known}' for name, known in pairs)}" if pairs else ""
 
 
-def graph_of(arrays: Arrays, path: object) -> RawGraph:
-    """Make a graph of the arrays of the file `path`; without `node_labels`, all labels are -1."""
-    x = _features(arrays, path)
-    if "node_labels" not in arrays:
-        arrays = {**arrays, "node_labels": np.full(_count_nodes(arrays, x, path), -1)}
-    if arrays["node_labels"].dtype.kind == "f":
-        raise DataError(f"array 'node_labels' of {path} holds decimals: {label_hint(arrays['node_labels'])}")
-    labels = integers(arrays, "node_labels", path)
-    if labels.ndim != 1:
-        raise DataError(f"array 'node_labels' of {path} must have the shape [N], not {list(labels.shape)}")
-    return RawGraph(
-        edges=edges_of(arrays, "edges", path),
-        y=labels,
-        x=x,
-        masks=read_masks(arrays, len(labels), path),
-        class_names=_class_names(arrays, path),
-        node_ids=_node_ids(arrays, len(labels), path),
-        metric=str(arrays["metric"]) if "metric" in arrays else None,
-        weight=_numbers(arrays, "weight", path),
-        probability=_numbers(arrays, "probability", path),
-        given=_given(arrays, path),
-        directed=_directed(arrays, path),
-    )
-
-
-def read_binary_features(paths: Sequence[Path]) -> RawGraph:
-    """Read a graph whose features are word counts, and set them to 0 and 1 as PyG does."""
-    graph = read_graph(paths)
-    if graph.x is None:
-        raise DataError(f"{paths[0]} has no features: replace it by the published file")
-    np.minimum(graph.x, 1, out=graph.x)  # in place: these features are large
-    return graph
-
-
-def read_facebook(paths: Sequence[Path]) -> RawGraph:
-    """Read a Facebook100 graph.
-
-    Each column of `local_info` except gender becomes one-hot features; 0 (missing) is a value like any other.
-    """
-    (path,) = paths
-    info = integers(read_npz(path, required=("local_info",)), "local_info", path)
-    columns = [info[:, column] for column in range(info.shape[1]) if column != _GENDER]
-    one_hot = [column[:, None] == np.unique(column) for column in columns]
-    return replace(read_graph(paths), x=np.concatenate(one_hot, axis=1, dtype=np.float32))
-
-
-def _node_ids(arrays: Arrays, num_nodes: int, path: object) -> list[str] | None:
-    if "node_ids" not in arrays:
-        return None
-    if arrays["node_ids"].shape != (num_nodes,):
-        raise DataError(f"array 'node_ids' of {path} must have one name for each of the {num_nodes} nodes")
-    names = [str(name) for name in arrays["node_ids"]]
-    check_different(names, str(path))
-    check_readable(names, "the node id", str(path))
-    return names
-
-
-def _class_names(arrays: Arrays, path: object) -> list[str] | None:
-    if "class_names" not in arrays:
-        return None
-    if arrays["class_names"].ndim != 1:
-        raise DataError(f"array 'class_names' of {path} must be a list of names")
-    names = [str(name) for name in arrays["class_names"]]
-    check_readable(names, "the class name", str(path))
-    return names
-
-
-def _count_nodes(arrays: Arrays, x: NDArray[np.float32] | None, path: object) -> int:
-    """Return the number of nodes of a graph without labels."""
-    if "num_nodes" in arrays:
-        count = integers(arrays, "num_nodes", path)
-        if count.size != 1 or not 0 <= count.item() <= MOST_NODES:
-            raise DataError(f"array 'num_nodes' of {path} must be a single number from 0 to {MOST_NODES}")
-        return int(count.item())
-    if x is None:
+def graph_of(arrays: Arrays, path: object) -> Data:
+    """Make a graph of the arrays of the file `path`, with edges as listed; `y` is None without `node_labels`."""
+    x, count = _features(arrays, path), arrays.get("num_nodes")
+    y = torch.from_numpy(integers(arrays, "node_labels", path)) if "node_labels" in arrays else None
+    if y is not None and (y < -1).any():
+        raise DataError(f"{path}: labels are from -1, which means unknown, not {int(y.min())}")
+    if y is None and x is None and count is None:
         raise DataError(
             f"{path} does not say how many nodes the graph has: add an array 'node_labels' or a number 'num_nodes'"
         )
-    return len(x)
+    if count is not None and (count.dtype.kind not in "iu" or count.size != 1 or not 0 <= count.item() <= MOST_NODES):
+        raise DataError(f"array 'num_nodes' of {path} must be a single number from 0 to {MOST_NODES}")
+    num_nodes = int(count.item()) if count is not None else 0
+    num_nodes = len(y) if y is not None else len(x) if x is not None else num_nodes
+    edges = integers(arrays, "edges", path, ("E", 2)) if arrays["edges"].size else np.empty((0, 2), dtype=np.int64)
+    data = Data(x=x, edge_index=torch.from_numpy(edges.T.copy()), y=y)
+    if x is None:
+        data.num_nodes = num_nodes
+    try:
+        check_edges(data.edge_index, num_nodes=num_nodes)
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from None
+    for name, attribute in EDGE_ATTRIBUTES.items():
+        if name in arrays:
+            values = array(arrays, name, path, "b" if name == "given" else "iuf", (len(edges),))
+            data[attribute] = torch.from_numpy(values if name == "given" else values.astype(np.float32))
+    sizes: dict[str, int | str] = {"class_names": "C", "node_ids": num_nodes}
+    for name in sizes.keys() & arrays.keys():
+        data[name] = [str(each) for each in array(arrays, name, path, None, (sizes[name],))]
+    if "metric" in arrays:
+        data.metric = str(arrays["metric"])
+    masks = read_masks(arrays, num_nodes, path)
+    if masks is not None and y is not None:
+        set_masks(data, masks)
+    return data
 
 
-def edges_of(arrays: Arrays, name: str, path: object) -> NDArray[np.int64]:
-    """Return the array `name` as edges [E, 2]; an empty array of any type and shape means that there are none."""
-    if arrays[name].size == 0:
-        return np.empty((0, 2), dtype=np.int64)
-    edges = integers(arrays, name, path)
-    if edges.ndim != 2 or edges.shape[1] != 2:
-        raise DataError(f"array {name!r} of {path} must have the shape [E, 2], not {list(edges.shape)}")
-    return edges
+def array(
+    arrays: Arrays, name: str, path: object, kinds: str | None, shape: Sequence[int | str] = ("N",)
+) -> NDArray[Any]:
+    """Return the array `name`, or raise a `DataError` if it has another type or shape; a letter is any size."""
+    found = arrays[name]
+    fits = found.ndim == len(shape) and all(
+        isinstance(wanted, str) or wanted == size for wanted, size in zip(shape, found.shape, strict=True)
+    )
+    if not fits or (kinds is not None and found.dtype.kind not in kinds):
+        what = {"iu": "integers", "b": "booleans", None: "names"}.get(kinds, "real numbers")
+        wanted = f"{what} of shape [{', '.join(map(str, shape))}]"
+        raise DataError(f"array {name!r} of {path} must be {wanted}, not {found.dtype} {list(found.shape)}")
+    return found
 
 
-def integers(arrays: Arrays, name: str, path: object) -> NDArray[np.int64]:
-    """Return the array `name` as int64, since the small unsigned types in the files overflow in arithmetic."""
-    if arrays[name].dtype.kind not in "iu":  # numpy counts timedelta among the integers
-        raise DataError(f"array {name!r} of {path} must hold integers, not {arrays[name].dtype}")
-    return arrays[name].astype(np.int64, copy=False)
+def integers(arrays: Arrays, name: str, path: object, shape: Sequence[int | str] = ("N",)) -> NDArray[np.int64]:
+    """Return an array as int64, since the small unsigned types in the files overflow in arithmetic."""
+    return array(arrays, name, path, "iu", shape).astype(np.int64, copy=False)
 
 
 def read_masks(arrays: Arrays, num_nodes: int, path: object) -> Masks | None:
@@ -239,73 +219,34 @@ def read_masks(arrays: Arrays, num_nodes: int, path: object) -> Masks | None:
     Without validation or test masks, these are empty.
     """
     found = {}
-    for mask, index in (("train_masks", "train_idx"), ("val_masks", "valid_idx"), ("test_masks", "test_idx")):
-        if mask in arrays:
-            stored = np.atleast_2d(arrays[mask])
-            if stored.ndim != 2 or stored.shape[1] != num_nodes:
-                raise DataError(
-                    f"array {mask!r} of {path} must have the shape [S, {num_nodes}], not {list(stored.shape)}"
-                )
-            found[mask] = np.ascontiguousarray(stored.T.astype(bool))
+    for name, index in _MASKS.items():
+        if name in arrays:
+            stored = {name: np.atleast_2d(arrays[name])}
+            found[name] = np.ascontiguousarray(array(stored, name, path, "biu", ("S", num_nodes)).T.astype(bool))
         elif index in arrays:
-            nodes = integers(arrays, index, path)
-            found[mask] = mask_of(nodes, num_nodes, f"array {index!r} of {path}")[:, None]
+            found[name] = mask_of(integers(arrays, index, path), num_nodes, f"array {index!r} of {path}")[:, None]
     if not found:
         return None
     if "train_masks" not in found or len({mask.shape for mask in found.values()}) > 1:
         raise DataError(f"{path} must have train, validation and test masks for the same number of splits, or none")
     none = np.zeros_like(found["train_masks"])
-    return Masks(found["train_masks"], found.get("val_masks", none), found.get("test_masks", none))
+    return Masks(*(found.get(name, none) for name in _MASKS))
 
 
-def _numbers(arrays: Arrays, name: str, path: object) -> NDArray[np.float32] | None:
-    """Return the array `name`, which has one number per edge, or None if there is no such array."""
-    if name not in arrays:
-        return None
-    if arrays[name].dtype.kind not in "iuf":
-        raise DataError(f"array {name!r} of {path} must hold numbers, not {arrays[name].dtype}")
-    if arrays[name].shape != arrays["edges"].shape[:1]:
-        raise DataError(f"array {name!r} of {path} must have one number per edge, not {list(arrays[name].shape)}")
-    return arrays[name].astype(np.float32)
-
-
-def _given(arrays: Arrays, path: object) -> NDArray[np.bool_] | None:
-    if "given" not in arrays:
-        return None
-    if arrays["given"].dtype != bool or arrays["given"].shape != arrays["edges"].shape[:1]:
-        raise DataError(f"array 'given' of {path} must be bool of shape [E], one value per edge")
-    return arrays["given"]
-
-
-def _directed(arrays: Arrays, path: object) -> bool | None:
-    said = arrays.get("directed")
-    if said is None:
-        return None
-    if said.dtype != bool or said.size != 1:
-        raise DataError(f"array 'directed' of {path} must be a single bool")
-    return bool(said.item())
-
-
-def _features(arrays: Arrays, path: object) -> NDArray[np.float32] | None:
+def _features(arrays: Arrays, path: object) -> Tensor | None:
     if "node_features" in arrays:
-        features = arrays["node_features"]
-        if features.ndim != 2 or features.dtype.kind not in "biuf":
-            form = f"{features.dtype} {list(features.shape)}"
-            raise DataError(f"array 'node_features' of {path} must hold real numbers in the shape [N, F], not {form}")
-        return features.astype(np.float32, copy=False)
+        features = array(arrays, "node_features", path, "biuf", ("N", "F"))
+        return torch.from_numpy(features.astype(np.float32, copy=False))
     if "features_indices" not in arrays:
         return None
     from scipy.sparse import csr_matrix
 
     indices = arrays["features_indices"]
-    values = arrays.get("features_data", np.ones(len(indices)))
-    if values.dtype.kind not in "biuf":
-        raise DataError(f"array 'features_data' of {path} must hold real numbers, not {values.dtype}")
     try:
+        values = array(arrays, "features_data", path, "biuf") if "features_data" in arrays else np.ones(len(indices))
         stored = (values.astype(np.float32), integers(arrays, "features_indices", path), arrays["features_indptr"])
         matrix = csr_matrix(stored, shape=tuple(arrays["features_shape"].tolist()))
         matrix.check_format(full_check=True)
     except (KeyError, ValueError, TypeError) as error:
         raise DataError(f"the arrays 'features_*' of {path} are not a sparse matrix in CSR form ({error})") from error
-    dense: NDArray[np.float32] = matrix.toarray()
-    return dense
+    return torch.from_numpy(matrix.toarray())

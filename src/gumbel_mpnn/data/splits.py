@@ -4,19 +4,46 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gumbel_mpnn._util.errors import DataError, check_at_least, unknown_name
-from gumbel_mpnn._util.numbers import counted
-from gumbel_mpnn.data.names import among, class_name, node_name
-from gumbel_mpnn.data.raw import Masks, set_masks
+from gumbel_mpnn.util.errors import DataError, check_at_least, unknown_name
 
 Seed = int | Sequence[int]
+BoolArray = NDArray[np.bool_]
+IntArray = NDArray[np.int64]
+
+
+class Masks(NamedTuple):
+    """Training, validation and test nodes: bool [N], or [N, S] for S splits."""
+
+    train: BoolArray
+    val: BoolArray
+    test: BoolArray
+
+    @classmethod
+    def stack(cls, splits: Sequence[Masks]) -> Masks:
+        """Stack the masks [N] of each split into masks [N, S]."""
+        return cls(*(np.stack(masks, axis=1) for masks in zip(*splits, strict=True)))
+
+
+def set_masks(data: Data, masks: Masks) -> None:
+    """Set the training, validation and test masks of `data`."""
+    data.train_mask, data.val_mask, data.test_mask = map(torch.from_numpy, masks)
+
+
+def mask_of(nodes: IntArray, num_nodes: int, where: object) -> BoolArray:
+    """Return a bool mask [N] that is true at `nodes`; an error message names `where` they come from."""
+    if nodes.size and (nodes.min() < 0 or nodes.max() >= num_nodes):
+        raise DataError(f"{where} names the nodes {nodes.min()} to {nodes.max()}, but nodes are 0 to {num_nodes - 1}")
+    mask = np.zeros(num_nodes, dtype=bool)
+    mask[nodes] = True
+    return mask
 
 
 def random_split(y: ArrayLike, fractions: tuple[float, float], seed: Seed) -> Masks:
@@ -65,28 +92,6 @@ PROTOCOLS = RANDOM_PROTOCOLS | FINAL_PROTOCOLS
 def _nine_in_ten(size: int) -> tuple[int, int]:
     train = max(1, round(0.9 * size))
     return train, size - train
-
-
-def fewest_nodes(protocol: str) -> int | None:
-    """Return how many nodes a class needs for a validation node in a random protocol; None if it has none at all."""
-    if protocol == ALL or protocol not in PROTOCOLS:
-        return None
-    deal = PROTOCOLS[protocol]
-    return next((count for count in range(1, 100) if deal(np.zeros(count, dtype=np.int64), 0).val.any()), None)
-
-
-def too_small(data: Data) -> str:
-    """Return a remark in brackets on the smallest class if a random protocol gives it no validation node; else ""."""
-    needed = fewest_nodes(str(data.get("protocol")))
-    y = data.y.cpu()
-    labels, counts = y[y >= 0].unique(return_counts=True)
-    if needed is None or not len(counts) or int(counts.min()) >= needed:
-        return ""
-    count = int(counts.min())
-    return (
-        f" (class {class_name(data, int(labels[counts.argmin()]))} has {counted(count, 'node')}, and the protocol"
-        f" {data.protocol} needs {needed} or more to validate on one of them)"
-    )
 
 
 def random_masks(y: ArrayLike, protocol: str, seed: int = 0, num_splits: int = 10) -> Masks:
@@ -178,3 +183,20 @@ def _check_split(data: Data, split: str, train: Tensor, val: Tensor, test: Tenso
     if (y[train] == only).all() and (y[y >= 0] != only).any() and require_all_classes:
         label = class_name(data, only)
         raise DataError(f"all training nodes of {split} are of class {label}: add nodes of another class")
+
+
+def node_name(data: Data, node: int) -> str:
+    """Return what messages call a node: its number, with its id if it has one."""
+    ids = data.get("node_ids")
+    return f"node {node}" if ids is None else f"node {node} ({ids[node]!r})"
+
+
+def class_name(data: Data, number: int) -> str:
+    """Return the number of a class, with its name if it has one."""
+    names = data.get("class_names")
+    return f"{number} ({names[number]!r})" if names else str(number)
+
+
+def among(count: int) -> str:
+    """Continue an error message about the first of `count` nodes with their number; nothing if it is the only one."""
+    return f", the first of {count} such nodes" if count > 1 else ""

@@ -1,49 +1,191 @@
-"""Graphs from a file of nodes and a file of edges, CSV or Parquet."""
+"""Graphs from a table of nodes and a table of edges, in CSV or Parquet files."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import io
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+import torch
 from torch_geometric.data import Data
 
-from gumbel_mpnn._util.errors import DataError
-from gumbel_mpnn.data.arrow_tables import is_parquet, places_in
-from gumbel_mpnn.data.column_kinds import all_features, named_features, trained_features
-from gumbel_mpnn.data.csv_file import Header, check_column, is_empty, known_column, place_of, read_header, read_table
-from gumbel_mpnn.data.feature_columns import Features, Wanted, as_trained, check_once, names_of
-from gumbel_mpnn.data.input_file import InputFile
-from gumbel_mpnn.data.names import chosen_name
-from gumbel_mpnn.data.own import (
-    GIVEN,
-    PROBABILITY,
-    SPLIT,
-    assemble,
-    check_classes,
-    described,
-    named_after,
-    source_files,
-    warn_of_unused,
+from gumbel_mpnn.data.check import set_edges
+from gumbel_mpnn.data.columns import (
+    NO_VALUE,
+    FeatureColumn,
+    Table,
+    Wanted,
+    classes_of,
+    features_of,
+    find_name,
+    listed,
+    pick_name,
+    text_features,
+    trained_columns,
+    warn,
 )
-from gumbel_mpnn.data.table_features import TableColumns
+from gumbel_mpnn.data.splits import IntArray, Masks, set_masks
+from gumbel_mpnn.settings.registry import normal_name
+from gumbel_mpnn.util.errors import DataError, reason, unopened
 
 if TYPE_CHECKING:
     import pandas as pd
+
+SPLIT = "split"
+"""Column of nodes with the part of the split, one of `PARTS`."""
+PARTS = ("train", "val", "test")
+EDGE_ATTRIBUTES = {"weight": "edge_weight", "probability": "edge_probability", "given": "edge_origin"}
+"""Columns of edges, and the attributes of a graph that they become."""
+_OTHER_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
+
+
+@dataclass(frozen=True)
+class InputFile:
+    """A file of the user; a pipe, which can be read only once, is read when it is opened."""
+
+    path: Path
+    content: bytes | None = None
+    """Content of a pipe."""
+
+    @classmethod
+    def of(cls, path: str | Path | InputFile) -> InputFile:
+        """Open `path`; an open file is returned as it is, so that a pipe is not read again."""
+        if isinstance(path, InputFile):
+            return path
+        try:
+            is_file = Path(path).is_file()
+            return cls(Path(path), None if is_file else Path(path).read_bytes())
+        except FileNotFoundError:
+            raise DataError(f"there is no file {path}: check the path") from None
+        except IsADirectoryError:
+            raise DataError(f"{path} is a folder: give the path of a file") from None
+        except OSError as error:
+            raise unopened(str(path), error) from None
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    @property
+    def source(self) -> Path | io.BytesIO:
+        """What other packages read: the path, or the content of a pipe."""
+        return self.path if self.content is None else io.BytesIO(self.content)
+
+    def begins_with(self, mark: bytes) -> bool:
+        """Whether these are the first bytes of the file."""
+        if self.content is not None:
+            return self.content.startswith(mark)
+        try:
+            with self.path.open("rb") as file:
+                return file.read(len(mark)) == mark
+        except OSError as error:
+            raise unopened(str(self), error) from None
+
+
+class TableFile:
+    """A CSV or Parquet file: the names of its columns, and its cells."""
+
+    def __init__(self, path: str | Path | InputFile) -> None:
+        self.file = InputFile.of(path)
+        self.where = str(self.file)
+        self._parquet = self._read_parquet() if self.file.begins_with(b"PAR1") else None
+        header = self._read_csv(nrows=0) if self._parquet is None else self._parquet
+        self.columns: list[str] = [str(name) for name in header.columns]
+        self._check_header()
+
+    def _check_header(self) -> None:
+        for separator, word in _OTHER_SEPARATORS.items():
+            if len(self.columns) == 1 and separator in self.columns[0]:
+                raise DataError(f"the cells of {self.where} are separated by {word}: use commas")
+        if self._parquet is None and self.columns:
+            written = self._read_csv(nrows=1, header=None, dtype=str).iloc[0]  # pandas renames the second x to x.1
+            twice = written[written.duplicated() & (written != "")]
+            if len(twice):
+                raise DataError(f"{self.where} has two columns {twice.iloc[0]!r}: rename one")
+
+    def find(self, name: str) -> str | None:
+        """Return the column that matches `name`, or None."""
+        return find_name(self.columns, name, self.where)
+
+    def pick(self, name: str) -> str:
+        """Return the column that the user asked for, or raise a `DataError`."""
+        return pick_name(self.columns, name, self.where)
+
+    def read(self, text: Sequence[str]) -> Table:
+        """Read all rows that are not blank; the columns `text` become text, empty where it is missing.
+
+        Integers of a Parquet file remain integers.
+        """
+        import pandas as pd
+
+        if self._parquet is not None:
+            table = self._parquet.assign(**{name: self._text(self._parquet[name]) for name in text})
+            table.index = pd.RangeIndex(1, len(table) + 1, name="row")
+            return Table(table, self.where)
+        empty = {name: [*NO_VALUE] for name in self.columns if name not in text}
+        table = self._read_csv(dtype=dict.fromkeys(text, str), na_values=empty)
+        if not isinstance(table.index, pd.RangeIndex):
+            raise DataError(f"the lines of {self.where} have more cells than its header: add the missing column names")
+        table.index = pd.RangeIndex(2, len(table) + 2, name="line")
+        blank = (table.isna() | (table == "")).all(axis=1)
+        return Table(table[~blank].infer_objects() if blank.any() else table, self.where)
+
+    def _read_csv(self, **options: Any) -> pd.DataFrame:
+        import pandas as pd
+
+        # NA can be the name of a node, and blank lines count as lines.
+        common: dict[str, Any] = {"keep_default_na": False, "skipinitialspace": True, "skip_blank_lines": False}
+        try:
+            return pd.read_csv(self.file.source, **common, **options)
+        except pd.errors.EmptyDataError:
+            return pd.DataFrame()
+        except UnicodeError as error:
+            raise DataError(f"{self.where} is not encoded in UTF-8: save it as UTF-8") from error
+        except MemoryError:
+            raise
+        except Exception as error:  # pandas and decompressors raise many kinds for files that they do not expect
+            raise DataError(f"{self.where} is not a valid CSV file ({reason(error)})") from error
+
+    def _read_parquet(self) -> pd.DataFrame:
+        import pandas as pd
+
+        try:
+            table = pd.read_parquet(self.file.source, engine="pyarrow")
+        except ImportError:
+            raise DataError(
+                f"{self.where} is a Parquet file, which needs pyarrow: pip install 'gumbel-mpnn[parquet]'"
+            ) from None
+        except MemoryError:
+            raise
+        except Exception as error:  # as above
+            raise DataError(f"{self.where} is not a complete Parquet file ({reason(error)}): write it again") from error
+        decimals = [name for name in table if pd.api.types.infer_dtype(table[name]) == "decimal"]
+        table = table.astype(dict.fromkeys(decimals, float))
+        return table if table.index.name is None else table.reset_index()
+
+    def _text(self, cells: pd.Series[Any]) -> pd.Series[Any]:
+        import pandas as pd
+
+        if pd.api.types.is_integer_dtype(cells) and not cells.hasnans:
+            return cells.astype(np.int64)
+        if pd.api.types.is_float_dtype(cells):
+            raise DataError(
+                f"column {cells.name!r} of {self.where} holds decimals: store ids and labels as text or whole numbers"
+            )
+        return cells.astype(object).where(cells.notna(), "").astype(str)
 
 
 def from_csv(
     nodes: str | Path | InputFile,
     edges: str | Path | InputFile | None = None,
     label: str | None = None,
-    features: Wanted | Literal[False] | None = None,
+    features: Wanted = None,
     id: str | None = None,
     source: str | None = None,
     target: str | None = None,
     undirected: bool = True,
-    as_listed: bool = False,
 ) -> Data:
     """Read a graph from two CSV files, each with a header line, or from Parquet files, which need pyarrow.
 
@@ -61,161 +203,213 @@ def from_csv(
         features: columns to learn from. None uses all columns of numbers, booleans (true and false, or yes and no) and
             categories except id, label and split; False leaves `x` out, as it is if there are none. Categories are
             words with at most 20 different values, each at 5 nodes on average (100 and 2 for a column that is named).
-            They become one-hot, and a missing value is a category. Text is left out with a warning, and dates are
-            refused. The `feature_columns` of another graph give the same columns and categories; the label may be
-            missing then.
+            They become one-hot, and a missing value is a category. Text and dates are left out with a warning. The
+            `feature_columns` of another graph give the same columns and categories; the label may be missing then.
         id: column with the id of the node; by default the one called `id`, or else the first.
         source: column with the id of the source of an edge; by default the one called `source`, or else the first.
         target: column with the id of the target; by default the one called `target`, or else the second.
         undirected: whether every edge goes both ways.
-        as_listed: keep every edge as often as the file lists it, and in the direction listed, whatever `undirected`.
     """
-    nodes, edges = InputFile.of(nodes), None if edges is None else InputFile.of(edges)
-    header = read_header(nodes)
-    id = check_column(nodes, header, id) if id else known_column(nodes, header, "id") or next(iter(header))
-    trained = as_trained(features)
-    if label is not None:
-        nothing = trained is not None and chosen_name(str(nodes), "columns", header, label) is None
-        label = None if nothing else check_column(nodes, header, label)
-    part = known_column(nodes, header, SPLIT)
-    text = [name for name in (id, label, part) if name is not None]
-    chosen = None if features is None or features is False else _chosen(nodes, header, features, text)
-
-    # Categories are read as text, since another file may have only those that look like numbers or booleans.
-    words = [name for name, column in zip(chosen or (), trained or (), strict=False) if column.categories is not None]
-    table = read_table(nodes, header, [*text, *words])
-    if label is not None:
-        check_classes(table[label], str(nodes))  # before the features, which take longer
-    ids = table[id].str.strip()
-    _check_ids(nodes, ids)
-    if edges is None or is_empty(edges):
-        ends, about = np.empty((0, 2), dtype=np.int64), dict.fromkeys(("weight", PROBABILITY, GIVEN))
-    else:
-        ends, about = _edges(edges, nodes, ids, source, target)
-    columns = TableColumns(table, ids, str(nodes))
-    if features is False:
-        found = Features(None, [])
-    elif trained:
-        found = trained_features(columns, trained, chosen or [])
-    elif chosen is not None:
-        found = named_features(columns, chosen)
-    else:
-        found = all_features(columns, [name for name in header if name not in text])
-    data = assemble(
-        where=str(nodes),
-        ids=ids.tolist(),
-        labels=None if label is None else table[label].str.strip().tolist(),
-        x=found.x,
-        edges=ends,
-        **about,
-        split=None if part is None else table[part].str.strip().str.lower().tolist(),
-        undirected=undirected,
-        as_listed=as_listed,
-    )
-    described(data, found.columns, label)
-    data.source_files = source_files(
-        "csv",
-        {"nodes": nodes, "edges": edges},
-        {"label": label, "id": id, "source": source, "target": target},
-        features=features,
-        undirected=undirected,
-        as_listed=as_listed,
-    )
-    return named_after(nodes, data)
+    node_file, edge_file = TableFile(nodes), None if edges is None else TableFile(edges)
+    if not node_file.columns:
+        raise DataError(f"{node_file.where} has no nodes: add a row for each")
+    id = node_file.pick(id) if id else node_file.find("id") or node_file.columns[0]
+    columns = NodeColumns.of(node_file.columns, label, features, node_file.where, others=(id,))
+    table = node_file.read([*columns.taken, *text_features(features, node_file.columns, node_file.where)])
+    ids = _ids(table, id)
+    ends, links = _edges(edge_file, ids, node_file.where, source, target)
+    data = graph_of_tables(table, columns, ids.astype(str).tolist(), ends, links, undirected)
+    files = {"nodes": node_file.file, "edges": None if edge_file is None else edge_file.file}
+    names = {"label": columns.label, "id": id, "source": source, "target": target}
+    describe_source(data, "csv", files, names, features, undirected)
+    return data
 
 
 from_parquet = from_csv
 
 
-def _chosen(path: InputFile, header: Header, features: Wanted, taken: Sequence[str]) -> list[str]:
-    trained = as_trained(features) is not None
-    chosen = [check_column(path, header, name, trained) for name in names_of(features)]
-    for name in chosen:
-        if name in taken:
-            raise DataError(f"column {name!r} of {path} is the id, label or split, so it cannot be a feature")
-    if not trained:
-        check_once(TableColumns.what, str(path), chosen)
-    return chosen
+class NodeColumns(NamedTuple):
+    """What the columns of a table of nodes are."""
+
+    label: str | None
+    split: str | None
+    features: Wanted
+    others: tuple[str, ...] = ()
+    """Columns that are none of these, and no features."""
+
+    @classmethod
+    def of(
+        cls,
+        names: Sequence[str],
+        label: str | None,
+        features: Wanted,
+        where: str,
+        what: str = "column",
+        others: tuple[str, ...] = (),
+    ) -> NodeColumns:
+        """Find the label, which may be missing if a trained model says which columns are features, and the split."""
+        trained = trained_columns(features)
+        if label is not None:
+            label = find_name(names, label, where, what) if trained else pick_name(names, label, where, what)
+        return cls(label, find_name(names, SPLIT, where, what), features, others)
+
+    @property
+    def taken(self) -> list[str]:
+        """Columns that are not features."""
+        return [name for name in (self.label, self.split, *self.others) if name is not None]
 
 
-def _check_ids(path: InputFile, ids: pd.Series[str]) -> None:
+def _ids(table: Table, id: str) -> pd.Series[Any]:
+    """Return the ids of the nodes, each different."""
+    ids = table.frame[id] if table.frame[id].dtype.kind in "iu" else table.frame[id].str.strip()
     if ids.empty:
-        raise DataError(f"{path} has no nodes: add a row for each")
-    if (ids == "").any():
-        raise DataError(f"{place_of(ids.index[ids == ''])} of {path} has no node id: add one")
-    repeated = ids[ids.duplicated()]
+        raise DataError(f"{table.where} has no nodes: add a row for each")
+    empty, repeated = np.flatnonzero(ids == ""), np.flatnonzero(ids.duplicated())
+    if len(empty):
+        raise DataError(f"{table.place(empty[0])} has no node id: add one")
     if len(repeated):
-        raise DataError(f"{place_of(repeated.index)} of {path} repeats the node {repeated.iloc[0]!r}")
+        raise DataError(f"{table.place(repeated[0])} repeats the node {str(ids.iloc[repeated[0]])!r}")
+    return ids
 
 
 def _edges(
-    path: InputFile, nodes: InputFile, ids: pd.Series[str], source: str | None, target: str | None
-) -> tuple[NDArray[np.int64], dict[str, Any]]:
-    """Return the edges [E, 2] as row numbers of nodes, and their weights, probabilities and origins [E] or None."""
+    file: TableFile | None, ids: pd.Series[Any], nodes: str, source: str | None, target: str | None
+) -> tuple[IntArray, Table | None]:
+    """Return the edges [E, 2] as row numbers of nodes, and the table of their other columns."""
     import pandas as pd
 
-    header = read_header(path)
-    if len(header) < 2:
-        raise DataError(f"{path} needs two columns separated by commas, one for each end of an edge")
-    names = _ends(path, header, source, target, ids)
-    columns = [known_column(path, header, name) for name in ("weight", PROBABILITY, GIVEN)]
-    table = read_table(path, header, names, integers=True)
-
-    unused = [written for name, written in header.items() if name not in {*names, *columns}]
-    warn_of_unused(str(path), "a column", unused)
-    ends = np.stack([places_in(ids, table[name]) for name in names]).T
-    if len(ends) and ends.min() < 0:
-        row, end = np.argwhere(ends < 0)[0]
-        missing = str(table[names[end]].iloc[row]).strip()
-        has = "has in its header, which should name the columns" if missing == ids.name else "does not have"
-        raise DataError(f"{place_of(table.index, row)} of {path} names the node {missing!r}, which {nodes} {has}")
-    weight, probability, given = (None if name is None else table[name] for name in columns)
-    if probability is not None and not pd.api.types.is_numeric_dtype(probability):
-        probability = None
-    about = {
-        "weight": None if weight is None else _weights(path, weight),
-        "probability": None if probability is None else probability.to_numpy(dtype=np.float32, copy=True),
-        "given": given.to_numpy(copy=True) if given is not None and given.dtype == bool else None,
-    }
-    return ends, about
-
-
-def _ends(
-    path: InputFile, header: Header, source: str | None, target: str | None, ids: pd.Series[str]
-) -> tuple[str, str]:
-    """Return the columns with the source and the target of an edge."""
-    if source and target:
-        return check_column(path, header, source), check_column(path, header, target)
-    first, second = (known_column(path, header, name) for name in ("source", "target"))
+    if file is None or not file.columns:
+        return np.empty((0, 2), dtype=np.int64), None
+    if len(file.columns) < 2:
+        raise DataError(f"{file.where} needs two columns separated by commas, one for each end of an edge")
+    first, second = (file.find(name) for name in ("source", "target"))
     if first is None or second is None:
-        first, second = list(header)[:2]
-        if not source and not target:
-            _check_header(path, [header[first], header[second]], ids)
-    return (
-        check_column(path, header, source) if source else first,
-        check_column(path, header, target) if target else second,
-    )
-
-
-def _check_header(path: InputFile, written: Sequence[str], ids: pd.Series[str]) -> None:
-    """Raise a `DataError` if the columns have the names of nodes, so that the header seems to be an edge."""
-    ends = [name.strip() for name in written]
-    if ids.isin(ends).sum() == len(set(ends)):
-        raise DataError(
-            f"the header of {path} names the nodes {' and '.join(map(repr, ends))}, so it seems to be an edge: "
-            + ("name the columns source and target" if is_parquet(path) else "add the line source,target above it")
+        first, second = file.columns[:2]
+        written = [first.strip(), second.strip()]
+        if not source and not target and ids.astype(str).isin(written).sum() == len(set(written)):
+            raise DataError(
+                f"the header of {file.where} names the nodes {listed(written)}, so it seems to be an edge: add a header"
+                " such as source,target"
+            )
+    ends = [file.pick(source) if source else first, file.pick(target) if target else second]
+    table = file.read(ends)
+    places = []
+    for name in ends:
+        cells = table.frame[name]
+        known, wanted = (ids, cells) if cells.dtype.kind == ids.dtype.kind else (ids.astype(str), cells.astype(str))
+        places.append(
+            pd.Index(known).get_indexer(pd.Index(wanted if wanted.dtype.kind in "iu" else wanted.str.strip()))
         )
+    index = np.stack(places, axis=1).astype(np.int64)
+    if (index < 0).any():
+        row, end = np.argwhere(index < 0)[0]
+        missing = str(table.frame[ends[end]].iloc[row]).strip()
+        raise DataError(f"{table.place(row)} names the node {missing!r}, which {nodes} does not have")
+    return index, table._replace(frame=table.frame.drop(columns=ends))
 
 
-def _weights(path: InputFile, weight: pd.Series[Any]) -> NDArray[np.float32]:
+def graph_of_tables(
+    nodes: Table,
+    columns: NodeColumns,
+    ids: Sequence[Hashable],
+    ends: IntArray,
+    edges: Table | None,
+    undirected: bool,
+) -> Data:
+    """Build a graph of its nodes and its edges `ends` [E, 2], with `node_ids` and `class_names`.
+
+    `edges` has a row for each edge, with its weight, probability and origin.
+    """
+    x, feature_columns = features_of(nodes, columns.features, columns.taken)
+    data = Data(x=None if x is None else torch.from_numpy(x), edge_index=torch.from_numpy(ends.T.copy()))
+    if x is None:
+        data.num_nodes = len(ids)
+    data.node_ids, data.feature_columns = list(ids), feature_columns
+    if columns.label is not None:
+        labels = nodes.frame[columns.label].astype(str).str.strip().tolist()
+        y, data.class_names = classes_of(labels, ids, nodes.where)
+        data.y, data.label_name = torch.from_numpy(y), columns.label
+        if columns.split is not None:
+            set_masks(data, _masks(nodes, columns.split))
+    if edges is not None:
+        _set_edge_values(data, edges)
+    return with_merged_edges(data, undirected)
+
+
+def with_merged_edges(data: Data, undirected: bool) -> Data:
+    """Merge and mirror the edges of a graph; `edges_listed` is their number before.
+
+    If the edges have a direction, `data.undirected` is False.
+    """
+    data.edges_listed = data.edge_index.shape[1]
+    set_edges(data, undirected)
+    if not undirected:
+        data.undirected = False
+    return data
+
+
+def _masks(nodes: Table, part: str) -> Masks:
+    parts = nodes.frame[part].astype(str).str.strip().str.lower().to_numpy()
+    unknown = np.flatnonzero(~np.isin(parts, ("", *PARTS)))
+    if len(unknown):
+        raise DataError(
+            f"{nodes.place(unknown[0])} is in the split {parts[unknown[0]]!r}: write train, val, test or nothing"
+        )
+    return Masks(*(parts == name for name in PARTS))
+
+
+def _set_edge_values(data: Data, edges: Table) -> None:
+    """Set weights, probabilities and origins of edges; warn about other columns."""
     import pandas as pd
 
-    numbers: NDArray[np.float32] = pd.to_numeric(weight, errors="coerce").to_numpy(dtype=np.float32, copy=True)
-    wrong = np.flatnonzero(~(np.isfinite(numbers) & (numbers >= 0)))
-    if len(wrong):
-        value = weight.iloc[wrong[0]]
-        found = "no weight" if pd.isna(value) else f"the weight {value}"
-        raise DataError(
-            f"{place_of(weight.index, wrong[0])} of {path} has {found}: weights must be finite and at least 0"
+    frame = edges.frame
+    weight, probability, given = (find_name(frame.columns, name, edges.where, edges.what) for name in EDGE_ATTRIBUTES)
+    if weight is not None:
+        numbers = pd.to_numeric(frame[weight], errors="coerce").to_numpy(dtype=np.float32, na_value=np.nan)
+        wrong = np.flatnonzero(~(np.isfinite(numbers) & (numbers >= 0)))
+        if len(wrong):
+            value = frame[weight].iloc[wrong[0]]
+            has = "no weight" if pd.isna(value) else f"the weight {value}"
+            raise DataError(f"{edges.place(wrong[0])} has {has}: weights must be finite and at least 0")
+        data.edge_weight = torch.from_numpy(numbers.copy())
+    if probability is not None and pd.api.types.is_numeric_dtype(frame[probability]):
+        data.edge_probability = torch.from_numpy(frame[probability].to_numpy(dtype=np.float32).copy())
+    if given is not None and frame[given].dtype == bool:
+        data.edge_origin = torch.from_numpy(frame[given].to_numpy().copy())
+    unused = [str(name) for name in frame.columns if name not in (weight, probability, given)]
+    if unused:
+        warn(
+            f"of the edges in {edges.where}, {listed(unused)} {'are' if len(unused) > 1 else 'is'} not used: models use"
+            f" the {edges.what} weight only"
         )
-    return numbers
+
+
+def describe_source(
+    data: Data,
+    reader: str,
+    files: Mapping[str, InputFile | None],
+    columns: Mapping[str, str | None],
+    features: Wanted,
+    undirected: bool,
+) -> None:
+    """Set the name of a graph, after its file, and `source_files`, which says how to read it again, as plain JSON.
+
+    Paths are absolute. `features` is None for all, and empty for none. A graph from a pipe, which cannot be read again,
+    is called `own` and has no `source_files`. A graph is never called like a data set of the package, whose presets it
+    would get.
+    """
+    from gumbel_mpnn.data.datasets import specs  # which reads npz files, as other modules that import this one
+
+    given = {name: file for name, file in files.items() if file is not None}
+    is_stream = any(file.content is not None for file in given.values())
+    name = "own" if is_stream else next(iter(given.values())).path.stem
+    data.name = f"own-{name}" if normal_name(name) in specs else name
+    described = [each.to_dict() if isinstance(each, FeatureColumn) else each for each in features or ()]
+    if not is_stream:
+        data.source_files = {
+            "reader": reader,
+            **{name: None if file is None else str(file.path.absolute()) for name, file in files.items()},
+            **columns,
+            "features": None if features is None else described,
+            "undirected": undirected,
+        }

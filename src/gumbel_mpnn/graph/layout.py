@@ -8,7 +8,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from gumbel_mpnn._util.errors import UserError
+from gumbel_mpnn.util.errors import UserError
 
 INT32_MAX = 2**31 - 1
 LONGEST = 256
@@ -196,13 +196,8 @@ class SparseLayout:
         """Copy the layout to another device."""
         if self.rowptr.device == torch.device(device):
             return self
-        return SparseLayout(
-            rowptr=self.rowptr.to(device),
-            col=self.col.to(device),
-            colptr=self.colptr.to(device),
-            row_by_col=self.row_by_col.to(device),
-            to_transposed=self.to_transposed.to(device),
-        )
+        rowptr, col, colptr = self.rowptr.to(device), self.col.to(device), self.colptr.to(device)
+        return SparseLayout(rowptr, col, colptr, self.row_by_col.to(device), self.to_transposed.to(device))
 
 
 def _offsets(indices: Tensor, size: int) -> Tensor:

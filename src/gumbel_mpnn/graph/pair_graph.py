@@ -1,29 +1,37 @@
-"""The fixed set of node pairs of a graph, laid out once; only the weights change during training."""
+"""The fixed set of node pairs of a graph, laid out once, and the same set with weights, which change in every step."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gumbel_mpnn._util.errors import UserError
-from gumbel_mpnn._util.tensor_cache import TensorCache, lasting_property
-from gumbel_mpnn.graph.candidate_origin import warn_if_stale
-from gumbel_mpnn.graph.edge_list import (
+from gumbel_mpnn.graph.layout import SparseLayout
+from gumbel_mpnn.graph.order import warn_if_stale
+from gumbel_mpnn.graph.pairs import (
     ListedEdges,
     check_candidates,
     check_edges,
     check_weights,
+    contains,
     distinct_pairs,
     edge_index_of,
+    inverse,
+    pair_key,
+    pairs_of,
     tensor_of,
+    undirected_keys,
 )
-from gumbel_mpnn.graph.layout import SparseLayout
-from gumbel_mpnn.graph.pairs import contains, pair_key, pairs_of, undirected_keys
-from gumbel_mpnn.graph.sparse import matmul, sampled_product
+from gumbel_mpnn.graph.products import attention, averages, matmul, sampled_product, symmetric_product
+from gumbel_mpnn.util.errors import UserError
+from gumbel_mpnn.util.tensors import TensorCache, lasting_property
+
+NO_WEIGHT = 1e-12
+"""Degrees up to this count as 0, so that the inverse and its square stay finite."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,9 +140,7 @@ class PairGraph:
 
     def renumbered(self, order: Tensor) -> PairGraph:
         """The pairs in a graph whose node k is node `order[k]` of this one, undirected and without weights."""
-        place = torch.empty_like(order)
-        place[order] = torch.arange(len(order), device=order.device)
-        key = undirected_keys(place[self.pair_index], self.num_nodes)
+        key = undirected_keys(inverse(order)[self.pair_index], self.num_nodes)
         return self._lay_out(key, self.num_nodes, True, torch.ones_like(key, dtype=torch.bool))
 
     def directed(self) -> PairGraph:
@@ -169,9 +175,6 @@ class PairGraph:
             source, target = torch.cat([source, target]), torch.cat([target, source])
             pairs = pairs.repeat(2)
         order = torch.argsort(target * num_nodes + source)
-        arc_pair = pairs[order]
-        position = torch.empty_like(order)
-        position[order] = torch.arange(order.numel(), device=key.device)
         return cls(
             num_nodes=num_nodes,
             undirected=undirected,
@@ -179,8 +182,8 @@ class PairGraph:
             is_original=original,
             pair_weight=None,
             arcs=SparseLayout.build(target[order], source[order], num_nodes, num_nodes),
-            arc_pair=arc_pair,
-            pair_arcs=position.view(2 if undirected else 1, key.numel()),
+            arc_pair=pairs[order],
+            pair_arcs=inverse(order).view(2 if undirected else 1, key.numel()),
         )
 
     @property
@@ -270,21 +273,10 @@ class PairGraph:
 
     def to(self, device: torch.device | str) -> PairGraph:
         """Copy the graph to another device."""
-        if (
-            self.pair_index.device == torch.empty(0, device=device).device
-        ):  # "cuda" is "cuda:0" if that is the current device
+        if self.pair_index.device == torch.empty(0, device=device).device:  # "cuda" may be "cuda:0"
             return self
-        return PairGraph(
-            num_nodes=self.num_nodes,
-            undirected=self.undirected,
-            pair_index=self.pair_index.to(device),
-            is_original=self.is_original.to(device),
-            pair_weight=None if self.pair_weight is None else self.pair_weight.to(device),
-            arcs=self.arcs.to(device),
-            arc_pair=self.arc_pair.to(device),
-            pair_arcs=self.pair_arcs.to(device),
-            batch=None if self.batch is None else self.batch.to(device),
-        )
+        parts = {field.name: getattr(self, field.name) for field in fields(self)}
+        return PairGraph(**{name: part.to(device) if hasattr(part, "to") else part for name, part in parts.items()})
 
     def __repr__(self) -> str:
         kind = "undirected" if self.undirected else "directed"
@@ -314,5 +306,83 @@ def _both_ways(index: Tensor) -> Tensor:
     return torch.cat([index, index.flip(0)], dim=1) if index.dim() == 2 else index
 
 
+class WeightedGraph:
+    """Aggregations over `graph` with pair weights [B, P], [P] or None (all 1); weight 0 means that there is no edge."""
+
+    def __init__(self, graph: PairGraph, weight: Tensor | None, dtype: torch.dtype) -> None:
+        self.graph = graph
+        self.arc_weight = graph.arc_weight(weight, dtype)
+
+    @classmethod
+    def of(cls, graph: PairGraph, weight: Tensor | None, dtype: torch.dtype) -> WeightedGraph:
+        """The graph with `weight`; without weights the object is cached, so that its degrees are computed once."""
+        if weight is not None or torch.is_inference_mode_enabled():  # tensors created there cannot be used in training
+            return cls(graph, weight, dtype)
+        # A copy, so that the cached object does not keep its owner alive.
+        return _plain.get(graph, [graph.pair_weight], lambda: cls(replace(graph), None, dtype), dtype)
+
+    @property
+    def batch(self) -> int:
+        """Batch size B of the weights; 1 if they are shared."""
+        return 1 if self.arc_weight.dim() == 1 else self.arc_weight.shape[0]
+
+    @cached_property
+    def by_origin(self) -> list[WeightedGraph]:
+        """The given edges alone, and the candidates alone."""
+        parts = []
+        for graph, arcs in self.graph.by_origin:
+            part = WeightedGraph.__new__(WeightedGraph)
+            part.graph, part.arc_weight = graph, self.arc_weight.index_select(-1, arcs)
+            parts.append(part)
+        return parts
+
+    @cached_property
+    def degree(self) -> Tensor:
+        """Weighted in-degree without self-loops, [B, N, 1]."""
+        return self.graph.sum_arcs(self.arc_weight)[..., None]
+
+    @cached_property
+    def inverse_root_degree(self) -> Tensor:
+        """(1 + degree)^-½, including a self-loop, [B, N, 1]; finite for all weights ≥ 0."""
+        return (1 + self.degree).rsqrt()
+
+    @cached_property
+    def mean_arc_weight(self) -> Tensor:
+        """Weight of every arc in the mean over the neighbors of its target, [B, A]."""
+        inverse = 1 / torch.where(self.degree > NO_WEIGHT, self.degree, 1.0)
+        # A product, not a gather, whose gradient would be summed in no fixed order on a GPU.
+        return self.arc_weight * self.graph.arc_scores(inverse, torch.ones_like(inverse))
+
+    def mean(self, x: Tensor) -> Tensor:
+        """Weighted mean over neighbors, [B, N, D] → [B, N, D]; 0 for a node without neighbors."""
+        return self.graph.propagate_arcs(x, self.mean_arc_weight)
+
+    @cached_property
+    def symmetric_arc_weight(self) -> Tensor:
+        """GCN's normalized weight of every arc, [B, A]: divided by the square roots of the degrees of both nodes."""
+        root = self.inverse_root_degree.squeeze(-1)
+        return self.arc_weight * root[:, self.graph.arc_target] * root[:, self.graph.arcs.col]
+
+    def symmetric(self, x: Tensor) -> Tensor:
+        """GCN's D^-½ (A + I) D^-½ x, [B, N, D] → [B, N, D]."""
+        if x.is_cuda or self.arc_weight.requires_grad:
+            return symmetric_product(self.graph.arcs, self.arc_weight, self.inverse_root_degree.squeeze(-1), x)
+        neighbors = self.graph.propagate_arcs(x, self.symmetric_arc_weight)
+        return torch.addcmul(neighbors, x, self.inverse_root_degree.square())
+
+    def attend(self, x: Tensor, target: Tensor, source: Tensor, negative_slope: float) -> Tensor:
+        """GAT's attention-weighted average over neighbors and the node itself, [B, N, D] → [B, N, D].
+
+        Features are the concatenation of all heads. The score of an arc is the leaky ReLU of the sum of `target` and
+        `source` [B, heads, N] at its ends; its weight multiplies its attention coefficient before normalization.
+        """
+        weight = self.arc_weight.view(self.batch, self.graph.num_arcs)
+        scores = target.flatten(0, 1), source.flatten(0, 1)
+        share, own_share = attention(self.graph.arcs, weight, *scores, negative_slope)
+        by_head = target.shape[:2]
+        return averages(self.graph.arcs, share.unflatten(0, by_head), own_share.unflatten(0, by_head), x)
+
+
 _layouts: TensorCache[tuple[PairGraph, ListedEdges | None]] = TensorCache()
 _weighted: TensorCache[PairGraph] = TensorCache()
+_plain: TensorCache[WeightedGraph] = TensorCache()

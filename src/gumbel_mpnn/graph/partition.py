@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn.graph.pair_graph import PairGraph
+from gumbel_mpnn.util.errors import UserError
 
 
 @dataclass(frozen=True, eq=False)

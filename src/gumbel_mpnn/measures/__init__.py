@@ -17,7 +17,7 @@ from gumbel_mpnn.measures.degrees import (
     num_edges,
     num_nodes,
 )
-from gumbel_mpnn.measures.edges import CONVENTIONS, Convention, undirected_edges
+from gumbel_mpnn.measures.edges import CONVENTIONS, Convention, directed_edges, undirected_edges
 from gumbel_mpnn.measures.homophily import (
     adjusted_homophily,
     edge_homophily,
@@ -28,6 +28,7 @@ from gumbel_mpnn.measures.homophily import (
 from gumbel_mpnn.measures.mixture_search import Mixture
 from gumbel_mpnn.measures.mixtures import Decomposition, decompose
 from gumbel_mpnn.measures.neighborhoods import neighborhood_distributions, std_per_class
+from gumbel_mpnn.measures.pair_facts import random_non_edges
 from gumbel_mpnn.measures.resistance import effective_resistance, random_pairs
 from gumbel_mpnn.measures.spectra import SpectrumEnds, spectral_gap, spectrum_ends
 from gumbel_mpnn.measures.table import MEASURES, Measure, measure
@@ -46,6 +47,7 @@ __all__ = [
     "degree_max",
     "degree_mean",
     "degree_min",
+    "directed_edges",
     "edge_homophily",
     "edge_label_shares",
     "effective_resistance",
@@ -58,6 +60,7 @@ __all__ = [
     "num_components",
     "num_edges",
     "num_nodes",
+    "random_non_edges",
     "random_pairs",
     "spectral_gap",
     "spectrum_ends",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbel_mpnn._util.jit import compiled
+from gumbel_mpnn.util.jit import compiled
 
 Ints = NDArray[np.int64]
 

@@ -8,12 +8,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gumbel_mpnn._util.errors import check_at_least
 from gumbel_mpnn.graph import PairGraph
-from gumbel_mpnn.graph.content_order import content_order
+from gumbel_mpnn.graph.order import content_order
 from gumbel_mpnn.measures.edges import node_count, undirected_edges
 from gumbel_mpnn.measures.matrices import Sparse
 from gumbel_mpnn.measures.pair_facts import common_neighbors
+from gumbel_mpnn.util.errors import check_at_least
 
 DENSE_NODES = 300
 """Graphs up to this size are solved densely."""

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gumbel_mpnn._util.errors import DataError, unknown_name
 from gumbel_mpnn.measures.edges import class_count, labels_of
 from gumbel_mpnn.measures.mixtures import Decomposition, decompose
+from gumbel_mpnn.util.errors import DataError, unknown_name
 
 Known = Literal["training", "all"]
 

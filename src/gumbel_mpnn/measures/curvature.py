@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gumbel_mpnn.graph import PairGraph, distinct_pairs, edge_index_of
+from gumbel_mpnn.graph import PairGraph, edge_index_of
+from gumbel_mpnn.graph.pairs import distinct_pairs
 
 if TYPE_CHECKING:
     from gumbel_mpnn.measures.curvature_kernels import Adjacency, Terms

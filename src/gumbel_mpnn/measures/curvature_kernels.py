@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbel_mpnn._util.jit import compiled
+from gumbel_mpnn.util.jit import compiled
 
 
 class Adjacency(NamedTuple):

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gumbel_mpnn._util.errors import DataError, unknown_name
 from gumbel_mpnn.graph import check_edges, edge_index_of, pair_key, pairs_of, tensor_of, undirected_keys
+from gumbel_mpnn.util.errors import DataError, unknown_name
 
 Convention = Literal["coalesced", "as_listed"]
 MOST_CLASSES = 10_000

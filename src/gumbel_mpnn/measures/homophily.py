@@ -6,10 +6,10 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gumbel_mpnn._util.errors import DataError
-from gumbel_mpnn._util.numbers import none_if_nan
 from gumbel_mpnn.measures.edges import Convention, class_count, labels_of, node_count, undirected_edges
 from gumbel_mpnn.measures.neighborhoods import neighbor_label_counts
+from gumbel_mpnn.util.errors import DataError
+from gumbel_mpnn.util.files import none_if_nan
 
 PAIRS = ("train_train", "train_other", "other_other")
 """Kinds of edges, by how many of their ends are training nodes: two, one or none."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gumbel_mpnn._util.errors import UserError, check_at_least
 from gumbel_mpnn.measures.expectation import Fit, FloatArray, IntArray, Points, expectation_maximization, moments
+from gumbel_mpnn.util.errors import UserError, check_at_least
 
 SMALLEST_REGULARIZATION = 1e-8
 """With less regularization, float64 is too imprecise for log densities."""

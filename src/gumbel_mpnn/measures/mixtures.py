@@ -12,13 +12,13 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gumbel_mpnn._util import content_cache
-from gumbel_mpnn._util.content_cache import add_tensor
-from gumbel_mpnn._util.errors import DataError, UserError, check_whole
 from gumbel_mpnn.measures.edges import class_count, labels_of
 from gumbel_mpnn.measures.expectation import FloatArray
 from gumbel_mpnn.measures.mixture_search import Mixture, SearchOptions, best_mixture
 from gumbel_mpnn.measures.neighborhoods import neighborhood_distributions
+from gumbel_mpnn.util import content_cache
+from gumbel_mpnn.util.errors import DataError, UserError, check_whole
+from gumbel_mpnn.util.tensors import add_tensor
 
 SCHEMA = 1
 """Increase this number when the search changes its results, so that old files are not used."""

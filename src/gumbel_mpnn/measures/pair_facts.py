@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gumbel_mpnn._util.errors import DataError
+from gumbel_mpnn.util.errors import DataError
 
 PAIRS_AT_ONCE = 2**18
 """Pairs whose neighbors are looked up at once."""

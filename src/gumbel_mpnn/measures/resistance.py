@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn.measures.edges import node_count
 from gumbel_mpnn.measures.matrices import Sparse, adjacency, connected_blocks, factorize, normalized
+from gumbel_mpnn.util.errors import UserError
 
 BATCH = 16
 """Number of pairs solved together, in one pass over the graph."""

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gumbel_mpnn._util.errors import check_at_least
 from gumbel_mpnn.measures.edges import node_count
 from gumbel_mpnn.measures.matrices import Sparse, adjacency, component_of, connected_blocks, factorize, normalized
+from gumbel_mpnn.util.errors import check_at_least
 
 DENSE_NODES = 300
 """Components up to this size are solved densely, which is exact and faster than iterating."""

@@ -1,10 +1,20 @@
 """Layers and models with a replica axis."""
 
-from gumbel_mpnn.nn.appnp import APPNP
-from gumbel_mpnn.nn.backbone import GAT, GCN, MLP, Backbone, GraphSAGE, backbones, make_backbone
+from gumbel_mpnn.nn.backbones import (
+    APPNP,
+    GAT,
+    GCN,
+    MLP,
+    Backbone,
+    BackboneModel,
+    GraphSAGE,
+    backbones,
+)
+from gumbel_mpnn.nn.convs import GCNConv
 from gumbel_mpnn.nn.features import SparseFeatures, as_features
+from gumbel_mpnn.nn.layers import linear_sum
 from gumbel_mpnn.nn.model import TrainableModel, models
-from gumbel_mpnn.nn.replica_rng import ReplicaRNG, derive_seed
+from gumbel_mpnn.nn.rng import ReplicaRNG, derive_seed
 
 __all__ = [
     "APPNP",
@@ -12,6 +22,8 @@ __all__ = [
     "GCN",
     "MLP",
     "Backbone",
+    "BackboneModel",
+    "GCNConv",
     "GraphSAGE",
     "ReplicaRNG",
     "SparseFeatures",
@@ -19,6 +31,6 @@ __all__ = [
     "as_features",
     "backbones",
     "derive_seed",
-    "make_backbone",
+    "linear_sum",
     "models",
 ]

@@ -11,19 +11,20 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor, nn
 
-from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn.graph import WeightedGraph
-from gumbel_mpnn.nn.each_replica import add_bias
 from gumbel_mpnn.nn.features import SparseFeatures
-from gumbel_mpnn.nn.fused_linear import Inputs, linear_sum
-from gumbel_mpnn.nn.modules import Linear, ReplicaModule
-from gumbel_mpnn.nn.replica_rng import ReplicaRNG
+from gumbel_mpnn.nn.layers import Inputs, Linear, ReplicaModule, linear_sum, parameter
+from gumbel_mpnn.nn.replica import add_bias
+from gumbel_mpnn.nn.rng import ReplicaRNG
+from gumbel_mpnn.util.errors import UserError
 
 
 class Conv(ReplicaModule, ABC):
     """One layer: a sum of linear maps of a node's features and of messages from its neighbors, plus a bias."""
 
     bias: nn.Parameter
+    numbers_per_arc: int = 8
+    """Upper bound of the numbers that a training step keeps of every arc."""
 
     @abstractmethod
     def sums(self, x: Inputs, graph: WeightedGraph, shortcut: Tensor | None = None) -> Tensor:
@@ -42,6 +43,8 @@ class Conv(ReplicaModule, ABC):
 
 class DenseConv(Conv):
     """The linear layer of an MLP, without messages."""
+
+    numbers_per_arc = 0
 
     def __init__(self, replicas: int, in_channels: int, out_channels: int) -> None:
         super().__init__()
@@ -63,7 +66,7 @@ class GCNConv(Conv):
     def __init__(self, replicas: int, in_channels: int, out_channels: int) -> None:
         super().__init__()
         self.linear = Linear(replicas, in_channels, out_channels, bias=False, glorot=True)
-        self.bias = nn.Parameter(torch.zeros(replicas, 1, out_channels))
+        self.bias = parameter(replicas, 1, out_channels)
 
     def init_own_parameters(self, rng: ReplicaRNG) -> None:
         """Set the bias to 0."""
@@ -132,12 +135,12 @@ class GATConv(Conv):
         super().__init__()
         if heads < 1 or out_channels % heads:
             raise UserError(f"heads={heads} must be at least 1 and divide hidden_channels={out_channels}")
-        self.heads, self.negative_slope = heads, negative_slope
+        self.heads, self.negative_slope, self.numbers_per_arc = heads, negative_slope, 16 * heads
         width = out_channels // heads
         self.linear = Linear(replicas, in_channels, out_channels, bias=False, glorot=True)
-        self.source = nn.Parameter(torch.empty(replicas, heads, width))
-        self.target = nn.Parameter(torch.empty(replicas, heads, width))
-        self.bias = nn.Parameter(torch.zeros(replicas, 1, out_channels))
+        self.source = parameter(replicas, heads, width)
+        self.target = parameter(replicas, heads, width)
+        self.bias = parameter(replicas, 1, out_channels)
 
     def init_own_parameters(self, rng: ReplicaRNG) -> None:
         """Draw the attention vectors with Glorot's initialization and set the bias to 0."""

@@ -1,85 +1,34 @@
-"""Base class of the models that `fit` can train."""
+"""Base class of the models that `fit` can train, their loss, and their evaluation mode."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from dataclasses import astuple, dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
-from torch import Tensor
-from torch.nn import Module
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from gumbel_mpnn.config import Registry, RewiringSettings, Settings
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn.features import SparseFeatures
-from gumbel_mpnn.nn.modules import ReplicaModule
-from gumbel_mpnn.nn.replica_rng import ReplicaRNG
+from gumbel_mpnn.nn.layers import ReplicaModule
+from gumbel_mpnn.nn.replica import total
+from gumbel_mpnn.nn.rng import ReplicaRNG
+from gumbel_mpnn.settings import Registry, RewiringSettings, Settings
+from gumbel_mpnn.util.errors import UserError
 
 Report = Callable[[int, int], None]
 """Called with the number of steps done and the total number of steps."""
 
 
-@dataclass(frozen=True)
-class Sizes:
-    """Sizes of a graph, to estimate the memory of a training step."""
-
-    nodes: int
-    arcs: int
-    pairs: int
-    given_pairs: int
-    """Number of pairs that are edges of the given graph."""
-    inputs: int
-    """Number of feature entries."""
-    on_gpu: bool = False
-    """Whether kernels of our own walk along the arcs: they hold next to nothing of them."""
-    in_16_bits: bool = False
-    """Whether activations, and therefore the features of every replica, have 16 bits."""
-
-
-@dataclass(frozen=True)
-class Work:
-    """What one replica does in a training step, to estimate its time."""
-
-    rows: int
-    """Rows of arrays that are fetched along arcs and pairs."""
-    numbers: int
-    """Numbers in these rows that are messages, or gradients of messages."""
-    weighed: int
-    """Numbers in these rows from which scores and gradients of weights are computed."""
-    products: int
-    """Operations of products with matrices."""
-
-    def __add__(self, other: Work) -> Work:
-        return Work(*(mine + more for mine, more in zip(astuple(self), astuple(other), strict=True)))
-
-    def __mul__(self, times: int) -> Work:
-        return Work(*(times * mine for mine in astuple(self)))
-
-
-def work_of_products(module: Module, sizes: Sizes, in_channels: int) -> Work:
-    """Products of nodes with all matrices of `module`, forward and backward; features have no gradient."""
-    matrices = [parameter.shape[-2:] for parameter in module.parameters() if parameter.dim() == 3]
-    operations = (
-        4 * sizes.inputs * wide if narrow == in_channels else 6 * sizes.nodes * narrow * wide
-        for narrow, wide in matrices
-        if narrow > 1  # not a bias
-    )
-    return Work(0, 0, 0, sum(operations))
-
-
-COPIES_OF_A_LAYER = 6
-"""Arrays of the size of a layer in use at the peak: those that autograd stores, and temporary ones."""
-FUSED_ON_CPU = 2
-"""As many fewer for a layer with dropout on a CPU: of ReLU and dropout, the result alone is kept."""
-
-
 class TrainableModel(ReplicaModule, ABC):
     """A model with R replicas that `fit` can train by name.
 
-    Register a subclass with `@models.register("my-model")`. Its constructor takes `in_channels`, `out_channels`,
-    `replicas` and `seeds`; its other keyword arguments with a default are the options of the model.
+    Register a subclass with `@models.register("my-model")`. Its constructor takes the keyword arguments `in_channels`,
+    `out_channels`, `replicas` and `seeds`; its other arguments with a default are the options of the model.
     """
 
     rewires: ClassVar[bool] = False
@@ -90,6 +39,8 @@ class TrainableModel(ReplicaModule, ABC):
     space: ClassVar[Mapping[str, Any]] = {}
     """Options that `tune` searches by default, besides those of the base classes and of the backbone: a list of values
     or a range such as `{"low": 0.1, "high": 0.9}` for each. Learning rate and weight decay are searched anyway."""
+    samples: int = 1
+    """Number of graphs on which a training step computes predictions, which take as much memory."""
 
     @property
     @abstractmethod
@@ -111,7 +62,7 @@ class TrainableModel(ReplicaModule, ABC):
         Args:
             x: Features [N, in], or [R, N, in] if they differ by replica.
             graph: Graph to train on.
-            y: Labels [N] or [R, N].
+            y: Labels, [N].
             train_mask: Training nodes of every replica, [R, N].
             progress: Share of the epochs done, a scalar.
             weight: Weight of every node in the classification loss, [R, N]; None for 1.
@@ -136,24 +87,40 @@ class TrainableModel(ReplicaModule, ABC):
         """Probability of every pair to be an edge, [R, P]; None for a model that does not learn a graph."""
         return None
 
-    @property
-    def width(self) -> int:
-        """Number of channels of the widest layer."""
-        return max((parameter.shape[-1] for parameter in self.parameters() if parameter.dim() == 3), default=1)
 
-    def step_numbers(self, sizes: Sizes) -> int:
-        """Upper bound on the numbers that one replica stores at the peak of a training step, besides its parameters.
-
-        By default, every matrix counts as a layer that stores `COPIES_OF_A_LAYER` arrays of the size of its output.
-        """
-        outputs = sum(parameter.shape[-1] for parameter in self.parameters() if parameter.dim() == 3)
-        return COPIES_OF_A_LAYER * sizes.nodes * outputs + 6 * sizes.arcs
-
-    def step_work(self, sizes: Sizes, in_channels: int) -> Work:
-        """What one replica does in a training step; by default, every matrix counts as a layer with messages."""
-        outputs = [parameter.shape[-1] for parameter in self.parameters() if parameter.dim() == 3]
-        along_arcs = Work(2 * sizes.arcs * len(outputs), 2 * sizes.arcs * sum(outputs), 0, 0)
-        return along_arcs + work_of_products(self, sizes, in_channels)
+models: Registry[TrainableModel] = Registry(
+    "model", reserved=("in_channels", "out_channels", "replicas", "seeds", "rewiring")
+)
 
 
-models: Registry[TrainableModel] = Registry("model", reserved=("replicas", "seeds", "rewiring"))
+def cross_entropy(logits: Tensor, y: Tensor, mask: Tensor, weight: Tensor | None = None) -> Tensor:
+    """Mean cross-entropy over the nodes in each replica's mask: [R, N, C], [N], [R, N] → [R].
+
+    With a `weight` of every node, [R, N], it is the weighted mean.
+    """
+    labels = y.clamp(min=0).expand(logits.shape[:2])  # no mask contains an unlabelled node
+    each = F.cross_entropy(logits.transpose(1, 2), labels, reduction="none")
+    counted = mask if weight is None else mask * weight
+    return total(each * counted) / total(counted)
+
+
+def check_finite(model: nn.Module) -> None:
+    """Raise a `UserError` if a parameter or a buffer of a model is not finite: its results would mean nothing."""
+    for name, value in model.state_dict().items():
+        if isinstance(value, Tensor) and value.is_floating_point() and not bool(torch.isfinite(value).all()):
+            raise UserError(
+                f"{name} of this model has values that are NaN or infinite, so that its results mean nothing: its"
+                " training diverged, so train it again with a smaller learning rate"
+            )
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Put `model` in evaluation mode, and restore the mode of each of its modules afterwards, also after an error."""
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, training in modes:
+            module.training = training

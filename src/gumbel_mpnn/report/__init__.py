@@ -1,8 +1,22 @@
-"""Tables, charts and figures.
+"""Tables and figures.
 
-Only the tables are imported here, because several commands print one and should not wait for torch or Matplotlib.
+Nothing here imports torch or Matplotlib before it is needed, because several commands only print a table.
 """
 
-from gumbel_mpnn.report.table import FORMATS, Format, Row, Table, choice_table, run_table
+from gumbel_mpnn.report.style import MODEL_NAMES, PALETTE, saved_figure
+from gumbel_mpnn.report.table import FORMATS, Cell, Fixed, Format, Markdown, Row, Table, choice_table, run_table
 
-__all__ = ["FORMATS", "Format", "Row", "Table", "choice_table", "run_table"]
+__all__ = [
+    "FORMATS",
+    "MODEL_NAMES",
+    "PALETTE",
+    "Cell",
+    "Fixed",
+    "Format",
+    "Markdown",
+    "Row",
+    "Table",
+    "choice_table",
+    "run_table",
+    "saved_figure",
+]

@@ -10,8 +10,7 @@ import numpy as np
 from torch_geometric.data import Data
 
 from gumbel_mpnn.data import demo_graph
-from gumbel_mpnn.report.chart import saved_figure
-from gumbel_mpnn.report.style import MODEL_NAMES, PALETTE
+from gumbel_mpnn.report.style import MODEL_NAMES, PALETTE, saved_figure
 from gumbel_mpnn.runs import Machines, Monitor, Run, default_workers, describe, fit
 
 MODELS = ("mlp", "gcn", "sage", "gumbel-mpnn", "auto")

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gumbel_mpnn.util.files import suffix_of, write_atomically
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 MODEL_NAMES: Mapping[str, str] = {
     "mlp": "MLP",
@@ -34,16 +41,6 @@ PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#9
 
 
 @contextmanager
-def figure_style() -> Iterator[None]:
-    """Use Matplotlib without a display and with the settings of this package inside a `with` block."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    with shared_style():
-        yield
-
-
-@contextmanager
 def shared_style() -> Iterator[None]:
     """Use the settings of this package inside a `with` block and leave the user's backend alone."""
     import matplotlib as mpl
@@ -61,6 +58,43 @@ def shared_style() -> Iterator[None]:
     }
     with mpl.rc_context(settings):
         yield
+
+
+@contextmanager
+def saved_figure(paths: Iterable[Path], columns: int, size: tuple[float, float]) -> Iterator[Any]:
+    """Axes of a figure, which is saved to each of `paths` at the end of the block, without a display.
+
+    It is saved without a date, so that equal figures give equal files.
+    """
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    with shared_style():
+        import matplotlib.pyplot as plt
+
+        figure, axes = plt.subplots(1, columns, figsize=size, squeeze=False)
+        try:
+            yield axes[0]
+            for path in paths:
+                content, form = BytesIO(), suffix_of(path).removeprefix(".")
+                figure.savefig(content, format=form, metadata={"CreationDate": None} if form == "pdf" else None)
+                write_atomically(path, content.getvalue())
+        finally:
+            plt.close(figure)
+
+
+def new_axes(count: int, columns: int = 1, size: tuple[float, float] = (4.6, 3.6)) -> NDArray[Any]:
+    """Axes of a new figure, [count]; a place that is left over stays empty."""
+    import matplotlib.pyplot as plt
+
+    rows = -(-count // columns)
+    figure, axes = plt.subplots(
+        rows, columns, figsize=(size[0] * columns, size[1] * rows), squeeze=False, layout="constrained"
+    )
+    for unused in axes.flatten()[count:]:
+        figure.delaxes(unused)
+    found: NDArray[Any] = axes.flatten()[:count]
+    return found
 
 
 def as_label(text: object, most: int = 20) -> str:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import re
-import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from gumbel_mpnn._util.json_text import to_json
+from gumbel_mpnn.util.files import to_json
 
 if TYPE_CHECKING:
     from gumbel_mpnn.runs import Choice, Run
@@ -60,7 +59,7 @@ class Table:
 
     columns: Sequence[str]
     rows: Sequence[Sequence[Cell]]
-    headings: Mapping[str, str] | None = None
+    headings: Mapping[str, str] = field(default_factory=dict)
     """Headings shown in place of the names of the columns."""
     digits: int = 2
     """Number of decimals; a `Fixed` is shown with its own number of decimals."""
@@ -75,126 +74,62 @@ class Table:
 
     def render(self, format: Format) -> str:
         """Return the table as text in one of `FORMATS`, without a trailing newline."""
-        match format:
-            case "json":
-                unit = {"unit": "share"} if self.shares else {}
-                return to_json([dict(zip(self.columns, row, strict=True)) | unit for row in self.rows], indent=1)
-            case "csv":
-                return self._csv()
-            case "markdown":
-                return self._markdown()
-            case "latex":
-                return self._latex()
-            case "text":
-                return self._text()
-
-    def _text(self) -> str:
-        heads, cells = self._heads(), self._cells()
-        widths = [max(map(len, column)) for column in zip(heads, *cells, strict=True)]
-        pads = [str.rjust if self._is_numeric(k) else str.ljust for k in range(len(widths))]
-        lines = [
-            "  ".join(pad(text, width) for pad, text, width in zip(pads, row, widths, strict=True))
-            for row in [heads, *cells]
-        ]
-        return "\n".join(line.rstrip() for line in [lines[0], "  ".join("─" * width for width in widths), *lines[1:]])
-
-    def _markdown(self) -> str:
-        rule = ["--:" if self._is_numeric(k) else "---" for k in range(len(self.columns))]
-        heads = list(map(_marked_down, self._heads()))
-        cells = [
-            [text if isinstance(cell, Markdown) else _marked_down(text) for text, cell in zip(texts, row, strict=True)]
-            for texts, row in zip(self._cells(), self.rows, strict=True)
-        ]
-        return "\n".join("| " + " | ".join(row) + " |" for row in [heads, rule, *cells])
-
-    def _latex(self) -> str:
-        alignment = "".join("r" if self._is_numeric(k) else "l" for k in range(len(self.columns)))
-        lines = [" & ".join(map(_escape, row)) + r" \\" for row in [self._heads(), *self._cells()]]
-        begin, end = rf"\begin{{tabular}}{{{alignment}}}", r"\end{tabular}"
-        return "\n".join([begin, r"\toprule", lines[0], r"\midrule", *lines[1:], r"\bottomrule", end])
-
-    def _csv(self) -> str:
-        return "\n".join(_csv_line(row) for row in [self.columns, *self._in_percent()])
-
-    def _heads(self) -> list[str]:
-        return [_one_line((self.headings or {}).get(column, column)) for column in self.columns]
-
-    def _cells(self) -> list[list[str]]:
-        kinds = [(column in self.exact, self.words.get(column, {})) for column in self.columns]
-        return [[self._show(cell, *kind) for cell, kind in zip(row, kinds, strict=True)] for row in self._in_percent()]
-
-    def _in_percent(self) -> Sequence[Sequence[Cell]]:
-        if not self.shares:
-            return self.rows
-        is_share = [column in self.shares for column in self.columns]
-        return [
+        if format == "json":
+            unit = {"unit": "share"} if self.shares else {}
+            return to_json([dict(zip(self.columns, row, strict=True)) | unit for row in self.rows], indent=1)
+        rows = [
             [
-                100 * cell if share and isinstance(cell, float) else cell
-                for cell, share in zip(row, is_share, strict=True)
+                100 * cell if isinstance(cell, float) and name in self.shares else cell
+                for name, cell in zip(self.columns, row, strict=True)
             ]
             for row in self.rows
         ]
+        if format == "csv":
+            return "\n".join(map(_csv_line, [self.columns, *rows]))
+        heads = [_one_line(self.headings.get(name, name)) for name in self.columns]
+        lines = [heads, *([self._show(*cell) for cell in zip(self.columns, row, strict=True)] for row in rows)]
+        right = [_is_numeric([row[k] for row in rows]) for k in range(len(heads))]
+        return _WRITERS[format](lines, right)
 
-    def _show(self, cell: Cell, exact: bool, words: Mapping[str, str]) -> str:
+    def _show(self, column: str, cell: Cell) -> str:
         if cell is None:
             return "–"
         if isinstance(cell, str):
-            return _one_line(words.get(cell, cell))
-        if exact or not isinstance(cell, float):
+            return cell if isinstance(cell, Markdown) else _one_line(self.words.get(column, {}).get(cell, cell))
+        if column in self.exact or not isinstance(cell, float):
             return str(cell)
         digits = cell.digits if isinstance(cell, Fixed) else self.digits
         if self.keep_small and cell != 0 and abs(cell) < 0.5 * 10**-digits:
             return f"{cell:.1e}"
         return f"{cell:.{digits}f}"
 
-    def _is_numeric(self, column: int) -> bool:
-        cells = [row[column] for row in self.rows if row[column] is not None]
-        return bool(cells) and not any(isinstance(cell, str) for cell in cells)
+
+def _text(lines: Sequence[Sequence[str]], right: Sequence[bool]) -> str:
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    shown = [
+        "  ".join(text.rjust(width) if side else text.ljust(width) for text, width, side in cells).rstrip()
+        for cells in (zip(line, widths, right, strict=True) for line in lines)
+    ]
+    return "\n".join([shown[0], "  ".join("─" * width for width in widths), *shown[1:]])
 
 
-def run_table(runs: Iterable[Run]) -> Table:
-    """Return a table with one row for each setting; test and validation results are shown in percent."""
-    return Table(
-        columns=["dataset", "model", "metric", "n", "test", "std", "stderr", "val", "seconds"],
-        rows=[
-            [
-                run.settings.dataset,
-                run.settings.model if run.choice is None else f"{run.choice.ladder}: {run.choice.chosen}",
-                run.metric,
-                run.n,
-                *run.test.to_dict().values(),
-                run.val.to_dict()["mean"],
-                run.seconds,
-            ]
-            for run in runs
-        ],
-        headings={"dataset": "data set", "stderr": "std error", "n": "runs"},
-        words={"metric": METRIC_NAMES},
-        shares=("test", "std", "stderr", "val"),
-    )
+def _markdown(lines: Sequence[Sequence[str]], right: Sequence[bool]) -> str:
+    cells = [[each if isinstance(each, Markdown) else _marked_down(each) for each in line] for line in lines]
+    rule = ["--:" if side else "---" for side in right]
+    return "\n".join("| " + " | ".join(line) + " |" for line in [cells[0], rule, *cells[1:]])
 
 
-def choice_table(choice: Choice) -> Table:
-    """Return a table with one row for each rung that `auto` tried; validation results are shown in percent."""
-    marks = {str(choice.best_plain): "best plain", choice.chosen: "chosen"}
-    return Table(
-        columns=["rung", "about", "runs", "val", "behind", "error", "rank", "mark"],
-        rows=[
-            [
-                rung.name,
-                rung.about,
-                rung.runs,
-                rung.val,
-                rung.behind,
-                rung.error,
-                rung.rank,
-                marks.get(rung.name, "" if rung.rank else "stopped early" if rung.runs else "diverged"),
-            ]
-            for rung in choice.rungs
-        ],
-        headings={"val": "val %", "behind": "behind the best", "error": "± error", "mark": ""},
-        shares=("val", "behind", "error"),
-    )
+def _latex(lines: Sequence[Sequence[str]], right: Sequence[bool]) -> str:
+    begin = rf"\begin{{tabular}}{{{''.join('r' if side else 'l' for side in right)}}}"
+    rows = [" & ".join(map(_escape, line)) + r" \\" for line in lines]
+    return "\n".join([begin, r"\toprule", rows[0], r"\midrule", *rows[1:], r"\bottomrule", r"\end{tabular}"])
+
+
+_WRITERS: Mapping[str, Callable[[Sequence[Sequence[str]], Sequence[bool]], str]] = {
+    "text": _text,
+    "markdown": _markdown,
+    "latex": _latex,
+}
 
 
 def _csv_line(row: Sequence[Cell]) -> str:
@@ -204,18 +139,19 @@ def _csv_line(row: Sequence[Cell]) -> str:
     return out.getvalue().removesuffix("\r\n")
 
 
+def _is_numeric(cells: Sequence[Cell]) -> bool:
+    known = [cell for cell in cells if cell is not None]
+    return bool(known) and not any(isinstance(cell, str) for cell in known)
+
+
 def _one_line(text: str) -> str:
-    return " ".join(text.splitlines())
-
-
-_MARKDOWN = re.compile(r"[\\`*\[\]|~$]|<(?=[a-zA-Z/!?])|&(?=#?\w+;)|(?<![^\W_])_|_(?![^\W_])")
-"""Characters that mean something in a cell of Markdown; an underscore inside a word does not."""
+    """Text on one line, with spaces in place of control characters."""
+    return re.sub(r"[\x00-\x1f\x7f-\x9f]", " ", " ".join(text.splitlines()))
 
 
 def _marked_down(text: str) -> str:
-    """Escape text for a cell of Markdown; control characters become spaces."""
-    text = "".join(" " if unicodedata.category(c) == "Cc" else c for c in text)
-    return _MARKDOWN.sub(r"\\\g<0>", text)
+    """Escape what means something in a cell of Markdown; an underscore inside a word does not."""
+    return re.sub(r"[\\`*\[\]|~$]|<(?=[a-zA-Z/!?])|&(?=#?\w+;)|(?<![^\W_])_|_(?![^\W_])", r"\\\g<0>", text)
 
 
 _TEX = {character: "\\" + character for character in "&%#_${}"} | {
@@ -227,19 +163,38 @@ _TEX = {character: "\\" + character for character in "&%#_${}"} | {
     ">": r"\textgreater{}",
     "[": "{[}",  # at the start of a line LaTeX reads "[" and "*" as arguments of the preceding line break or rule
     "*": "{*}",
-    "±": r"$\pm$",
     "–": r"\textendash{}",
+    "±": r"$\pm$",
     "−": "$-$",
-    "…": r"\ldots{}",
     "τ": r"$\tau$",
 }
 
 
 def _escape(text: str) -> str:
-    """Escape text for LaTeX.
+    """Escape text for LaTeX; a hyphen before a digit becomes a minus sign, and hyphens in a row stay hyphens."""
+    escaped = "".join(_TEX.get(character, character) for character in re.sub(r"^-(?=\d)", "−", text))
+    return re.sub("-(?=-)", "-{}", escaped)
 
-    A hyphen before a digit becomes a minus sign, hyphens in a row stay hyphens, and control characters become spaces.
-    """
-    text = re.sub(r"^-(?=\d)", "−", text)
-    text = "".join(_TEX.get(c, " " if unicodedata.category(c) == "Cc" else c) for c in text)
-    return re.sub("-(?=-)", "-{}", text)
+
+def run_table(runs: Iterable[Run]) -> Table:
+    """Return a table with one row for each setting; test and validation results are shown in percent."""
+    rows: list[list[Cell]] = []
+    for run in runs:
+        model = run.settings.model if run.choice is None else f"{run.choice.ladder}: {run.choice.chosen}"
+        test, val = run.test.to_dict().values(), run.val.to_dict()["mean"]
+        rows.append([run.settings.dataset, model, run.metric, run.n, *test, val, run.seconds])
+    columns = ["dataset", "model", "metric", "n", "test", "std", "stderr", "val", "seconds"]
+    headings = {"dataset": "data set", "stderr": "std error", "n": "runs"}
+    return Table(columns, rows, headings, words={"metric": METRIC_NAMES}, shares=("test", "std", "stderr", "val"))
+
+
+def choice_table(choice: Choice) -> Table:
+    """Return a table with one row for each rung that `auto` tried; validation results are shown in percent."""
+    marks = {str(choice.best_plain): "best plain", choice.chosen: "chosen"}
+    rows: list[list[Cell]] = []
+    for rung in choice.rungs:
+        mark = marks.get(rung.name, "" if rung.rank else "stopped early" if rung.runs else "diverged")
+        rows.append([rung.name, rung.about, rung.runs, rung.val, rung.behind, rung.error, rung.rank, mark])
+    columns = ["rung", "about", "runs", "val", "behind", "error", "rank", "mark"]
+    headings = {"val": "val %", "behind": "behind the best", "error": "± error", "mark": ""}
+    return Table(columns, rows, headings, shares=("val", "behind", "error"))

@@ -3,7 +3,17 @@
 from gumbel_mpnn.rewiring import regularizers
 from gumbel_mpnn.rewiring.changes import Changes, changes
 from gumbel_mpnn.rewiring.gumbel_mpnn import GumbelMPNN
-from gumbel_mpnn.rewiring.rewired import Rewired
-from gumbel_mpnn.rewiring.rewired_graph import RewiredGraph
+from gumbel_mpnn.rewiring.losses import agreement
+from gumbel_mpnn.rewiring.rewirer import RewiredGraph, as_data
+from gumbel_mpnn.rewiring.wrap import Rewired
 
-__all__ = ["Changes", "GumbelMPNN", "Rewired", "RewiredGraph", "changes", "regularizers"]
+__all__ = [
+    "Changes",
+    "GumbelMPNN",
+    "Rewired",
+    "RewiredGraph",
+    "agreement",
+    "as_data",
+    "changes",
+    "regularizers",
+]

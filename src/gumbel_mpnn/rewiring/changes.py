@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gumbel_mpnn._util.errors import check_between
 from gumbel_mpnn.graph import PairGraph
+from gumbel_mpnn.util.errors import check_between
 
 SHOWN = 10
 """Number of the largest changes that are listed."""

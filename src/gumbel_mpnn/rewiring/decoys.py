@@ -1,8 +1,8 @@
 """Decoys: random pairs that are shown to a scorer as if they were given edges, so that it learns to recognize them.
 
-Some nodes are flooded with decoys while the rest of the graph stays unchanged. How many decoys are shown changes from
-draw to draw; a few are as likely as many. The scorer learns how far to trust an edge from its surroundings: edges of a
-clean neighborhood can be trusted, those of a flooded one cannot. No labels are used.
+Some nodes get all decoys while the rest of the graph stays unchanged. How many are shown changes from draw to draw; a
+few are as likely as many. The scorer learns how far to trust an edge from its surroundings: edges of a clean
+neighborhood can be trusted, those among many random ones cannot. No labels are used.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from torch.nn.functional import logsigmoid
 
 from gumbel_mpnn.graph import PairGraph, contains, pair_key
 from gumbel_mpnn.nn import ReplicaRNG
-from gumbel_mpnn.nn.each_replica import total
+from gumbel_mpnn.nn.replica import total
 
-FLOODED = 0.2
-"""Share of the nodes that are flooded with decoys."""
+SHARE_OF_NODES = 0.2
+"""Share of the nodes that get decoys."""
 FEWEST = 0.01
 """Smallest share of the decoys that are shown at a time."""
 
@@ -33,40 +33,31 @@ class Decoys:
 
     @classmethod
     def among(cls, graph: PairGraph, ratio: float) -> Decoys:
-        """Add about `ratio` decoys per given edge to `graph`.
-
-        The same graph always gets the same decoys. No decoy joins two graphs of a batch.
-        """
+        """Add about `ratio` decoys per given edge to `graph`; the same graph always gets the same decoys."""
         generator = torch.Generator().manual_seed(0)
         nodes, count = graph.num_nodes, round(ratio * int(graph.is_original.sum()))
-        flooded = torch.randperm(nodes, generator=generator)[: max(1, round(FLOODED * nodes))]
-        near = flooded[torch.randint(len(flooded), (count,), generator=generator)] if nodes else flooded[:0]
-        far = _in_graph_of(near, torch.randint(max(nodes, 1), near.shape, generator=generator), graph)
-        return cls._join(graph, torch.stack([far, near]).to(graph.pair_index.device))
-
-    @classmethod
-    def _join(cls, graph: PairGraph, decoys: Tensor) -> Decoys:
-        given, others = graph.pair_index[:, graph.is_original], graph.pair_index[:, ~graph.is_original]
-        weight = None if graph.pair_weight is None else graph.pair_weight[graph.is_original]
+        crowded = torch.randperm(nodes, generator=generator)[: max(1, round(SHARE_OF_NODES * nodes))]
+        near = crowded[torch.randint(len(crowded), (count,), generator=generator)] if nodes else crowded[:0]
+        far = torch.randint(max(nodes, 1), near.shape, generator=generator)
+        decoys = torch.stack([far, near]).to(graph.pair_index.device)
         joined = PairGraph.build(
-            given,
-            graph.num_nodes,
+            graph.pair_index[:, graph.is_original],
+            nodes,
             undirected=graph.undirected,
-            edge_weight=weight,
-            candidate_index=torch.cat([others, decoys], dim=1),
+            edge_weight=None if graph.pair_weight is None else graph.pair_weight[graph.is_original],
+            candidate_index=torch.cat([graph.pair_index[:, ~graph.is_original], decoys], dim=1),
         )
-        keys = [pair_key(some.pair_index, some.num_nodes) for some in (graph, joined)]
-        return cls(joined, ~contains(*keys))
+        return cls(joined, ~contains(*(pair_key(some.pair_index, nodes) for some in (graph, joined))))
 
-    def draw(self, rng: ReplicaRNG) -> Flood:
+    def draw(self, rng: ReplicaRNG) -> ShownDecoys:
         """Draw decoys for every replica: a share of all whose logarithm is uniform, from `FEWEST` to 1."""
         share = FEWEST ** rng.noise(1)
-        return Flood(self, self.is_decoy & (rng.noise(self.graph.num_pairs) < share))
+        return ShownDecoys(self, self.is_decoy & (rng.noise(self.graph.num_pairs) < share))
 
 
 @dataclass(frozen=True, eq=False)
-class Flood:
-    """Decoys that are shown at a time."""
+class ShownDecoys:
+    """The decoys of one draw."""
 
     decoys: Decoys
     shown: Tensor
@@ -87,13 +78,3 @@ class Flood:
         counted = self.given.to(theta.dtype)
         each = -logsigmoid(torch.where(self.decoys.graph.is_original, theta, -theta))
         return total(each * counted) / counted.sum(-1).clamp(min=1)
-
-
-def _in_graph_of(nodes: Tensor, drawn: Tensor, graph: PairGraph) -> Tensor:
-    """Map numbers `drawn` from 0 to N − 1 to nodes of the same graph of a batch as `nodes`."""
-    if graph.batch is None:
-        return drawn
-    batch = graph.batch.cpu()
-    size, order = torch.bincount(batch), torch.argsort(batch, stable=True)
-    own = batch[nodes]
-    return order[(size.cumsum(0) - size)[own] + drawn * size[own] // graph.num_nodes]

@@ -7,7 +7,7 @@ import warnings
 import torch
 from torch import Tensor, nn
 
-from gumbel_mpnn._util.errors import DataWarning
+from gumbel_mpnn.util.errors import DataWarning
 
 PROBES = 2
 """Gradients of 0 are judged at the second training call: a layer that starts with zeros has none before it."""

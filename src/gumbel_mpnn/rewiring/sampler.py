@@ -10,9 +10,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn.nn import ReplicaRNG
-from gumbel_mpnn.nn.each_replica import sigmoid
+from gumbel_mpnn.nn.replica import sigmoid
+from gumbel_mpnn.util.errors import UserError
 
 SMALLEST = torch.finfo(torch.float32).eps
 """Distance of uniform numbers from 0 and 1: the noise stays finite, below 16 in absolute value."""

@@ -24,13 +24,12 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 from torch_geometric.data import Data
 
-from gumbel_mpnn._util.errors import DataError
 from gumbel_mpnn.candidates import Local, TwoHop
-from gumbel_mpnn.candidates.similarity import embeddings
-from gumbel_mpnn.data.names import node_ids_of
+from gumbel_mpnn.candidates.search import embeddings
 from gumbel_mpnn.data.splits import by_split
 from gumbel_mpnn.graph import PairGraph, without_candidates
 from gumbel_mpnn.measures.pair_facts import SMALLEST, class_affinity, common_neighbors, log_odds, random_non_edges
+from gumbel_mpnn.util.errors import DataError
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -104,7 +103,7 @@ class _Facts:
 
     def __init__(self, run: Run, data: Data, edges: Tensor) -> None:
         self.run, self.edges, self.num_nodes = run, edges, int(data.num_nodes or 0)
-        self.ids = np.array(node_ids_of(data) or range(self.num_nodes), dtype=object)
+        self.ids = np.array(data.get("node_ids") or range(self.num_nodes), dtype=object)
         self.known = _trained_on(run, data)
         belief = run.predict_proba()
         label = one_hot(data.y.clamp(min=0), belief.shape[1]).to(belief.dtype)
@@ -159,7 +158,7 @@ def _pairs(run: Run, given: Data) -> tuple[Tensor, Tensor, Tensor]:
     bare = without_candidates(given)
     found: Data = Local()(bare)
     if not found.candidate_index.numel():
-        found = TwoHop()(bare)
+        found = TwoHop(per_node=3)(bare)
     graph = PairGraph.of(found, undirected=undirected)
     probability = torch.full((graph.num_pairs,), torch.nan)
     if run.settings.rewiring is not None:

@@ -5,18 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from torch_geometric.data import Data
 
-from gumbel_mpnn._util.errors import DivergedError, UserError, did_you_mean
-from gumbel_mpnn._util.scratch import ScratchFolder
-from gumbel_mpnn.config.files import merge, parse_overrides
-from gumbel_mpnn.config.presets import AUTO
-from gumbel_mpnn.config.rungs import Rung, read_rungs
-from gumbel_mpnn.data.given import check_kind
-from gumbel_mpnn.data.identity import has_identity_features
+from gumbel_mpnn.data.check import check_kind, has_identity_features
+from gumbel_mpnn.data.noise import HostileEdges
 from gumbel_mpnn.data.splits import by_split
-from gumbel_mpnn.data.tasks import Besieged
 from gumbel_mpnn.nn import models
 from gumbel_mpnn.runs.choice import (
     LADDERS,
@@ -36,6 +31,9 @@ from gumbel_mpnn.runs.reader import DataReader, Transform
 from gumbel_mpnn.runs.run import Run
 from gumbel_mpnn.runs.spec import RunSpec, Tables, Workload, of_model, splits_without_validation
 from gumbel_mpnn.runs.work_queue import BusyError
+from gumbel_mpnn.settings.files import merge, parse_overrides
+from gumbel_mpnn.settings.presets import AUTO, Rung, read_rungs
+from gumbel_mpnn.util.errors import DivergedError, UserError, did_you_mean
 
 RunsOf = Callable[[RunSpec, Step, bool], Run | None]
 """Trains or finds the runs of a rung; the last argument says whether to wait for other processes that train them."""
@@ -91,7 +89,7 @@ class AutoSpec:
                         seeds=seeds,
                         preset=None,
                         rung=rung,
-                        settings=of_model(given, rung.model),
+                        settings=of_model(given, rung.model, rung.tables),
                         transform=transform,
                         root=root,
                     ),
@@ -111,7 +109,7 @@ class AutoSpec:
         if not self.ladder.wary:
             return self
         split = self.plainest.read(reader).replicas[0].split
-        besieged = Besieged(split, self.plainest.transform)
+        besieged = HostileEdges(split, self.plainest.transform)
         rungs = {
             name: (rung, replace(spec, transform=besieged, splits=(split,)))
             for name, (rung, spec) in self.rungs.items()
@@ -137,7 +135,7 @@ def fit_auto(spec: AutoSpec, place: Place) -> Run:
     rung. The choice is made for the graph, on the validation values of all runs. A wary ladder is compared on the first
     split of a graph with hostile edges, and the chosen rung is then trained on the graph itself.
     """
-    temporary = ScratchFolder() if place.runs is None else None
+    temporary = TemporaryDirectory() if place.runs is None else None
     place = replace(place, runs=temporary.name if temporary else place.runs, reader=place.reader or DataReader())
 
     def train(rung: RunSpec, step: Step, wait: bool) -> Run | None:
@@ -311,7 +309,9 @@ def _has_diverged(spec: RunSpec, place: Place) -> bool:
 
 def _check_options(given: Tables, rungs: Iterable[Rung]) -> None:
     """Raise a `UserError` for an option of a model that no rung has, or one that every rung sets by itself."""
-    known = {option for rung in rungs for option in models.defaults(rung.model)} - {"backbone"}
+    known = {option for rung in rungs for option in models.defaults(rung.model, rung.tables.get("model"))} - {
+        "backbone"
+    }
     for option in given.get("model", {}):
         if option == "backbone":
             raise UserError("model 'auto' chooses the backbone: leave out model.backbone, or name another model")

@@ -10,11 +10,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gumbel_mpnn._util import checksums
-from gumbel_mpnn._util.errors import unreadable
-from gumbel_mpnn._util.files import write_atomically
-from gumbel_mpnn.config.presets import AUTO
-from gumbel_mpnn.config.replica import Replica
+from gumbel_mpnn.settings.presets import AUTO
+from gumbel_mpnn.settings.replica import Replica
+from gumbel_mpnn.util.errors import unreadable
+from gumbel_mpnn.util.files import json_with_checksum, read_json, write_atomically
 
 FILES = "choice-*.json"
 """Files in the folder of runs that `auto` chose, with the rungs that it tried: one for each ladder and set of runs."""
@@ -136,7 +135,7 @@ def write_choice(folder: Path, choice: Choice) -> None:
     """Write a choice to the folder of the runs that were chosen; it replaces an earlier one of the same runs."""
     what = [choice.learned, *choice.runs, *(["wary"] if choice.wary else [])]
     digest = hashlib.sha256(json.dumps(what).encode()).hexdigest()[:12]
-    write_atomically(folder / FILES.replace("*", digest), checksums.to_json(choice.to_dict()))
+    write_atomically(folder / FILES.replace("*", digest), json_with_checksum(choice.to_dict()))
 
 
 def read_choices(folder: Path) -> list[Choice]:
@@ -144,7 +143,7 @@ def read_choices(folder: Path) -> list[Choice]:
     found = []
     for path in sorted(folder.glob(FILES)):
         try:
-            found.append(Choice.from_dict(checksums.from_json(path.read_bytes())))
+            found.append(Choice.from_dict(read_json(path.read_bytes())))
         except (OSError, ValueError, TypeError, KeyError) as error:
             raise unreadable(f"the choice {path}", error, "delete it and train again") from None
     return sorted(found, key=lambda choice: (choice.wary, -len(choice.runs), choice.learned != LEARNED))

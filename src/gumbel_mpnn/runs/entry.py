@@ -12,13 +12,6 @@ from typing import Any
 
 from torch_geometric.data import Data
 
-from gumbel_mpnn._util.errors import DataWarning, UserError, unknown_name
-from gumbel_mpnn._util.launch import in_notebook, on_terminal
-from gumbel_mpnn.config import Settings
-from gumbel_mpnn.config.files import is_settings_file, merge, parse_overrides, parse_settings
-from gumbel_mpnn.config.plugins import load_plugins
-from gumbel_mpnn.config.presets import AUTO, list_presets
-from gumbel_mpnn.config.registry import normal_name
 from gumbel_mpnn.data import get_spec
 from gumbel_mpnn.data.splits import ALL
 from gumbel_mpnn.nn import models
@@ -26,10 +19,16 @@ from gumbel_mpnn.runs.auto import AutoSpec, find_auto, fit_auto
 from gumbel_mpnn.runs.choice import LADDERS
 from gumbel_mpnn.runs.fitting import Monitor, Place, find_spec, fit_spec
 from gumbel_mpnn.runs.machines import LOCAL, Machines, helped
-from gumbel_mpnn.runs.query import Record
 from gumbel_mpnn.runs.reader import Transform
+from gumbel_mpnn.runs.record import Record
 from gumbel_mpnn.runs.run import Run
 from gumbel_mpnn.runs.spec import RunSpec
+from gumbel_mpnn.settings import Settings
+from gumbel_mpnn.settings.files import is_settings_file, merge, parse_overrides, tuned_model
+from gumbel_mpnn.settings.plugins import load_plugins
+from gumbel_mpnn.settings.presets import AUTO, list_presets
+from gumbel_mpnn.settings.registry import normal_name
+from gumbel_mpnn.util.errors import DataWarning, UserError, unknown_name
 
 AnySpec = RunSpec | AutoSpec
 DEFAULT_FAMILY = "tuned"
@@ -115,6 +114,9 @@ def _shows(progress: bool | None, monitor: Monitor | None) -> bool:
         if progress:
             raise UserError("fit was given both monitor and progress=True: leave out one of them")
         return False
+
+    from gumbel_mpnn.util.live_line import in_notebook, on_terminal
+
     return on_terminal() or in_notebook() if progress is None else progress
 
 
@@ -166,7 +168,7 @@ def default_model(dataset: object, preset: str | Path | None = DEFAULT_FAMILY) -
     A settings file that `tune` wrote names its model.
     """
     if is_settings_file(preset) and Path(preset or "").is_file():
-        return str(parse_settings(Path(preset or ""))[0].get("tuning", {}).get("model", WITH_PRESETS))
+        return str(tuned_model(Path(preset or "")) or WITH_PRESETS)
     if preset not in (None, DEFAULT_FAMILY):
         return WITH_PRESETS
     if preset is None or not isinstance(dataset, str):

@@ -7,32 +7,28 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Protocol
 
-from gumbel_mpnn._util.errors import (
-    DataWarning,
-    DivergedError,
-    StoppedError,
-    TooLargeError,
-    UserError,
-    is_out_of_memory,
-)
-from gumbel_mpnn._util.scratch import ScratchFolder
-from gumbel_mpnn.config import Replica, Settings
-from gumbel_mpnn.data.names import node_ids_of
-from gumbel_mpnn.runs.query import FINGERPRINT
 from gumbel_mpnn.runs.reader import DataReader
+from gumbel_mpnn.runs.record import FINGERPRINT
 from gumbel_mpnn.runs.run import Run
 from gumbel_mpnn.runs.spec import RunSpec, Workload
 from gumbel_mpnn.runs.store import SettingFolder, record_of
 from gumbel_mpnn.runs.training_data import DataFacts, TrainingData, has_facts, write_facts
 from gumbel_mpnn.runs.work_queue import BusyError, WorkQueue
+from gumbel_mpnn.settings import Replica, Settings
 from gumbel_mpnn.training import Task, pick_device, prepare, train
-from gumbel_mpnn.training.device import available_bytes
-from gumbel_mpnn.training.loop import Judge
-from gumbel_mpnn.training.memory import ADVICE, check_fits, does_not_fit, plan_groups
+from gumbel_mpnn.training.device import plan_groups, too_large
+from gumbel_mpnn.training.loop import Pruner
 from gumbel_mpnn.training.metrics import check_metric, metric_of
-from gumbel_mpnn.training.processes import Processes
+from gumbel_mpnn.util.errors import (
+    DataWarning,
+    DivergedError,
+    StoppedError,
+    UserError,
+    is_out_of_memory,
+)
 
 
 @dataclass(frozen=True)
@@ -127,7 +123,7 @@ class Place:
     """Number of processes that share the runs: no group is larger than a part of them."""
     crew: Crew | None = None
     """Trains the runs in place of this process."""
-    judge: Judge | None = None
+    pruner: Pruner | None = None
     """Called at some epochs of every group; it may end training with a `StoppedError`, after which nothing is left of
     the group."""
 
@@ -158,14 +154,10 @@ def fit_spec(spec: RunSpec, place: Place) -> Run:
     if place.crew is None:
         pick_device(place.device)  # an invalid name is reported before the data is read
     workload = spec.read(place.reader)
-    processes = Processes.of(workload.settings)
-    if processes.count > 1 and place.runs is None:
-        raise UserError("several processes need a folder of runs that all of them can read: give fit runs=")
-    temporary = ScratchFolder() if place.runs is None else None
+    temporary = TemporaryDirectory() if place.runs is None else None
     folder = place.folder(workload, temporary.name if temporary else place.runs or "")
     with disk_errors_as_sentences(folder.path):
         missing = [replica for replica in workload.replicas if not folder.is_finished(replica)]
-        missing = _of_first(missing, processes)
         folder.check_diverged(missing)
         if missing and not place.wait and WorkQueue(folder).all_held(missing):
             raise _busy(workload.settings)  # before the data is prepared
@@ -173,13 +165,10 @@ def fit_spec(spec: RunSpec, place: Place) -> Run:
     if missing:
         metric = metric_of(workload.data, workload.settings.data)
         check_metric(metric, workload.data, sorted({replica.split for replica in missing}))
-    task = _make_task(workload, place, processes) if missing and place.crew is None else None
+    task = _make_task(workload, place) if missing and place.crew is None else None
     with disk_errors_as_sentences(folder.path):
-        if task is not None and processes.is_first:
+        if task is not None:
             _train_missing(task, workload, missing, folder, place)
-        elif task is not None:
-            while group := _of_first([], processes):
-                train(task, workload.settings, group, checkpoint=folder.checkpoint(group))
         elif missing and place.crew is not None:
             place.crew.train(workload, missing, folder, place)
         else:
@@ -226,37 +215,25 @@ def train_here(workload: Workload, folder: SettingFolder, place: Place) -> None:
     """Train the missing replicas of `workload`, whose data and settings were checked before, in this process."""
     missing = [replica for replica in workload.replicas if not folder.is_finished(replica)]
     if missing:
-        task = _make_task(workload, place, Processes.of(workload.settings))
+        task = _make_task(workload, place)
         _train_missing(task, workload, missing, folder, place)
 
 
-def _of_first(replicas: Sequence[Replica], processes: Processes) -> list[Replica]:
-    names = processes.text_of_first(" ".join(map(str, replicas)))
-    return list(map(Replica.parse, names.split()))
-
-
-def _make_task(workload: Workload, place: Place, processes: Processes) -> Task:
+def _make_task(workload: Workload, place: Place) -> Task:
     """Prepare the data for training, only if runs are missing, since candidates and SDRF take time."""
     settings, monitor, device = workload.settings, place.monitor, pick_device(place.device)
     nodes, parts = int(workload.data.num_nodes or 0), settings.train.partitions
     if parts > nodes:
         raise UserError(f"train.partitions={parts}, but this graph has {nodes} nodes: make fewer parts")
-    with processes.first_before_others():
-        prepared = prepare(workload.data, settings, None if monitor is None else monitor.prepare)
-    task = Task.for_model(prepared, settings, device)
-    if len(task.parts) < processes.count > 1:
-        raise UserError(f"this graph has {len(task.parts)} parts for {processes.count} processes: start fewer")
-    return task
+    prepared = prepare(workload.data, settings, None if monitor is None else monitor.prepare)
+    return Task.for_model(prepared, settings, device)
 
 
 def _train_missing(
     task: Task, workload: Workload, missing: Sequence[Replica], folder: SettingFolder, place: Place
 ) -> None:
     settings, device, monitor = workload.settings, task.device, place.monitor
-    processes = Processes.of(settings)
-    free = available_bytes(device)
-    check_fits(settings, task, free)
-    size, each = plan_groups(settings, task, free if place.memory is None else place.memory)
+    size, each = plan_groups(settings, task, place.memory)
     size = min(size, share_of(missing, place.parts))
     queue = WorkQueue(folder)
     groups = queue.plan(missing, size).free
@@ -269,7 +246,7 @@ def _train_missing(
             wait_for_others(queue, missing, size, settings, place)
             continue
         with claim:
-            group = _of_first(claim.group, processes)
+            group = claim.group
             if monitor is not None:
                 monitor.group(len(group), settings.train.epochs)
             watch = monitor.progress if monitor is not None else None
@@ -282,7 +259,7 @@ def _train_missing(
                     checkpoint=folder.checkpoint(group),
                     watch=watch,
                     resumed=resumed,
-                    judge=place.judge,
+                    pruner=place.pruner,
                 )
             except StoppedError:
                 claim.close()
@@ -290,9 +267,8 @@ def _train_missing(
             except (RuntimeError, MemoryError) as error:
                 if not is_out_of_memory(error):
                     raise
-                if len(group) == 1 or processes.count > 1:
-                    elsewhere = ", or --device cpu" if device.type == "cuda" else ""
-                    raise TooLargeError(f"{does_not_fit(settings, device)}: {ADVICE}{elsewhere}") from None
+                if len(group) == 1:
+                    raise too_large(settings, device) from None
                 size = -(-len(group) // 2)
             except DivergedError as error:
                 claim.give_up(error.runs)
@@ -302,9 +278,8 @@ def _train_missing(
                 for outcome in outcomes:
                     if not folder.is_finished(outcome.replica):
                         record = record_of(outcome, settings, workload.data_hash, task.metric, device)
-                        folder.write(outcome, record, task.graph, node_ids_of(workload.data))
+                        folder.write(outcome, record, task.graph, workload.data.get("node_ids"))
             claim.close()
-    _of_first([], processes)  # the others have nothing left to do
 
 
 def share_of(missing: Sequence[Replica], parts: int) -> int:

@@ -15,13 +15,14 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gumbel_mpnn._util import checksums
-from gumbel_mpnn._util.errors import DamagedError, DataError, DataWarning, unopened
-from gumbel_mpnn.data.npz import arrays_in
+from gumbel_mpnn.data.npz import read_npz
+from gumbel_mpnn.data.tables import InputFile
 from gumbel_mpnn.graph import PairGraph
-from gumbel_mpnn.rewiring.rewired_graph import as_data
+from gumbel_mpnn.rewiring.rewirer import as_data
 from gumbel_mpnn.runs.choice import FILES as CHOICES
-from gumbel_mpnn.runs.query import RECORD, find_records
+from gumbel_mpnn.runs.record import RECORD, find_records
+from gumbel_mpnn.util.errors import DamagedError, DataError, DataWarning, unopened
+from gumbel_mpnn.util.files import CHECKSUM, check_digest, digest
 
 GRAPH = "graph.npz"
 """Name of the file in the folder of a run."""
@@ -40,7 +41,7 @@ def pack(graph: PairGraph, probability: Tensor, node_ids: Sequence[str] | None) 
         arrays["given_weight"] = graph.pair_weight.detach().cpu().float().numpy()
     if node_ids is not None:
         arrays["node_ids"] = np.array([str(name) for name in node_ids])
-    arrays[checksums.KEY] = _digest(arrays)
+    arrays[CHECKSUM] = _digest(arrays)
     content = io.BytesIO()
     np.savez(content, **arrays)  # compressing a million pairs would take a second per run, in which the GPU waits
     return content.getvalue()
@@ -154,10 +155,10 @@ def _warn_of_missing(folder: Path, files: Sequence[Path], setting: Path) -> None
 
 def _unpack(path: Path) -> dict[str, Any]:
     try:
-        content = io.BytesIO(path.read_bytes())
-        arrays = arrays_in(content, path, required=("pairs", "probability", "is_original", "num_nodes", "undirected"))
-        found = arrays.pop(checksums.KEY, None)
-        checksums.check(None if found is None else str(found), _digest(arrays))
+        content = InputFile(path, path.read_bytes())
+        arrays = read_npz(content, required=("pairs", "probability", "is_original", "num_nodes", "undirected"))
+        found = arrays.pop(CHECKSUM, None)
+        check_digest(None if found is None else str(found), _digest(arrays))
         return arrays
     except OSError as error:
         raise unopened(f"the learned graph {path}", error) from None
@@ -167,4 +168,4 @@ def _unpack(path: Path) -> dict[str, Any]:
 
 def _digest(arrays: Mapping[str, Any]) -> str:
     parts = ((name, np.ascontiguousarray(arrays[name])) for name in sorted(arrays))
-    return checksums.digest((f"{name} {part.dtype.str} {part.shape}", part.tobytes()) for name, part in parts)
+    return digest((f"{name} {part.dtype.str} {part.shape}", part.tobytes()) for name, part in parts)

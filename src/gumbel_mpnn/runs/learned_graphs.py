@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING
 import torch
 from torch_geometric.data import Data
 
-from gumbel_mpnn._util.errors import DataError, UserError
-from gumbel_mpnn.data.names import node_ids_of
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.rewiring.changes import Changes, changes
-from gumbel_mpnn.rewiring.rewired_graph import as_data
+from gumbel_mpnn.rewiring.rewirer import as_data
 from gumbel_mpnn.runs.graph_file import Learned
 from gumbel_mpnn.runs.pair_measures import PairMeasures, measure_pairs
-from gumbel_mpnn.runs.query import Record
+from gumbel_mpnn.runs.record import Record
 from gumbel_mpnn.runs.trained import check_structure, graph_of_user, models_of, task_of
 from gumbel_mpnn.training import prepare
-from gumbel_mpnn.training.precision import pair_probability
+from gumbel_mpnn.training.build import pair_probability
+from gumbel_mpnn.util.errors import DataError, UserError
 
 if TYPE_CHECKING:
     from gumbel_mpnn.runs.run import Run
@@ -61,7 +60,7 @@ def changes_of(run: Run, threshold: float) -> Changes:
         raise UserError(f"model {run.settings.model!r} has no edge probabilities, so there are no changes to list")
     given = _training_graph(run)
     learned = _learned(run, copy.copy(given).cpu(), run.records)
-    return changes(learned.graph, learned.mean, threshold, node_ids_of(given))
+    return changes(learned.graph, learned.mean, threshold, given.get("node_ids"))
 
 
 def pair_measures_of(run: Run, threshold: float) -> PairMeasures:

@@ -9,22 +9,23 @@ from typing import Any
 
 from torch_geometric.data import Data
 
-from gumbel_mpnn._util.errors import DataError, UserError
-from gumbel_mpnn.config import Settings
-from gumbel_mpnn.config.plugins import load_plugins
 from gumbel_mpnn.data import get_spec, load, locate, specs
-from gumbel_mpnn.data.feature_columns import FeatureColumn
+from gumbel_mpnn.data.columns import FeatureColumn
 from gumbel_mpnn.data.networks import from_graphml
-from gumbel_mpnn.data.own import from_npz
+from gumbel_mpnn.data.npz import from_npz
 from gumbel_mpnn.data.tables import from_csv
 from gumbel_mpnn.graph import without_candidates
 from gumbel_mpnn.runs.choice import read_choices
-from gumbel_mpnn.runs.query import RECORD, Record, RunIndex, find_records
+from gumbel_mpnn.runs.listing import find_setting
 from gumbel_mpnn.runs.reader import read_data
+from gumbel_mpnn.runs.record import RECORD, Record, find_records
 from gumbel_mpnn.runs.run import Run
 from gumbel_mpnn.runs.store import SettingFolder
 from gumbel_mpnn.runs.training_data import TrainingData, read_facts
+from gumbel_mpnn.settings import Settings
+from gumbel_mpnn.settings.plugins import load_plugins
 from gumbel_mpnn.training import data_hash
+from gumbel_mpnn.util.errors import DataError, UserError
 
 
 def load_run(
@@ -42,7 +43,7 @@ def load_run(
         root: Folder with the files of the data sets.
     """
     load_plugins()
-    folder = find_folder(run, Path(runs))
+    folder = find_setting(run, runs)
     records = tuple(find_records(folder))
     if not records:
         raise UserError(f"there is no finished run in {folder}: give the folder of a setting, with its runs")
@@ -56,17 +57,6 @@ def load_run(
     files = None if facts is None else facts.source_files
     read = partial(_training_data, path, first, settings, data, files, root)  # unlike a closure, it can be pickled
     return Run(settings, first.metric, records, TrainingData(read, facts), SettingFolder(path), choice)
-
-
-def find_folder(run: str | Path, runs: Path) -> Path:
-    """Return the folder `run` if it exists, else that of the setting whose fingerprint begins with `run`."""
-    if Path(run).exists():
-        return Path(run)
-    index = RunIndex(runs)
-    try:
-        return index.find(str(run)).path
-    finally:
-        index.close()
 
 
 def dataset_of(name: str, digest: str) -> str | None:
@@ -119,16 +109,16 @@ def _training_data(
 
 def read_again(source: Mapping[str, Any]) -> Data:
     """Read a graph by its `data.source_files`, which `from_csv`, `from_npz` and `from_graphml` set."""
-    of_edges = {name: source[name] for name in ("undirected", "as_listed")}
+    undirected = source["undirected"]
     features = _features(source["features"])
     match source["reader"]:
         case "csv":
             columns = {name: source[name] for name in ("label", "id", "source", "target")}
-            return from_csv(source["nodes"], source["edges"], features=features, **columns, **of_edges)
+            return from_csv(source["nodes"], source["edges"], features=features, **columns, undirected=undirected)
         case "npz":
-            return from_npz(source["path"], features=features is not False, **of_edges)
+            return from_npz(source["path"], undirected, features is not False)
         case _:
-            return from_graphml(source["path"], source["label"], features, source["as_listed"])
+            return from_graphml(source["path"], source["label"], features)
 
 
 def _features(described: list[Any] | None) -> Any:

@@ -15,17 +15,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 
-from gumbel_mpnn._util.errors import UserError, check_at_least
-from gumbel_mpnn._util.launch import is_launched
-from gumbel_mpnn._util.locks import can_lock
-from gumbel_mpnn.config import Settings
 from gumbel_mpnn.data import get_spec
 from gumbel_mpnn.runs.auto import AutoSpec
 from gumbel_mpnn.runs.fitting import Crew, Monitor, Place, Step
 from gumbel_mpnn.runs.run import Run
 from gumbel_mpnn.runs.workers import check_workers, start_processes
+from gumbel_mpnn.settings import Settings
 from gumbel_mpnn.training import pick_device
 from gumbel_mpnn.training.device import available_bytes
+from gumbel_mpnn.util.errors import UserError, check_at_least
+from gumbel_mpnn.util.locks import can_lock
 
 if TYPE_CHECKING:
     from gumbel_mpnn.runs.entry import AnySpec
@@ -117,7 +116,7 @@ def default_workers(spec: AnySpec, device: str) -> int:
     Its rungs are then trained side by side, each by one thread, which takes less time than one rung after another by
     all threads.
     """
-    if not isinstance(spec, AutoSpec) or is_launched() or not can_lock() or pick_device(device).type != "cpu":
+    if not isinstance(spec, AutoSpec) or not can_lock() or pick_device(device).type != "cpu":
         return 1
     dataset = spec.plainest.dataset
     edges = get_spec(dataset).num_edges if isinstance(dataset, str) else dataset.num_edges

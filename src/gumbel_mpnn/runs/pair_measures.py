@@ -9,12 +9,12 @@ from typing import Any
 
 from torch_geometric.data import Data
 
-from gumbel_mpnn._util.errors import DataError
 from gumbel_mpnn.data.splits import by_split
 from gumbel_mpnn.measures.homophily import PAIRS, PairValues, training_pairs
-from gumbel_mpnn.rewiring.rewired_graph import as_data
+from gumbel_mpnn.rewiring.rewirer import as_data
 from gumbel_mpnn.runs.graph_file import Learned
-from gumbel_mpnn.runs.query import Summary
+from gumbel_mpnn.runs.record import Summary
+from gumbel_mpnn.util.errors import DataError
 
 HOMOPHILY = "edge_homophily"
 

@@ -9,10 +9,9 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gumbel_mpnn._util.numbers import counted
-from gumbel_mpnn.data.names import class_names_of, node_ids_of
 from gumbel_mpnn.data.splits import by_split
 from gumbel_mpnn.training.metrics import NEED_TWO_CLASSES, metrics
+from gumbel_mpnn.util.errors import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,7 +48,7 @@ def predictions_of(run: Run, data: Data, probability: Tensor | None = None, labe
     probability = run.predict_proba(data) if probability is None else probability
     columns: dict[str, Any] = {"node": _nodes(data)}
     if labelled:
-        names = class_names_of(data) or range(int(data.y.max()) + 1)
+        names = data.get("class_names") or range(int(data.y.max()) + 1)
         labels = [names[number] if number >= 0 else None for number in data.y.tolist()]
         columns["label"] = pd.Series(labels, dtype=object)
     columns |= _most_probable(run, "prediction", "probability", probability)
@@ -65,7 +64,7 @@ def score_on(run: Run, data: Data, probability: Tensor) -> str:
     classes = probability.shape[1]
     known = list(map(str, run.trained_on.facts.class_names or range(classes)))[:classes]
     number_of = {name: number for number, name in enumerate(known)}
-    names = class_names_of(data) or range(int(data.y.max()) + 1)
+    names = data.get("class_names") or range(int(data.y.max()) + 1)
     number = torch.tensor([number_of.get(str(name), classes) for name in names] + [classes])
     labelled, y = data.y >= 0, number[data.y]  # the last number is that of nodes without a label, which are at -1
     scores, unknown = probability.log(), labelled & (y == classes)
@@ -88,7 +87,7 @@ def score_on(run: Run, data: Data, probability: Tensor) -> str:
 
 
 def _nodes(data: Data) -> list[Any]:
-    ids = node_ids_of(data)
+    ids = data.get("node_ids")
     return list(range(int(data.num_nodes or 0))) if ids is None else list(ids)
 
 

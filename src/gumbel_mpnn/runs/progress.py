@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 
-from gumbel_mpnn._util.live_line import LiveLine, StepLine, plain_console
-from gumbel_mpnn._util.numbers import counted, duration, size
-from gumbel_mpnn.config import Settings
 from gumbel_mpnn.runs.fitting import Step
 from gumbel_mpnn.runs.run import Run
+from gumbel_mpnn.settings import Settings
+from gumbel_mpnn.util.errors import counted
+from gumbel_mpnn.util.live_line import LiveLine, StepLine, duration, plain_console, size
 
 if TYPE_CHECKING:
     from gumbel_mpnn.runs.trials import Search, Standing

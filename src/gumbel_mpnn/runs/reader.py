@@ -11,8 +11,6 @@ from pathlib import Path
 import torch
 from torch_geometric.data import Data
 
-from gumbel_mpnn._util.errors import DataError, DataWarning, UserError
-from gumbel_mpnn.config import DataSettings
 from gumbel_mpnn.data import (
     GraphFacts,
     add_splits,
@@ -23,10 +21,11 @@ from gumbel_mpnn.data import (
     with_all_masks,
     with_identity_features,
 )
-from gumbel_mpnn.data.given import as_graph
-from gumbel_mpnn.data.validate import warn_of_empty_classes, warn_of_ignored
+from gumbel_mpnn.data.check import as_graph, warn_of_empty_classes, warn_of_ignored
 from gumbel_mpnn.graph import CANDIDATE_OF, check_candidates, digest_of_nodes, warn_if_stale
+from gumbel_mpnn.settings import DataSettings
 from gumbel_mpnn.training import data_hash
+from gumbel_mpnn.util.errors import DataError, DataWarning
 
 OWN_PROTOCOL = "random-60-20-20"
 """Split protocol of graphs without masks."""
@@ -51,7 +50,7 @@ class DataReader:
     ) -> tuple[Data, str]:
         """Read and transform the data; returns it with its hash. The data may be cached: do not change it in place."""
         what = dataset if isinstance(dataset, str) else id(dataset)
-        key = (what, settings.protocol, settings.undirected, settings.attack, root, transform)
+        key = (what, settings.protocol, settings.undirected, root, transform)
         with self._lock:
             found = self._read.pop(key, None) or (dataset, _read(dataset, settings, root, transform))
             self._read[key] = found
@@ -78,9 +77,7 @@ def read_data(dataset: str | Data, settings: DataSettings, root: str | Path | No
     protocol = settings.protocol
     if isinstance(dataset, str):
         directed = not settings.undirected and get_spec(dataset).has_directions
-        return load(dataset, protocol=protocol or None, root=root, directed=directed, attack=settings.attack)
-    if settings.attack:
-        raise UserError("data.attack applies to data sets by name only: leave it out for a graph of your own")
+        return load(dataset, protocol=protocol or None, root=root, directed=directed)
     dataset = as_graph(dataset)
     if dataset.get("y") is None:
         raise DataError("this graph has no labels: give it data.y")

@@ -12,13 +12,7 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gumbel_mpnn._util import checksums
-from gumbel_mpnn._util.errors import UserError
-from gumbel_mpnn._util.files import write_atomically
-from gumbel_mpnn._util.json_text import to_json
-from gumbel_mpnn._util.locks import alone
-from gumbel_mpnn.config import Settings
-from gumbel_mpnn.data.feature_columns import FeatureColumn
+from gumbel_mpnn.data.columns import FeatureColumn
 from gumbel_mpnn.nn import TrainableModel, models
 from gumbel_mpnn.rewiring.changes import Changes
 from gumbel_mpnn.runs.audit import Audit, audit
@@ -26,12 +20,16 @@ from gumbel_mpnn.runs.choice import Choice
 from gumbel_mpnn.runs.learned_graphs import changes_of, graph_of_each, mean_graph, pair_measures_of
 from gumbel_mpnn.runs.pair_measures import PairMeasures
 from gumbel_mpnn.runs.predictions import prediction_table
-from gumbel_mpnn.runs.query import Record, Summary
+from gumbel_mpnn.runs.record import Record, Summary
 from gumbel_mpnn.runs.shown import as_html, as_text
 from gumbel_mpnn.runs.store import SettingFolder, read_history
 from gumbel_mpnn.runs.trained import confusion_matrix, mean_probability, scores_on, unseen_probability
 from gumbel_mpnn.runs.training_data import TrainingData
 from gumbel_mpnn.runs.work_queue import BusyError
+from gumbel_mpnn.settings import Settings
+from gumbel_mpnn.util.errors import UserError
+from gumbel_mpnn.util.files import json_with_checksum, read_json, to_json, write_atomically
+from gumbel_mpnn.util.locks import alone
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -118,7 +116,7 @@ class Run:
                 Models that do not rewire have only the first two.
             ax: Axes to draw a single plot on; a new figure by default.
         """
-        from gumbel_mpnn.report.run_plots import plot_run
+        from gumbel_mpnn.report.plots import plot_run
 
         return plot_run(self, what, ax)
 
@@ -271,7 +269,7 @@ class Run:
                 return stored
             result = json.loads(to_json(make()))
             with suppress(OSError):
-                write_atomically(path, checksums.to_json({"result": result}))
+                write_atomically(path, json_with_checksum({"result": result}))
             return result
 
     def has_stored(self, name: str) -> bool:
@@ -280,10 +278,8 @@ class Run:
 
     def _read_stored(self, name: str) -> Any:
         try:
-            values = checksums.parse_json(self.folder.figures(name, self.records).read_bytes())
-            has_checksum = isinstance(values, dict) and values.keys() == {"result", checksums.KEY}
-            return checksums.checked(values)["result"] if has_checksum else values
-        except (OSError, ValueError):  # missing or damaged
+            return read_json(self.folder.figures(name, self.records).read_bytes())["result"]
+        except (OSError, ValueError, KeyError):  # missing or damaged
             return None
 
     def to_dict(self) -> dict[str, Any]:

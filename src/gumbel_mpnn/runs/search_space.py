@@ -8,21 +8,21 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn.candidates import candidates
-from gumbel_mpnn.candidates.chosen import DATA, NONE
-from gumbel_mpnn.config.settings import COMPONENTS, SHARED_OPTIONS, TABLES
-from gumbel_mpnn.config.spaces import Dimension, Range, Space, Tables, read_dimension
+from gumbel_mpnn.candidates.strategies import DATA
 from gumbel_mpnn.nn import backbones, models
-from gumbel_mpnn.rewiring.edge_models import scorers
 from gumbel_mpnn.rewiring.regularizers import regularizers
-from gumbel_mpnn.runs.query import flat
+from gumbel_mpnn.rewiring.scorers import scorers
+from gumbel_mpnn.runs.record import flat
 from gumbel_mpnn.runs.spec import RunSpec, Workload
+from gumbel_mpnn.settings.settings import COMPONENTS, TABLES
+from gumbel_mpnn.settings.spaces import Dimension, Range, Space, Tables, read_dimension
 from gumbel_mpnn.training import Task
 from gumbel_mpnn.training.build import outline_model
+from gumbel_mpnn.util.errors import TooLargeError, UserError
 
 REGISTRIES: Mapping[str, Any] = {"candidates": candidates, "scorer": scorers, "regularizer": regularizers}
-WHAT_IS_COMPARED = ("data.metric", "data.protocol", "data.attack")
+WHAT_IS_COMPARED = ("data.metric", "data.protocol")
 """Settings of the graph, its splits and the metric: values of other ones cannot be compared."""
 
 
@@ -74,10 +74,10 @@ def _part(component: str, name: str, taken: set[str]) -> dict[str, Dimension]:
     registry = REGISTRIES[component]
     found: dict[str, Dimension] = {}
     for option, value in (registry.space(name) if name in registry else {}).items():
-        setting = SHARED_OPTIONS.get(f"{component}.{option}", f"{component}.{option}")
-        dimension = read_dimension(value, f"rewiring.{setting}")
-        if f"rewiring.{setting}" not in taken and dimension is not None:
-            found[f"rewiring.{setting}"] = dimension
+        setting = f"rewiring.{component}.{option}"
+        dimension = read_dimension(value, setting)
+        if setting not in taken and dimension is not None:
+            found[setting] = dimension
     return found
 
 
@@ -108,12 +108,7 @@ def _check_values(space: Space, spec: RunSpec, workload: Workload) -> None:
     task = Task.of(workload.data, workload.settings.data, "cpu")
     for chosen in _each_value(space):
         settings = spec.laid_over(space.tables(chosen)).settings
-        if settings.rewiring is not None:
-            for component, registry in REGISTRIES.items():
-                name = getattr(settings.rewiring, component)
-                if name not in (NONE, DATA):
-                    registry.canonical(name)
-        with suppress(OverflowError):  # a model that is too large is left out when its turn comes
+        with suppress(TooLargeError):  # a model that is too large is left out when its turn comes
             outline_model(settings, task)
 
 
@@ -121,8 +116,12 @@ def _each_value(space: Space) -> Iterator[dict[str, Any]]:
     """The first values of all settings, and each other value with these."""
     first = space.choose(lambda _, dimension: dimension.bounds[0])
     yield first
+
+    def with_value(key: str, value: Any) -> dict[str, Any]:
+        return {each: of for each, of in first.items() if not each.startswith(f"{key}.")} | {key: value}
+
     for key, dimension in space.open.items():
-        yield from (first | {key: value} for value in dimension.bounds[1:])
+        yield from (with_value(key, value) for value in dimension.bounds[1:])
     for (key, name), part in space.parts.items():
         for option, dimension in part.items():
-            yield from (first | {key: name, option: value} for value in dimension.bounds)
+            yield from (with_value(key, name) | {option: value} for value in dimension.bounds)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
-from gumbel_mpnn.runs.query import Summary
+from gumbel_mpnn.runs.record import Summary
 
 if TYPE_CHECKING:
     from gumbel_mpnn.runs.choice import Choice

@@ -13,16 +13,15 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from gumbel_mpnn._util import checksums
-from gumbel_mpnn._util.errors import DataError, DataWarning, DivergedError
-from gumbel_mpnn._util.files import write_atomically
 from gumbel_mpnn._version import __version__
-from gumbel_mpnn.config import Replica, Settings
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.runs.graph_file import GRAPH, Learned, pack, read_learned
-from gumbel_mpnn.runs.query import HISTORY, RECORD, Record, read_curve, read_record
+from gumbel_mpnn.runs.record import HISTORY, RECORD, Record, read_curve, read_record
+from gumbel_mpnn.settings import Replica, Settings
 from gumbel_mpnn.training import Outcome
 from gumbel_mpnn.training.checkpoint import load_tensors, save_tensors
+from gumbel_mpnn.util.errors import DataError, DataWarning, DivergedError
+from gumbel_mpnn.util.files import json_with_checksum, lines_with_checksum, read_json, write_atomically
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -71,8 +70,8 @@ class SettingFolder:
         if outcome.probability is not None and graph is not None:
             write_atomically(folder / GRAPH, pack(graph, outcome.probability, node_ids))
         save_tensors(folder / MODEL, outcome.state)
-        write_atomically(folder / HISTORY, checksums.to_lines(outcome.history))
-        write_atomically(folder / RECORD, checksums.to_json(record.to_dict()))
+        write_atomically(folder / HISTORY, lines_with_checksum(outcome.history))
+        write_atomically(folder / RECORD, json_with_checksum(record.to_dict()))
 
     def files(self, replica: Replica) -> dict[str, bytes]:
         """Content of all files of a finished run, the record last."""
@@ -98,13 +97,12 @@ class SettingFolder:
 
     def remember_diverged(self, runs: Iterable[str]) -> None:
         """Add runs to those whose training diverged; the caller must hold the lock of the folder."""
-        write_atomically(self.path / DIVERGED, checksums.to_json({"runs": sorted({*self._diverged(), *runs})}))
+        write_atomically(self.path / DIVERGED, json_with_checksum({"runs": sorted({*self._diverged(), *runs})}))
 
     def _diverged(self) -> set[str]:
         path = self.path / DIVERGED
         try:
-            listed = checksums.parse_json(path.read_bytes())  # older versions wrote the list alone
-            return set(listed if isinstance(listed, list) else checksums.checked(listed)["runs"])
+            return set(read_json(path.read_bytes())["runs"])
         except FileNotFoundError:
             return set()
         except (ValueError, TypeError, KeyError) as error:

@@ -19,17 +19,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gumbel_mpnn._util.errors import StoppedError, UserError, reason
-from gumbel_mpnn._util.locks import FileLock, alone, is_held
-from gumbel_mpnn.config import Replica
-from gumbel_mpnn.config.plugins import load_plugins
-from gumbel_mpnn.config.spaces import Choices, Dimension
-from gumbel_mpnn.nn.replica_rng import derive_seed
+from gumbel_mpnn.nn.rng import derive_seed
 from gumbel_mpnn.runs.choice import upper_half
 from gumbel_mpnn.runs.fitting import Monitor, Place
-from gumbel_mpnn.runs.query import TRIALS
 from gumbel_mpnn.runs.reader import DataReader
+from gumbel_mpnn.runs.record import TRIALS
 from gumbel_mpnn.runs.trials import FAILED, FINISHED, Search, Standing, Trial, train_trial
+from gumbel_mpnn.settings import Replica
+from gumbel_mpnn.settings.plugins import load_plugins
+from gumbel_mpnn.settings.spaces import Choices, Dimension
+from gumbel_mpnn.util.errors import StoppedError, UserError, reason
+from gumbel_mpnn.util.locks import FileLock, alone, is_held
 
 if TYPE_CHECKING:
     import optuna
@@ -275,8 +275,8 @@ def _train(study: optuna.Study, trial: optuna.Trial, search: Search, place: Plac
     starts = search.space.with_start and number == 0
     try:
         chosen = {} if starts else search.space.choose(lambda name, each: _suggest(trial, name, each))
-        judge = Halving(study, trial, search.epochs)
-        result = train_trial(search, number, chosen, replace(place, judge=judge))
+        pruner = Halving(study, trial, search.epochs)
+        result = train_trial(search, number, chosen, replace(place, pruner=pruner))
     except BaseException:  # reported by this process; only those that vanish count against a trial
         with suppress(Exception):
             trial.set_user_attr(INTERRUPTED, True)

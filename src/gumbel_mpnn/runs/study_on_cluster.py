@@ -13,13 +13,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gumbel_mpnn._util.errors import MissingDataError
 from gumbel_mpnn.runs.fitting import Crew, Place
 from gumbel_mpnn.runs.machines import run_at_once
-from gumbel_mpnn.runs.query import TRIALS
 from gumbel_mpnn.runs.reader import DataReader
+from gumbel_mpnn.runs.record import TRIALS
 from gumbel_mpnn.runs.study import Watch, results, standing, work_on
 from gumbel_mpnn.runs.trials import Search
+from gumbel_mpnn.util.errors import MissingDataError
 
 if TYPE_CHECKING:
     import optuna

@@ -11,20 +11,18 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
+from torch_geometric.data import Batch, Data
 
-from gumbel_mpnn._util.errors import DataError, DataWarning, UserError
-from gumbel_mpnn._util.sparse_tensors import coalesced
-from gumbel_mpnn.data.feature_columns import FeatureColumn, feature_columns_of
-from gumbel_mpnn.data.given import as_tensors
-from gumbel_mpnn.data.validate import check_label_form, warn_of_ignored
+from gumbel_mpnn.data.check import as_tensors, check_label_form, warn_of_ignored
+from gumbel_mpnn.data.columns import FeatureColumn
 from gumbel_mpnn.nn import TrainableModel
-from gumbel_mpnn.nn.modules import check_finite
-from gumbel_mpnn.runs.query import Record
+from gumbel_mpnn.nn.model import check_finite
+from gumbel_mpnn.runs.record import Record
 from gumbel_mpnn.training import Task, build_model, metrics, pick_device, prepare
-from gumbel_mpnn.training.build import STRUCTURE, WITH_STRUCTURE
-from gumbel_mpnn.training.precision import class_scores
-from gumbel_mpnn.training.task import labels_per_class
+from gumbel_mpnn.training.build import STRUCTURE, WITH_STRUCTURE, class_scores
+from gumbel_mpnn.training.task import num_classes
+from gumbel_mpnn.util.errors import DataError, DataWarning, UserError
+from gumbel_mpnn.util.tensors import coalesced
 
 if TYPE_CHECKING:
     from gumbel_mpnn.runs.run import Run
@@ -39,6 +37,8 @@ def graph_of_user(data: object) -> Data:
     if not isinstance(data, Data):
         what = f"the name {data!r}" if isinstance(data, str) else f"a {type(data).__name__}"
         raise UserError(f"this method needs a graph: give a Data, as returned by gm.load, not {what}")
+    if isinstance(data, Batch):  # which has lists of the names of its graphs
+        data = copy.copy(data).update(dict.fromkeys(("node_ids", "class_names", "feature_columns")))
     return as_tensors(data)
 
 
@@ -69,7 +69,7 @@ def task_of(run: Run, data: Data | None = None, device: torch.device | str = "cp
         _warn_of_other_edges(given, facts, run.settings.data.undirected)
         prepared = _without_labels(prepared)
     task = Task.for_model(prepared, run.settings, device)
-    return replace(task, labels_per_class=facts.labels_per_class)
+    return replace(task, num_classes=facts.num_classes)
 
 
 def check_structure(given: Data, run: Run) -> None:
@@ -81,7 +81,7 @@ def check_structure(given: Data, run: Run) -> None:
     is_same = (
         given.get("y") is not None
         and given.num_nodes == own.num_nodes
-        and len(labels_per_class(given)) == len(labels_per_class(own))
+        and num_classes(given) == num_classes(own)
         and torch.equal(given.edge_index.cpu(), own.edge_index.cpu())
         # Positions beside features are scaled as these are.
         and (kind == STRUCTURE or _is_equal(given.get("x"), own.x))
@@ -169,7 +169,7 @@ def _scores(run: Run, task: Task, records: Sequence[Record]) -> Iterator[Tensor]
 
 def _check_columns(data: Data, facts: DataFacts) -> None:
     """Raise a `UserError` if the features of a graph come from other columns than those of training."""
-    columns = feature_columns_of(data)
+    columns = data.get("feature_columns")
     if columns is None or facts.feature_columns is None or tuple(columns) == facts.feature_columns:
         return
     pairs = zip_longest(facts.feature_columns, columns)
@@ -202,7 +202,7 @@ def _warn_of_other_edges(data: Data, facts: DataFacts, undirected: bool) -> None
 def _without_labels(data: Data) -> Data:
     """Copy of a graph in which no node has a label and all masks are empty."""
     data = copy.copy(data)
-    for name in ("train_y", "class_of", "metric"):
+    for name in ("metric",):
         if name in data:
             del data[name]
     nodes = int(data.num_nodes or 0)

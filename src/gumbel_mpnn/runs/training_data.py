@@ -10,13 +10,11 @@ from typing import Any
 
 from torch_geometric.data import Batch, Data
 
-from gumbel_mpnn._util import checksums
-from gumbel_mpnn._util.errors import DataError, unreadable
-from gumbel_mpnn._util.files import write_atomically
-from gumbel_mpnn.data.feature_columns import FeatureColumn, feature_columns_of
-from gumbel_mpnn.data.identity import MARK
-from gumbel_mpnn.data.names import class_names_of
-from gumbel_mpnn.training.task import labels_per_class
+from gumbel_mpnn.data.check import IDENTITY
+from gumbel_mpnn.data.columns import FeatureColumn
+from gumbel_mpnn.training.task import num_classes
+from gumbel_mpnn.util.errors import DataError, unreadable
+from gumbel_mpnn.util.files import json_with_checksum, read_json, write_atomically
 
 FILE = "data.json"
 """File in the folder of a setting."""
@@ -27,8 +25,7 @@ class DataFacts:
     """What a trained model must know about its training data to be applied to other graphs."""
 
     num_features: int
-    labels_per_class: tuple[int, ...]
-    """Number of model outputs per class."""
+    num_classes: int
     class_names: tuple[Any, ...] | None = None
     weighted: bool | None = None
     """Whether edges had weights; None if an older version trained the runs."""
@@ -42,13 +39,13 @@ class DataFacts:
     @classmethod
     def of(cls, data: Data) -> DataFacts:
         """Facts of a graph with features and labels."""
-        names, columns, files = class_names_of(data), feature_columns_of(data), data.get("source_files")
+        names, columns, files = data.get("class_names"), data.get("feature_columns"), data.get("source_files")
         return cls(
             num_features=int(data.x.shape[1]),
-            labels_per_class=labels_per_class(data),
+            num_classes=num_classes(data),
             class_names=None if names is None else tuple(names),
             weighted=data.get("edge_weight") is not None,
-            identity=bool(data.get(MARK)),
+            identity=bool(data.get(IDENTITY)),
             feature_columns=None if columns is None else tuple(columns),
             source_files=files if isinstance(files, dict) and files and not isinstance(data, Batch) else None,
         )
@@ -59,7 +56,7 @@ class DataFacts:
         plain = [name if isinstance(name, str | int | float) else str(name) for name in names or ()]
         return {
             "num_features": self.num_features,
-            "labels_per_class": list(self.labels_per_class),
+            "num_classes": self.num_classes,
             "class_names": None if names is None else plain,
             "weighted": self.weighted,
             "identity": self.identity,
@@ -73,7 +70,7 @@ class DataFacts:
         names, columns = values["class_names"], values["feature_columns"]
         return cls(
             num_features=int(values["num_features"]),
-            labels_per_class=tuple(map(int, values["labels_per_class"])),
+            num_classes=int(values["num_classes"]),
             class_names=None if names is None else tuple(names),
             weighted=values.get("weighted"),
             identity=bool(values["identity"]),
@@ -115,14 +112,14 @@ def has_facts(folder: Path, facts: DataFacts) -> bool:
 
 def write_facts(folder: Path, facts: DataFacts) -> None:
     """Write the facts of the training data to the folder of a setting; the caller must hold the lock of the folder."""
-    write_atomically(folder / FILE, checksums.to_json(facts.to_dict()))
+    write_atomically(folder / FILE, json_with_checksum(facts.to_dict()))
 
 
 def read_facts(folder: Path) -> DataFacts | None:
     """Read the facts of the training data from the folder of a setting; None if an older version trained the runs."""
     path = folder / FILE
     try:
-        return DataFacts.from_dict(checksums.from_json(path.read_bytes()))
+        return DataFacts.from_dict(read_json(path.read_bytes()))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, TypeError, KeyError) as error:

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, fields
 from itertools import chain, islice
 from typing import Any
 
-from gumbel_mpnn._util.errors import DivergedError, StoppedError, TooLargeError
-from gumbel_mpnn.config import Settings
-from gumbel_mpnn.config.spaces import Space
 from gumbel_mpnn.runs.fitting import Place, fit_spec
 from gumbel_mpnn.runs.spec import RunSpec
+from gumbel_mpnn.settings import Settings
+from gumbel_mpnn.settings.spaces import Space
+from gumbel_mpnn.util.errors import DivergedError, StoppedError, TooLargeError
 
 FINISHED, PRUNED, DIVERGED, TOO_LARGE, FAILED = "finished", "pruned", "diverged", "too large", "failed"
 """How a trial ended. Failed are those that ended their process again and again."""

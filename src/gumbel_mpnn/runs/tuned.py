@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
-from gumbel_mpnn._util.errors import UserError
-from gumbel_mpnn._util.files import write_atomically
-from gumbel_mpnn.config.files import to_toml
-from gumbel_mpnn.config.presets import check_own_name, own_preset
 from gumbel_mpnn.runs.fitting import Place, find_spec
-from gumbel_mpnn.runs.query import TRIALS
+from gumbel_mpnn.runs.record import TRIALS
 from gumbel_mpnn.runs.run import Run
 from gumbel_mpnn.runs.trials import PRUNED, Search, Trial
+from gumbel_mpnn.settings.files import to_toml
+from gumbel_mpnn.settings.presets import save_preset
+from gumbel_mpnn.util.errors import UserError
+from gumbel_mpnn.util.files import write_atomically
 
 WRITTEN = "Written by gumbel-mpnn tune"
 """Beginning of a settings file that `tune` writes, after the mark of a comment."""
@@ -63,8 +64,8 @@ class Tuning:
         """Number of trials that ended in some way, such as `pruned`."""
         return sum(trial.state == state for trial in self.trials)
 
-    def to_toml(self) -> str:
-        """Settings of the best trial as a settings file, with where they come from."""
+    def entry(self) -> dict[str, Any]:
+        """Settings of the best trial with where they come from, as in a settings file."""
         best = self.best
         assert best.settings is not None
         tables = {table: dict(values) for table, values in best.settings.to_dict().items() if table != "dataset"}
@@ -85,8 +86,12 @@ class Tuning:
             "fingerprint": best.fingerprint,
         }
         source = f"gumbel-mpnn tune: trial {best.number}, the best of {len(self.trials)} on validation"
+        return {"source": source, "tried": len(self.trials), "tuning": about, **tables}
+
+    def to_toml(self) -> str:
+        """Text of a settings file with the settings of the best trial."""
         head = f"# {WRITTEN}. Use it with: gumbel-mpnn train ... --model {self.model} --preset FILE\n"
-        return head + to_toml({"source": source, "tried": len(self.trials), "tuning": about, **tables})
+        return head + to_toml(self.entry())
 
     def save(self, path: str | Path) -> Path:
         """Write the settings of the best trial to a file for `--preset`; returns its path."""
@@ -95,5 +100,4 @@ class Tuning:
 
     def save_as(self, name: str) -> Path:
         """Keep the settings of the best trial as a preset of the user: `--preset NAME` finds it on this data set."""
-        check_own_name(name)
-        return self.save(own_preset(name, self.dataset, self.model))
+        return save_preset(name, self.dataset, self.model, self.entry())

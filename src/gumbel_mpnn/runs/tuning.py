@@ -16,26 +16,26 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec as find_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from torch_geometric.data import Data
 
-from gumbel_mpnn._util.errors import DataWarning, UserError
-from gumbel_mpnn._util.launch import in_notebook, on_terminal
-from gumbel_mpnn._util.scratch import ScratchFolder
-from gumbel_mpnn.config.files import merge, read_settings_file
 from gumbel_mpnn.nn import models
 from gumbel_mpnn.runs.fitting import Crew, Place
 from gumbel_mpnn.runs.machines import LOCAL, Machines, crew_of
-from gumbel_mpnn.runs.query import TRIALS
 from gumbel_mpnn.runs.reader import DataReader, Transform
+from gumbel_mpnn.runs.record import TRIALS
 from gumbel_mpnn.runs.search_space import search_space
 from gumbel_mpnn.runs.spec import RunSpec, Tables, Workload, of_model, splits_without_validation
 from gumbel_mpnn.runs.trials import Search, Standing, Trial, ranked, train_trial
 from gumbel_mpnn.runs.tuned import Tuning
 from gumbel_mpnn.runs.workers import check_workers, interrupted_by_sigterm, start_processes
+from gumbel_mpnn.settings.files import merge, read_settings_file
 from gumbel_mpnn.training.device import available_bytes, pick_device
 from gumbel_mpnn.training.metrics import check_metric, metric_of
+from gumbel_mpnn.util.errors import DataWarning, UserError
+from gumbel_mpnn.util.live_line import in_notebook, on_terminal
 
 if TYPE_CHECKING:
     from gumbel_mpnn.runs.progress import StudyMonitor
@@ -117,7 +117,7 @@ def tune(
         "root": root,
     }
     spec = RunSpec.of(dataset, model, **arguments)
-    temporary = ScratchFolder() if runs is None else None
+    temporary = TemporaryDirectory() if runs is None else None
     machines = Machines.of(on) if workers == 1 else replace(Machines.of(on), workers=workers)
     folder = str(temporary.name if temporary else runs)
     budget = Budget(trials, timeout, folder, storage, machines.workers, device, memory, seed)
@@ -194,7 +194,7 @@ def has_optuna() -> bool:
 
 def read_space(space: Tables | str | Path | None) -> Tables | None:
     """Read a space of the user from tables or from a file; it must leave something to search."""
-    from gumbel_mpnn.config.spaces import Space
+    from gumbel_mpnn.settings.spaces import Space
 
     if space is None:
         return None

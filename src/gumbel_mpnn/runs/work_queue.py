@@ -16,12 +16,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from gumbel_mpnn._util import checksums
-from gumbel_mpnn._util.errors import UserError
-from gumbel_mpnn._util.files import sweep, write_atomically
-from gumbel_mpnn._util.locks import FileLock, alone, is_held
-from gumbel_mpnn.config import Replica
 from gumbel_mpnn.runs.store import SettingFolder
+from gumbel_mpnn.settings import Replica
+from gumbel_mpnn.util.errors import UserError
+from gumbel_mpnn.util.files import write_atomically
+from gumbel_mpnn.util.locks import FileLock, alone, is_held
 
 
 class BusyError(UserError):
@@ -106,7 +105,6 @@ class WorkQueue:
         if not any(entry.name.startswith((".", "group-")) for entry in self.folder.path.iterdir()):
             return
         with suppress(OSError), self.alone():  # the folder may be read-only
-            sweep(self.folder.path)
             for group in self._known():
                 if all(map(self.folder.is_finished, group)) and not self._is_held(group):
                     self.forget(group)
@@ -147,9 +145,9 @@ class WorkQueue:
         groups = []
         for path in self.folder.path.glob("group-*.json"):
             try:
-                group = [Replica.parse(name) for name in checksums.parse_json(path.read_bytes())]
+                group = [Replica.parse(name) for name in json.loads(path.read_bytes())]
                 whole = bool(group) and path == self.folder.group_file(group)
-            except (ValueError, TypeError, AttributeError):
+            except (ValueError, TypeError, AttributeError, RecursionError):
                 whole = False
             if whole:
                 groups.append(group)

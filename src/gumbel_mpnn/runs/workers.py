@@ -20,8 +20,8 @@ from typing import Any
 
 import torch
 
-from gumbel_mpnn._util.errors import UserError, reason
-from gumbel_mpnn._util.locks import can_lock
+from gumbel_mpnn.util.errors import UserError, reason
+from gumbel_mpnn.util.locks import can_lock
 
 
 def check_workers(count: int) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gumbel_mpnn.config import TrainSettings
+from gumbel_mpnn.settings import TrainSettings
 
 MOST_LOSS = 1e10
 """Larger validation losses mean that training diverged: the scores of the classes differ by as much."""

@@ -10,9 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gumbel_mpnn._util import checksums
-from gumbel_mpnn._util.errors import unreadable
-from gumbel_mpnn._util.files import write_atomically
+from gumbel_mpnn.util.errors import unreadable
+from gumbel_mpnn.util.files import CHECKSUM, check_digest, digest, write_atomically
 
 
 def save_tensors(path: Path, tensors: Mapping[str, Tensor], note: Mapping[str, Any] | None = None) -> None:
@@ -21,7 +20,7 @@ def save_tensors(path: Path, tensors: Mapping[str, Tensor], note: Mapping[str, A
 
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     metadata = {"note": json.dumps(note)} if note is not None else {}
-    metadata[checksums.KEY] = checksums.digest(_parts(plain, metadata))
+    metadata[CHECKSUM] = digest(_parts(plain, metadata))
     write_atomically(path, save(plain, metadata))
 
 
@@ -37,7 +36,7 @@ def load_tensors(
         with safe_open(path, "pt") as file:
             metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        checksums.check(metadata.pop(checksums.KEY, None), checksums.digest(_parts(tensors, metadata)))
+        check_digest(metadata.pop(CHECKSUM, None), digest(_parts(tensors, metadata)))
         return tensors, json.loads(metadata.get("note", "{}"))
     except (SafetensorError, OSError, ValueError, TypeError, RuntimeError) as error:
         raise unreadable(str(path), error, remedy) from None

@@ -13,11 +13,10 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gumbel_mpnn._util.errors import DataError, DataWarning, unknown_name
-from gumbel_mpnn.config import DataSettings
-from gumbel_mpnn.data.names import class_name, given_metric
-from gumbel_mpnn.data.splits import by_split, too_small
-from gumbel_mpnn.nn.each_replica import total
+from gumbel_mpnn.data.splits import by_split, class_name
+from gumbel_mpnn.nn.replica import total
+from gumbel_mpnn.settings import DataSettings
+from gumbel_mpnn.util.errors import DataError, DataWarning, unknown_name
 
 Metric = Callable[[Tensor, Tensor, Tensor], Tensor]
 Area = Callable[[Tensor, Tensor, Tensor], Tensor]
@@ -83,7 +82,7 @@ NEED_TWO_CLASSES = ("roc_auc", "average_precision")
 
 def metric_of(data: Data, settings: DataSettings) -> str:
     """Name of the metric of runs on `data`: that of the settings, else that of the data, else `accuracy`."""
-    name = settings.metric or given_metric(data)
+    name = settings.metric or (data.get("metric") or "accuracy")
     if not isinstance(name, str):
         raise DataError(f"data.metric must be the name of one metric, as 'accuracy', not {name!r}")
     check_name(name)
@@ -122,7 +121,7 @@ def _one_class(name: str, data: Data, part: str, masks: Tensor, split: int) -> s
         return ""
     return (
         f"the metric {name} cannot be computed on the {part} nodes of split {split}, which are all of class"
-        f" {class_name(data, found[0])}{too_small(data)}"
+        f" {class_name(data, found[0])}"
     )
 
 

@@ -1,4 +1,4 @@
-"""Tasks: the tensors that a group of replicas trains on."""
+"""Tasks: the tensors that a group of replicas trains on, whole or in parts that are trained on one after the other."""
 
 from __future__ import annotations
 
@@ -10,15 +10,13 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gumbel_mpnn._util.content_cache import add_tensor
-from gumbel_mpnn._util.errors import DataError
-from gumbel_mpnn._util.sparse_tensors import dense_if_small
-from gumbel_mpnn.config import DataSettings, Replica, Settings
 from gumbel_mpnn.data.splits import by_split, with_all_masks
-from gumbel_mpnn.graph import PairGraph
+from gumbel_mpnn.graph import PairGraph, partition, subgraphs
 from gumbel_mpnn.nn import SparseFeatures, as_features
+from gumbel_mpnn.settings import DataSettings, Replica, Settings
 from gumbel_mpnn.training.metrics import metric_of
-from gumbel_mpnn.training.parts import Part, cut
+from gumbel_mpnn.util.errors import DataError
+from gumbel_mpnn.util.tensors import add_tensor, dense_if_small
 
 
 @dataclass(frozen=True)
@@ -34,10 +32,7 @@ class Task:
     test_mask: Tensor
     metric: str
     num_features: int
-    labels_per_class: tuple[int, ...]
-    """Number of model outputs per class, which are consecutive; 1 for every class without `train_y`."""
-    train_y: Tensor | None = None
-    """Finer labels to train on, [S, N]; metrics still use the classes `y`."""
+    num_classes: int
     parts: tuple[Part, ...] = ()
     """Parts of the graph to train on one after the other; none to train on the whole graph at once."""
     device_of_parts: torch.device | None = None
@@ -51,7 +46,7 @@ class Task:
         if partitions == 1:
             return cls.of(data, settings.data, device, **options)
         task = cls.of(data, settings.data, "cpu", **options)
-        return replace(task, parts=cut(task, partitions), device_of_parts=torch.device(device))
+        return replace(task, parts=_cut(task, partitions), device_of_parts=torch.device(device))
 
     @classmethod
     def of(
@@ -88,8 +83,7 @@ class Task:
             test_mask=test,
             metric=metric,
             num_features=int(x.shape[1]),
-            labels_per_class=labels_per_class(data),
-            train_y=_train_y(data, masks[0]).long().to(device) if data.get("train_y") is not None else None,
+            num_classes=num_classes(data),
         )
 
     @property
@@ -111,27 +105,6 @@ class Task:
         """Number of splits S."""
         return self.train_mask.shape[0]
 
-    @property
-    def num_classes(self) -> int:
-        """Number of classes C."""
-        return len(self.labels_per_class)
-
-    @property
-    def num_outputs(self) -> int:
-        """Number of model outputs: classes, or finer labels to train on."""
-        return sum(self.labels_per_class)
-
-    def class_scores(self, logits: Tensor) -> Tensor:
-        """Logits of the classes, [..., C], from the outputs of a model; finer labels of a class are added up."""
-        if all(size == 1 for size in self.labels_per_class):
-            return logits
-        parts = logits.split(self.labels_per_class, dim=-1)
-        return torch.stack([part.logsumexp(-1) for part in parts], dim=-1)
-
-    def targets(self, replicas: Sequence[Replica]) -> Tensor:
-        """Labels to train on: classes [N], or finer labels of each replica [R, N]."""
-        return self.y if self.train_y is None else self.train_y[self._splits(replicas)]
-
     def masks(self, replicas: Sequence[Replica]) -> tuple[Tensor, Tensor, Tensor]:
         """Training, validation and test mask of each replica, [R, N]."""
         split = self._splits(replicas)
@@ -139,6 +112,105 @@ class Task:
 
     def _splits(self, replicas: Sequence[Replica]) -> Tensor:
         return torch.tensor([replica.split for replica in replicas], device=self.y.device)
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Some nodes of a task, the nodes that they receive messages from (the halo), and all pairs among them."""
+
+    task: Task
+    """Task of these nodes; nodes of the halo are in no mask."""
+    nodes: Tensor
+    """int64 [n], the number of each node in the whole task."""
+    own: Tensor
+    """bool [n], false for nodes of the halo."""
+    pairs: Tensor
+    """int64 [P], the number of each pair in the whole task."""
+    own_pairs: Tensor
+    """bool [P], true in one part for each pair of the whole task."""
+
+
+def _cut(task: Task, count: int) -> tuple[Part, ...]:
+    """Cut a task on the CPU into at most `count` parts, with as few pairs between them as possible."""
+    return tuple(
+        Part(
+            replace(
+                task,
+                features=task.features[found.nodes],
+                graph=found.graph,
+                y=task.y[found.nodes],
+                train_mask=task.train_mask[:, found.nodes] & found.own,
+                val_mask=task.val_mask[:, found.nodes] & found.own,
+                test_mask=task.test_mask[:, found.nodes] & found.own,
+            ),
+            found.nodes,
+            found.own,
+            found.pairs,
+            found.own_pairs,
+        )
+        for found in subgraphs(task.graph, partition(task.graph, count))
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """What one backward pass of a group of replicas is computed from."""
+
+    seen: Task
+    """Features and graph; a part is still in the memory of the CPU."""
+    y: Tensor
+    """Labels, [N]."""
+    train_mask: Tensor
+    """Training nodes, [R, N]."""
+    weight: Tensor | None
+    """Weights of the nodes in the classification loss, [R, N]; None for 1."""
+    share: Tensor | None = None
+    """Share of the training nodes of each replica that are in this part, [R]; None for the whole task."""
+
+    def of_part(self, part: Part) -> Batch | None:
+        """The batch of a part of this whole task; None if no replica has a training node there."""
+        nodes, own = part.nodes, part.own
+        mask = self.train_mask[:, nodes] & own
+        if not mask.any():
+            return None
+        weights = torch.ones_like(self.train_mask, dtype=torch.float32) if self.weight is None else self.weight
+        weight = weights[:, nodes]
+        here, everywhere = (mask * weight).double().sum(-1), (self.train_mask * weights).double().sum(-1)
+        # The mean of a replica without a training node here would be NaN. It is taken over another node, and its share
+        # is 0, so that it counts nothing.
+        without, first = ~mask.any(-1), own.nonzero()[0]
+        mask[without, first], weight[without, first] = True, 1.0
+        return Batch(
+            seen=part.task,
+            y=self.y[nodes],
+            train_mask=mask,
+            weight=None if self.weight is None else weight,
+            share=(here / everywhere).float(),
+        )
+
+    def to(self, device: torch.device) -> Batch:
+        """The batch on another device."""
+        return replace(
+            self,
+            seen=self.seen.to(device),
+            y=self.y.to(device),
+            train_mask=self.train_mask.to(device),
+            weight=None if self.weight is None else self.weight.to(device),
+            share=None if self.share is None else self.share.to(device),
+        )
+
+
+def balanced(y: Tensor, train_mask: Tensor) -> Tensor:
+    """Weight of every node, inversely proportional to the number of training nodes of its class, [N], [R, N] → [R, N].
+
+    As scikit-learn's `class_weight="balanced"`: over the training nodes, weights are 1 on average. Nodes of a class
+    without training nodes, and nodes without a label, have weight 0.
+    """
+    labels = y.clamp(min=0).expand(train_mask.shape)
+    num_classes = int(y.max()) + 1
+    counts = train_mask.new_zeros(len(train_mask), num_classes).double().scatter_add_(1, labels, train_mask.double())
+    weight = train_mask.sum(-1, keepdim=True) / ((counts > 0).sum(-1, keepdim=True) * counts.clamp(min=1))
+    return ((weight * (counts > 0)).gather(1, labels) * (y >= 0)).float()
 
 
 def data_hash(data: Data) -> str:
@@ -158,10 +230,8 @@ def data_hash(data: Data) -> str:
         "train_mask",
         "val_mask",
         "test_mask",
-        "class_of",
-        "train_y",
     )
-    of_each_split = ("train_mask", "val_mask", "test_mask", "train_y")
+    of_each_split = ("train_mask", "val_mask", "test_mask")
     for name in names:
         value = data.get(name)
         if isinstance(value, Tensor):
@@ -173,30 +243,9 @@ def data_hash(data: Data) -> str:
     return digest.hexdigest()[:16]
 
 
-def labels_per_class(data: Data) -> tuple[int, ...]:
-    """Number of labels per class: 1, unless `data.class_of` [Q] maps the finer labels of `train_y` to classes."""
-    num_classes = int(data.y.max()) + 1 if data.y.numel() else 0
-    class_of: Tensor | None = data.get("class_of")
-    if data.get("train_y") is None or class_of is None:
-        return (1,) * num_classes
-    if class_of.dim() != 1 or (class_of < 0).any() or (class_of.diff() < 0).any():
-        raise DataError("data.class_of must have the class of every label of train_y, in ascending order")
-    return tuple(class_of.bincount(minlength=num_classes).tolist())
-
-
-def _train_y(data: Data, train_mask: Tensor) -> Tensor:
-    """Check the finer labels of each split, and return them as [S, N]."""
-    class_of: Tensor | None = data.get("class_of")
-    train_y: Tensor = data.train_y
-    if class_of is None:
-        raise DataError("data.train_y needs data.class_of: set it to the class of each label of train_y")
-    labels = by_split(train_y).T.expand(train_mask.shape).contiguous()
-    trained = labels[train_mask]
-    if trained.numel() and (trained.min() < 0 or trained.max() >= len(class_of)):
-        raise DataError(f"data.train_y must lie between 0 and {len(class_of) - 1} on training nodes")
-    if (class_of[trained] != data.y.expand(train_mask.shape)[train_mask]).any():
-        raise DataError("data.class_of[data.train_y] must be equal to data.y on training nodes")
-    return labels
+def num_classes(data: Data) -> int:
+    """Number of classes: one more than the largest label."""
+    return int(data.y.max()) + 1 if data.y.numel() else 0
 
 
 def _row_normalized(x: Tensor) -> Tensor:

@@ -5,28 +5,34 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
+from torch.optim.adam import adam
 
-from gumbel_mpnn._util.errors import DataError, DivergedError
-from gumbel_mpnn._util.numbers import none_if_nan
-from gumbel_mpnn.config import Replica, Settings
-from gumbel_mpnn.nn.modules import cross_entropy
-from gumbel_mpnn.training.adam import Adam
+from gumbel_mpnn.nn.model import cross_entropy
+from gumbel_mpnn.settings import Replica, Settings
 from gumbel_mpnn.training.best_states import MOST_LOSS, BestStates
-from gumbel_mpnn.training.build import build_model
+from gumbel_mpnn.training.build import (
+    activation_precision,
+    build_model,
+    class_scores,
+    fit_features,
+    pair_probability,
+    seen_by,
+)
 from gumbel_mpnn.training.checkpoint import load_tensors, save_tensors
-from gumbel_mpnn.training.inputs import fit_features, node_weights, seen_by
 from gumbel_mpnn.training.metrics import metrics
-from gumbel_mpnn.training.parts import Batch
-from gumbel_mpnn.training.precision import activation_precision, class_scores, pair_probability
-from gumbel_mpnn.training.processes import Processes
 from gumbel_mpnn.training.replay import Replay
-from gumbel_mpnn.training.task import Task
+from gumbel_mpnn.training.task import Batch, Task, balanced
+from gumbel_mpnn.util.errors import DataError, DivergedError
+from gumbel_mpnn.util.files import none_if_nan
 
 STOP_CHECK_EVERY = 20
 """Evaluations between two checks for stopped replicas; on a GPU, each check waits for the device."""
+MOMENTS = ("step", "exp_avg", "exp_avg_sq")
+"""State of Adam for each parameter."""
 LEAVE_OUT_BELOW = 0.67
 """Stopped replicas are left out when at most this share still runs, not one by one, since on a GPU the step has to be
 captured again."""
@@ -55,7 +61,7 @@ class Trainer:
 
     def __init__(self, task: Task, settings: Settings, replicas: Sequence[Replica]) -> None:
         self.task, self.settings, self.replicas = task, settings, list(replicas)
-        self.device, self.processes = task.device, Processes.of(settings)
+        self.device = task.device
         self.metric = metrics[task.metric]
         self.epoch, self.evaluations, self.stopped = 0, 0, False
         self.epochs_done = torch.zeros((), dtype=torch.int64, device=self.device)
@@ -71,14 +77,13 @@ class Trainer:
         replicas = [self.replicas[place] for place in places]
         self.model = build_model(self.settings, self.task, replicas)
         self.optimizer = Adam(self.model.parameter_groups(self.settings))
-        self.targets = self.task.targets(replicas)
         self.train_mask, self.val_mask, _ = self.task.masks(replicas)
         fit_features(self.model, self.task, self.train_mask)
         self.seen = seen_by(self.model, self.task)
-        self.weight = node_weights(self.settings.train, self.model, self.task.y, self.train_mask)
-        whole = Batch(self.seen, self.targets, self.train_mask, self.weight)
-        parts = self.processes.share_of(self.task.parts)
-        self.batches = [batch for part in parts if (batch := whole.of_part(part))] if self.task.parts else [whole]
+        weight = balanced(self.task.y, self.train_mask) if self.settings.train.class_weights == "balanced" else None
+        whole = Batch(self.seen, self.task.y, self.train_mask, weight)
+        in_parts = [batch for part in self.task.parts if (batch := whole.of_part(part))]
+        self.batches = in_parts if self.task.parts else [whole]
         validated = self.val_mask.any(-1)
         self.validated = None if validated.all() else validated
         """Replicas with validation nodes, [R]; None if all have some."""
@@ -108,9 +113,6 @@ class Trainer:
         self.train_loss.zero_()
         for batch in self.batches:
             self.train_loss += self._backward(batch, progress)
-        self.processes.add_up(self.train_loss)
-        self.processes.add_up_gradients(self.model.parameters())
-        self.processes.take_from_first(self.model.buffers())
         self.optimizer.step()
         self.epochs_done += 1
 
@@ -119,13 +121,9 @@ class Trainer:
         if batch.share is not None:
             batch = batch.to(self.device)
             batch = replace(batch, seen=seen_by(self.model, batch.seen))
-            # The random numbers of a part do not depend on the parts that this process has had before.
-            self.model.rng.begin(self.epoch * len(self.task.parts) + batch.number)
-        weighted = {} if batch.weight is None else {"weight": batch.weight}
+        seen, y, mask, weight = batch.seen, batch.y, batch.train_mask, batch.weight
         with activation_precision(self.settings, self.device):
-            loss = self.model.training_loss(
-                batch.seen.features, batch.seen.graph, batch.targets, batch.train_mask, progress, **weighted
-            )
+            loss = self.model.training_loss(seen.features, seen.graph, y, mask, progress, weight)
         if batch.share is not None:
             loss = loss * batch.share
         loss.sum().backward()
@@ -134,7 +132,7 @@ class Trainer:
     @torch.no_grad()
     def _evaluate(self) -> None:
         self.model.eval()
-        scores = class_scores(self.model, self.seen, self.settings, self.processes)
+        scores = class_scores(self.model, self.seen, self.settings)
         val, loss = self.metric(scores, self.task.y, self.val_mask), cross_entropy(scores, self.task.y, self.val_mask)
         self.latest.copy_(torch.stack([self.train_loss, val.to(self.device), loss.to(self.device)], dim=1))
         if self.validated is not None:  # without validation nodes, training nodes tell whether training diverged
@@ -206,9 +204,9 @@ class Trainer:
         model.load_state_dict(best.best_state)
         model.eval()
         seen = seen_by(model, self.task)
-        scores = class_scores(model, seen, self.settings, self.processes)
+        scores = class_scores(model, seen, self.settings)
         test = self.metric(scores, self.task.y, self.task.masks(replicas)[2]).tolist()
-        learned = pair_probability(model, seen, self.settings, self.processes)
+        learned = pair_probability(model, seen, self.settings)
         last, history = best.last_epoch.tolist(), best.history[:, : self.evaluations].tolist()
         return [
             Outcome(
@@ -249,16 +247,9 @@ class Trainer:
     def load(self, path: Path) -> float:
         """Continue from a checkpoint; returns the seconds spent until then."""
         tensors, note = load_tensors(path, "training begins anew")
-        other = DataError(
-            f"the checkpoint {path} is of other runs or an older version: delete it to start training again"
-        )
-        expected = [str(replica) for replica in self.replicas]
-        if note.get("replicas") != expected or "places" not in note or "rng/calls" not in tensors:
-            raise other
+        if note.get("replicas") != [str(replica) for replica in self.replicas]:
+            raise DataError(f"the checkpoint {path} is of other runs: delete it to start training again")
         self._set_up(note["places"])
-        shapes = {f"model/{name}": value.shape for name, value in self.model.state_dict().items()}
-        if {name: value.shape for name, value in tensors.items() if name.startswith("model/")} != shapes:
-            raise other
         self._load_state(tensors)
         self.evaluations = tensors["history"].shape[1]
         best = self.best.tensors()
@@ -285,3 +276,60 @@ class Trainer:
         self.model.load_state_dict(parts["model"])
         self.optimizer.load(parts["adam"])
         self.model.rng.set_state(parts["rng"])
+
+
+class Adam:
+    """Compute the same as `torch.optim.Adam`, whose class imports torch's compiler: a second before the first step."""
+
+    def __init__(self, groups: Sequence[Mapping[str, Any]]) -> None:
+        self.groups = groups
+        self.params: list[Tensor] = [param for group in groups for param in group["params"]]
+        self.on_gpu = self.params[0].is_cuda
+        device = self.params[0].device  # that of the steps too, since a captured step counts on the GPU
+        self.state = {
+            param: {
+                "step": torch.zeros((), device=device),
+                "exp_avg": torch.zeros_like(param, requires_grad=False),
+                "exp_avg_sq": torch.zeros_like(param, requires_grad=False),
+            }
+            for param in self.params
+        }
+
+    def zero_grad(self) -> None:
+        """Forget all gradients."""
+        for param in self.params:
+            param.grad = None
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """Change all parameters that have gradients."""
+        for group in self.groups:
+            params = [param for param in group["params"] if param.grad is not None]
+            steps, means, squares = ([self.state[param][name] for param in params] for name in MOMENTS)
+            adam(
+                params,
+                [param.grad for param in params if param.grad is not None],
+                means,
+                squares,
+                [],
+                steps,
+                fused=self.on_gpu,
+                foreach=not self.on_gpu,
+                capturable=self.on_gpu,
+                amsgrad=False,
+                beta1=0.9,
+                beta2=0.999,
+                lr=group["lr"],
+                weight_decay=group["weight_decay"],
+                eps=1e-8,
+                maximize=False,
+            )
+
+    def tensors(self) -> dict[str, Tensor]:
+        """State by the number of the parameter and by name, such as `0/exp_avg`."""
+        return {f"{k}/{name}": self.state[param][name] for k, param in enumerate(self.params) for name in MOMENTS}
+
+    def load(self, tensors: Mapping[str, Tensor]) -> None:
+        """Continue from `tensors` of an optimizer with the same parameters."""
+        for key, value in self.tensors().items():
+            value.copy_(tensors[key])

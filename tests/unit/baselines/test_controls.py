@@ -4,12 +4,12 @@ import pytest
 import torch
 
 from gumbel_mpnn.baselines import Frozen, RandomEdges
-from gumbel_mpnn.config import RewiringSettings, resolve
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import GCN
 from gumbel_mpnn.rewiring import GumbelMPNN
-from gumbel_mpnn.rewiring.edge_models import scorers
+from gumbel_mpnn.rewiring.scorers import scorers
 from gumbel_mpnn.runs import RunSpec
+from gumbel_mpnn.settings import RewiringSettings, resolve
 from gumbel_mpnn.training import build_model, models, train
 from gumbel_mpnn.training.trainer import Trainer
 from helpers import assert_close_outcomes, make_task, normal, numbers, random_edges, replicas, small_data
@@ -21,7 +21,7 @@ ALL_TERMS = {
     "decoys": 0.5,
     "pair_loss": 1.0,
     "regularizer": "label-consistency",
-    "regularizer_weight": 1.0,
+    "regularizer.weight": 1.0,
     "evaluation": "mean_of_samples",
 }
 
@@ -70,14 +70,14 @@ class TestFrozen:
         assert torch.equal(frozen.model.rng.get_state()["calls"], learned.model.rng.get_state()["calls"])
 
     def test_the_optimizer_has_no_parameter_of_the_scorer(self):
-        model = Frozen(6, out_channels=3, hidden_channels=8, scorer="class-space", origin="learned")
+        model = Frozen(in_channels=6, out_channels=3, hidden_channels=8, scorer="class-space", origin="learned")
         groups = model.parameter_groups(settings("frozen"))
         optimized = {id(parameter) for group in groups for parameter in group["params"]}
         assert not optimized & {id(parameter) for parameter in model.rewirer.parameters()}
         assert {id(parameter) for parameter in model.belief_head.parameters()} <= optimized
 
     def test_a_gumbel_mpnn_has_the_groups_it_had(self):
-        model = GumbelMPNN(6, out_channels=3, hidden_channels=8, scorer="bilinear", origin="learned")
+        model = GumbelMPNN(in_channels=6, out_channels=3, hidden_channels=8, scorer="bilinear", origin="learned")
         others, rewirer = (group["params"] for group in model.parameter_groups(settings("gumbel-mpnn")))
         assert list(map(id, rewirer)) == list(map(id, model.rewirer.parameters()))
         assert list(map(id, others)) == list(map(id, model.backbone.parameters()))
@@ -92,7 +92,7 @@ class TestFrozen:
 class TestRandomEdges:
     def test_it_has_the_parameters_of_its_backbone_only(self):
         rewiring = RewiringSettings(scorer="class-space", origin="learned")
-        model = RandomEdges(6, out_channels=3, hidden_channels=8, rewiring=rewiring)
+        model = RandomEdges(in_channels=6, out_channels=3, hidden_channels=8, rewiring=rewiring)
         plain = GCN(6, out_channels=3, hidden_channels=8)
         sizes = {name: value.shape for name, value in model.named_parameters()}
         assert sizes == {f"backbone.{name}": value.shape for name, value in plain.named_parameters()}
@@ -110,7 +110,7 @@ class TestRandomEdges:
     def test_how_often_edges_are_drawn(self, chosen, kept, added):
         graph = PairGraph.build(random_edges(60, 150), 60, candidate_index=random_edges(60, 300, seed=1))
         rewiring = RewiringSettings(scorer="bilinear", **chosen)
-        model = RandomEdges(5, out_channels=3, hidden_channels=4, seeds=[1], rewiring=rewiring).train()
+        model = RandomEdges(in_channels=5, out_channels=3, hidden_channels=4, seeds=[1], rewiring=rewiring).train()
         x = normal(60, 5, dtype=torch.float32)
         drawn = torch.cat([model(x, graph, return_graph=True)[1].weight for _ in range(100)])
         assert set(drawn.unique().tolist()) == {0.0, 1.0}
@@ -155,4 +155,4 @@ class TestRandomEdges:
     def test_options_of_the_scorer_are_left_out(self):
         overrides = ["rewiring.scorer=literal", "rewiring.scorer.rank=4", "rewiring.origin=none"]
         rewiring = RunSpec.of(small_data(), "random", overrides=overrides).settings.rewiring
-        assert (rewiring.scorer, rewiring.origin, rewiring.options) == ("constant", "none", {})
+        assert (rewiring.scorer, rewiring.origin, rewiring.options_of("scorer")) == ("constant", "none", {})

@@ -1,15 +1,22 @@
-"""DropEdge: what is dropped, when, and that replicas and settings keep to their own."""
+"""DropEdge: what is dropped, when, and that replicas keep to their own; and the transform Jaccard."""
+
+import math
 
 import pytest
 import torch
+from torch_geometric.data import Data
 
 from gumbel_mpnn import UserError
-from gumbel_mpnn.baselines import DropEdge
-from gumbel_mpnn.config import Settings, resolve
-from gumbel_mpnn.graph import PairGraph, WeightedGraph
+from gumbel_mpnn.baselines import DropEdge, Jaccard
+from gumbel_mpnn.baselines.drop_edge import edge_similarity
+from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import GCN, ReplicaRNG, backbones
+from gumbel_mpnn.settings import resolve
+from gumbel_mpnn.settings.presets import read_preset
 from gumbel_mpnn.training import models, train
+from gumbel_mpnn.util.errors import DataError
 from helpers import assert_close_outcomes, edges, make_task, normal, numbers, random_edges, replicas, small_data
+from quick_fit import resolved
 
 NODES = 40
 GRAPH = PairGraph.build(random_edges(NODES, 150), NODES)
@@ -17,7 +24,9 @@ X = normal(NODES, 5, dtype=torch.float32)
 
 
 def make(**options):
-    return DropEdge(5, out_channels=3, hidden_channels=8, dropout=0.0, seeds=[4], **options)
+    return DropEdge(
+        **{"in_channels": 5, "out_channels": 3, "hidden_channels": 8, "dropout": 0.0, "seeds": [4], **options}
+    )
 
 
 def drawn(model, calls=1):
@@ -83,23 +92,20 @@ def test_all_or_nothing():
     assert torch.equal(nothing(X, GRAPH), plain(X, GRAPH))
 
 
-@pytest.mark.parametrize("edge_dropout", [-0.1, 1.1])
-def test_a_share_is_between_0_and_1(edge_dropout):
-    with pytest.raises(UserError, match="edge_dropout must lie between 0 and 1"):
-        make(edge_dropout=edge_dropout)
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"edge_dropout": -0.1}, "edge_dropout must lie between 0 and 1"),
         ({"samples": 0}, "samples must be 1 or more"),
         ({"agreement": 1.0}, "set samples to 2 or more"),
         ({"agreement": -1.0, "samples": 2}, "agreement must be 0 or more"),
         ({"agreement_ramp": 1.5}, "agreement_ramp must lie between 0 and 1"),
+        ({"edge_dropot": 0.1}, "DropEdge has no option 'edge_dropot': did you mean 'edge_dropout'"),
+        ({"hidden_channel": 8}, "DropEdge has no option 'hidden_channel': did you mean 'hidden_channels'"),
     ],
     ids=str,
 )
-def test_what_several_graphs_need(options, message):
+def test_mistakes(options, message):
     with pytest.raises(UserError, match=message):
         make(**options)
 
@@ -131,21 +137,6 @@ def test_several_graphs_without_dropped_edges_agree_up_to_dropout():
     torch.testing.assert_close(without.training_loss(X, GRAPH, y, mask, torch.tensor(0.0)), expected[None])
 
 
-@pytest.mark.parametrize("name", ["backbone", "replicas", "out_channels", "hidden_channels"])
-def test_options_of_its_base_class_are_suggested_too(name):
-    with pytest.raises(UserError, match=f"DropEdge has no option '{name[:-1]}': did you mean '{name}'"):
-        make(**{name[:-1]: 1})
-
-
-def test_its_own_options_are_suggested():
-    with pytest.raises(UserError, match="DropEdge has no option 'edge_dropot': did you mean 'edge_dropout'"):
-        DropEdge(5, out_channels=3, edge_dropot=0.1)
-
-
-def test_it_shows_what_it_is():
-    assert str(make()) == "DropEdge(GCN(8 wide, 2 layers, 3 classes), edge_dropout=0.3, per_layer=False)"
-
-
 def settings(model="drop-edge", **options):
     tables = {"model": {"hidden_channels": 8, **options}, "train": {"lr": 0.01, "epochs": 6}}
     return resolve("toy", models.canonical(model), tables, models.complete)
@@ -160,15 +151,6 @@ def test_replicas_train_together_as_they_do_alone(options):
     assert numbers(train(task, settings(**options), both)) == numbers(together)
 
 
-def test_runs_from_before_the_agreement_are_still_found():
-    assert settings().fingerprint("data") == settings(samples=1, agreement=0.0).fingerprint("data")
-    before = settings().to_dict()
-    for name in ("samples", "agreement", "agreement_ramp"):
-        del before["model"][name]
-    assert Settings.from_dict(before).fingerprint("data") == settings().fingerprint("data")
-    assert settings(samples=2).fingerprint("data") != settings().fingerprint("data")
-
-
 def test_nothing_dropped_is_the_plain_model():
     task, one = make_task(small_data()), replicas((0, 0))
     plain = train(task, settings("gcn"), one)
@@ -178,10 +160,56 @@ def test_nothing_dropped_is_the_plain_model():
     assert dropping[0].history != plain[0].history
 
 
-def test_layers_may_have_graphs_of_their_own():
-    model = GCN(5, out_channels=3, hidden_channels=8, dropout=0.0, seeds=[1], num_layers=2).eval()
-    alone = PairGraph.build(torch.empty(2, 0, dtype=torch.int64), NODES)
-    whole, none = (WeightedGraph(graph, None, X.dtype) for graph in (GRAPH, alone))
-    hidden = torch.relu(model.convs[0](X, whole))
-    expected = model.head(torch.relu(model.convs[1](hidden, none)))
-    torch.testing.assert_close(model.compute(X, [whole, none]), expected)
+@pytest.mark.parametrize("model", ["sdrf", "drop-edge"])
+@pytest.mark.parametrize(("family", "dataset"), [("tuned", "roman-empire"), ("paper", "cora")])
+def test_without_a_preset_of_its_own_a_model_takes_its_backbones(model, family, dataset):
+    assert read_preset(family, dataset, model) is None
+    for overrides, backbone in (((), "gcn"), (["model.backbone=sage"], "sage")):
+        settings = resolved(dataset, model, preset=family, overrides=overrides)
+        expected = resolved(dataset, backbone, preset=family)
+        assert settings.train == expected.train
+        assert {name: settings.options[name] for name in expected.options} == dict(expected.options)
+
+
+NORMAL = normal(NODES, 5)
+
+
+class TestJaccard:
+    def test_the_similarity_of_words(self):
+        x = torch.tensor([[1, 1, 1, 0], [0, 1, 1, 1], [0, 0, 0, 0], [1, 0, 0, 0]])
+        found = edge_similarity(x, edges((0, 1), (0, 3), (1, 3), (2, 0), (2, 2)))
+        torch.testing.assert_close(found, torch.tensor([2 / 4, 1 / 3, 0, 0, 0]))
+
+    def test_the_similarity_of_other_numbers(self):
+        index = random_edges(NODES, 30)
+        expected = []
+        for i, j in index.T.tolist():
+            lengths = math.prod(math.sqrt(sum(v**2 for v in NORMAL[k].tolist())) for k in (i, j))
+            expected.append(float(NORMAL[i] @ NORMAL[j]) / lengths)
+        torch.testing.assert_close(edge_similarity(NORMAL, index), torch.tensor(expected))
+        torch.testing.assert_close(edge_similarity(NORMAL.to_sparse(), index), torch.tensor(expected))
+        twice = edge_similarity(NORMAL, torch.cat([index, index.flip(0)], dim=1))
+        assert torch.equal(twice, edge_similarity(NORMAL, index).repeat(2))
+
+    def test_edges_below_the_threshold_go_with_their_attributes(self):
+        x = torch.tensor([[1.0, 1, 0, 0], [1, 0, 0, 0], [0, 0, 1, 1], [1, 1, 1, 0]])
+        index = edges((0, 1), (0, 2), (0, 3), (2, 3))
+        weight = torch.tensor([1.0, 2, 3, 4], requires_grad=True)
+        out = Jaccard(0.5)(Data(x=x, edge_index=index, edge_weight=weight, candidate_index=edges((1, 2))))
+        assert out.edge_index.T.tolist() == [[0, 1], [0, 3]]  # ½ and ⅔; 0 and ¼ are below
+        assert out.edge_weight.tolist() == [1, 3]
+        assert "candidate_index" not in out
+        out.edge_weight.sum().backward()
+        assert weight.grad.tolist() == [1, 0, 1, 0]
+
+    def test_as_many_edges_as_nodes(self):
+        """PyG takes labels for an edge attribute then."""
+        data = Data(x=torch.eye(3), y=torch.arange(3), edge_index=edges((0, 1), (1, 2), (0, 0)))
+        assert Jaccard(0.5)(data).y.tolist() == [0, 1, 2]
+        assert Jaccard(0.5)(data).edge_index.T.tolist() == [[0, 0]]
+
+    def test_what_it_cannot_do(self):
+        with pytest.raises(UserError, match="threshold must lie between 0 and 1"):
+            Jaccard(2.0)
+        with pytest.raises(DataError, match="no features to compare"):
+            Jaccard()(Data(edge_index=edges((0, 1)), num_nodes=2))

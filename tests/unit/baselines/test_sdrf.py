@@ -1,21 +1,21 @@
-"""SDRF as a transform: graphs worked out by hand, odd graphs, what it keeps, progress and Ctrl-C."""
-
-import io
+"""SDRF as a transform and as a model: graphs worked out by hand, odd graphs, what it keeps."""
 
 import networkx as nx
 import pytest
 import torch
 from torch_geometric.data import Batch, Data
-from torch_geometric.transforms import BaseTransform, Compose
 
 import gumbel_mpnn as gm
 from gumbel_mpnn import UserError, load
-from gumbel_mpnn._util.errors import DataError
 from gumbel_mpnn.baselines import SDRF
-from gumbel_mpnn.baselines.sdrf import Flow, steps
+from gumbel_mpnn.baselines.sdrf_steps import Flow
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.measures import balanced_forman
-from helpers import both_ways, edges
+from gumbel_mpnn.training import prepare
+from gumbel_mpnn.util.errors import DataError
+from helpers import both_ways, edges, small_data
+from quick_fit import resolved
+from unit.runs.test_fit import Notes
 
 
 def graph(source):
@@ -107,12 +107,6 @@ def test_where_nothing_can_be_added_or_removed_it_ends():
     assert SDRF(iterations=50)(clique).sdrf_steps == 50  # 5/4 is above ½: edges go, and come back
 
 
-def test_a_leaf_of_a_star_is_flat_and_may_be_joined_to_another():
-    after = SDRF(iterations=1, tau=100.0)(graph(nx.star_graph(4)))
-    assert len(pairs(after)) == 5  # all are 0: one leaf is joined to another, which makes 2/4 + 1/2 …
-    assert len([pair for pair in pairs(after) if pair[0] != 0]) == 1
-
-
 def test_self_loops_and_duplicates_change_nothing():
     plain = edges((0, 1), (1, 2), (2, 3), (3, 4), (4, 0), (4, 5), (5, 6))
     untidy = torch.cat([plain, plain[:, 2:4].flip(0), edges((3, 3), (0, 0)), plain[:, :1]], dim=1)
@@ -123,21 +117,13 @@ def test_self_loops_and_duplicates_change_nothing():
 
 def test_room_for_neighbors_grows():
     path = PairGraph.build(edges(*nx.path_graph(60).edges), 60)
-    flow = Flow(path, 700, 1.0, None, 0)
-    size = flow._state.graph.neighbor.size
-    flow._state = flow._state._replace(
-        graph=flow._state.graph._replace(
-            neighbor=flow._state.graph.neighbor[: path.num_arcs].copy(),
-            edge=flow._state.graph.edge[: path.num_arcs].copy(),
-        )
-    )
-    assert flow.advance(700) == 700
-    assert flow._state.graph.neighbor.size > path.num_arcs
-    plenty = Flow(path, 700, 1.0, None, 0)
-    plenty.advance(700)
-    assert plenty._state.graph.neighbor.size >= size
-    assert (plenty.log == flow.log).all()
-    assert (plenty.curvature == flow.curvature).all()
+    cramped, roomy = Flow(path, 700, 1.0, None, 0), Flow(path, 700, 1.0, None, 0)
+    graph = cramped._state.graph
+    graph = graph._replace(neighbor=graph.neighbor[: path.num_arcs].copy(), edge=graph.edge[: path.num_arcs].copy())
+    cramped._state = cramped._state._replace(graph=graph)
+    assert cramped.advance(700) == roomy.advance(700) == 700
+    assert (roomy.log == cramped.log).all()
+    assert (roomy.curvature == cramped.curvature).all()
 
 
 def test_what_it_keeps_and_what_it_leaves_out():
@@ -188,14 +174,6 @@ def test_each_direction_keeps_its_own_weight():
     assert {weight for arc, weight in found.items() if arc not in given} == {1.0}
 
 
-def test_directions_are_found_in_large_graphs_of_short_numbers():
-    last = 50_000  # its square does not fit into 32 bits
-    data = Data(edge_index=edges((last, last - 1), (last - 1, last - 2), (1, 0)).int(), num_nodes=last + 1)
-    after = SDRF(iterations=0, undirected=False)(data)
-    assert set(map(tuple, after.edge_index.T.tolist())) == set(map(tuple, data.edge_index.T.tolist()))
-    assert after.edge_origin.all()
-
-
 @pytest.mark.parametrize("index", [edges((0, 1), (1, 2), (2, 0)), edges(), edges(*nx.path_graph(6).edges)])
 def test_labels_tell_of_nodes_that_no_edge_has(index):
     data = Data(edge_index=index, y=torch.arange(6))
@@ -204,19 +182,10 @@ def test_labels_tell_of_nodes_that_no_edge_has(index):
     assert after.y is data.y
 
 
-def test_the_label_of_a_whole_graph_says_nothing_of_its_nodes():
-    assert SDRF(iterations=1)(Data(edge_index=edges((0, 1), (1, 2)), y=torch.tensor([1]))).num_nodes == 3
-
-
 def test_a_matrix_of_edges_is_not_taken_for_none():
     data = Data(adj_t=torch.eye(3).to_sparse(), num_nodes=3)
     with pytest.raises(DataError, match=r"no edge_index \(adj_t is not read\)"):
         SDRF(1)(data)
-
-
-def test_labels_as_many_as_edges_stay():
-    data = Data(edge_index=edges((0, 1), (1, 2), (2, 0), (0, 2), (2, 1)), y=torch.arange(5))
-    assert SDRF(iterations=1)(data).y is data.y
 
 
 @pytest.mark.parametrize("features", [True, False])
@@ -262,14 +231,6 @@ def test_the_seed_decides():
     assert one.shape != other.shape or not torch.equal(one, other)
 
 
-def test_it_is_a_transform():
-    transform = SDRF(iterations=3, removal_bound=None)
-    assert isinstance(transform, BaseTransform)
-    assert gm.baselines.SDRF is SDRF
-    assert str(transform) == "SDRF(iterations=3, tau=1.0, removal_bound=None, undirected=True, seed=0)"
-    assert Compose([transform])(graph(BARBELL)).num_edges == 2 * 10
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -296,56 +257,16 @@ def test_progress_is_told():
     assert [done for done, _ in told] == sorted({done for done, _ in told})
 
 
-def test_nothing_is_shown_unless_asked_for(monkeypatch):
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
-
-    shown = Terminal()
-    monkeypatch.setattr("sys.stderr", shown)
-    SDRF(iterations=25)(graph(nx.karate_club_graph()))
-    assert shown.getvalue() == ""
-
-
-def test_control_c_gives_the_graph_so_far():
+def test_control_c_ends_it_between_steps():
     def stop(done, total):
-        if done >= 7:
+        if done:
             raise KeyboardInterrupt
 
     data = graph(nx.karate_club_graph())
-    with pytest.warns(UserWarning, match=r"SDRF was stopped after \d+ of 100 steps"):
-        stopped = SDRF(iterations=100, seed=2, progress=stop)(data)
-    assert 7 <= stopped.sdrf_steps < 100
-    # Fewer steps are the first of more.
-    assert torch.equal(stopped.edge_index, SDRF(iterations=stopped.sdrf_steps, seed=2)(data).edge_index)
-
-
-def test_control_c_as_compiled_steps_return_does_not_lose_count_of_them(monkeypatch):
-    whole = steps.advance
-
-    def interrupted(*arguments):
-        whole(*arguments)
-        raise KeyboardInterrupt
-
-    data = graph(nx.karate_club_graph())
-    with monkeypatch.context() as patch:
-        patch.setattr(steps, "advance", interrupted)
-        with pytest.warns(UserWarning, match="SDRF was stopped after 1 of 100 steps"):
-            stopped = SDRF(iterations=100, seed=2)(data)
-    assert stopped.sdrf_steps == 1
-    assert torch.equal(stopped.edge_index, SDRF(iterations=1, seed=2)(data).edge_index)
-
-
-def test_control_c_before_the_first_step_gives_the_graph_as_it_was(monkeypatch):
-    def stop(*arguments):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(Flow, "__init__", stop)
-    data = graph(BARBELL)
-    with pytest.warns(UserWarning, match="stopped after 0 of 5 steps"):
-        assert torch.equal(SDRF(iterations=5)(data).edge_index, PairGraph.of(data).edge_index.flip(0))
+    before = data.edge_index.clone()
     with pytest.raises(KeyboardInterrupt):
-        SDRF(iterations=5).rewire(data)
+        SDRF(iterations=100, progress=stop)(data)
+    assert torch.equal(data.edge_index, before)
 
 
 @pytest.mark.real_data
@@ -356,3 +277,34 @@ def test_cora_after_many_steps_has_the_curvature_that_it_kept(data_root):
     after = Data(edge_index=torch.from_numpy(flow.pairs), num_nodes=before.num_nodes)
     assert (balanced_forman(after).numpy() == flow.curvature).all()
     assert flow.curvature.min() > balanced_forman(load("cora", root=data_root)).min()
+
+
+QUICK = {"model": {"hidden_channels": 8, "iterations": 12}, "train": {"epochs": 5, "lr": 0.01}}
+
+
+class TestModel:
+    def test_it_is_the_backbone_on_the_rewired_graph(self):
+        data, notes = small_data(), Notes()
+        run = gm.fit(data, "sdrf", seeds=2, preset=None, settings=QUICK, monitor=notes)
+        assert (notes.prepared[0], notes.prepared[-1]) == ((0, 12), (12, 12))
+        rewired = SDRF(12)(data)
+        assert not rewired.edge_origin.all()
+        plain = {"model": {"hidden_channels": 8}, "train": QUICK["train"]}
+        same = gm.fit(rewired, "gcn", seeds=2, preset=None, settings=plain)
+        assert [record.test for record in run.records] == [record.test for record in same.records]
+        torch.testing.assert_close(run.predict_proba(), same.predict_proba())
+        for graph in (data, small_data(nodes=31)):
+            assert torch.equal(run.rewire(graph).edge_index, SDRF(12)(graph).edge_index)
+
+    def test_its_options_reach_the_transform(self, monkeypatch):
+        seen = []
+        monkeypatch.setattr(SDRF, "forward", lambda self, data: seen.append(str(self)) or data)
+        changes = {"iterations": 7, "tau": 3, "remove": False, "sdrf_seed": 5}
+        tables = {"model": changes, "data": {"undirected": False}}
+        prepare(small_data(), resolved(small_data(), "sdrf", preset=None, settings=tables))
+        assert seen == ["SDRF(iterations=7, tau=3.0, removal_bound=None, undirected=False, seed=5)"]
+
+    def test_mistakes_in_its_options_are_found_before_training(self):
+        for option, message in (("tau=-1", "tau must be"), ("taus=1", "no option")):
+            with pytest.raises(UserError, match=message):
+                gm.fit(small_data(), "sdrf", preset=None, overrides=[f"model.{option}"])

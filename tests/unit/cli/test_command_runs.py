@@ -1,132 +1,111 @@
-"""`gumbel-mpnn runs`: listing with conditions, show, compare, export, reindex."""
+"""`gumbel-mpnn runs` and `gumbel-mpnn data`: lists, one setting, comparison, export."""
 
-import csv
+import csv as csv_format
 import json
 import re
-import sys
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 
 import pytest
-from quick_options import GCN, QUICK
 
-from gumbel_mpnn.runs.query import Record, find_records, read_curve
-from gumbel_mpnn.runs.query import compare as compare_records
-from quick_fit import edit
+from command_fixtures import GCN
+from gumbel_mpnn.data import specs
+from gumbel_mpnn.runs import compare
+from gumbel_mpnn.runs.record import Record, find_records
 
 pytestmark = pytest.mark.usefixtures("tiny")
 
 
+def records_of(folder):
+    return list(find_records(Path(folder)))
+
+
 @pytest.fixture
-def trained(command, here):
-    """Three settings: gcn and mlp on two splits, and gcn with another rate; their fingerprints."""
-    for options in ((), ("--model", "mlp"), ("--set", "train.lr=0.05", "--experiment", "rates")):
-        assert command("train", "tiny", *GCN, *options).exit_code == 0
-    rows = json.loads(command("runs", "--format", "json").stdout)
-    assert [row["model"] for row in rows] == ["gcn", "gcn", "mlp"]
-    rates, gcn, mlp = (row["folder"] for row in rows)
-    return SimpleNamespace(rates=rates, gcn=gcn, mlp=mlp)
+def listed(command):
+    """Rows of the list of runs."""
+
+    def run(*options):
+        result = command("runs", *options, "--format", "json")
+        assert result.exit_code == 0, result.stderr
+        return json.loads(result.stdout, parse_constant=pytest.fail)
+
+    return run
+
+
+@pytest.fixture
+def trained(train):
+    """Folders of three settings: gcn and mlp on two splits, and gcn with another rate."""
+    more = {"gcn": (), "mlp": ("--model", "mlp"), "rates": ("--set", "train.lr=0.05", "--experiment", "rates")}
+    return SimpleNamespace(**{name: train("tiny", *GCN, *options) for name, options in more.items()})
 
 
 class TestList:
-    @pytest.mark.parametrize(
-        ("options", "count"),
-        [
-            ("--model mlp", 1),
-            ("--dataset tiny --experiment train", 2),
-            ("--where train.lr=0.05", 1),
-            ("--where n>=2 --where test<=100", 3),
-            ("--where test>100", 0),
-            ("--where data.undirected=True", 3),
-            ("--where data.undirected!=true", 0),
-            ("--where model.norm=layer --where train.lr<1", 0),
-        ],
-    )
-    def test_conditions(self, command, trained, options, count):
-        result = command("runs", *options.split(), "--format", "json")
-        assert len(json.loads(result.stdout)) == count
-
-    def test_conditions_on_options_of_components(self, command, here):
-        chosen = ("rewiring.regularizer=mix", "rewiring.regularizer_weight=1", "rewiring.regularizer.margin=0.5")
-        changes = [word for change in chosen for word in ("--set", change)]
-        assert command("train", "tiny", *QUICK, "--model", "gumbel-mpnn", *changes).exit_code == 0
-        assert command("train", "tiny", *QUICK, "--model", "gumbel-mpnn").exit_code == 0
-        for condition, count in (("=0.5", 1), (">0.6", 0)):
-            rows = command("runs", "--where", f"rewiring.regularizer.margin{condition}", "--format", "json").stdout
-            assert len(json.loads(rows)) == count
+    def test_one_row_for_each_setting(self, command, listed, trained):
+        rows = listed()
+        assert [(row["dataset"], row["model"], row["n"]) for row in rows] == [
+            ("tiny", model, 2) for model in ("gcn", "gcn", "mlp")
+        ]
+        shown = json.loads(command("train", "tiny", *GCN, "--format", "json").stdout)
+        (row,) = [row for row in rows if row["folder"] == trained.gcn]
+        assert (row["test"], row["std"]) == pytest.approx((shown["test"]["mean"], shown["test"]["std"]))
+        assert (row["unit"], row["metric"]) == ("share", "accuracy")
 
     @pytest.mark.parametrize(
-        ("options", "message"),
+        ("condition", "count"),
         [
-            ("--model gatt", "there is no model among the runs called 'gatt'"),
-            ("--where test", "cannot read the condition 'test'"),
-            ("--where train.lr<abc", "no run has a train.lr that can be compared with 'abc'"),
-            ("--where model.norm=3", "no run has a model.norm that can be compared with 3.0"),
-            ("--format json show x", "write --format after 'show'"),
-            ("--runs elsewhere reindex", "write --runs after 'reindex'"),
-            ("show zzz", "there is no finished run 'zzz' in runs"),
-            ("export out.csv --to xls", "there is no form of export called 'xls'"),
+            ("model == 'mlp'", 1),
+            ("experiment == 'train' and dataset == 'tiny'", 2),
+            ("`train.lr` == 0.05", 1),
+            ("n >= 2 and test <= 1", 3),
+            ("test > 1", 0),
         ],
     )
-    def test_mistakes(self, command, trained, options, message):
-        result = command("runs", *options.split())
+    def test_conditions(self, listed, trained, condition, count):
+        assert len(listed("--where", condition)) == count
+
+    @pytest.mark.parametrize("condition", ["tset > 0.5", "model = 'gcn'", "val >", "__import__('os')"])
+    def test_conditions_that_cannot_be_read(self, command, trained, condition):
+        result = command("runs", "--where", condition)
         assert (result.exit_code, result.stdout) == (2, "")
-        (line,) = result.stderr.splitlines()
-        assert line.startswith("error: ")
-        assert message in line
+        assert result.stderr.startswith(f"error: cannot read the condition {condition!r}: ")
+        assert result.stderr.count("\n") == 1
 
+    def test_two_files_of_one_name_are_told_apart(self, command, listed, train, csv, own):
+        train(*csv, *GCN, "--splits", "0")
+        assert command("runs").stdout.splitlines()[2].split()[:2] == ["nodes", "gcn"]
+        (own / "nodes.csv").write_text((own / "nodes.csv").read_text().replace("n3,", "n3,1", 1))
+        train(*csv, *GCN, "--splits", "0")
+        train("tiny", *GCN, "--splits", "0")
+        hashes = [row["data_hash"] for row in listed()]
+        assert len(set(hashes)) == 3
+        names = [line[: line.index("  ")] for line in command("runs").stdout.splitlines()[2:]]
+        assert names == [f"nodes ({hashes[0][:6]})", f"nodes ({hashes[1][:6]})", "tiny"]
 
-def test_two_files_of_one_name_are_told_apart(command, csv, own, here):
-    command("train", *csv, *GCN, "--splits", "0")
-    assert command("runs").stdout.splitlines()[2].split()[:2] == ["nodes", "gcn"]
-    (own / "nodes.csv").write_text((own / "nodes.csv").read_text().replace("n3,", "n3,1", 1))
-    command("train", *csv, *GCN, "--splits", "0")
-    command("train", "tiny", *GCN, "--splits", "0")
-    rows = json.loads(command("runs", "--format", "json").stdout)
-    assert [row["dataset"] for row in rows] == ["nodes", "nodes", "tiny"]
-    hashes = [row["data_hash"] for row in rows]
-    assert len(set(hashes)) == 3
-    names = [line[: line.index("  ")] for line in command("runs").stdout.splitlines()[2:]]
-    assert names == [f"nodes ({hashes[0][:6]})", f"nodes ({hashes[1][:6]})", "tiny"]
-
-
-def test_a_folder_that_is_not_there(command):
-    result = command("runs", "--runs", "nowhere")
-    assert (result.exit_code, result.stderr) == (0, "the folder nowhere does not exist yet\n")
-
-
-def test_a_single_run_has_no_spread(command, tiny):
-    result = command("train", "tiny", "--splits", "0", *GCN, "--format", "csv")
-    (row,) = csv.DictReader(result.stdout.splitlines())
-    assert (row["n"], row["std"], row["stderr"]) == ("1", "", "")
-    assert "(one run), val" in result.stderr
-    assert json.loads(command("runs", "--format", "json").stdout)[0]["std"] is None
+    def test_no_runs(self, command, here):
+        result = command("runs", "--runs", "nowhere")
+        assert (result.exit_code, result.stderr) == (0, "the folder nowhere does not exist yet\n")
+        assert result.stdout.startswith("data set  model  metric  runs ")
+        assert list(here.iterdir()) == []
 
 
 class TestShow:
     def test_as_json(self, command, trained):
         fingerprint = trained.gcn.rpartition("/")[2]
         shown = json.loads(command("runs", "show", fingerprint[:9], "--format", "json").stdout)
-        records = find_records_of(trained.gcn)
+        records = records_of(trained.gcn)
         assert [Record(**run) for run in shown["runs"]] == records
         assert (shown["folder"], shown["fingerprint"]) == (trained.gcn, fingerprint)
-        assert shown["settings"] == records[0].settings
-        assert shown["test"]["n"] == 2
+        assert (shown["settings"], shown["test"]["n"]) == (records[0].settings, 2)
 
-    def test_as_text_settings_and_runs(self, command, trained):
-        result = command("runs", "show", trained.rates)
-        settings, runs = result.stdout.split("\n\n")
-        assert "train.lr" in settings
-        assert "0.05" in settings
+    def test_as_text_and_csv(self, command, trained):
+        settings, runs = command("runs", "show", trained.rates).stdout.split("\n\n")
+        assert re.search(r"train.lr +0.05", settings)
         assert [line.split()[:2] for line in runs.splitlines()[2:]] == [["0", "0"], ["1", "0"]]
-
-    def test_as_csv_runs_alone(self, command, trained):
-        rows = list(csv.DictReader(command("runs", "show", trained.gcn, "--format", "csv").stdout.splitlines()))
+        rows = csv_format.DictReader(command("runs", "show", trained.gcn, "--format", "csv").stdout.splitlines())
         assert [row["split"] for row in rows] == ["0", "1"]
 
-
-def find_records_of(folder):
-    return list(find_records(Path(folder)))
+    def test_several_settings(self, command, trained):
+        assert "is not the folder of one setting with finished runs" in command("runs", "show", "runs").stderr
 
 
 class TestCompare:
@@ -134,205 +113,111 @@ class TestCompare:
         shown = json.loads(command("runs", "compare", trained.gcn, trained.rates, "--format", "json").stdout)
         assert list(shown["settings"]) == ["train.lr"]
         assert shown["settings"]["train.lr"][1] == 0.05
-        ours, theirs = (find_records_of(folder) for folder in (trained.gcn, trained.rates))
-        paired = compare_records(ours, theirs)
+        paired = compare(records_of(trained.gcn), records_of(trained.rates))
         assert shown["difference"] == pytest.approx(paired.mean)
         names = ("low", "high", "n", "p", "over", "verdict")
         assert [shown[name] for name in names] == [None, None, 2, paired.p, "splits", "too few splits"]
-
-    def test_runs_without_a_counterpart_and_too_few_splits_are_told(self, command, trained):
-        command("train", "tiny", "--splits", "1", "--seeds", "2", "--set", "train.patience=7", *GCN)
-        found = json.loads(command("runs", "--where", "train.patience=7", "--format", "json").stdout)
-        notes = command("runs", "compare", trained.gcn, found[0]["folder"]).stderr.splitlines()
-        assert notes == [
-            "left out, without a counterpart: 1 run of A, 1 of B",
-            "no difference can be significant with fewer than 6 splits, or 6 seeds of one split: these runs have 1",
-        ]
-
-    def test_seeds_of_one_split(self, command):
-        folders = []
-        for model in ("gcn", "mlp"):
-            command("train", "tiny", "--model", model, "--splits", "1", "--seeds", "6", "--set", "train.epochs=2")
-            found = json.loads(command("runs", "--model", model, "--format", "json").stdout)
-            folders.append(next(row["folder"] for row in found if row["n"] == 6))
-        result = command("runs", "compare", *folders)
-        assert "the test is over its seeds, and says nothing about other splits" in result.stderr
-        assert re.search(r" seeds +(better|same|worse) \(one split\)$", result.stdout, re.M)
-        shown = json.loads(command("runs", "compare", *folders, "--format", "json").stdout)
-        assert shown["over"] == "seeds"
-        assert shown["low"] <= shown["difference"] <= shown["high"]
-
-    def test_as_text(self, command, trained):
         settings, result = command("runs", "compare", trained.gcn, trained.mlp).stdout.split("\n\n")
         assert "model.name" in settings
         assert "p (Wilcoxon)" in result
 
-    def test_different_data(self, command, trained, csv):
-        command("train", *csv, *GCN)
-        own = json.loads(command("runs", "--dataset", "nodes", "--format", "json").stdout)[0]["folder"]
-        result = command("runs", "compare", trained.gcn, own)
-        assert result.exit_code == 2
-        assert "use different data" in result.stderr
+    def test_runs_without_a_counterpart_and_too_few_splits_are_told(self, command, train, trained):
+        other = train("tiny", "--splits", "1", "--seeds", "2", "--set", "train.patience=7", *GCN)
+        assert command("runs", "compare", trained.gcn, other).stderr.splitlines() == [
+            "left out, without a counterpart: 1 run of A, 1 of B",
+            "no difference can be significant with fewer than 6 splits, or 6 seeds of one split: these runs have 1",
+        ]
 
-    def test_different_metrics(self, command, csv):
-        command("train", *csv, *GCN)
-        command("train", *csv, *GCN, "--set", "data.metric=macro_f1")
-        rows = json.loads(command("runs", "--dataset", "nodes", "--format", "json").stdout)
-        assert {row["metric"] for row in rows} == {"accuracy", "macro_f1"}
-        result = command("runs", "compare", *(row["folder"] for row in sorted(rows, key=lambda row: row["metric"])))
-        assert result.exit_code == 2
-        assert "has the metric accuracy, but" in result.stderr
-        assert "has macro_f1: train one of them with the data.metric of the other" in result.stderr
+    def test_seeds_of_one_split(self, command, train):
+        seeds = ("--splits", "1", "--seeds", "6", "--set", "train.epochs=2", "--device", "cpu")
+        folders = [train("tiny", "--model", model, *seeds) for model in ("gcn", "mlp")]
+        result = command("runs", "compare", *folders)
+        assert "the test is over its seeds, and says nothing about other splits" in result.stderr
+        assert re.search(r" seeds +(better|same|worse) \(one split\)$", result.stdout, re.M)
+
+    def test_different_data_and_metrics(self, refused, train, trained, csv):
+        own = train(*csv, *GCN)
+        refused("runs", "compare", trained.gcn, own, message="use different data")
+        other = train(*csv, *GCN, "--set", "data.metric=macro_f1")
+        message = "has macro_f1: train one of them with the data.metric of the other"
+        refused("runs", "compare", own, other, message=message)
 
 
 class TestExport:
-    def test_csv(self, command, trained):
-        result = command("runs", "export", "out.csv", "--experiment", "train")
-        assert result.stderr == "4 runs are in out.csv\n"
-        rows = list(csv.DictReader(Path("out.csv").read_text().splitlines()))
-        expected = [r for folder in (trained.gcn, trained.mlp) for r in find_records_of(folder)]
-        assert [(row["model"], int(row["split"]), float(row["test"])) for row in rows] == [
-            (record.settings["model"]["name"], record.split, record.test) for record in expected
-        ]
-        assert [float(row["train.lr"]) for row in rows] == [record.settings["train"]["lr"] for record in expected]
-
-    def test_json_by_the_suffix(self, command, trained):
-        assert command("runs", "export", "out.JSON", "--experiment", "rates").stderr == "2 runs are in out.JSON\n"
-        rows = json.loads(Path("out.JSON").read_text())
-        records = find_records_of(trained.rates)
-        assert [(row["split"], row["test"], row["train.lr"], row["unit"]) for row in rows] == [
-            (record.split, record.test, 0.05, "share") for record in records
-        ]
-        assert {row["data_hash"] for row in rows} == {records[0].data_hash}
-        command("runs", "export", "table.json", "--to", "csv")
-        assert Path("table.json").read_text().startswith("folder,experiment,")
-
-    @pytest.mark.parametrize("package", ["tensorboard", "mlflow"])
-    def test_a_package_that_is_not_installed(self, command, trained, here, monkeypatch, package):
-        monkeypatch.setitem(sys.modules, package, None)
-        result = command("runs", "export", "out", "--to", package)
-        assert result.exit_code == 2
-        assert result.stderr == f"error: the package {package} is not installed: pip install {package}\n"
-        assert not (here / "out").exists()
-
-    def test_tensorboard(self, command, trained, monkeypatch):
-        writers = []
-
-        class Writer:
-            def __init__(self, log_dir):
-                self.log_dir, self.scalars, self.hparams = log_dir, [], None
-                writers.append(self)
-
-            def __enter__(self):
-                return self
-
-            def __exit__(self, *_):
-                pass
-
-            def add_scalar(self, tag, value, step):
-                self.scalars.append((tag, value, step))
-
-            def add_hparams(self, settings, results, run_name, global_step):
-                self.hparams = (settings, results, run_name)
-
-        monkeypatch.setitem(sys.modules, "tensorboard", ModuleType("tensorboard"))
-        monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", SimpleNamespace(SummaryWriter=Writer))
-        assert command("runs", "export", "out", "--to", "tensorboard", "--model", "mlp").exit_code == 0
-        record = find_records_of(trained.mlp)[0]
-        first, second = writers
-        assert first.log_dir == f"out/train/tiny/mlp/{record.fingerprint}/split0-seed0"
-        history = read_curve(Path(trained.mlp) / "split0-seed0/history.jsonl")
-        assert first.scalars == [
-            (curve, row[curve], row["epoch"]) for row in history for curve in ("train_loss", "val", "val_loss")
-        ]
-        assert first.hparams[1:] == ({"final_val": record.val, "final_test": record.test}, ".")
-        assert first.hparams[0]["model.name"] == "mlp"
-        assert second.log_dir.endswith("split1-seed0")
-
-    def test_mlflow(self, command, trained, here, monkeypatch):
-        monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
-        calls = []
-
-        class Client:
-            def __init__(self, tracking_uri):
-                self.tracking_uri = tracking_uri
-                calls.append(self)
-                self.experiments, self.runs, self.ended = [], [], []
-                self.metrics, self.params = {}, {}
-
-            def create_experiment(self, name):
-                self.experiments.append(name)
-                return str(len(self.experiments))
-
-            def create_run(self, experiment, run_name):
-                self.runs.append((experiment, run_name))
-                return SimpleNamespace(info=SimpleNamespace(run_id=run_name))
-
-            def log_batch(self, run, metrics=(), params=()):
-                assert len(metrics) + len(params) <= 100
-                self.metrics.setdefault(run, []).extend(metrics)
-                self.params.setdefault(run, []).extend(params)
-
-            def set_terminated(self, run):
-                self.ended.append(run)
-
-        entities = SimpleNamespace(Metric=lambda *values: values, Param=lambda *values: values)
-        monkeypatch.setitem(sys.modules, "mlflow", SimpleNamespace(MlflowClient=Client, entities=entities))
-        monkeypatch.setitem(sys.modules, "mlflow.entities", entities)
-        assert command("runs", "export", "out", "--to", "mlflow").exit_code == 0
-        (client,) = calls
-        assert client.tracking_uri == (here / "out").as_uri()
-        assert client.experiments == ["rates/tiny", "train/tiny"]
-        assert [experiment for experiment, _ in client.runs] == ["1", "1", "2", "2", "2", "2"]
-        assert client.ended == [name for _, name in client.runs]
-        record = find_records_of(trained.rates)[0]
-        name = client.runs[0][1]
-        assert ("train.lr", "0.05") in client.params[name]
-        assert ("final_test", record.test, 0, 0) in client.metrics[name]
-
-    def test_nothing_to_write_leaves_a_file_alone(self, command, trained, here):
-        """The fault: a file of runs was replaced by an empty one."""
-        (here / "out.csv").write_text("kept")
-        for options in (("--where", "test>100"), ("--runs", "elsewhere")):
-            result = command("runs", "export", "out.csv", *options)
-            assert result.exit_code == 2
-            assert "error: there is no such run in" in result.stderr
-        assert (here / "out.csv").read_text() == "kept"
-
-    def test_a_folder_that_is_there_is_not_added_to(self, command, trained, here, monkeypatch):
-        monkeypatch.setitem(sys.modules, "mlflow", SimpleNamespace())
-        monkeypatch.setitem(sys.modules, "mlflow.entities", SimpleNamespace())
-        (here / "out").mkdir()
-        (here / "out/meta.yaml").touch()
-        result = command("runs", "export", "out", "--to", "mlflow")
-        assert result.exit_code == 2
-        assert "out exists already" in result.stderr
+    def test_csv_and_json(self, command, trained):
+        records = [record for folder in (trained.gcn, trained.mlp) for record in records_of(folder)]
+        expected = [(r.settings["model"]["name"], r.split, r.test, r.settings["train"]["lr"]) for r in records]
+        for name in ("out.csv", "out.JSON"):
+            result = command("runs", "export", name, "--where", "experiment == 'train'")
+            assert result.stderr == f"4 runs are in {name}\n"
+        rows = list(csv_format.DictReader(Path("out.csv").read_text().splitlines()))
+        found = [(row["model"], int(row["split"]), float(row["test"]), float(row["train.lr"])) for row in rows]
+        assert found == expected
+        rows = json.loads(Path("out.JSON").read_text(), parse_constant=pytest.fail)
+        assert [(row["model"], row["split"], row["test"], row["train.lr"]) for row in rows] == expected
 
 
-def test_reindex_sees_what_was_changed_by_hand(command, trained, here):
-    record = next(here.glob("runs/rates/tiny/gcn/*/split0-seed0/record.json"))
-    edit(record, test=1.0)
-    assert command("runs", "reindex").stderr == "6 runs of 3 settings are in runs\n"
-    (row,) = json.loads(command("runs", "--experiment", "rates", "--format", "json").stdout)
-    other = next(here.glob("runs/rates/tiny/gcn/*/split1-seed0/record.json"))
-    assert row["test"] == pytest.approx(0.5 * (1 + json.loads(other.read_text())["test"]))
+class TestTrialsOfTune:
+    @pytest.fixture
+    def trials(self, command, train, here):
+        """Folders of two trials, beside one setting that is not a trial."""
+        (here / "space.toml").write_text("[model]\nhidden_channels = 4\n[train]\nepochs = 3\nlr = [0.01, 0.1]\n")
+        assert command("tune", "tiny", "--space", "space.toml", "--device", "cpu").exit_code == 0
+        train("tiny", "--model", "mlp", "--set", "train.epochs=1", "--device", "cpu")
+        rows = json.loads(command("runs", "--where", "experiment == 'tune'", "--format", "json").stdout)
+        return [row["folder"] for row in rows]
+
+    def test_their_test_results_are_hidden(self, command, listed, trials):
+        assert len(trials) == 2
+        hidden = {row["folder"] for row in listed() if row["test"] is None and row["val"] is not None}
+        assert hidden == set(trials)
+        assert all(row["test"] is not None for row in listed("--test"))
+        assert "--test shows them" in command("runs").stderr
+        assert "--test shows them" not in command("runs", "--where", "experiment == 'train'").stderr
+        assert [row["model"] for row in listed("--where", "test >= 0")] == ["mlp"]
+        shown = json.loads(command("runs", "show", trials[0], "--format", "json").stdout)
+        assert (shown["test"], {run["test"] for run in shown["runs"]}) == (None, {None})
+        shown = json.loads(command("runs", "show", trials[0], "--test", "--format", "json").stdout)
+        assert [run["test"] for run in shown["runs"]] == [record.test for record in records_of(trials[0])]
+        for options, none in (((), True), (("--test",), False)):
+            command("runs", "export", "out.json", "--where", "experiment == 'tune'", "--force", *options)
+            assert [row["test"] is None for row in json.loads(Path("out.json").read_text())] == [none] * 4
+
+    def test_their_validation_results_are_compared(self, command, trials):
+        ours, theirs = map(records_of, trials)
+        for options, figure in (((), "val"), (("--test",), "test")):
+            shown = json.loads(command("runs", "compare", *trials, *options, "--format", "json").stdout)
+            expected = [getattr(a, figure) - getattr(b, figure) for a, b in zip(ours, theirs, strict=True)]
+            assert (shown["figure"], shown["difference"]) == (figure, pytest.approx(sum(expected) / 2))
+        assert "validation accuracy %" in command("runs", "compare", *trials).stdout
 
 
-def test_the_same_files_with_other_splits_are_one_data_set(command, csv, own, here):
-    """The fault: after `train --final`, one file was listed as two data sets."""
-    for options in ((), ("--final",)):
-        assert command("train", *csv, *GCN, *options, "--splits", "0").exit_code == 0
-    lines = command("runs").stdout.splitlines()[2:]
-    assert [line.split()[:2] for line in lines] == [["nodes", "gcn"]] * 2
-    (here / "nodes.csv").write_text((own / "nodes.csv").read_text().replace("n3,", "n3,1", 1))
-    command("train", "--nodes", "nodes.csv", *csv[2:], *GCN, "--splits", "0")
-    names = [line.split(" gcn ")[0].strip() for line in command("runs").stdout.splitlines()[2:]]
-    assert len(names) == 3
-    assert len(set(names)) == 2
-    assert all(re.fullmatch(r"nodes \([0-9a-f]{6}\)", name) for name in names)
+class TestData:
+    def test_every_data_set_is_listed(self, command, tiny, here, tmp_path):
+        path = tmp_path / "elsewhere/incomplete/roman_empire_without_features.npz"
+        path.parent.mkdir(parents=True)
+        path.touch()
+        result = command("data", "--format", "json")
+        rows = {row["name"]: row for row in json.loads(result.stdout)}
+        assert list(rows) == list(specs)
+        values = ["tiny", "present", 24, tiny.num_edges, 6, 3, "accuracy", "heterophilous", ""]
+        assert list(rows["tiny"].values()) == values
+        assert (rows["cora"]["state"], rows["minesweeper"]["metric"]) == ("missing", "roc_auc")
+        assert rows["minesweeper"]["missing"] == "heterophilous/minesweeper.npz"
+        assert (rows["leaf-count-3"]["state"], rows["leaf-count-3"]["nodes"]) == ("generated", 1260)
+        assert result.stderr.startswith("searched in ")
+        shown = command("data", "--data-root", tmp_path / "elsewhere").stdout
+        assert re.search(r"^roman-empire +without features ", shown, re.M)
+        assert list(here.iterdir()) == []
 
-
-def test_a_single_run_is_not_called_runs(command, csv):
-    command("train", *csv, *GCN, "--splits", "0")
-    assert command("runs", "reindex").stderr == "1 run of 1 setting is in runs\n"
-    assert command("runs", "export", "all.csv").stderr == "1 run is in all.csv\n"
+    def test_one_data_set(self, command, tiny):
+        shown = json.loads(command("data", "TINY", "--format", "json").stdout)
+        expected = {"name": "tiny", "metric": "accuracy", "nodes": 24, "edges": tiny.num_edges, "features": 6}
+        expected |= {"classes": 3, "class_sizes": [8, 8, 8], "protocol": "heterophilous", "splits": 2, "train": "8"}
+        expected |= {"protocols": ["heterophilous", "random-60-20-20"], "presets": [], "licence": "none"}
+        assert {key: shown[key] for key in expected} == expected
+        assert shown["degree_mean"] == pytest.approx(2 * tiny.num_edges / 24)
+        lines = command("data", "tiny", "--protocol", "random-60-20-20").stdout.splitlines()
+        text = dict(line.split(maxsplit=1) for line in lines[2:])
+        assert (text["protocol"], text["splits"], text["class_sizes"]) == ("random-60-20-20", "10", "8, 8, 8")
+        assert (text["train"], text["val"], text["test"]) == ("15", "6", "3")

@@ -1,45 +1,86 @@
-"""The command starts quickly, says what it can do, and knows its ranges."""
+"""The command starts quickly, says what it can do, and ends in one line when it is interrupted."""
 
+import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
-from gumbel_mpnn import __version__
-from gumbel_mpnn._util.errors import UserError
+from gumbel_mpnn import UserError, __version__
 from gumbel_mpnn.cli.common import parse_range
+from gumbel_mpnn.runs.record import Record
+from gumbel_mpnn.settings import Settings
+from gumbel_mpnn.util.files import json_with_checksum
 
-VERBS = ("demo", "train", "reproduce", "runs", "doctor", "data", "presets")
-LIGHT = (
-    "import sys; from gumbel_mpnn.cli import app; app(['--help'], standalone_mode=False);"
-    "heavy = {'torch', 'torch_geometric', 'numpy', 'pandas', 'matplotlib', 'sklearn', 'numba'} & set(sys.modules);"
-    "sys.exit(f'imported {heavy}' if heavy else 0)"
-)
-AS_INSTALLED = "import sys; sys.argv = ['gumbel-mpnn']; from gumbel_mpnn.cli import main; main()"
+VERBS = ("demo", "train", "predict", "rewire", "report", "audit", "measure", "tune", "data", "doctor", "runs")
+SLOW = ("torch", "torch_geometric", "numpy", "pandas", "matplotlib", "sklearn", "numba", "scipy", "optuna", "ray")
 
 
 def python(*arguments, **changes):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "COLUMNS": "200", **changes}
-    return subprocess.run([sys.executable, *arguments], env=environment, capture_output=True, text=True)
+    return subprocess.run([sys.executable, *map(str, arguments)], env=environment, capture_output=True, text=True)
 
 
-def test_version(command):
+def imported(*arguments):
+    """Slow packages that the command has imported when it is done."""
+    code = "import sys; from gumbel_mpnn.cli import app; app(sys.argv[1:], standalone_mode=False);"
+    done = python("-c", f"{code} print(*[name for name in {SLOW} if name in sys.modules])", *arguments)
+    assert done.returncode == 0, done.stderr
+    return set(done.stdout.splitlines()[-1].split())
+
+
+def test_help_and_lists_do_not_wait_for_torch(tmp_path):
+    settings = Settings("tiny", "gcn", {"num_layers": 2}).to_dict()
+    record = Record("0123456789abcdef", "a" * 64, settings, 0, 0, "accuracy", 0.5, 0.6, 1, 2, 3.0, {"device": "cpu"})
+    for split in (0, 1):
+        folder = tmp_path / "train/tiny/gcn/0123456789abcdef" / f"split{split}-seed0"
+        folder.mkdir(parents=True)
+        (folder / "record.json").write_bytes(json_with_checksum(replace(record, split=split).to_dict()))
+    assert imported("--help") == imported("tune", "--help") == set()
+    for call in ((), ("show", "0123"), ("compare", "0123", "0123"), ("export", tmp_path / "all.csv")):
+        found = imported("runs", *call, "--runs", tmp_path)
+        assert ("pandas" in found) == (call == () or call[0] == "export")
+        assert not found & {"torch", "torch_geometric", "matplotlib", "sklearn", "numba", "optuna", "ray"}
+
+
+def test_training_puts_off_what_it_does_not_need(tmp_path):
+    slow = ["numba", "torch._dynamo", "torch_geometric.datasets", "torch_geometric.nn"]
+    code = (
+        "import os, sys; from gumbel_mpnn.cli import app, set_up; set_up(); os.chdir(sys.argv[1]);"
+        "train = ['train', 'demo', '--splits', '0', '--set', 'train.epochs=1', '--model'];"
+        "[app([*train, model], standalone_mode=False) for model in ('gcn', 'gumbel-mpnn')];"
+        f"print([name for name in {slow} if type(sys.modules[name]).__name__ != '_LazyModule']);"
+        "from torch_geometric.nn import GCNConv; import torch; torch._dynamo.reset(); print(GCNConv.__name__)"
+    )
+    done = python("-c", code, tmp_path)
+    assert done.stdout.splitlines()[-2:] == ["[]", "GCNConv"], done.stderr
+
+
+def test_the_version_and_the_help_of_every_verb(command):
     assert command("--version").stdout == f"gumbel-mpnn {__version__}\n"
+    for verb in ("", *VERBS, "runs show", "runs compare", "runs export"):
+        short, long = (command(*verb.split(), option) for option in ("-h", "--help"))
+        assert (short.exit_code, short.stdout) == (0, long.stdout)
+        assert "Usage:" in short.stdout
+    assert all(f" {verb} " in command("--help").stdout for verb in VERBS)
+    assert "--install-completion" in command("--help").stdout
 
 
-def test_help_does_not_wait_for_torch():
-    done = python("-c", LIGHT)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "Usage:" in done.stdout
+def test_verbs_are_completed():
+    code = "import sys; sys.argv = ['gumbel-mpnn']; from gumbel_mpnn.cli import main; main()"
+    done = python(
+        "-c", code, _GUMBEL_MPNN_COMPLETE="complete_bash", COMP_WORDS="gumbel-mpnn re", COMP_CWORD="1"
+    )  # fmt: skip
+    assert done.stdout.split() == ["rewire", "report"]
 
 
 def test_nothing_is_said_when_nobody_reads_on():
     reading, writing = os.pipe()
     os.close(reading)
-    done = subprocess.run(
-        [sys.executable, "-m", "gumbel_mpnn", "data"], stdout=writing, stderr=subprocess.PIPE, text=True
-    )
+    call = [sys.executable, "-m", "gumbel_mpnn", "data"]
+    done = subprocess.run(call, stdout=writing, stderr=subprocess.PIPE, text=True)
     os.close(writing)
     assert done.returncode == 1
     assert "error" not in done.stderr
@@ -53,59 +94,19 @@ def test_nothing_is_said_when_nobody_reads_on():
 def test_an_interrupt_during_an_import(tmp_path, module, sentence):
     """In `exec`, as when a dataclass is made, after which Python would end by a signal."""
     (tmp_path / f"{module}.py").write_text("exec('raise KeyboardInterrupt')")
-    path = os.pathsep.join([str(tmp_path), *sys.path])
-    done = python("-m", "gumbel_mpnn", "train", "demo", PYTHONPATH=path)
+    done = python("-m", "gumbel_mpnn", "train", "demo", PYTHONPATH=os.pathsep.join([str(tmp_path), *sys.path]))
     assert (done.returncode, done.stdout, done.stderr) == (130, "", f"{sentence}\n")
 
 
-@pytest.mark.parametrize("arguments", [["--help"], []], ids=["help", "nothing"])
-def test_every_verb_is_named(arguments):
-    done = python("-m", "gumbel_mpnn", *arguments)
-    for verb in VERBS:
-        assert f" {verb} " in done.stdout + done.stderr
-    assert "Traceback" not in done.stderr
-
-
-@pytest.mark.parametrize("verb", [*VERBS, "data show", "presets show"])
-def test_every_verb_explains_itself(command, verb):
-    result = command(*verb.split(), "--help")
-    assert result.exit_code == 0
-    assert "Usage:" in result.stdout
-    assert "--format" in result.stdout
-
-
-@pytest.mark.parametrize("verb", ["", *VERBS, "measure", "rewire", "tune", "data show", "runs export", "runs show"])
-def test_the_short_option_of_help(command, verb):
-    short, long = (command(*verb.split(), option) for option in ("-h", "--help"))
-    assert short.exit_code == 0
-    assert short.stdout == long.stdout
-    assert "-h, --help" in short.stdout
-
-
-def test_completion_is_offered(command):
-    shown = command("--help").stdout
-    assert "--install-completion" in shown
-    assert "--show-completion" in shown
-    assert "--install-completion" not in command("train", "--help").stdout
-
-
-def test_verbs_are_completed():
-    done = python(
-        "-c", AS_INSTALLED, _GUMBEL_MPNN_COMPLETE="complete_bash", COMP_WORDS="gumbel-mpnn re", COMP_CWORD="1"
-    )
-    assert done.stdout.split() == ["rewire", "report", "reproduce"]
+def test_a_mistake_in_a_real_process(tmp_path):
+    done = python("-m", "gumbel_mpnn", "train", "corra", "--format", "json")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert "did you mean 'cora'" in done.stderr
 
 
 @pytest.mark.parametrize(
     ("text", "numbers"),
-    [
-        ("0", [0]),
-        ("0-4,7", [0, 1, 2, 3, 4, 7]),
-        ("3-3", [3]),
-        (" 1 , 2-3 ", [1, 2, 3]),
-        ("2,0", [2, 0]),
-        ("10-12", [10, 11, 12]),
-    ],
+    [("0", [0]), ("0-4,7", [0, 1, 2, 3, 4, 7]), (" 1 , 2-3 ", [1, 2, 3]), ("2,0", [2, 0]), ("10-12", [10, 11, 12])],
 )
 def test_ranges(text, numbers):
     assert parse_range(text) == numbers
@@ -117,6 +118,9 @@ def test_what_is_no_range(text):
         parse_range(text)
 
 
-def test_a_range_that_runs_backwards():
-    with pytest.raises(UserError, match="the range '3-1' is backwards"):
-        parse_range("0,3-1")
+def test_doctor(command, tmp_path):
+    rows = {row["what"]: row["found"] for row in json.loads(command("doctor", "--format", "json").stdout)}
+    assert rows["gumbel-mpnn"] == __version__
+    assert rows["GUMBEL_MPNN_DATA"] == str(tmp_path / "data")
+    assert rows["cache folder"] == str(tmp_path / "cache" / "gumbel-mpnn")
+    assert rows["numpy"].count(".") >= 2

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse
 
+from gumbel_mpnn.data import DatasetSpec, File
 from gumbel_mpnn.data.npz import read_graph
-from gumbel_mpnn.data.spec import DatasetSpec, File, Form
 
 
 def tiny_arrays(**changes):
@@ -44,7 +44,8 @@ def tiny_spec(**changes) -> DatasetSpec:
         "num_classes": 2,
         "source": "this test",
         "licence": "none",
-        "forms": (Form((File("tiny/tiny.npz"),), read_graph),),
+        "read": read_graph,
+        "files": (File("tiny/tiny.npz"),),
     }
     return DatasetSpec(**fields | changes)
 
@@ -71,10 +72,10 @@ def write_ogb(folder: Path) -> dict[str, Path]:
     tables = {
         "raw/edge": "0,1\n0,2\n1,0\n",
         "raw/node-label": "0\n1\n1\n0\n",
-        "raw/node-feat": "0.5,1\n-1,2\n0,3\n1e-3,4\n",
         "split/time/train": "0\n1\n",
         "split/time/valid": "2\n",
         "split/time/test": "3\n",
+        "raw/node-feat": "0.5,1\n-1,2\n0,3\n1e-3,4\n",
     }
     paths = {f"{name}.csv.gz": folder / f"{name}.csv.gz" for name in tables}
     for path, text in zip(paths.values(), tables.values(), strict=True):

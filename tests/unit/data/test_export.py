@@ -11,11 +11,11 @@ import torch
 from torch_geometric.data import Batch, Data
 
 import gumbel_mpnn as gm
-from gumbel_mpnn._util.errors import DataError, DataWarning, UserError
 from gumbel_mpnn.data import from_csv, from_graphml, from_npz, save_graph
 from gumbel_mpnn.data.export import MOST_FEATURES, is_directed
 from gumbel_mpnn.graph import PairGraph
-from gumbel_mpnn.rewiring.rewired_graph import as_data
+from gumbel_mpnn.rewiring.rewirer import as_data
+from gumbel_mpnn.util.errors import DataError, DataWarning, UserError
 from helpers import changed, edges
 
 #     a – b – c    d (alone)      a – c was added; c has no label
@@ -70,15 +70,6 @@ def test_directions_there_and_back(tmp_path, suffix):
     back = (from_npz if suffix == ".npz" else from_graphml)(tmp_path / f"g{suffix}")
     assert torch.equal(back.edge_index, directed.edge_index)
     assert back.undirected is False
-
-
-def test_a_person_has_the_last_word_on_directions(tmp_path):
-    directed = Data(x=torch.ones(3, 1), y=torch.tensor([0, 1, 1]), edge_index=edges((0, 1), (2, 1)))
-    save_graph(directed, tmp_path / "g.npz")
-    assert from_npz(tmp_path / "g.npz", undirected=True).num_edges == 4
-    np.savez(tmp_path / "bad.npz", edges=np.array([[0, 1]]), node_labels=np.array([0, 1]), directed=np.array("yes"))
-    with pytest.raises(gm.UserError, match=r"array 'directed' of .* must be a single bool"):
-        from_npz(tmp_path / "bad.npz", features=False)
 
 
 @pytest.mark.parametrize("undirected", [None, True, False])
@@ -145,29 +136,6 @@ def test_ids_and_metric_come_back(tmp_path, suffix, read):
     assert (back.node_ids, back.metric, back.name) == (["a", "b", "c", "d"], "roc_auc", "graph")
 
 
-def test_ids_of_an_npz_file_are_checked(tmp_path):
-    np.savez(tmp_path / "a.npz", edges=[[0, 1]], node_labels=[0, 1], node_features=[[0.0], [1.0]], node_ids=["a"])
-    with pytest.raises(DataError, match=r"array 'node_ids' of .* must have one name for each of the 2 nodes"):
-        from_npz(tmp_path / "a.npz")
-
-
-def test_two_nodes_of_one_name_in_an_npz_file(tmp_path):
-    np.savez(tmp_path / "a.npz", edges=[[0, 1]], node_labels=[0, 1], node_features=[[0.0], [1.0]], node_ids=["a", "a"])
-    with pytest.raises(DataError, match=r"node 1 of .*a\.npz has the same name as another node, 'a'"):
-        from_npz(tmp_path / "a.npz")
-
-
-@pytest.mark.parametrize("suffix", [".npz", ".csv", ".graphml"])
-def test_names_that_a_file_cannot_tell_apart_are_not_written(tmp_path, suffix):
-    graph = networkx.Graph([(1, "b"), ("b", "1")])
-    networkx.set_node_attributes(graph, 1.0, "f")
-    with pytest.raises(
-        DataError, match="node 2 of the graph has the same name as another node, '1': make node_ids unique"
-    ):
-        save_graph(gm.from_networkx(graph), tmp_path / f"g{suffix}")
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.parametrize("splits", [1, 2])
 def test_several_splits_are_left_out_of_graphml_with_a_word(tmp_path, splits):
     graph = GRAPH.clone()
@@ -191,42 +159,23 @@ def test_arcs_stay_arcs_where_every_one_has_its_reverse(tmp_path, suffix):
     equal(read(tmp_path / f"graph.{suffix}"), learned, *OF_EDGES)
 
 
-@pytest.mark.parametrize("name", ["graph.NPZ", "graph.Csv", "graph.GraphML"])
-def test_the_format_is_the_suffix_in_upper_or_lower_case(tmp_path, name):
-    save_graph(GRAPH, tmp_path / name)
-    save_graph(GRAPH, tmp_path / name.lower())
-    assert (tmp_path / name).read_bytes() == (tmp_path / name.lower()).read_bytes()
-
-
 def test_other_files_are_refused(tmp_path):
     with pytest.raises(UserError, match=r"cannot write a graph as '\.gml': did you mean '\.graphml'"):
         save_graph(GRAPH, tmp_path / "g.gml")
     assert list(tmp_path.iterdir()) == []
 
 
-NOT_TO_BE_SAVED = [
-    ({"edge_index": None, "adj_t": 0}, r"this graph has no edge_index \(adj_t is not read\)"),
-    ({"edge_index": GRAPH.edge_index + 1}, "edge 1 goes from node 1 to node 3, but nodes are 0 to 2"),
-    ({"edge_index": GRAPH.edge_index - 1}, "edge 0 goes from node -1 to node 0, but nodes are 0 to 2"),
-    ({"edge_weight": torch.ones(6, 1)}, r"edge_weight must have shape \[6\], not \[6, 1\]"),
-    ({"edge_origin": torch.ones(5, dtype=torch.bool)}, r"edge_origin must have shape \[6\], not \[5\]"),
-    ({"node_ids": ["a", "b"]}, "there are 2 node_ids for 3 nodes"),
-]
-NODES_NOT_TO_BE_SAVED = [
-    ({"y": torch.zeros(3, 1, dtype=torch.int64)}, r"labels y must be integers of shape \[N\].*data\.y\.view\(-1\)"),
-    ({"y": torch.rand(3)}, r"the labels y must be integers of shape \[N\], not torch\.float32"),
-    ({"y": torch.tensor([1])}, r"y must have 3 rows, one per node, but has shape \[1\]"),
-    ({"y": torch.tensor([0, 1, 2]), "class_names": ["no", "yes"]}, "labels up to 2, but class_names for 2 classes"),
-    ({"x": torch.ones(3)}, r"features x must have shape \[N, F\], not \[3\]"),
-    ({"train_mask": torch.ones(4, dtype=torch.bool)}, r"train_mask must have 3 rows, one per node"),
-]
-
-
 @pytest.mark.parametrize(
-    ("change", "message", "suffix"),
-    [(*case, suffix) for case in NOT_TO_BE_SAVED for suffix in (".npz", ".csv", ".graphml")]
-    + [(*case, suffix) for case in NODES_NOT_TO_BE_SAVED for suffix in (".npz", ".graphml")],
+    ("change", "message"),
+    [
+        ({"edge_index": None, "adj_t": 0}, r"this graph has no edge_index \(adj_t is not read\)"),
+        ({"edge_index": GRAPH.edge_index + 1}, "edge 1 goes from node 1 to node 3, but nodes are 0 to 2"),
+        ({"node_ids": ["a", "b"]}, "the 3 nodes need as many different node_ids: set data.node_ids, or delete it"),
+        ({"node_ids": [1, "1", "b"]}, "the 3 nodes need as many different node_ids"),
+        ({"y": torch.zeros(3, 1).long()}, r"labels y must be integers of shape \[N\].*data\.y\.view\(-1\)"),
+    ],
 )
+@pytest.mark.parametrize("suffix", [".npz", ".csv", ".graphml"])
 def test_what_could_not_be_read_again_is_not_written(tmp_path, change, message, suffix):
     data = Data(**{"x": torch.ones(3, 1), "edge_index": GRAPH.edge_index, **change})
     with pytest.raises(DataError, match=message):
@@ -234,10 +183,12 @@ def test_what_could_not_be_read_again_is_not_written(tmp_path, change, message, 
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("features", [{}, {"x": torch.ones(3)}], ids=["none", "flat"])
-def test_edges_alone_ask_nothing_of_labels(tmp_path, features):
-    save_graph(Data(y=torch.rand(1), edge_index=GRAPH.edge_index, **features), tmp_path / "g.csv")
-    assert (tmp_path / "g.csv").read_text().splitlines() == ["source,target", "0,1", "0,2", "1,2"]
+def test_names_that_graphml_cannot_hold(tmp_path):
+    data = changed(GRAPH, node_ids=["a\x02", "b", "c", "d"])
+    with pytest.raises(DataError, match="GraphML cannot hold the character in the name"):
+        save_graph(data, tmp_path / "g.graphml")
+    save_graph(data, tmp_path / "g.npz")
+    assert from_npz(tmp_path / "g.npz").node_ids[0] == "a\x02"
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".graphml"])
@@ -267,35 +218,6 @@ def test_numbers_called_label_are_no_feature_of_a_file_that_does_not_say(tmp_pat
     back = from_graphml(tmp_path / "g.graphml")
     assert (back.y, back.x.tolist()) == (None, [[1], [2]])
     assert from_graphml(tmp_path / "g.graphml", "f", ["label"]).x.tolist() == [[0], [1]]
-
-
-def test_a_graph_without_labels_says_of_none(tmp_path):
-    save_graph(Data(x=torch.ones(2, 1), edge_index=edges((0, 1), (1, 0))), tmp_path / "g.graphml")
-    assert from_graphml(tmp_path / "g.graphml").y is None
-
-
-def test_an_edge_was_given_if_one_of_its_lines_was(tmp_path):
-    arrays = {"edges": np.array([[0, 1], [1, 0], [1, 2]]), "given": np.array([False, True, False])}
-    np.savez(tmp_path / "g.npz", node_labels=np.array([0, 1, 1]), node_features=np.ones((3, 1)), **arrays)
-    assert from_npz(tmp_path / "g.npz").edge_origin.tolist() == [True, True, False, False]
-    assert from_npz(tmp_path / "g.npz", as_listed=True).edge_origin.tolist() == [False, True, False]
-
-
-@pytest.mark.parametrize("given", [np.array([1]), np.array([True, False])], ids=["number", "too many"])
-def test_origins_of_an_npz_file_are_checked(tmp_path, given):
-    arrays = {"edges": np.array([[0, 1]]), "node_labels": np.array([0, 1]), "node_features": np.ones((2, 1))}
-    np.savez(tmp_path / "g.npz", given=given, **arrays)
-    with pytest.raises(gm.UserError, match=r"array 'given' of .* must be bool of shape"):
-        from_npz(tmp_path / "g.npz")
-
-
-@pytest.mark.parametrize("name", ["weight", "probability"])
-@pytest.mark.parametrize("values", [np.array(["a"]), np.array([1.0, 2.0])], ids=["text", "too many"])
-def test_numbers_of_edges_in_an_npz_file_are_checked(tmp_path, name, values):
-    arrays = {"edges": np.array([[0, 1]]), "node_labels": np.array([0, 1]), "node_features": np.ones((2, 1))}
-    np.savez(tmp_path / "g.npz", **{name: values}, **arrays)
-    with pytest.raises(gm.UserError, match=f"array '{name}' of .* must h"):
-        from_npz(tmp_path / "g.npz")
 
 
 def test_a_column_of_that_name_that_holds_no_numbers_is_passed_over(tmp_path):

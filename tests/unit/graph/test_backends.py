@@ -9,7 +9,7 @@ from graph_cases import GRAPHS, REPLICAS, WIDTHS, check_against_float64
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import backbones
 from gumbel_mpnn.rewiring import GumbelMPNN
-from gumbel_mpnn.rewiring.edge_models import scorers
+from gumbel_mpnn.rewiring.scorers import scorers
 
 
 @pytest.mark.parametrize("replicas", REPLICAS)
@@ -42,9 +42,9 @@ def _numbers(tensor):
 
 NODES, WIDTH = 100, 64
 MODELS = {
-    **{name: lambda name=name, **kw: backbones[name](8, **kw) for name in backbones},
+    **{name: lambda name=name, **kw: backbones[name](in_channels=8, **kw) for name in backbones},
     **{
-        f"gumbel-mpnn, {scorer}": lambda scorer=scorer, **kw: GumbelMPNN(8, scorer=scorer, channels=WIDTH, **kw)
+        f"gumbel-mpnn, {scorer}": lambda scorer=scorer, **kw: GumbelMPNN(in_channels=8, scorer=scorer, **kw)
         for scorer in scorers
     },
 }

@@ -6,8 +6,8 @@ import torch
 from torch_geometric.data import Data
 
 import gumbel_mpnn as gm
-from gumbel_mpnn._util.errors import DataError, UserError
 from gumbel_mpnn.graph import PairGraph, SparseLayout
+from gumbel_mpnn.util.errors import DataError, UserError
 from helpers import LargestOutput, both_ways, changed, edges, normal
 
 STAR = edges((0, 1), (1, 0), (2, 1), (3, 1), (2, 2))
@@ -259,7 +259,7 @@ def test_models_that_take_turns_on_a_graph_lay_it_out_once_each(monkeypatch):
     built, build = [], SparseLayout.build
     monkeypatch.setattr(SparseLayout, "build", lambda *arguments: built.append(1) or build(*arguments))
     data = Data(x=torch.ones(5, 2), edge_index=STAR.clone(), candidate_index=edges((0, 4)))
-    models = [gm.GCN(2, out_channels=2), gm.GumbelMPNN(2, out_channels=2)]
+    models = [gm.GCN(2, out_channels=2), gm.GumbelMPNN(in_channels=2, out_channels=2)]
     for model in models:
         model(data)
     laid_out = len(built)

@@ -40,11 +40,10 @@ def test_what_is_about_pairs_goes_and_the_nodes_stay():
         edge_weight=torch.ones(2),
         strength=torch.ones(2),
         candidate_index=edges((0, 2)),
-        max_candidates_per_node=1,
         name="path",
     )
     before = set(data.keys())
-    assert set(without_candidates(data).keys()) == before - {"candidate_index", "max_candidates_per_node"}
+    assert set(without_candidates(data).keys()) == before - {"candidate_index"}
     bare = without_pairs(data, 4)
     assert set(bare.keys()) == {"x", "name", "num_nodes"}
     assert (bare.num_nodes, set(data.keys())) == (4, before)

@@ -8,8 +8,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn.graph import PairGraph, partition, subgraphs
+from gumbel_mpnn.util.errors import UserError
 from helpers import edges, random_edges
 
 

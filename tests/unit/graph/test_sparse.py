@@ -2,10 +2,10 @@ import pytest
 import torch
 from torch.autograd import gradcheck
 
-from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn.graph import SparseLayout, matmul, sampled_product
 from gumbel_mpnn.graph import layout as layout_module
-from gumbel_mpnn.graph.sparse import multiply, multiply_transposed, row_products
+from gumbel_mpnn.graph.products import multiply, multiply_transposed, row_products
+from gumbel_mpnn.util.errors import UserError
 from helpers import LargestOutput, normal
 
 ROW, COL = torch.tensor([0, 0, 2, 2, 2]), torch.tensor([1, 3, 0, 1, 3])

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from gumbel_mpnn._util import content_cache
 from gumbel_mpnn.measures import decompose, mixtures
 from gumbel_mpnn.measures.mixture_search import SearchOptions, best_mixture
 from gumbel_mpnn.measures.mixtures import cached_mixture
+from gumbel_mpnn.util import content_cache
 from helpers import small_data
 
 OPTIONS = SearchOptions(max_components=4)

@@ -5,9 +5,9 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn.measures import communities
 from gumbel_mpnn.measures.communities import community_positions
+from gumbel_mpnn.util.errors import UserError
 from helpers import both_ways, edges, random_edges
 
 

@@ -6,8 +6,8 @@ import torch
 from torch_geometric.data import Data
 
 from gumbel_mpnn import load
-from gumbel_mpnn._util.errors import DataError
 from gumbel_mpnn.measures import balanced_forman
+from gumbel_mpnn.util.errors import DataError
 from helpers import both_ways, edges
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from gumbel_mpnn._util.errors import DataError
 from gumbel_mpnn.measures.pair_facts import class_affinity, common_neighbors, log_odds, random_non_edges
+from gumbel_mpnn.util.errors import DataError
 from helpers import both_ways, edges
 
 PATH_AND_TRIANGLE = edges((0, 1), (1, 2), (2, 0), (2, 3))

@@ -7,7 +7,6 @@ import torch
 from torch_geometric import EdgeIndex
 from torch_geometric.data import Data
 
-from gumbel_mpnn._util.errors import DataError, UserError
 from gumbel_mpnn.measures import (
     adjusted_homophily,
     edge_homophily,
@@ -15,6 +14,7 @@ from gumbel_mpnn.measures import (
     label_informativeness,
     undirected_edges,
 )
+from gumbel_mpnn.util.errors import DataError, UserError
 from helpers import both_ways, edges
 
 MEASURES = (edge_homophily, adjusted_homophily, label_informativeness)

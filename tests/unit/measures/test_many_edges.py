@@ -2,8 +2,8 @@
 
 import pytest
 
-from gumbel_mpnn._util.errors import DataWarning
 from gumbel_mpnn.measures import MEASURES, measure, table
+from gumbel_mpnn.util.errors import DataWarning
 from helpers import small_data
 
 

@@ -5,7 +5,7 @@ import torch
 from torch_geometric.data import Data
 
 from gumbel_mpnn import measures
-from gumbel_mpnn._util.errors import UserError
+from gumbel_mpnn.util.errors import UserError
 from helpers import edges, small_data
 
 NAMES = [

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.mixture import GaussianMixture
 
-from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn.measures import expectation, mixture_search
 from gumbel_mpnn.measures.expectation import Points, expectation_maximization
 from gumbel_mpnn.measures.mixture_search import SearchOptions, best_mixture
+from gumbel_mpnn.util.errors import UserError
 
 REG = 1e-4
 

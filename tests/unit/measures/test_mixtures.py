@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from gumbel_mpnn._util.errors import DataError, UserError
 from gumbel_mpnn.measures import decompose, edge_homophily, label_by_components, label_informativeness
+from gumbel_mpnn.util.errors import DataError, UserError
 from helpers import both_ways, changed, edges, small_data
 
 TWO_KINDS = 12  # pairs of each kind

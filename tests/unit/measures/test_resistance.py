@@ -5,8 +5,8 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn.measures import effective_resistance, random_pairs, resistance
+from gumbel_mpnn.util.errors import UserError
 from helpers import edges, random_edges
 
 

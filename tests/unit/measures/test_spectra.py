@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn.measures import spectra, spectral_gap, spectrum_ends
+from gumbel_mpnn.util.errors import UserError
 from helpers import both_ways, edges, random_edges
 
 

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from gumbel_mpnn._util.errors import DataError
 from gumbel_mpnn.measures import training_pairs
+from gumbel_mpnn.util.errors import DataError
 from helpers import both_ways, edges
 
 # Nodes 0, 1, 2 are for training; node 5 has no label.

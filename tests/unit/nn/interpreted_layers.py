@@ -8,15 +8,11 @@ import torch.nn.functional as F
 import triton
 import triton.language as tl
 
-from gumbel_mpnn.nn import ReplicaRNG, activation, backbones
-from gumbel_mpnn.nn import fused_linear as linear_sum
-from gumbel_mpnn.nn.activation import activate, dropout
-from gumbel_mpnn.nn.kernels import linear as triton_linear
+from gumbel_mpnn.nn import ReplicaRNG, backbones, layers
 from gumbel_mpnn.nn.kernels import norm as triton_norm
-from gumbel_mpnn.nn.kernels import random as triton_random
-from gumbel_mpnn.nn.kernels import sums as triton_sums
+from gumbel_mpnn.nn.kernels import replica as triton_replica
 from gumbel_mpnn.nn.kernels.norm import _kept
-from gumbel_mpnn.nn.modules import make_norm
+from gumbel_mpnn.nn.layers import activate, dropout, make_norm
 from helpers import both_ways, edges, normal, randomized
 
 SEEDS = torch.tensor([5, 2**62 + 7])
@@ -31,7 +27,7 @@ def small_chunks(monkeypatch):
 
 
 def interpreted(device, module):
-    return {"linear": triton_linear, "norm": triton_norm, "random": triton_random, "sums": triton_sums}[module]
+    return {"norm": triton_norm, "replica": triton_replica}[module]
 
 
 def torch_only(device, module):
@@ -49,28 +45,28 @@ class TestSums:
     )
     def test_sums_over_rows_do_not_depend_on_the_number_of_replicas(self, rows, width):
         x = normal(3, rows, width, dtype=torch.float32)
-        found = triton_sums.over_rows(x)
+        found = triton_replica.over_rows(x)
         torch.testing.assert_close(found.double(), x.double().sum(1), rtol=1e-5, atol=1e-3)
-        assert torch.equal(found, torch.cat([triton_sums.over_rows(x[[row]]) for row in range(3)]))
+        assert torch.equal(found, torch.cat([triton_replica.over_rows(x[[row]]) for row in range(3)]))
 
     def test_numbers_of_16_bits_are_summed_in_32(self):
         x = torch.full((1, 5000, 2), 1.0, dtype=torch.bfloat16)
-        assert triton_sums.over_rows(x).tolist() == [[4992.0, 4992.0]]  # 5000, rounded once
-        assert triton_sums.over_rows(x.double()).tolist() == [[5000.0, 5000.0]]
+        assert triton_replica.over_rows(x).tolist() == [[4992.0, 4992.0]]  # 5000, rounded once
+        assert triton_replica.over_rows(x.double()).tolist() == [[5000.0, 5000.0]]
 
 
 class TestDropout:
     @pytest.mark.parametrize("probability", [0.2, 0.5, 0.9])
     def test_the_share_is_dropped_and_the_rest_scaled_up(self, probability):
         x = torch.ones(2, 150, 31)
-        out = triton_random.fused_dropout(x, probability, SEEDS, call(1))
+        out = triton_replica.fused_dropout(x, probability, SEEDS, call(1))
         dropped = (out == 0).double().mean(dim=(1, 2)).tolist()
         assert dropped == pytest.approx([probability] * 2, abs=0.03)
         assert out[out != 0].unique().tolist() == pytest.approx([1 / (1 - probability)], rel=1e-5)
 
     def test_the_gradient_has_the_same_mask(self):
         x = normal(2, 40, 31, dtype=torch.float32).requires_grad_()
-        out = triton_random.fused_dropout(x, 0.5, SEEDS, call(3))
+        out = triton_replica.fused_dropout(x, 0.5, SEEDS, call(3))
         probe = normal(2, 40, 31, seed=1, dtype=torch.float32)
         (grad,) = torch.autograd.grad((out * probe).sum(), x)
         torch.testing.assert_close(out.detach(), torch.where(grad != 0, 2 * x.detach(), 0))
@@ -78,38 +74,38 @@ class TestDropout:
 
     def test_a_draw_depends_on_the_seed_and_the_call_only(self):
         x = torch.ones(2, 60, 31)
-        first, second = (triton_random.fused_dropout(x, 0.5, SEEDS, call(k)) for k in (1, 2))
+        first, second = (triton_replica.fused_dropout(x, 0.5, SEEDS, call(k)) for k in (1, 2))
         assert not torch.equal(first, second)
         assert not torch.equal(first[0], first[1])
-        assert torch.equal(triton_random.fused_dropout(x, 0.5, SEEDS, call(1)), first)
-        assert torch.equal(triton_random.fused_dropout(x[1:], 0.5, SEEDS[1:], call(1)), first[1:])
-        assert torch.equal(triton_random.fused_dropout(x, 0.5, SEEDS.flip(0), call(1)), first.flip(0))
+        assert torch.equal(triton_replica.fused_dropout(x, 0.5, SEEDS, call(1)), first)
+        assert torch.equal(triton_replica.fused_dropout(x[1:], 0.5, SEEDS[1:], call(1)), first[1:])
+        assert torch.equal(triton_replica.fused_dropout(x, 0.5, SEEDS.flip(0), call(1)), first.flip(0))
 
     def test_strided_input(self):
         x = normal(31, 60, 2, dtype=torch.float32).permute(2, 1, 0)
         args = 0.5, SEEDS, call(1)
-        assert torch.equal(triton_random.fused_dropout(x, *args), triton_random.fused_dropout(x.contiguous(), *args))
+        assert torch.equal(triton_replica.fused_dropout(x, *args), triton_replica.fused_dropout(x.contiguous(), *args))
 
     def test_full_dropout_is_nothing(self):
-        assert not triton_random.fused_dropout(torch.ones(2, 3, 4), 1.0, SEEDS, call(1)).any()
+        assert not triton_replica.fused_dropout(torch.ones(2, 3, 4), 1.0, SEEDS, call(1)).any()
 
     def test_uniform_numbers(self):
-        numbers = triton_random.fused_uniform(SEEDS, call(1), 3000)
+        numbers = triton_replica.fused_uniform(SEEDS, call(1), 3000)
         assert numbers.shape == (2, 3000)
         assert (numbers >= 0).all()
         assert (numbers < 1).all()
         assert numbers.mean(1).tolist() == pytest.approx([0.5] * 2, abs=0.02)
         assert all(row.unique().numel() > 2990 for row in numbers)  # neither neighbors nor blocks draw the same
-        assert torch.equal(triton_random.fused_uniform(SEEDS[1:], call(1), 3000), numbers[1:])
-        assert not torch.equal(triton_random.fused_uniform(SEEDS, call(2), 3000), numbers)
-        assert triton_random.fused_uniform(SEEDS, call(1), 0).shape == (2, 0)
+        assert torch.equal(triton_replica.fused_uniform(SEEDS[1:], call(1), 3000), numbers[1:])
+        assert not torch.equal(triton_replica.fused_uniform(SEEDS, call(2), 3000), numbers)
+        assert triton_replica.fused_uniform(SEEDS, call(1), 0).shape == (2, 0)
 
     def test_it_is_what_the_module_uses(self, monkeypatch):
-        monkeypatch.setattr(activation, "gpu_kernels", interpreted)
+        monkeypatch.setattr(layers, "gpu_kernels", interpreted)
         rng = ReplicaRNG([0, 1], "train")
         outs = [dropout(torch.ones(2, 20, 8), 0.5, rng) for _ in range(2)]
         assert not torch.equal(*outs)
-        assert torch.equal(outs[1], triton_random.fused_dropout(torch.ones(2, 20, 8), 0.5, rng.seeds, call(2)))
+        assert torch.equal(outs[1], triton_replica.fused_dropout(torch.ones(2, 20, 8), 0.5, rng.seeds, call(2)))
 
 
 def plain(x, offset, weight, bias, norm):
@@ -203,7 +199,7 @@ class TestNormReluDropout:
     def test_it_is_the_layer_of_the_cpu(self, norm, training, monkeypatch):
         results = []
         for kernels in (torch_only, interpreted):
-            monkeypatch.setattr(activation, "gpu_kernels", kernels)
+            monkeypatch.setattr(layers, "gpu_kernels", kernels)
             module = randomized(make_norm(norm, 2, 5)).float().train(training)
             x, bias = (
                 normal(*shape, seed=seed, dtype=torch.float32).requires_grad_()
@@ -244,13 +240,6 @@ def test_no_node_drops_what_another_does_however_many_numbers_there_are():
     assert not any(torch.equal(one, other) for one, other in itertools.combinations(masks, 2))
 
 
-def test_the_last_channels_of_a_node_are_not_dropped_as_the_first_of_the_next():
-    mask = torch.empty(64, 8)
-    _drop[(1,)](mask, SEEDS, call(1), 0, 5, ROWS=64, CHANNELS=8)
-    assert not torch.equal(mask[:-1, 4], mask[1:, 0])
-    assert not torch.equal(mask[:, 0], mask[:, 1])
-
-
 def test_moments_of_a_wide_layer_whose_first_nodes_are_far_from_the_others(monkeypatch):
     monkeypatch.setattr(triton_norm, "CHUNK", REAL_CHUNK)
     x = 1000 + normal(1, 256, 1500, dtype=torch.float32)
@@ -264,7 +253,7 @@ def test_moments_of_a_wide_layer_whose_first_nodes_are_far_from_the_others(monke
 def test_the_gradient_of_a_bias_in_evaluation_with_batch_norm(frozen, monkeypatch):
     grads = []
     for kernels in (torch_only, interpreted):
-        monkeypatch.setattr(activation, "gpu_kernels", kernels)
+        monkeypatch.setattr(layers, "gpu_kernels", kernels)
         norm = randomized(make_norm("batch", 2, 5)).float().eval().requires_grad_(False)
         x, bias = normal(2, 30, 5).float().requires_grad_(not frozen), normal(2, 1, 5, seed=1).float().requires_grad_()
         out = activate(x, bias, norm, 0.0, ReplicaRNG([0, 1], "train"))
@@ -273,58 +262,9 @@ def test_the_gradient_of_a_bias_in_evaluation_with_batch_norm(frozen, monkeypatc
     torch.testing.assert_close(*grads)
 
 
-def test_moments_of_a_tensor_that_is_laid_out_otherwise():
-    x = normal(30, 2, 4, dtype=torch.float32).transpose(0, 1)
-    torch.testing.assert_close(triton_norm.batch_moments(x), triton_norm.batch_moments(x.contiguous()))
-
-
 @pytest.mark.parametrize("norm", ["none", "layer", "batch"])
 def test_a_model_trains_with_the_fused_layers(norm, monkeypatch):
-    monkeypatch.setattr(activation, "gpu_kernels", interpreted)
+    monkeypatch.setattr(layers, "gpu_kernels", interpreted)
     model = backbones["gcn"](4, out_channels=3, hidden_channels=6, dropout=0.5, norm=norm, replicas=2)
     model(normal(8, 4, dtype=torch.float32), both_ways(edges((0, 1), (1, 2)))).sum().backward()
     assert all(torch.isfinite(parameter.grad).all() for parameter in model.parameters())
-
-
-@pytest.mark.parametrize("start", [True, False])
-@pytest.mark.parametrize("widths", [(3,), (33,), (7, 64), (20, 1), (0,)], ids=str)
-@pytest.mark.parametrize(("nodes", "height"), [(0, 2), (5, 1), (40, 64), (130, 20)], ids=str)
-def test_narrow_linear_layers_are_those_of_torch(nodes, height, widths, start, monkeypatch):
-    monkeypatch.setattr(triton_linear, "CHUNK", 64)
-    xs = [normal(2, nodes, width, seed=width) for width in widths]
-    weights = [normal(2, width, height, seed=width + 1) for width in widths]
-    starts, probe, results = [normal(2, nodes, height, seed=2)] * start, normal(2, nodes, height, seed=3), []
-    for dtype in (torch.float32, torch.float64):
-        monkeypatch.setattr(linear_sum, "gpu_kernels", interpreted)  # for 32 bits alone
-        inputs = [tensor.to(dtype).requires_grad_() for tensor in (*xs, *weights, *starts)]
-        terms = list(zip(inputs[: len(xs)], inputs[len(xs) :], strict=False))
-        out = linear_sum.linear_sum(terms, inputs[-1] if start else None)
-        grads = torch.autograd.grad((out * probe.to(dtype)).sum(), inputs)
-        results.append([tensor.double() for tensor in (out, *grads)])
-    torch.testing.assert_close(*results, rtol=1e-4, atol=1e-4)
-
-
-@pytest.fixture
-def newer_switch():
-    """TF32 by the newer one of torch's two switches: the older one (`allow_tf32`) refuses to be read then."""
-    switch = torch.backends.cuda.matmul
-    before, switch.fp32_precision = switch.fp32_precision, "tf32"
-    yield
-    switch.fp32_precision = before
-
-
-@pytest.mark.usefixtures("newer_switch")
-def test_narrow_linear_layers_know_the_newer_switch_of_tf32():
-    x, grad = normal(2, 40, 5).float(), normal(2, 40, 4, seed=1).float()
-    (out,) = triton_linear.outer_sums([x], grad)
-    torch.testing.assert_close(out, x.transpose(1, 2) @ grad, rtol=1e-2, atol=1e-2)
-
-
-def test_narrow_linear_layers_take_features_that_the_replicas_share(monkeypatch):
-    monkeypatch.setattr(linear_sum, "gpu_kernels", interpreted)
-    x, weight, probe = normal(40, 5).float(), normal(3, 5, 4, seed=1).float(), normal(3, 40, 4)
-    weight.requires_grad_()
-    out = linear_sum.linear_sum([(x, weight)])
-    torch.testing.assert_close(out, x @ weight)
-    (grad,) = torch.autograd.grad((out * probe.float()).sum(), weight)
-    torch.testing.assert_close(grad.double(), x.double().T @ probe, rtol=1e-4, atol=1e-4)

@@ -8,7 +8,7 @@ from triton.backends.compiler import GPUTarget  # noqa: E402
 from triton.compiler import ASTSource  # noqa: E402
 
 from gumbel_mpnn.nn.kernels import norm as triton_norm  # noqa: E402
-from gumbel_mpnn.nn.kernels import sums as triton_sums  # noqa: E402
+from gumbel_mpnn.nn.kernels import replica as triton_replica  # noqa: E402
 
 COUNTS = {"nodes": "i32", "rows": "i32", "width": "i32", "chunks": "i32"}
 NUMBERS = {"probability": "fp32", "scale": "fp32", "eps": "fp32"}
@@ -40,4 +40,4 @@ class TestNorms:
 
     def test_sums(self, kept):
         total = triton.language.float64 if kept == "fp64" else triton.language.float32
-        assert compiles(triton_sums._chunk_sums, kept, TILES=4, TOTAL=total).asm["ptx"]
+        assert compiles(triton_replica._chunk_sums, kept, TILES=4, TOTAL=total).asm["ptx"]

@@ -4,13 +4,12 @@ import math
 
 import pytest
 import torch
-from torch_geometric.data import Batch, Data
 
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import ReplicaRNG
-from gumbel_mpnn.rewiring.decoys import FLOODED, Decoys, Flood
+from gumbel_mpnn.rewiring.decoys import SHARE_OF_NODES, Decoys, ShownDecoys
 from gumbel_mpnn.training import build_model, train
-from helpers import changed, edges, make_task, numbers, random_edges, replicas, small_data
+from helpers import changed, edges, make_task, random_edges, replicas, small_data
 from unit.rewiring.test_gumbel_mpnn import data_with_candidates, settings_of
 
 NODES = 40
@@ -30,7 +29,7 @@ def test_decoys_crowd_at_a_few_nodes():
     decoys = Decoys.among(GRAPH, 3.0)
     ends = decoys.graph.pair_index[:, decoys.is_decoy]
     busiest = torch.bincount(ends.flatten(), minlength=NODES).sort(descending=True).values
-    assert busiest[: round(FLOODED * NODES)].sum() >= ends.shape[1]
+    assert busiest[: round(SHARE_OF_NODES * NODES)].sum() >= ends.shape[1]
 
 
 def test_the_weights_of_the_given_graph_stay():
@@ -44,22 +43,6 @@ def test_the_weights_of_the_given_graph_stay():
 )
 def test_a_graph_with_no_room_for_decoys_gets_none(graph):
     assert not Decoys.among(graph, 5.0).is_decoy.any()
-
-
-def test_decoys_stay_within_the_graphs_of_a_batch():
-    graphs = [Data(x=torch.ones(n, 1), edge_index=random_edges(n + 1, 3 * n, seed=n)) for n in (30, 1, 12, 25)]
-    batch = Batch.from_data_list(graphs)
-    graph = PairGraph.of(batch)
-    decoys = Decoys.among(graph, 4.0)
-    first, second = batch.batch[decoys.graph.pair_index[:, decoys.is_decoy]]
-    assert torch.equal(first, second)
-    assert first.unique().tolist() == [0, 2, 3]
-
-
-def test_a_batch_of_one_graph_has_the_decoys_of_that_graph():
-    data = Data(x=torch.ones(NODES, 1), edge_index=random_edges(NODES, 60))
-    alone, batched = (Decoys.among(PairGraph.of(d), 3.0).graph for d in (data, Batch.from_data_list([data])))
-    assert torch.equal(alone.pair_index, batched.pair_index)
 
 
 def test_few_decoys_are_as_likely_as_many_and_replicas_have_their_own():
@@ -81,7 +64,7 @@ def test_the_first_of_several_samples_has_no_decoys_and_the_others_their_own(sam
     model.terms.append(lambda step: seen.append(step) or 0.0)
     model.training_loss(task.features, task.graph, task.y, task.train_mask[:1], torch.tensor(0.0))
     (step,) = seen
-    floods = [draw.flood for draw in step.draws]
+    floods = [draw.decoys for draw in step.draws]
     assert [flood is not None for flood in floods] == with_decoys
     shown = [flood.shown for flood in floods if flood is not None]
     assert len({tuple(of.flatten().tolist()) for of in shown}) == len(shown)
@@ -93,20 +76,11 @@ def test_the_lesson_by_hand():
     """One edge at θ = 0, one decoy shown at θ = log 3, one candidate and one hidden decoy that do not count."""
     graph = PairGraph.build(edges((0, 1)), 4, candidate_index=edges((0, 2), (0, 3), (1, 2)))
     decoys = Decoys(graph, torch.tensor([False, False, True, True]))
-    flood = Flood(decoys, torch.tensor([[False, False, True, False]]))
+    flood = ShownDecoys(decoys, torch.tensor([[False, False, True, False]]))
     theta = torch.tensor([[0.0, 9.0, math.log(3), -5.0]])
     assert flood.given.tolist() == [[True, False, True, False]]
     assert flood.present.tolist() == [[True, True, True, False]]
     assert flood.loss(theta).item() == pytest.approx((math.log(2) + math.log(4)) / 2)
-
-
-def test_training_with_decoys_repeats_and_leaves_evaluation_its_graph():
-    task = make_task(data_with_candidates())
-    settings = settings_of(scorer="neighborhood", decoys=3.0)
-    group = replicas((0, 0), (1, 0))
-    first = train(task, settings, group)
-    assert numbers(first) == numbers(train(task, settings, group))
-    assert first[0].probability.shape == (task.graph.num_pairs,)
 
 
 def test_decoys_teach_a_scorer_to_tell_edges_of_a_flooded_graph():

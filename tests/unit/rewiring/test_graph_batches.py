@@ -3,13 +3,11 @@
 import pytest
 import torch
 from torch_geometric.data import Batch, Data
-from torch_geometric.loader import DataLoader
 from torch_geometric.nn import GCNConv
 
 import gumbel_mpnn as gm
-from gumbel_mpnn.candidates import candidates
 from gumbel_mpnn.data.export import is_directed
-from gumbel_mpnn.rewiring.edge_models import scorers
+from gumbel_mpnn.rewiring.scorers import scorers
 from helpers import edges, normal
 
 each_scorer = pytest.mark.parametrize("scorer", list(scorers))
@@ -31,29 +29,9 @@ def one_by_one(graphs, transform):
     return [transform(graph) for graph in graphs]
 
 
-@pytest.mark.parametrize("name", ["local", "global", "two_hop"])
-def test_candidates_of_a_batch_are_those_of_its_graphs(name):
-    strategy, graphs = candidates[name](), small_graphs()
-    together, alone = strategy(Batch.from_data_list(graphs)), Batch.from_data_list(one_by_one(graphs, strategy))
-    assert together.candidate_index.shape[1] > 10
-    assert torch.equal(together.candidate_index, alone.candidate_index)
-
-
-@pytest.mark.parametrize("name", list(candidates))
-def test_no_pair_of_a_loaders_batch_joins_two_graphs(name):
-    graphs = one_by_one(small_graphs() * 3, candidates[name]())
-    seen = 0
-    for batch in DataLoader(graphs, batch_size=4, shuffle=True):
-        graph = gm.PairGraph.of(batch)
-        first, second = batch.batch[graph.pair_index]
-        assert torch.equal(first, second)
-        seen += int((~graph.is_original).sum())
-    assert seen == sum(graph.candidate_index.shape[1] for graph in graphs)
-
-
 def model_for(scorer, **options):
     torch.manual_seed(0)
-    model = gm.GumbelMPNN(4, out_channels=2, hidden_channels=8, scorer=scorer, channels=4, **options)
+    model = gm.GumbelMPNN(in_channels=4, out_channels=2, hidden_channels=8, scorer=scorer, **options)
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter), alpha=0.5)
@@ -67,18 +45,6 @@ def test_a_batch_gets_the_predictions_of_its_graphs(scorer, backbone):
     model = model_for(scorer, backbone=backbone)
     together = model(Batch.from_data_list(graphs))
     torch.testing.assert_close(together, torch.cat([model(graph) for graph in graphs]))
-
-
-@each_scorer
-def test_the_learned_graph_of_a_batch_is_that_of_its_graphs(scorer):
-    graphs = one_by_one(small_graphs(), gm.candidates.Local(3))
-    batch, model = Batch.from_data_list(graphs), model_for(scorer)
-    together = model.rewire(batch, threshold=0.4)
-    alone = Batch.from_data_list([model.rewire(graph, threshold=0.4) for graph in graphs])
-    assert torch.equal(together.edge_index, alone.edge_index)
-    torch.testing.assert_close(together.edge_weight, alone.edge_weight)
-    assert torch.equal(together.edge_origin, alone.edge_origin)
-    assert torch.equal(together.batch, batch.batch)
 
 
 def assert_learned(part, expected):
@@ -127,14 +93,6 @@ def test_directions_of_a_batch_are_told_for_each_of_its_graphs():
         assert is_directed(graph)
         graph.edge_weight = graph.edge_probability = None  # the edges alone would not say so
         assert is_directed(graph)
-
-
-def test_a_batch_made_by_hand_is_rewired():
-    graphs = small_graphs((4, 5))
-    batch = Batch.from_data_list(graphs)
-    by_hand = Batch(x=batch.x, edge_index=batch.edge_index, batch=batch.batch)
-    model = model_for("mixed")
-    assert torch.equal(model.rewire(by_hand).edge_index, model.rewire(batch).edge_index)
 
 
 def test_a_model_of_ones_own_on_a_batch():

@@ -1,23 +1,18 @@
 """The rewired model: forward, training, evaluation graphs, unseen graphs, replicas."""
 
-import inspect
-
 import pytest
 import torch
 from torch_geometric.data import Data
 
 import gumbel_mpnn as gm
-from gumbel_mpnn._util.errors import UserError
-from gumbel_mpnn.config import RewiringSettings, resolve
 from gumbel_mpnn.graph import PairGraph, WeightedGraph
-from gumbel_mpnn.nn import backbones
 from gumbel_mpnn.rewiring import GumbelMPNN
-from gumbel_mpnn.rewiring.edge_models import NodeView, scorers
-from gumbel_mpnn.rewiring.regularizers import Degree
-from gumbel_mpnn.rewiring.rewired_graph import as_data
-from gumbel_mpnn.rewiring.terms import Regularization
+from gumbel_mpnn.rewiring.rewirer import as_data
+from gumbel_mpnn.rewiring.scorers import NodeView, scorers
+from gumbel_mpnn.settings import RewiringSettings, resolve
 from gumbel_mpnn.training import Task, models, train
-from helpers import edges, normal, numbers, random_edges, replicas, small_data
+from gumbel_mpnn.util.errors import UserError
+from helpers import edges, normal, random_edges, randomized, replicas, small_data
 
 each_scorer = pytest.mark.parametrize("scorer", list(scorers))
 EVALUATIONS = ("threshold", "expected", "mean_of_samples")
@@ -31,7 +26,7 @@ def data_with_candidates(seed=0):
 
 def model_for(data, **options):
     torch.manual_seed(0)
-    return GumbelMPNN(data.num_features, out_channels=int(data.y.max()) + 1, hidden_channels=8, **options)
+    return GumbelMPNN(in_channels=data.num_features, out_channels=int(data.y.max()) + 1, hidden_channels=8, **options)
 
 
 def settings_of(train_table=None, **rewiring):
@@ -58,15 +53,6 @@ def test_training_starts_at_the_given_graph():
     given = graph.graph.is_original
     assert graph.probability[0, given].min() > 0.9
     assert graph.probability[0, ~given].max() < 0.15
-
-
-def test_without_a_bias_by_origin_given_edges_have_no_advantage():
-    data = data_with_candidates()
-    model, scores = model_for(data, scorer="class-space", origin="none").eval(), []
-    model.rewirer.scorer.register_forward_hook(lambda scorer, given, made: scores.append(made))
-    _, graph = model(data, return_graph=True)
-    assert torch.equal(model.rewirer.origin, torch.zeros(1, 2))
-    torch.testing.assert_close(graph.probability, scores[0].sigmoid())
 
 
 @pytest.mark.parametrize(("origin", "learned"), [("fixed", False), ("learned", True), ("none", False)])
@@ -98,11 +84,41 @@ def test_evaluation_graphs(evaluation):
         assert 0 < (graph.weight - graph.probability).abs().max() < 0.6
 
 
-def test_the_signature_names_the_options_of_every_backbone_with_their_defaults():
-    named = {name: parameter.default for name, parameter in inspect.signature(GumbelMPNN).parameters.items()}
-    options = backbones.all_defaults()
-    assert {name: named[name] for name in options} == options
-    assert all(f"\n        {name}: " in GumbelMPNN.__doc__ for name in options)
+@pytest.mark.parametrize("evaluation", EVALUATIONS)
+def test_a_backbone_or_its_name_make_the_same_model(evaluation):
+    data = data_with_candidates()
+    options = {"out_channels": 3, "hidden_channels": 8, "num_layers": 3, "replicas": 2, "seeds": [3, 4]}
+    one = GumbelMPNN(gm.GraphSAGE(6, **options), tau=0.3, evaluation=evaluation)
+    other = GumbelMPNN("sage", in_channels=6, tau=0.3, evaluation=evaluation, **options)
+    assert str(one) == str(other)
+    for mode in (True, False):
+        assert torch.equal(one.train(mode)(data), other.train(mode)(data))
+
+
+def test_a_trained_backbone_keeps_its_parameters():
+    backbone = randomized(gm.GCN(6, out_channels=3, hidden_channels=8)).float()
+    before = backbone.head.weight.clone()
+    assert torch.equal(GumbelMPNN(backbone).backbone.head.weight, before)
+
+
+@pytest.mark.parametrize(
+    ("backbone", "options", "message"),
+    [
+        ("gcn", {"out_channels": 3}, r"GumbelMPNN\('gcn'\) also needs in_channels"),
+        ("gcm", {"in_channels": 6, "out_channels": 3}, "there is no model called 'gcm': did you mean 'gcn'"),
+        (6, {"out_channels": 3}, r"takes a backbone, such as gm.GCN\(...\), or the name of one, not 6"),
+        (torch.nn.Linear(6, 3), {}, "to rewire the graph of another model, use gm.Rewired"),
+        (
+            gm.GCN(6, out_channels=3),
+            {"num_layers": 3},
+            "num_layers cannot be set beside a finished backbone: set",
+        ),
+    ],
+    ids=["no width", "unknown", "a number", "another model", "options"],
+)
+def test_what_is_no_backbone(backbone, options, message):
+    with pytest.raises(UserError, match=message):
+        GumbelMPNN(backbone, **options)
 
 
 def test_the_graph_of_evaluation_by_threshold_is_the_one_that_rewire_gives():
@@ -115,28 +131,6 @@ def test_the_graph_of_evaluation_by_threshold_is_the_one_that_rewire_gives():
     assert torch.equal(graph.probability, torch.full_like(graph.probability, 0.5))
     assert graph.weight.all()
     assert model.rewire(data).num_edges == 2 * graph.graph.num_pairs
-
-
-def test_evaluating_leaves_the_streams_of_training_alone():
-    data = data_with_candidates()
-    model = model_for(data, evaluation="mean_of_samples")
-    model(data)
-    before = model.rng.get_state()
-    model.eval()(data)
-    after = model.rng.get_state()
-    assert all(torch.equal(before[name], after[name]) for name in before)
-
-
-@each_scorer
-def test_training_is_reproducible_and_replicas_do_not_disturb_each_other(scorer):
-    options = {"regularizer": "lc", "regularizer_weight": 0.5, "prior": 0.1, "samples": 2, "agreement": 0.5}
-    settings = settings_of(scorer=scorer, **options)
-    task = Task.of(data_with_candidates(), settings.data)
-    group = replicas((0, 0), (1, 0), (0, 3))
-    together = train(task, settings, group)
-    assert numbers(together) == numbers(train(task, settings, group))
-    (alone,) = train(task, settings, group[1:2])
-    assert alone.history[-1]["train_loss"] == pytest.approx(together[1].history[-1]["train_loss"], rel=1e-4)
 
 
 @pytest.mark.parametrize("beliefs", ["features", "graph", "rewired"])
@@ -177,19 +171,10 @@ def test_own_beliefs_have_a_gradient_in_evaluation_alone(beliefs):
         assert seen[-1].requires_grad is not training
 
 
-def test_a_scorer_without_beliefs_scores_once():
-    data = data_with_candidates()
-    model, seen = model_for(data, scorer="bilinear", beliefs="rewired"), []
-    model.rewirer.scorer.register_forward_pre_hook(lambda scorer, given: seen.append(given))
-    model(data)
-    assert len(seen) == 1
-    assert model.belief_head is None
-
-
 @pytest.mark.parametrize(
     "options",
     [
-        {"scorer": "class-space", "regularizer": "mix", "regularizer_weight": 0.5},
+        {"scorer": "class-space", "regularizer": "mix", "regularizer.weight": 0.5},
         {"scorer": "class-facts", "pair_loss": 1.0, "origin": "learned"},
         {"scorer": "class-facts", "pair_loss": 1.0, "beliefs": "rewired", "decoys": 1.0, "samples": 2},
     ],
@@ -227,15 +212,6 @@ def test_rewire_serves_a_graph_it_never_saw():
     assert rewired.edge_origin.tolist() == [True, False, True, True, True, False]
 
 
-def test_as_data_by_hand():
-    graph = PairGraph.build(edges((0, 1)), 3, candidate_index=edges((1, 2), (0, 2)))
-    out = as_data(graph, torch.tensor([0.8, 0.3, 0.5]), Data(y=torch.tensor([0, 1, 0]), num_nodes=3))
-    assert out.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
-    assert out.edge_weight.tolist() == pytest.approx([0.8, 0.8, 0.5, 0.5])
-    assert out.edge_origin.tolist() == [True, True, False, False]
-    assert out.y.tolist() == [0, 1, 0]
-
-
 def test_as_data_of_a_weighted_graph_by_hand():
     weights = {"edge_weight": torch.tensor([3.0, 0.0, 0.5], requires_grad=True)}
     graph = PairGraph.build(edges((0, 1), (0, 2), (1, 2)), 4, candidate_index=edges((0, 3)), **weights)
@@ -269,32 +245,21 @@ def test_a_threshold_is_a_probability(threshold):
 
 def test_wrong_options_are_answered_with_a_suggestion():
     with pytest.raises(UserError, match="did you mean 'scorer'"):
-        GumbelMPNN(3, out_channels=2, scorers="mixed")
+        GumbelMPNN(in_channels=3, out_channels=2, scorers="mixed")
     with pytest.raises(UserError, match="tau"):
-        GumbelMPNN(3, out_channels=2, tau=0.0)
+        GumbelMPNN(in_channels=3, out_channels=2, tau=0.0)
     with pytest.raises(UserError, match="there is no scorer called 'bilinaer'"):
-        GumbelMPNN(3, out_channels=2, scorer="bilinaer")
+        GumbelMPNN(in_channels=3, out_channels=2, scorer="bilinaer")
+    with pytest.raises(UserError, match="tau cannot be combined with rewiring"):
+        GumbelMPNN(in_channels=3, out_channels=2, rewiring=RewiringSettings(), tau=0.3)
     with pytest.raises(UserError, match="'gcn' does not rewire the graph"):
         gm.fit(small_data(), "gcn", settings={"rewiring": {"tau": 1.0}})
 
 
-def test_settings_and_keywords_at_once_are_refused():
-    with pytest.raises(UserError, match="tau cannot be combined with rewiring"):
-        GumbelMPNN(3, out_channels=2, rewiring=RewiringSettings(), tau=0.3)
-
-
-def test_options_reach_the_backbone():
-    model = GumbelMPNN(3, out_channels=2, backbone="gat", hidden_channels=6, num_layers=3, heads=2, norm="layer")
-    assert str(model.backbone) == "GAT(6 wide, 3 layers, 2 classes)"
-    assert model.backbone.heads == 2
-    assert str(GumbelMPNN(3, out_channels=2, backbone="mlp", heads=4).backbone) == "MLP(256 wide, 2 layers, 2 classes)"
-    with pytest.raises(UserError, match="dropout must lie between 0 and 1"):
-        GumbelMPNN(3, out_channels=2, dropout=2.0)
-
-
-def test_the_model_by_name_has_the_options_of_every_backbone():
-    own = {"backbone": "gcn", "heads": 1, "steps": 10, "teleport": 0.1}
-    assert models.defaults("gumbel-mpnn") == {**models.defaults("gcn"), **own}
+def test_the_model_by_name_has_the_options_of_its_backbone():
+    for backbone in ("gcn", "gat"):
+        found = models.defaults("gumbel-mpnn", {"backbone": backbone})
+        assert found == {**models.defaults(backbone), "backbone": "gcn"}
 
 
 def test_settings_make_the_same_model_as_keywords():
@@ -309,38 +274,7 @@ def test_settings_make_the_same_model_as_keywords():
 @pytest.mark.parametrize("name", ["prior", "agreement"])
 def test_penalties_with_a_weight_of_their_own_are_not_named_as_the_regularizer(name):
     with pytest.raises(UserError, match=rf"set rewiring\.{name}"):
-        GumbelMPNN(3, out_channels=2, rewiring=RewiringSettings(regularizer=name, regularizer_weight=1.0))
-
-
-@pytest.mark.parametrize(
-    ("settings", "target"), [({}, 5.0), ({"target_degree": 0}, 0.0), ({"target_degree": 8.5}, 8.5)]
-)
-def test_the_degree_that_is_asked_for(settings, target):
-    rewiring = RewiringSettings(regularizer="dc", regularizer_weight=2.0, prior=0.0, **settings)
-    model = GumbelMPNN(3, out_channels=2, rewiring=rewiring)
-    (term,) = (term for term in model.terms if isinstance(term, Regularization))
-    assert isinstance(term.regularizer, Degree)
-    assert (term.regularizer.weight, term.regularizer.target) == (2.0, target)
-
-
-def test_the_state_has_the_seeds_of_evaluation():
-    data = data_with_candidates()
-    model = model_for(data, evaluation="mean_of_samples", seeds=[1]).eval()
-    other = model_for(data, evaluation="mean_of_samples", seeds=[2]).eval()
-    before = other(data)
-    other.load_state_dict(model.state_dict())
-    assert torch.equal(other(data), model(data))
-    assert not torch.equal(other(data), before)
-
-
-def test_states_of_other_evaluations_and_without_seeds_can_be_loaded():
-    data = data_with_candidates()
-    drawing, plain = model_for(data, evaluation="mean_of_samples", seeds=[1]), model_for(data, seeds=[1])
-    plain.load_state_dict(drawing.state_dict())
-    expected = drawing.eval()(data)
-    drawing.load_state_dict(plain.state_dict())
-    assert "evaluation_seeds" not in plain.state_dict()
-    assert torch.equal(drawing(data), expected)
+        GumbelMPNN(in_channels=3, out_channels=2, rewiring=RewiringSettings(regularizer=name))
 
 
 @each_scorer
@@ -366,7 +300,7 @@ def test_a_model_can_be_pickled_and_goes_on_alike(scorer, evaluation, tmp_path):
 @pytest.mark.parametrize("rewiring", [None, RewiringSettings()], ids=["single settings", "all at once"])
 def test_a_name_that_is_no_option_is_looked_for_among_all(name, meant, rewiring):
     with pytest.raises(UserError, match=f"GumbelMPNN has no option '{name}': did you mean '{meant}'"):
-        GumbelMPNN(5, out_channels=3, rewiring=rewiring, **{name: 8})
+        GumbelMPNN(in_channels=5, out_channels=3, rewiring=rewiring, **{name: 8})
 
 
 @pytest.mark.parametrize("beliefs", ["features", "graph", "rewired"])
@@ -398,39 +332,21 @@ def directed():
 def test_a_directed_graph_is_given_as_such():
     data = directed()
     graph = PairGraph.of(data, undirected=False)
-    model = GumbelMPNN(5, out_channels=3, hidden_channels=4).eval()
+    model = GumbelMPNN(in_channels=5, out_channels=3, hidden_channels=4).eval()
     learned = model.rewire(data, threshold=0, graph=graph)
     assert sorted(learned.edge_index.T.tolist()) == [[0, 1], [0, 5], [2, 1], [3, 4], [5, 0]]
     assert not torch.allclose(model(data, graph), model(data))
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda model, data: model(data.x), "a graph is needed"),
-        (lambda model, data: model(Data(edge_index=data.edge_index, num_nodes=6)), "no features"),
-        (lambda model, data: model(data.x.double(), data.edge_index), "float64 where the model's parameters are"),
-        (lambda model, data: model(data.x[:, :3], data.edge_index), r"must have the shape \[N, 5\]"),
-        (lambda model, data: model(data, None, torch.ones(3)), "edge_weight needs an edge_index"),
-        (lambda model, data: model(data, PairGraph.of(data), torch.ones(3)), "edge_weight needs an edge_index"),
-        (lambda model, data: model(data.x, data.edge_index, torch.ones(2)), r"edge_weight must have shape \[3\]"),
-    ],
-)
-def test_inputs_that_do_not_fit_are_told_in_a_sentence(call, message):
-    data = directed()
-    with pytest.raises(UserError, match=message):
-        call(GumbelMPNN(5, out_channels=3, hidden_channels=4), data)
-
-
 def test_an_edge_index_is_a_graph_without_candidates():
     data = directed()
-    model = GumbelMPNN(5, out_channels=3, hidden_channels=4).eval()
+    model = GumbelMPNN(in_channels=5, out_channels=3, hidden_channels=4).eval()
     torch.testing.assert_close(model(data.x, data.edge_index), model(data, PairGraph.of(data, candidates=False)))
 
 
 def test_weights_beside_an_edge_index_are_those_of_its_edges():
     data, weight = directed(), torch.tensor([0.5, 2.0, 0.0])
-    model = GumbelMPNN(5, out_channels=3, hidden_channels=4).eval()
+    model = GumbelMPNN(in_channels=5, out_channels=3, hidden_channels=4).eval()
     weighted = Data(x=data.x, edge_index=data.edge_index, edge_weight=weight)
     assert torch.equal(model(data.x, data.edge_index, weight), model(weighted))
     assert not torch.allclose(model(data.x, data.edge_index, weight), model(data.x, data.edge_index))

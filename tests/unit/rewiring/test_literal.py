@@ -6,8 +6,8 @@ from torch_geometric.data import Data
 
 import gumbel_mpnn as gm
 import paper_formulas as paper
-from gumbel_mpnn.config import rewiring_settings
 from gumbel_mpnn.graph import PairGraph
+from gumbel_mpnn.settings import rewiring_settings
 from helpers import edges, normal, randomized
 
 NODES, FEATURES, CLASSES, TAU, WEIGHT = 6, 3, 3, 0.1, 0.7
@@ -30,10 +30,10 @@ def literal_model(regularizer="none", options=None, **changes):
     """Two replicas of a GCN of two layers with the literal edge model, all parameters random."""
     given = {name: PRINTED[name] for name in OPTIONS.get(regularizer, [])} | (options or {})
     values = {"scorer": "literal", "origin": "none", "tau": TAU, "prior": 0.0, "regularizer": regularizer, **changes}
-    values |= {} if regularizer == "none" else {"regularizer_weight": WEIGHT}
+    values |= {} if regularizer == "none" else {"regularizer.weight": WEIGHT}
     values |= {f"regularizer.{name}": value for name, value in given.items()}
     model = gm.GumbelMPNN(
-        FEATURES,
+        in_channels=FEATURES,
         out_channels=CLASSES,
         hidden_channels=4,
         dropout=0.0,
@@ -106,12 +106,6 @@ def test_with_the_entropy_of_predictions(regularizer):
     assert_same_values_and_gradients(model, regularizer=regularizer, weighting=weighting)
 
 
-def test_every_regularizer_changes_the_loss():
-    plain = loss_of(literal_model())
-    for regularizer in ("dc", "lc", "pc", "inter-class", "mix"):
-        assert bool((loss_of(literal_model(regularizer)) > plain).all())
-
-
 @pytest.mark.parametrize("sigmoids", [1, 2])
 def test_probabilities_are_the_papers(sigmoids):
     model = literal_model(sigmoids=sigmoids)
@@ -123,15 +117,6 @@ def test_probabilities_are_the_papers(sigmoids):
         torch.testing.assert_close(found[replica], torch.stack(expected).detach())
     if sigmoids == 2:
         assert 0.5 < float(found.min()) < float(found.max()) < 0.7311
-
-
-def test_each_direction_has_its_own_probability_and_draw():
-    model = literal_model()
-    probability, back = model.pair_probability(DATA.x, GRAPH), [PAIRS.index((j, i)) for i, j in PAIRS]
-    assert not torch.isclose(probability, probability[:, back]).any()
-    model.train()
-    _, drawn = model(DATA.x, GRAPH, return_graph=True)
-    assert not torch.equal(drawn.weight, drawn.weight[:, back])
 
 
 @pytest.mark.parametrize("margin", [1.0, 0.25])

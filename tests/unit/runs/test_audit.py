@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from gumbel_mpnn._util.errors import DataError
+from gumbel_mpnn.util.errors import DataError
 from helpers import both_ways, changed, edges
 from quick_fit import TABLES, on_other_data, quick
 

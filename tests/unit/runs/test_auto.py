@@ -9,11 +9,8 @@ import pytest
 import torch
 
 import gumbel_mpnn as gm
-from gumbel_mpnn._util.errors import DataError, DataWarning, UserError
-from gumbel_mpnn.config.presets import preset_families
-from gumbel_mpnn.config.rungs import read_rungs
 from gumbel_mpnn.nn import models
-from gumbel_mpnn.report.page.comparison import compared
+from gumbel_mpnn.report.page.content import page_content
 from gumbel_mpnn.runs import (
     AutoSpec,
     BusyError,
@@ -28,7 +25,9 @@ from gumbel_mpnn.runs import (
     load_run,
 )
 from gumbel_mpnn.runs.choice import read_choices
-from gumbel_mpnn.runs.query import find_records
+from gumbel_mpnn.runs.record import find_records
+from gumbel_mpnn.settings.presets import preset_families, read_rungs
+from gumbel_mpnn.util.errors import DataError, DataWarning, UserError
 from helpers import changed, small_data
 
 FOR_FEATURES = [rung.name for rung in read_rungs() if rung.needs in ("", "features")]
@@ -426,26 +425,18 @@ class TestFeaturesWithStructure:
                 run.predict(other)
         assert run.predict(changed(data, x=data.x.to_sparse_csr())) == run.predict()
 
-    @pytest.mark.parametrize("model", ["jaccard", "sdrf"])
-    def test_a_graph_that_was_changed_before_training_has_the_features_that_were_given(self, model):
-        run = self.fitted(model)
+    def test_a_graph_that_was_changed_before_training_has_the_features_that_were_given(self):
+        run = self.fitted("sdrf")
         assert torch.equal(run.rewire().x, run.data.x)
         with pytest.raises(UserError, match="positions in the graph that they were trained on"):
             run.rewire(changed(run.data, y=None))
 
-    def test_memory_is_estimated_with_them(self):
-        run = self.fitted("gcn")
-        parameters = sum(value.numel() for value in run.folder.state(run.records[0].replica).values())
-        found = gm.estimate(small_data(), "gcn", preset=None, settings=WITH_STRUCTURE, **FAST)
-        assert found.parameters == parameters
-        assert found.features == small_data().num_features
-
     def test_a_page_compares_with_a_control_that_has_them_too(self, tmp_path):
         run = quick(settings=WITH_STRUCTURE, runs=tmp_path)
         fit(small_data(), "auto-frozen", runs=tmp_path, **FAST)
-        assert "control, edges not learned" in {row["role"] for row in compared(run)["absent"]}
+        assert "control, edges not learned" in page_content([run])["runs"][0]["table"]["absent"]
         fit(small_data(), "auto-frozen", settings=WITH_STRUCTURE, runs=tmp_path, **FAST)
-        assert "control, edges not learned" not in {row["role"] for row in compared(run)["absent"]}
+        assert "control, edges not learned" not in page_content([run])["runs"][0]["table"]["absent"]
 
     def test_auto_gives_them_to_every_rung(self):
         spec = AutoSpec.of(small_data(), settings=WITH_STRUCTURE)

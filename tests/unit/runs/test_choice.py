@@ -4,7 +4,6 @@ import math
 
 import pytest
 
-from gumbel_mpnn.config import Replica
 from gumbel_mpnn.runs.choice import (
     Candidate,
     Choice,
@@ -15,6 +14,7 @@ from gumbel_mpnn.runs.choice import (
     upper_half,
     write_choice,
 )
+from gumbel_mpnn.settings import Replica
 
 NODES = 100
 

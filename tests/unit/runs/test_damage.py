@@ -1,21 +1,20 @@
 """Damage to the files of runs is noticed, named, and never believed."""
 
-import json
 import os
 import shutil
 import sqlite3
 
-import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
 
-from gumbel_mpnn._util import checksums
-from gumbel_mpnn._util.errors import DataError, DataWarning, DivergedError, UserError
-from gumbel_mpnn.config import Replica, Settings
 from gumbel_mpnn.runs import SettingFolder, load_run
 from gumbel_mpnn.runs.graph_file import learned_graph
-from gumbel_mpnn.runs.query import Filter, RunIndex, find_records, read_curve, read_record
+from gumbel_mpnn.runs.query.filters import Filter
+from gumbel_mpnn.runs.query.index import RunIndex
+from gumbel_mpnn.runs.record import find_records, read_curve, read_record
+from gumbel_mpnn.settings import Replica
+from gumbel_mpnn.util.errors import DataError, DataWarning, DivergedError, UserError
+from gumbel_mpnn.util.files import digest
 from helpers import small_data
 from quick_fit import edit, quick
 
@@ -24,7 +23,7 @@ from quick_fit import edit, quick
 def trained(tmp_path_factory):
     """The folder of a setting with the runs of two splits, each with a learned graph."""
     root = tmp_path_factory.mktemp("damage")
-    rewiring = {"candidates": "local", "per_node": 2}
+    rewiring = {"candidates": "local", "candidates.per_node": 2}
     settings = {"model": {"hidden_channels": 4}, "train": {"epochs": 2}, "rewiring": rewiring}
     return quick(model="gumbel-mpnn", settings=settings, runs=root, splits=[0, 1], models=True).folder.path
 
@@ -61,7 +60,7 @@ READERS = {
 
 
 @pytest.mark.parametrize("name", READERS)
-@pytest.mark.filterwarnings("ignore::gumbel_mpnn._util.errors.DataWarning")
+@pytest.mark.filterwarnings("ignore::gumbel_mpnn.util.errors.DataWarning")
 def test_a_flipped_bit_is_told_with_the_name_of_the_file(folder, name):
     """Or it is in the name of the checksum or in a gap of the file, and what is read is what was written."""
     path, read = folder / "split0-seed0" / name, READERS[name]
@@ -77,24 +76,6 @@ def test_a_flipped_bit_is_told_with_the_name_of_the_file(folder, name):
     assert told > 100
 
 
-@pytest.mark.parametrize("name", READERS)
-def test_files_of_older_versions_have_no_checksum(folder, name):
-    path, whole = folder / "split0-seed0" / name, READERS[name](folder)
-    match name:
-        case "record.json":
-            path.write_text(json.dumps({k: v for k, v in json.loads(path.read_text()).items() if k != "checksum"}))
-        case "history.jsonl":
-            path.write_text("".join(path.read_text().splitlines(keepends=True)[:-1]))
-        case "model.safetensors":
-            save_file(load_file(path), path)
-        case "graph.npz":
-            with np.load(path) as file:
-                arrays = {k: v for k, v in file.items() if k != "checksum"}
-            np.savez(path, **arrays)
-    assert b"checksum" not in path.read_bytes()
-    assert READERS[name](folder) == whole
-
-
 def test_facts_and_choices_have_checksums(folder):
     path = folder / "data.json"
     path.write_text(path.read_text().replace('"num_features": 6', '"num_features": 7'))
@@ -108,14 +89,12 @@ def test_a_damaged_figure_is_computed_again(folder):
     (path,) = folder.glob("figures-figure-*.json")
     path.write_text(path.read_text().replace("0.25", "0.75"))
     assert run.stored("figure", lambda: [0.5]) == [0.5]
-    path.write_text("[0.125]")  # of an older version
-    assert run.stored("figure", lambda: [0.5]) == [0.125]
 
 
 def test_lists_of_diverged_runs(folder):
     setting, path = SettingFolder(folder), folder / "diverged.json"
-    path.write_text('["split0-seed5"]')  # of an older version
-    setting.remember_diverged(["split0-seed6"])
+    for name in ("split0-seed5", "split0-seed6"):
+        setting.remember_diverged([name])
     with pytest.raises(DivergedError) as caught:
         setting.check_diverged([Replica(0, 5), Replica(0, 6)])
     assert caught.value.runs == ("split0-seed5", "split0-seed6")
@@ -129,14 +108,7 @@ def test_lists_of_diverged_runs(folder):
     [
         ({"split": 1}, "it is of split1-seed0, which is not the name of its folder"),
         ({"seed": 3}, "it is of split0-seed3, which is not the name of its folder"),
-        ({"fingerprint": "0123456789abcdef"}, "its fingerprint '0123456789abcdef' is not the name of the folder above"),
-        ({"test": 7.5}, "its 'test' is 7.5, which is not between 0 and 1"),
-        ({"val": -0.5}, "its 'val' is -0.5, which is not between 0 and 1"),
-        ({"val": 10**400}, "its 'val' is 1000.*, which is not between 0 and 1"),
-        ({"seed": 2**70}, "its 'seed' is 1180591620717411303424"),
-        ({"epochs": 10**400}, "its 'epochs' is 1000"),
-        ({"seconds": None}, "its 'seconds' is None"),
-        ({"best_epoch": -1}, "its 'best_epoch' is -1"),
+        ({"fingerprint": "0123456789abcdef"}, "its fingerprint 0123456789abcdef is not the name of the folder above"),
     ],
     ids=str,
 )
@@ -190,22 +162,16 @@ class TestCopies:
 
 
 class TestNewerVersions:
-    def test_an_entry_that_is_not_known_is_ignored(self, folder):
-        path = folder / "split0-seed0/record.json"
-        before = read_record(path)
-        edit(path, carbon=0.5)
-        assert read_record(path) == before
-
     @pytest.mark.parametrize(
         ("table", "change"),
-        [("train", {"warmup": 5}), ("rewiring", {"budget": 1}), ("data", {"noise": 0.5}), ("quantum", {"spin": 1})],
+        [("train", {"warmup": 5}), ("rewiring", {"budget": 1}), ("data", {"noise": 0.5})],
     )
     def test_a_setting_that_is_not_known_is_told(self, folder, table, change):
         for path in folder.glob("*/record.json"):
             settings = read_record(path).settings
             edit(path, settings={**settings, table: {**settings.get(table, {}), **change}})
         (name,) = change
-        with pytest.raises(UserError, match=rf"this version does not know the setting '{table}.{name}' of a run:"):
+        with pytest.raises(UserError, match=rf"not those of this version of gumbel-mpnn: .*{name}"):
             load_run(folder, data=small_data())
         assert RunIndex(folder.parents[3]).settings()[0].n == 2
 
@@ -213,13 +179,8 @@ class TestNewerVersions:
     def test_a_table_that_is_missing_is_told(self, folder, missing):
         for path in folder.glob("*/record.json"):
             edit(path, settings={k: v for k, v in read_record(path).settings.items() if k != missing})
-        with pytest.raises(UserError, match=f"the settings of a run have no table '{missing}'"):
+        with pytest.raises(UserError, match=f"not those of this version of gumbel-mpnn: '{missing}'"):
             load_run(folder, data=small_data())
-
-    def test_a_table_that_is_none_is_told(self, folder):
-        values = read_record(folder / "split0-seed0/record.json").settings
-        with pytest.raises(UserError, match="the settings of a run have no table 'train'"):
-            Settings.from_dict({**values, "train": 3})
 
 
 def contents(root):
@@ -304,7 +265,7 @@ def test_what_could_not_be_opened_is_not_called_damaged(folder, what):
 def test_checksums_depend_on_names_and_shapes():
     values = {"a": torch.zeros(2, 3)}
     found = {
-        checksums.digest([(f"{name} {list(value.shape)}", value.numpy().tobytes())])
+        digest([(f"{name} {list(value.shape)}", value.numpy().tobytes())])
         for name, value in (*values.items(), ("b", torch.zeros(2, 3)), ("a", torch.zeros(3, 2)))
     }
     assert len(found) == 3

@@ -2,9 +2,10 @@
 
 import pytest
 
-from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn.runs import load_run
-from gumbel_mpnn.runs.query import RunIndex, find_records
+from gumbel_mpnn.runs.query.index import RunIndex
+from gumbel_mpnn.runs.record import find_records
+from gumbel_mpnn.util.errors import UserError
 from helpers import small_data
 from quick_fit import quick
 

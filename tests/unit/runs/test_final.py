@@ -8,11 +8,12 @@ import pytest
 import torch
 
 import gumbel_mpnn as gm
-from gumbel_mpnn._util.errors import DataError, UserError
 from gumbel_mpnn.report import run_table
 from gumbel_mpnn.runs import Place, final_spec, fit_any
-from gumbel_mpnn.runs.query import RunIndex, compare
+from gumbel_mpnn.runs.paired import compare
 from gumbel_mpnn.runs.query.export import to_csv
+from gumbel_mpnn.runs.query.index import RunIndex
+from gumbel_mpnn.util.errors import DataError, UserError
 from helpers import changed, small_data
 from quick_fit import TABLES, figures, history, quick, resolved
 
@@ -171,7 +172,7 @@ class TestFinalSpec:
         assert torch.isfinite(final.predict_proba()).all()
 
     def test_component_options_travel(self):
-        options = {"regularizer": "inter-class", "regularizer_weight": 0.1, "regularizer.margin": 0.25}
+        options = {"regularizer": "inter-class", "regularizer.weight": 0.1, "regularizer.margin": 0.25}
         settings = resolved(small_data(), "gumbel-mpnn", settings={**TABLES, "rewiring": options})
         record = replace(quick().records[0], settings=settings.to_dict())
         assert final_spec(small_data(), [record]).settings.rewiring == settings.rewiring

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gumbel_mpnn._util.errors import MissingDataError
+from gumbel_mpnn.util.errors import MissingDataError
 from helpers import changed, small_data
 from quick_fit import figures, find, fit
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gumbel_mpnn._util.errors import UserError
-from gumbel_mpnn.runs.query import find_records
+from gumbel_mpnn.runs.record import find_records
+from gumbel_mpnn.util.errors import UserError
 from quick_fit import figures, quick, stored
 
 FOUR = {"splits": [0, 1], "seeds": 2}

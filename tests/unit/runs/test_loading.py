@@ -9,7 +9,7 @@ import torch
 from torch_geometric.data import Batch
 
 import gumbel_mpnn as gm
-from gumbel_mpnn._util.errors import DataError, DataWarning, UserError
+from gumbel_mpnn.util.errors import DataError, DataWarning, UserError
 from helpers import changed, small_data
 from quick_fit import quick
 

@@ -1,7 +1,6 @@
 """Where runs are trained: addresses, options, and processes of this machine."""
 
 import os
-import signal
 import threading
 import time
 from types import SimpleNamespace
@@ -10,15 +9,13 @@ import pytest
 import torch
 
 from gumbel_mpnn import Machines, UserError, fit
-from gumbel_mpnn._util import locks
 from gumbel_mpnn.runs import AutoSpec, RunSpec, machines
 from gumbel_mpnn.runs.machines import default_workers, run_at_once
-from gumbel_mpnn.runs.workers import interrupted_by_sigterm
-from gumbel_mpnn.training.loop import HeldBack
+from gumbel_mpnn.util import locks
 from helpers import small_data
 from quick_fit import TABLES, contents, quick
 
-pytestmark = pytest.mark.filterwarnings("ignore::gumbel_mpnn._util.errors.DataWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::gumbel_mpnn.util.errors.DataWarning")
 
 
 @pytest.mark.parametrize(
@@ -88,19 +85,6 @@ def test_they_need_a_transform_that_can_be_sent(tmp_path, monkeypatch, no_traini
         fit(small_data(), "gcn", runs=tmp_path, on=Machines(workers=2), transform=lambda data: data)
 
 
-def test_sigterm_is_held_back_until_a_checkpoint_is_written():
-    received = []
-
-    def train():
-        with interrupted_by_sigterm(), HeldBack() as signals:
-            signal.raise_signal(signal.SIGTERM)
-            received.append(signals.received)
-
-    with pytest.raises(KeyboardInterrupt):
-        train()
-    assert received == [signal.SIGTERM]
-
-
 def test_the_first_error_stops_what_a_crew_does():
     """The first job ends only when the crew is stopped, because of the second one."""
     stopped, crew = threading.Event(), SimpleNamespace(slots=2)
@@ -164,7 +148,6 @@ class TestDefaultWorkers:
         assert default_workers(AutoSpec.of(small_data()), "cpu") == 1
         assert default_workers(AutoSpec.of("cora"), "cpu") == 1
 
-    @pytest.mark.parametrize(("name", "value"), [("is_launched", True), ("can_lock", False)])
-    def test_one_where_processes_cannot_be_started_or_share(self, monkeypatch, name, value):
-        monkeypatch.setattr(machines, name, lambda: value)
+    def test_one_where_processes_cannot_share(self, monkeypatch):
+        monkeypatch.setattr(machines, "can_lock", lambda: False)
         assert default_workers(AutoSpec.of(small_data()), "cpu") == 1

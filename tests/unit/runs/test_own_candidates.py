@@ -3,13 +3,13 @@
 import pytest
 import torch
 
-from gumbel_mpnn._util.errors import DataError
 from gumbel_mpnn.candidates import Global, Local, TwoHop
+from gumbel_mpnn.util.errors import DataError
 from helpers import changed, edges, small_data
 from quick_fit import find, quick
 
 PLAIN = small_data()
-OWN = changed(PLAIN, candidate_index=edges((0, 1), (0, 2), (1, 2)), max_candidates_per_node=2)
+OWN = changed(PLAIN, candidate_index=edges((0, 1), (0, 2), (1, 2)))
 
 
 def trained(data, tmp_path=None, **rewiring):
@@ -37,8 +37,8 @@ def test_they_are_what_is_chosen_from_unless_something_else_is_asked_for():
     [
         ({"candidates": "none"}, set()),
         ({"candidates": "two_hop"}, candidates(TwoHop(per_node=5)(PLAIN))),
-        ({"candidates": "global", "pairs": 7}, candidates(Global(pairs=7)(PLAIN))),
-        ({"per_node": 2}, candidates(Local(per_node=2)(PLAIN))),
+        ({"candidates": "global", "candidates.pairs": 7}, candidates(Global(pairs=7)(PLAIN))),
+        ({"candidates.per_node": 2}, candidates(Local(per_node=2)(PLAIN))),
         ({"candidates": "data"}, candidates(OWN)),
     ],
 )

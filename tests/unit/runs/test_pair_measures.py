@@ -5,10 +5,10 @@ import torch
 from torch_geometric.data import Data
 
 import gumbel_mpnn as gm
-from gumbel_mpnn._util.errors import DataError
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.runs.graph_file import Learned
 from gumbel_mpnn.runs.pair_measures import measure_pairs
+from gumbel_mpnn.util.errors import DataError
 from helpers import edges
 from quick_fit import TABLES, quick
 

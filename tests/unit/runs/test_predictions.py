@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 
-from gumbel_mpnn._util.errors import UserError
 from gumbel_mpnn.runs import predictions_of
+from gumbel_mpnn.util.errors import UserError
 from helpers import changed, small_data
 from quick_fit import quick
 

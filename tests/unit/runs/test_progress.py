@@ -9,11 +9,11 @@ from types import SimpleNamespace
 import pytest
 
 import gumbel_mpnn as gm
-from gumbel_mpnn._util.live_line import StepLine
-from gumbel_mpnn.config.spaces import Space
 from gumbel_mpnn.runs import RunSpec, Search, Step, Trial, progress
 from gumbel_mpnn.runs.progress import ProgressMonitor, StudyMonitor
 from gumbel_mpnn.runs.trials import Standing
+from gumbel_mpnn.settings.spaces import Space
+from gumbel_mpnn.util.live_line import StepLine
 from helpers import make_settings, small_data
 from quick_fit import TABLES, quick
 

@@ -2,14 +2,12 @@
 
 import pytest
 
-import attacked_graph
-from gumbel_mpnn._util.errors import DataError, DataWarning, UserError
-from gumbel_mpnn.config import DataSettings
-from gumbel_mpnn.data import specs
 from gumbel_mpnn.runs import DataReader, reader
+from gumbel_mpnn.settings import DataSettings
 from gumbel_mpnn.training import data_hash
+from gumbel_mpnn.util.errors import DataError, DataWarning
 from helpers import changed, small_data
-from quick_fit import find, fit, resolved
+from quick_fit import find, fit
 
 QUICK = {"preset": None, "overrides": ["train.epochs=2", "model.hidden_channels=4"], "splits": [0]}
 
@@ -23,7 +21,7 @@ def loads(monkeypatch):
     """The names that are read, each a graph of its own."""
     names = []
 
-    def load(name, protocol=None, root=None, directed=False, attack=""):
+    def load(name, protocol=None, root=None, directed=False):
         names.append(name)
         return changed(small_data(seed=len(names)), name=name, directed=directed)
 
@@ -50,11 +48,10 @@ class TestReads:
         [
             ("citeseer", DataSettings(), None, None),
             ("cora", DataSettings(protocol="public"), None, None),
-            ("cora", DataSettings(attack="meta-0.1"), None, None),
             ("cora", DataSettings(), "elsewhere", None),
             ("cora", DataSettings(), None, negated),
         ],
-        ids=["name", "protocol", "attack", "root", "transform"],
+        ids=["name", "protocol", "root", "transform"],
     )
     def test_what_is_not_the_same_anew(self, loads, other):
         once = DataReader()
@@ -114,34 +111,6 @@ def test_fit_and_find_read_through_it(loads, tmp_path):
     assert loads == ["cora"]
 
 
-class TestAttacks:
-    @pytest.fixture
-    def root(self, tmp_path, monkeypatch):
-        monkeypatch.setitem(specs, "attacked-small", attacked_graph.SPEC)
-        return attacked_graph.write(tmp_path / "data")
-
-    def test_every_attack_has_its_own_runs(self, root, tmp_path):
-        folders = set()
-        for attack in ("", "meta-0.1", "meta-0.2", "nettack-1"):
-            settings = {"data": {"attack": attack}, "train": {"epochs": 2}}
-            run = fit("attacked-small", "gcn", settings=settings, root=root, runs=tmp_path, device="cpu", preset=None)
-            assert run.data.attack == run.settings.data.attack == attack
-            folders.update(run.folders)
-        assert len(folders) == 4
-
-    def test_equal_edges_under_another_attack_are_other_runs(self):
-        settings = [resolved("attacked-cora", "gcn", overrides=[f"data.attack={name}"]) for name in ("", "meta-0.1")]
-        assert len({each.fingerprint("abc") for each in settings}) == 2
-
-    def test_a_graph_of_the_user(self):
-        with pytest.raises(UserError, match=r"data\.attack applies to data sets by name only: leave it out"):
-            reader.read_data(small_data(), DataSettings(attack="meta-0.1"), None)
-
-    def test_an_unknown_one_before_anything_is_read(self):
-        with pytest.raises(UserError, match="no attack on 'attacked-cora' called 'meta-1'"):
-            reader.read_data("attacked-cora", DataSettings(attack="meta-1"), None)
-
-
 @pytest.mark.parametrize("left", [["test_mask"], ["val_mask", "test_mask"]])
 def test_masks_without_a_training_mask_are_not_replaced_in_silence(left):
     masks = ("train_mask", "val_mask", "test_mask")
@@ -157,6 +126,6 @@ def test_masks_without_a_training_mask_are_not_replaced_in_silence(left):
 
 def test_labels_that_leave_out_numbers_are_told_and_kept():
     data = small_data()
-    with pytest.warns(DataWarning, match="so that there are 9 classes, 6 of them without a node"):
+    with pytest.warns(DataWarning, match="so that there are 9 classes, 6 without a node"):
         read = reader.read_data(changed(data, y=data.y * 4), DataSettings(), None)
     assert read.y.tolist() == (data.y * 4).tolist()

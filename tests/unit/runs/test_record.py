@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from gumbel_mpnn import __version__
-from gumbel_mpnn.runs.query import Record, Summary
+from gumbel_mpnn.runs.record import Record, Summary
 from gumbel_mpnn.runs.store import describe_machine, record_of
 from gumbel_mpnn.training import train
 from helpers import make_settings, make_task, replicas

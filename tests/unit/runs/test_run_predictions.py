@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch_geometric.data import Batch, HeteroData
 
-from gumbel_mpnn._util.errors import DataError, DataWarning, UserError
-from gumbel_mpnn.config import Replica
 from gumbel_mpnn.runs import fit, learned_graph
+from gumbel_mpnn.settings import Replica
+from gumbel_mpnn.util.errors import DataError, DataWarning, UserError
 from helpers import changed, small_data
 from quick_fit import quick
 
@@ -58,13 +58,13 @@ def test_classes_of_a_batch_have_the_names_of_its_graphs(graphs):
     run = quick(Batch.from_data_list([data] * graphs))
     classes = run.predict_proba().argmax(-1).tolist()
     assert run.predict() == [["ant", "bee", "cow"][c] for c in classes]
-    assert [graph.class_names for graph in run.data.to_data_list()] == [["ant", "bee", "cow"]] * graphs
+    assert run.data.class_names == ["ant", "bee", "cow"]
 
 
 def test_graphs_of_a_batch_must_mean_the_same_by_a_label():
     names = (["ant", "bee", "cow"], ["ant", "cow", "dog"])
     batch = Batch.from_data_list([changed(small_data(), class_names=each) for each in names])
-    with pytest.raises(DataError, match=r"different class_names, \['ant', 'bee', 'cow'\] and \['ant', 'cow', 'dog'\]"):
+    with pytest.raises(DataError, match=r"different class_names, such as \['ant', 'bee', 'cow'\]"):
         quick(batch)
 
 
@@ -190,22 +190,21 @@ def test_a_model_with_activations_in_16_bits_is_judged_as_it_was_in_training(mod
     assert trained.scores(data, device="cpu") == [record.test for record in trained.records]
 
 
-@pytest.mark.parametrize("tf32", [True, False])
 @pytest.mark.parametrize("ask", ["predict_proba", "scores", "rewire"])
-def test_whatever_is_asked_later_is_computed_in_the_formats_of_training(ask, tf32):
+def test_whatever_is_asked_later_is_computed_in_the_formats_of_training(ask):
     data = small_data()
-    trained = quick(data, "gumbel-mpnn", settings={"train": {"epochs": 1, "tf32": tf32, "bfloat16": True}})
+    trained = quick(data, "gumbel-mpnn", settings={"train": {"epochs": 1, "bfloat16": True}})
     seen = []
 
     def look(*_):
-        seen.append((torch.backends.cuda.matmul.allow_tf32, torch.is_autocast_enabled("cpu")))
+        seen.append((torch.backends.cuda.matmul.fp32_precision, torch.is_autocast_enabled("cpu")))
 
     hook = torch.nn.modules.module.register_module_forward_pre_hook(look)
     try:
         getattr(trained, ask)(data)
     finally:
         hook.remove()
-    assert set(seen) == {(tf32, True)}
+    assert set(seen) == {("tf32", True)}
 
 
 @pytest.mark.parametrize("model", ["gcn", "sdrf"])
@@ -224,7 +223,7 @@ def test_scores_need_labels_and_masks(run, name):
 
 
 def test_scores_need_labels_that_are_numbers(run):
-    with pytest.raises(DataError, match="the labels y must be a tensor of integers of shape"):
+    with pytest.raises(DataError, match="the labels y must be integers of shape"):
         run.scores(changed(small_data(), y=["a"] * 24))
 
 

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 import torch
 
-from gumbel_mpnn._util.errors import DataError, DataWarning
 from gumbel_mpnn.runs.choice import Candidate, Choice
+from gumbel_mpnn.util.errors import DataError, DataWarning
 from helpers import changed, small_data
 from quick_fit import quick
 

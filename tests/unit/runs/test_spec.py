@@ -1,26 +1,22 @@
-"""`RunSpec`: where every setting comes from, and options of components as settings."""
+"""`RunSpec`: presets, files, tables and overrides laid over each other, and where every setting comes from."""
 
 import pytest
 
-from gumbel_mpnn._util.errors import UserError
-from gumbel_mpnn.config import Settings
-from gumbel_mpnn.config.presets import read_preset
-from gumbel_mpnn.config.spaces import Space
-from gumbel_mpnn.runs import RunSpec
+from gumbel_mpnn.nn import backbones
+from gumbel_mpnn.runs import RunSpec, find_preset
+from gumbel_mpnn.settings import Settings, TrainSettings
+from gumbel_mpnn.settings.presets import read_preset
+from gumbel_mpnn.util.errors import UserError
 from helpers import changed, small_data
+from quick_fit import quick, resolved
 
 DATA = small_data()
-MIX = ("rewiring.regularizer=mix", "rewiring.regularizer_weight=1.0")
 
 
 def rewired(*overrides, preset=None, **arguments):
     """The spec of a rewiring model with these settings of the table `rewiring`."""
     overrides = [f"rewiring.{override}" for override in overrides]
     return RunSpec.of(DATA, "gumbel-mpnn", preset=preset, overrides=overrides, **arguments)
-
-
-def fingerprint(spec):
-    return spec.settings.fingerprint("the same data")
 
 
 @pytest.fixture
@@ -35,65 +31,106 @@ def file(tmp_path):
     return write
 
 
-class TestOrigins:
+class TestLayers:
+    def test_later_ones_win(self, file):
+        preset = file(
+            'source = "this test"\n[model]\nhidden_channels = 10\nnorm = "layer"\n[train]\nlr = 0.1\nepochs = 9\n'
+        )
+        settings = {"model": {"dropout": 0.2, "num_layers": 4}, "train": {"epochs": 8}}
+        overrides = ["train.epochs=7", "model.num_layers=5"]
+        for given in (preset, str(preset)):
+            spec = RunSpec.of(DATA, "gcn", preset=given, settings=settings, overrides=overrides)
+            options = {"hidden_channels": 10, "norm": "layer", "dropout": 0.2, "num_layers": 5}
+            assert spec.settings.options == {**backbones.defaults("gcn"), **options}
+            assert spec.settings.train == TrainSettings(lr=0.1, epochs=7)
+            origins = {name: spec.origins[f"train.{name}"] for name in ("lr", "epochs", "patience")}
+            assert origins == {"lr": str(preset), "epochs": "given", "patience": "default"}
+
     def test_without_a_preset_everything_is_a_default(self):
         spec = RunSpec.of(DATA, "gumbel-mpnn", preset=None)
         assert set(spec.origins.values()) == {"default"}
-        of_each_table = {
-            f"{table}.{name}"
-            for table, values in spec.settings.to_dict().items()
-            if table != "dataset"
-            for name in values
-        }
-        assert spec.origins.keys() == of_each_table - {"model.name"}
+        tables = {table: values for table, values in spec.settings.to_dict().items() if table != "dataset"}
+        assert spec.origins.keys() == {f"{table}.{name}" for table in tables for name in tables[table]} - {"model.name"}
+        assert (spec.settings.dataset, spec.settings.model) == ("own", "gumbel-mpnn")
 
-    def test_a_preset_says_which(self):
-        spec, preset = RunSpec.of("cora", "gcn"), read_preset("tuned", "cora", "gcn")
+    @pytest.mark.parametrize("family", ["tuned", "paper"])
+    def test_a_data_set_takes_its_preset(self, family):
+        spec, preset = RunSpec.of("Cora", "GCN", preset=family), read_preset(family, "cora", "gcn")
         assert spec.preset == preset
+        assert spec.settings.options == {**backbones.defaults("gcn"), **preset.tables["model"]}
+        assert spec.settings.train == TrainSettings(**preset.tables["train"])
         of_preset = {f"{table}.{name}" for table, values in preset.tables.items() for name in values}
-        assert {name for name, origin in spec.origins.items() if origin == "preset tuned"} == of_preset
-        assert {origin for name, origin in spec.origins.items() if name not in of_preset} == {"default"}
+        assert {name for name, origin in spec.origins.items() if origin == f"preset {family}"} == of_preset
 
-    def test_what_is_given_comes_before_the_preset(self):
-        spec = RunSpec.of("cora", "gcn", settings={"train": {"lr": 0.5}}, overrides=["model.dropout=0.1"])
-        assert spec.origins["train.lr"] == spec.origins["model.dropout"] == "given"
-        assert spec.origins["train.epochs"] == "preset tuned"
-        assert (spec.settings.train.lr, spec.settings.options["dropout"]) == (0.5, 0.1)
-
-    def test_a_file_is_named(self, file):
-        path = file('source = "this test"\n[train]\nlr = 0.5\nepochs = 3\n')
-        for given in (path, str(path)):
-            spec = RunSpec.of(DATA, "gcn", preset=given, overrides=["train.epochs=7"])
-            assert spec.origins["train.lr"] == str(path)
-            assert spec.origins["train.epochs"] == "given"
-            assert spec.origins["train.patience"] == "default"
-            assert spec.preset is None
-
-    def test_an_own_graph_has_no_preset_and_a_borrowed_one_is_named(self):
+    def test_a_graph_takes_the_preset_of_a_data_set_if_it_has_its_name(self):
         assert RunSpec.of(DATA, "gcn").preset is None
-        assert set(RunSpec.of(DATA, "gcn").origins.values()) == {"default"}
-        assert RunSpec.of("roman-empire", "drop-edge").preset.model == "gcn"
+        assert resolved(changed(DATA, name="cora"), "gcn") == resolved("cora", "gcn")
 
-    def test_a_temperature_that_is_given_is_given_for_the_end_too(self):
-        spec = rewired("tau=0.1")
-        assert spec.origins["rewiring.tau"] == spec.origins["rewiring.tau_end"] == "given"
+    def test_fit_takes_the_same_layers(self, file):
+        preset = file('[model]\nnorm = "layer"\n')
+        run = quick(preset=preset, settings={"model": {"hidden_channels": 4}}, overrides=["train.epochs=2"], splits=[0])
+        assert (run.settings.options["hidden_channels"], run.settings.options["norm"]) == (4, "layer")
+        assert run.records[0].settings == run.settings.to_dict()
 
-    def test_an_option_with_a_setting_of_its_own_has_the_origin_of_that_setting(self):
-        spec = rewired("candidates.per_node=7")
-        assert spec.origins["rewiring.per_node"] == "given"
-        assert "rewiring.candidates.per_node" not in spec.origins
+    def test_a_file_may_have_entries_of_data_sets_and_models_as_a_family_has(self, file):
+        path = file(
+            "train.epochs = 3\n[cora]\ntrain.lr = 0.5\n[cora.gcn]\nmodel.dropout = 0.25\n[gat]\nmodel.heads = 2\n"
+        )
+        gcn, gat, own = (
+            resolved("cora", "gcn", preset=path),
+            resolved("cora", "gat", preset=path),
+            resolved(DATA, "gcn", preset=path),
+        )
+        assert (gcn.train.epochs, gcn.train.lr, gcn.options["dropout"]) == (3, 0.5, 0.25)
+        assert (gat.train.lr, gat.options["heads"]) == (0.5, 2)
+        assert own.train == TrainSettings(epochs=3)
+
+    @pytest.mark.parametrize(
+        ("content", "sentence"),
+        [
+            ("[model\n", r"cannot read the settings file .*mine\.toml"),
+            ("[train]\nepoch = 3\n", r"there is no setting 'train.epoch': did you mean 'epochs'"),
+            ("[trian]\nepochs = 3\n", r"there is no setting 'trian' in .*mine\.toml: did you mean 'train'"),
+            ("epochs = 3\n", r"there is no setting 'epochs' in .*mine\.toml"),
+            ("[rewiring]\ntau = 0.5\n", "model 'gcn' does not rewire the graph"),
+        ],
+    )
+    def test_a_mistake_in_a_file_is_told(self, file, content, sentence):
+        with pytest.raises(UserError, match=sentence):
+            RunSpec.of(DATA, "gcn", preset=file(content))
+
+    @pytest.mark.parametrize(
+        ("in_file", "changes", "expected"),
+        [
+            ("tau_end = 0.2", (), (1.0, 0.2)),
+            ("tau_end = 0.2", ("tau=0.1",), (0.1, 0.1)),
+            ("tau = 0.1\ntau_end = 0.1", ("tau=0.5",), (0.5, 0.5)),
+            ("tau = 2.0", (), (2.0, 2.0)),
+            ("tau = 2.0", ("tau_end=0.5",), (2.0, 0.5)),
+            ("tau = 2.0", ("tau=1.0", "tau_end=0.5"), (1.0, 0.5)),
+        ],
+    )
+    def test_a_temperature_is_constant_without_an_end_of_its_own(self, file, in_file, changes, expected):
+        spec = rewired(*changes, preset=file(f"[rewiring]\n{in_file}\n"))
+        assert (spec.settings.rewiring.tau, spec.settings.rewiring.tau_end) == expected
+        assert spec.origins["rewiring.tau_end"] != "default"
 
 
 class TestReplicas:
     def test_splits_and_seeds_are_read_once(self):
         spec = RunSpec.of(DATA, "gcn", splits=iter([1, 0, 1]), seeds=iter([4, 2]))
         assert (spec.splits, spec.seeds) == ((1, 0, 1), (4, 2))
-        expected = [(1, 4), (1, 2), (0, 4), (0, 2)]
         for _ in range(2):
-            assert [(replica.split, replica.seed) for replica in spec.read().replicas] == expected
+            found = [(replica.split, replica.seed) for replica in spec.read().replicas]
+            assert found == [(1, 4), (1, 2), (0, 4), (0, 2)]
 
     def test_a_number_of_seeds(self):
         assert RunSpec.of(DATA, "gcn", seeds=3).seeds == (0, 1, 2)
+
+    @pytest.mark.parametrize("seeds", [[2**70], [0.5]])
+    def test_seeds_that_cannot_be(self, seeds):
+        with pytest.raises(UserError, match="seeds"):
+            RunSpec.of(DATA, "gcn", seeds=seeds)
 
 
 class TestData:
@@ -112,18 +149,6 @@ class TestData:
         assert asked == [undirected]
         assert (spec.settings.dataset, spec.dataset.name) == ("birds", "birds")
 
-    def test_a_function_is_asked_with_what_a_file_says(self, file):
-        asked = []
-        path = file("[data]\nundirected = false\n")
-        RunSpec.of(lambda both_ways: asked.append(both_ways) or DATA, "gcn", preset=path)
-        RunSpec.of(
-            lambda both_ways: asked.append(both_ways) or DATA, "gcn", preset=path, overrides=["data.undirected=true"]
-        )
-        assert asked == [False, True]
-
-    def test_a_function_may_name_a_data_set_whose_preset_is_then_taken(self):
-        assert RunSpec.of(lambda _: "Cora", "gcn").settings == RunSpec.of("cora", "gcn").settings
-
     @pytest.mark.parametrize("dataset", [None, 3, lambda _: None], ids=["None", "number", "function"])
     def test_what_is_no_data_set_is_told(self, dataset):
         with pytest.raises(UserError, match="dataset must be a name or a Data, not"):
@@ -135,7 +160,7 @@ class TestData:
             RunSpec.of(DATA, model)
 
 
-class TestLaidOver:
+class TestCopies:
     def test_only_what_is_laid_over_changes(self, file):
         path = file("[train]\nlr = 0.5\nepochs = 3\n")
         arguments = {"splits": [1], "seeds": [4], "transform": lambda data: data, "root": "somewhere"}
@@ -152,91 +177,68 @@ class TestLaidOver:
         spec = RunSpec.of("cora", "gumbel-mpnn", overrides=["rewiring.tau=0.1"])
         assert spec.laid_over({}) == spec
 
-    def test_a_temperature_is_constant_without_an_end_of_its_own(self):
-        spec = rewired("tau=0.1").laid_over({"rewiring": {"tau": 0.5}})
-        assert (spec.settings.rewiring.tau, spec.settings.rewiring.tau_end) == (0.5, 0.5)
-        spec = rewired("tau=0.1").laid_over({"rewiring": {"tau_end": 0.05}})
-        assert (spec.settings.rewiring.tau, spec.settings.rewiring.tau_end) == (0.1, 0.05)
-
     def test_another_component_has_none_of_the_options_of_the_first(self):
-        spec = rewired("regularizer=mix", "regularizer_weight=1.0", "regularizer.margin=0.5")
+        spec = rewired("regularizer=mix", "regularizer.margin=0.5")
         over = spec.laid_over({"rewiring": {"regularizer": "degree"}})
-        assert over.settings.rewiring.options == {}
+        assert over.settings.rewiring.options_of("regularizer")["target"] == 5.0
+        assert "regularizer.margin" not in over.settings.rewiring.options
         assert spec.laid_over({"rewiring": {"regularizer": "mix"}}).settings == spec.settings
+
+    def test_an_option_of_another_backbone_is_refused(self):
+        with pytest.raises(UserError, match="model 'gumbel-mpnn' with backbone 'gcn' has no option 'heads'"):
+            RunSpec.of(DATA, "gumbel-mpnn", overrides=["model.heads=2"])
+        spec = RunSpec.of(DATA, "gumbel-mpnn", overrides=["model.heads=2", "model.backbone=GAT"])
+        assert spec.settings.options["heads"] == 2
+        assert "teleport" not in spec.settings.options
+
+    def test_another_model_has_the_settings_that_it_knows(self, file):
+        path = file(
+            "model = {heads = 2, dropout = 0.1}\ntrain.lr = 0.5\nrewiring.tau = 0.5\n[gcn]\nmodel.num_layers = 3\n"
+        )
+        spec = RunSpec.of(DATA, "gumbel-mpnn", preset=path, overrides=["model.backbone=gat", "train.epochs=3"])
+        other = spec.with_model("gcn").settings
+        assert (other.model, other.rewiring) == ("gcn", None)
+        assert (other.options["num_layers"], "heads" in other.options) == (3, False)
+        assert (other.train.lr, other.train.epochs) == (0.5, 3)
 
 
 class TestOptionsOfComponents:
-    def test_one_of_each_component(self):
-        spec = rewired(
-            "candidates=ricci",
-            "candidates.per_edge=3",
-            "regularizer=degree",
-            "regularizer_weight=2",
-            "regularizer.two_sided=true",
-            "regularizer.tolerance=1",
-        )
-        rewiring = spec.settings.rewiring
-        assert rewiring.options == {
+    def test_those_that_are_given_and_the_defaults_of_the_others(self):
+        given = ("candidates=ricci", "candidates.per_edge=3", "regularizer=degree", "regularizer.tolerance=1")
+        spec = rewired(*given)
+        assert spec.settings.rewiring.options == {
+            "candidates.pairs": 0,
             "candidates.per_edge": 3,
-            "regularizer.two_sided": True,
+            "candidates.seed": 0,
+            "regularizer.weight": 1.0,
+            "regularizer.target": 5.0,
             "regularizer.tolerance": 1.0,
+            "regularizer.two_sided": False,
         }
-        assert type(rewiring.options["regularizer.tolerance"]) is float
-        assert rewiring.own_options("regularizer") == {"two_sided": True, "tolerance": 1.0}
-        assert rewiring.options_of("regularizer", ["weight", "two_sided"]) == {"weight": 2.0, "two_sided": True}
+        assert type(spec.settings.rewiring.options["regularizer.tolerance"]) is float
         assert spec.origins["rewiring.candidates.per_edge"] == "given"
+        assert spec.origins["rewiring.candidates.pairs"] == "default"
+        assert Settings.from_dict(spec.settings.to_dict()) == spec.settings
 
-    @pytest.mark.parametrize(
-        ("option", "setting"),
-        [
-            ("candidates.per_node=7", "per_node=7"),
-            ("candidates.similarity=dot", "similarity=dot"),
-            ("scorer.channels=16", "channels=16"),
-            ("regularizer.weight=0.5", "regularizer_weight=0.5"),
-            ("regularizer.target=9", "target_degree=9"),
-        ],
-    )
-    def test_one_with_a_setting_of_its_own_is_that_setting(self, option, setting):
-        base = ("regularizer=degree", "regularizer_weight=1.0")
-        by_option, by_setting = (rewired(*base, given) for given in (option, setting))
-        assert by_option.settings == by_setting.settings != rewired(*base).settings
-        assert fingerprint(by_option) == fingerprint(by_setting) != fingerprint(rewired(*base))
-        assert by_option.origins == by_setting.origins
-
-    @pytest.mark.parametrize("last", ["per_node=7", "candidates.per_node=7"])
-    def test_the_last_layer_counts_by_whichever_name(self, last, file):
-        path = file("[rewiring]\nper_node = 3\n")
-        for name in ("per_node", "candidates.per_node"):
-            spec = rewired(last, preset=path, settings={"rewiring": {name: 4}})
-            assert spec.settings.rewiring.per_node == 7
-
-    def test_one_that_has_its_default_value_leaves_the_fingerprint_as_it_is(self):
-        plain = RunSpec.of(DATA, "gumbel-mpnn", preset=None, overrides=MIX)
-        for value in ("1.0", "1"):
-            spec = RunSpec.of(
-                DATA, "gumbel-mpnn", preset=None, overrides=[*MIX, f"rewiring.regularizer.margin={value}"]
-            )
-            assert spec.settings == plain.settings
-            assert fingerprint(spec) == fingerprint(plain)
-        other = RunSpec.of(DATA, "gumbel-mpnn", preset=None, overrides=[*MIX, "rewiring.regularizer.margin=0.5"])
-        assert fingerprint(other) != fingerprint(plain)
-
-    def test_they_are_written_and_read_back(self):
-        settings = rewired("candidates=ricci", "candidates.per_edge=3").settings
-        written = settings.to_dict()
-        assert written["rewiring"]["candidates.per_edge"] == 3
-        assert "options" not in written["rewiring"]
-        assert Settings.from_dict(written) == settings
+    def test_a_default_that_is_given_changes_nothing(self):
+        plain, given = rewired("regularizer=mix"), rewired("regularizer=mix", "regularizer.margin=1")
+        other = rewired("regularizer=mix", "regularizer.margin=0.5")
+        assert plain.settings == given.settings
+        assert (
+            plain.settings.fingerprint("data")
+            == given.settings.fingerprint("data")
+            != other.settings.fingerprint("data")
+        )
 
     @pytest.mark.parametrize(
         ("overrides", "sentence"),
         [
             (
-                ("regularizer=mix", "regularizer_weight=1", "regularizer.magrin=0.5"),
+                ("regularizer=mix", "regularizer.magrin=0.5"),
                 "^regularizer 'mix' has no option 'magrin': did you mean 'margin'",
             ),
             (
-                ("regularizer=mix", "regularizer_weight=1", "regularizer.margin=wide"),
+                ("regularizer=mix", "regularizer.margin=wide"),
                 "^option 'margin' of regularizer 'mix' must be of type float, like 1.0, but is 'wide'",
             ),
             (("candidates=ricci", "candidates.per_edge=1.5"), "option 'per_edge' of candidate strategy 'ricci'"),
@@ -245,53 +247,48 @@ class TestOptionsOfComponents:
             (("regularizer.margin=0.5",), r"^rewiring\.regularizer is 'none', which has no option 'margin'"),
             (("candidates=none", "candidates.seed=1"), r"^rewiring\.candidates is 'none', which has no option 'seed'"),
             (("sampler.depth=3",), r"^there is no setting 'rewiring\.sampler\.depth'"),
-            (("candidates.per_node=-1",), r"^setting 'rewiring\.per_node' must be 0 or more"),
         ],
     )
     def test_what_is_unknown_or_of_a_wrong_type_is_refused(self, overrides, sentence):
         with pytest.raises(UserError, match=sentence):
             rewired(*overrides)
 
-    def test_they_go_where_a_later_layer_names_another_component(self, file):
-        path = file(
-            '[rewiring]\ncandidates = "ricci"\nregularizer = "mix"\nregularizer_weight = 1.0\n'
-            "[rewiring.options]\ncandidates.per_edge = 3\nregularizer.margin = 0.5\n"
-        )
-        spec = rewired("regularizer=degree", preset=path)
-        assert spec.settings.rewiring.options == {"candidates.per_edge": 3}
-        spec = rewired("regularizer=degree", "regularizer.tolerance=1.0", preset=path)
-        assert spec.settings.rewiring.options == {"candidates.per_edge": 3, "regularizer.tolerance": 1.0}
-        spec = rewired("regularizer=mix", preset=path)
-        assert spec.settings.rewiring.options == {"candidates.per_edge": 3, "regularizer.margin": 0.5}
-
-    def test_a_table_of_them_in_a_file(self, file):
-        in_table = file(
-            '[rewiring]\nregularizer = "mix"\nregularizer_weight = 1.0\n'
-            "[rewiring.options]\nregularizer.margin = 0.5\ncandidates.per_node = 7\n"
-        )
-        spec = rewired(preset=in_table)
-        given = RunSpec.of(
-            DATA,
-            "gumbel-mpnn",
-            preset=None,
-            overrides=[*MIX, "rewiring.regularizer.margin=0.5", "rewiring.per_node=7"],
-        )
+    def test_a_file_may_write_them_in_a_table(self, file):
+        path = file('[rewiring]\nregularizer = {name = "mix", margin = 0.5}\ncandidates.per_node = 7\n')
+        spec = rewired("regularizer.margin=0.25", preset=path)
+        given = rewired("regularizer=mix", "regularizer.margin=0.25", "candidates.per_node=7")
         assert spec.settings == given.settings
-        assert spec.origins["rewiring.regularizer.margin"] == spec.origins["rewiring.per_node"] == str(in_table)
-        over = rewired("regularizer.margin=0.25", preset=in_table)
-        assert over.settings.rewiring.options == {"regularizer.margin": 0.25}
-        assert over.origins["rewiring.regularizer.margin"] == "given"
+        assert spec.origins["rewiring.candidates.per_node"] == str(path)
+        assert spec.origins["rewiring.regularizer.margin"] == "given"
+        other = rewired("regularizer=degree", preset=path).settings.rewiring
+        assert (other.options_of("regularizer")["target"], other.options_of("candidates")["per_node"]) == (5.0, 7)
 
-    def test_an_option_of_no_component_in_a_file_is_told(self, file):
-        with pytest.raises(UserError, match=r"options of 'margin' must be a table, but are 0\.5"):
-            rewired(preset=file("[rewiring.options]\nmargin = 0.5\n"))
 
-    def test_a_search_chooses_among_their_values(self):
-        space = {"rewiring": {"options": {"regularizer": {"margin": [0.5, 2.0]}, "candidates": {"per_node": [3, 4]}}}}
-        spec = RunSpec.of(DATA, "gumbel-mpnn", preset=None, overrides=MIX)
-        drawn = {
-            (rewiring.options["regularizer.margin"], rewiring.per_node)
-            for chosen in Space.of(space).draws(0)
-            for rewiring in [spec.laid_over(Space.of(space).tables(chosen)).settings.rewiring]
-        }
-        assert drawn == {(margin, count) for margin in (0.5, 2.0) for count in (3, 4)}
+@pytest.mark.parametrize(
+    ("wanted", "owner"),
+    [
+        (("tuned", "cora", "gcn"), "gcn"),
+        (("tuned", "cora", "DropEdge"), "drop-edge"),
+        (("tuned", "roman-empire", "DropEdge"), "gcn"),
+        (("tuned", "roman-empire", "sdrf", "GraphSAGE"), "sage"),
+        (("few-labels", "cora", "drop-edge", "gat"), None),
+        (("robust", "cora", "gcn"), None),
+        (("robust", "cora", "frozen"), "gumbel-mpnn"),
+        (("tuned", "roman-empire", "frozen"), None),
+    ],
+    ids=str,
+)
+def test_whose_preset_a_model_takes(wanted, owner):
+    found = find_preset(*wanted)
+    assert (found and found.model) == owner
+    if found is not None:
+        assert found == read_preset(wanted[0], wanted[1], owner)
+
+
+def test_what_lies_over_a_backbone_lies_over_the_one_that_is_asked_for():
+    own = ("iterations", "tau", "removal_bound")
+    over_gcn, over_sage = (find_preset("tuned", "cora", "sdrf", name).tables for name in ("gcn", "sage"))
+    gcn, sage = (read_preset("tuned", "cora", name).tables for name in ("gcn", "sage"))
+    assert over_gcn["train"] == gcn["train"] != over_sage["train"] == sage["train"]
+    assert {name: over_sage["model"].pop(name) for name in own} == {name: over_gcn["model"].pop(name) for name in own}
+    assert (over_gcn["model"], over_sage["model"]) == (gcn["model"], sage["model"])

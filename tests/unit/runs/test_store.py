@@ -8,13 +8,13 @@ from dataclasses import replace
 import pytest
 import torch
 
-from gumbel_mpnn._util.errors import DataError
 from gumbel_mpnn.runs import SettingFolder
-from gumbel_mpnn.runs.query import find_records, read_record
+from gumbel_mpnn.runs.record import find_records, read_record
 from gumbel_mpnn.runs.store import record_of
 from gumbel_mpnn.training import train
+from gumbel_mpnn.util.errors import DataError
 from helpers import make_settings, make_task, replicas
-from quick_fit import edit, quick
+from quick_fit import quick
 
 SETTINGS = make_settings(epochs=3)
 A, B, C, D = replicas((0, 0), (0, 1), (1, 0), (1, 1))
@@ -123,34 +123,6 @@ def test_a_damaged_record_is_a_data_error_in_one_sentence(tmp_path, text):
     assert message.startswith(f"cannot read the run record {path}: ")
     assert message.endswith("; delete its folder to do the run again")
     assert "\n" not in message
-
-
-ODD = [
-    ("test", "abc"), ("epochs", None), ("val", [0.5]), ("seconds", True), ("split", 0.5), ("seed", "0"), ("metric", 1),
-    ("fingerprint", None), ("settings", []), ("settings", {}), ("settings", {"dataset": 1, "model": {"name": "gcn"}}),
-    ("settings", {"dataset": "toy", "model": "gcn"}), ("settings", {"dataset": "toy", "model": {"name": None}}),
-    ("machine", 3), ("machine", {"device": ["cpu"]}),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("name", "value"), ODD, ids=str)
-def test_a_record_with_an_entry_of_another_kind_is_a_data_error(folder, outcomes, name, value):
-    write(folder, outcomes[0])
-    path = folder.folder(A) / "record.json"
-    edit(path, **{name: value})
-    with pytest.raises(DataError) as caught:
-        folder.record(A)
-    message = str(caught.value)
-    assert message.startswith(f"cannot read the run record {path}: its '")
-    assert message.endswith("; delete its folder to do the run again")
-
-
-@pytest.mark.parametrize("entries", [{"test": 1}, {"test": None}, {"machine": {}}], ids=str)
-def test_a_record_with_odd_entries_of_the_right_kind_is_read(folder, outcomes, entries):
-    write(folder, outcomes[0])
-    path = folder.folder(A) / "record.json"
-    edit(path, **entries)
-    assert str(folder.record(A)) == str(replace(recorded(outcomes[0]), **entries))
 
 
 def test_a_truncated_record_is_a_data_error(folder, outcomes):

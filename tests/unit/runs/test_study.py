@@ -7,14 +7,14 @@ from dataclasses import replace
 import optuna
 import pytest
 
-from gumbel_mpnn._util.errors import StoppedError, UserError
-from gumbel_mpnn._util.locks import FileLock
-from gumbel_mpnn.config import Replica
-from gumbel_mpnn.config.spaces import Space
 from gumbel_mpnn.runs import RunSpec, study
 from gumbel_mpnn.runs.study import Halving, open_storage, open_study, results, standing, work_on
 from gumbel_mpnn.runs.tuning import Budget
+from gumbel_mpnn.settings import Replica
+from gumbel_mpnn.settings.spaces import Space
 from gumbel_mpnn.training.trainer import Trainer
+from gumbel_mpnn.util.errors import StoppedError, UserError
+from gumbel_mpnn.util.locks import FileLock
 from helpers import fresh_processes, small_data
 
 SPACE = {"train": {"lr": {"low": 0.01, "high": 0.1}, "epochs": 2}, "model": {"hidden_channels": 4}}

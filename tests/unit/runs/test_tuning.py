@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 import gumbel_mpnn as gm
-from gumbel_mpnn._util.errors import DataWarning, UserError
-from gumbel_mpnn.config.files import read_settings_file
 from gumbel_mpnn.runs import Place, RunSpec, Trial, find_spec
 from gumbel_mpnn.runs import tuning as module
-from gumbel_mpnn.runs.query import find_records
+from gumbel_mpnn.runs.record import find_records
 from gumbel_mpnn.runs.tuning import Budget, baseline_specs, shared
+from gumbel_mpnn.settings.files import read_settings_file
+from gumbel_mpnn.util.errors import DataWarning, UserError
 from helpers import changed, edges, small_data
 
 SPACE = {
@@ -44,7 +44,7 @@ def engine(request, monkeypatch):
     return request.param
 
 
-@pytest.mark.filterwarnings("ignore::gumbel_mpnn._util.errors.DataWarning")
+@pytest.mark.filterwarnings("ignore::gumbel_mpnn.util.errors.DataWarning")
 class TestBothEngines:
     def test_trials_come_best_validation_first_and_are_not_done_again(self, engine, tmp_path, no_training):
         found = tune(trials=4, runs=tmp_path)
@@ -153,7 +153,7 @@ def test_what_needs_optuna(without_optuna, options):
 def found(tmp_path_factory):
     """Three trials of a model that rewires."""
     options = {"trials": 3, "splits": [0, 1], "runs": tmp_path_factory.mktemp("tuned"), "baseline": False}
-    space = {"rewiring": {"keep": [0.5, 0.9], "regularizer": ["lc", "mix"], "regularizer_weight": 0.5}}
+    space = {"rewiring": {"keep": [0.5, 0.9], "regularizer": ["lc", "mix"], "regularizer.weight": 0.5}}
     overrides = ["train.epochs=2", "model.hidden_channels=4", "rewiring.candidates=two_hop"]
     return tune("gumbel-mpnn", space=space, overrides=overrides, **options)
 
@@ -191,7 +191,7 @@ class TestPresets:
     def test_a_name_is_found_on_the_same_data_set(self, found, tmp_path, monkeypatch):
         monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
         path = found.save_as("mine")
-        assert path == tmp_path / "gumbel-mpnn" / "presets" / "mine" / "own" / "gumbel-mpnn.toml"
+        assert path == tmp_path / "gumbel-mpnn" / "presets" / "mine.toml"
         spec = RunSpec.of(DATA, "gumbel-mpnn", preset="mine")
         assert spec.settings == found.best.settings
         assert spec.preset.tried == 3
@@ -252,7 +252,8 @@ class TestBaselines:
         tables = {"rewiring": {"keep": 0.5}, "model": {"heads": 2, "dropout": 0.1, "dorpout": 0.1}, "train": {"lr": 1}}
         names = ("gcn", "gat", "gumbel-mpnn")
         assert shared(tables, "gcn", names) == {"model": {"dropout": 0.1, "dorpout": 0.1}, "train": {"lr": 1}}
-        assert shared(tables, "gumbel-mpnn", names) == tables
+        assert shared(tables, "gat", names)["model"] == tables["model"]
+        assert shared(tables, "gumbel-mpnn", names)["rewiring"] == {"keep": 0.5}
         assert shared(tables, "gcn", ["gcn"]) == tables  # so that wrong ones are told
 
 
@@ -285,7 +286,7 @@ class TestMistakes:
     )
     def test_unknown_components(self, no_training, table, name):
         no_training()
-        space = {"rewiring": {table: [name], "keep": [0.5, 0.6], "regularizer_weight": 0.0}}
+        space = {"rewiring": {table: [name], "keep": [0.5, 0.6]}}
         with pytest.raises(UserError, match=f"called '{name}'"):
             tune("gumbel-mpnn", space=space, trials=2)
 

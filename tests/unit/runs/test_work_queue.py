@@ -10,13 +10,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gumbel_mpnn._util.errors import DivergedError
-from gumbel_mpnn._util.locks import FileLock, alone
-from gumbel_mpnn.config import Replica
 from gumbel_mpnn.runs import BusyError, SettingFolder
 from gumbel_mpnn.runs.store import record_of
 from gumbel_mpnn.runs.work_queue import WorkQueue, even_groups
+from gumbel_mpnn.settings import Replica
 from gumbel_mpnn.training import Task, train
+from gumbel_mpnn.util.errors import DivergedError
+from gumbel_mpnn.util.locks import FileLock, alone
 from helpers import fresh_processes, make_settings, make_task, replicas
 from quick_fit import figures, names, quick, stored
 
@@ -264,7 +264,7 @@ class TestAlone:
             pass
 
     def test_without_locks_a_warning(self, tmp_path, monkeypatch):
-        monkeypatch.setattr("gumbel_mpnn._util.locks.fcntl", None)
+        monkeypatch.setattr("gumbel_mpnn.util.locks.fcntl", None)
         (tmp_path / "file").touch()
         with pytest.warns(UserWarning, match="run one process at a time"):
             assert FileLock(tmp_path / "file").take(wait=False)

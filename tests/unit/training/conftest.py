@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from gumbel_mpnn.training import metrics, trainer
-from helpers import changed, small_data
 
 
 @pytest.fixture
@@ -28,14 +27,3 @@ def scripted(monkeypatch):
         monkeypatch.setitem(metrics, "accuracy", metric)
 
     return install
-
-
-@pytest.fixture
-def finer():
-    """Class 1 has two labels in the first split; the second split uses only one of them."""
-    data = small_data()
-    first = torch.tensor([0, 1, 3])[data.y]
-    column = first.clone()
-    column[(data.train_mask[:, 0] & (data.y == 1)).nonzero()[::2, 0]] = 2
-    assert set(column[data.train_mask[:, 0]].tolist()) == {0, 1, 2, 3}
-    return changed(data, train_y=torch.stack([column, first], dim=1), class_of=torch.tensor([0, 1, 1, 2]))

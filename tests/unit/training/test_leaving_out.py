@@ -4,9 +4,9 @@ from math import nan
 
 import pytest
 
-from gumbel_mpnn._util.errors import DivergedError
-from gumbel_mpnn.config import resolve
+from gumbel_mpnn.settings import resolve
 from gumbel_mpnn.training import Task, models, prepare, train, trainer
+from gumbel_mpnn.util.errors import DivergedError
 from helpers import assert_close_outcomes, make_settings, make_task, numbers, replicas, small_data
 
 GROUP = replicas((0, 0), (1, 0), (0, 1), (1, 1), (0, 2), (1, 2))
@@ -37,19 +37,6 @@ def test_every_model_ends_as_if_all_were_trained_to_the_end(model, sizes, monkey
     assert len({outcome.epochs for outcome in outcomes}) > 1
 
 
-@pytest.mark.parametrize("share", [0.67, 0.9, 1.0])
-def test_the_fewer_run_the_fewer_are_trained(sizes, monkeypatch, share):
-    monkeypatch.setattr(trainer, "LEAVE_OUT_BELOW", share)
-    outcomes = train(make_task(), make_settings("gcn", BUSY, **PATIENT), GROUP)
-    for epoch, size in enumerate(sizes, start=1):
-        running = sum(outcome.epochs >= epoch for outcome in outcomes)
-        assert running <= size
-        assert size == len(GROUP) or size <= share * len(GROUP)
-        if share == 1.0:
-            assert size == running
-    assert len(set(sizes)) > 2
-
-
 @pytest.mark.parametrize("eval_every", [1, 3])
 def test_an_interrupted_group_goes_on_with_those_that_are_left(sizes, every_epoch, tmp_path, eval_every):
     settings = make_settings("gcn", BUSY, **PATIENT, eval_every=eval_every)
@@ -72,22 +59,6 @@ def interrupt_in(last):
             raise KeyboardInterrupt
 
     return watch
-
-
-def test_the_mean_best_is_of_all(sizes, scripted, every_epoch):
-    scripted([0.5], [0.5], [step / 60 for step in range(60)])
-    settings, means = make_settings("gcn", BUSY, **PATIENT), []
-    outcomes = train(make_task(), settings, GROUP[:3], watch=lambda epoch, best: means.append(best))
-    assert sizes[-1] == 1
-    assert means[20] < means[-1] == pytest.approx(sum(outcome.val for outcome in outcomes) / 3)
-
-
-def test_those_that_are_left_keep_their_finer_labels(sizes, finer, monkeypatch):
-    settings, task = make_settings("gcn", BUSY, **PATIENT), make_task(finer)
-    outcomes = train(task, settings, GROUP)
-    assert sizes[-1] < len(GROUP)
-    monkeypatch.setattr(trainer, "LEAVE_OUT_BELOW", 0.0)
-    assert_close_outcomes(outcomes, train(task, settings, GROUP))
 
 
 @pytest.mark.parametrize("stopped", [0, 3, 5])

@@ -2,11 +2,11 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from gumbel_mpnn._util.errors import DivergedError, StoppedError, UserError
 from gumbel_mpnn.nn import backbones
-from gumbel_mpnn.training import accuracy, build_model, loop, metrics, train, trainer
-from gumbel_mpnn.training.trainer import Trainer
-from helpers import changed, curve, make_settings, make_task, numbers, replicas, small_data
+from gumbel_mpnn.training import accuracy, build_model, metrics, train, trainer
+from gumbel_mpnn.training.trainer import Adam, Trainer
+from gumbel_mpnn.util.errors import DivergedError, StoppedError, UserError
+from helpers import changed, curve, make_settings, make_task, normal, numbers, replicas, small_data
 
 BUSY = {"dropout": 0.4, "input_dropout": 0.2, "norm": "batch", "residual": True}
 QUIET = {**BUSY, "norm": "layer"}
@@ -52,17 +52,6 @@ def test_same_seed_same_result_bit_for_bit(name, metric):
     assert numbers(first) == numbers(again)
     other = train(task, settings, replicas((0, 1), (1, 4)))
     assert all(curve(a, "train_loss") != curve(b, "train_loss") for a, b in zip(first, other, strict=True))
-
-
-def test_same_seed_same_result_on_two_threads():
-    data = small_data(nodes=1500, features=40)
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    try:
-        first, again = (train(make_task(data), make_settings("gat", BUSY, epochs=2), PAIR) for _ in range(2))
-    finally:
-        torch.set_num_threads(before)
-    assert numbers(first) == numbers(again)
 
 
 def test_torchs_generator_is_left_alone_and_not_asked():
@@ -142,23 +131,34 @@ def test_evaluation_every_few_epochs_and_at_the_end(epochs, every, expected):
     assert outcome.epochs == epochs
 
 
-def test_evaluation_does_not_change_training():
-    often, seldom = (train(make_task(), make_settings("gat", BUSY, epochs=6, eval_every=k), ONE)[0] for k in (1, 3))
-    assert curve(seldom, "train_loss") == curve(often, "train_loss")[2::3]
+EARLY = [0.5, 0.6, 0.1, 0.1, 0.1, 0.1, 0.9]
+LATE = [0.1, 0.2, 0.3, 0.1, 0.4, 0.1]
+NEVER = [step / 20 for step in range(20)]
 
 
-@pytest.mark.parametrize(("setting", "value"), [("lr", 0.02), ("weight_decay", 0.1)])
-def test_settings_of_the_optimizer_arrive(setting, value):
-    plain, other = (train(make_task(), make_settings(**given), ONE)[0] for given in ({}, {setting: value}))
-    assert curve(plain, "train_loss")[0] == curve(other, "train_loss")[0]
-    assert curve(plain, "train_loss")[1:] != curve(other, "train_loss")[1:]
-
-
-def test_the_best_epoch_is_the_best_on_validation(scripted):
-    scripted([0.1, 0.7, 0.3, 0.6], [0.9, 0.7, 0.3, 0.95])
-    outcomes = train(make_task(), make_settings(epochs=4), PAIR)
-    assert [outcome.best_epoch for outcome in outcomes] == [2, 4]
-    assert [outcome.val for outcome in outcomes] == pytest.approx([0.7, 0.95])
+@pytest.mark.parametrize(
+    ("scripts", "settings", "best", "val", "epochs"),
+    [
+        (([0.1, 0.7, 0.3, 0.6], [0.9, 0.7, 0.3, 0.95]), {"epochs": 4}, [2, 4], [0.7, 0.95], [4, 4]),
+        (([0.1, 0.7, 0.3], [0.9, 0.2, 0.6]), {"epochs": 3, "select": "last"}, [3, 3], [0.3, 0.6], [3, 3]),
+        (([0.9, 0.7, 0.3, 0.6], [0.9, 0.2, 0.8, 0.1]), {"epochs": 4, "select_from": 3}, [4, 3], [0.6, 0.8], [4, 4]),
+        (([0.9, 0.7],), {"epochs": 2, "select_from": 60}, [2], [0.7], [2]),
+        (([1 - k / 10 for k in range(7)],), {"epochs": 7, "select_from": 3, "patience": 2}, [3], [0.8], [5]),
+        (([0.5, 0.1],), {"epochs": 20, "eval_every": 2, "patience": 5}, [2], [0.5], [8]),
+        (([0.5, 0.1],), {"epochs": 45}, [1], [0.5], [45]),
+        ((EARLY, LATE, NEVER), {"epochs": 12, "patience": 3}, [2, 5, 12], [0.6, 0.4, 0.55], [5, 8, 12]),
+    ],
+    ids=["best", "last", "from", "from beyond", "patience from", "patience in epochs", "no patience", "each"],
+)
+@pytest.mark.parametrize("look_every", [1, 20])
+def test_which_epoch_is_kept(scripted, monkeypatch, look_every, scripts, settings, best, val, epochs):
+    monkeypatch.setattr(trainer, "STOP_CHECK_EVERY", look_every)
+    scripted(*scripts)
+    outcomes = train(make_task(), make_settings(**settings), replicas(*((0, seed) for seed in range(len(scripts)))))
+    assert [outcome.best_epoch for outcome in outcomes] == best
+    assert [outcome.val for outcome in outcomes] == pytest.approx(val)
+    assert [outcome.epochs for outcome in outcomes] == epochs
+    assert [outcome.history[-1]["epoch"] for outcome in outcomes] == epochs
 
 
 def test_the_state_is_that_of_the_best_epoch(scripted):
@@ -170,32 +170,6 @@ def test_the_state_is_that_of_the_best_epoch(scripted):
         settings = make_settings("gcn", QUIET, epochs=epochs, eval_every=epochs)
         (alone,) = train(task, settings, [outcome.replica])
         torch.testing.assert_close(outcome.state, alone.state, rtol=1e-4, atol=1e-5)
-
-
-def test_select_last_keeps_the_last_epoch(scripted):
-    scripted([0.1, 0.7, 0.3], [0.9, 0.2, 0.6])
-    outcomes = train(make_task(), make_settings(epochs=3, select="last"), PAIR)
-    assert [outcome.best_epoch for outcome in outcomes] == [3, 3]
-    assert [outcome.val for outcome in outcomes] == pytest.approx([0.3, 0.6])
-
-
-def test_epochs_before_the_first_to_select_are_not_kept(scripted):
-    scripted([0.9, 0.7, 0.3, 0.6], [0.9, 0.2, 0.8, 0.1])
-    outcomes = train(make_task(), make_settings(epochs=4, select_from=3), PAIR)
-    assert [outcome.best_epoch for outcome in outcomes] == [4, 3]
-    assert [outcome.val for outcome in outcomes] == pytest.approx([0.6, 0.8])
-
-
-def test_patience_counts_from_the_first_epoch_to_select(scripted):
-    scripted([0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3])
-    (outcome,) = train(make_task(), make_settings(epochs=7, select_from=3, patience=2), ONE)
-    assert (outcome.best_epoch, outcome.val, outcome.epochs) == (3, pytest.approx(0.7), 5)
-
-
-def test_the_last_epoch_is_kept_if_selection_would_begin_later(scripted):
-    scripted([0.9, 0.7])
-    (outcome,) = train(make_task(), make_settings(epochs=2, select_from=60), ONE)
-    assert outcome.best_epoch == 2
 
 
 def test_a_state_gives_the_figures_back():
@@ -216,58 +190,6 @@ def test_ties_go_to_the_lower_validation_loss(scripted):
     lowest = losses.index(min(losses)) + 1
     assert 1 < lowest < 40
     assert outcome.best_epoch == lowest
-
-
-def test_a_better_metric_beats_a_lower_loss(scripted):
-    scripted([0.5, 0.6, *[0.5] * 38])
-    (outcome,) = train(make_task(), make_settings("mlp", {"dropout": 0.0}, epochs=40, lr=0.05), ONE)
-    losses = curve(outcome, "val_loss")
-    assert outcome.best_epoch == 2
-    assert min(losses) < losses[1]
-
-
-GROUP = replicas((0, 0), (0, 1), (0, 2))
-EARLY = [0.5, 0.6, 0.1, 0.1, 0.1, 0.1, 0.9]
-LATE = [0.1, 0.2, 0.3, 0.1, 0.4, 0.1]
-NEVER = [step / 20 for step in range(20)]
-
-
-@pytest.mark.parametrize("look_every", [1, 20])
-def test_patience_stops_each_replica_at_its_own_epoch(scripted, monkeypatch, look_every):
-    monkeypatch.setattr(trainer, "STOP_CHECK_EVERY", look_every)
-    scripted(EARLY, LATE, NEVER)
-    outcomes = train(make_task(), make_settings(epochs=12, patience=3), GROUP)
-    assert [outcome.best_epoch for outcome in outcomes] == [2, 5, 12]
-    assert [outcome.epochs for outcome in outcomes] == [5, 8, 12]
-    assert [len(outcome.history) for outcome in outcomes] == [5, 8, 12]
-    assert [outcome.val for outcome in outcomes] == pytest.approx([0.6, 0.4, 0.55])
-
-
-@pytest.mark.parametrize(("scripts", "last"), [([EARLY], 5), ([EARLY, LATE], 8), ([EARLY, NEVER], 12)])
-def test_training_ends_when_all_have_stopped(scripted, monkeypatch, every_epoch, scripts, last):
-    monkeypatch.setattr(trainer, "STOP_CHECK_EVERY", 1)
-    scripted(*scripts)
-    seen = []
-    train(
-        make_task(),
-        make_settings(epochs=12, patience=3),
-        GROUP[: len(scripts)],
-        watch=lambda epoch, best: seen.append(epoch),
-    )
-    assert seen == list(range(1, last + 1))
-
-
-def test_patience_counts_epochs_not_evaluations(scripted):
-    scripted([0.5, 0.1])
-    (outcome,) = train(make_task(), make_settings(epochs=20, eval_every=2, patience=5), ONE)
-    assert (outcome.best_epoch, outcome.epochs) == (2, 8)
-    assert curve(outcome, "epoch") == [2, 4, 6, 8]
-
-
-def test_patience_zero_never_stops(scripted):
-    scripted([0.5, 0.1])
-    (outcome,) = train(make_task(), make_settings(epochs=45), ONE)
-    assert (outcome.best_epoch, outcome.epochs) == (1, 45)
 
 
 def test_stopping_a_replica_does_not_change_another(scripted):
@@ -296,48 +218,21 @@ def test_watchers_are_told_epoch_and_mean_best(scripted, every_epoch):
     assert [best for _, best in seen] == pytest.approx([0.3, 0.35, 0.45])
 
 
-def test_watchers_are_not_told_every_epoch(monkeypatch):
-    monkeypatch.setattr(loop, "REPORT_SECONDS", float("inf"))
-    train(make_task(), make_settings(), PAIR, watch=lambda epoch, best: pytest.fail("told of an epoch"))
-
-
-@pytest.fixture
-def precision():
-    """Torch's switch for TF32, put back after the test."""
-    before = torch.backends.cuda.matmul.allow_tf32
-    yield torch.backends.cuda.matmul
-    torch.backends.cuda.matmul.allow_tf32 = before
-
-
-@pytest.mark.parametrize("tf32", [True, False])
-def test_tf32_is_allowed_as_set_and_afterwards_as_before(precision, every_epoch, tf32):
-    precision.allow_tf32 = not tf32
-    seen = []
+def test_tf32_is_allowed_and_afterwards_as_before(every_epoch):
+    switch, seen = torch.backends.cuda.matmul, []
+    before = switch.fp32_precision
 
     def watch(epoch, best):
-        seen.append(precision.allow_tf32)
+        seen.append(switch.fp32_precision)
         if epoch == 2:
             raise KeyboardInterrupt
 
-    train(make_task(), make_settings(epochs=1, tf32=tf32), PAIR, watch=watch)
-    assert precision.allow_tf32 is not tf32
+    train(make_task(), make_settings(epochs=1), PAIR, watch=watch)
+    assert switch.fp32_precision == before
     with pytest.raises(KeyboardInterrupt):
-        train(make_task(), make_settings(epochs=3, tf32=tf32), PAIR, watch=watch)
-    assert precision.allow_tf32 is not tf32
-    assert seen == [tf32] * 3
-
-
-def test_torchs_newer_switch_may_have_been_used():
-    """Torch then refuses to tell what its older one says."""
-    switch = torch.backends.cuda.matmul
-    before = switch.fp32_precision
-    switch.fp32_precision = "tf32"
-    try:
-        train(make_task(), make_settings(epochs=1, tf32=False), PAIR)
-        assert switch.fp32_precision == "tf32"
-    finally:
-        switch.allow_tf32 = False
-        switch.fp32_precision = before
+        train(make_task(), make_settings(epochs=3), PAIR, watch=watch)
+    assert switch.fp32_precision == before
+    assert seen == ["tf32"] * 3
 
 
 @pytest.mark.parametrize("name", list(backbones))
@@ -348,12 +243,6 @@ def test_activations_in_16_bits_give_about_the_same_curve(name):
     ]
     assert curves[0] != curves[1]
     assert curves[1] == pytest.approx(curves[0], rel=0.05)
-
-
-def test_a_metric_that_is_never_a_number_is_an_error(scripted):
-    scripted([0.5], [float("nan")])
-    with pytest.raises(UserError, match=r"^training diverged .*: try a smaller train\.lr, or"):
-        train(make_task(), make_settings(), PAIR)
 
 
 def test_which_runs_diverged_is_told(scripted):
@@ -372,16 +261,7 @@ def test_diverging_training_is_an_error(name, metric, lr):
         train(task, make_settings(name, {"num_layers": 3}, lr=lr), ONE)
 
 
-def test_build_model_seeds_every_replica_with_its_own_stream():
-    task, settings = make_task(), make_settings("gat", {"heads": 2})
-    model = build_model(settings, task, PAIR)
-    assert model.seeds == [replica.stream_seed for replica in PAIR]
-    assert str(model) == "GAT(8 wide, 2 layers, 3 classes, replicas=2)"
-    alone = build_model(settings, task, PAIR[1:])
-    assert torch.equal(model.head.weight[1:], alone.head.weight)
-
-
-class Judge:
+class Pruner:
     """Notes what it is told, and ends training at one of its epochs."""
 
     def __init__(self, *epochs, stops_at=None):
@@ -393,59 +273,89 @@ class Judge:
             raise StoppedError("stopped")
 
 
-class TestJudge:
-    SCRIPTS = ([0.1, 0.5, 0.2, 0.6, 0.3], [0.4, float("nan"), 0.3, 0.2, 0.9])
+@pytest.mark.parametrize(
+    ("scripts", "settings", "told"),
+    [
+        (
+            ([0.1, 0.5, 0.2, 0.6, 0.3], [0.4, float("nan"), 0.3, 0.2, 0.9]),
+            {"epochs": 5},
+            {1: [0.1, 0.4], 3: [0.5, 0.4], 4: [0.6, 0.4]},
+        ),
+        (([0.3, 0.7],), {"epochs": 6, "eval_every": 2}, {1: [-float("inf")], 2: [0.3], 5: [0.7]}),
+        (([0.5, 0.2, 0.1],), {"epochs": 3, "select": "last", "patience": 0}, {2: [0.2]}),
+        (([0.5, 0.2, 0.3, 0.1],), {"epochs": 4, "select_from": 2}, {1: [-float("inf")], 2: [0.2]}),
+    ],
+    ids=["best so far", "seldom evaluated", "last", "selected later"],
+)
+def test_a_pruner_is_told_the_best_values_up_to_its_epochs(scripted, scripts, settings, told):
+    scripted(*scripts)
+    pruner = Pruner(*told, 9)
+    train(make_task(), make_settings(**settings), PAIR[: len(scripts)], pruner=pruner)
+    assert pruner.told == {epoch: pytest.approx(values) for epoch, values in told.items()}
 
-    def test_it_is_told_the_best_values_up_to_its_epochs(self, scripted):
-        scripted(*self.SCRIPTS)
-        train(make_task(), make_settings(epochs=5), replicas((0, 0), (1, 0)), judge=(judge := Judge(1, 3, 4, 9)))
-        assert judge.told == {1: pytest.approx([0.1, 0.4]), 3: pytest.approx([0.5, 0.4]), 4: pytest.approx([0.6, 0.4])}
 
-    def test_evaluations_that_are_not_of_every_epoch(self, scripted):
-        scripted([0.3, 0.7])
-        judge = Judge(1, 2, 5)
-        train(make_task(), make_settings(epochs=6, eval_every=2), replicas((0, 0)), judge=judge)
-        assert judge.told == {1: [-float("inf")], 2: pytest.approx([0.3]), 5: pytest.approx([0.7])}
+def test_a_pruner_ends_training_and_changes_nothing_else(monkeypatch):
+    steps, step = [], Trainer.step
+    whole = train(make_task(), make_settings(), PAIR)
+    assert numbers(train(make_task(), make_settings(), PAIR, pruner=Pruner(1, 2, 3))) == numbers(whole)
+    monkeypatch.setattr(Trainer, "step", lambda self: (steps.append(1), step(self)))
+    with pytest.raises(StoppedError):
+        train(make_task(), make_settings(epochs=9), PAIR, pruner=Pruner(2, 4, 6, stops_at=4))
+    assert len(steps) == 4
 
-    def test_the_last_value_counts_if_the_last_epoch_is_selected(self, scripted):
-        scripted([0.5, 0.2, 0.1])
-        judge = Judge(2)
-        train(make_task(), make_settings(epochs=3, select="last", patience=0), replicas((0, 0)), judge=judge)
-        assert judge.told == {2: pytest.approx([0.2])}
 
-    def test_epochs_that_are_not_kept_do_not_count(self, scripted):
-        scripted([0.5, 0.2, 0.3, 0.1])
-        judge = Judge(1, 2, 4)
-        train(make_task(), make_settings(epochs=4, select_from=2), replicas((0, 0)), judge=judge)
-        assert judge.told == {1: [-float("inf")], 2: pytest.approx([0.2])}
+def test_after_a_resumption_a_pruner_is_told_what_it_was_told_before(tmp_path, every_epoch):
+    path, settings = tmp_path / "checkpoint.safetensors", make_settings(epochs=8, patience=2)
+    group = replicas((0, 0), (1, 0), (0, 1), (1, 1))
+    train(make_task(), settings, group, pruner=(whole := Pruner(1, 2, 3, 5)))
 
-    def test_it_ends_training(self, monkeypatch):
-        steps, step = [], Trainer.step
-        monkeypatch.setattr(Trainer, "step", lambda self: (steps.append(1), step(self)))
-        with pytest.raises(StoppedError):
-            train(make_task(), make_settings(epochs=9), replicas((0, 0)), judge=Judge(2, 4, 6, stops_at=4))
-        assert len(steps) == 4
+    def interrupt(epoch, best):
+        if epoch == 4:
+            raise KeyError("killed")
 
-    def test_it_changes_nothing(self):
-        whole = train(make_task(), make_settings(), replicas((0, 0), (1, 0)))
-        assert numbers(train(make_task(), make_settings(), replicas((0, 0), (1, 0)), judge=Judge(1, 2, 3))) == numbers(
-            whole
-        )
+    with pytest.raises(KeyError):
+        train(make_task(), settings, group, checkpoint=path, watch=interrupt)
+    train(make_task(), settings, group, checkpoint=path, pruner=(resumed := Pruner(1, 2, 3, 5)))
+    assert resumed.told == whole.told
 
-    def test_after_a_resumption_it_is_told_what_it_was_told_before(self, tmp_path, every_epoch, monkeypatch):
-        path, settings = tmp_path / "checkpoint.safetensors", make_settings(epochs=8, patience=2)
-        group = replicas((0, 0), (1, 0), (0, 1), (1, 1))
-        train(make_task(), settings, group, judge=(whole := Judge(1, 2, 3, 5)))
-        step = Trainer.step
 
-        def dying(self):
-            if self.epoch == 4:
-                raise KeyError("killed")
-            step(self)
+SHAPES = [(3, 4), (5,), (2, 3, 1)]
 
-        monkeypatch.setattr(Trainer, "step", dying)
-        with pytest.raises(KeyError):
-            train(make_task(), settings, group, checkpoint=path)
-        monkeypatch.setattr(Trainer, "step", step)
-        train(make_task(), settings, group, checkpoint=path, judge=(resumed := Judge(1, 2, 3, 5)))
-        assert resumed.told == whole.told
+
+def groups():
+    params = [normal(*shape, seed=k, dtype=torch.float32).requires_grad_() for k, shape in enumerate(SHAPES)]
+    return [
+        {"params": params[:2], "lr": 0.01, "weight_decay": 0.1},
+        {"params": params[2:], "lr": 0.1, "weight_decay": 0.0},
+    ]
+
+
+def take_steps(optimizer, params, steps):
+    for step in steps:
+        optimizer.zero_grad()
+        sum((param * normal(*param.shape, seed=step)).square().sum() for param in params[: 1 + step % 3]).backward()
+        optimizer.step()
+
+
+def params_of(groups):
+    return [param for group in groups for param in group["params"]]
+
+
+def test_parameters_are_those_of_torch():
+    ours, theirs = groups(), groups()
+    take_steps(Adam(ours), params_of(ours), range(5))
+    take_steps(torch.optim.Adam(theirs, foreach=True), params_of(theirs), range(5))
+    assert not torch.equal(params_of(ours)[0], params_of(groups())[0])
+    for one, other in zip(params_of(ours), params_of(theirs), strict=True):
+        assert torch.equal(one, other)
+
+
+def test_it_continues_from_its_state():
+    parts = groups()
+    take_steps(first := Adam(parts), params_of(parts), range(2))  # the third parameter has no gradient yet
+    again = Adam(parts)
+    again.load(first.tensors())
+    take_steps(again, params_of(parts), range(2, 5))
+    reference = groups()
+    take_steps(Adam(reference), params_of(reference), range(5))
+    assert all(map(torch.equal, params_of(parts), params_of(reference)))

@@ -14,9 +14,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from gumbel_mpnn._util.no_double_backward import first_order
-from gumbel_mpnn.nn.kernels.random import four_uniforms
-from gumbel_mpnn.nn.kernels.sums import over_rows
+from gumbel_mpnn.nn.kernels.replica import four_uniforms, over_rows
+from gumbel_mpnn.util.tensors import first_order
 
 TILE = 2048
 """Maximum size of a tile of nodes times channels, unless one row is longer; a tile has at most 16 rows. The threads of

@@ -1,11 +1,9 @@
-"""The graph in the explorer: which nodes and pairs of it, where they are, and what is known of them."""
+"""The graph in the explorer: which nodes and pairs of it, and what is known of them; the page finds their places."""
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from functools import partial
 from itertools import chain, zip_longest
 from typing import Any
 
@@ -13,17 +11,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy import sparse
-from torch import Tensor
 from torch_geometric.data import Data
 
-from gumbel_mpnn._util.errors import UserError
-from gumbel_mpnn.data.feature_columns import feature_columns_of
-from gumbel_mpnn.data.identity import MARK
-from gumbel_mpnn.data.names import class_names_of, node_ids_of
-from gumbel_mpnn.report.page.layout import layout
-from gumbel_mpnn.report.page.pairs import HALF, Pairs
+from gumbel_mpnn.data.check import IDENTITY
+from gumbel_mpnn.report.pairs import Pairs
 from gumbel_mpnn.runs import Run
 from gumbel_mpnn.runs.audit import Audit
+from gumbel_mpnn.util.errors import UserError
 
 MOST_NODES = 3_000
 MOST_PAIRS = 20_000
@@ -32,8 +26,6 @@ MOST_FEATURES = 20
 """Features of a node in the page, those of the largest absolute value."""
 AUDITED = 40
 """Number of suspicious edges, and of missing ones, that are listed, and whose ends are in the explorer."""
-DROPPED_PULL = 0.2
-"""How strongly an edge of probability 0 pulls its ends together in the layout, compared with one of probability 1."""
 
 Indices = NDArray[np.int64]
 
@@ -61,121 +53,108 @@ def explorers(
     """
     graphs: list[dict[str, Any]] = []
     found: dict[int, dict[str, Any]] = {}
-    by_data: dict[str, dict[int, Pairs]] = {}
+    by_data: dict[str, list[int]] = {}
     for place, (run, known) in enumerate(zip(runs, pairs, strict=True)):
         if isinstance(known, Pairs):
-            by_data.setdefault(run.records[0].data_hash, {})[place] = known
+            by_data.setdefault(run.records[0].data_hash, []).append(place)
         else:
             found[place] = known
     for places in by_data.values():
-        group = _Group([runs[k] for k in places], list(places.values()), [audits[k] for k in places])
-        graph, of_runs = group.shown(list(group.numbers_of(around).values()))
+        of_all = [each for place in places if isinstance(each := pairs[place], Pairs)]
+        graph, of_runs = _shown([runs[k] for k in places], of_all, [audits[k] for k in places], around)
         found |= {place: {"graph": len(graphs), **shown} for place, shown in zip(places, of_runs, strict=True)}
         graphs.append(graph)
     return graphs, [found[place] for place in range(len(runs))]
 
 
-class _Group:
-    """Runs on the same data."""
-
-    def __init__(self, runs: Sequence[Run], pairs: Sequence[Pairs], audits: Sequence[Audit | None]) -> None:
-        self.runs, self.pairs, self.audits, self.data = runs, pairs, audits, copy.copy(runs[0].data).cpu()
-        self.count = int(self.data.num_nodes or 0)
-        self.ids = _ids(self.data)
-        self.label = self.data.y.numpy()
-        self.predictions = [_prediction(run) for run in runs]
-
-    def numbers_of(self, names: Sequence[str]) -> dict[str, int]:
-        """Numbers of the nodes with these names, for those that are there."""
-        place = {name: node for node, name in enumerate(self.ids)}
-        return {name: place[name] for name in names if name in place}
-
-    def shown(self, centers: Sequence[int]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-        """The graph with its nodes and places, and for each run its predictions and pairs."""
-        nodes = self._nodes(centers)
-        new = np.full(self.count, -1)
-        new[nodes] = np.arange(len(nodes))
-        inside = [_within(each, new) for each in self.pairs]
-        pairs = [_most_probable(each) for each in inside]
-        xy = layout(len(nodes), *_pulls(pairs, len(nodes)))
-        names = class_names_of(self.data) or range(int(self.label.max(initial=-1)) + 1)
-        graph = {
-            "ids": [self.ids[node] for node in nodes],
-            "label": self.label[nodes].tolist(),
-            "classes": [str(name) for name in names],
-            "x": xy[:, 0].round(4).tolist(),
-            "y": xy[:, 1].round(4).tolist(),
-            "features": _features(self.data, nodes),
-            "nodes": self.count,
-            "undirected": self.runs[0].settings.data.undirected,
+def _shown(
+    runs: Sequence[Run], pairs: Sequence[Pairs], audits: Sequence[Audit | None], around: Sequence[str]
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The graph of runs on the same data with its nodes, and for each run its predictions and pairs."""
+    data, ids = runs[0].data, _ids(runs[0].data)
+    count, label = len(ids), data.y.cpu().numpy()
+    predictions = [_prediction(run) for run in runs]
+    names = chain(around, *(_ends(audit) for audit in audits if audit is not None))
+    place = {name: node for node, name in enumerate(ids)}
+    first = [place[name] for name in names if name in place]
+    others = chain.from_iterable(zip_longest(_wrong(label, predictions), _rewired(pairs, count)))
+    nodes = _choose(pairs, count, first, (node for node in others if node is not None))
+    new = np.full(count, -1)
+    new[nodes] = np.arange(len(nodes))
+    inside = [_within(each, new) for each in pairs]
+    graph = {
+        "ids": [ids[node] for node in nodes],
+        "label": label[nodes].tolist(),
+        "classes": [str(name) for name in data.get("class_names") or range(int(label.max(initial=-1)) + 1)],
+        "features": _features(data, nodes),
+        "nodes": count,
+        "undirected": runs[0].settings.data.undirected,
+    }
+    of_runs = [
+        {
+            **{name: _plain(values[nodes]) for name, values in prediction.items()},
+            "source": shown.ends[0].tolist(),
+            "target": shown.ends[1].tolist(),
+            "given": shown.given.astype(int).tolist(),
+            # Rounded down, since a threshold of two decimals must cut as it does for the exact values.
+            "probability": (np.floor(shown.probability * 1000) / 1000).tolist(),
+            "learned": run.settings.rewiring is not None,
+            "left_out": len(among.given) - len(shown.given),
+            # Of given edges, also of those that are not in the page.
+            "degree": np.bincount(every.ends[:, every.given].flat, minlength=count)[nodes].tolist(),
         }
-        of_runs = [
-            {
-                **{name: _plain(values[nodes]) for name, values in prediction.items()},
-                "source": each.ends[0].tolist(),
-                "target": each.ends[1].tolist(),
-                "given": each.given.astype(int).tolist(),
-                # Rounded down, since a threshold of two decimals must cut as it does for the exact values.
-                "probability": (np.floor(each.probability * 1000) / 1000).tolist(),
-                "learned": run.settings.rewiring is not None,
-                "left_out": len(all_inside.given) - len(each.given),
-                # Of given edges, also of those that are not in the page.
-                "degree": np.bincount(everywhere.ends[:, everywhere.given].flat, minlength=self.count)[nodes].tolist(),
-            }
-            for run, prediction, each, all_inside, everywhere in zip(
-                self.runs, self.predictions, pairs, inside, self.pairs, strict=True
-            )
-        ]
-        return graph, of_runs
-
-    def _nodes(self, centers: Sequence[int]) -> Indices:
-        """All nodes of a small graph; else those around the centers, suspicious edges, errors and changes."""
-        ends = np.concatenate([pairs.ends[:, pairs.given | pairs.changed] for pairs in self.pairs], axis=1)
-        near = sparse.coo_array((np.ones(ends.shape[1]), (ends[0], ends[1])), shape=(self.count, self.count)).tocsr()
-        near = (near + near.T).tocsr()
-        if self.count <= MOST_NODES and near.nnz // 2 <= MOST_PAIRS:
-            return np.arange(self.count)
-        wrong_and_rewired = chain.from_iterable(zip_longest(self._wrong(), self._rewired()))
-        wanted = chain(
-            chain.from_iterable(map(partial(_around, near), centers)),
-            self._audited(),
-            chain.from_iterable(_around(near, node) for node in wrong_and_rewired if node is not None),
-            chain.from_iterable(map(partial(_around, near), range(self.count))),
+        for run, prediction, every, among, shown in zip(
+            runs, predictions, pairs, inside, map(_most_probable, inside), strict=True
         )
-        chosen, pairs = set[int](), 0
-        for node in wanted:
-            if node not in chosen:
-                pairs += sum(other in chosen for other in _around(near, node))
-                if len(chosen) == MOST_NODES or pairs > MOST_PAIRS:
-                    break
-                chosen.add(node)
-        return np.array(sorted(chosen), dtype=np.int64)
+    ]
+    return graph, of_runs
 
-    def _audited(self) -> list[int]:
-        found = [audit for audit in self.audits if audit is not None]
-        tables = [table.head(AUDITED) for audit in found for table in (audit.edges, audit.missing)]
-        names = [str(name) for table in tables for end in ("source", "target") for name in table[end]]
-        return list(self.numbers_of(names).values())
 
-    def _wrong(self) -> list[int]:
-        """Nodes whose prediction is wrong, the surest first."""
-        sure = np.zeros(self.count)
-        for prediction in self.predictions:
-            wrong = (self.label >= 0) & (prediction["prediction"] >= 0) & (prediction["prediction"] != self.label)
-            sure = np.maximum(sure, wrong * np.nan_to_num(prediction["confidence"]))
-        order = np.argsort(-sure, kind="stable")
-        return [int(node) for node in order if sure[node] > 0]
+def _choose(pairs: Sequence[Pairs], count: int, first: Sequence[int], others: Iterator[int]) -> Indices:
+    """All nodes of a small graph; else the first ones and those around them, then around the others."""
+    ends = np.concatenate([each.ends[:, each.given | each.changed] for each in pairs], axis=1)
+    near = sparse.coo_array((np.ones(ends.shape[1]), (ends[0], ends[1])), shape=(count, count)).tocsr()
+    near = (near + near.T).tocsr()
+    if count <= MOST_NODES and near.nnz // 2 <= MOST_PAIRS:
+        return np.arange(count)
 
-    def _rewired(self) -> list[int]:
-        """Nodes with a changed edge, those with the most first."""
-        changed = np.zeros(self.count, dtype=np.int64)
-        for pairs in self.pairs:
-            changed += np.bincount(pairs.ends[:, pairs.changed].reshape(-1), minlength=self.count)
-        return [int(node) for node in np.argsort(-changed, kind="stable") if changed[node]]
+    def around(node: int) -> list[int]:
+        return [node, *near.indices[near.indptr[node] : near.indptr[node + 1]].tolist()]
+
+    chosen, found = set[int](), 0
+    for node in chain(*map(around, first), chain.from_iterable(map(around, chain(others, range(count))))):
+        if node not in chosen:
+            found += sum(other in chosen for other in around(node))
+            if len(chosen) == MOST_NODES or found > MOST_PAIRS:
+                break
+            chosen.add(node)
+    return np.array(sorted(chosen), dtype=np.int64)
+
+
+def _ends(audit: Audit) -> list[str]:
+    """Names of the ends of the pairs that the page lists."""
+    tables = [table.head(AUDITED) for table in (audit.edges, audit.missing)]
+    return [str(name) for table in tables for end in ("source", "target") for name in table[end]]
+
+
+def _wrong(label: Indices, predictions: Sequence[dict[str, NDArray[Any]]]) -> list[int]:
+    """Nodes whose prediction is wrong, the surest first."""
+    sure = np.zeros(len(label))
+    for prediction in predictions:
+        wrong = (label >= 0) & (prediction["prediction"] >= 0) & (prediction["prediction"] != label)
+        sure = np.maximum(sure, wrong * np.nan_to_num(prediction["confidence"]))
+    return [int(node) for node in np.argsort(-sure, kind="stable") if sure[node] > 0]
+
+
+def _rewired(pairs: Sequence[Pairs], count: int) -> list[int]:
+    """Nodes with a changed edge, those with the most first."""
+    ends = np.concatenate([each.ends[:, each.changed].reshape(-1) for each in pairs])
+    changed = np.bincount(ends, minlength=count)
+    return [int(node) for node in np.argsort(-changed, kind="stable") if changed[node]]
 
 
 def _ids(data: Data) -> list[str]:
-    return [str(name) for name in node_ids_of(data) or range(int(data.num_nodes or 0))]
+    return [str(name) for name in data.get("node_ids") or range(int(data.num_nodes or 0))]
 
 
 def _prediction(run: Run) -> dict[str, NDArray[Any]]:
@@ -191,10 +170,6 @@ def _prediction(run: Run) -> dict[str, NDArray[Any]]:
     return {"prediction": found.numpy(), "confidence": confidence, "unseen": is_unseen.numpy()}
 
 
-def _around(near: Any, node: int) -> list[int]:
-    return [node, *near.indices[near.indptr[node] : near.indptr[node + 1]].tolist()]
-
-
 def _within(pairs: Pairs, new: Indices) -> Pairs:
     """Pairs among some nodes, whose new numbers are given; -1 for other nodes."""
     ends = new[pairs.ends]
@@ -205,46 +180,30 @@ def _within(pairs: Pairs, new: Indices) -> Pairs:
 def _most_probable(pairs: Pairs) -> Pairs:
     """At most `MOST_PAIRS` of the pairs: changed ones first, then given ones, then candidates by probability."""
     rank = np.where(pairs.changed, 3, np.where(pairs.given, 2, 0)) + pairs.probability
-    return pairs.at(np.sort(np.argsort(-rank, kind="stable")[:MOST_PAIRS]))
-
-
-def _pulls(several: Sequence[Pairs], count: int) -> tuple[Indices, NDArray[np.float64]]:
-    """Edges of all runs for the layout and how strongly they pull, the mean over the runs."""
-    total: Any = sparse.coo_array((count, count), dtype=np.float64).tocsr()
-    for pairs in several:
-        drawn = pairs.given | (pairs.probability >= HALF)
-        weight = np.maximum(pairs.probability[drawn], DROPPED_PULL) / len(several)
-        total = total + sparse.coo_array((weight, tuple(pairs.ends[:, drawn])), shape=(count, count)).tocsr()
-    total = total.tocoo()
-    return np.stack([total.row, total.col]).astype(np.int64), total.data
+    chosen = np.sort(np.argsort(-rank, kind="stable")[:MOST_PAIRS])
+    return Pairs(pairs.ends[:, chosen], pairs.given[chosen], pairs.probability[chosen])
 
 
 def _features(data: Data, nodes: Indices) -> dict[str, Any]:
     """Names of features, and for each node the places and values of those that are shown."""
     x = data.get("x")
-    if x is None or data.get(MARK) or not nodes.size:
+    if x is None or data.get(IDENTITY) or not nodes.size:
         return {"names": [], "of": []}
-    rows = _rows(x, nodes)
-    names = _feature_names(data, rows.shape[1])
+    chosen = x.cpu().index_select(0, torch.from_numpy(nodes))
+    rows = (chosen.to_dense() if chosen.layout is not torch.strided else chosen).double().numpy()
     shown = []
     for row in rows:
         largest = np.arange(len(row))  # few features are all shown, in their order
         if len(row) > MOST_FEATURES:
             largest = np.argsort(-np.abs(row), kind="stable")[: min(MOST_FEATURES, np.count_nonzero(row))]
         shown.append([[int(k), float(f"{row[k]:.4g}")] for k in largest])
-    return {"names": names, "of": shown}
-
-
-def _rows(x: Tensor, nodes: Indices) -> NDArray[np.float64]:
-    chosen = x.index_select(0, torch.from_numpy(nodes))
-    dense = chosen.to_dense() if chosen.layout is not torch.strided else chosen
-    return dense.double().numpy()
+    return {"names": _feature_names(data, rows.shape[1]), "of": shown}
 
 
 def _feature_names(data: Data, width: int) -> list[str]:
     """Name of every feature; its number if the columns are not known."""
     names: list[str] = []
-    for column in feature_columns_of(data) or ():
+    for column in data.get("feature_columns") or ():
         if column.categories is not None:
             names += [f"{column.name}: {category or '(missing)'}" for category in column.categories]
         else:

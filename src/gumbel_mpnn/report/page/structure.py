@@ -1,4 +1,4 @@
-"""What rewiring changed in a graph: edges, degrees, classes of neighbors and measures, before and after."""
+"""What rewiring changed in a graph: pairs of nodes, degrees, classes of neighbors and measures, before and after."""
 
 from __future__ import annotations
 
@@ -10,19 +10,17 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gumbel_mpnn._util.numbers import none_if_nan
-from gumbel_mpnn.data.names import class_names_of
 from gumbel_mpnn.data.splits import by_split
 from gumbel_mpnn.measures import MEASURES, measure, neighborhood_distributions, node_degrees, undirected_edges
 from gumbel_mpnn.measures.edges import class_count
 from gumbel_mpnn.measures.homophily import OF_PAIRS
 from gumbel_mpnn.measures.neighborhoods import neighbor_label_counts
-from gumbel_mpnn.report.page.pairs import HALF, Pairs, with_edges
+from gumbel_mpnn.report.pairs import Pairs
 from gumbel_mpnn.runs import Run
+from gumbel_mpnn.util.files import none_if_nan
 
 WHOLE_DEGREES = 30
 """Up to this degree there is a bar for each degree, above it the widths grow."""
-
 MOST_CLASSES = 50
 """More classes have no matrices."""
 
@@ -34,45 +32,43 @@ def structure_of(run: Run, pairs: Pairs) -> dict[str, Any]:
     own graph and split, since the mean graph has learned from the training nodes of all splits.
     """
     data = run.data
-    before, after = (with_edges(data, pairs.ends[:, kind]) for kind in (pairs.given, pairs.probability >= HALF))
+    before, after = (_with_edges(data, pairs.ends[:, kind]) for kind in (pairs.given, pairs.learned))
+    values = [measure(graph) for graph in (before, after)]
     num_classes = class_count(data.y)
     few = num_classes <= MOST_CLASSES
     found: dict[str, Any] = {
-        "counts": counts_of(pairs),
+        "counts": {
+            "kept": int((pairs.given & pairs.learned).sum()),
+            "dropped": int((pairs.given & ~pairs.learned).sum()),
+            "added": int((~pairs.given & pairs.learned).sum()),
+            "candidates": int((~pairs.given).sum()),
+        },
         "degrees": _degrees(before, after),
-        "classes": [str(name) for name in class_names_of(data) or range(num_classes)][:num_classes],
+        "classes": [str(name) for name in data.get("class_names") or range(num_classes)][:num_classes],
         "all": {"before": _classes(before), "after": _classes(after)} if few else None,
         "unseen": None,
-        "measures": _measures(before, after),
+        "measures": [
+            {"name": known.heading, "before": values[0][name], "after": values[1][name]}
+            for name, known in MEASURES.items()
+        ],
         "pairs": [],
         "sentence": "",
     }
     if run.settings.rewiring is not None:
-        found["unseen"] = _unseen(run, before) if few else None
         kinds = run.measure_pairs()
+        found["unseen"] = _unseen(run, before) if few else None
         found["sentence"] = kinds.sentence()
         found["pairs"] = [
-            {
-                "kind": kind,
-                "name": MEASURES[name].heading,
-                "before": values.before[name],
-                "after": values.after[name],
-            }
-            for kind, values in kinds.kinds.items()
+            {"kind": kind, "name": MEASURES[name].heading, "before": of.before[name], "after": of.after[name]}
+            for kind, of in kinds.kinds.items()
             for name in ("num_edges", *OF_PAIRS)
         ]
     return found
 
 
-def counts_of(pairs: Pairs) -> dict[str, int]:
-    """Numbers of edges kept, dropped and added, and of candidates."""
-    given, is_edge = pairs.given, pairs.probability >= HALF
-    return {
-        "kept": int((given & is_edge).sum()),
-        "dropped": int((given & ~is_edge).sum()),
-        "added": int((~given & is_edge).sum()),
-        "candidates": int((~given).sum()),
-    }
+def _with_edges(data: Data, edges: NDArray[np.int64] | Tensor) -> Data:
+    """The labels of a graph with other edges."""
+    return Data(edge_index=torch.as_tensor(edges), y=data.y.cpu(), num_nodes=data.num_nodes)
 
 
 def _degrees(before: Data, after: Data) -> dict[str, Any]:
@@ -81,8 +77,7 @@ def _degrees(before: Data, after: Data) -> dict[str, Any]:
     most = int(max(degree.max(initial=0) for degree in degrees))
     bins = np.arange(min(most, WHOLE_DEGREES) + 2)
     if most > WHOLE_DEGREES:
-        bins = np.unique(np.geomspace(1, most + 1, WHOLE_DEGREES).round().astype(int))
-        bins = np.concatenate([[0], bins])
+        bins = np.unique([0, *np.geomspace(1, most + 1, WHOLE_DEGREES).round().astype(int)])
     counts = [np.histogram(degree, [*bins[:-1], bins[-1] - 1e-9])[0].tolist() for degree in degrees]
     return {
         "bins": bins.tolist(),
@@ -94,23 +89,18 @@ def _degrees(before: Data, after: Data) -> dict[str, Any]:
 
 
 def _classes(graph: Data) -> dict[str, Any]:
-    """Numbers of edges between classes, and the mean share of each class among the neighbors of a class."""
-    y, edges = graph.y, undirected_edges(graph)
-    counts = _edge_counts(edges, y)
-    rows, known = neighborhood_distributions(graph, own_label=False), y >= 0
-    usable = known & (rows.sum(1) > 0)
-    total = rows.new_zeros(len(counts), rows.shape[1]).index_add(0, y[usable], rows[usable])
-    number = y[usable].bincount(minlength=len(counts)).clamp(min=1)
-    return {"edges": counts.tolist(), "neighbors": _rounded(total / number[:, None])}
+    """Number of edges between each two classes, and the mean share of each class among the neighbors of a class.
 
-
-def _edge_counts(edges: Tensor, y: Tensor) -> Tensor:
-    """Number of edges between each two classes, [C, C]; an edge within a class counts once."""
-    num_classes = class_count(y)
-    labels = y[edges][:, (y[edges] >= 0).all(0)]
-    counts = neighbor_label_counts(labels, torch.arange(num_classes), num_classes)
+    An edge within a class counts once.
+    """
+    y, edges, num_classes = graph.y, undirected_edges(graph), class_count(graph.y)
+    counts = neighbor_label_counts(y[edges][:, (y[edges] >= 0).all(0)], torch.arange(num_classes), num_classes)
     counts.diagonal().floor_divide_(2)
-    return counts
+    rows = neighborhood_distributions(graph, own_label=False)
+    usable = (y >= 0) & (rows.sum(1) > 0)
+    total = rows.new_zeros(num_classes, rows.shape[1]).index_add(0, y[usable], rows[usable])
+    number = y[usable].bincount(minlength=num_classes).clamp(min=1)
+    return {"edges": counts.tolist(), "neighbors": _rounded(total / number[:, None])}
 
 
 def _unseen(run: Run, given: Data) -> dict[str, Any]:
@@ -121,16 +111,11 @@ def _unseen(run: Run, given: Data) -> dict[str, Any]:
         outside = ~masks[:, record.split]
         for when, graph in (("before", given), ("after", learned.cpu())):
             edges = undirected_edges(graph)
-            part = with_edges(run.data, edges[:, outside[edges].all(0)])
+            part = _with_edges(run.data, edges[:, outside[edges].all(0)])
             for name, matrix in _classes(part).items():
                 of = sums.setdefault(when, {})
                 of[name] = of.get(name, 0) + np.array(matrix, dtype=np.float64) / run.n
     return {when: {name: _rounded(matrix) for name, matrix in of.items()} for when, of in sums.items()}
-
-
-def _measures(before: Data, after: Data) -> list[dict[str, Any]]:
-    values = [measure(graph) for graph in (before, after)]
-    return [{"name": MEASURES[name].heading, "before": values[0][name], "after": values[1][name]} for name in MEASURES]
 
 
 def _rounded(matrix: Any) -> list[list[float | None]]:

@@ -13,7 +13,7 @@ The graph travels with the tasks, so that the machines need no files of the user
 
 import os
 
-from gumbel_mpnn._util.errors import UserError
+from gumbel_mpnn.util.errors import UserError
 
 # Ray reads these when it is imported: no reports of usage, no messages of dead workers on standard output, and an end
 # of the retries of tasks that Ray kills for want of memory.

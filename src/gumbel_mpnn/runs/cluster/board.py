@@ -11,8 +11,8 @@ import ray
 from ray.exceptions import RayError
 
 if TYPE_CHECKING:
-    from gumbel_mpnn.config import Settings
     from gumbel_mpnn.runs.fitting import Monitor
+    from gumbel_mpnn.settings import Settings
 
 REPORT_SECONDS = 1.0
 """Least time between two reports of a task."""

@@ -13,11 +13,10 @@ from pathlib import Path
 
 import ray
 
-from gumbel_mpnn._util.errors import UserError, reason
-from gumbel_mpnn._util.files import sweep
-from gumbel_mpnn._util.locks import FileLock, is_held
 from gumbel_mpnn.runs.machines import LOCAL
 from gumbel_mpnn.runs.workers import interrupted_by_sigterm
+from gumbel_mpnn.util.errors import UserError, reason
+from gumbel_mpnn.util.locks import FileLock, is_held
 
 CONNECT_SECONDS = 5.0
 HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
@@ -74,7 +73,6 @@ def _check_reachable(address: str) -> None:
 def marked(runs: Path) -> Iterator[Path | None]:
     """Create a locked file in the folder of runs, by which other machines recognize it; None if it cannot be locked."""
     runs.mkdir(parents=True, exist_ok=True)
-    sweep(runs, MARK)  # of killed processes
     mark = (runs / f".{MARK}.{os.getpid()}-{os.urandom(4).hex()}").absolute()
     mark.touch()
     lock, locked = FileLock(mark), False

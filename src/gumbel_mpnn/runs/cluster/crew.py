@@ -17,12 +17,7 @@ from typing import Any, TypeVar
 import ray
 from ray.exceptions import GetTimeoutError, RayError, RayTaskError
 
-from gumbel_mpnn._util import checksums
-from gumbel_mpnn._util.errors import DamagedError, DivergedError, UserError, reason
-from gumbel_mpnn._util.numbers import counted
 from gumbel_mpnn._version import __version__
-from gumbel_mpnn.config import Replica
-from gumbel_mpnn.config.plugins import VARIABLE as PLUGINS
 from gumbel_mpnn.runs.cluster.board import Board, Follower
 from gumbel_mpnn.runs.cluster.connection import connection, marked, sees_lock
 from gumbel_mpnn.runs.cluster.task import Files, Group, Shares, call, train_group, versions
@@ -31,6 +26,10 @@ from gumbel_mpnn.runs.machines import Machines
 from gumbel_mpnn.runs.spec import Workload
 from gumbel_mpnn.runs.store import SettingFolder
 from gumbel_mpnn.runs.work_queue import WorkQueue, even_groups
+from gumbel_mpnn.settings import Replica
+from gumbel_mpnn.settings.plugins import VARIABLE as PLUGINS
+from gumbel_mpnn.util.errors import DamagedError, DivergedError, UserError, counted, reason
+from gumbel_mpnn.util.files import digest
 
 POLL_SECONDS = 0.5
 CHECK_SECONDS = 10.0
@@ -291,9 +290,9 @@ def _what(workload: Workload) -> str:
 
 def _write(folder: SettingFolder, found: Files) -> None:
     """Write the files that a task returned, unless another process has written the run."""
-    for name, (digest, files) in found.items():
+    for name, (sent, files) in found.items():
         replica = Replica.parse(name)
-        if digest != checksums.digest(files.items()):
+        if digest(files.items()) != sent:
             raise DamagedError(f"the files of {name} were damaged on their way from the cluster: repeat the command")
         if not folder.is_finished(replica):
             folder.write_files(replica, files)

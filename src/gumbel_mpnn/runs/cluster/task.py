@@ -8,20 +8,20 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import torch
 from torch_geometric.data import Data
 
-from gumbel_mpnn._util import checksums
-from gumbel_mpnn._util.errors import UserError
-from gumbel_mpnn._util.scratch import ScratchFolder
 from gumbel_mpnn._version import __version__
-from gumbel_mpnn.config import Replica, Settings
-from gumbel_mpnn.config.plugins import load_plugins
 from gumbel_mpnn.runs.fitting import Place, train_here
 from gumbel_mpnn.runs.spec import Workload
+from gumbel_mpnn.settings import Replica, Settings
+from gumbel_mpnn.settings.plugins import load_plugins
 from gumbel_mpnn.training import pick_device
 from gumbel_mpnn.training.device import available_bytes
+from gumbel_mpnn.util.errors import UserError
+from gumbel_mpnn.util.files import digest
 
 Files = dict[str, tuple[str, dict[str, bytes]]]
 """Checksum and files of each run, by its name."""
@@ -71,11 +71,11 @@ def train_group(data: Data, work: Group) -> Files | None:
             )
         train_here(workload, place.folder(workload, place.runs), place)
         return None
-    with ScratchFolder() as runs:
+    with TemporaryDirectory() as runs:
         folder = place.folder(workload, runs)
         train_here(workload, folder, place)
         found = {replica: folder.files(replica) for replica in work.replicas}
-        return {str(replica): (checksums.digest(files.items()), files) for replica, files in found.items()}
+        return {str(replica): (digest(files.items()), files) for replica, files in found.items()}
 
 
 def call(work: Callable[[int], None], shares: Shares, device: str) -> None:

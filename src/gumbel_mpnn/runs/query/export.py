@@ -10,12 +10,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from gumbel_mpnn._util import json_text
-from gumbel_mpnn._util.errors import DataError, UserError, unknown_name, unreadable
-from gumbel_mpnn._util.files import is_stream, suffix_of, write_atomically
-from gumbel_mpnn.config.replica import Replica
 from gumbel_mpnn.runs.query.index import RunIndex, SettingRow
-from gumbel_mpnn.runs.query.record import HISTORY, read_curve
+from gumbel_mpnn.runs.record import HISTORY, read_curve
+from gumbel_mpnn.settings.replica import Replica
+from gumbel_mpnn.util import files
+from gumbel_mpnn.util.errors import DataError, UserError, unknown_name, unreadable
+from gumbel_mpnn.util.files import is_stream, suffix_of, write_atomically
 
 CURVES = ("train_loss", "val", "val_loss")
 _FIGURES = ("val", "test", "best_epoch", "epochs", "seconds")
@@ -56,7 +56,7 @@ def to_csv(runs: Sequence[Mapping[str, Any]], out: Path) -> int:
 def to_json(runs: Sequence[Mapping[str, Any]], out: Path) -> int:
     """Write a JSON file with a list of the runs; metrics are shares between 0 and 1."""
     _check_file(out, "JSON")
-    write_atomically(out, (json_text.to_json([{**run, "unit": "share"} for run in runs], indent=1) + "\n").encode())
+    write_atomically(out, (files.to_json([{**run, "unit": "share"} for run in runs], indent=1) + "\n").encode())
     return len(runs)
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from gumbel_mpnn._util.errors import UserError, unknown_name
+from gumbel_mpnn.runs.record import flat
+from gumbel_mpnn.util.errors import UserError, unknown_name
 
 FIGURES = {"test": 100.0, "std": 100.0, "stderr": 100.0, "val": 100.0, "n": 1.0, "seconds": 1.0}
 """Columns that can be compared besides settings, with the factor by which they are multiplied for display."""
@@ -65,16 +65,6 @@ class Filter:
             value = self.values[-1]
             if kinds.isdisjoint(["text"] if isinstance(value, str) else ["integer", "real", "true", "false"]):
                 raise UserError(f"no run has a {self.name} that can be compared with {value!r}")
-
-
-def flat(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings of a record by `table.name`."""
-    return {
-        f"{table}.{name}": value
-        for table, values in settings.items()
-        if isinstance(values, dict)
-        for name, value in values.items()
-    }
 
 
 def _setting_names(database: sqlite3.Connection) -> set[str]:

@@ -22,11 +22,11 @@ from math import nan
 from pathlib import Path
 from typing import Any, TypeVar
 
-from gumbel_mpnn._util import checksums
-from gumbel_mpnn._util.errors import DataError, UserError
-from gumbel_mpnn.config.replica import REPLICA_NAME
-from gumbel_mpnn.runs.query.filters import Filter, flat
-from gumbel_mpnn.runs.query.record import FINGERPRINT, RECORD, TRIALS, Summary, read_record
+from gumbel_mpnn.runs.query.filters import Filter
+from gumbel_mpnn.runs.record import FINGERPRINT, RECORD, TRIALS, Summary, flat, read_record
+from gumbel_mpnn.settings.replica import REPLICA_NAME
+from gumbel_mpnn.util.errors import DataError, UserError
+from gumbel_mpnn.util.files import read_json
 
 T = TypeVar("T")
 
@@ -319,7 +319,16 @@ class RunIndex:
         figures = [len(records), test.mean, test.std, test.stderr, Summary.of(record.val for record in records).mean]
         figures.append(sum(record.seconds for record in records))
         runs = [
-            (key, r.split, r.seed, *map(_real, (r.val, r.test)), r.best_epoch, r.epochs, _real(r.seconds), r.device)
+            (
+                key,
+                r.split,
+                r.seed,
+                *map(_real, (r.val, r.test)),
+                r.best_epoch,
+                r.epochs,
+                _real(r.seconds),
+                r.machine.get("device"),
+            )
             for r in sorted(records, key=lambda record: record.replica)
         ]
         about = [first.data_hash, json.dumps(first.settings), _checksum(runs)]
@@ -335,7 +344,7 @@ class RunIndex:
 def _files_of(folder: Path) -> str:
     """What the runs of a setting have stored about the files of the user; empty if they were trained on other data."""
     try:
-        facts = checksums.from_json((folder / "data.json").read_bytes())
+        facts = read_json((folder / "data.json").read_bytes())
         return json.dumps(facts, sort_keys=True) if facts["source_files"] else ""
     except (OSError, ValueError, TypeError, KeyError):  # of an older version, or damaged
         return ""

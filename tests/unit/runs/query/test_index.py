@@ -8,11 +8,11 @@ import sqlite3
 import pytest
 import torch
 
-from gumbel_mpnn._util.errors import UnknownNameError, UserError
-from gumbel_mpnn.runs.query import find_records, read_record
 from gumbel_mpnn.runs.query import index as module
 from gumbel_mpnn.runs.query.filters import Filter
 from gumbel_mpnn.runs.query.index import FILE, RunIndex
+from gumbel_mpnn.runs.record import find_records, read_record
+from gumbel_mpnn.util.errors import UnknownNameError, UserError
 from quick_fit import edit, quick
 
 
@@ -218,18 +218,6 @@ class TestDamage:
             (sentence,) = index.damaged
             assert sentence.startswith(f"cannot read the run record {record}: ")
             index.close()
-
-    @pytest.mark.parametrize("entry", [{"test": "abc"}, {"epochs": None}, {"settings": []}, {"machine": 3}], ids=str)
-    def test_a_record_with_an_odd_entry_hides_no_other(self, store, entry):
-        """The fault: every question to the index ended in a TypeError or AttributeError."""
-        record = next((store / "train").rglob("split0-seed1/record.json"))
-        edit(record, **entry)
-        index = RunIndex(store)
-        index.rebuild()
-        assert sum(row.n for row in index.settings()) == len(list(index.runs(index.settings()))) == 6
-        (sentence,) = index.damaged
-        assert sentence.startswith(f"cannot read the run record {record}: its {next(iter(entry))!r} is ")
-        index.close()
 
     def test_a_figure_that_is_no_number_hides_no_other(self, store):
         """As the ROC AUC of test nodes of one class; the fault: `gumbel-mpnn runs` ended in a TypeError."""

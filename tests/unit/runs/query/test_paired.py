@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import rankdata, wilcoxon
 
-from gumbel_mpnn._util.errors import UserError
-from gumbel_mpnn.runs.query import Paired, Record, compare, corrected, holm
-from gumbel_mpnn.runs.query.paired import _resampled_means, mean_interval, signed_rank_p
+from gumbel_mpnn.runs.paired import Paired, _resampled_means, compare, corrected, holm, mean_interval, signed_rank_p
+from gumbel_mpnn.runs.record import Record
+from gumbel_mpnn.util.errors import UserError
 
 BLANK = Record("", "", {}, 0, 0, "accuracy", 0.0, 0.0, 1, 1, 0.0, {})
 

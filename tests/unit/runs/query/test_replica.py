@@ -2,8 +2,8 @@
 
 import pytest
 
-from gumbel_mpnn.config import Replica
-from gumbel_mpnn.runs.query import RunIndex
+from gumbel_mpnn.runs.query.index import RunIndex
+from gumbel_mpnn.settings import Replica
 from quick_fit import quick
 
 NAMES = {"split0-seed0": Replica(0, 0), "split12-seed345": Replica(12, 345), "split1-seed-2": Replica(1, -2)}

@@ -175,9 +175,8 @@ function tableCard(run) {
   ];
   const parts = [table(columns, rows, (row) => (row.role === "this run" ? "chosen" : ""))];
   parts.push(note(intervalText(rows)));
-  for (const one of absent) {
-    parts.push(note(`Not in the store: ${one.role}, on the same splits and seeds. To train it:`));
-    parts.push(make("pre", {}, make("code", {}, one.command)));
+  if (absent.length) {
+    parts.push(note(`Not in the folder of runs, on the same splits and seeds: ${absent.join("; ")}. Train them there to compare.`));
   }
   const whole = card(title, ...parts);
   whole.classList.add("full");
@@ -322,6 +321,72 @@ const SPARE = 0.5; // how far the picture reaches beyond the window on each side
 const MOST_ROWS = 200; // neighbors listed in the panel
 const MOST_CENTERS = 10; // nodes whose surroundings are shown together
 
+const SLICE_MS = 12; // time for the layout in each frame
+const SKETCH = 1500; // edges drawn while the layout is not settled
+const STEPS = 100; // of the layout
+const SMOOTHINGS = 20; // of the places in which the layout begins
+const DROPPED_PULL = 0.2; // how strongly an edge of probability 0 pulls its ends together, compared with one of 1
+
+/** Places `x` and `y` of the nodes of a graph between 0 and 1, by forces; the same on every call, a slice at a time. */
+class Layout {
+  constructor(graph, runs) {
+    this.graph = graph;
+    const links = runs.flatMap((run) => d3.range(run.source.length)
+      .filter((pair) => run.given[pair] || run.probability[pair] >= 0.5)
+      .map((pair) => ({
+        source: run.source[pair], target: run.target[pair],
+        weight: Math.max(run.probability[pair], DROPPED_PULL) / runs.length,
+      })));
+    const count = graph.ids.length, degree = new Float64Array(count).fill(1);
+    for (const { source, target, weight } of links) { degree[source] += weight; degree[target] += weight; }
+    const random = d3.randomNormal.source(d3.randomLcg(0.5))();
+    const [xs, ys] = [0, 1].map(() => smoothed(links, degree, Float64Array.from({ length: count }, random)));
+    const spread = 10 * Math.sqrt(count);
+    this.nodes = d3.range(count).map((node) => ({ x: spread * xs[node], y: spread * ys[node] }));
+    const pull = d3.forceLink(links).distance(0)
+      .strength((link) => link.weight / Math.min(degree[link.source.index], degree[link.target.index]));
+    this.forces = d3.forceSimulation(this.nodes).alphaDecay(1 - 0.001 ** (1 / STEPS)).stop()
+      .force("link", pull).force("charge", d3.forceManyBody())
+      .force("x", d3.forceX().strength(0.05)).force("y", d3.forceY().strength(0.05));
+    this.place();
+  }
+
+  get settled() {
+    return this.forces.alpha() < this.forces.alphaMin();
+  }
+
+  step() {
+    const end = performance.now() + SLICE_MS;
+    while (!this.settled && performance.now() < end) this.forces.tick();
+    this.place();
+  }
+
+  /** Scale the places to the square; single nodes far outside are brought to its border. */
+  place() {
+    const middle = ["x", "y"].map((axis) => d3.median(this.nodes, (node) => node[axis]));
+    const away = this.nodes.map((node) => Math.hypot(node.x - middle[0], node.y - middle[1]));
+    const reach = 1.1 * Math.max(d3.quantile(away, 0.98) || 0, 1e-9);
+    ["x", "y"].forEach((axis, k) => {
+      this.graph[axis] = this.nodes.map((node, place) =>
+        0.5 + (0.5 * (node[axis] - middle[k]) * Math.min(1, reach / Math.max(away[place], 1e-12))) / reach);
+    });
+  }
+}
+
+/** Values that are alike for nodes that are close in the graph: averages along the edges, with mean 0 and deviation 1. */
+function smoothed(links, degree, values) {
+  for (let round = 0; round < SMOOTHINGS; round++) {
+    const next = values.slice();
+    for (const { source, target, weight } of links) {
+      next[source] += weight * values[target];
+      next[target] += weight * values[source];
+    }
+    const means = next.map((value, node) => value / degree[node]), middle = d3.mean(means), spread = d3.deviation(means) || 1;
+    values = means.map((value) => (value - middle) / spread);
+  }
+  return values;
+}
+
 /** What a run knows of its graph, with neighbors of each node. */
 class ExploredRun {
   constructor(run) {
@@ -374,6 +439,10 @@ class ExploredRun {
 class Explorer {
   constructor(runs) {
     this.explored = runs.map((run) => (run.explorer.missing ? null : new ExploredRun(run)));
+    this.layouts = new Map(content.graphs.map((graph) => {
+      const of = this.explored.filter((each) => each !== null && each.graph === graph);
+      return [graph, new Layout(graph, of.map((each) => each.run))];
+    }));
     this.place = this.explored.findIndex((each) => each !== null);
     this.selected = null;
     this.pair = null; // two nodes of the audit's list
@@ -381,10 +450,15 @@ class Explorer {
     this.picture = null; // the drawn graph and the transform it was drawn with
     this.job = null; // the next picture, while it is drawn
     this.waiting = false;
+    this.touched = false; // whether the user has moved the graph
   }
 
   get of() {
     return this.explored[this.place];
+  }
+
+  get layout() {
+    return this.layouts.get(this.of.graph);
   }
 
   has(place, ...ids) {
@@ -410,7 +484,7 @@ class Explorer {
     byId("controls").addEventListener("submit", (event) => { event.preventDefault(); this.search(true); });
     byId("search").addEventListener("input", () => this.search(false));
     byId("search").addEventListener("keydown", (event) => { if (event.key === "Escape") this.closeSearch(); });
-    this.zoom = d3.zoom().scaleExtent([0.3, 60]).on("zoom", () => this.moved()).clickDistance(4);
+    this.zoom = d3.zoom().scaleExtent([0.3, 60]).on("zoom", (event) => this.moved(event)).clickDistance(4);
     d3.select(this.canvas).call(this.zoom).on("dblclick.zoom", null);
     this.canvas.addEventListener("click", (event) => this.select(this.nodeAt(event.offsetX, event.offsetY)));
     this.canvas.addEventListener("keydown", (event) => this.key(event));
@@ -429,7 +503,7 @@ class Explorer {
     this.place = place;
     byId("run").value = String(place);
     const { run, graph } = this.of;
-    if (graph !== before) { this.selected = null; this.pair = null; }
+    if (graph !== before) { this.selected = null; this.pair = null; this.touched = false; }
     const known = run.prediction.some((each) => each >= 0);
     for (const option of byId("color").options) option.disabled = option.value !== "class" && !known;
     for (const option of byId("view").options) if (option.value === "wrong") option.disabled = !known;
@@ -454,10 +528,16 @@ class Explorer {
     KINDS.forEach((kind, k) => { byId(`${kind}-count`).textContent = count(this.edges[k].length); });
     this.drawn = KINDS.map((kind, k) => (byId(kind).checked ? this.edges[k] : []));
     this.readColors();
-    this.tree = d3.quadtree([...this.nodes], (node) => graph.x[node], (node) => graph.y[node]);
+    this.plant();
     this.describe();
     this.showPanel();
     this.redraw();
+  }
+
+  /** Make the tree that finds the node at a place. */
+  plant() {
+    const { graph } = this.of;
+    this.tree = d3.quadtree([...this.nodes], (node) => graph.x[node], (node) => graph.y[node]);
   }
 
   describe() {
@@ -524,7 +604,8 @@ class Explorer {
   }
 
   /** The picture moves at once; it is drawn anew when it is at rest, or no longer fills the window. */
-  moved() {
+  moved(event) {
+    if (event.sourceEvent) this.touched = true;
     this.paintSoon();
     clearTimeout(this.rest);
     this.rest = setTimeout(() => this.redraw(), 120);
@@ -546,7 +627,11 @@ class Explorer {
     const context = whole.getContext("2d"), { transform } = this;
     context.scale(this.ratio, this.ratio);
     context.translate(SPARE * this.width, SPARE * this.height);
-    const lines = this.drawn.flatMap((pairs, kind) => pairs.map((pair) => [pair, kind]));
+    let lines = this.drawn.flatMap((pairs, kind) => pairs.map((pair) => [pair, kind]));
+    if (!this.layout.settled) {
+      const every = Math.ceil(lines.length / SKETCH);
+      lines = lines.filter((_, k) => k % every === 0);
+    }
     const { width, height } = this;
     this.job = { whole, context, transform, width, height, lines, next: 0, colors: KINDS.map(themeColor) };
     this.paintSoon();
@@ -557,10 +642,19 @@ class Explorer {
     this.waiting = true;
     requestAnimationFrame(() => {
       this.waiting = false;
+      if (!this.layout.settled) this.settle();
       this.work();
       this.paint();
-      if (this.job) this.paintSoon();
+      if (this.job || !this.layout.settled) this.paintSoon();
     });
+  }
+
+  /** Move the layout on. */
+  settle() {
+    this.layout.step();
+    this.plant();
+    if (this.layout.settled && !this.touched && this.selected === null) this.fit();
+    this.redraw();
   }
 
   /** Draw a slice of the next picture; nodes come last. */

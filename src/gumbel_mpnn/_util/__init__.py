@@ -1,1 +1,0 @@
-"""Helpers that know nothing of graphs: errors, files, locks, caches, compiled functions."""

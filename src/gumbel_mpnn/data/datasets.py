@@ -1,0 +1,293 @@
+"""Data sets by name: benchmarks, which are read from files, and graphs that are generated."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch_geometric.data import Data
+
+from gumbel_mpnn.data.check import set_edges
+from gumbel_mpnn.data.download import File, find, obtain
+from gumbel_mpnn.data.npz import read_graph
+from gumbel_mpnn.data.public_files import (
+    read_binary,
+    read_facebook,
+    read_geom_gcn_splits,
+    read_ogb,
+    read_planetoid,
+)
+from gumbel_mpnn.data.splits import FINAL_PROTOCOLS, PROTOCOLS, RANDOM_PROTOCOLS, random_masks, set_masks
+from gumbel_mpnn.data.tasks import bottleneck, demo_graph, leaf_count
+from gumbel_mpnn.graph import check_edges, undirected_keys
+from gumbel_mpnn.settings.registry import normal_name
+from gumbel_mpnn.util.errors import DataError, MissingDataError, UserError, check_whole, unknown_name
+
+Metric = Literal["accuracy", "roc_auc"]
+
+
+@dataclass(frozen=True)
+class DatasetSpec:
+    """What is known about a data set before it is loaded."""
+
+    name: str
+    """Name in records and presets; the sizes of a generated task share it."""
+    num_nodes: int
+    num_edges: int
+    """Number of undirected edges, each counted once, without self-loops."""
+    num_features: int
+    num_classes: int
+    protocols: tuple[str, ...]
+    """Names of the split protocols, the default first."""
+    source: str
+    licence: str
+    read: Callable[[Sequence[Path]], Data]
+    """Reads the graph from its files, with edges as listed, or generates it if it has none."""
+    files: tuple[File, ...] = ()
+    split_files: tuple[File, ...] = ()
+    """The ten geom-gcn splits, if they are not part of the graph's own files."""
+    directed_files: tuple[File, ...] = ()
+    """Files that keep the direction of the edges."""
+    files_without_features: tuple[File, ...] = ()
+    metric: Metric = "accuracy"
+    has_directions: bool = False
+    """Whether edges have a direction, which `load(..., directed=True)` keeps."""
+
+    @property
+    def is_generated(self) -> bool:
+        """Whether it needs no files."""
+        return not self.files
+
+    def protocol(self, name: str | None) -> str:
+        """Return the protocol called `name`, or the default protocol if it is None; `final` and `all` are for all."""
+        if name is None:
+            return self.protocols[0]
+        if name not in self.protocols and name not in FINAL_PROTOCOLS:
+            raise unknown_name(f"split protocol of {self.name!r}", name, [*self.protocols, *FINAL_PROTOCOLS])
+        return name
+
+    def files_for(self, protocol: str, directed: bool = False) -> tuple[File, ...]:
+        """Return all files that are read for a split protocol."""
+        graph = self.directed_files if directed and self.directed_files else self.files
+        return graph + (self.split_files if protocol == "geom-gcn" else ())
+
+
+@dataclass(frozen=True)
+class Presence:
+    """Which files of a data set are present on this machine."""
+
+    missing: tuple[File, ...]
+    """Files that `load` with its defaults needs and does not find."""
+    without_features: bool
+    """Whether the files needed for `load(..., features=False)` are present."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether all files are present."""
+        return not self.missing
+
+
+def get_spec(name: str) -> DatasetSpec:
+    """Return the data set called `name`, ignoring case and the difference between `_` and `-`."""
+    if not isinstance(name, str):
+        raise UserError(f"a data set is given by its name, such as 'cora', not by {name!r}")
+    known = specs.get(normal_name(name))
+    if known is None:
+        raise unknown_name("data set", name, specs)
+    return known
+
+
+def locate(spec: DatasetSpec, root: str | Path | None = None) -> Presence:
+    """Find out which files of a data set are present; a generated one needs none."""
+    files = spec.files_for(spec.protocols[0])
+    missing = tuple(file for file in files if find(file, root) is None)
+    return Presence(missing, not missing or _all_found(spec.files_without_features, root))
+
+
+def load(
+    name: str,
+    split: int | None = None,
+    root: str | Path | None = None,
+    protocol: str | None = None,
+    features: bool = True,
+    directed: bool = False,
+    seed: int = 0,
+    num_splits: int = 10,
+    as_listed: bool = False,
+) -> Data:
+    """Load a data set by name as a plain `Data`.
+
+    Files are searched in `root`, in the folder named by GUMBEL_MPNN_DATA and in the user's cache, in this order, and
+    downloaded if they are in none of them. Generated data sets need no files and always list their edges in the same
+    way: `root` and `as_listed` have no effect on them.
+
+    Args:
+        name: name of the data set; `specs` lists all of them.
+        split: number of a split, which gives masks [N]; None gives the masks [N, S] of all splits.
+        root: folder of data files to search first.
+        protocol: how the nodes are split; None selects the default of the data set. Every data set has `final` and
+            `all`, without test nodes, too.
+        features: False leaves `x` out. Some data sets can be loaded without the files of their features.
+        directed: True keeps the direction of the edges, for data sets that have one.
+        seed: seed of a random protocol.
+        num_splits: number of splits of a random protocol.
+        as_listed: True keeps every edge as often as the files list it, and in the direction listed.
+
+    Returns:
+        A graph with `x` float32 [N, F], `edge_index` int64 [2, E], sorted and with every edge once per direction, `y`
+        int64 [N] with -1 for unlabelled nodes, the three masks, and the strings `name`, `metric` and `protocol`.
+    """
+    spec = get_spec(name)
+    protocol = spec.protocol(protocol)
+    if directed and not spec.has_directions:
+        raise DataError(f"data set {spec.name!r} has no directed edges: load it with directed=False")
+    if spec.is_generated:
+        data = spec.read(())
+    else:
+        data = _read(spec, protocol, root, features, directed)
+        if not as_listed:
+            set_edges(data, undirected=not directed)
+    if not features:
+        data.num_nodes, data.x = len(data.y), None
+    if protocol in PROTOCOLS:
+        set_masks(data, random_masks(data.y, protocol, seed, num_splits))
+    if split is not None:
+        choose_split(data, split)
+    data.name, data.metric, data.protocol = spec.name, spec.metric, protocol
+    return data
+
+
+def choose_split(data: Data, split: int) -> None:
+    """Replace the masks [N, S] of `data` by the masks [N] of one split."""
+    check_whole(split=split)
+    count = data.train_mask.shape[1]
+    if not 0 <= split < count:
+        raise UserError(f"there is no split {split}: this protocol has splits 0 to {count - 1}")
+    for mask in ("train_mask", "val_mask", "test_mask"):
+        data[mask] = data[mask][:, split].contiguous()
+
+
+def _read(
+    spec: DatasetSpec,
+    protocol: str,
+    root: str | Path | None,
+    features: bool,
+    directed: bool,
+) -> Data:
+    """Read a data set from its files, with the splits of `protocol` unless it is a random one."""
+    files = spec.files_for(protocol, directed)
+    if not features and _all_found(spec.files_without_features, root):
+        files = spec.files_without_features
+    try:
+        paths = obtain(spec.name, files, root)
+    except MissingDataError as error:
+        if features and locate(spec, root).without_features:
+            raise MissingDataError(f"{error}, or load the graph without features (features=False)") from error
+        raise
+    of_splits = [path for path, file in zip(paths, files, strict=True) if file in spec.split_files]
+    data = spec.read([path for path in paths if path not in of_splits])
+    _check_counts(spec, data, features)
+    if of_splits:
+        set_masks(data, read_geom_gcn_splits(of_splits))
+    if protocol not in PROTOCOLS and len(data.get("train_mask", ())) != len(data.y):
+        raise DataError(
+            f"the files of protocol {protocol!r} have no masks for {len(data.y)} nodes: choose another protocol"
+        )
+    return data
+
+
+def _all_found(files: Sequence[File], root: str | Path | None) -> bool:
+    return bool(files) and all(find(file, root) for file in files)
+
+
+def _check_counts(spec: DatasetSpec, data: Data, features: bool) -> None:
+    num_nodes = len(data.y)
+    check_edges(data.edge_index, num_nodes=num_nodes)
+    counts = {
+        "nodes": (num_nodes, spec.num_nodes),
+        "edges": (len(undirected_keys(data.edge_index, num_nodes)), spec.num_edges),
+        "classes": (len(data.y[data.y >= 0].unique()), spec.num_classes),
+    }
+    if features:
+        counts["features"] = (0 if data.x is None else data.x.shape[1], spec.num_features)
+    wrong = [f"{found} {what} instead of {known}" for what, (found, known) in counts.items() if found != known]
+    if wrong:
+        raise DataError(
+            f"the files of data set {spec.name!r} contain {', '.join(wrong)}: replace them by the published files"
+        )
+
+
+def _table(name: str) -> Data:
+    """Read a table that comes with scikit-learn: a node for each row, and no edges."""
+    from sklearn import datasets
+
+    table = getattr(datasets, f"load_{name.replace('-', '_')}")()
+    return Data(
+        x=torch.from_numpy(table.data).float(),
+        y=torch.from_numpy(table.target).long(),
+        edge_index=torch.empty(2, 0, dtype=torch.int64),
+    )
+
+
+_READERS: Mapping[str, Callable[[Sequence[Path]], Data]] = {
+    "npz": read_graph,
+    "planetoid": read_planetoid,
+    "ogb": read_ogb,
+    "binary": read_binary,
+    "facebook": read_facebook,
+}
+_GENERATORS: Mapping[str, Callable[..., Data]] = {
+    "demo": demo_graph,
+    "leaf-count": leaf_count,
+    "bottleneck": bottleneck,
+    "table": _table,
+}
+
+
+def _spec(name: str, entry: Mapping[str, Any]) -> DatasetSpec:
+    """Read an entry of `datasets.toml`."""
+    read = partial(_generated, entry) if "generator" in entry else _READERS[entry.get("reader", "npz")]
+    directed_files = _files(entry, "directed_files", entry.get("url"))
+    counts: tuple[int, int, int, int] = tuple(entry["counts"])
+    return DatasetSpec(
+        entry.get("record_name", name),
+        *counts,
+        protocols=tuple(dict.fromkeys((*entry["protocols"], *RANDOM_PROTOCOLS))),  # without duplicates, in order
+        source=entry["source"],
+        licence=entry["licence"],
+        read=read,
+        files=_files(entry, "files", entry.get("url"), entry.get("archive")),
+        split_files=_files(entry, "split_files", entry.get("splits_url")),
+        directed_files=directed_files,
+        files_without_features=_files(entry, "files_without_features"),
+        metric=entry.get("metric", "accuracy"),
+        has_directions=bool(directed_files) or entry.get("directed", False),
+    )
+
+
+def _files(
+    entry: Mapping[str, Any], table: str, url: str | None = None, archive: str | None = None
+) -> tuple[File, ...]:
+    """Read the paths and checksums of a table; the members of an archive are called as the files are."""
+    return tuple(
+        File(path, archive, sha256 or None, path.removeprefix("ogbn-"))
+        if archive
+        else File(path, url and f"{url}/{Path(path).name}", sha256 or None)
+        for path, sha256 in entry.get(table, {}).items()
+    )
+
+
+def _generated(entry: Mapping[str, Any], _: Sequence[Path]) -> Data:
+    return _GENERATORS[entry["generator"]](**entry.get("options", {}))
+
+
+specs: dict[str, DatasetSpec] = {
+    name: _spec(name, entry)
+    for name, entry in tomllib.loads(Path(__file__).with_name("datasets.toml").read_text(encoding="utf-8")).items()
+}
+"""Every data set under the name that `load` takes."""

@@ -1,0 +1,355 @@
+"""Synthetic tasks that show what rewiring can and cannot do; they depend on their arguments and a seed only."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from itertools import combinations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch_geometric.data import Data
+
+from gumbel_mpnn.data.check import set_edges
+from gumbel_mpnn.data.noise import NodesByClass
+from gumbel_mpnn.data.splits import BoolArray, IntArray, Masks, mask_of, random_masks, random_split, set_masks
+from gumbel_mpnn.graph import pairs_of, undirected_keys, without_pairs
+from gumbel_mpnn.util.errors import UserError, check_at_least, check_between
+
+_NUM_NODES = 1000
+_NUM_CLASSES = 4
+_NUM_FEATURES = 16
+CORE_DEGREE = 4  # mean number of core edges per node
+_CORE_HOMOPHILY = 0.8  # fraction of core edges that are drawn within a class
+NOISE_DEGREE = 16  # mean number of random edges per node
+_CLASS_DISTANCE = 2.0  # distance of class means from the origin, in standard deviations of a feature
+
+
+def demo_graph(seed: int = 0) -> Data:
+    """Generate a graph on which a GCN is no better than an MLP, because most of its edges are random.
+
+    The graph has four classes with overlapping Gaussian features, and ten splits with 20 training and 30 validation
+    nodes per class. `edge_is_core`, bool [E], marks the homophilous edges; models never see it.
+    """
+    rng = np.random.default_rng(seed)
+    y = np.arange(_NUM_NODES) % _NUM_CLASSES
+    directions, _ = np.linalg.qr(rng.normal(size=(_NUM_FEATURES, _NUM_CLASSES)))
+    x = rng.normal(size=(_NUM_NODES, _NUM_FEATURES)) + _CLASS_DISTANCE * directions.T[y]
+
+    core = _pairs(rng, CORE_DEGREE, _CORE_HOMOPHILY)
+    edges = np.concatenate([core, _pairs(rng, NOISE_DEGREE, homophily=0.0)])
+    edges.sort(axis=1)
+    edges, first = np.unique(edges, axis=0, return_index=True)
+    proper = edges[:, 0] != edges[:, 1]
+    edges, is_core = edges[proper], first[proper] < len(core)
+
+    both = np.concatenate([edges, edges[:, ::-1]])
+    order = np.lexsort((both[:, 1], both[:, 0]))
+    data = Data(
+        x=torch.from_numpy(x.astype(np.float32)),
+        edge_index=torch.from_numpy(both[order].T.copy()),
+        y=torch.from_numpy(y),
+        edge_is_core=torch.from_numpy(np.tile(is_core, 2)[order]),
+        name="demo",
+        metric="accuracy",
+        protocol="per-class-20-30",
+    )
+    set_masks(data, random_masks(y, data.protocol, seed))
+    return data
+
+
+def _pairs(rng: np.random.Generator, mean_degree: int, homophily: float) -> IntArray:
+    """Draw random pairs [E, 2] of nodes, this fraction of them within a class (the class of node i is i mod 4)."""
+    size = _NUM_NODES * mean_degree // 2
+    source, target = rng.integers(_NUM_NODES, size=(2, size))
+    within = target - target % _NUM_CLASSES + source % _NUM_CLASSES
+    return np.stack([source, np.where(rng.random(size) < homophily, within, target)], axis=1)
+
+
+_HELD_OUT = 0.2  # fraction of the labelled nodes for validation, and the same for testing
+
+
+def bottleneck(
+    nodes_per_side: int = 50,
+    num_classes: int = 5,
+    num_graphs: int = 1,
+    seed: int = 0,
+    num_splits: int = 10,
+    *,
+    edge_probability: float = 1.0,
+    shared_ids: bool = False,
+) -> Data:
+    """Generate two dense sides A and B joined by one bridge; node i of B has the label that node i of A carries.
+
+    A graph has the n nodes of A, then the n nodes of B. The bridge joins the first node of A to the last node of B, so
+    partners are never neighbors: in cliques the label is 3 hops away, or 2 for the pairs at the bridge.
+
+    Args:
+        nodes_per_side: number of nodes n of each side, at least 2.
+        num_classes: number of classes C; the labels are uniform.
+        num_graphs: number of disjoint graphs. A single small graph gives a poor estimate: labels that are frequent
+            among its training nodes are rare among its test nodes, so guessing scores well below 1/C.
+        seed: seed of the labels, the edges and the splits.
+        num_splits: number of splits S.
+        edge_probability: 1 makes each side a clique; smaller values give random graphs, which may be disconnected.
+        shared_ids: whether all graphs use the same n ids. Every id then occurs in training, but nodes of different
+            graphs share it. Otherwise an id belongs to a single pair.
+
+    Returns:
+        A graph with `x` float32 [N, ids + C], the one-hot id of the pair and the one-hot label (side A) or zeros (side
+        B); `y` [N], -1 on side A; `batch` [N], the graph of each node; `partner` [N]; and masks [N, S] with 60/20/20 %
+        of side B, where every class has a training node.
+    """
+    check_at_least(2, nodes_per_side=nodes_per_side)
+    check_at_least(1, num_classes=num_classes, num_graphs=num_graphs, num_splits=num_splits)
+    check_at_least(0, seed=seed)
+    check_between(0, 1, edge_probability=edge_probability)
+    shape = num_graphs, 2, nodes_per_side
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(num_classes, size=(num_graphs, nodes_per_side))
+    nodes = np.arange(np.prod(shape)).reshape(shape)
+    pairs = np.arange(labels.size).reshape(labels.shape)
+    y = np.stack([np.full_like(labels, -1), labels], axis=1).reshape(-1)
+    x = _features(pairs % nodes_per_side if shared_ids else pairs, labels, num_classes)
+
+    edges = torch.from_numpy(_edges(nodes, edge_probability, rng).T.copy())
+    data = Data(x=torch.from_numpy(x), edge_index=edges, y=torch.from_numpy(y))
+    set_edges(data, undirected=True)
+    # The third number separates the splits from the labels, since the seeds s and (s, 0) give the same numbers.
+    splits = [_split(y, np.random.default_rng((seed, k, 1))) for k in range(num_splits)]
+    set_masks(data, Masks.stack(splits))
+    data.batch = torch.arange(num_graphs).repeat_interleave(2 * nodes_per_side)
+    data.partner = torch.from_numpy(nodes[:, ::-1].reshape(-1))
+    data.name, data.metric, data.protocol = "bottleneck", "accuracy", "side-60-20-20"
+    return data
+
+
+def _features(ids: IntArray, labels: IntArray, num_classes: int) -> NDArray[np.float32]:
+    """Return features with ids on both sides and labels on side A, from arrays [G, n]."""
+    one_hot_id = np.eye(ids.max() + 1, dtype=np.float32)[ids]
+    one_hot_label = np.eye(num_classes, dtype=np.float32)[labels]
+    side_a = np.concatenate([one_hot_id, one_hot_label], axis=-1)
+    side_b = np.concatenate([one_hot_id, np.zeros_like(one_hot_label)], axis=-1)
+    return np.stack([side_a, side_b], axis=1).reshape(-1, side_a.shape[-1])
+
+
+def _edges(nodes: IntArray, probability: float, rng: np.random.Generator) -> IntArray:
+    """Return the edges [E, 2] of the graphs with these `nodes` [G, 2, n], each edge once."""
+    low, high = np.triu_indices(nodes.shape[2], k=1)
+    pairs = np.stack([nodes[:, :, low], nodes[:, :, high]], axis=-1)
+    inner = pairs[rng.random(pairs.shape[:-1]) < probability]
+    bridges = np.stack([nodes[:, 0, 0], nodes[:, 1, -1]], axis=-1)
+    return np.concatenate([inner, bridges])
+
+
+def _split(y: IntArray, rng: np.random.Generator) -> Masks:
+    """Split the labelled nodes at random by 60/20/20 %, with at least one training node of every class."""
+    nodes = rng.permutation(np.flatnonzero(y >= 0))
+    classes, first = np.unique(y[nodes], return_index=True)
+    order = np.concatenate([nodes[first], np.delete(nodes, first)])
+    held_out = max(1, round(_HELD_OUT * len(nodes)))
+    num_train = len(nodes) - 2 * held_out
+    if num_train < len(classes):
+        raise UserError(
+            f"{max(num_train, 0)} training nodes are too few for {len(classes)} classes: "
+            "increase nodes_per_side or num_graphs, or decrease num_classes"
+        )
+    parts = np.split(order, [num_train, num_train + held_out])
+    return Masks(*(mask_of(part, len(y), "the split") for part in parts))
+
+
+MAX_DEPTH = 5  # 32 leaves; the number of strings of 64 leaves is too large for a range
+_TRAIN, _VAL = 0.7, 0.1  # fractions of the trees of each class; the rest, 20 %, is for testing
+
+
+def leaf_count(
+    depth: int = 4,
+    num_trees: int = 32_000,
+    seed: int = 0,
+    num_splits: int = 1,
+    *,
+    directed: bool = True,
+    max_trees: int | None = None,
+) -> Data:
+    """Generate full binary trees as one graph; the class of a tree is the number of leaves with the bit 1.
+
+    This is the LeafColor task of PR-MPNN, and a seed gives the same trees as its code: `num_trees` distinct leaf
+    strings are drawn, only counts that are more frequent than the mean are kept, and each gets as many trees as this
+    mean. At depth 4, 7 balanced classes remain, so chance is 1/7. The root is `depth` hops away from the leaves.
+
+    Args:
+        depth: number of hops from the root to a leaf; a tree has 2^depth leaves and M = 2^(depth+1) - 1 nodes.
+        num_trees: number of trees before balancing.
+        seed: seed of the trees and the splits.
+        num_splits: number of splits S.
+        directed: whether edges point from child to parent only, as in the original, but without its self-loops. False
+            adds the reverse edges, which an undirected `PairGraph` (the default) adds anyway.
+        max_trees: maximum number of trees after balancing; each class keeps the same number.
+
+    Returns:
+        A graph with `x` float32 [N, M + 2], the one-hot node number within the tree (depth first) and the one-hot bit
+        of a leaf; `y` [N], the class at the roots and -1 elsewhere; `batch` [N], the tree of each node; `class_names`,
+        the counts; and masks [N, S] with 70/10/20 % of the roots of each class.
+    """
+    check_at_least(0, seed=seed)
+    check_at_least(1, num_splits=num_splits)
+    bits = draw_leaves(depth, num_trees, seed)
+    counts = bits.sum(axis=1)
+    kept, classes = balanced(counts, max_trees)
+    data = trees(bits[kept], np.searchsorted(classes, counts[kept]))
+    set_edges(data, undirected=not directed)
+    splits = [random_split(data.y, (_TRAIN, _VAL), (seed, k)) for k in range(num_splits)]
+    set_masks(data, Masks.stack(splits))
+    data.class_names = [str(count) for count in classes]
+    data.name, data.metric, data.protocol = "leaf-count", "accuracy", "random-70-10-20"
+    return data
+
+
+def draw_leaves(depth: int, num_trees: int, seed: int) -> IntArray:
+    """Draw distinct leaf strings as bits [num_trees, 2^depth], from left to right."""
+    if not 1 <= depth <= MAX_DEPTH:
+        raise UserError(f"the depth of a tree must be 1 to {MAX_DEPTH}, not {depth}")
+    num_leaves = 2**depth
+    if not 1 <= num_trees <= 2**num_leaves:
+        raise UserError(f"there are 1 to {2**num_leaves} different trees of depth {depth} to draw, not {num_trees}")
+    strings = np.array(random.Random(seed).sample(range(2**num_leaves), num_trees), dtype=np.int64)
+    return strings[:, None] >> np.arange(num_leaves)[::-1] & 1
+
+
+def balanced(counts: IntArray, max_trees: int | None = None) -> tuple[IntArray, IntArray]:
+    """Return the trees to keep, in order, and the counts that become classes, given the `counts` [T] of all trees."""
+    sizes = np.bincount(counts)
+    mean = len(counts) // int(np.count_nonzero(sizes))
+    classes = np.flatnonzero(sizes > mean)
+    if not len(classes):
+        raise UserError(f"all counts are equally frequent in {len(counts)} trees, so no class is left: draw more trees")
+    size = mean if max_trees is None else min(mean, max_trees // len(classes))
+    if size < 1:
+        raise UserError(f"max_trees must be at least 1 for each of the {len(classes)} classes, not {max_trees}")
+    kept = np.concatenate([np.flatnonzero(counts == count)[:size] for count in classes])
+    return np.sort(kept), classes
+
+
+def trees(bits: IntArray, labels: IntArray) -> Data:
+    """Build the trees with leaf `bits` [T, L] and root `labels` [T] as one graph."""
+    parent, is_leaf = full_tree(bits.shape[1])
+    x = np.zeros((len(bits), len(parent), len(parent) + 2), dtype=np.float32)
+    x[:, :, :-2] = np.eye(len(parent), dtype=np.float32)
+    x[:, is_leaf, -2:] = np.eye(2, dtype=np.float32)[bits]
+    return forest(parent, x, labels)
+
+
+def full_tree(num_leaves: int) -> tuple[IntArray, BoolArray]:
+    """Return the parent of each node (-1 for the root) and whether it is a leaf; nodes are numbered depth first."""
+    parent, is_leaf = np.array([-1]), np.array([True])
+    while is_leaf.sum() < num_leaves:
+        right = np.where(parent < 0, 0, parent + 1 + len(parent))
+        parent = np.concatenate([[-1], parent + 1, right])
+        is_leaf = np.concatenate([[False], is_leaf, is_leaf])
+    return parent, is_leaf
+
+
+def forest(parent: IntArray, x: NDArray[np.float32], labels: IntArray) -> Data:
+    """Build the disjoint union of trees with the same `parent` [M], features `x` [T, M, F] and root `labels` [T].
+
+    Edges point from child to parent. `y` is -1 except at the roots, and `batch` [N] is the tree of each node.
+    """
+    shape = x.shape[:2]
+    y = np.full(shape, -1, dtype=np.int64)
+    y[:, 0] = labels
+    nodes = np.arange(y.size).reshape(shape)
+    edges = np.stack([nodes[:, 1:], nodes[:, parent[1:]]], axis=-1)
+    return Data(
+        x=torch.from_numpy(x.reshape(y.size, -1)),
+        edge_index=torch.from_numpy(np.ascontiguousarray(edges.reshape(-1, 2).T)),
+        y=torch.from_numpy(y.reshape(-1)),
+        batch=torch.arange(len(x)).repeat_interleave(len(parent)),
+    )
+
+
+Support = tuple[int, ...]
+SUPPORT_SIZES = (2, 1, 3)  # in order of use; with 5 classes there are 6 supports of size two
+
+
+def mixture_neighborhoods(data: Data, components: int, seed: int = 0, *, directed: bool = False) -> Data:
+    """Return a copy of `data` with new heterophilous edges, drawn from k neighborhood distributions per class.
+
+    A distribution is uniform over a few other classes (`neighborhood_supports`). Each node is assigned one of the k
+    distributions of its class. For each neighbor it draws a class from this distribution, then a node of that class.
+
+    In an undirected graph a node also gets the edges that other nodes draw to it. A node of degree d therefore draws
+    d/2 neighbors, rounded up. The mean degree stays about the same (rounding increases it, merged duplicates decrease
+    it), high degrees are about halved, and about half of all neighbors follow the node's own distribution. In a
+    directed graph a node draws d neighbors, edges point to the node that drew them, and its in-degree is d minus the
+    merged duplicates.
+
+    Args:
+        data: a graph with labels; unlabelled nodes lose their edges.
+        components: number of distributions k per class.
+        seed: seed of the draws; the supports for k are the first k of those for any larger number.
+        directed: whether edges go only from a drawn neighbor to the node that drew it.
+
+    Returns:
+        A graph with sorted edges without duplicates, and `component` [N], the distribution of each node (-1 if it is
+        unlabelled). Attributes of the old edges and candidates are dropped.
+    """
+    y = data.y.cpu().numpy()
+    groups = NodesByClass.of(y)
+    supports = neighborhood_supports(len(groups.classes), components, seed)
+    rng = np.random.default_rng((seed, 0, 2))  # a stream that is not used for splits
+    component = np.where(y < 0, -1, (rng.random(len(y)) * components).astype(np.int64))
+
+    degree = np.where(y < 0, 0, _degrees(data))
+    node = np.repeat(np.arange(len(y)), degree if directed else (degree + 1) // 2)
+    kind = np.searchsorted(groups.classes, y[node]) * components + component[node]
+    neighbor = groups.pick(_pick_classes(supports, kind, rng), rng.random(len(node)))
+
+    mixture = without_pairs(data, len(data.y))
+    mixture.edge_index = torch.from_numpy(np.stack([neighbor, node])).to(data.y.device)
+    set_edges(mixture, undirected=not directed)
+    mixture.component = torch.from_numpy(component).to(data.y.device)
+    if data.get("name"):
+        mixture.name = f"{data.name}-mixture-{components}"
+    return mixture
+
+
+def neighborhood_supports(num_classes: int, components: int, seed: int = 0) -> list[list[Support]]:
+    """Return `components` different sets of other classes for each class.
+
+    All pairs are used first, then single classes, then triples. The sets of each size are shuffled.
+    """
+    check_at_least(1, components=components)
+    check_at_least(0, seed=seed)
+    supports = [list(_shuffled_supports(label, num_classes, seed))[:components] for label in range(num_classes)]
+    available = min(map(len, supports), default=0)
+    if available < components:
+        raise UserError(
+            f"with {num_classes} classes there are {available} different neighborhoods, fewer than {components}"
+        )
+    return supports
+
+
+def _shuffled_supports(label: int, num_classes: int, seed: int) -> Iterator[Support]:
+    rng = np.random.default_rng((seed, label, 1))
+    others = [other for other in range(num_classes) if other != label]
+    for size in SUPPORT_SIZES:
+        same_size = list(combinations(others, size))
+        yield from (same_size[k] for k in rng.permutation(len(same_size)))
+
+
+def _pick_classes(supports: list[list[Support]], kind: IntArray, rng: np.random.Generator) -> IntArray:
+    """Draw a class from the support with number `kind`, counted over all classes, for each entry of `kind`."""
+    flat = [support for row in supports for support in row]
+    size: IntArray = np.array([len(support) for support in flat])
+    first: IntArray = np.cumsum(size) - size
+    members = np.concatenate([np.array(support, dtype=np.int64) for support in flat])
+    return members[first[kind] + (rng.random(len(kind)) * size[kind]).astype(np.int64)]
+
+
+def _degrees(data: Data) -> IntArray:
+    """Return the number of other nodes to which each node has an edge, in either direction."""
+    num_nodes = len(data.y)
+    ends = pairs_of(undirected_keys(data.edge_index.cpu(), num_nodes), num_nodes)
+    degrees: IntArray = ends.flatten().bincount(minlength=num_nodes).numpy()
+    return degrees

@@ -1,0 +1,326 @@
+"""Plots of a run: training curves, confusion matrix, edge probabilities, degrees, and the neighborhood of a node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import pandas as pd
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import dijkstra
+
+from gumbel_mpnn.measures import node_degrees
+from gumbel_mpnn.report.pairs import pairs_of
+from gumbel_mpnn.report.style import PALETTE, as_label, new_axes, shared_style
+from gumbel_mpnn.util.errors import UserError, check_at_least, unknown_name
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from torch_geometric.data import Data
+
+    from gumbel_mpnn.runs import Run
+
+METRIC, LOSS, OTHER = PALETTE[0], PALETTE[1], PALETTE[2]
+MOST_COUNTS = 12
+"""The cells of a confusion matrix of more classes are too small for numbers."""
+WHOLE_DEGREES = 40
+"""Up to this degree there is one bar for each degree, above it their widths grow."""
+BELOW: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.16), "fontsize": 7}
+"""Place of a legend."""
+KEPT, DROPPED, ADDED = "kept", "dropped", "added"
+EDGES: dict[str, dict[str, Any]] = {
+    KEPT: {"color": "#555555", "linewidth": 1.2, "linestyle": "-"},
+    DROPPED: {"color": PALETTE[1], "linewidth": 1.2, "linestyle": ":"},
+    ADDED: {"color": PALETTE[2], "linewidth": 1.6, "linestyle": "--"},
+}
+CLASS_COLORS = (PALETTE[0], PALETTE[4], PALETTE[3], PALETTE[5])
+"""Colors of classes, without those of dropped and added edges."""
+MARKERS = "osD^vPX*"
+"""A class has a marker of its own, so that a color can serve several classes."""
+MOST_NAMES = 40
+
+
+def plot_run(run: Run, what: str | None = None, ax: Axes | None = None) -> Any:
+    """Draw one plot of a run or all plots side by side; `Run.plot` describes the arguments."""
+    if what is None and ax is not None:
+        raise UserError(f"ax takes a single plot: name one of {', '.join(PLOTS)}, or leave out ax")
+    if what is not None and what not in PLOTS:
+        raise unknown_name("plot", what, PLOTS)
+    with shared_style():
+        if what is not None:
+            ax = new_axes(1)[0] if ax is None else ax
+            PLOTS[what](run, ax)
+            return ax
+        there = {
+            "confusion": bool(run.data.test_mask.any()),
+            "probabilities": run.settings.rewiring is not None,
+            "degrees": run.rewires,
+        }
+        names = [name for name in PLOTS if there.get(name, True)]
+        axes = new_axes(len(names), columns=2)
+        for place, name in zip(axes, names, strict=True):
+            PLOTS[name](run, place)
+        return axes
+
+
+def _draw_curves(run: Run, ax: Axes) -> None:
+    """Validation metric of every run with the chosen epochs, and mean losses on a second axis."""
+    history = run.history
+    by_epoch = history.pivot_table(index="epoch", columns=["split", "seed"], values=["train_loss", "val", "val_loss"])
+    together = by_epoch.dropna()  # a mean over fewer and fewer runs would jump where one ends
+    if "val" in by_epoch:  # there are validation nodes
+        for curve in by_epoch["val"]:
+            ax.plot(by_epoch.index, 100 * by_epoch["val"][curve], color=METRIC, linewidth=0.6, alpha=0.4)
+        mean = 100 * together["val"].mean(axis=1)
+        ax.plot(together.index, mean, color=METRIC, linewidth=1.8, label="validation, mean")
+        chosen = [(record.best_epoch, 100 * record.val) for record in run.records if record.val is not None]
+        ax.plot(*zip(*chosen, strict=True), "o", color="black", markersize=3.5, zorder=3, label="chosen epoch")
+    losses = ax.twinx()
+    losses.spines["right"].set_visible(True)
+    for name, style, label in (("train_loss", "--", "training loss"), ("val_loss", ":", "validation loss")):
+        if name in together:
+            losses.plot(together.index, together[name].mean(axis=1), style, color=LOSS, linewidth=1.3, label=label)
+    ax.set_xlabel("epoch")
+    ax.set_ylabel(f"validation {run.metric}, %", color=METRIC)
+    losses.set_ylabel("loss, mean of the runs", color=LOSS)
+    ax.set_title(f"training of {run.n} run{'s' * (run.n > 1)}")
+    handles, labels = (
+        first + second
+        for first, second in zip(ax.get_legend_handles_labels(), losses.get_legend_handles_labels(), strict=True)
+    )
+    losses.legend(handles, labels, ncols=2, **BELOW)
+
+
+def _draw_confusion(run: Run, ax: Axes) -> None:
+    """Shares of each true class by predicted class, with counts."""
+    count = run.confusion_matrix().numpy()
+    total = int(count.sum())
+    if not total:
+        raise UserError("these runs have no test nodes, so there is no confusion matrix: plot 'curves'")
+    share = count / np.maximum(count.sum(1, keepdims=True), 1)
+    names = run.data.get("class_names") or range(len(count))
+    labels = [as_label(name, 14) for name in names][: len(count)]
+    image = ax.imshow(share, cmap="Blues", vmin=0, vmax=1)
+    if len(count) <= MOST_COUNTS:
+        for (row, column), value in np.ndenumerate(count):
+            color = "white" if share[row, column] > 0.5 else "black"
+            ax.text(column, row, f"{value:,}", ha="center", va="center", fontsize=7, color=color)
+    slanted = max(map(len, labels)) > 3
+    ax.set_xticks(range(len(count)), labels, rotation=45 if slanted else 0, ha="right" if slanted else "center")
+    ax.set_yticks(range(len(count)), labels)
+    ax.set_xlabel("predicted class")
+    ax.set_ylabel("true class")
+    ax.spines[:].set_visible(False)
+    ax.set_title(f"test nodes: {100 * np.trace(count) / total:.1f} % right" + f" ({run.n} runs added)" * (run.n > 1))
+    ax.figure.colorbar(image, ax=ax, label="share of the true class", fraction=0.045)
+
+
+def _draw_probabilities(run: Run, ax: Axes) -> None:
+    """Histogram of the learned probabilities of given edges and of candidates."""
+    if run.settings.rewiring is None:
+        raise UserError(f"model {run.settings.model!r} learns no edge probabilities: plot 'curves' or 'confusion'")
+    pairs = pairs_of(run)
+    for kind, name, color, style in (
+        (pairs.given, "given edges", METRIC, "-"),
+        (~pairs.given, "candidates", LOSS, "--"),
+    ):
+        if kind.any():
+            label = f"{name}: {kind.sum():,}, {pairs.learned[kind].sum():,} of them at ½ or more"
+            look: dict[str, Any] = {"histtype": "step", "linewidth": 1.5, "color": color, "linestyle": style}
+            ax.hist(pairs.probability[kind], np.linspace(0, 1, 41).tolist(), label=label, **look)
+    ax.axvline(0.5, color="#999999", linewidth=0.8)
+    ax.set_yscale("log")
+    ax.set_ylim(bottom=0.7)
+    ax.set_xlim(0, 1)
+    ax.set_xlabel("probability of the edge" + ", mean of the runs" * (run.n > 1))
+    ax.set_ylabel("pairs of nodes")
+    ax.set_title("learned edge probabilities")
+    ax.legend(**BELOW)
+
+
+def _draw_degrees(run: Run, ax: Axes) -> None:
+    """Histogram of the degrees in the given and in the learned graph."""
+    if not run.rewires:
+        raise UserError(f"model {run.settings.model!r} does not rewire the graph: plot 'curves' or 'confusion'")
+    before, after = (node_degrees(graph).cpu().numpy() for graph in (run.data, run.rewire()))
+    most = max(before.max(), after.max())
+    bins = np.arange(min(most, WHOLE_DEGREES) + 2) - 0.5
+    if most > WHOLE_DEGREES:
+        bins = np.unique([0, *np.geomspace(1, most + 1, WHOLE_DEGREES).round()]) - 0.5
+        ax.set_xscale("symlog", linthresh=1)
+        ax.xaxis.set_major_formatter("{x:g}")
+    # The first line is wide, so that it is seen under the second where the degrees are the same.
+    for degree, name, color, style, width in ((before, "given", METRIC, "-", 3), (after, "learned", OTHER, "--", 1.5)):
+        label = f"{name} graph: mean {degree.mean():.1f}, {(degree == 0).sum():,} isolated"
+        look: dict[str, Any] = {"histtype": "step", "color": color, "linestyle": style, "linewidth": width}
+        ax.hist(degree, bins.tolist(), label=label, **look)
+    ax.set_xlim(left=-0.5)
+    ax.set_xlabel("degree")
+    ax.set_ylabel("nodes")
+    ax.set_title("degrees before and after")
+    ax.legend(**BELOW)
+
+
+PLOTS: dict[str, Callable[[Run, Axes], None]] = {
+    "curves": _draw_curves,
+    "confusion": _draw_confusion,
+    "probabilities": _draw_probabilities,
+    "degrees": _draw_degrees,
+}
+
+
+def plot_neighborhood(
+    run: Run,
+    node: object,
+    hops: int = 1,
+    *,
+    color: Literal["class", "prediction"] = "class",
+    threshold: float = 0.5,
+    most: int = 30,
+) -> Any:
+    """Draw the neighborhood of a node in the given graph and after rewiring, side by side.
+
+    Kept edges are gray, dropped ones are dotted and orange, added ones are dashed and green. Directions are not shown.
+
+    Args:
+        run: Runs of a model that rewires the graph.
+        node: Id of the node, if the graph has `node_ids`, or its number.
+        hops: Largest distance from the node, over edges before or after rewiring.
+        color: What colors and markers of the nodes show: the `class`, gray if it is not known, or the `prediction`.
+        threshold: Edges with a smaller probability are dropped or not added.
+        most: Largest number of nodes. Of more, the nearest are shown, and of equally distant ones those whose edges the
+            model is surest of. The title says so.
+
+    Returns:
+        Array of the two axes.
+    """
+    check_at_least(1, hops=hops, most=most)
+    if color not in ("class", "prediction"):
+        raise UserError(f"color must be 'class' or 'prediction', not {color!r}")
+    if not run.rewires:
+        raise UserError(f"model {run.settings.model!r} does not rewire the graph: use plot('curves')")
+    middle, edges = _node_number(run.data, node), _edges(run, threshold)
+    near, found = _neighbors(edges, middle, int(run.data.num_nodes or 0), hops, most)
+    edges = edges[edges["one"].isin(near) & edges["other"].isin(near)]
+    label = run.data.y if color == "class" else run.predict_proba().argmax(-1)
+    classes = {one: int(label[one]) for one in near}
+    places = _rings(near, classes)
+    before = edges[edges["kind"] != ADDED].assign(kind=KEPT)
+    counts = ", ".join(f"{(edges['kind'] == kind).sum()} {kind}" for kind in EDGES)
+    with shared_style():
+        axes = new_axes(2, columns=2, size=(4.8, 4.8))
+        for ax, shown, title in ((axes[0], before, "given graph"), (axes[1], edges, f"rewired: {counts}")):
+            _draw_neighborhood(ax, run, shown, places, classes, middle)
+            ax.set_title(title)
+        part = f"\n({len(near)} of {found} nodes: the nearest, and those with the surest edges)" * (len(near) < found)
+        name = _node_names(run, [middle])[middle]
+        axes[0].figure.suptitle(f"node {name} and neighbors within {hops} hop{'s' * (hops > 1)}{part}")
+        _legend(axes, run, classes, color)
+    return axes
+
+
+def _node_number(data: Data, node: object) -> int:
+    """Number of a node that is given by its id or, if there is no such id, by its number."""
+    ids, count = data.get("node_ids"), int(data.num_nodes or 0)
+    if ids is not None and node in ids:
+        return list(ids).index(node)
+    if isinstance(node, int | np.integer) and 0 <= node < count:
+        if ids is not None and str(node) in ids and ids[int(node)] != str(node):
+            raise UserError(
+                f"node {node} may be the one with the id {str(node)!r} or the one with this number, whose id is"
+                f" {ids[int(node)]!r}: give the id as text"
+            )
+        return int(node)
+    what = f"a number from 0 to {count - 1}" + " or one of run.data.node_ids" * (ids is not None)
+    raise UserError(f"there is no node {node!r}: give {what}")
+
+
+def _edges(run: Run, threshold: float) -> pd.DataFrame:
+    """Edges before or after rewiring, each once: their ends, their kind, and how far their probability is from ½."""
+    pairs = pairs_of(run)
+    ends = {"one": pairs.ends.min(0), "other": pairs.ends.max(0)}
+    facts = {"before": pairs.given, "after": pairs.probability >= threshold, "sure": np.abs(pairs.probability - 0.5)}
+    found = pd.DataFrame({**ends, **facts})
+    found = found[found["before"] | found["after"]].groupby(["one", "other"], as_index=False).max()
+    found["kind"] = np.where(found["before"], np.where(found["after"], KEPT, DROPPED), ADDED)
+    return found
+
+
+def _neighbors(edges: pd.DataFrame, middle: int, count: int, hops: int, most: int) -> tuple[dict[int, int], int]:
+    """Distance of the nodes to show, and how many nodes there are within `hops`."""
+    one, other, sure = (edges[name].to_numpy() for name in ("one", "other", "sure"))
+    graph = coo_array((np.ones(len(edges)), (one, other)), shape=(count, count)).tocsr()
+    distance = dijkstra(graph, directed=False, indices=middle, unweighted=True, limit=hops)
+    surest = np.zeros(count)
+    for near, far in ((one, other), (other, one)):
+        onward = distance[near] < distance[far]
+        np.maximum.at(surest, far[onward], sure[onward])
+    reached = np.flatnonzero(distance <= hops)
+    order = reached[np.lexsort((reached, -surest[reached], distance[reached]))]
+    return {int(node): int(distance[node]) for node in np.sort(order[:most])}, len(order)
+
+
+def _rings(near: Mapping[int, int], classes: Mapping[int, int]) -> dict[int, tuple[float, float]]:
+    """Place of each node: the first in the middle, the others on rings by their distance, sorted by class."""
+    places = dict[int, tuple[float, float]]()
+    for ring in range(max(near.values()) + 1):
+        nodes = sorted((node for node, hop in near.items() if hop == ring), key=lambda node: classes[node])
+        angles = 2 * np.pi * (np.arange(len(nodes)) + 0.5 * (ring % 2)) / len(nodes)
+        places |= {
+            node: (ring * np.cos(angle), ring * np.sin(angle)) for node, angle in zip(nodes, angles, strict=True)
+        }
+    return places
+
+
+def _draw_neighborhood(
+    ax: Axes,
+    run: Run,
+    edges: pd.DataFrame,
+    places: Mapping[int, tuple[float, float]],
+    classes: Mapping[int, int],
+    middle: int,
+) -> None:
+    from matplotlib.patheffects import withStroke
+
+    for kind, some in edges.groupby("kind"):
+        for number, ends in enumerate(some[["one", "other"]].to_numpy().tolist()):
+            x, y = zip(*(places[node] for node in ends), strict=True)
+            ax.plot(x, y, zorder=1, label=f"{kind} edge" if number == 0 else None, **EDGES[kind])
+    for node, place in places.items():
+        look: dict[str, Any] = {"s": 60, "edgecolors": "white"}
+        if node == middle:
+            look = {"s": 110, "edgecolors": "black", "linewidths": 1.6}
+        color, marker = _look(classes[node])
+        ax.scatter(place[0], place[1], zorder=2, c=color, marker=marker, **look)
+    if len(places) <= MOST_NAMES:
+        halo = [withStroke(linewidth=2, foreground="white")]
+        about: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "fontsize": 6.5, "path_effects": halo}
+        for node, text in _node_names(run, list(places)).items():
+            ax.annotate(text, places[node], xytext=(0, 9 if node == middle else 6), zorder=3, **about)
+    ax.set_aspect("equal")
+    ax.margins(0.12)
+    ax.set_axis_off()
+
+
+def _node_names(run: Run, nodes: Sequence[int]) -> dict[int, str]:
+    ids = run.data.get("node_ids")
+    return {node: as_label(node if ids is None else ids[node], 12) for node in nodes}
+
+
+def _look(label: int) -> tuple[str, str]:
+    """Color and marker of a class; gray for an unknown one."""
+    return ("#bbbbbb", "o") if label < 0 else (CLASS_COLORS[label % len(CLASS_COLORS)], MARKERS[label % len(MARKERS)])
+
+
+def _legend(axes: Any, run: Run, classes: Mapping[int, int], color: str) -> None:
+    """One legend under both axes: kinds of edges, then classes."""
+    from matplotlib.lines import Line2D
+
+    handles, labels = axes[1].get_legend_handles_labels()
+    names = run.data.get("class_names")
+    for label in sorted(set(classes.values())):
+        shade, marker = _look(label)
+        handles.append(Line2D([], [], linestyle="", marker=marker, color=shade))
+        labels.append("no label" if label < 0 else f"{color} {as_label(names[label] if names else label, 14)}")
+    axes[0].figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=7)

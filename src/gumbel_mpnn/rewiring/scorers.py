@@ -1,0 +1,384 @@
+"""Scorers: node features and class beliefs in, a logit for every pair out.
+
+A scorer sees features and beliefs but never the index of a node, so it can be used on unseen graphs.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from gumbel_mpnn.graph import PairGraph
+from gumbel_mpnn.measures.pair_facts import count_common
+from gumbel_mpnn.nn import ReplicaRNG, SparseFeatures
+from gumbel_mpnn.nn.layers import Linear, ReplicaModule, linear_sum, parameter, relu_dropout
+from gumbel_mpnn.nn.replica import product, spread
+from gumbel_mpnn.settings import Registry
+from gumbel_mpnn.util.errors import UserError
+from gumbel_mpnn.util.tensors import TensorCache
+
+
+@dataclass(frozen=True)
+class NodeView:
+    """Input of a scorer."""
+
+    features: Tensor | SparseFeatures
+    """[N, F], shared by all replicas, or [R, N, F]."""
+    beliefs: Tensor
+    """Class probabilities that the model predicts for every node, without gradient, [R, N, C]; [R, N, 0] if the scorer
+    does not use them."""
+    given: Tensor
+    """1 for pairs shown as edges of the given graph, otherwise 0, [P] or [R, P]."""
+
+    @property
+    def values(self) -> Tensor:
+        """Tensor that holds the features; cached results are valid as long as it is unchanged."""
+        return self.features.values if isinstance(self.features, SparseFeatures) else self.features
+
+
+class BeliefHead(ReplicaModule):
+    """A small perceptron for the class beliefs. It sees features only, so wrong edges cannot mislead it."""
+
+    WIDTH, DROPOUT = 64, 0.5
+
+    def __init__(self, replicas: int, num_features: int, num_classes: int) -> None:
+        super().__init__()
+        self.hidden = Linear(replicas, num_features, self.WIDTH)
+        self.out = Linear(replicas, self.WIDTH, num_classes)
+
+    def forward(self, features: Tensor | SparseFeatures, rng: ReplicaRNG) -> Tensor:
+        """Logits [R, N, C]."""
+        logits: Tensor = self.out(relu_dropout(self.hidden(features), self.DROPOUT * self.training, rng))
+        return logits
+
+
+class Scorer(ReplicaModule, ABC):
+    """Computes logits θ of all pairs, without the bias by origin that `Rewirer` adds."""
+
+    uses_beliefs: ClassVar[bool] = True
+    space: ClassVar[Mapping[str, Any]] = {}
+    """Options that `tune` searches by default: a list of values or a range for each."""
+
+    def __init__(self, replicas: int, num_features: int, num_classes: int) -> None:
+        super().__init__()
+
+    @abstractmethod
+    def forward(self, nodes: NodeView, graph: PairGraph) -> Tensor:
+        """θ of every pair, [R, P]."""
+
+
+scorers: Registry[Scorer] = Registry("scorer")
+
+
+class SymmetricForm(ReplicaModule):
+    """h_iᵀ W h_j for every pair, where W is the symmetric part of a learned matrix.
+
+    If not `always`, W is the learned matrix itself on a directed graph, where i → j and j → i are two pairs.
+    """
+
+    def __init__(self, replicas: int, channels: int, *, always: bool) -> None:
+        super().__init__()
+        self.always = always
+        self.matrix = parameter(replicas, channels, channels)
+
+    def init_own_parameters(self, rng: ReplicaRNG) -> None:
+        """Initialize with the identity, for which the score is the dot product."""
+        with torch.no_grad():
+            self.matrix.zero_().diagonal(dim1=1, dim2=2).fill_(1)
+
+    def forward(self, hidden: Tensor, graph: PairGraph) -> Tensor:
+        """[R, N, D] → [R, P], computed as (h W) · h without an array of pairs × channels."""
+        matrix = symmetric_part(self.matrix) if self.always or graph.undirected else self.matrix
+        return graph.pair_scores(product(hidden, matrix), hidden)
+
+
+def symmetric_part(matrix: Tensor) -> Tensor:
+    """(W + Wᵀ) / 2, [R, D, D]."""
+    return (matrix + matrix.transpose(1, 2)) / 2
+
+
+@scorers.register("bilinear")
+class Bilinear(Scorer):
+    """The paper's form, θ_ij = h_iᵀ W h_j + b, where h are the features mapped to `channels` and scaled to length 1.
+
+    Args:
+        replicas: Number of replicas R.
+        num_features: Number of features per node.
+        num_classes: Not used.
+        channels: Width in which two nodes are compared.
+    """
+
+    uses_beliefs = False
+    space: ClassVar[Mapping[str, Any]] = {"channels": [32, 64, 128]}
+
+    def __init__(self, replicas: int, num_features: int, num_classes: int, *, channels: int = 64) -> None:
+        super().__init__(replicas, num_features, num_classes)
+        self.encoder = Linear(replicas, num_features, channels, bias=False)
+        self.form = SymmetricForm(replicas, channels, always=False)
+        self.bias = parameter(replicas, 1)
+
+    def init_own_parameters(self, rng: ReplicaRNG) -> None:
+        """Set the bias to 0."""
+        nn.init.zeros_(self.bias)
+
+    def forward(self, nodes: NodeView, graph: PairGraph) -> Tensor:
+        """θ of every pair, [R, P]."""
+        hidden = F.normalize(self.encoder(nodes.features), dim=-1)
+        scores: Tensor = self.form(hidden, graph) + spread(self.bias, graph.num_pairs)
+        return scores
+
+
+@scorers.register("literal")
+class Literal(Scorer):
+    """θ_ij = x_iᵀ W x_j + b with a free matrix W [F, F] on the raw features x: the paper's form to the letter.
+
+    There is no encoder and no scaling. On an undirected graph, W is used through its symmetric part. Parameters start
+    as in `torch.nn.Bilinear`, uniform in ±1/√F. An entry W_fg receives a gradient only from pairs whose nodes have the
+    features f and g: 44 % of the entries on cora and 61 % on citeseer never leave their random start, which adds noise
+    to the scores of unseen pairs.
+
+    Args:
+        replicas: Number of replicas R.
+        num_features: F.
+        num_classes: Not used.
+        rank: 0 for a full W; r for W = U Vᵀ with U and V [F, r], which start so that entries of W have the same scale.
+    """
+
+    uses_beliefs = False
+    space: ClassVar[Mapping[str, Any]] = {"rank": [0, 8, 32]}
+
+    def __init__(self, replicas: int, num_features: int, num_classes: int, *, rank: int = 0) -> None:
+        super().__init__(replicas, num_features, num_classes)
+        if rank < 0:
+            raise UserError(f"the rank of the matrix must be 0 (full) or more, but is {rank}")
+        self.rank, self.num_features = rank, num_features
+        shapes = [(num_features, rank)] * 2 if rank else [(num_features, num_features)]
+        self.factors = nn.ParameterList(parameter(replicas, *shape) for shape in shapes)
+        self.bias = parameter(replicas, 1)
+        self._dense: TensorCache[Tensor] = TensorCache()
+
+    def init_own_parameters(self, rng: ReplicaRNG) -> None:
+        """Uniform in ±1/√F, and for factors so that the entries of U Vᵀ have the same variance 1 / 3F."""
+        bound = 1 / math.sqrt(max(self.num_features, 1))
+        of_factor = bound if not self.rank else math.sqrt(3 * bound) * (3 * self.rank) ** -0.25
+        with torch.no_grad():
+            for factor in self.factors:
+                factor.copy_(rng.uniform(factor.shape[1:], -of_factor, of_factor))
+            self.bias.copy_(rng.uniform((1,), -bound, bound))
+
+    def forward(self, nodes: NodeView, graph: PairGraph) -> Tensor:
+        """θ of every pair, [R, P]."""
+        x, factors = nodes.features, list(self.factors)
+        if self.rank:
+            source, target = (linear_sum([(x, factor)]) for factor in factors)
+            if graph.undirected:
+                source, target = torch.cat([source, target], -1) / 2, torch.cat([target, source], -1)
+            return graph.pair_scores(source, target) + spread(self.bias, graph.num_pairs)
+        matrix = symmetric_part(factors[0]) if graph.undirected else factors[0]
+        dense = self._dense.get(graph, [nodes.values], lambda: x.to_dense() if isinstance(x, SparseFeatures) else x)
+        # In blocks of columns, so that no sum depends on the number of replicas or on the width of the features.
+        width = max(1, BLOCK // max(graph.num_nodes, 1))
+        scores: Tensor = matrix.new_zeros(len(matrix), graph.num_pairs)
+        for block, part in enumerate(matrix.split(width, -1)):
+            columns = dense.narrow(-1, block * width, part.shape[-1]).expand(len(part), -1, -1)
+            scores = scores + graph.pair_scores(linear_sum([(x, part)]), columns)
+        return scores + spread(self.bias, graph.num_pairs)
+
+
+BLOCK = 2**21
+"""Numbers of a block of columns, for one replica: 8 MiB."""
+
+
+@scorers.register("class-space")
+class ClassSpace(Scorer):
+    """θ_ij = q_iᵀ B q_j + b, where q are the class beliefs of the nodes: one parameter for each pair of classes."""
+
+    def __init__(self, replicas: int, num_features: int, num_classes: int) -> None:
+        super().__init__(replicas, num_features, num_classes)
+        self.form = SymmetricForm(replicas, num_classes, always=True)
+        self.bias = parameter(replicas, 1)
+
+    def init_own_parameters(self, rng: ReplicaRNG) -> None:
+        """Set the bias to 0."""
+        nn.init.zeros_(self.bias)
+
+    def forward(self, nodes: NodeView, graph: PairGraph) -> Tensor:
+        """θ of every pair, [R, P]."""
+        scores: Tensor = self.form(nodes.beliefs, graph) + spread(self.bias, graph.num_pairs)
+        return scores
+
+
+@scorers.register("constant")
+class Constant(Scorer):
+    """θ_ij = 0 for every pair, without parameters, so that only the bias by origin tells pairs apart.
+
+    Given edges are drawn with probability `keep` and candidates with probability `add`; with `origin="none"`, both with
+    ½. With `origin="learned"`, the two probabilities are learned, and nothing else.
+    """
+
+    uses_beliefs = False
+
+    def __init__(self, replicas: int, num_features: int, num_classes: int) -> None:
+        super().__init__(replicas, num_features, num_classes)
+        self.replicas = replicas
+
+    def forward(self, nodes: NodeView, graph: PairGraph) -> Tensor:
+        """θ of every pair, [R, P]."""
+        return nodes.given.new_zeros(self.replicas, graph.num_pairs)
+
+
+@scorers.register("class-facts")
+class ClassFacts(ClassSpace):
+    """θ_ij = q_iᵀ B q_j + a · s_ij + b, where q are class beliefs and s are cosine, common neighbors and degrees.
+
+    The weights of the facts start at 0, where this is `class-space`.
+    """
+
+    def __init__(self, replicas: int, num_features: int, num_classes: int) -> None:
+        super().__init__(replicas, num_features, num_classes)
+        self.of_facts = parameter(replicas, len(FACTS))
+        self._facts: TensorCache[Tensor] = TensorCache()
+
+    def init_own_parameters(self, rng: ReplicaRNG) -> None:
+        """Set the bias and the weights of the facts to 0."""
+        super().init_own_parameters(rng)
+        nn.init.zeros_(self.of_facts)
+
+    def forward(self, nodes: NodeView, graph: PairGraph) -> Tensor:
+        """θ of every pair, [R, P]."""
+
+        def facts() -> Tensor:  # of about the same spread, so that their weights learn at about the same pace
+            found = pair_facts(nodes.features, graph)
+            return torch.cat([COSINE * found[..., :1], found[..., 1:]], dim=-1)
+
+        of_pairs = self._facts.get(graph, [nodes.values, graph.pair_weight], facts)
+        return super().forward(nodes, graph) + _weighed(of_pairs, self.of_facts)
+
+
+@scorers.register("mixed")
+class Mixed(Bilinear):
+    """θ_ij = h_iᵀ W h_j + a · s_ij + b, where s are the agreement of beliefs, cosine, common neighbors and degrees.
+
+    A bilinear form alone learns nothing about features that occur only in unseen nodes; the weight of the cosine
+    applies to these as well.
+    """
+
+    uses_beliefs = True
+
+    def __init__(self, replicas: int, num_features: int, num_classes: int, *, channels: int = 64) -> None:
+        super().__init__(replicas, num_features, num_classes, channels=channels)
+        self.of_facts = parameter(replicas, len(FACTS))
+        self.of_agreement = parameter(replicas, 1)
+        self._facts: TensorCache[Tensor] = TensorCache()
+
+    def init_own_parameters(self, rng: ReplicaRNG) -> None:
+        """Set the weights of cosine and agreement to 1, those of the other facts to 0."""
+        super().init_own_parameters(rng)
+        with torch.no_grad():
+            self.of_facts.copy_(torch.tensor([1.0] + [0.0] * (len(FACTS) - 1)).expand_as(self.of_facts))
+            self.of_agreement.fill_(1.0)
+
+    def forward(self, nodes: NodeView, graph: PairGraph) -> Tensor:
+        """θ of every pair, [R, P]."""
+        agreement = graph.pair_scores(nodes.beliefs, nodes.beliefs)
+        facts = self._facts.get(graph, [nodes.values, graph.pair_weight], lambda: pair_facts(nodes.features, graph))
+        weighed = _weighed(facts, self.of_facts)
+        return super().forward(nodes, graph) + weighed + spread(self.of_agreement, graph.num_pairs) * agreement
+
+
+@scorers.register("neighborhood")
+class Neighborhood(Scorer):
+    """θ_ij from the agreement of the beliefs of i and j, and from how well i and j agree with their given neighbors.
+
+    If most edges around i and j agree, an edge between them can be trusted. If there are many random edges around them,
+    it can be trusted only if i and j agree. The paper names scoring each pair on its own as a limitation (section
+    Limitations).
+    """
+
+    WIDTH = 32
+    numbers_per_arc = 2 * WIDTH
+    """Upper bound of the numbers that a training step keeps of every arc, which is half a pair."""
+
+    def __init__(self, replicas: int, num_features: int, num_classes: int) -> None:
+        super().__init__(replicas, num_features, num_classes)
+        self.hidden = Linear(replicas, 6, self.WIDTH)
+        self.out = Linear(replicas, self.WIDTH, 1)
+        self._similarity: TensorCache[Tensor] = TensorCache()
+
+    def forward(self, nodes: NodeView, graph: PairGraph) -> Tensor:
+        """θ of every pair, [R, P]."""
+        agreement = graph.pair_scores(nodes.beliefs, nodes.beliefs)
+        degree = graph.degree(nodes.given, nodes.given.dtype)
+        # Mean agreement of a node with its given neighbors.
+        trust = graph.degree(agreement * nodes.given, agreement.dtype) / degree.clamp(min=1)
+        # In a graph without pairs, degrees have one row for all replicas.
+        first, second = trust[:, graph.pair_index].expand(len(agreement), -1, -1).unbind(1)
+        here, there = degree[:, graph.pair_index].log1p().expand(len(agreement), -1, -1).unbind(1)
+        cosines = self._similarity.get(graph, [nodes.values], lambda: COSINE * cosine(nodes.features, graph))
+        low, high = torch.minimum, torch.maximum
+        facts = [agreement, cosines.expand_as(agreement), low(first, second), high(first, second)]
+        seen = torch.stack([*facts, low(here, there), high(here, there)], dim=-1)
+        scores = linear_sum([(torch.relu(self.hidden(seen)), self.out.weight)]).squeeze(-1)
+        assert self.out.bias is not None
+        return scores + spread(self.out.bias[:, 0], graph.num_pairs)
+
+
+COSINE = 8.0
+"""Factor of cosines beside counts: cosines of sparse features differ by about .1, logarithms of counts by about 1."""
+FACTS = ("cosine", "common neighbors", "smaller degree", "larger degree")
+NUMBERS_AT_ONCE = 2**24
+"""Entries of sparse features that are converted to dense at a time: 64 MiB."""
+
+
+def _weighed(facts: Tensor, weight: Tensor) -> Tensor:
+    """Sum of the facts [P, K] or [R, P, K], each times its weight [R, K], → [R, P]."""
+    return product(facts.expand(len(weight), -1, -1), weight[..., None]).squeeze(-1)
+
+
+def pair_facts(features: Tensor | SparseFeatures, graph: PairGraph) -> Tensor:
+    """`FACTS` about every pair, [P, 4], which do not change in training; counts are of given edges, as log(1 + count).
+
+    Features [R, N, F] give the facts of every replica, [R, P, 4].
+    """
+    given = graph.is_original.to(features.dtype)
+    degree = graph.degree(given, given.dtype)[0]
+    ends = degree[graph.pair_index]
+    similar = cosine(features, graph)
+    counts = [common_neighbors(graph).to(degree), ends.min(0).values, ends.max(0).values]
+    return torch.stack([similar, *(count.log1p().expand_as(similar) for count in counts)], dim=-1)
+
+
+def cosine(features: Tensor | SparseFeatures, graph: PairGraph) -> Tensor:
+    """Cosine similarity of the features of every pair, [P] or [R, P]; 0 if all features of a node are 0."""
+    if isinstance(features, Tensor):
+        unit = F.normalize(features, dim=-1)
+        return graph.pair_scores(unit, unit) if unit.dim() == 3 else graph.pair_scores(unit[None], unit[None])[0]
+    layout, values, (nodes, columns) = features.layout, features.values, features.shape
+    row, col = layout.row.long(), layout.col.long()
+    length = torch.segment_reduce(values.square(), "sum", lengths=layout.rowptr.diff().long()).sqrt()
+    unit = values / length.clamp(min=1e-12)[row]
+    total, width = values.new_zeros(graph.num_pairs), max(NUMBERS_AT_ONCE // max(nodes, 1), 1)
+    for start in range(0, columns, width):  # blocks of columns save memory
+        chosen = (col >= start) & (col < start + width)
+        some = values.new_zeros(1, nodes, min(width, columns - start))
+        some[0, row[chosen], col[chosen] - start] = unit[chosen]
+        total = total + graph.pair_scores(some, some)[0]
+    return total
+
+
+def common_neighbors(graph: PairGraph) -> Tensor:
+    """Number of common neighbors of the two nodes of every pair in the given graph, [P].
+
+    If edges have weights, an edge counts as its weight, at most 1.
+    """
+    given = graph.is_original[graph.arc_pair]
+    arcs = torch.stack([graph.arc_target[given], graph.arcs.col[given].long()])  # sorted
+    weight = None if graph.pair_weight is None else graph.pair_weight.clamp(max=1)[graph.arc_pair[given]]
+    return count_common(arcs, graph.num_nodes, graph.pair_index, weight)

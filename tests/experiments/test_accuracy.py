@@ -1,0 +1,152 @@
+"""The main table, the plain models and the ablation: rows worked out by hand."""
+
+import pytest
+from made_runs import EVEN, SPLITS, scoring, shifted
+
+from experiments import Job, published
+from experiments.experiment import PAPER_DATASETS
+from experiments.paper.ablation import Ablation
+from experiments.paper.accuracy import CONTROLS, MODELS, Accuracy, AccuracyUnfiltered, Backbones
+from quick_fit import resolved
+
+
+def settings_of(job):
+    return resolved(job.dataset, job.model, preset=job.preset, overrides=job.overrides)
+
+
+class TestPlan:
+    def test_seven_models_on_the_papers_data_sets(self):
+        jobs = [(job.dataset, job.model, job.preset) for job in Accuracy().plan()]
+        assert len(jobs) == 12 * (7 * 3 + 2)
+        tuned = [model for dataset, model, preset in jobs if (dataset, preset) == ("cora", "tuned")]
+        assert tuned == [*MODELS, *CONTROLS]
+        assert {model for _, model, preset in jobs if preset != "tuned"} == set(MODELS)
+        assert {dataset for dataset, _, _ in jobs} == set(PAPER_DATASETS)
+        both = {job.dataset for experiment in (Accuracy(), AccuracyUnfiltered()) for job in experiment.plan()}
+        assert both == set(published("accuracy"))
+
+
+class TestRows:
+    def collect(self, run, **shifts):
+        """Rows by model, each better than the GCN by a shift on every split."""
+        results = {Job("cora", model.replace("_", "-")): shifted(run, shift) for model, shift in shifts.items()}
+        return {row["model"]: row for row in Accuracy().collect(results)}
+
+    def test_ours_the_papers_and_the_difference_to_the_gcn(self, run):
+        rows = self.collect(run, gcn=0.0, gumbel_mpnn=0.02)
+        row = rows["gumbel-mpnn"]
+        assert (row["test"], row["paper"], row["paper_pm"]) == (pytest.approx(55.5), 87.95, 0.10)
+        assert row["to_paper"] == pytest.approx(55.5 - 87.95)
+        assert [row[name] for name in ("difference", "low", "high")] == [pytest.approx(2)] * 3
+        assert (row["verdict"], row["n"], row["epochs"], row["tried"]) == ("better", SPLITS, 1, 16)
+        assert (rows["gcn"]["difference"], rows["gcn"]["verdict"]) == (None, None)
+
+    def test_the_difference_to_the_best_baseline(self, run):
+        rows = self.collect(run, gcn=0.0, sage=0.02, gat=0.01, gumbel_mpnn=0.05)
+        assert {row["baseline"] for row in rows.values()} == {"sage"}  # Gumbel-MPNN is none
+        found = {model: (row["baseline_difference"], row["baseline_verdict"]) for model, row in rows.items()}
+        assert found == {
+            "gcn": (pytest.approx(-2), "worse"),
+            "sage": (None, None),
+            "gat": (pytest.approx(-1), "worse"),
+            "gumbel-mpnn": (pytest.approx(3), "better"),
+        }
+
+    def test_only_what_the_pairs_tell_apart_is_worse_than_the_best(self, run):
+        rows = self.collect(run, gcn=0.0, sage=0.02, gat=-0.01)
+        assert {model: row["top"] for model, row in rows.items()} == {"gcn": "worse", "sage": "best", "gat": "worse"}
+        uneven = scoring(run, [value + 0.03 * (-1) ** k for k, value in enumerate(EVEN)])
+        results = {Job("cora", "sage"): shifted(run, 0.001), Job("cora", "gcn"): uneven}
+        assert [row["top"] for row in Accuracy().collect(results)] == ["best", "same"]
+
+    def test_models_are_compared_with_those_of_the_same_preset(self, run):
+        """The tuned GCN is above everything; among the paper's, GraphSAGE is the best baseline and the best."""
+        shifts = {("tuned", "gcn"): 0.3, ("paper", "gcn"): 0.0, ("paper", "sage"): 0.02, ("literal", "gcn"): 0.1}
+        rows = Accuracy().collect(
+            {Job("cora", m, preset): shifted(run, shift) for (preset, m), shift in shifts.items()}
+        )
+        assert [(row["preset"], row["model"]) for row in rows] == list(shifts)
+        assert [row["top"] for row in rows] == ["best", "worse", "best", "best"]
+        assert [row["baseline"] for row in rows] == ["gcn", "sage", "sage", "gcn"]
+        assert [row["difference"] for row in rows] == [None, None, pytest.approx(2), None]
+
+
+class TestWhatPeopleRead:
+    def test_the_best_of_a_line_is_bold(self, run):
+        shifts = {("tuned", "gcn"): 0.0, ("tuned", "sage"): 0.02, ("paper", "gcn"): 0.01, ("paper", "sage"): 0.0}
+        results = {Job("cora", m, preset): shifted(run, shift) for (preset, m), shift in shifts.items()}
+        text = Accuracy().shown(Accuracy().collect({**results, Job("questions", "gcn"): None}))
+        assert text.split("\n\n")[1].splitlines() == [
+            "| data set | preset | GCN | GraphSAGE |",
+            "| --- | --- | --- | --- |",
+            "| cora | tuned | 53.50±0.87 | **55.50**±0.87 |",
+            "| cora | paper | **54.50**±0.87 | 53.50±0.87 |",
+            "| cora | published | 87.47±0.12 | 87.89±0.13 |",
+        ]
+
+    def test_models_that_chose_the_readings_are_counted_apart(self, run):
+        """The paper has 87.47 for the GCN, 87.93 for DropEdge and 87.95 for Gumbel-MPNN on cora, and 35.21 on actor."""
+        tests = {
+            ("cora", "gcn", "paper"): 88.96,
+            ("actor", "gcn", "paper"): 36.72,
+            ("cora", "drop-edge", "paper"): 89.4,
+            ("cora", "gumbel-mpnn", "paper"): 86.4,
+            ("cora", "gumbel-mpnn", "literal"): 80.0,
+            ("cora", "mlp", "tuned"): 75.6,
+        }
+        rows = Accuracy().collect({Job(*key): scoring(run, test / 100) for key, test in tests.items()})
+        assert Accuracy().shown(rows).split("\n\n")[-1].splitlines()[2:] == [
+            "| paper | plain models, which chose the readings | 2 | 1 |",
+            "| paper | other models, which test them | 2 | 1 |",
+            "| literal | other models, which test them | 1 | 0 |",
+        ]
+
+
+class TestPlainModels:
+    def test_the_best_is_chosen_on_validation_in_each_data_set(self, run):
+        results = {
+            Job("cora", "mlp"): scoring(run, 0.99, 0.5),
+            Job("cora", "gcn"): scoring(run, 0.2, 0.6),
+            Job("actor", "mlp"): scoring(run, 0.3, 0.1),
+            Job("actor", "gcn"): None,
+        }
+        rows = Backbones().collect(results)
+        assert [row["best"] for row in rows] == ["", "by val", "by val", "no data"]
+        assert [row["difference"] for row in rows][:2] == [pytest.approx(99 - 75.61), pytest.approx(20 - 87.47)]
+        assert "| cora | ours | 99.00±0.00 | **20.00**±0.00 |" in Backbones().shown(rows)
+        assert "| actor | published | 36.50±0.13 | 35.21±0.07 |" in Backbones().shown(rows)
+
+
+class TestAblation:
+    def test_the_regularizer_is_all_that_differs(self):
+        without, with_ = (settings_of(job).to_dict() for job in Ablation().plan()[:2])
+        assert (with_["rewiring"]["regularizer.weight"], without["rewiring"]["regularizer"]) == (0.05, "none")
+        for settings in (without, with_):
+            settings["rewiring"] = {k: v for k, v in settings["rewiring"].items() if not k.startswith("regularizer")}
+        assert without == with_
+
+    @pytest.mark.parametrize("preset", ["paper", "literal"])
+    def test_all_regularizers_where_the_paper_names_none(self, preset):
+        jobs = [job for job in Ablation().plan() if (job.dataset, job.preset) == ("chameleon-unfiltered", preset)]
+        without, *with_ = (settings_of(job) for job in jobs)
+        assert without.rewiring.regularizer == "none"
+        names = [(each.rewiring.regularizer, each.rewiring.options_of("regularizer")["weight"]) for each in with_]
+        assert names == [(name, 0.5) for name in ("lc", "pc", "dc", "mix")]
+        usual = resolved("citeseer", "gumbel-mpnn", preset=preset).rewiring
+        assert {**usual.options_of("regularizer"), "weight": 0.5} == with_[3].rewiring.options_of("regularizer")
+        assert resolved("chameleon-unfiltered", "gumbel-mpnn", preset=preset) in with_
+        assert {job.experiment for job in jobs} == {"paper"}
+
+    def test_each_preset_and_each_regularizer_has_its_row(self, rewired):
+        """The runs without a regularizer are those of the same preset, and p is corrected within it: four and one."""
+        plan = [job for job in Ablation().plan() if job.dataset == "chameleon-unfiltered"]
+        shifts = (0.0, 0.01, 0.02, 0.03, 0.04, 0.2, 0.25)
+        rows = Ablation().collect({job: shifted(rewired, s) for job, s in zip(plan[:7], shifts, strict=True)})
+        assert [row["preset"] for row in rows] == ["paper"] * 4 + ["literal"]
+        assert [row["difference"] for row in rows] == [pytest.approx(each) for each in (1, 2, 3, 4, 5)]
+        assert [row["p"] for row in rows] == [pytest.approx(4 / 2**7)] * 4 + [pytest.approx(1 / 2**7)]
+        numbers = [n for n in Ablation().numbers() if n.dataset == "chameleon-unfiltered"]
+        assert [(n.value, n.find(rows)["without"]) for n in numbers] == [
+            (57.26, pytest.approx(53.5)),
+            (57.26, pytest.approx(73.5)),
+        ]

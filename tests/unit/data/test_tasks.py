@@ -1,0 +1,299 @@
+import random
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Data
+from torch_geometric.utils import coalesce
+
+from gumbel_mpnn.data import bottleneck, check, demo_graph, leaf_count, mixture_neighborhoods
+from gumbel_mpnn.data.tasks import (
+    CORE_DEGREE,
+    NOISE_DEGREE,
+    balanced,
+    draw_leaves,
+    neighborhood_supports,
+    trees,
+)
+from gumbel_mpnn.util.errors import UserError
+from helpers import both_ways, changed, edges
+
+MASKS = ("train_mask", "val_mask", "test_mask")
+
+
+class TestDemo:
+    @pytest.fixture(scope="class")
+    def data(self):
+        return demo_graph()
+
+    def test_its_size_and_splits(self, data):
+        facts = check(data)
+        assert (facts.num_nodes, facts.num_classes, facts.num_self_loops, facts.num_duplicate_edges) == (1000, 4, 0, 0)
+        assert abs(facts.degree_mean - CORE_DEGREE - NOISE_DEGREE) < 1
+        assert data.x.shape == (1000, 16)
+        assert data.is_undirected()
+        for mask, count in zip(MASKS, (20, 30, 200), strict=True):
+            assert torch.stack([data[mask][data.y == label].sum(0) for label in range(4)]).eq(count).all()
+
+    def test_the_core_is_homophilous_and_the_rest_is_not(self, data):
+        same = (data.y[data.edge_index[0]] == data.y[data.edge_index[1]]).float()
+        assert same[data.edge_is_core].mean() > 0.8
+        assert abs(same[~data.edge_is_core].mean() - 0.25) < 0.03
+        assert abs(int(data.edge_is_core.sum()) / 1000 - CORE_DEGREE) < 0.2
+        kind = torch.zeros(1000, 1000)
+        kind[data.edge_index[0], data.edge_index[1]] = data.edge_is_core.float() + 1
+        assert torch.equal(kind, kind.T)
+
+    def test_the_seed_decides(self, data):
+        assert torch.equal(demo_graph().x, data.x)
+        assert not torch.equal(demo_graph(1).x, data.x)
+
+
+class TestBottleneck:
+    def test_two_graphs_of_three_nodes_per_side_by_hand(self):
+        data = bottleneck(nodes_per_side=3, num_classes=2, num_graphs=2, num_splits=4)
+        one = [(0, 1), (0, 2), (1, 2), (3, 4), (3, 5), (4, 5), (0, 5)]  # two triangles and the bridge
+        two = [(i + 6, j + 6) for i, j in one]
+        assert torch.equal(data.edge_index, coalesce(both_ways(edges(*one, *two))))
+        assert data.batch.tolist() == [0] * 6 + [1] * 6
+        assert data.partner.tolist() == [3, 4, 5, 0, 1, 2, 9, 10, 11, 6, 7, 8]
+        ids = torch.eye(6)
+        assert torch.equal(data.x[:, :6], torch.cat([ids[:3], ids[:3], ids[3:], ids[3:]]))
+        facts = check(data)
+        assert (facts.num_nodes, facts.num_edges, facts.num_unlabelled) == (12, 14, 6)
+        assert [int(data[mask].sum()) for mask in MASKS] == [16, 4, 4]  # 4, 1 and 1 of 6 nodes in each of 4 splits
+
+    def test_only_side_a_knows_the_label_and_only_side_b_is_asked(self):
+        data = bottleneck(num_graphs=3)
+        side_b = (torch.arange(300) % 100) >= 50
+        assert torch.equal(data.y >= 0, side_b)
+        assert not data.x[side_b, 150:].any()
+        assert torch.equal(data.x[~side_b, 150:].argmax(1), data.y[data.partner[~side_b]])
+        assert not data.partner[data.edge_index[0]].eq(data.edge_index[1]).any()
+        shared = bottleneck(num_graphs=3, shared_ids=True)
+        assert torch.equal(shared.x[:, :50], torch.eye(50).repeat(6, 1))
+        assert torch.equal(shared.y, data.y)
+
+    def test_a_random_side_has_about_its_fraction_of_the_edges(self):
+        data = bottleneck(edge_probability=0.5, num_graphs=4)
+        assert data.is_undirected()
+        assert abs((check(data).num_edges - 4) / (8 * 50 * 49 / 2) - 0.5) < 0.03
+        assert check(bottleneck(edge_probability=0)).num_edges == 1
+
+    @pytest.mark.parametrize(("nodes", "sizes"), [(10, (6, 2, 2)), (50, (30, 10, 10))])
+    def test_the_splits_are_of_60_20_20_percent_of_side_b(self, nodes, sizes):
+        data = bottleneck(nodes)
+        check(data)  # every class to be predicted has a training node, disjoint masks, labelled nodes only
+        assert [data[mask].sum(0).tolist() for mask in MASKS] == [[size] * 10 for size in sizes]
+        assert not torch.equal(data.test_mask[:, 0], data.test_mask[:, 1])
+
+    def test_labels_are_uniform_and_the_splits_know_nothing_else_of_them(self):
+        data = bottleneck(200, num_graphs=5)
+        assert (data.y[data.y >= 0].bincount() / 1000 - 0.2).abs().max() < 0.05
+        tests = torch.stack([data.y[data.test_mask[:, k]].bincount(minlength=5) for k in range(10)]).sum(0) / 2000
+        assert (tests - 0.2).abs().max() < 0.05
+
+    def test_the_seed_decides(self):
+        data, again, other = bottleneck(), bottleneck(num_splits=2), bottleneck(seed=1)
+        assert torch.equal(data.x, again.x)
+        assert torch.equal(data.test_mask[:, :2], again.test_mask)
+        assert not torch.equal(data.y, other.y)
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"nodes_per_side": 1}, "nodes_per_side must be at least 2, but is 1"),
+            ({"edge_probability": 1.5}, r"edge_probability must lie between 0 and 1, but is 1\.5"),
+            ({"nodes_per_side": 3, "num_classes": 1000}, "1 training nodes are too few for 3 classes: increase"),
+        ],
+    )
+    def test_what_cannot_be_made(self, options, message):
+        with pytest.raises(UserError, match=message):
+            bottleneck(**options)
+
+
+class TestLeafCount:
+    @pytest.fixture(scope="class")
+    def small(self):
+        return leaf_count(max_trees=140, num_splits=3)
+
+    def test_two_trees_of_depth_two_by_hand(self):
+        #      0
+        #    1   4      depth first; the leaves are 2, 3, 5, 6
+        #   2 3 5 6
+        data = trees(np.array([[1, 0, 1, 1], [0, 0, 1, 0]]), np.array([3, 1]))
+        one_tree = edges((1, 0), (2, 1), (3, 1), (4, 0), (5, 4), (6, 4))
+        assert torch.equal(data.edge_index, torch.cat([one_tree, one_tree + 7], dim=1))
+        assert data.y.tolist() == [3, -1, -1, -1, -1, -1, -1, 1, -1, -1, -1, -1, -1, -1]
+        assert data.batch.tolist() == [0] * 7 + [1] * 7
+        assert torch.equal(data.x[:, :7], torch.eye(7).repeat(2, 1))
+        none, zero, one = [0, 0], [1, 0], [0, 1]
+        assert data.x[:7, 7:].tolist() == [none, none, one, zero, none, one, one]
+        assert data.x[7:, 7:].tolist() == [none, none, zero, zero, none, one, zero]
+
+    def test_the_trees_of_depth_two_balanced_by_hand(self):
+        # 1, 4, 6, 4, 1 strings have 0, 1, 2, 3, 4 ones: the mean is 3.2, so counts 1, 2, 3 stay with 3 trees each.
+        data = leaf_count(depth=2, num_trees=16)
+        assert data.class_names == ["1", "2", "3"]
+        assert data.y[::7].bincount().tolist() == [3, 3, 3]
+
+    @pytest.mark.parametrize(
+        ("counts", "most", "kept", "classes"),
+        [
+            ([2, 3, 3, 1, 2, 2, 3, 3, 2], None, [0, 1, 2, 4, 5, 6], [2, 3]),  # sizes 1, 4, 4, mean 3
+            ([2, 3, 3, 1, 2, 2, 3, 3, 2], 5, [0, 1, 2, 4], [2, 3]),
+            ([4, 7, 7, 9, 9, 9], None, [3, 4], [9]),  # sizes 1, 2, 3, mean 2; no tree counts 0 to 3
+        ],
+    )
+    def test_the_first_trees_of_a_class_are_kept(self, counts, most, kept, classes):
+        found = balanced(np.array(counts), most)
+        assert [each.tolist() for each in found] == [kept, classes]
+
+    @pytest.mark.parametrize(("seed", "per_class"), [(0, 2000), (1, 1882)])
+    def test_the_sizes_of_the_original_at_depth_four(self, seed, per_class):
+        counts = draw_leaves(4, 32_000, seed).sum(axis=1)
+        kept, classes = balanced(counts)
+        assert classes.tolist() == [5, 6, 7, 8, 9, 10, 11]
+        assert np.bincount(counts[kept])[5:].tolist() == [per_class] * 7
+
+    def test_leaf_strings_are_distinct_and_read_from_the_left(self):
+        assert len(np.unique(draw_leaves(4, 3000, 0), axis=0)) == 3000
+        string = random.Random(7).sample(range(2**16), 1)[0]
+        assert "".join(map(str, draw_leaves(4, 1, 7)[0])) == f"{string:016b}"
+
+    def test_every_root_is_labelled_with_its_count_and_no_other_node(self, small):
+        facts = check(small)
+        assert (facts.num_nodes, facts.num_edges, facts.num_classes) == (140 * 31, 140 * 30, 7)
+        roots = torch.arange(0, small.num_nodes, 31)
+        assert torch.equal((small.y >= 0).nonzero().flatten(), roots)
+        ones = torch.zeros(140).index_add(0, small.batch, small.x[:, -1])
+        assert torch.equal(ones, small.y[roots] + 5.0)
+        assert torch.equal(*small.batch[small.edge_index])
+
+    def test_the_splits_are_of_70_10_20_percent_of_every_class(self, small):
+        for mask, count in zip(MASKS, (14, 2, 4), strict=True):
+            assert torch.stack([small[mask][small.y == label].sum(0) for label in range(7)]).eq(count).all()
+        assert not torch.equal(small.test_mask[:, 0], small.test_mask[:, 1])
+
+    def test_edges_go_up_or_both_ways(self, small):
+        assert small.edge_index[0].gt(small.edge_index[1]).all()
+        both = leaf_count(max_trees=140, directed=False)
+        assert both.is_undirected()
+        assert torch.equal(both.edge_index[:, both.edge_index[0] > both.edge_index[1]], small.edge_index)
+
+    def test_the_seed_decides(self, small):
+        again = leaf_count(max_trees=140)
+        assert torch.equal(again.x, small.x)
+        assert torch.equal(again.train_mask, small.train_mask[:, :1])
+        assert not torch.equal(leaf_count(max_trees=140, seed=1).x, small.x)
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"depth": 2, "num_trees": 17}, "1 to 16 different trees of depth 2 to draw, not 17"),
+            ({"depth": 6}, "must be 1 to 5, not 6"),
+            ({"max_trees": 6}, "each of the 7 classes, not 6"),
+            ({"depth": 4, "num_trees": 1}, "draw more trees"),
+        ],
+    )
+    def test_what_cannot_be_drawn(self, options, message):
+        with pytest.raises(UserError, match=message):
+            leaf_count(**options)
+
+
+def degrees(data):
+    return data.edge_index[1].bincount(minlength=data.num_nodes)
+
+
+def follows(data, supports, source, target):
+    """Whether the class of each source is in the support that its target picked."""
+    allowed = torch.zeros(len(supports), len(supports[0]), len(supports), dtype=torch.bool)
+    for label, row in enumerate(supports):
+        for component, support in enumerate(row):
+            allowed[label, component, list(support)] = True
+    return allowed[data.y[target], data.component[target], data.y[source]]
+
+
+class TestMixtures:
+    @pytest.fixture(scope="class")
+    def demo(self):
+        return demo_graph()
+
+    def test_the_supports_of_three_classes_by_hand(self):
+        supports = neighborhood_supports(3, 3)
+        assert [row[0] for row in supports] == [(1, 2), (0, 2), (0, 1)]
+        assert [set(row[1:]) for row in supports] == [{(1,), (2,)}, {(0,), (2,)}, {(0,), (1,)}]
+
+    @pytest.mark.parametrize("components", [1, 7, 14])
+    def test_supports_are_different_sets_of_other_classes(self, components):
+        supports = neighborhood_supports(5, components)
+        for label, row in enumerate(supports):
+            assert len(set(row)) == len(row) == components
+            assert all(label not in support for support in row)
+            assert [len(support) for support in row] == ([2] * 6 + [1] * 4 + [3] * 4)[:components]
+        assert supports == [row[:components] for row in neighborhood_supports(5, 14)]
+        assert supports != neighborhood_supports(5, components, seed=1)
+
+    def test_two_classes_have_one_neighborhood_each(self):
+        path = Data(edge_index=both_ways(edges((0, 1), (2, 3), (1, 2))), y=torch.tensor([0, 0, 1, 1]), num_nodes=4)
+        mixture = mixture_neighborhoods(path, 1)
+        assert mixture.component.tolist() == [0] * 4
+        assert mixture.y[mixture.edge_index].sum(0).eq(1).all()  # every edge joins the two classes
+        assert degrees(mixture).ge(1).all()  # every node drew one
+
+    @pytest.mark.parametrize("components", [1, 7])
+    def test_directed_neighborhoods_follow_the_picked_support(self, demo, components):
+        mixture = mixture_neighborhoods(demo, components, directed=True)
+        assert follows(mixture, neighborhood_supports(4, components), *mixture.edge_index).all()
+        assert degrees(mixture).le(degrees(demo)).all()
+        assert degrees(mixture).sum() > 0.95 * degrees(demo).sum()
+
+    @pytest.mark.parametrize("components", [1, 7])
+    def test_undirected_neighborhoods_follow_the_support_of_one_end(self, demo, components):
+        mixture = mixture_neighborhoods(demo, components)
+        source, target = mixture.edge_index
+        supports = neighborhood_supports(4, components)
+        assert (follows(mixture, supports, source, target) | follows(mixture, supports, target, source)).all()
+        facts = check(mixture)
+        assert mixture.is_undirected()
+        assert (facts.num_self_loops, facts.num_duplicate_edges, facts.num_isolated) == (0, 0, 0)
+        assert abs(facts.degree_mean - check(demo).degree_mean) < 1
+
+    def test_components_classes_and_nodes_are_drawn_uniformly(self, demo):
+        mixture = mixture_neighborhoods(demo, 3, directed=True)
+        assert (mixture.component.bincount() / 1000 - 1 / 3).abs().max() < 0.06
+        first, second = neighborhood_supports(4, 3)[0][0]
+        source, target = mixture.edge_index
+        drawn = mixture.y[source[(mixture.y[target] == 0) & (mixture.component[target] == 0)]].bincount(minlength=4)
+        assert int(drawn.sum()) == int(drawn[first] + drawn[second])
+        assert abs(int(drawn[first]) / int(drawn.sum()) - 0.5) < 0.06
+        assert len(source.unique()) > 990
+
+    def test_unlabelled_nodes_lose_their_edges(self, demo):
+        y = demo.y.clone()
+        y[:10] = -1
+        mixture = mixture_neighborhoods(changed(demo, y=y, **dict.fromkeys(MASKS)), 2)
+        assert not degrees(mixture)[:10].any()
+        assert mixture.component[:10].eq(-1).all()
+        assert mixture.component[10:].ge(0).all()
+
+    def test_nodes_stay_and_what_belongs_to_the_old_edges_goes(self, demo):
+        data = changed(demo, edge_weight=torch.ones(demo.num_edges), candidate_index=edges((0, 1)))
+        mixture = mixture_neighborhoods(data, 2)
+        for name in ("x", "y", *MASKS):
+            assert torch.equal(mixture[name], demo[name])
+        assert not {"edge_weight", "edge_is_core", "candidate_index"} & set(mixture.keys())
+        assert (mixture.name, data.name) == ("demo-mixture-2", "demo")
+
+    def test_the_seed_decides(self, demo):
+        first, again, other = (mixture_neighborhoods(demo, 3, seed=seed) for seed in (0, 0, 1))
+        assert torch.equal(first.edge_index, again.edge_index)
+        assert not torch.equal(first.component, other.component)
+
+    @pytest.mark.parametrize(
+        ("components", "message"),
+        [(0, "components must be at least 1, but is 0"), (8, "with 4 classes there are 7 different neighborhoods,")],
+    )
+    def test_what_is_no_mixture(self, demo, components, message):
+        with pytest.raises(UserError, match=message):
+            mixture_neighborhoods(demo, components)

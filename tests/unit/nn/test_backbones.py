@@ -1,0 +1,264 @@
+"""The plain models: options, sizes, shortcuts by hand, models that are too large, and torch's own machinery."""
+
+import pytest
+import torch
+from torch_geometric.data import Data
+
+import gumbel_mpnn as gm
+from gumbel_mpnn.graph import PairGraph, WeightedGraph
+from gumbel_mpnn.nn import GAT, GCN, MLP, GraphSAGE, backbones, layers
+from gumbel_mpnn.rewiring import GumbelMPNN
+from gumbel_mpnn.util.errors import TooLargeError, UserError
+from helpers import both_ways, edges, normal, randomized, small_data
+
+DATA = small_data()
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("mlp", MLP), ("gcn", GCN), ("GCN", GCN), ("sage", GraphSAGE), ("GraphSAGE", GraphSAGE), ("gat", GAT)],
+)
+def test_models_are_known_by_name(name, kind):
+    assert backbones[name] is kind
+
+
+def test_options_of_a_model_are_its_signature():
+    common = {
+        "hidden_channels": 256,
+        "num_layers": 2,
+        "dropout": 0.5,
+        "norm": "none",
+        "residual": False,
+        "shortcut": "linear",
+        "input_layer": False,
+        "input_dropout": 0.0,
+    }
+    assert backbones.defaults("gcn") == common
+    assert backbones.defaults("gat") == {**common, "heads": 1}
+
+
+@pytest.mark.parametrize(
+    ("model", "text"),
+    [
+        (GCN(5, out_channels=3), "GCN(256 wide, 2 layers, 3 classes)"),
+        (
+            GAT(5, out_channels=3, hidden_channels=16, num_layers=4, heads=2, replicas=7),
+            "GAT(16 wide, 4 layers, 3 classes, replicas=7)",
+        ),
+        (
+            MLP(5, out_channels=3, hidden_channels=8, num_layers=1, replicas=1),
+            "MLP(8 wide, 1 layers, 3 classes, replicas=1)",
+        ),
+    ],
+)
+def test_str_says_the_sizes(model, text):
+    assert str(model) == text
+
+
+def test_forward_takes_a_graph_edges_or_data():
+    model = GCN(6, out_channels=3, hidden_channels=8).eval()
+    expected = model(DATA.x, PairGraph.build(DATA.edge_index, 24))
+    assert expected.shape == (24, 3)
+    assert torch.equal(model(DATA.x, DATA.edge_index), expected)
+    assert torch.equal(model(DATA), expected)
+
+
+def test_a_graph_beside_data_wins():
+    model = GCN(6, out_channels=3, hidden_channels=8).eval()
+    graph = PairGraph.build(DATA.edge_index, 24, undirected=False)
+    assert torch.equal(model(DATA, graph), model(DATA.x, graph))
+    assert not torch.equal(model(DATA, graph), model(DATA))
+
+
+def test_data_bring_their_edge_weights():
+    model = GCN(6, out_channels=3, hidden_channels=8).eval()
+    weight = torch.rand(DATA.edge_index.shape[1])
+    out = model(Data(x=DATA.x, edge_index=DATA.edge_index, edge_weight=weight))
+    graph = PairGraph.build(DATA.edge_index, 24)
+    given = PairGraph.build(DATA.edge_index, 24, edge_weight=weight).pair_weight
+    torch.testing.assert_close(out, model(DATA.x, graph, given))
+
+
+@pytest.mark.parametrize(("replicas", "shape"), [(None, (24, 3)), (1, (1, 24, 3)), (4, (4, 24, 3))])
+def test_output_has_a_replica_axis_where_one_was_asked_for(replicas, shape):
+    assert GCN(6, out_channels=3, hidden_channels=8, replicas=replicas)(DATA).shape == shape
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"num_layers": 0}, "num_layers must lie between 1 and 1000, but is 0"),
+        ({"hidden_channels": 0}, "hidden_channels must lie between 1 and"),
+        ({"dropout": 1.1}, "dropout must lie between 0 and 1, but is 1.1"),
+        ({"dropout": -0.1}, "dropout must lie between 0 and 1"),
+        ({"dropout": float("nan")}, "dropout must lie between 0 and 1"),
+        ({"input_dropout": 2.0}, "input_dropout must lie between 0 and 1"),
+        ({"norm": "Layer"}, r"there is no norm called 'Layer': did you mean 'layer'\?"),
+    ],
+)
+@pytest.mark.parametrize("name", list(backbones))
+def test_a_wrong_option_is_one_sentence(name, options, message):
+    with pytest.raises(UserError, match=f"^{message}"):
+        backbones[name](6, out_channels=3, **{"hidden_channels": 8, **options})
+
+
+@pytest.mark.parametrize("heads", [0, -1, 3, 16])
+def test_heads_share_the_channels_out(heads):
+    with pytest.raises(UserError, match=f"^heads={heads} must be at least 1 and divide hidden_channels=8$"):
+        GAT(6, out_channels=3, hidden_channels=8, heads=heads)
+
+
+@pytest.mark.parametrize("seeds", [7, [1.5], ["7"], "7", [None]], ids=repr)
+def test_seeds_are_whole_numbers(seeds):
+    with pytest.raises(UserError) as caught:
+        GCN(6, out_channels=3, hidden_channels=8, seeds=seeds)
+    assert str(caught.value) == f"seeds are a list of whole numbers, as [0] or range(3), not {seeds!r}"
+
+
+def test_reset_parameters_returns_to_the_start():
+    model = GAT(6, out_channels=3, hidden_channels=8, norm="batch", residual=True, input_layer=True, seeds=[3])
+    start = {name: value.clone() for name, value in model.state_dict().items()}
+    randomized(model).reset_parameters()
+    for name, value in model.float().state_dict().items():
+        assert torch.equal(value, start[name]), name
+
+
+def test_depth_and_residuals_make_the_layers():
+    model = GCN(6, out_channels=3, hidden_channels=8, num_layers=3, residual=True, input_layer=True)
+    assert (len(model.convs), len(model.shortcuts), len(model.norms)) == (3, 3, 3)
+    assert model.input.weight.shape == (1, 6, 8)
+    assert [shortcut.weight.shape[1] for shortcut in model.shortcuts] == [8, 8, 8]
+    plain = GCN(6, out_channels=3, hidden_channels=8, num_layers=3, residual=True)
+    assert plain.input is None
+    assert [shortcut.weight.shape[1] for shortcut in plain.shortcuts] == [6, 8, 8]
+
+
+def test_the_stack_worked_by_hand():
+    model = MLP(2, out_channels=1, hidden_channels=2, num_layers=1, residual=True, input_layer=True).eval()
+    values = {
+        "input.weight": [[[1.0, 0.0], [0.0, 2.0]]],
+        "input.bias": [[[0.0, 1.0]]],
+        "convs.0.linear.weight": [[[1.0, 1.0], [-1.0, 1.0]]],
+        "convs.0.linear.bias": [[[0.5, 0.0]]],
+        "shortcuts.0.weight": [[[1.0, 0.0], [0.0, -1.0]]],
+        "shortcuts.0.bias": [[[0.0, 0.25]]],
+        "head.weight": [[[10.0], [100.0]]],
+        "head.bias": [[[7.0]]],
+    }
+    model.load_state_dict({name: torch.tensor(value) for name, value in values.items()})
+    out = model(torch.tensor([[3.0, 0.5], [0.0, 1.0]]), both_ways(edges((0, 1))))
+    assert out.tolist() == [[10 * (1 + 0.5 + 3) + 100 * (5 - 2 + 0.25) + 7], [10 * 0 + 100 * (3 - 3 + 0.25) + 7]]
+
+
+@pytest.mark.parametrize(
+    ("shortcut", "input_layer", "layer"),
+    [
+        ("identity", False, lambda conv, x, added: conv(x, None).relu() + added),
+        ("identity", True, lambda conv, x, added: conv(x, None).relu() + added),
+        ("inner", False, lambda conv, x, added: (conv(x, None) + added).relu()),
+        ("inner", True, lambda conv, x, added: (conv(x, None) + added).relu()),
+    ],
+)
+def test_a_shortcut_adds_the_input_itself(shortcut, input_layer, layer):
+    stack = {"residual": True, "shortcut": shortcut, "input_layer": input_layer}
+    model = randomized(MLP(3, out_channels=2, hidden_channels=4, num_layers=2, **stack)).eval()
+    assert len(model.shortcuts) == (0 if input_layer else 1)  # the features have another width than the layers
+    x = normal(5, 3)
+    start = model.input(x) if input_layer else x
+    hidden = layer(model.convs[0], start, start if input_layer else model.shortcuts[0](x))
+    hidden = layer(model.convs[1], hidden, hidden)
+    torch.testing.assert_close(model(x, edges((0, 1))), model.head(hidden).squeeze(0))
+
+
+def test_streams_of_training_follow_the_seeds():
+    def drawn(*seeds):
+        model = GCN(6, out_channels=3, hidden_channels=8, replicas=len(seeds), seeds=seeds)
+        return torch.stack([model.rng.noise(20), model.rng.noise(20)], dim=1)
+
+    one_two, two_three = drawn(1, 2), drawn(2, 3)
+    assert torch.equal(one_two, drawn(1, 2))
+    assert torch.equal(one_two[1], two_three[0])
+    assert len({tuple(row.tolist()) for noise in (one_two, two_three) for row in noise.flatten(0, 1)}) == 6
+
+
+@pytest.mark.parametrize("model", list(backbones))
+def test_a_call_in_the_order_of_pyg_is_refused(model):
+    model = backbones[model]
+    with pytest.raises(TypeError, match="positional argument"):
+        model(5, 64, 2, 3)  # PyG: in_channels, hidden_channels, num_layers, out_channels
+    with pytest.raises(TypeError, match="positional argument"):
+        model(5, 64, num_layers=2)  # PyG: no linear head
+    assert model(5, hidden_channels=64, num_layers=2, out_channels=3) is not None
+
+
+@pytest.mark.parametrize("in_channels", [1, 2], ids=["features are sent", "their maps are sent"])
+def test_given_and_added_edges_have_channels_of_their_own(in_channels):
+    """Node 0 has the given neighbor 1 and the added neighbors 2 and 3, one of weight 1 and one of weight 3."""
+    conv = backbones["sage-channels"](in_channels, out_channels=1, hidden_channels=1, num_layers=1).convs[0]
+    for linear, value in ((conv.neighbors, 10.0), (conv.added, 100.0), (conv.self_loop, 1000.0)):
+        linear.weight.data.fill_(value)
+    conv.self_loop.bias.data.fill_(0.5)
+    graph = PairGraph.build(edges((0, 1)), 4, candidate_index=edges((0, 2), (0, 3)))
+    x = torch.zeros(1, 4, in_channels)
+    x[0, :, 0] = torch.tensor([1.0, 2.0, 3.0, 7.0])
+    weighted = WeightedGraph(graph, torch.tensor([[0.5, 1.0, 3.0]]), x.dtype)
+    with torch.no_grad():
+        out = conv(x, weighted)[0, :, 0].tolist()
+    assert out == [10 * 2 + 100 * (3 + 3 * 7) / 4 + 1000.5, 10 * 1 + 2000.5, 100 * 1 + 3000.5, 100 * 1 + 7000.5]
+
+
+HUGE = {
+    "layers": lambda: gm.GCN(10, out_channels=2, hidden_channels=2**20, num_layers=1000),
+    "features": lambda: gm.GCN(10**15, out_channels=2),
+    "more than 64 bits": lambda: gm.GCN(10**17, out_channels=2),
+    "classes": lambda: gm.MLP(10, out_channels=10**14),
+    "replicas": lambda: gm.GAT(10, out_channels=2, hidden_channels=2**20, replicas=1000),
+    "scorer": lambda: gm.GumbelMPNN(in_channels=10**7, out_channels=2, hidden_channels=1, scorer="literal"),
+    "wrapped": lambda: gm.Rewired(gm.GCN(10, out_channels=2), 10**13, 2),
+}
+
+
+@pytest.mark.parametrize("what", HUGE)
+def test_a_model_that_does_not_fit_is_refused(what):
+    with pytest.raises(
+        TooLargeError, match=r"^parameters of the shape [\dx ]+ take [\d,]+ GiB, but this machine has .* try"
+    ):
+        HUGE[what]()
+
+
+def test_only_what_fits_is_built(monkeypatch):
+    """The largest parameter has 10 x 3 numbers of 4 bytes."""
+    monkeypatch.setattr(layers, "total_bytes", lambda: 4 * 30)
+    assert sum(map(torch.numel, gm.GCN(10, out_channels=2, hidden_channels=3, num_layers=1).parameters())) == 41
+    monkeypatch.setattr(layers, "total_bytes", lambda: 4 * 30 - 1)
+    with pytest.raises(TooLargeError, match="parameters of the shape 1 x 10 x 3"):
+        gm.GCN(10, out_channels=2, hidden_channels=3, num_layers=1)
+
+
+@pytest.mark.parametrize(("name", "norm"), [("gcn", "none"), ("sage", "none"), ("gat", "none"), ("mlp", "batch")])
+def test_second_derivatives_are_refused_and_not_silently_wrong(name, norm):
+    data = small_data()
+    model = backbones[name](6, out_channels=3, hidden_channels=4, num_layers=2, dropout=0.0, norm=norm)
+    x = data.x.clone().requires_grad_()
+    with pytest.raises(UserError, match="no second derivatives"):
+        torch.autograd.grad((model(x, data.edge_index) ** 3).sum(), x, create_graph=True)
+
+
+def test_an_mlp_has_second_derivatives():
+    model = backbones["mlp"](6, out_channels=3, hidden_channels=4, num_layers=2, dropout=0.0).double()
+    data = small_data()
+    x = data.x[:5].double().requires_grad_()
+    assert torch.autograd.gradgradcheck(lambda features: model(features, data.edge_index[:, :0]) ** 3, x)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_models_can_be_compiled():
+    """With breaks in the graph, but with the same results."""
+    data = small_data()
+    data.train_mask = data.train_mask[:, 0]
+    plain = GumbelMPNN(in_channels=6, out_channels=3, hidden_channels=4, dropout=0.0, num_layers=2).eval()
+    compiled = torch.compile(plain, backend="eager")
+    out = compiled(data)
+    torch.testing.assert_close(out, plain(data))
+    (out.sum() + plain.auxiliary_loss(data)).backward()
+    assert all(parameter.grad is not None for parameter in plain.parameters())
