@@ -8,7 +8,8 @@ export PYTHONDONTWRITEBYTECODE =
 INSTALL = $(BIN)/pip install --disable-pip-version-check --quiet --no-compile -c constraints.txt
 # One thread for each test process, since two of them fill two cores; tests of several threads must not spin. A file is
 # tested by one process, which shares its fixtures, and files come in the order of tests/conftest.py, the longest first.
-TESTS  ?= -n 2 --dist loadfile --no-loadscope-reorder
+# A process that dies ends the tests: pytest-xdist would wait for it forever.
+TESTS  ?= -n 2 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 
 .PHONY: demo test reproduce faults lint size format docs bench bench-gpu clean
 

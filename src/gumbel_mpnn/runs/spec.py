@@ -35,6 +35,8 @@ from gumbel_mpnn.util.errors import DataError, UserError, did_you_mean, whole_nu
 
 Tables = Mapping[str, Mapping[str, Any]]
 
+MOST_SEEDS = 100_000
+"""Number of seeds whose runs can be listed in moments."""
 OF_A_RUNG = "rung"
 """First word of the origin of settings that come from a rung of `auto`."""
 REGISTRIES: Mapping[str, Any] = {"candidates": candidates, "scorer": scorers, "regularizer": regularizers}
@@ -254,7 +256,11 @@ def _dataset_name(dataset: object) -> str:
 
 def _seeds(seeds: int | Iterable[int]) -> tuple[int, ...]:
     """The seeds that are asked for by their number or one by one."""
-    return tuple(range(int(seeds)) if isinstance(seeds, Integral) else whole_numbers("seeds", seeds))
+    if not isinstance(seeds, Integral):
+        return tuple(whole_numbers("seeds", seeds))
+    if seeds > MOST_SEEDS:
+        raise UserError(f"{seeds} seeds are too many to list their runs: give at most {MOST_SEEDS}")
+    return tuple(range(int(seeds)))
 
 
 def _check_validation(data: Data, settings: Settings, replicas: Iterable[Replica]) -> None:
