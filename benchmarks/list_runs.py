@@ -18,7 +18,8 @@ import harness  # before torch: it sets how threads wait
 
 # isort: split
 import gumbel_mpnn as gm
-from gumbel_mpnn.runs import Record, RunSpec
+from gumbel_mpnn.runs.records import Record
+from gumbel_mpnn.runs.spec import RunSpec
 from gumbel_mpnn.util.files import json_with_checksum
 
 SPLITS, SEEDS = 10, 3

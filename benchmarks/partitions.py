@@ -24,7 +24,7 @@ from torch_geometric.data import Data
 import gumbel_mpnn as gm
 from gumbel_mpnn.candidates import Local
 from gumbel_mpnn.graph import contains, pair_key
-from gumbel_mpnn.runs import RunSpec
+from gumbel_mpnn.runs.spec import RunSpec
 from gumbel_mpnn.training import Task
 
 PER_NODE = 5

@@ -24,7 +24,7 @@ from torch_geometric.data import Data
 
 import gumbel_mpnn as gm
 import peers
-from gumbel_mpnn.runs import RunSpec
+from gumbel_mpnn.runs.spec import RunSpec
 from gumbel_mpnn.settings import Replica
 from gumbel_mpnn.training import Task, roc_auc
 from gumbel_mpnn.training.replay import Replay

@@ -25,7 +25,7 @@ from torch import Tensor
 from gumbel_mpnn.graph import PairGraph, WeightedGraph
 from gumbel_mpnn.nn import ReplicaRNG, layers, replica
 from gumbel_mpnn.nn.layers import activate, linear_sum, make_norm
-from gumbel_mpnn.runs import RunSpec
+from gumbel_mpnn.runs.spec import RunSpec
 from gumbel_mpnn.settings import Replica
 from gumbel_mpnn.training import Task
 from gumbel_mpnn.training.replay import Replay

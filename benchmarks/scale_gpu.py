@@ -18,7 +18,7 @@ import harness  # before torch: it says how torch's threads wait
 import torch
 
 import power_law
-from gumbel_mpnn.runs import RunSpec
+from gumbel_mpnn.runs.spec import RunSpec
 from gumbel_mpnn.settings import Replica
 from gumbel_mpnn.training import Task
 from gumbel_mpnn.training.trainer import Trainer

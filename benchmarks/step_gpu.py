@@ -23,7 +23,7 @@ from torch_geometric.data import Data
 import cost
 import peers
 import power_law
-from gumbel_mpnn.runs import RunSpec
+from gumbel_mpnn.runs.spec import RunSpec
 from gumbel_mpnn.settings import Replica
 from gumbel_mpnn.training import Task
 from gumbel_mpnn.training.trainer import Trainer

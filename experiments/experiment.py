@@ -15,8 +15,16 @@ from experiments.charts import Chart, draw_charts
 from experiments.kept import kept
 from experiments.published import PaperNumber
 from gumbel_mpnn.report import MODEL_NAMES, Row, Table
-from gumbel_mpnn.runs import Run
+from gumbel_mpnn.runs.run import Run
 
+LADDERS: Mapping[str, tuple[str, ...]] = {
+    "auto": (),
+    "auto-frozen": ("model.learned=frozen",),
+    "auto-random": ("model.learned=random",),
+    "auto-wary": ("model.wary=true",),
+    "auto-wary-frozen": ("model.wary=true", "model.learned=frozen"),
+}
+"""`auto` by the names that it has in tables, with its options: controls, and for nodes that were attacked."""
 PLAIN = ("mlp", "gcn", "sage", "gat")
 """Models without rewiring."""
 PAPER_DATASETS = (

@@ -14,9 +14,9 @@ from typing import Any
 
 import gumbel_mpnn as gm
 from experiments.attacked import after
-from experiments.experiment import PAPER_PRESETS, Experiment, Job
+from experiments.experiment import LADDERS, PAPER_PRESETS, Experiment, Job
 from experiments.kept import is_kept
-from gumbel_mpnn.runs import Run
+from gumbel_mpnn.runs.run import Run
 from gumbel_mpnn.util import DivergedError, MissingDataError, UserError, unknown_name
 
 SEEDS, QUICK_SEEDS = 3, 1
@@ -119,7 +119,7 @@ def _fit(experiment: Experiment, job: Job, options: Options) -> Run | None:
     fit = partial(
         gm.fit,
         after(job.dataset, job.attack),
-        job.model,
+        "auto" if job.model in LADDERS else job.model,
         **spec_of(job, options),
         runs=options.runs,
         experiment=job.experiment or experiment.name,
@@ -152,6 +152,6 @@ def spec_of(job: Job, options: Options) -> dict[str, Any]:
         "splits": splits,
         "seeds": seeds,
         "preset": job.preset or None,
-        "overrides": (*overrides, *options.overrides),
+        "overrides": (*overrides, *LADDERS.get(job.model, ()), *options.overrides),
         "transform": job.transform,
     }

@@ -1,32 +1,37 @@
 """`fit` on a small graph in a moment, and what must be equal between two runs of it."""
 
 import json
-from dataclasses import replace
+from dataclasses import fields, replace
+from tempfile import TemporaryDirectory
 
-from gumbel_mpnn.runs import Place, RunSpec, find_spec, fit_spec
-from gumbel_mpnn.runs.training_data import TrainingData
+from gumbel_mpnn.runs.session import Session
+from gumbel_mpnn.runs.spec import RunSpec
+from gumbel_mpnn.runs.store import TrainingData
 from gumbel_mpnn.util.files import json_with_checksum, read_json, read_lines
 from helpers import small_data
 
 TABLES = {"model": {"hidden_channels": 8, "dropout": 0.3}, "train": {"lr": 0.01, "epochs": 6}}
-HOW = ("runs", "experiment", "device", "memory", "monitor", "wait", "models", "reader", "parts")
-"""Arguments of `Place`; all others are those of `RunSpec.of`."""
+HOW = [field.name for field in fields(Session)]
+"""Arguments of `Session`; all others are those of `RunSpec.of`."""
 
 
-def spec_and_place(dataset, model, **arguments):
+def spec_and_session(dataset, model, runs, **arguments):
     """What is wanted, and where and how it is made."""
     how = {name: arguments.pop(name) for name in HOW if name in arguments}
-    return RunSpec.of(dataset, model, **arguments), Place(**how)
+    return RunSpec.of(dataset, model, **arguments), Session(runs, **how)
 
 
-def fit(dataset, model, **arguments):
-    """`gm.fit` with every argument of `Place`."""
-    return fit_spec(*spec_and_place(dataset, model, **arguments))
+def fit(dataset, model, runs=None, **arguments):
+    """`gm.fit` with every argument of `Session`."""
+    temporary = TemporaryDirectory() if runs is None else None
+    spec, session = spec_and_session(dataset, model, runs or temporary.name, **arguments)
+    return replace(session.fit(spec), _temporary=temporary)
 
 
-def find(dataset, model, **arguments):
+def find(dataset, model, runs, **arguments):
     """What `fit` with the same arguments would give, if it is finished."""
-    return find_spec(*spec_and_place(dataset, model, **arguments))
+    spec, session = spec_and_session(dataset, model, runs, **arguments)
+    return session.find(spec)
 
 
 def resolved(dataset, model, **arguments):

@@ -22,7 +22,7 @@ from experiments.rows import (
 )
 from gumbel_mpnn.data import mixture_neighborhoods
 from gumbel_mpnn.report import MODEL_NAMES, Row
-from gumbel_mpnn.runs import Run
+from gumbel_mpnn.runs.run import Run
 
 DATASET = "actor"
 COMPONENTS = range(1, 8)

@@ -26,7 +26,8 @@ from experiments.published import SHARE, PaperNumber, published
 from experiments.rows import DASH, Columns, grid, over_runs, paragraphs
 from gumbel_mpnn.measures import MEASURES, decompose, measure, std_per_class
 from gumbel_mpnn.report import Row
-from gumbel_mpnn.runs import Record, Run
+from gumbel_mpnn.runs.records import Record
+from gumbel_mpnn.runs.run import Run
 
 GIVEN, LEARNED = "given", "learned"
 CHOSEN, LAST = "chosen", "last"

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from torch_geometric.data import Data
 
-from experiments.experiment import PLAIN, Job, Results
+from experiments.experiment import LADDERS, PLAIN, Job, Results
 from experiments.rows import (
     NO_DATA,
     PAIRED,
@@ -24,7 +24,7 @@ from experiments.rows import (
     verdicts,
 )
 from gumbel_mpnn.report import MODEL_NAMES, Cell, Markdown, Row
-from gumbel_mpnn.runs import LADDERS, Run
+from gumbel_mpnn.runs.run import Run
 from gumbel_mpnn.settings import read_rungs
 
 DEFENSES = ("drop-edge", "jaccard", "gnn-guard", "soft-median")

@@ -13,8 +13,11 @@ if TYPE_CHECKING:
     from gumbel_mpnn.nn import APPNP, GAT, GCN, MLP, GraphSAGE
     from gumbel_mpnn.report.plots import plot_neighborhood
     from gumbel_mpnn.rewiring import GumbelMPNN, Rewired, RewiredGraph, regularizers
-    from gumbel_mpnn.runs import Machines, Run, Tuning, compare, fit, load_run, tune
-    from gumbel_mpnn.runs import list_runs as runs
+    from gumbel_mpnn.runs.compare import compare
+    from gumbel_mpnn.runs.fit import fit
+    from gumbel_mpnn.runs.records import list_runs as runs
+    from gumbel_mpnn.runs.run import Run, load_run
+    from gumbel_mpnn.runs.tune import Tuning, tune
     from gumbel_mpnn.util.errors import UserError
 
 __all__ = [
@@ -24,7 +27,6 @@ __all__ = [
     "MLP",
     "GraphSAGE",
     "GumbelMPNN",
-    "Machines",
     "PairGraph",
     "Rewired",
     "RewiredGraph",
@@ -60,7 +62,8 @@ _MODULE_OF = {
     **dict.fromkeys(["from_csv", "from_graphml", "from_networkx", "from_npz", "from_parquet", "load"], "data"),
     **dict.fromkeys(["APPNP", "GAT", "GCN", "MLP", "GraphSAGE"], "nn"),
     **dict.fromkeys(["GumbelMPNN", "Rewired", "RewiredGraph", "regularizers"], "rewiring"),
-    **dict.fromkeys(["Machines", "Run", "Tuning", "compare", "fit", "load_run", "tune"], "runs"),
+    **{"compare": "runs.compare", "fit": "runs.fit", **dict.fromkeys(["Run", "load_run"], "runs.run")},
+    **dict.fromkeys(["Tuning", "tune"], "runs.tune"),
     "PairGraph": "graph",
     "plot_neighborhood": "report.plots",
     "UserError": "util.errors",

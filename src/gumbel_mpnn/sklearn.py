@@ -21,7 +21,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch_geometric.data import Data
 
-from gumbel_mpnn.runs import fit, load_run
+from gumbel_mpnn.runs.fit import fit
+from gumbel_mpnn.runs.run import load_run
 from gumbel_mpnn.util.errors import DataWarning, UserError, check_at_least, check_between
 
 __all__ = ["RewiringClassifier"]

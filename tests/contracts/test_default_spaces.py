@@ -4,15 +4,15 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import pytest
+from optuna.distributions import FloatDistribution
 
 from gumbel_mpnn.candidates import candidates
 from gumbel_mpnn.nn import backbones, models
 from gumbel_mpnn.rewiring.regularizers import regularizers
 from gumbel_mpnn.rewiring.scorers import scorers
-from gumbel_mpnn.runs import RunSpec
-from gumbel_mpnn.runs.search_space import default_space, search_space
+from gumbel_mpnn.runs.space import default_space, read_dimension, search_space, values_of
+from gumbel_mpnn.runs.spec import RunSpec
 from gumbel_mpnn.settings.settings import COMPONENTS
-from gumbel_mpnn.settings.spaces import Choices, Range, read_dimension
 from gumbel_mpnn.training import models as all_models
 from helpers import changed, edges, small_data
 
@@ -22,17 +22,17 @@ KINDS = {"candidates": candidates, "scorer": scorers, "regularizer": regularizer
 
 
 def space_of(model, data=DATA, **arguments):
-    return search_space(RunSpec.of(data, model, preset=None, **arguments))
+    spec = RunSpec.of(data, model, preset=None, **arguments)
+    return search_space(spec, None, spec.read()).searched
 
 
 @pytest.mark.parametrize("model", list(all_models))
 def test_every_model_has_a_space_of_which_every_value_is_accepted(model):
     space = space_of(model)  # checks every value
-    assert space.open.keys() >= ANYWHERE
-    assert "model.hidden_channels" in space.open
-    assert space.with_start
-    assert {f"model.{option}" for option in models.space(model)} <= space.open.keys()
-    assert ("rewiring.keep" in space.open) == models[model].rewires
+    assert space.keys() >= ANYWHERE
+    assert "model.hidden_channels" in space
+    assert {f"model.{option}" for option in models.space(model)} <= space.keys()
+    assert ("rewiring.keep" in space) == models[model].rewires
 
 
 @pytest.mark.parametrize("model", list(all_models))
@@ -41,16 +41,16 @@ def test_a_model_declares_its_own_options(model):
     assert own.keys() <= known.keys()
     for option, value in own.items():
         dimension = read_dimension(value, option)
-        assert len(set(dimension.bounds)) > 1
-        assert {type(bound) for bound in dimension.bounds} == {type(known[option])}
+        assert len(set(values_of(dimension))) > 1
+        assert {type(bound) for bound in values_of(dimension)} == {type(known[option])}
 
 
 @pytest.mark.parametrize("model", ["gumbel-mpnn", "drop-edge", "sdrf"])
 def test_a_model_with_a_backbone_searches_that_of_the_backbone_too(model):
-    assert "model.heads" not in space_of(model).open
+    assert "model.heads" not in space_of(model)
     space = space_of(model, overrides=["model.backbone=gat"])
-    assert space.open["model.heads"] == Choices((1, 4, 8))
-    assert {f"model.{option}" for option in backbones.space("gat")} <= space.open.keys()
+    assert values_of(space["model.heads"]) == (1, 4, 8)
+    assert {f"model.{option}" for option in backbones.space("gat")} <= space.keys()
 
 
 @pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind, registry in KINDS.items() for name in registry])
@@ -58,34 +58,34 @@ def test_a_component_declares_options_that_it_has(kind, name):
     space = KINDS[kind].space(name)
     assert space.keys() <= KINDS[kind].defaults(name).keys()
     if kind == "regularizer":
-        assert isinstance(read_dimension(space["weight"], "weight"), Range)
+        assert isinstance(read_dimension(space["weight"], "weight"), FloatDistribution)
 
 
 def test_options_of_a_component_are_searched_with_it():
     space = space_of("gumbel-mpnn")
-    assert space.parts["rewiring.candidates", "local"] == {"rewiring.candidates.per_node": Choices((3, 5, 10))}
-    assert space.parts["rewiring.scorer", "mixed"] == {"rewiring.scorer.channels": Choices((32, 64, 128))}
-    assert ("rewiring.scorer", "class-space") not in space.parts
+    assert values_of(space["rewiring.candidates.per_node of local"]) == (3, 5, 10)
+    assert values_of(space["rewiring.scorer.channels of mixed"]) == (32, 64, 128)
+    assert not [name for name in space if name.endswith(" of class-space")]
     fixed = space_of("gumbel-mpnn", overrides=["rewiring.candidates=two_hop", "rewiring.scorer=literal"])
-    assert fixed.open["rewiring.candidates.per_node"] == Choices((3, 5, 10))
-    assert fixed.open["rewiring.scorer.rank"] == Choices((0, 8, 32))
-    assert not {"rewiring.candidates", "rewiring.scorer"} & fixed.open.keys()
+    assert values_of(fixed["rewiring.candidates.per_node"]) == (3, 5, 10)
+    assert values_of(fixed["rewiring.scorer.rank"]) == (0, 8, 32)
+    assert not {"rewiring.candidates", "rewiring.scorer"} & fixed.keys()
 
 
 def test_what_the_user_sets_is_not_searched():
-    open_ = space_of("gcn", overrides=["train.lr=0.01"], settings={"model": {"norm": "layer"}}).open
+    open_ = space_of("gcn", overrides=["train.lr=0.01"], settings={"model": {"norm": "layer"}})
     assert not {"train.lr", "model.norm"} & open_.keys()
     assert "model.dropout" in open_
 
 
 def test_what_the_model_sets_itself_is_not_searched():
-    open_ = space_of("random").open
+    open_ = space_of("random")
     assert not {"rewiring.scorer", "rewiring.prior"} & open_.keys()
     assert "rewiring.keep" in open_
 
 
 def test_candidates_of_the_data_are_not_replaced():
-    assert "rewiring.candidates" not in space_of("gumbel-mpnn", changed(DATA, candidate_index=edges((0, 5)))).open
+    assert "rewiring.candidates" not in space_of("gumbel-mpnn", changed(DATA, candidate_index=edges((0, 5))))
 
 
 def test_a_new_model_gets_a_space_for_free(monkeypatch):
@@ -100,11 +100,12 @@ def test_a_new_model_gets_a_space_for_free(monkeypatch):
         def __init__(self, in_channels, *, share: float = 0.5, **options):
             super().__init__(in_channels, **options)
 
-    assert space_of("half").open["model.share"] == Range(0.1, 0.9)
-    assert space_of("half").open.keys() == {*space_of("gcn").open, "model.share"}
+    assert space_of("half")["model.share"] == FloatDistribution(0.1, 0.9)
+    assert space_of("half").keys() == {*space_of("gcn"), "model.share"}
 
 
 def test_the_components_of_rewiring_are_those_that_have_spaces():
     assert set(COMPONENTS) == set(KINDS)
     spec = RunSpec.of(DATA, "gumbel-mpnn", preset=None)
-    assert {key for key, _ in default_space(spec, spec.read()).parts} <= {f"rewiring.{kind}" for kind in KINDS}
+    options = [name.partition(".")[2] for name in default_space(spec, spec.read()).searched if " of " in name]
+    assert {name.partition(".")[0] for name in options} <= set(KINDS)

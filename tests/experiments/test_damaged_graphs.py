@@ -17,8 +17,8 @@ from experiments.studies.flood import Flood
 from experiments.studies.missing import Missing, WithoutEdges
 from experiments.studies.poison import OF_FEATURES, WITHOUT_FEATURES, Poison, case_of
 from gumbel_mpnn.measures import undirected_edges
-from gumbel_mpnn.runs import models_of, task_of
 from gumbel_mpnn.runs.choice import Choice
+from gumbel_mpnn.runs.predict import models_of, task_of
 from helpers import both_ways, small_data
 
 COUNTS = (0, 10, 40)

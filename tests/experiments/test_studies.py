@@ -19,8 +19,8 @@ from experiments.studies.budget import LARGE, START, Budget
 from experiments.studies.readings import LENGTHS, Readings, TrainingReadings, chosen_length
 from experiments.studies.rewiring import Rewiring, best_control
 from gumbel_mpnn.measures import undirected_edges
-from gumbel_mpnn.runs import RunSpec
 from gumbel_mpnn.runs.choice import Choice
+from gumbel_mpnn.runs.spec import RunSpec
 from gumbel_mpnn.settings import RewiringSettings
 from helpers import small_data
 from quick_fit import resolved

@@ -20,7 +20,7 @@ from command_faults import OWN, QUICK, Bench, prepare
 from file_faults import KILL, FileFaults
 
 from gumbel_mpnn.cli import main as gumbel_mpnn
-from gumbel_mpnn.runs import SettingFolder
+from gumbel_mpnn.runs.store import SettingFolder
 from gumbel_mpnn.training import loop
 
 WRITERS, SETTINGS, RUNS = 4, 6, 4

@@ -19,16 +19,17 @@ from pathlib import Path
 
 import networkx
 import numpy as np
+from gumbel_mpnn.runs.graph_file import read_learned
+from gumbel_mpnn.runs.query.index import RunIndex
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import seed as seeded
 from hypothesis import strategies as st
 
 from gumbel_mpnn.data import check, from_csv, from_graphml, from_npz
-from gumbel_mpnn.runs import SettingFolder, fit, load_run
-from gumbel_mpnn.runs.graph_file import read_learned
-from gumbel_mpnn.runs.query.index import RunIndex
-from gumbel_mpnn.runs.record import read_record
-from gumbel_mpnn.runs.training_data import read_facts
+from gumbel_mpnn.runs.fit import fit
+from gumbel_mpnn.runs.records import read_record
+from gumbel_mpnn.runs.run import load_run
+from gumbel_mpnn.runs.store import SettingFolder, read_facts
 from gumbel_mpnn.settings.files import merge, parse_overrides, read_settings_file
 from gumbel_mpnn.training.checkpoint import load_tensors
 from gumbel_mpnn.util.errors import UserError

@@ -7,7 +7,7 @@ import torch
 
 from gumbel_mpnn.rewiring.regularizers import regularizers
 from gumbel_mpnn.rewiring.scorers import scorers
-from gumbel_mpnn.runs import fit
+from gumbel_mpnn.runs.fit import fit
 from gumbel_mpnn.settings import resolve
 from gumbel_mpnn.training import models, replay, train
 from helpers import assert_close_curves, make_task, numbers, random_edges, replicas, small_data

@@ -11,7 +11,8 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from gumbel_mpnn.runs import BusyError, SettingFolder
+from gumbel_mpnn.runs.session import BusyError
+from gumbel_mpnn.runs.store import SettingFolder
 from helpers import small_data
 from quick_fit import fit
 

@@ -15,14 +15,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from gumbel_mpnn.runs.fitting import find_spec
+from gumbel_mpnn.runs.work_queue import WorkQueue
 
 from experiments import PAGES
 from experiments.training import Options, selected_jobs, train
 from gumbel_mpnn import Machines, UserError, tune
 from gumbel_mpnn import fit as public_fit
-from gumbel_mpnn.runs import Place, RunSpec, fit_any, fit_spec, helped
-from gumbel_mpnn.runs.fitting import find_spec
-from gumbel_mpnn.runs.work_queue import WorkQueue
+from gumbel_mpnn.runs import Place, fit_any, fit_spec, helped  # FIXME
+from gumbel_mpnn.runs.spec import RunSpec
 from gumbel_mpnn.util.errors import DivergedError
 from gumbel_mpnn.util.locks import FileLock
 from helpers import small_data
@@ -40,7 +41,7 @@ RAY = Machines("ray", patience=900)  # the first worker imports everything, besi
 PLUGIN = """
 import os, signal, time
 from pathlib import Path
-from gumbel_mpnn.runs import SettingFolder
+from gumbel_mpnn.runs.store import SettingFolder
 from gumbel_mpnn.training.trainer import Trainer
 
 control, step, write, steps = Path({control!r}), Trainer.step, SettingFolder.write, 0

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from gumbel_mpnn.data import from_npz
-from gumbel_mpnn.runs import fit
+from gumbel_mpnn.runs.fit import fit
 from gumbel_mpnn.training.checkpoint import load_tensors
 from gumbel_mpnn.training.trainer import Trainer
 from gumbel_mpnn.util.files import read_json

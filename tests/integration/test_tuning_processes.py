@@ -12,12 +12,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from gumbel_mpnn.runs.tuning import Budget, read_space
 
 from gumbel_mpnn.data import from_npz
-from gumbel_mpnn.runs import RunSpec
-from gumbel_mpnn.runs.record import find_records
+from gumbel_mpnn.runs.records import find_records
+from gumbel_mpnn.runs.spec import RunSpec
 from gumbel_mpnn.runs.study import open_study, results, work_on
-from gumbel_mpnn.runs.tuning import Budget, read_space
 from gumbel_mpnn.training.trainer import Trainer
 from gumbel_mpnn.util import locks
 from helpers import fresh_processes, small_data

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gumbel_mpnn.runs import RunSpec, describe
-from gumbel_mpnn.runs.search_space import search_space
-from gumbel_mpnn.runs.tuning import read_space
+from gumbel_mpnn.runs.fit import describe
+from gumbel_mpnn.runs.space import read_space, search_space
+from gumbel_mpnn.runs.spec import RunSpec
 from gumbel_mpnn.settings.presets import list_presets, own_folder
 from gumbel_mpnn.util.errors import UserError
 from helpers import changed, small_data
@@ -145,8 +145,8 @@ def searched():
 @quickly
 def test_search_spaces(tmp_path, searched, content):
     write(tmp_path / "space.toml", content)
-    spec, workload = searched
-    check(lambda: search_space(spec, read_space(tmp_path / "space.toml"), workload))
+    spec, job = searched
+    check(lambda: search_space(spec, read_space(tmp_path / "space.toml"), job))
 
 
 def test_as_they_are_they_are_valid(own, searched):
@@ -158,5 +158,5 @@ def test_as_they_are_they_are_valid(own, searched):
     write(own, FILE)
     assert RunSpec.of("cora", "gumbel-mpnn", preset=own).settings.train.patience == 5
     write(own.with_name("space.toml"), SPACE)
-    spec, workload = searched
-    assert len(search_space(spec, read_space(own.with_name("space.toml")), workload).open) == 5
+    spec, job = searched
+    assert len(search_space(spec, read_space(own.with_name("space.toml")), job).searched) == 5

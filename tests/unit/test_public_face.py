@@ -37,7 +37,8 @@ def test_the_names_are_those_of_the_rooms():
     from gumbel_mpnn.data import load
     from gumbel_mpnn.graph import PairGraph
     from gumbel_mpnn.nn import GCN
-    from gumbel_mpnn.runs import Run, fit
+    from gumbel_mpnn.runs.fit import fit
+    from gumbel_mpnn.runs.run import Run
     from gumbel_mpnn.util.errors import UserError
 
     assert (gm.load, gm.fit, gm.Run, gm.PairGraph, gm.GCN, gm.UserError) == (load, fit, Run, PairGraph, GCN, UserError)

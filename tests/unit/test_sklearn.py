@@ -148,7 +148,7 @@ class TestFit:
         x, y, edges = table()
         seen = []
         monkeypatch.setattr("gumbel_mpnn.runs.auto.HostileEdges.__call__", lambda self, data: seen.append(data) or data)
-        classifier("auto-wary", epochs=1, settings={"model": {"hidden_channels": 4}}).fit(x, y, edges=edges)
+        classifier("auto", epochs=1, settings={"model": {"hidden_channels": 4, "wary": True}}).fit(x, y, edges=edges)
         assert seen
 
     def test_a_pickled_model_predicts_the_same(self):

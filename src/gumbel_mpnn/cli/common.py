@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from gumbel_mpnn.cli.own_data import Source
     from gumbel_mpnn.report import Table
-    from gumbel_mpnn.runs import Run
+    from gumbel_mpnn.runs.run import Run
 
 MOST_NUMBERS = 10_000
 _QUIET: ContextVar[bool] = ContextVar("quiet", default=False)
@@ -167,7 +167,8 @@ def parse_range(text: str) -> list[int]:
 
 def finished_run(run: str, runs: Path, source: Source | None = None, root: Path | None = None) -> Run:
     """Load finished runs; the data of training are read from the user's files if these are given as `source`."""
-    from gumbel_mpnn.runs import find_setting, load_run
+    from gumbel_mpnn.runs.records import find_setting
+    from gumbel_mpnn.runs.run import load_run
 
     folder = find_setting(run, runs)
     settings = {record.parent.parent for record in folder.glob("*/**/record.json")}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
@@ -21,11 +20,9 @@ def demo(
     from gumbel_mpnn.report import run_table
     from gumbel_mpnn.report.demo import demo_figure, run_demo
     from gumbel_mpnn.report.page import write_page
-    from gumbel_mpnn.runs.progress import ProgressMonitor
     from gumbel_mpnn.util.files import write_atomically
 
-    with closing(ProgressMonitor()) as monitor:
-        runs = run_demo(out / "runs", device=device, monitor=monitor)
+    runs = run_demo(out / "runs", device)
     table = run_table(runs)
     write_atomically(out / "demo.md", (table.render("markdown") + "\n").encode())
     demo_figure(runs[0].data, runs, out / "demo.png")

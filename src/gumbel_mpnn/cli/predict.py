@@ -32,8 +32,7 @@ def predict(
     Without a graph, it is the one of training, with the columns of train --predictions.
     """
     from gumbel_mpnn.report import Table
-    from gumbel_mpnn.runs import predictions_of
-    from gumbel_mpnn.runs.predictions import score_on
+    from gumbel_mpnn.runs.predict import predictions_of, score_on
 
     source = Source(None, nodes, edges, graph, label, None)
     trained = common.finished_run(run, runs, root=data_root)

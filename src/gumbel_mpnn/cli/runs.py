@@ -31,8 +31,7 @@ HIDDEN = "test results of trials of tune are hidden, since settings are chosen o
 
 def _listed(runs: Path, by: Any, where: str | None, test: bool) -> pd.DataFrame:
     """The table of `gm.runs` of the runs that fulfil a condition."""
-    from gumbel_mpnn.runs import list_runs
-    from gumbel_mpnn.runs.record import TRIALS
+    from gumbel_mpnn.runs.records import TRIALS, list_runs
 
     if not runs.exists():
         common.note(f"the folder {runs} does not exist yet")
@@ -86,8 +85,8 @@ def show(
 ) -> None:
     """Show a setting and the results of its runs, and the rungs among which `auto` chose it."""
     from gumbel_mpnn.report import Table, choice_table
-    from gumbel_mpnn.runs import Summary, flat
     from gumbel_mpnn.runs.choice import read_choices
+    from gumbel_mpnn.runs.records import Summary, flat
 
     folder, records, is_trial = _records(run, runs)
     hidden, choices = is_trial and not test, read_choices(folder)
@@ -117,7 +116,7 @@ def show(
     common.emit(Table(columns, rows, headings, shares=("val", "test")), format, payload)
     common.note(HIDDEN if hidden else f"{first.metric} {result if result.n else 'on no test nodes'}")
     for choice in choices:
-        common.note(f"{choice.ladder} on {counted(len(choice.runs), 'run')}: {choice.sentence()}")
+        common.note(f"{choice.title} on {counted(len(choice.runs), 'run')}: {choice.sentence()}")
 
 
 @app.command()
@@ -134,8 +133,9 @@ def compare(
     If A or B is a trial of tune, validation results are compared, unless --test is given.
     """
     from gumbel_mpnn.report import Table
-    from gumbel_mpnn.runs import ENOUGH, flat
-    from gumbel_mpnn.runs import compare as compare_runs
+    from gumbel_mpnn.runs.compare import ENOUGH
+    from gumbel_mpnn.runs.compare import compare as compare_runs
+    from gumbel_mpnn.runs.records import flat
 
     (one, ours, trial), (other, theirs, another) = _records(a, runs), _records(b, runs)
     hidden, figure = (trial or another) and not test, ours[0].metric
@@ -180,8 +180,7 @@ def compare(
 
 def _records(run: str, runs: Path) -> tuple[Path, list[Any], bool]:
     """Folder of a setting, its finished runs, and whether it is a trial of `tune`."""
-    from gumbel_mpnn.runs import find_records, find_setting
-    from gumbel_mpnn.runs.record import TRIALS
+    from gumbel_mpnn.runs.records import TRIALS, find_records, find_setting
 
     folder = find_setting(run, runs)
     records = list(find_records(folder))

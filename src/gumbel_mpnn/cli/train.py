@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,7 +17,9 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
     from gumbel_mpnn.rewiring import Changes
-    from gumbel_mpnn.runs import AnySpec, Run, RunSpec
+    from gumbel_mpnn.runs.fit import AnySpec
+    from gumbel_mpnn.runs.run import Run
+    from gumbel_mpnn.runs.spec import RunSpec
 
 
 @common.in_one_sentence
@@ -28,8 +29,8 @@ def train(
         str | None,
         typer.Option(
             help="auto, mlp, gcn, sage, sage-channels, gat, appnp, drop-edge, sdrf, gumbel-mpnn, frozen or random."
-            " auto trains plain and rewired models and chooses one on validation. auto-wary does so for nodes whose"
-            " edges may have been attacked. Default: auto, or gcn on data sets that have presets."
+            " auto trains plain and rewired models and chooses one on validation; with --set model.wary=true it does so"
+            " for nodes whose edges may have been attacked. Default: auto, or gcn on data sets that have presets."
         ),
     ] = None,
     splits: Annotated[str | None, typer.Option(help="Splits to use, such as 0-9 or 0,3; all by default.")] = None,
@@ -83,42 +84,44 @@ def train(
     convolutions add their own. Runs on own data are listed under the name of the file of nodes or of the graph.
     """
     from gumbel_mpnn.report import choice_table, run_table
-    from gumbel_mpnn.runs import (
-        Machines,
-        Place,
+    from gumbel_mpnn.runs.fit import (
+        check_model,
         default_model,
         default_workers,
         describe,
-        fit_any,
-        helped,
         missing_preset,
+        train_spec,
     )
     from gumbel_mpnn.runs.progress import ProgressMonitor
+    from gumbel_mpnn.runs.session import Session
+    from gumbel_mpnn.runs.spec import asks_for_undirected
+    from gumbel_mpnn.runs.workers import LOCAL
+    from gumbel_mpnn.runs.workers import workers as workers_of
 
     source, family = Source(dataset, nodes, edges, graph, label, features), None if preset == "none" else preset
+    overrides = overrides or []
     common.check_output("--predictions", predictions, common.TABLES, inputs=[*source.files, Path(preset)], force=force)
     if epochs_from is not None:
         if not final or splits is not None or preset != "tuned":
             raise UserError("--epochs-from takes --final and all settings: leave out --splits and --preset")
-        spec: AnySpec = _like(epochs_from, runs, source, model, seeds=seeds, overrides=overrides or [], root=data_root)
+        spec: AnySpec = _like(epochs_from, runs, source, model, seeds=seeds, overrides=overrides, root=data_root)
     else:
+        model = check_model(default_model(dataset, family) if model is None else model)  # before the data are read
         spec = describe(
-            source.to_train_on,
-            default_model(dataset, family) if model is None else model,
+            source.to_train_on(asks_for_undirected(family, overrides)),
+            model,
             splits=None if splits is None else common.parse_range(splits),
             seeds=seeds,
             preset=family,
-            overrides=_of_final(overrides or []) if final else overrides or [],
+            overrides=_of_final(overrides) if final else overrides,
             root=data_root,
         )
-    machines = Machines(on, workers or 1)
-    if workers is None and machines.is_local:
-        machines = replace(machines, workers=default_workers(spec, device))
-    preface, warning = _what_was_read(spec), missing_preset(spec)
-    with closing(ProgressMonitor(preface=preface, warning=warning, quiet=quiet)) as monitor:
-        place = Place(runs, experiment, device, models=predictions is not None, monitor=monitor)
-        with helped(spec, place, machines) as place:
-            run = fit_any(spec, place)
+    count = workers or (default_workers(spec, device) if on == LOCAL else 1)
+    monitor = ProgressMonitor(preface=_what_was_read(spec), warning=missing_preset(spec), quiet=quiet)
+    with closing(monitor), workers_of(count, on, device) as several:
+        needs_models = predictions is not None
+        session = Session(runs, experiment, device, models=needs_models, monitor=monitor, workers=several)
+        run = train_spec(spec, session)
     if predictions is not None:
         table = run.predictions()
         common.write_table(table, predictions, f"predictions of {counted(len(table), 'node')} are")
@@ -149,13 +152,14 @@ def _like(
 ) -> RunSpec:
     """Describe runs on every labelled node that are like finished runs, which must be of the model that is named."""
     from gumbel_mpnn.nn import models
-    from gumbel_mpnn.runs import final_spec
+    from gumbel_mpnn.runs.fit import final_spec
 
     finished = common.finished_run(run, runs)
     found = finished.settings.model
     if model is not None and (model not in models or models.canonical(model) != found):
         raise UserError(f"the runs in {finished.folder.path} are of model {found!r}, not {model!r}: leave out --model")
-    return final_spec(source.to_train_on, finished.records, seeds=seeds, overrides=overrides, root=root)
+    data = source.to_train_on(finished.settings.data.undirected)
+    return final_spec(data, finished.records, seeds=seeds, overrides=overrides, root=root)
 
 
 def _changes(run: Run) -> Changes | None:
@@ -172,7 +176,7 @@ def _changes(run: Run) -> Changes | None:
 def _what_was_read(asked: AnySpec) -> str:
     """A sentence about own data, which shows the user misread columns, or about a preset that was borrowed."""
     from gumbel_mpnn.data import facts_of
-    from gumbel_mpnn.runs import AutoSpec
+    from gumbel_mpnn.runs.auto import AutoSpec
 
     spec = asked.plainest if isinstance(asked, AutoSpec) else asked
     if not isinstance(spec.dataset, str):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import reprlib
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,10 +16,8 @@ from gumbel_mpnn.util.files import is_standard_output
 
 if TYPE_CHECKING:
     from gumbel_mpnn.report import Table
-    from gumbel_mpnn.runs import RunSpec
-    from gumbel_mpnn.runs.spec import Tables
-    from gumbel_mpnn.runs.trials import Trial
-    from gumbel_mpnn.runs.tuned import Tuning
+    from gumbel_mpnn.runs.spec import RunSpec, Tables
+    from gumbel_mpnn.runs.tune import Tuning
 
 
 @common.in_one_sentence
@@ -83,17 +80,9 @@ def tune(
 
     The same command continues a search that was interrupted, or adds trials to it. Several commands at once share one.
     """
-    from gumbel_mpnn.runs import Machines
-    from gumbel_mpnn.runs.progress import StudyMonitor
+    from gumbel_mpnn.runs.space import read_space
     from gumbel_mpnn.runs.study import without_password
-    from gumbel_mpnn.runs.tuning import (
-        WITHOUT_OPTUNA,
-        Budget,
-        baseline_specs,
-        has_optuna,
-        read_space,
-        search_all,
-    )
+    from gumbel_mpnn.runs.tune import Budget, baseline_specs, search_all
 
     names = [each.strip() for each in model.split(",")]
     source = Source(dataset, nodes, edges, graph, label, features)
@@ -101,22 +90,18 @@ def tune(
         raise UserError("--out is a file for the settings of one model: use --name for those of several")
     common.check_output("--out", out, (".toml",), inputs=[*source.files, space, Path(preset)], force=force)
     limit = None if timeout is None else _seconds(timeout)
-    budget = Budget(trials, limit, str(runs), storage, workers, device, seed=seed)
-    given = read_space(space)
+    budget = Budget(trials, limit, str(runs), storage, device, seed=seed)
+    given, family = read_space(space), None if preset == "none" else preset
     arguments = {
         "splits": None if splits is None else common.parse_range(splits),
         "seeds": seeds,
-        "preset": None if preset == "none" else preset,
+        "preset": family,
         "root": data_root,
     }
     specs = _specs(source, names, given, overrides or [], arguments)
     specs += baseline_specs(specs) if baseline else []
     _check_name(name, specs, force)
-    if not has_optuna():
-        budget.check_without_optuna()
-        common.note(WITHOUT_OPTUNA)
-    with closing(StudyMonitor(quiet=quiet)) as monitor:
-        found = search_all(specs, given, budget, Machines(on, workers), monitor)
+    found = search_all(specs, given, budget, workers, on, quiet)
     common.emit(_table(found), format, err=is_standard_output(out))
     for tuning in found:
         common.note(_in_words(tuning, timeout))
@@ -127,8 +112,7 @@ def tune(
             common.note_of(tuning.save_as(name), f"the best settings of {tuning.model} are")
         common.note(f"use them with --preset {name} on {found[0].dataset}")
     common.note(f"runs are in {runs / 'tune'}")
-    if found[0].search.storage:
-        common.note(f"see the trials with: optuna-dashboard {without_password(found[0].search.storage)}")
+    common.note(f"see the trials with: optuna-dashboard {without_password(found[0].search.storage)}")
 
 
 def _seconds(text: str) -> float:
@@ -155,54 +139,33 @@ def _specs(
     source: Source, names: list[str], space: Tables | None, overrides: list[str], arguments: dict[str, Any]
 ) -> list[RunSpec]:
     """Describe the runs of every model, on data that is read once."""
-    from gumbel_mpnn.runs import RunSpec
-    from gumbel_mpnn.runs.spec import one_model
-    from gumbel_mpnn.runs.tuning import shared
+    from gumbel_mpnn.runs.spec import RunSpec, asks_for_undirected
+    from gumbel_mpnn.runs.tune import check_model, shared
     from gumbel_mpnn.settings.files import parse_overrides
-    from gumbel_mpnn.settings.plugins import load_plugins
-    from gumbel_mpnn.settings.spaces import Choices, Space
 
-    load_plugins()
-    names = list(dict.fromkeys(one_model(name) for name in names))
-    fixed = Space.of(space or {})
-    tried = fixed.open.get("data.undirected", Choices((fixed.fixed.get("data", {}).get("undirected", True),)))
+    names = list(dict.fromkeys(map(check_model, names)))
+    tried = (space or {}).get("data", {}).get("undirected", asks_for_undirected(arguments["preset"], overrides))
     # Directions are read if any trial needs them; trials on undirected graphs ignore them.
-    never_directed = all(tried.bounds)
-    given, specs = parse_overrides(overrides), list[RunSpec]()
-    for name in names:
-        data = specs[0].dataset if specs else lambda undirected: source.to_train_on(undirected and never_directed)
-        specs.append(RunSpec.of(data, name, settings=shared(given, name, names), **arguments))
-    return specs
+    data, given = source.to_train_on(all(tried) if isinstance(tried, list) else bool(tried)), parse_overrides(overrides)
+    return [RunSpec.of(data, name, settings=shared(given, name, names), **arguments) for name in names]
 
 
 def _table(found: list[Tuning]) -> Table:
     """All trials of all models, the best of each first."""
     from gumbel_mpnn.report import Table
+    from gumbel_mpnn.runs.records import flat
 
-    keys = list(dict.fromkeys(key for tuning in found for key in _keys(tuning)))
+    keys = list(dict.fromkeys(name.partition(" of ")[0] for tuning in found for name in tuning.search.space.searched))
     several = len(found) > 1
-    rows = [
-        [*([tuning.model] if several else []), trial.number, trial.val, trial.std, trial.n, trial.state]
-        + [_cell(_values(trial).get(key)) for key in keys]
-        for tuning in found
-        for trial in tuning.trials
-    ]
+    rows = []
+    for tuning in found:
+        for trial in tuning.trials:
+            values = flat(trial.settings.to_dict())
+            val = [trial.val.mean, trial.val.std, trial.val.n] if trial.val.n else [None] * 3
+            cells = [_cell(values.get(key)) for key in keys]
+            rows.append([*([tuning.model] if several else []), trial.number, *val, trial.state, *cells])
     columns = [*(["model"] if several else []), "trial", "val", "std", "n", "state", *keys]
     return Table(columns, rows, headings={"val": "val %", "n": "runs"}, exact=keys, shares=("val", "std"))
-
-
-def _keys(tuning: Tuning) -> list[str]:
-    space = tuning.search.space
-    return [*space.open, *(key for part in space.parts.values() for key in part)]
-
-
-def _values(trial: Trial) -> dict[str, Any]:
-    """Values of a trial; those of the start are in its settings."""
-    from gumbel_mpnn.runs.record import flat
-
-    if trial.chosen or trial.settings is None:
-        return dict(trial.chosen)
-    return flat(trial.settings.to_dict())
 
 
 def _cell(value: object) -> str | int | float | None:
@@ -211,12 +174,14 @@ def _cell(value: object) -> str | int | float | None:
 
 def _in_words(tuning: Tuning, timeout: str | None) -> str:
     """The best trial of a model, and its budget."""
-    ended = [f"{tuning.count(state)} {state}" for state in ("pruned", "diverged", "too large", "failed")]
-    others = ", ".join(text for text in ended if not text.startswith("0 "))
+    from gumbel_mpnn.runs.study import DIVERGED, FAILED, FINISHED, PRUNED, TOO_LARGE
+
+    ended = {state: tuning.count(state) for state in (PRUNED, DIVERGED, TOO_LARGE, FAILED)}
+    others = ", ".join(f"{count} {state}" for state, count in ended.items() if count)
     budget = f"{counted(len(tuning.trials), 'trial')} of {counted(tuning.search.runs_of_each, 'run')} each"
     budget += f", {timeout} at most" * (timeout is not None) + f" ({others})" * bool(others)
-    if not any(trial.is_finished for trial in tuning.trials):
+    if not tuning.count(FINISHED):
         return f"{tuning.model}: no trial is finished; budget {budget}"
-    error = "" if tuning.best.stderr is None else f" ± {100 * tuning.best.stderr:.2f}"
-    val = f"{100 * (tuning.best.val or 0):.2f}{error}"
-    return f"{tuning.model}: best val {val}, trial {tuning.best.number}; budget {budget}"
+    val = tuning.best.val
+    error = "" if val.n == 1 else f" ± {100 * val.stderr:.2f}"
+    return f"{tuning.model}: best val {100 * val.mean:.2f}{error}, trial {tuning.best.number}; budget {budget}"

@@ -11,7 +11,8 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn.data import demo_graph
 from gumbel_mpnn.report.style import MODEL_NAMES, PALETTE, saved_figure
-from gumbel_mpnn.runs import Machines, Monitor, Run, default_workers, describe, fit
+from gumbel_mpnn.runs.fit import default_workers, describe, fit
+from gumbel_mpnn.runs.run import Run
 
 MODELS = ("mlp", "gcn", "sage", "gumbel-mpnn", "auto")
 AUTO_BUDGET = ("train.epochs=60", "train.patience=20")
@@ -19,14 +20,23 @@ AUTO_BUDGET = ("train.epochs=60", "train.patience=20")
 SHOWN_NODES = 150
 
 
-def run_demo(runs: Path, device: str = "auto", monitor: Monitor | None = None) -> list[Run]:
+def run_demo(runs: Path, device: str = "auto") -> list[Run]:
     """Train every demo model on every split of the demo graph; `auto` in several processes, as `train` does."""
     data, found = demo_graph(), list[Run]()
-    place: dict[str, Any] = {"runs": runs, "experiment": "demo", "device": device, "monitor": monitor}
     for model in MODELS:
         overrides = AUTO_BUDGET if model == "auto" else ()
         workers = default_workers(describe(data, model, overrides=overrides), device)
-        found.append(fit(data, model, overrides=overrides, on=Machines(workers=workers), **place))
+        run = fit(
+            data,
+            model,
+            overrides=overrides,
+            runs=runs,
+            experiment="demo",
+            device=device,
+            workers=workers,
+            progress=True,
+        )
+        found.append(run)
     return found
 
 

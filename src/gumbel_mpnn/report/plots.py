@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from torch_geometric.data import Data
 
-    from gumbel_mpnn.runs import Run
+    from gumbel_mpnn.runs.run import Run
 
 METRIC, LOSS, OTHER = PALETTE[0], PALETTE[1], PALETTE[2]
 MOST_COUNTS = 12

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Literal
 from gumbel_mpnn.util.files import to_json
 
 if TYPE_CHECKING:
-    from gumbel_mpnn.runs import Choice, Run
+    from gumbel_mpnn.runs.choice import Choice
+    from gumbel_mpnn.runs.run import Run
 
 Cell = str | int | float | None
 Row = Mapping[str, Cell]
@@ -180,7 +181,7 @@ def run_table(runs: Iterable[Run]) -> Table:
     """Return a table with one row for each setting; test and validation results are shown in percent."""
     rows: list[list[Cell]] = []
     for run in runs:
-        model = run.settings.model if run.choice is None else f"{run.choice.ladder}: {run.choice.chosen}"
+        model = run.settings.model if run.choice is None else f"{run.choice.title}: {run.choice.chosen}"
         test, val = run.test.to_dict().values(), run.val.to_dict()["mean"]
         rows.append([run.settings.dataset, model, run.metric, run.n, *test, val, run.seconds])
     columns = ["dataset", "model", "metric", "n", "test", "std", "stderr", "val", "seconds"]

@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from gumbel_mpnn.settings.presets import AUTO
 from gumbel_mpnn.settings.replica import Replica
@@ -16,30 +16,9 @@ from gumbel_mpnn.util.errors import unreadable
 from gumbel_mpnn.util.files import json_with_checksum, read_json, write_atomically
 
 FILES = "choice-*.json"
-"""Files in the folder of runs that `auto` chose, with the rungs that it tried: one for each ladder and set of runs."""
-
+"""Files in the folder of runs that `auto` chose, with the rungs that it tried."""
 LEARNED = "gumbel-mpnn"
 """Model of the rungs that learn which edges to keep, drop and add."""
-
-
-class Ladder(NamedTuple):
-    """How rungs are trained and compared."""
-
-    learned: str = LEARNED
-    """Model of the rungs that learn edges in `auto`; another one, such as `frozen`, makes a control."""
-    wary: bool = False
-    """Whether rungs are compared on a graph with hostile edges at validation nodes."""
-
-
-LADDERS = {
-    AUTO: Ladder(),
-    f"{AUTO}-frozen": Ladder("frozen"),
-    f"{AUTO}-random": Ladder("random"),
-    f"{AUTO}-wary": Ladder(wary=True),
-    f"{AUTO}-wary-frozen": Ladder("frozen", wary=True),
-}
-"""`auto`, its controls, and the same for nodes that someone may have attacked."""
-
 DOUBT = 0.5
 """Share of the standard error of a difference up to which a plain rung is preferred to a better one that rewires, found
 by `benchmarks/choice_rule.py`: with less, a choice is sometimes worse than the best plain rung; with more, gains are
@@ -92,9 +71,10 @@ class Choice:
     """Whether the rungs were compared on a graph with hostile edges at validation nodes."""
 
     @property
-    def ladder(self) -> str:
-        """Name of the ladder, such as `auto`."""
-        return next(name for name, ladder in LADDERS.items() if ladder == (self.learned, self.wary))
+    def title(self) -> str:
+        """What chose: `auto`, and how it differs from the default."""
+        differs = ["wary"] * self.wary + [self.learned] * (self.learned != LEARNED)
+        return AUTO + f" ({', '.join(differs)})" * bool(differs)
 
     def sentence(self) -> str:
         """One sentence for the user: which rung, how sure, and what it gained over the best plain model."""

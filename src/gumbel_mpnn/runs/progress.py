@@ -1,268 +1,219 @@
-"""Progress of training on standard error: a live line on a terminal and in a notebook, otherwise plain lines."""
+"""Progress of training on standard error: live on a terminal and in a notebook, otherwise a plain line now and then."""
 
 from __future__ import annotations
 
 import math
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from gumbel_mpnn.runs.fitting import Step
-from gumbel_mpnn.runs.run import Run
-from gumbel_mpnn.settings import Settings
 from gumbel_mpnn.util.errors import counted
-from gumbel_mpnn.util.live_line import LiveLine, StepLine, duration, plain_console, size
 
 if TYPE_CHECKING:
-    from gumbel_mpnn.runs.trials import Search, Standing
+    from gumbel_mpnn.runs.run import Run
+
+PLAIN_LINE_SECONDS = 10.0
 
 
-LOOK_SECONDS = 2.0
-"""Time between two looks at what other processes have done."""
+@dataclass(frozen=True)
+class Stage:
+    """What is trained side by side: one setting, or the rungs of a round of `auto`."""
+
+    name: str = ""
+    """Such as `round 1 of 3`; empty for a single setting."""
+    titles: Sequence[str] = ()
+    """Names of the settings; those of model and data set by default."""
+    costs: Sequence[float] = ()
+    """Time of a run of each setting, compared with the others; the same for all by default."""
+    ahead: float = 0.0
+    """Cost of the stages that follow, at most."""
 
 
-class ProgressMonitor:
-    """Shows epochs done, the best validation result and the time left while `fit` trains.
+class Monitor:
+    """Told of training as it goes on; this one does nothing."""
 
-    `preface` and `warning` are shown before the first setting, the warning even if `quiet`.
+    def begin(self, stage: Stage, missing: Sequence[int], finished: Sequence[int]) -> None:
+        """A stage begins, with numbers of runs of every setting; those that are finished need no training."""
+
+    def prepare(self, done: int, total: int) -> None:
+        """So many steps of SDRF are done."""
+
+    def memory(self, size: int) -> None:
+        """Training of a group begins, which needs at most so many bytes."""
+
+    def resume(self, setting: int, group: str, epoch: int, runs: float) -> None:
+        """A group continues from a checkpoint at an epoch, which is as much work as so many runs."""
+
+    def progress(self, setting: int, group: str, runs: float, best: float) -> None:
+        """A group of a setting of the stage has done as much as so many runs; `best` is its best validation value."""
+
+    def wait(self) -> None:
+        """Other processes train all missing runs, and this one waits for them."""
+
+    def end(self, setting: int, run: Run) -> None:
+        """All runs of a setting of the stage are finished."""
+
+    def close(self) -> None:
+        """Nothing more will be told."""
+
+
+class ProgressMonitor(Monitor):
+    """Shows what is done, the best validation value and the time left, and a line for every setting that is finished.
+
+    `preface` and `warning` come first, the warning even if `quiet`. With a `label`, such as that of a trial, this takes
+    the place of all lines but the live one.
     """
 
     def __init__(self, show_test: bool = True, preface: str = "", warning: str = "", quiet: bool = False) -> None:
-        self.show_test, self.preface, self.warning, self.quiet = show_test, preface, warning, quiet
-        self.console = plain_console()
-        self.line: LiveLine | None = None
-        self.done_epochs = self.total_epochs = self.group_epochs = 0
-        self.title, self.waited = "", False
-        self.step: Step | None = None
-        """The step of `auto`, if it trains the runs."""
-        self.auto_started = 0.0
-        self.resumed_epochs = 0
-        """Epochs of this setting that an earlier process did; they took no time in this one."""
-        self.found_share = self.found_before = 0.0
-        """Share of this step, and of all steps of `auto` before it, that was found finished."""
-        self.seen_runs: dict[str, int] = {}
-        """Number of runs that each rung of `auto` has had so far."""
-        self.part_of = ""
-        """What the runs are a part of, such as a search, which then says what is done in place of each setting."""
+        self.show_test, self.quiet, self.label = show_test, quiet, ""
+        self.preface, self.warning = preface, warning
+        # In a notebook too, text is printed as it is.
+        self.console = Console(stderr=True, highlight=False, markup=False, emoji=False, force_jupyter=False)
+        self.stage, self.missing, self.titles, self.costs = Stage(), list[int](), list[str](), list[float]()
+        self.done: dict[tuple[int, str], float] = {}
+        """Work of each group of this stage, in runs."""
+        self.started, self.before, self.found = time.monotonic(), 0.0, 0.0
+        """When the first stage began, the cost of the stages before this one, and of what was found in checkpoints."""
+        self.live: Progress | None = None
+        self.width, self.printed, self.waited = 0, time.monotonic(), False
 
-    def rung(self, step: Step) -> None:
-        """Remember which step of `auto` begins."""
-        if step.before == 0:
-            self.auto_started, self.found_before, self.seen_runs = time.monotonic(), 0.0, {}
-        self.step = step
+    def begin(self, stage: Stage, missing: Sequence[int], finished: Sequence[int]) -> None:
+        """Say how many runs are trained, and how many were found finished."""
+        self.before = self.before + self._cost() if self.stage.ahead else 0.0
+        if not self.before:
+            self.started, self.found = time.monotonic(), 0.0
+        self.stage, self.missing, self.titles = stage, list(missing), list(stage.titles)
+        self.costs = list(stage.costs) or [1.0] * len(missing)
+        self.done, self.waited, self.printed = {}, False, time.monotonic()
+        if self.preface:
+            self.say(self.preface)
+        if self.warning:
+            self.console.print(f"warning: {self.warning}", soft_wrap=True)
+        self.preface = self.warning = ""
+        title, total = stage.name or self.titles[0], sum(missing)
+        also = f", {sum(finished)} more already finished" if any(finished) and not self.before else ""
+        if self.label:
+            return
+        if not total:
+            count = sum(finished)
+            self.say(f"{title}: {f'all {count} runs were' if count > 1 else 'the run was'} already finished")
+            return
+        rungs = f"{counted(len(missing), 'rung')}, " * bool(stage.name)
+        self.say(f"{title}: {rungs}{counted(total, 'run')}{also}")
 
     def prepare(self, done: int, total: int) -> None:
         """Show the progress of SDRF."""
-        if self.quiet:
-            return
-        if not isinstance(self.line, StepLine):
-            self.line = StepLine("SDRF", self.console)
-        self.line(done, total)
+        self._show(f"SDRF: {done}/{total} steps", done / max(total, 1))
 
-    def begin(self, settings: Settings, replicas: int, finished: int, groups: int, bytes_needed: int) -> None:
-        """Show how many runs of a setting are trained and how many were found finished."""
-        self.close()
-        what = settings.model if self.step is None else _in_words(self.step)
-        self.title, self.waited = self.part_of or f"{what} on {settings.dataset}", False
-        if self.preface:
-            self.say(self.preface)
-            self.preface = ""
-        if self.warning:
-            self.console.print(f"warning: {self.warning}", soft_wrap=True)
-            self.warning = ""
-        missing = replicas - finished
-        self._count_found(replicas, missing)
-        self.done_epochs = self.group_epochs = self.resumed_epochs = 0
-        if not missing:
-            found = f"all {replicas} runs were" if replicas > 1 else "the run was"
-            by_others = self.step is not None and self.step.processes > 1
-            if not self.part_of and not by_others:
-                self.say(f"{self.title}: {found} already finished")
-            return
-        parts = [f"{self.title}: {counted(missing, 'run')}"]
-        if finished:
-            parts.append(f"{finished} more already finished")
-        if groups:
-            parts.append(counted(groups, "group"))
-        if bytes_needed:
-            parts.append(f"about {size(bytes_needed)} of memory")
-        if self.step is None and not self.part_of:
-            self.say(", ".join(parts))
-        self.total_epochs = groups * settings.train.epochs
-        self.started = time.monotonic()
-        if self.quiet:
-            return
-        self.line = LiveLine(
-            self.console,
-            self.title,
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TextColumn("{task.completed}/{task.total} epochs  best val {task.fields[best]}"),
-            TimeElapsedColumn(),
-            TextColumn("{task.fields[left]}"),
-            total=self.total_epochs,
-            best="–",
-            left="",
-        )
+    def memory(self, size: int) -> None:
+        """Say how much memory a group needs, in a stage of one setting."""
+        if not (self.stage.name or self.label or self.done):
+            self.say(f"{self.titles[0]}: at most {in_bytes(size)} of memory")
 
-    def group(self, replicas: int, epochs: int) -> None:
-        """Start the next group of replicas."""
-        self.done_epochs += self.group_epochs
-        self.group_epochs = epochs
-        # A group that another process held when this setting began, and then gave up, was not counted there.
-        self.total_epochs = max(self.total_epochs, self.done_epochs + epochs)
+    def resume(self, setting: int, group: str, epoch: int, runs: float) -> None:
+        """Say that an earlier process did the first epochs of a group, and do not count its time."""
+        self.found += self.costs[setting] * runs
+        self.done[setting, group] = runs
+        self.say(f"{self.titles[setting]}: continuing at epoch {epoch + 1}")
 
-    def resume(self, epoch: int) -> None:
-        """Say that an earlier process did the first epochs of the current group, and remember it."""
-        self.resumed_epochs += epoch
-        if epoch < self.group_epochs:
-            self.say(f"{self.title}: continuing at epoch {epoch + 1}")
-
-    def progress(self, epoch: int, best: float) -> None:
-        """Show the progress of the current group."""
-        if self.line is None:
-            return
-        done, total = self.done_epochs + epoch, self.total_epochs
-        best_val = f"{100 * best:.2f}" if math.isfinite(best) else "–"  # no validation nodes, or no epoch that counts
-        seconds = self._seconds_left(done / total, self.resumed_epochs / total)
-        left = "" if seconds is None else f"about {seconds:.0f} s left"
-        plain = f"{self.title}: {done}/{total} epochs, best val {best_val}" + f", {left}" * bool(left)
-        self.line.show(done, total, plain, description=self.title, best=best_val, left=left)
-
-    def _seconds_left(self, share: float, found: float) -> float | None:
-        """Time left when a share of the epochs of this setting is done; with `auto`, that of all rungs.
-
-        What an earlier process did (`found`, a share of the same epochs) took no time here: the speed is that of the
-        rest. None if nothing was done yet by which to judge.
-        """
-        start = self.started
-        if self.step is not None:
-            new, start = 1 - self.found_share, self.auto_started
-            found = self.found_before + self.step.share * (self.found_share + new * found)
-            share = self.step.before + self.step.share * (self.found_share + new * share)
-        if share <= found:
-            return None
-        seconds = time.monotonic() - start
-        if self.step is not None and self.step.processes > 1:  # the others have done as much in this time
-            return seconds * max(0.0, 1 / (self.step.processes * (share - found)) - 1)
-        return seconds * (1 - share) / (share - found)
-
-    def _count_found(self, replicas: int, missing: int) -> None:
-        """Note which share of a step of `auto` was finished by an earlier process, and not in an earlier round."""
-        if self.step is None:
-            return
-        expected = replicas - self.seen_runs.get(self.step.rung, 0)
-        self.seen_runs[self.step.rung] = replicas
-        self.found_share = max(0.0, 1 - missing / expected) if expected > 0 else 0.0
+    def progress(self, setting: int, group: str, runs: float, best: float) -> None:
+        """Show how far the whole work is, and the time that is left."""
+        self.done[setting, group] = runs
+        title = self.label or self.stage.name or self.titles[0]
+        of_stage = sum(self.costs[k] * part for (k, _), part in self.done.items())
+        done, left = self.before + of_stage, self.stage.ahead + self._cost() - of_stage
+        val = f"best val {100 * best:.2f}" if math.isfinite(best) else "no val"  # no nodes, or no epoch that counts yet
+        seconds = (time.monotonic() - self.started) * left / (done - self.found) if done > self.found else math.inf
+        ends = f", about {in_time(seconds)} left" if math.isfinite(seconds) else ""
+        self._show(f"{title}: {val}{ends}", done / (done + left) if done + left else 1.0)
 
     def wait(self) -> None:
-        """Report, once, that another process trains the remaining runs."""
+        """Say, once, that another process trains the remaining runs."""
         if not self.waited:
-            self.say(f"{self.title}: waiting for another process that trains the remaining runs")
+            self.say(f"{self.stage.name or self.titles[0]}: waiting for another process that trains the remaining runs")
             self.waited = True
 
-    def end(self, run: Run) -> None:
+    def end(self, setting: int, run: Run) -> None:
         """Show the results of a setting."""
         self.close()
-        if self.step is not None:
-            resumed = self.resumed_epochs / self.total_epochs if self.total_epochs else 0.0
-            self.found_before += self.step.share * (self.found_share + (1 - self.found_share) * resumed)
-        test = f"test {run.test}, " if self.show_test and self.step is None and run.test.n else ""
+        test = f"test {run.test}, " if self.show_test and not self.stage.name and run.test.n else ""
         val = f"val {100 * run.val.mean:.2f}, " if run.val.n else ""
-        if not self.part_of:
-            self.say(f"{self.title}: {test}{val}{run.seconds:.1f} s of training")
-        self.step = None
-
-    def close(self) -> None:
-        """Remove the live line."""
-        if self.line is not None:
-            self.line.close()
-            self.line = None
+        if not self.label and (self.missing[setting] or not self.stage.name):
+            self.say(f"{self.titles[setting]}: {test}{val}{run.seconds:.1f} s of training")
 
     def say(self, message: str) -> None:
         """Print a message, above the live line if there is one."""
+        if not self.quiet:
+            self._clear()
+            self.console.print(message, soft_wrap=True)
+
+    def close(self) -> None:
+        """Remove the live line."""
+        self._clear()
+        if self.live is not None:
+            self.live.stop()
+            self.live = None
+
+    def _cost(self) -> float:
+        """Cost of what this stage had to train."""
+        return sum(cost * runs for cost, runs in zip(self.costs, self.missing, strict=True))
+
+    def _show(self, text: str, share: float) -> None:
+        """Show a live line: with a bar on a terminal, rewritten in a notebook, else a plain one now and then."""
         if self.quiet:
             return
-        if self.line is not None:
-            self.line.clear()
-        self.console.print(message, soft_wrap=True)
+        if on_terminal():
+            if self.live is None:
+                columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
+                self.live = Progress(*columns, console=self.console, transient=True)
+                self.live.add_task("", total=1.0)
+                self.live.start()
+            self.live.update(self.live.task_ids[0], completed=share, description=text)
+            return
+        line = f"{text} ({100 * share:.0f} % done)"
+        if in_notebook():  # Rich would need ipywidgets, while every notebook obeys a carriage return
+            self.console.file.write(f"\r{line.ljust(self.width)}")
+            self.console.file.flush()
+            self.width = len(line)
+        elif time.monotonic() - self.printed > PLAIN_LINE_SECONDS:
+            self.printed = time.monotonic()
+            self.console.print(line, soft_wrap=True)
+
+    def _clear(self) -> None:
+        """Erase the line of a notebook, so that a message can take its place."""
+        if self.width:
+            self.console.file.write(f"\r{' ' * self.width}\r")
+            self.width = 0
 
 
-class StudyMonitor(ProgressMonitor):
-    """Shows the number of trials done, the best validation value so far and the time left while `tune` searches."""
-
-    def __init__(self, quiet: bool = False) -> None:
-        super().__init__(show_test=False, quiet=quiet)
-        self.search: Search | None = None
-        self.begun = 0.0
-        self.found: int | None = None
-        """Number of trials that were done before this process began."""
-        self.now: Standing | None = None
-        self.look: Callable[[], Standing] | None = None
-        """Finds out how far other processes have come, and when this was done last."""
-        self.looked = 0.0
-
-    def begin_search(self, search: Search, look: Callable[[], Standing] | None = None) -> None:
-        """Say how much is searched for, with which budget; `look` tells what other processes do."""
-        settings = search.spec.settings
-        self.search, self.begun, self.found, self.now = search, time.monotonic(), None, None
-        self.look = look
-        self.part_of = f"{settings.model} on {settings.dataset}, trial 1 of {search.wanted}"
-        limit = "" if search.until is None else f", {duration(search.until - time.time())} at most"
-        self.say(
-            f"{settings.model} on {settings.dataset}: {counted(search.wanted, 'trial')} of"
-            f" {counted(search.runs_of_each, 'run')} each{limit},"
-            f" {counted(len(search.space.dimensions), 'setting')} searched"
-        )
-
-    def standing(self, now: Standing) -> None:
-        """Show how far the search is."""
-        self.close()
-        self._update(now)
-        if self.found is None:
-            self.found = now.done - (now.latest is not None)
-            if self.found:
-                self.say(f"{self.found} of {counted(now.total, 'trial')} were done before")
-        if (trial := now.latest) is not None:
-            result = trial.state if trial.val is None else f"val {100 * trial.val:.2f}"
-            seconds = self._seconds_left(0.0, 0.0)
-            left = "" if seconds is None or now.done == now.total else f"about {duration(seconds)} left"
-            parts = [f"trial {trial.number}: {result}", f"{now.done} of {now.total} done", _best(now), left]
-            self.say(", ".join(filter(None, parts)))
-
-    def progress(self, epoch: int, best: float) -> None:
-        """Show the progress of the current trial, and how far other processes have come."""
-        if self.look is not None and time.monotonic() - self.looked > LOOK_SECONDS:
-            self._update(self.look())
-            self.title, self.looked = self.part_of, time.monotonic()
-        super().progress(epoch, best)
-
-    def _update(self, now: Standing) -> None:
-        assert self.search is not None
-        self.now, settings = now, self.search.spec.settings
-        parts = [f"{settings.model} on {settings.dataset}", f"{now.done} of {now.total} trials done", _best(now)]
-        self.part_of = ", ".join(filter(None, parts))
-
-    def _seconds_left(self, share: float, found: float) -> float | None:
-        """Time left of the search, by the time that its trials have taken so far, or by its time limit."""
-        if self.search is None or self.now is None or self.found is None:
-            return None
-        done, left = self.now.done - self.found, None
-        if done:
-            left = (time.monotonic() - self.begun) / done * (self.now.total - self.now.done)
-        if self.search.until is not None:
-            limit = self.search.until - time.time()
-            left = limit if left is None else min(left, limit)
-        return None if left is None or left < 0 else left  # beyond the limit, the last trials are finished
+def in_notebook() -> bool:
+    """Whether this is the kernel of a notebook, such as Jupyter's."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    return getattr(shell, "kernel", None) is not None and not on_terminal()
 
 
-def _best(now: Standing) -> str:
-    best = now.best
-    return "" if best is None or best.val is None else f"best val {100 * best.val:.2f} (trial {best.number})"
+def on_terminal() -> bool:
+    """Whether standard error is a terminal."""
+    return sys.stderr is not None and sys.stderr.isatty()
 
 
-def _in_words(step: Step) -> str:
-    round = "" if step.round == 1 else f"round {step.round}, "
-    return f"{round}rung {step.place} of {step.rungs}, {step.rung}"
+def in_time(seconds: float) -> str:
+    """A time in words, such as 90 s or 12 min."""
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def in_bytes(count: float) -> str:
+    """A number of bytes in words, such as 1.5 GiB."""
+    for unit in ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB"):
+        if count < 1024 or unit == "PiB":
+            break
+        count /= 1024
+    return f"{count:,.3g} {unit}" if count < 1000 else f"{count:,.0f} {unit}"

@@ -1,39 +1,42 @@
-"""Finished runs of one setting: metrics, predictions and the learned graph."""
+"""Finished runs of one setting: metrics, predictions and the learned graph; as trained, or loaded from their folder."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, suppress
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 from torch_geometric.data import Data
 
+from gumbel_mpnn.data import get_spec, load, locate, specs
 from gumbel_mpnn.data.columns import FeatureColumn
+from gumbel_mpnn.data.networks import from_graphml
+from gumbel_mpnn.data.npz import from_npz
+from gumbel_mpnn.data.tables import from_csv
+from gumbel_mpnn.graph import without_candidates
 from gumbel_mpnn.nn import TrainableModel, models
 from gumbel_mpnn.rewiring.changes import Changes
+from gumbel_mpnn.runs import learned, predict
 from gumbel_mpnn.runs.audit import Audit, audit
-from gumbel_mpnn.runs.choice import Choice
-from gumbel_mpnn.runs.learned_graphs import changes_of, graph_of_each, mean_graph, pair_measures_of
-from gumbel_mpnn.runs.pair_measures import PairMeasures
-from gumbel_mpnn.runs.predictions import prediction_table
-from gumbel_mpnn.runs.record import Record, Summary
-from gumbel_mpnn.runs.shown import as_html, as_text
-from gumbel_mpnn.runs.store import SettingFolder, read_history
-from gumbel_mpnn.runs.trained import confusion_matrix, mean_probability, scores_on, unseen_probability
-from gumbel_mpnn.runs.training_data import TrainingData
-from gumbel_mpnn.runs.work_queue import BusyError
+from gumbel_mpnn.runs.choice import Choice, read_choices
+from gumbel_mpnn.runs.records import RECORD, Record, Summary, find_records, find_setting
+from gumbel_mpnn.runs.spec import read_data
+from gumbel_mpnn.runs.store import SettingFolder, TrainingData, read_facts
 from gumbel_mpnn.settings import Settings
-from gumbel_mpnn.util.errors import UserError
-from gumbel_mpnn.util.files import json_with_checksum, read_json, to_json, write_atomically
-from gumbel_mpnn.util.locks import alone
+from gumbel_mpnn.settings.plugins import load_plugins
+from gumbel_mpnn.training import data_hash
+from gumbel_mpnn.util.errors import DataError, UserError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from pandas import DataFrame
+
+NOTHING = "–"
 
 
 @dataclass(frozen=True)
@@ -98,7 +101,7 @@ class Run:
 
         Runs whose file is missing are left out with a `DataWarning`.
         """
-        return read_history(self.folder, self.records)
+        return self.folder.history(self.records)
 
     @property
     def rewires(self) -> bool:
@@ -134,10 +137,28 @@ class Run:
         write_page([self], path)
 
     def __repr__(self) -> str:
-        return as_text(self)
+        """Three lines: what was trained, how good it is, and what to do next or what `auto` chose."""
+        note = " (mean ± standard error)" if self.n > 1 else ""
+        last = self._next if self.choice is None else f"{self.choice.title}: {self.choice.sentence()}"
+        return f"{self._title}\ntest {_percent(self.test)}, validation {_percent(self.val)}{note}\n{last}"
 
     def _repr_html_(self) -> str:
-        return as_html(self)
+        """The same as a table in HTML, with the rungs if `auto` made the runs; names of the user are escaped."""
+        parts = {"test": self.test, "validation": self.val}
+        rows = [[part, *_numbers(found)] for part, found in parts.items() if math.isfinite(found.mean)]
+        html = [f"<p><b>{escape(self._title)}</b></p>", _table(["%", "mean", "std", "standard error", "runs"], rows)]
+        if self.choice is not None:
+            html += [f"<p>{escape(self.choice.sentence())}</p>", _rungs(self.choice)]
+        return "\n".join([*html, f"<p>{escape(self._next)}</p>"])
+
+    @property
+    def _title(self) -> str:
+        model = self.settings.model if self.choice is None else f"{self.choice.title}: {self.choice.chosen}"
+        return f"{model} on {self.settings.dataset}: {self.n} run{'s' * (self.n > 1)}, metric {self.metric}"
+
+    @property
+    def _next(self) -> str:
+        return f"next: run.predict(), {'run.rewire(), ' * self.rewires}run.plot(), run.history"
 
     def predict_proba(self, data: Data | None = None, *, out_of_fold: bool = False) -> Tensor:
         """Class probabilities averaged over all runs, [N, C], on the training graph by default.
@@ -148,10 +169,10 @@ class Run:
                 every run used. This needs the training graph.
         """
         if not out_of_fold:
-            return mean_probability(self, data)
+            return predict.mean_probability(self, data)
         if data is not None:
             raise UserError("out_of_fold needs the splits of the training graph: leave out the graph")
-        return unseen_probability(self)
+        return predict.unseen_probability(self)
 
     def predict(self, data: Data | None = None) -> list[Any]:
         """Predicted class of every node, as a name if the data has class names."""
@@ -175,7 +196,7 @@ class Run:
         - `average`, `average_probability`: class predicted by all runs, including those that trained on the node;
         - `out_of_fold[CLASS]`, `average[CLASS]`: probability of every class.
         """
-        return prediction_table(self)
+        return predict.prediction_table(self)
 
     def rewire(self, data: Data | None = None, threshold: float = 0.5) -> Data:
         """Learned graph, averaged over all runs.
@@ -192,7 +213,7 @@ class Run:
             data: Any graph with the same features; the training graph by default.
             threshold: Pairs with a smaller probability are left out; with 0 there are all pairs.
         """
-        return mean_graph(self, data, threshold)
+        return learned.mean_graph(self, data, threshold)
 
     def graphs(self, threshold: float = 0.5, records: Iterable[Record] | None = None) -> Iterator[Data]:
         """Learned graph of each run, one at a time, with the attributes that `rewire` describes.
@@ -204,7 +225,7 @@ class Run:
             threshold: Pairs with a smaller probability in this run are left out; with 0 there are all pairs.
             records: Runs whose graphs are returned; all by default.
         """
-        return graph_of_each(self, self.records if records is None else tuple(records), threshold)
+        return learned.graph_of_each(self, self.records if records is None else tuple(records), threshold)
 
     def changes(self, threshold: float = 0.5) -> Changes:
         """What the learned graph, averaged over all runs, changed: edges kept, dropped and added.
@@ -214,7 +235,7 @@ class Run:
         Args:
             threshold: Pairs with this probability or more are edges.
         """
-        return changes_of(self, threshold)
+        return learned.changes_of(self, threshold)
 
     def audit(self) -> Audit:
         """Suspicious edges and missing ones of the training graph, ranked, with the facts that speak for and against.
@@ -224,7 +245,7 @@ class Run:
         """
         return audit(self)
 
-    def measure_pairs(self, threshold: float = 0.5) -> PairMeasures:
+    def measure_pairs(self, threshold: float = 0.5) -> learned.PairMeasures:
         """Homophily of the given and the learned graphs, separately for pairs of training nodes and of others.
 
         Every run is measured on its own graph and with its own split, then the values are averaged. An improvement
@@ -233,7 +254,7 @@ class Run:
         Args:
             threshold: Pairs with a smaller probability in a run are left out.
         """
-        return pair_measures_of(self, threshold)
+        return learned.pair_measures(self, threshold)
 
     def scores(self, data: Data, records: Iterable[Record] | None = None, device: str = "auto") -> list[float]:
         """Test metric of every run on another graph with the same nodes, for example with added noise.
@@ -243,44 +264,14 @@ class Run:
             records: Runs to evaluate; all by default.
             device: `cpu`, `cuda`, or `auto` for a GPU if there is one.
         """
-        return scores_on(self, data, self.records if records is None else tuple(records), device)
+        return predict.scores_on(self, data, self.records if records is None else tuple(records), device)
 
     def confusion_matrix(self) -> Tensor:
         """How often a test node of each class (row) was predicted as each class (column), int64 [C, C].
 
         Each run counts on its own test nodes, which its model has not seen; the counts of all runs are added.
         """
-        return confusion_matrix(self)
-
-    def stored(self, name: str, make: Callable[[], Any], *, wait: bool = True) -> Any:
-        """Result of `make` (plain JSON values), computed once for these records and stored next to them under `name`.
-
-        So results of trained models are available after the models are deleted. If `make` changes, the name must change
-        as well. If another process is computing it, this one waits for it, or raises a `BusyError` without `wait`.
-        """
-        if (stored := self._read_stored(name)) is not None:
-            return stored
-        path = self.folder.figures(name, self.records)
-        with ExitStack() as stack:
-            with suppress(OSError):  # the folder may be read-only
-                if not stack.enter_context(alone(path.with_name(f".{path.name}.lock"), wait)):
-                    raise BusyError(f"another process is computing {name} from these runs: wait until it has ended")
-            if (stored := self._read_stored(name)) is not None:
-                return stored
-            result = json.loads(to_json(make()))
-            with suppress(OSError):
-                write_atomically(path, json_with_checksum({"result": result}))
-            return result
-
-    def has_stored(self, name: str) -> bool:
-        """Whether there is a stored result of this name."""
-        return self._read_stored(name) is not None
-
-    def _read_stored(self, name: str) -> Any:
-        try:
-            return read_json(self.folder.figures(name, self.records).read_bytes())["result"]
-        except (OSError, ValueError, KeyError):  # missing or damaged
-            return None
+        return predict.confusion_matrix(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Convert the metrics to plain JSON values; they are shares between 0 and 1."""
@@ -296,3 +287,136 @@ class Run:
             "runs": self.folders,
             **({} if self.choice is None else {"choice": self.choice.to_dict()}),
         }
+
+
+def _percent(summary: Summary) -> str:
+    """Mean and standard error; a dash if there was nothing to measure."""
+    if not math.isfinite(summary.mean):
+        return NOTHING
+    error = f" ± {100 * summary.stderr:.2f}" if summary.n > 1 else ""
+    return f"{100 * summary.mean:.2f}{error} %"
+
+
+def _numbers(summary: Summary) -> list[str]:
+    spread = [f"{100 * value:.2f}" if summary.n > 1 else NOTHING for value in (summary.std, summary.stderr)]
+    return [f"{100 * summary.mean:.2f}", *spread, str(summary.n)]
+
+
+def _rungs(choice: Choice) -> str:
+    """Table of all rungs that `auto` tried, the plainest first."""
+    rows = []
+    for rung in choice.rungs:
+        val = "diverged" if rung.val is None else f"{100 * rung.val:.2f}"
+        behind = NOTHING if rung.behind is None else f"{100 * rung.behind:.2f} ± {100 * (rung.error or 0):.2f}"
+        name = f"{rung.name} (chosen)" if rung.name == choice.chosen else rung.name
+        rows.append([name, val, behind, str(rung.runs), rung.about])
+    return _table(["rung", "validation %", "behind the best", "runs", "what it is"], rows)
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [_line("th", heads), *(_line("td", row) for row in rows)]
+    return "<table>\n" + "\n".join(lines) + "\n</table>"
+
+
+def _line(tag: str, cells: Sequence[str]) -> str:
+    return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+
+
+def load_run(
+    run: str | Path, *, data: Data | None = None, runs: str | Path = "runs", root: str | Path | None = None
+) -> Run:
+    """Load finished runs, which then predict and rewire as after `fit`.
+
+    The data that the runs were trained on are read when they are first needed: by name for a data set, from the files
+    of the user if these are still there, or from `data`. Other graphs can be predicted and rewired without them.
+
+    Args:
+        run: Folder of a setting, folder of one run, or the beginning of a fingerprint, as `gumbel-mpnn runs` lists.
+        data: The graph that the runs were trained on.
+        runs: Folder of the runs, in which fingerprints are looked up.
+        root: Folder with the files of the data sets.
+    """
+    load_plugins()
+    folder = find_setting(run, runs)
+    records = tuple(find_records(folder))
+    if not records:
+        raise UserError(f"there is no finished run in {folder}: give the folder of a setting, with its runs")
+    first = records[0]
+    if any(record.fingerprint != first.fingerprint for record in records):
+        raise UserError(f"the runs in {folder} have different settings: give the folder of one setting")
+    path = folder.parent if (folder / RECORD).exists() else folder
+    chosen = {str(record.replica) for record in records}
+    choice = next((choice for choice in read_choices(path) if chosen <= set(choice.runs)), None)
+    settings, facts = Settings.from_dict(first.settings), read_facts(path)
+    files = None if facts is None else facts.source_files
+    read = partial(_training_data, path, first, settings, data, files, root)  # unlike a closure, it can be pickled
+    return Run(settings, first.metric, records, TrainingData(read, facts), SettingFolder(path), choice)
+
+
+def dataset_of(name: str, digest: str) -> str | None:
+    """Return the name that `load` takes for the data set that runs record as `name`; None for own data.
+
+    The sizes of a generated task share its name: of those it is the one whose data hash is `digest`, or else the first.
+    """
+    names = [key for key, spec in specs.items() if spec.name == name]
+    if len(names) > 1:
+        return next((each for each in names if data_hash(load(each)) == digest), names[0])
+    return names[0] if names else None
+
+
+def _training_data(
+    path: Path,
+    record: Record,
+    settings: Settings,
+    given: Data | None,
+    files: Mapping[str, Any] | None,
+    root: str | Path | None,
+) -> Data:
+    """Read the data that the runs were trained on, and compare their hash with that of the record."""
+    if given is not None:
+        found = read_data(given, settings.data, root)
+        for each in (found, without_candidates(found)):  # settings can ask for other candidates than those of the data
+            if data_hash(each) == record.data_hash:
+                return each
+        raise DataError(f"the runs in {path} were trained on other data than those given")
+    name = dataset_of(settings.dataset, record.data_hash)
+    if name is not None and locate(get_spec(name), root).complete:
+        found = read_data(name, settings.data, root)
+        if data_hash(found) == record.data_hash:
+            return found
+    if files is not None:
+        try:
+            found = read_data(read_again(files), settings.data, root)
+        except DataError as error:
+            raise DataError(f"the data that the runs in {path} were trained on cannot be read again: {error}") from None
+        if data_hash(found) == record.data_hash:
+            return found
+        raise DataError(
+            f"the files that the runs in {path} were trained on have changed: give the training data as"
+            " load_run(..., data=...), or a graph to predict"
+        )
+    raise DataError(
+        f"the data that the runs in {path} were trained on are not known: give them as load_run(..., data=...), or give"
+        " a graph to predict"
+    )
+
+
+def read_again(source: Mapping[str, Any]) -> Data:
+    """Read a graph by its `data.source_files`, which `from_csv`, `from_npz` and `from_graphml` set."""
+    undirected = source["undirected"]
+    features = _features(source["features"])
+    match source["reader"]:
+        case "csv":
+            columns = {name: source[name] for name in ("label", "id", "source", "target")}
+            return from_csv(source["nodes"], source["edges"], features=features, **columns, undirected=undirected)
+        case "npz":
+            return from_npz(source["path"], undirected, features is not False)
+        case _:
+            return from_graphml(source["path"], source["label"], features)
+
+
+def _features(described: list[Any] | None) -> Any:
+    """Argument `features` of a reader: None for all, False for none, else names or columns."""
+    if described is None:
+        return None
+    return [FeatureColumn.from_dict(each) if isinstance(each, Mapping) else each for each in described] or False

@@ -1,8 +1,10 @@
-"""Descriptions of runs: a model on a data set, all settings with their origins, splits and seeds."""
+"""Descriptions of runs: a model on a data set, all settings with their origins, splits and seeds; and their data."""
 
 from __future__ import annotations
 
+import copy
 import re
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from numbers import Integral
@@ -14,35 +16,58 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn.candidates import candidates
 from gumbel_mpnn.candidates.strategies import DATA, NONE
-from gumbel_mpnn.data import get_spec, specs
-from gumbel_mpnn.data.check import IDENTITY, check_kind
+from gumbel_mpnn.data import add_splits, check, check_masks, get_spec, load, specs, with_all_masks
+from gumbel_mpnn.data.check import (
+    IDENTITY,
+    as_graph,
+    check_kind,
+    warn_of_empty_classes,
+    warn_of_ignored,
+    with_identity_features,
+)
 from gumbel_mpnn.data.splits import by_split
-from gumbel_mpnn.graph import without_candidates
+from gumbel_mpnn.graph import CANDIDATE_OF, check_candidates, digest_of_nodes, warn_if_stale, without_candidates
 from gumbel_mpnn.nn import backbones, models
 from gumbel_mpnn.rewiring.regularizers import regularizers
 from gumbel_mpnn.rewiring.scorers import scorers
-from gumbel_mpnn.runs.choice import LADDERS
-from gumbel_mpnn.runs.reader import DataReader, Transform
-from gumbel_mpnn.runs.record import FINGERPRINT
-from gumbel_mpnn.settings import Replica, RewiringSettings, Settings, resolve, with_what_follows
+from gumbel_mpnn.runs.records import FINGERPRINT
+from gumbel_mpnn.settings import DataSettings, Replica, RewiringSettings, Settings, resolve, with_what_follows
 from gumbel_mpnn.settings.files import TABLES, is_settings_file, merge, parse_overrides, read_settings_file
 from gumbel_mpnn.settings.plugins import load_plugins
 from gumbel_mpnn.settings.presets import OVER, Preset, Rung, packaged_families, read_preset
-from gumbel_mpnn.settings.registry import normal_name
 from gumbel_mpnn.training import data_hash
 from gumbel_mpnn.training.metrics import check_name
-from gumbel_mpnn.util.errors import DataError, UserError, did_you_mean, whole_numbers
+from gumbel_mpnn.util.errors import DataError, DataWarning, UserError, did_you_mean, whole_numbers
 
 Tables = Mapping[str, Mapping[str, Any]]
+Transform = Callable[[Data], Data]
 
 MOST_SEEDS = 100_000
 """Number of seeds whose runs can be listed in moments."""
+OWN_PROTOCOL = "random-60-20-20"
+"""Split protocol of graphs without masks."""
 OF_A_RUNG = "rung"
 """First word of the origin of settings that come from a rung of `auto`."""
 REGISTRIES: Mapping[str, Any] = {"candidates": candidates, "scorer": scorers, "regularizer": regularizers}
 """Components that rewiring settings choose."""
 NO_COMPONENT = {"candidates": (NONE, DATA), "regularizer": (NONE,), "scorer": ()}
 """Values of these settings that choose none."""
+_MASKS = ("train_mask", "val_mask", "test_mask")
+
+
+@dataclass(frozen=True)
+class Job:
+    """Runs of one setting on one graph: what the folders of these runs follow from."""
+
+    settings: Settings
+    data: Data
+    data_hash: str
+    replicas: list[Replica]
+
+    @property
+    def title(self) -> str:
+        """What is trained, in a few words."""
+        return f"{self.settings.model} on {self.settings.dataset}"
 
 
 @dataclass(frozen=True)
@@ -73,7 +98,7 @@ class RunSpec:
     @classmethod
     def of(
         cls,
-        dataset: str | Data | Callable[[bool], str | Data],
+        dataset: str | Data,
         model: str,
         *,
         splits: Iterable[int] | None = None,
@@ -88,9 +113,9 @@ class RunSpec:
         """Describe the runs of `fit` with the same arguments; a rung of `auto` takes the place of a preset."""
         check_kind(dataset)
         load_plugins()
-        if callable(dataset) and not isinstance(dataset, Data):
-            dataset = dataset(asks_for_undirected(preset, settings, overrides := list(overrides)))
-        name, model = _dataset_name(dataset), one_model(model)
+        if not isinstance(model, str):
+            raise UserError(f"model must be a name, such as 'gcn', not {model!r}: {did_you_mean('', models)}")
+        name, model = _dataset_name(dataset), models.canonical(model)
         given = with_what_follows(merge(settings, parse_overrides(overrides)))
         found, below, origin = None, {} if rung is None else rung.tables, f"{OF_A_RUNG} {rung and rung.name}"
         if preset is not None and rung is None:
@@ -136,16 +161,19 @@ class RunSpec:
         same: dict[str, Any] = {"splits": self.splits, "seeds": self.seeds, "transform": self.transform}
         return RunSpec.of(self.dataset, model, preset=preset, settings=settings, root=self.root, **same)
 
-    def read(self, reader: DataReader | None = None) -> Workload:
+    def read(self, reader: DataReader | None = None) -> Job:
         """Read the data; returns it with its hash, the settings and all replicas."""
-        reader = reader or DataReader()
-        read, digest = reader.read(self.dataset, self.settings.data, self.root, self.transform)
+        read, digest = (reader or DataReader()).read(self.dataset, self.settings.data, self.root, self.transform)
         data, settings = self._agreeing_about_candidates(read)
-        replicas = self._replicas(data)
-        _check_validation(data, settings, replicas)
+        job = Job(settings, data, digest if data is read else data_hash(data), self._replicas(data))
+        if settings.train.select != "last" and (without := splits_without_validation(job)):
+            raise DataError(
+                f"the validation mask of split {without[0]} is empty, so that no epoch can be chosen"
+                ": add nodes to it, or set train.select=last and train.epochs"
+            )
         if settings.data.features == "standardized" and (data.get(IDENTITY) or data.x.layout is not torch.strided):
             raise DataError("an identity matrix or sparse features cannot be standardized: leave out data.features")
-        return Workload(settings, data, digest if data is read else data_hash(data), replicas)
+        return job
 
     def _agreeing_about_candidates(self, data: Data) -> tuple[Data, Settings]:
         """Data and settings that agree about candidates.
@@ -175,16 +203,6 @@ class RunSpec:
         return [Replica(split, seed) for split in dict.fromkeys(splits) for seed in dict.fromkeys(self.seeds)]
 
 
-@dataclass(frozen=True)
-class Workload:
-    """Data, settings and replicas of a spec, from which the folders of its runs follow."""
-
-    settings: Settings
-    data: Data
-    data_hash: str
-    replicas: list[Replica]
-
-
 def find_preset(family: str | Path, dataset: str, model: str, backbone: str | None = None) -> Preset | None:
     """Find the preset of a model, or that of the model that `presets_of` names if it has none.
 
@@ -204,11 +222,11 @@ def find_preset(family: str | Path, dataset: str, model: str, backbone: str | No
     return None
 
 
-def asks_for_undirected(preset: str | Path | None, settings: Tables | None, overrides: Iterable[str]) -> bool:
+def asks_for_undirected(preset: str | Path | None, overrides: Iterable[str]) -> bool:
     """Whether these arguments of `RunSpec.of` ask for undirected edges, for those who read the edges before."""
     file = read_settings_file(Path(preset)) if preset is not None and is_settings_file(preset) else {}
-    below = {"data": file["data"]} if "data" in file else {}
-    return bool(merge(below, settings, parse_overrides(overrides)).get("data", {}).get("undirected", True))
+    tables = merge({"data": file["data"]} if "data" in file else {}, parse_overrides(overrides))
+    return bool(tables.get("data", {}).get("undirected", True))
 
 
 def of_model(tables: Tables, model: str, below: Tables | None = None) -> dict[str, Any]:
@@ -224,53 +242,119 @@ def of_model(tables: Tables, model: str, below: Tables | None = None) -> dict[st
     return kept
 
 
-def folder_name(name: object) -> str:
-    """Turn the name of a graph of the user into a valid folder name, which is not that of a setting."""
-    folder = re.sub(r"[^\w.-]+", "-", str(name or "")).strip(".-") or "own"
-    return f"own-{folder}" if FINGERPRINT.fullmatch(folder) else folder
+def splits_without_validation(job: Job) -> list[int]:
+    """Splits of the replicas of a job that have no validation nodes."""
+    has_some = by_split(job.data.val_mask).any(0).tolist()
+    return [replica.split for replica in job.replicas if not has_some[replica.split]]
 
 
-def splits_without_validation(data: Data, replicas: Iterable[Replica]) -> list[int]:
-    """Splits of these replicas that have no validation nodes."""
-    has_some = by_split(data.val_mask).any(0).tolist()
-    return [replica.split for replica in replicas if not has_some[replica.split]]
+class DataReader:
+    """Reads data and keeps the last, since many settings are tried on one data set.
+
+    A graph of the user is kept as well: do not change it between two calls.
+    """
+
+    def __init__(self) -> None:
+        self._key: tuple[object, ...] = ()
+        self._dataset: str | Data = ""
+        """A graph of the user, which must live on as long as its `id` is in the key."""
+        self._found: tuple[Data, str] | None = None
+
+    def read(
+        self, dataset: str | Data, settings: DataSettings, root: str | Path | None, transform: Transform | None
+    ) -> tuple[Data, str]:
+        """Read and transform the data; returns it with its hash. Do not change it in place."""
+        what = dataset if isinstance(dataset, str) else id(dataset)
+        key = (what, settings.protocol, settings.undirected, root, transform)
+        if self._found is None or key != self._key:
+            data = read_data(dataset, settings, root)
+            data = data if transform is None else transform(data)
+            self._key, self._dataset, self._found = key, dataset, (data, data_hash(data))
+        return self._found
 
 
-def one_model(model: object) -> str:
-    """Registered name of a model; `auto`, which trains several, is refused."""
-    if not isinstance(model, str):
-        raise UserError(f"model must be a name, such as 'gcn', not {model!r}: {did_you_mean('', models)}")
-    if normal_name(model) in LADDERS:
-        raise UserError(
-            f"{model!r} trains several models and chooses one, but one is needed here: name one, such as 'gumbel-mpnn'"
-            " (docs/settings.md lists them)"
+def read_data(dataset: str | Data, settings: DataSettings, root: str | Path | None) -> Data:
+    """Read the data and add masks by a random split protocol if it has none.
+
+    A graph with a `val_mask` or `test_mask` but no `train_mask` is refused, unless the settings name a protocol.
+    Edges of a data set are directed only if it has directions and the settings ask for them.
+    """
+    protocol = settings.protocol
+    if isinstance(dataset, str):
+        directed = not settings.undirected and get_spec(dataset).has_directions
+        return load(dataset, protocol=protocol or None, root=root, directed=directed)
+    data = as_graph(dataset)
+    if data.get("y") is None:
+        raise DataError("this graph has no labels: give it data.y")
+    if isinstance(data.x, torch.Tensor) and data.x.layout != torch.strided:
+        data = copy.copy(data)
+        data.x = data.x.to_dense()
+    if protocol or all(data.get(name) is None for name in _MASKS):
+        facts = check(_without_masks(data))
+        data = add_splits(data, protocol or OWN_PROTOCOL)
+        check_masks(data)
+    else:
+        facts = check(data)
+        data = with_all_masks(data)
+    if facts.num_classes == 1:
+        raise DataError("all labelled nodes are of one class: classification needs two or more")
+    if facts.num_classes == facts.num_nodes - facts.num_unlabelled:
+        raise DataError(
+            f"there are as many classes as labelled nodes, {facts.num_classes}, so no class has nodes both to train"
+            " and to test on: are these labels ids?"
         )
-    return models.canonical(model)
+    warn_of_empty_classes(data)
+    warn_of_ignored(data, settings.undirected)
+    data = _with_checked_candidates(data)
+    if data.get("x") is not None:
+        return data
+    if not facts.num_edges:
+        raise DataError("this graph has neither features nor edges to learn from: give it one of them")
+    warnings.warn(
+        "this graph has no features, so each node gets one of its own (the identity matrix), which says nothing about"
+        " the others: a model can learn from the edges only, so that mlp, which has none, can only guess, and no model"
+        " can be applied to other graphs; with data.features=structure, nodes have positions among communities instead",
+        DataWarning,
+        stacklevel=3,
+    )
+    return with_identity_features(data)
+
+
+def _with_checked_candidates(data: Data) -> Data:
+    """Check the candidates of a graph, and warn once if they belong to other nodes."""
+    if data.get("candidate_index") is not None:
+        check_candidates(data.candidate_index, int(data.num_nodes or 0))
+        if warn_if_stale(data):
+            data = copy.copy(data)
+            data[CANDIDATE_OF] = digest_of_nodes(data)  # later steps need not warn again
+    return data
+
+
+def _without_masks(data: Data) -> Data:
+    bare = copy.copy(data)
+    for name in _MASKS:
+        if name in bare:
+            del bare[name]
+    return bare
 
 
 def _dataset_name(dataset: object) -> str:
-    if not isinstance(dataset, str | Data):
+    """Name of the folder of a data set; that of a graph of the user is made valid, and is not that of a setting."""
+    if isinstance(dataset, str):
+        return get_spec(dataset).name
+    if not isinstance(dataset, Data):
         raise UserError(f"dataset must be a name or a Data, not {dataset!r}")
-    return get_spec(dataset).name if isinstance(dataset, str) else folder_name(dataset.get("name"))
+    folder = re.sub(r"[^\w.-]+", "-", str(dataset.get("name") or "")).strip(".-") or "own"
+    return f"own-{folder}" if FINGERPRINT.fullmatch(folder) else folder
 
 
 def _seeds(seeds: int | Iterable[int]) -> tuple[int, ...]:
     """The seeds that are asked for by their number or one by one."""
     if not isinstance(seeds, Integral):
         return tuple(whole_numbers("seeds", seeds))
-    if seeds > MOST_SEEDS:
-        raise UserError(f"{seeds} seeds are too many to list their runs: give at most {MOST_SEEDS}")
-    return tuple(range(int(seeds)))
-
-
-def _check_validation(data: Data, settings: Settings, replicas: Iterable[Replica]) -> None:
-    """Raise a `DataError` if the epoch is to be chosen on validation and a split has no validation nodes."""
-    without = [] if settings.train.select == "last" else splits_without_validation(data, replicas)
-    if without:
-        raise DataError(
-            f"the validation mask of split {without[0]} is empty, so that no epoch can be chosen"
-            ": add nodes to it, or set train.select=last and train.epochs"
-        )
+    if (count := int(seeds)) > MOST_SEEDS:
+        raise UserError(f"{count} seeds are too many to list their runs: give at most {MOST_SEEDS}")
+    return tuple(range(count))
 
 
 def _with_all_options(rewiring: RewiringSettings) -> RewiringSettings:

@@ -1,116 +1,147 @@
-"""A search as an Optuna study, which survives a kill and is shared by any number of processes.
+"""A search as a study of Optuna, which survives a kill and is shared by any number of processes.
 
-Every trial has a number of its own, which it keeps if it has to be repeated. Trials are planned in the storage before
-they are started, so that all processes together train each of them once. A process holds the lock of a file in the
-runs folder while it works: trials of a process that was killed are recognised by it, told failed, and planned again.
+The study lies in a storage, a journal file or a database, in which processes and machines meet. The runs of a trial are
+stored as all others. Every process that works on a study holds the lock of a file beside the runs, by which others
+recognize the trials that a killed process has left, and finish them.
 """
 
 from __future__ import annotations
 
 import math
-import os
 import re
-import statistics
+import time
 import uuid
-import warnings
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED
+from concurrent.futures import wait as wait_for
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from statistics import fmean
+from typing import Any
+
+import optuna
+from filelock import FileLock, Timeout
+from optuna.trial import FrozenTrial, TrialState
 
 from gumbel_mpnn.nn.rng import derive_seed
-from gumbel_mpnn.runs.choice import upper_half
-from gumbel_mpnn.runs.fitting import Monitor, Place
-from gumbel_mpnn.runs.reader import DataReader
-from gumbel_mpnn.runs.record import TRIALS
-from gumbel_mpnn.runs.trials import FAILED, FINISHED, Search, Standing, Trial, train_trial
-from gumbel_mpnn.settings import Replica
+from gumbel_mpnn.runs.progress import ProgressMonitor, in_time
+from gumbel_mpnn.runs.records import TRIALS, Summary
+from gumbel_mpnn.runs.session import TRIES, Session
+from gumbel_mpnn.runs.space import Space, values_of
+from gumbel_mpnn.runs.spec import DataReader, RunSpec
+from gumbel_mpnn.runs.workers import LostError, Workers
+from gumbel_mpnn.settings import Replica, Settings
 from gumbel_mpnn.settings.plugins import load_plugins
-from gumbel_mpnn.settings.spaces import Choices, Dimension
-from gumbel_mpnn.util.errors import StoppedError, UserError, reason
-from gumbel_mpnn.util.locks import FileLock, alone, is_held
-
-if TYPE_CHECKING:
-    import optuna
+from gumbel_mpnn.util.errors import DivergedError, StoppedError, TooLargeError, UserError, counted, reason
 
 JOURNAL = "studies.journal"
-"""File of all studies in the folder of trials."""
-WORKERS, AT_WORK = ".studies", ".worker-"
-"""Folder of the files that are locked by processes at work, and the beginning of their names."""
-NUMBER, WORKER, RESULT, FINGERPRINT, RUNGS, INTERRUPTED = (
-    "trial",
-    "worker",
-    "result",
-    "fingerprint",
-    "rungs",
-    "interrupted",
-)
-"""User attributes of a trial: its number, the process that trains it, its result with all settings, the folder of its
-runs, its validation values at the rungs, and whether an error or the user interrupted it."""
-FIXED = "fixed_params"
-"""System attribute of Optuna for the settings that a trial is given."""
-MOST_ATTEMPTS = 5
-"""A trial whose process vanished so many times is not tried again."""
+"""File of all studies in the folder of trials, unless the user names a storage."""
+START, WORKER = "start", "worker"
+"""Attributes of a trial: whether it has the settings from which the search starts, and the lock of its process."""
+SETTLED = timedelta(minutes=1)
+"""After so long, a trial without a process has lost it."""
 PRUNED_AFTER = (8, 4, 2)
-"""Trials are compared after an eighth, a quarter and half of the epochs; the better half goes on."""
-FEWEST = 4
-"""Fewer trials are not compared."""
+"""Trials are compared after an eighth, a quarter and half of the epochs."""
+UNPRUNED = 4
+"""Number of trials that are finished before weak ones are stopped."""
+LOOK_SECONDS = 1.0
+FINISHED, PRUNED, DIVERGED, TOO_LARGE, FAILED = "finished", "pruned", "diverged", "too large", "failed"
+STATES = {TrialState.COMPLETE: FINISHED, TrialState.PRUNED: PRUNED, TrialState.FAIL: FAILED}
 
 
-Watch = Callable[[Standing], None]
+@dataclass(frozen=True)
+class Trial:
+    """One setting of a search and its validation results; there are no test results."""
+
+    number: int
+    """Number of the trial in the study, from 0."""
+    state: str
+    """`finished`, `pruned`, `diverged`, `too large`, or `failed` if its process died again and again."""
+    chosen: Mapping[str, Any]
+    """Chosen values by `table.name`; empty for the settings from which the search started."""
+    settings: Settings
+    val: Summary = field(default_factory=lambda: Summary.of(()))
+    """Validation values of its runs; of no values unless it is finished."""
+    seconds: float = 0.0
 
 
-def work_on(
-    search: Search,
-    monitor: Monitor | None = None,
-    watch: Watch | None = None,
-    reader: DataReader | None = None,
-    place: Place | None = None,
-) -> None:
-    """Train trials of a study until all are done, the time is up, or other processes train the rest.
+@dataclass(frozen=True)
+class Search:
+    """What a process needs to know to work on a search; it can be sent to other processes."""
 
-    This is the work of one process. Call it in as many processes as you like, on any machine that reaches the storage
-    and the runs folder.
+    spec: RunSpec
+    """Runs of every trial, with the settings from which the search starts."""
+    space: Space
+    trials: int
+    runs: str
+    study: str
+    """Name of the study."""
+    storage: str
+    """Its address: a journal file, or a database as SQLAlchemy names it."""
+    seed: int = 0
+    device: str = "auto"
+    memory: int | None = None
+    until: float = math.inf
+    """Time in seconds since 1970 after which no trial is started."""
+    runs_of_each: int = 1
 
-    Args:
-        search: The search, as `tune` describes it.
-        monitor: Called while runs are trained.
-        watch: Called before the first trial and after each trial.
-        reader: Reads the data, if it was read before in this process.
-        place: Where and how to train, if it is not this process.
-    """
-    load_plugins()
-    study = open_study(search)
-    place = place or Place(search.runs, TRIALS, search.device, search.memory, monitor, reader=reader or DataReader())
-    with _at_work(_folder(search)) as worker:
-        if watch is not None:
-            watch(standing(study, search))
-        while not search.is_over and (trial := _next(study, search, worker)) is not None:
-            result = _train(study, trial, search, place)
-            if watch is not None:
-                watch(replace(standing(study, search), latest=result))
+    @property
+    def title(self) -> str:
+        """What is searched for."""
+        return f"{self.spec.settings.model} on {self.spec.settings.dataset}"
+
+    @property
+    def wanted(self) -> int:
+        """Number of trials, which is smaller than asked for if the space has fewer settings."""
+        return int(min(self.trials, self.space.total + self.space.with_start))
+
+    @property
+    def epochs(self) -> int:
+        """Number of epochs of a trial; the largest if it is searched."""
+        searched = self.space.searched.get("train.epochs")
+        fixed = self.space.fixed.get("train", {}).get("epochs", self.spec.settings.train.epochs)
+        return int(fixed if searched is None else max(values_of(searched)))
+
+    def spec_of(self, trial: FrozenTrial) -> RunSpec:
+        """The runs of a trial."""
+        return self.spec.laid_over(self.space.tables({} if is_start(trial) else trial.params))
+
+    def is_complete(self, trial: FrozenTrial) -> bool:
+        """Whether all settings of a trial were chosen: its process was not killed meanwhile."""
+        return is_start(trial) or self.space.searched.keys() <= trial.params.keys()
+
+
+def is_start(trial: FrozenTrial) -> bool:
+    """Whether a trial has the settings from which the search starts."""
+    return bool(trial.user_attrs.get(START))
 
 
 def open_study(search: Search) -> optuna.Study:
     """Open the study of a search; it is created if there is none."""
-    import optuna
-
-    return optuna.create_study(
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    study = optuna.create_study(
         storage=open_storage(search.storage),
         study_name=search.study,
         direction="maximize",
-        pruner=optuna.pruners.NopPruner(),  # trials are pruned by `Halving`
+        pruner=optuna.pruners.MedianPruner(UNPRUNED, n_warmup_steps=0),
         load_if_exists=True,
     )
+    with _lock(search, "planned"):
+        if not study.get_trials(deepcopy=False):
+            if search.space.with_start:
+                study.enqueue_trial({}, user_attrs={START: True})
+            if search.space.total <= search.trials:  # all of them are tried
+                for params in search.space.listed():
+                    study.enqueue_trial(params)
+    return study
 
 
 def open_storage(address: str) -> optuna.storages.BaseStorage:
     """Open a storage by its address: a journal file, or a database as SQLAlchemy names it."""
-    import optuna
     from optuna.storages.journal import JournalFileBackend, JournalRedisBackend
 
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
     try:
         if address.startswith("redis"):
             return optuna.storages.JournalStorage(JournalRedisBackend(address))
@@ -118,9 +149,12 @@ def open_storage(address: str) -> optuna.storages.BaseStorage:
             return optuna.storages.RDBStorage(address)
         path = Path(address)
         path.parent.mkdir(parents=True, exist_ok=True)
-        lock: Any = JournalLock(path)
-        return optuna.storages.JournalStorage(JournalFileBackend(address, lock))
-    except OSError:
+        if path.exists() and path.stat().st_size:
+            with path.open("rb") as file:
+                if not file.readline().startswith(b'{"op_code"'):
+                    raise UserError(f"{address} is no journal of Optuna: name another file as --storage")
+        return optuna.storages.JournalStorage(JournalFileBackend(address))
+    except (OSError, UserError):
         raise
     except Exception as error:  # of SQLAlchemy, of a driver, or of a damaged journal
         raise UserError(
@@ -131,231 +165,209 @@ def open_storage(address: str) -> optuna.storages.BaseStorage:
 
 def without_password(text: str) -> str:
     """Hide the passwords of addresses."""
-    return re.sub(r"(://[^:/@\s]*):\S*@", r"\1:…@", text)
+    return re.sub(r"(://[^:/@\s]*):\S*@", r"\1:…@", re.sub(r"(password=)[^&\s]*", r"\1…", text))
 
 
-class JournalLock:
-    """Lock of a journal that ends with its process; Optuna's own outlives a kill by half a minute."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.lock: FileLock | None = None
-
-    def acquire(self) -> bool:
-        """Wait for the lock, and remove what a killed process has not finished writing."""
-        self.lock = FileLock(self.path)
-        self.lock.take(wait=True)
-        _mend(self.path)
-        return True
-
-    def release(self) -> None:
-        """Release the lock."""
-        if self.lock is not None:
-            self.lock.release()
+def results(study: optuna.Study, search: Search, reader: DataReader | None = None) -> list[Trial]:
+    """All trials of the study that ended, the best validation value first; their values are those of their runs."""
+    reader, found = reader or DataReader(), list[Trial]()
+    for trial in study.get_trials(deepcopy=False):
+        if not trial.state.is_finished() or not search.is_complete(trial):
+            continue
+        spec, state = search.spec_of(trial), STATES[trial.state]
+        chosen = {} if is_start(trial) else search.space.chosen(trial.params)
+        run = Session(search.runs, TRIALS, reader=reader).find(spec) if state == FINISHED else None
+        val = Summary.of([_value(trial)]) if run is None else run.val
+        state = study.user_attrs.get(f"end of {trial.number}", state)
+        seconds = trial.duration.total_seconds() if trial.duration else 0.0
+        found.append(Trial(trial.number, state, chosen, spec.read(reader).settings, val, seconds))
+    return sorted(found, key=lambda trial: (-trial.val.mean if trial.val.n else math.inf, trial.number))
 
 
-def _mend(path: Path) -> None:
-    """Remove the end of a journal that a process was killed while writing, which is not a whole line."""
-    with path.open("r+b") as file:
-        size = file.seek(0, os.SEEK_END)
-        if not size:
-            return
-        file.seek(size - 1)
-        if file.read(1) != b"\n":
-            file.seek(0)
-            file.truncate(file.read().rfind(b"\n") + 1)
+def work_on(search: Search, session: Session | None = None, follow: Callable[[], None] = lambda: None) -> None:
+    """Train trials of a study until all are done, the time is up, or other processes train the rest.
+
+    This is the work of one process. `follow` is called before the first trial and after each.
+    """
+    load_plugins()
+    study, session = open_study(search), session or Session(search.runs, TRIALS, search.device, search.memory)
+    name = uuid.uuid4().hex
+    with _lock(search, name) as own:
+        follow()
+        while time.time() < search.until and (found := _next(study, search, name)) is not None:
+            trial, lock = found
+            try:
+                _train(study, trial, search, session)
+                if lock is not None:
+                    Path(lock.lock_file).unlink(missing_ok=True)
+            finally:
+                if lock is not None:
+                    lock.release()
+            follow()
+        Path(own.lock_file).unlink(missing_ok=True)
 
 
-def results(study: optuna.Study, search: Search) -> list[Trial]:
-    """All trials of the study that ended, by number."""
-    found = {}
-    for trial in _trials(study):
-        if RESULT in trial.user_attrs and trial.state.is_finished() and trial.state.name != "FAIL":
-            result = Trial.from_dict(trial.user_attrs[RESULT])
-            found[result.number] = result
-    for number in _given_up(study):
-        found.setdefault(number, Trial(number, FAILED))
-    return [found[number] for number in sorted(found) if number < search.wanted]
+def work_together(search: Search, workers: Workers, follow: Callable[[], None]) -> None:
+    """Let several processes of this machine work on a study; those that die are replaced."""
+    part = search if search.memory is None else replace(search, memory=search.memory // workers.count)
+    running = {workers.submit(work_on, part) for _ in range(min(workers.count, search.wanted))}
+    deaths = 0
+    while running:
+        follow()
+        done, running = wait_for(running, LOOK_SECONDS, FIRST_COMPLETED)
+        for future in done:
+            try:
+                workers.result(future)
+            except LostError as error:
+                deaths += 1
+                if deaths > TRIES * search.wanted:
+                    raise UserError(f"the processes of this search died again and again ({error})") from error
+                running.add(workers.submit(work_on, part))
+    follow()
 
 
-def standing(study: optuna.Study, search: Search) -> Standing:
-    """How far the study is."""
-    done = results(study, search)
-    best = max((trial for trial in done if trial.is_finished), key=lambda trial: trial.val or 0.0, default=None)
-    return Standing(len(done), search.wanted, best)
+def _next(
+    study: optuna.Study, search: Search, worker: str
+) -> tuple[optuna.Trial | FrozenTrial, FileLock | None] | None:
+    """Begin a trial, or take one that a killed process has left, with the lock of that process; None if all are done.
+
+    Trials that lost too many processes, or before all their settings were chosen, are given up.
+    """
+    with _lock(search, "planned"):
+        started = 0
+        for trial in study.get_trials(deepcopy=False):
+            lock = _lock_of_lost(trial, search) if trial.state is TrialState.RUNNING else None
+            if lock is not None and search.is_complete(trial) and not _gave_up(study, trial):
+                return trial, lock
+            if lock is not None:
+                lock.release()
+                study.tell(trial.number, state=TrialState.FAIL)
+                started += search.is_complete(trial)
+            elif trial.state is TrialState.RUNNING or (trial.state.is_finished() and search.is_complete(trial)):
+                started += 1
+        if started >= search.wanted:
+            return None
+        seed = derive_seed(search.seed, f"trial {started}") % 2**32
+        study.sampler = optuna.samplers.TPESampler(seed=seed, constant_liar=True)
+        waiting = study.get_trials(deepcopy=False, states=(TrialState.WAITING,))
+        starts = bool(waiting) and is_start(waiting[0])
+        begun = study.ask(None if starts else dict(search.space.searched))
+        begun.set_user_attr(WORKER, worker)
+        return begun, None
 
 
-def _trials(
-    study: optuna.Study, states: tuple[optuna.trial.TrialState, ...] | None = None
-) -> list[optuna.trial.FrozenTrial]:
-    """Trials that were planned here; those that the user adds by other means are left alone."""
-    return [trial for trial in study.get_trials(deepcopy=False, states=states) if NUMBER in trial.user_attrs]
-
-
-def _next(study: optuna.Study, search: Search, worker: str) -> optuna.Trial | None:
-    """Take the next trial; None if there is none left that no other process trains."""
-    import optuna
-
-    with alone(_folder(search) / ".lock"):
-        _plan(study, search)
-        states = (optuna.trial.TrialState.WAITING,)
-        waiting = sorted(_trials(study, states), key=lambda trial: trial.user_attrs[NUMBER])
-        for trial in waiting:
-            number = trial.user_attrs[NUMBER]
-            # Trials beyond those that are wanted are of an earlier call, which wanted more.
-            if number < search.wanted and _take(study, trial):
-                if not trial.system_attrs.get(FIXED) and (settings := _untried(study, search, number)):
-                    study._storage.set_trial_system_attr(trial._trial_id, FIXED, settings)
-                seed = derive_seed(search.seed, f"trial {number}") % 2**32
-                with warnings.catch_warnings(action="ignore"):  # some versions call the argument experimental
-                    study.sampler = optuna.samplers.TPESampler(seed=seed, constant_liar=True)
-                taken = optuna.Trial(study, trial._trial_id)
-                taken.set_user_attr(WORKER, worker)
-                return taken
+def _lock_of_lost(trial: FrozenTrial, search: Search) -> FileLock | None:
+    """Take the lock of the process of a running trial if it has ended; those of other disks are taken to be at work."""
+    worker = trial.user_attrs.get(WORKER)
+    if worker is None:  # it is just beginning, or was killed as it began
+        if trial.datetime_start is None or datetime.now() - trial.datetime_start < SETTLED:
+            return None
+        worker = f"trial-{trial.number}"
+    elif not (_folder(search) / f"{worker}.lock").exists():
+        return None
+    lock = FileLock(_folder(search) / f"{worker}.lock")
+    with suppress(Timeout):
+        lock.acquire(timeout=0)
+        return lock
     return None
 
 
-def _take(study: optuna.Study, trial: optuna.trial.FrozenTrial) -> bool:
-    """Start a trial that waits; returns whether no other process was faster. `Study.ask` would also make new ones."""
-    import optuna
-
-    with suppress(optuna.exceptions.UpdateFinishedTrialError):
-        return study._storage.set_trial_state_values(trial._trial_id, optuna.trial.TrialState.RUNNING)
-    return False
+def _gave_up(study: optuna.Study, trial: FrozenTrial) -> bool:
+    """Count a trial that lost its process; true if it lost too many."""
+    key = f"processes of {trial.number}"
+    study.set_user_attr(key, lost := study.user_attrs.get(key, 0) + 1)
+    return bool(lost >= TRIES)
 
 
-def _plan(study: optuna.Study, search: Search) -> None:
-    """Plan all trials that are missing: new ones, and those whose process was killed. The caller holds the lock."""
-    import optuna
-
-    folder = _folder(search)
-    gone = {path.name for path in folder.glob(f"{AT_WORK}*") if not is_held(path)}
-    for trial in _trials(study, (optuna.trial.TrialState.RUNNING,)):
-        if trial.user_attrs.get(WORKER) in (None, *gone):
-            study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
-    for name in gone:
-        (folder / name).unlink(missing_ok=True)
-    there, before = set(_given_up(study)), dict[int, optuna.trial.FrozenTrial]()
-    for trial in _trials(study):
-        if trial.state is optuna.trial.TrialState.FAIL:
-            before[trial.user_attrs[NUMBER]] = trial
-        else:
-            there.add(trial.user_attrs[NUMBER])
-    for number in range(search.wanted):
-        if number not in there:
-            params = before[number].params if number in before else {}
-            study.enqueue_trial(params, user_attrs={NUMBER: number})
-
-
-def _untried(study: optuna.Study, search: Search, number: int) -> dict[str, Any]:
-    """Settings for a new trial that no other has, if all settings of the space are wanted; otherwise none."""
-    if search.space.total > search.trials or (search.space.with_start and number == 0):
-        return {}
-    tried = [dict[str, Any]()]
-    for trial in _trials(study):
-        failed = trial.state.name == "FAIL"
-        tried.append(trial.params or ({} if failed else trial.system_attrs.get(FIXED, {})))
-    return next((settings for settings in search.planned() if settings not in tried), {})
-
-
-def _given_up(study: optuna.Study) -> list[int]:
-    """Numbers of the trials whose process vanished too often."""
-    failed: dict[int, int] = {}
-    for trial in _trials(study):
-        if trial.state.name == "FAIL" and not trial.user_attrs.get(INTERRUPTED):
-            number = trial.user_attrs[NUMBER]
-            failed[number] = failed.get(number, 0) + 1
-    return [number for number, count in failed.items() if count >= MOST_ATTEMPTS]
-
-
-def _train(study: optuna.Study, trial: optuna.Trial, search: Search, place: Place) -> Trial:
-    import optuna
-
-    number = trial.user_attrs[NUMBER]
-    starts = search.space.with_start and number == 0
+def _train(study: optuna.Study, trial: optuna.Trial | FrozenTrial, search: Search, session: Session) -> None:
+    """Train all runs of a trial, and tell the study how it ended."""
+    frozen = next(each for each in study.get_trials(deepcopy=False) if each.number == trial.number)
+    if isinstance(trial, optuna.Trial):
+        session = replace(session, pruner=Pruner(trial, search.epochs))
+    if isinstance(session.monitor, ProgressMonitor):
+        session.monitor.label = f"{search.title}, trial {trial.number + 1} of {search.wanted}"
     try:
-        chosen = {} if starts else search.space.choose(lambda name, each: _suggest(trial, name, each))
-        pruner = Halving(study, trial, search.epochs)
-        result = train_trial(search, number, chosen, replace(place, pruner=pruner))
-    except BaseException:  # reported by this process; only those that vanish count against a trial
+        value = session.fit(search.spec_of(frozen)).val.mean
+        study.tell(trial.number, value, skip_if_finished=True)
+    except StoppedError:
+        study.tell(trial.number, state=TrialState.PRUNED)
+    except (DivergedError, TooLargeError) as error:
+        study.set_user_attr(f"end of {trial.number}", DIVERGED if isinstance(error, DivergedError) else TOO_LARGE)
+        study.tell(trial.number, state=TrialState.FAIL)
+    except BaseException:  # it is continued by the next call, and does not count as a death
         with suppress(Exception):
-            trial.set_user_attr(INTERRUPTED, True)
+            key = f"processes of {trial.number}"
+            study.set_user_attr(key, study.user_attrs.get(key, 0) - 1)
         raise
-    if result.is_finished and (result.val is None or math.isnan(result.val)):
-        raise UserError("a search compares settings on validation nodes: give the graph some")
-    trial.set_user_attr(FINGERPRINT, result.fingerprint)
-    trial.set_user_attr(RESULT, result.to_dict())
-    if result.state == FINISHED:
-        study.tell(trial, result.val)
-    else:
-        study.tell(trial, state=optuna.trial.TrialState.PRUNED)
-    return result
 
 
-def _suggest(trial: optuna.Trial, name: str, dimension: Dimension) -> Any:
-    if isinstance(dimension, Choices):
-        return trial.suggest_categorical(name, dimension.values)
-    low, high, step = dimension.low, dimension.high, dimension.step
-    with warnings.catch_warnings(action="ignore"):  # of a step that does not end at `high`
-        if dimension.whole:
-            return trial.suggest_int(name, int(low), int(high), step=int(step or 1), log=dimension.log)
-        return trial.suggest_float(name, low, high, step=step, log=dimension.log)
+class Pruner:
+    """Lets Optuna stop a weak trial, by the mean validation value of the runs that are trained first."""
 
-
-class Halving:
-    """Stops a trial that is not in the better half of all trials at the same epoch, on the same runs.
-
-    Runs that do not fit into memory at once are trained in groups: each group is compared as it is trained, together
-    with those before it.
-    """
-
-    def __init__(self, study: optuna.Study, trial: optuna.Trial, epochs: int) -> None:
-        self.study, self.trial, self.total = study, trial, epochs
+    def __init__(self, trial: optuna.Trial, epochs: int) -> None:
+        self.trial, self.latest = trial, 0
         self.epochs = sorted({epochs // share for share in PRUNED_AFTER} - {0})
-        self.values: dict[str, dict[str, float]] = {}
-        """Best validation value of each run by epoch."""
-        self.latest, self.before = 0, 0
 
     def __call__(self, epoch: int, values: Mapping[Replica, float]) -> None:
-        """Compare the trial with all others that came this far; raises a `StoppedError`."""
-        self.before += self.total if epoch <= self.latest else 0  # another group begins
-        self.latest = epoch
-        if all(value == -math.inf for value in values.values()):  # not evaluated yet
+        """Compare the trial with others; raises a `StoppedError`."""
+        if epoch <= self.latest or not any(map(math.isfinite, values.values())):  # of later runs, or not evaluated yet
             return
-        ours = self.values.setdefault(str(epoch), {})
-        ours |= {str(replica): max(value, 0.0) for replica, value in values.items()}
-        self.trial.set_user_attr(RUNGS, self.values)
-        self.trial.report(statistics.fmean(ours.values()), self.before + epoch)
-        # This trial comes first, so that it goes on if it is equal to others.
-        compared = {"this": ours} | {str(number): of for number, of in self._others(str(epoch), ours)}
-        means = {name: {Replica.parse(run): of[run] for run in ours} for name, of in compared.items()}
-        if len(means) >= FEWEST and "this" not in upper_half(means, list(means), ()):
-            raise StoppedError("the trial is not in the better half")
+        self.latest = epoch
+        self.trial.report(fmean(max(value, 0.0) for value in values.values()), epoch)
+        if self.trial.should_prune():
+            raise StoppedError("the trial is worse than the median")
 
-    def _others(self, epoch: str, ours: Mapping[str, float]) -> Iterator[tuple[int, dict[str, float]]]:
-        """Values of the other trials at an epoch, of those that have all runs that this one has."""
-        for trial in self.study.get_trials(deepcopy=False):
-            values = trial.user_attrs.get(RUNGS, {}).get(epoch, {})
-            if trial.number != self.trial.number and trial.state.name != "FAIL" and values.keys() >= ours.keys():
-                yield trial.number, values
+
+class Follower:
+    """Shows the trials that ended since the last call, and the time that is left."""
+
+    def __init__(self, study: optuna.Study, search: Search, monitor: ProgressMonitor) -> None:
+        self.study, self.search, self.monitor = study, search, monitor
+        self.seen, self.started = set[int](), time.monotonic()
+        self.found: int | None = None
+        monitor.say(
+            f"{search.title}: {counted(search.wanted, 'trial')} of {counted(search.runs_of_each, 'run')} each,"
+            f" {counted(len(search.space.searched), 'setting')} searched"
+        )
+
+    def __call__(self) -> None:
+        """Look at the study."""
+        ended = [
+            trial
+            for trial in self.study.get_trials(deepcopy=False)
+            if trial.state.is_finished() and self.search.is_complete(trial)
+        ]
+        if self.found is None:
+            self.found, self.seen = len(ended), {trial.number for trial in ended}
+            if ended:
+                self.monitor.say(f"{len(ended)} of {counted(self.search.wanted, 'trial')} were done before")
+        best = max((trial for trial in ended if _value(trial) is not None), key=lambda t: t.value or 0.0, default=None)
+        for trial in ended:
+            if trial.number not in self.seen:
+                self.seen.add(trial.number)
+                result = STATES[trial.state] if (val := _value(trial)) is None else f"val {100 * val:.2f}"
+                so_far = "" if best is None else f", best val {100 * (best.value or 0):.2f} (trial {best.number})"
+                done, left = len(self.seen) - self.found, self.search.wanted - len(self.seen)
+                seconds = (time.monotonic() - self.started) / done * left
+                self.monitor.say(
+                    f"trial {trial.number}: {result}, {len(self.seen)} of {self.search.wanted} done{so_far}"
+                    + f", about {in_time(seconds)} left" * (left > 0)
+                )
+
+
+def _value(trial: FrozenTrial) -> float | None:
+    """Mean validation value of a trial; None unless it is finished, since that of a pruned one is of an early epoch."""
+    return trial.value if trial.state is TrialState.COMPLETE else None
 
 
 def _folder(search: Search) -> Path:
-    """Folder of the files that processes at work on a study lock."""
-    return Path(search.runs) / TRIALS / WORKERS / search.study
+    """Folder of the locks of processes that work on a study."""
+    return Path(search.runs) / TRIALS / ".studies" / search.study
 
 
 @contextmanager
-def _at_work(folder: Path) -> Iterator[str]:
-    """Lock a file as long as this process works; its name is given. If the work ends in an error, the file stays."""
+def _lock(search: Search, name: str) -> Iterator[FileLock]:
+    folder = _folder(search)
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{AT_WORK}{uuid.uuid4().hex}"
-    with alone(folder / ".lock"):
-        path.touch()
-        lock = FileLock(path)
-        lock.take(wait=False)
-    try:
-        yield path.name
-        path.unlink(missing_ok=True)
-    finally:
-        lock.release()
+    with FileLock(folder / f"{name}.lock") as lock:
+        yield lock

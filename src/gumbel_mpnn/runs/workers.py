@@ -1,119 +1,275 @@
-"""Processes of this machine that train the same runs as the calling process.
+"""Processes that train: those of this machine, or tasks of a Ray cluster, both as futures of `concurrent.futures`.
 
-The run store makes sure that no run is trained twice. The calling process does all of the work as well: it finds the
-runs that the others finished, and raises their errors.
+The calling process hands out the work and alone writes what comes back. What is sent is pickled here and not by torch,
+which would send tensors through shared memory, of which containers have little.
 """
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import os
+import pickle
 import signal
-import sys
+import socket
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from multiprocessing.process import BaseProcess
-from pickle import PicklingError
-from typing import Any
+from collections.abc import Callable, Iterator
+from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
+from contextlib import contextmanager
+from multiprocessing.connection import Connection
+from typing import Any, Protocol
 
 import torch
 
-from gumbel_mpnn.util.errors import UserError, reason
-from gumbel_mpnn.util.locks import can_lock
+from gumbel_mpnn._version import __version__
+from gumbel_mpnn.settings.plugins import VARIABLE as PLUGINS
+from gumbel_mpnn.settings.plugins import load_plugins
+from gumbel_mpnn.util.errors import UserError, check_at_least, reason
+
+LOCAL, RAY, CLIENT = "local", "ray", "ray://"
+CONNECT_SECONDS, START_SECONDS = 5.0, 120.0
+PASSED_ON = (PLUGINS, "GUMBEL_MPNN_DATA", "OMP_NUM_THREADS")
+"""Environment variables that tasks of a cluster get from the calling process."""
+_reports: Any = None
+"""In a process of this machine: the queue by which it tells the calling process how far it is."""
 
 
-def check_workers(count: int) -> None:
-    """Raise a `UserError` if several processes cannot share a store here."""
-    if count > 1 and not can_lock():
-        raise UserError("several workers need file locks, which this system does not have: use one worker")
+class LostError(Exception):
+    """The process that did some work died."""
+
+
+class Workers(Protocol):
+    """Several processes that work for the calling one."""
+
+    @property
+    def count(self) -> int:
+        """Number of processes that work at once."""
+
+    def submit(self, work: Callable[..., Any], *arguments: Any) -> Future[Any]:
+        """Call a function of a module in one of the processes."""
+
+    def result(self, future: Future[Any]) -> Any:
+        """What a call returned, or its error; a `LostError` if its process died."""
+
+    def share(self, value: Any) -> Any:
+        """Argument of `submit` that stands for a large value; the function is given the value, pickled."""
+
+    def reports(self) -> Iterator[Any]:
+        """What the processes have told with `tell` since the last call."""
+
+
+def tell(*report: Any) -> None:
+    """Report to the calling process, if it can be reached."""
+    if _reports is not None:
+        _reports.put(pickle.dumps(report))
 
 
 @contextmanager
-def start_processes(count: int, work: Callable[..., None], *arguments: Any) -> Iterator[list[BaseProcess]]:
-    """Call `work(place, *arguments)` in `count - 1` processes until the block ends; their places are 1, 2, and so on.
+def workers(count: int = 1, on: str = LOCAL, device: str = "auto") -> Iterator[Workers | None]:
+    """Processes that work until the block ends; None if the calling process does all work itself.
 
-    The calling process counts as one of them. They share the CPU cores. The block is given the processes.
+    Args:
+        count: Number of processes of this machine.
+        on: `local`, `ray` for the cluster that `RAY_ADDRESS` names or one that is started here, or `ray://HOST:PORT`
+            for one that is reached through its client server.
+        device: Device of the work: tasks of a cluster get a GPU each if it has some, unless this is `cpu`.
     """
-    spawning = multiprocessing.get_context("spawn")
-    workers: list[BaseProcess] = [
-        spawning.Process(target=_assist, args=(work, place, count, arguments), daemon=True) for place in range(1, count)
-    ]
-    with ExitStack() as stack:
-        if workers:
-            stack.callback(torch.set_num_threads, torch.get_num_threads())
-            stack.enter_context(interrupted_by_sigterm())
-            stack.callback(_end, workers)
-            share_cores(count)
-        for worker in workers:
-            _start(worker)
-        yield workers
+    check_at_least(1, workers=count)
+    if not isinstance(on, str) or (on not in (LOCAL, RAY) and not on.startswith(CLIENT)):
+        raise UserError(f"on must be local, ray or ray://HOST:PORT, but is {on!r}")
+    if on == LOCAL and count == 1:
+        yield None
+    elif on == LOCAL:
+        processes = Processes(min(count, os.cpu_count() or 1))
+        try:
+            yield processes
+        finally:
+            processes.end()
+    elif count > 1:
+        raise UserError("workers are processes of this machine: on a cluster, Ray decides how many tasks run at once")
+    else:
+        with _connected(on):
+            yield Tasks(device)
+
+
+class Processes:
+    """Processes of this machine, which share its cores."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self._start()
+
+    def _start(self) -> None:
+        spawning = multiprocessing.get_context("spawn")
+        # The processes end when nobody holds the other end of this pipe any more, even if this process was killed.
+        self._reader, self._alive = spawning.Pipe(duplex=False)
+        self._queue = spawning.SimpleQueue()
+        arguments = (self._reader, self._queue, max(1, torch.get_num_threads() // self.count))
+        self._pool = ProcessPoolExecutor(self.count, spawning, _begin, arguments)
+        for _ in range(self.count):  # they import torch while the calling process reads the data
+            self._pool.submit(os.getpid)
+
+    def submit(self, work: Callable[..., Any], *arguments: Any) -> Future[Any]:
+        """Call a function of a module in one of the processes; those that a dead one took with it are replaced."""
+        call = pickle.dumps((work, arguments))
+        try:
+            return self._pool.submit(_answer, call)
+        except BrokenExecutor:
+            self.end()
+            self._start()
+            return self._pool.submit(_answer, call)
+
+    def result(self, future: Future[Any]) -> Any:
+        """What a call returned, or its error; a `LostError` if its process died."""
+        try:
+            return pickle.loads(future.result())  # noqa: S301  # from a process of this machine
+        except BrokenExecutor as error:
+            raise LostError(reason(error)) from error
+
+    def share(self, value: Any) -> bytes:
+        """The pickled value, which is sent with every call."""
+        return pickle.dumps(value)
+
+    def reports(self) -> Iterator[Any]:
+        """What the processes have told since the last call."""
+        while not self._queue.empty():
+            yield pickle.loads(self._queue.get())  # noqa: S301
+
+    def end(self) -> None:
+        """End the processes, whatever they do."""
+        self._alive.close()
+        self._pool.shutdown(cancel_futures=True)
+        self._reader.close()
+
+
+def _begin(alive: Connection, reports: Any, threads: int) -> None:
+    """Prepare a process of this machine."""
+    global _reports
+    _reports = reports
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the calling process ends its workers
+    threading.Thread(target=_end_with, args=(alive,), daemon=True).start()
+    warnings.simplefilter("ignore")  # the calling process has shown them
+    torch.set_num_threads(threads)
+    load_plugins()
+
+
+def _end_with(alive: Connection) -> None:
+    alive.poll(None)
+    os._exit(1)
+
+
+def _answer(call: bytes) -> bytes:
+    work, arguments = pickle.loads(call)  # noqa: S301
+    return pickle.dumps(work(*arguments))
+
+
+class Tasks:
+    """Tasks of the connected Ray cluster; each has a CPU, or a GPU."""
+
+    def __init__(self, device: str) -> None:
+        import ray
+
+        self._ray = ray
+        resources = ray.cluster_resources()
+        gpus = 0 if device == "cpu" else int(resources.get("GPU", 0))
+        if device.startswith("cuda") and not gpus:
+            raise UserError(f"the device is {device}, but the cluster has no GPU")
+        self.count = max(1, gpus or int(resources.get("CPU", 0)))
+        self._options = {"num_cpus": 0 if gpus else 1, "num_gpus": 1 if gpus else 0, "max_retries": 0}
+        self._look()
+
+    def _look(self) -> None:
+        """Raise a `UserError` if tasks do not begin, or if the cluster has another version of this package."""
+        try:
+            found = self._remote(_version).remote().future().result(START_SECONDS)
+        except TimeoutError:
+            raise UserError(
+                f"no task began on the cluster within {START_SECONDS:g} s: wait until others need it no more"
+            ) from None
+        except Exception as error:  # among them those of importing this package
+            last = str(error).strip().splitlines() or [type(error).__name__]
+            raise UserError(
+                f"no task can begin on the cluster ({last[-1].strip()}): every machine needs gumbel-mpnn {__version__}"
+                " in the Python that Ray runs"
+            ) from error
+        if found != __version__:
+            raise UserError(f"the cluster has gumbel-mpnn {found}, but this process {__version__}")
+
+    def _remote(self, work: Callable[..., Any]) -> Any:
+        return self._ray.remote(work).options(**self._options)
+
+    def submit(self, work: Callable[..., Any], *arguments: Any) -> Future[Any]:
+        """Call a function of a module in a task."""
+        future: Future[Any] = self._remote(_do).remote(work, *arguments).future()
+        return future
+
+    def result(self, future: Future[Any]) -> Any:
+        """What a call returned, or its error; a `LostError` if its process or machine died."""
+        try:
+            return future.result()
+        except self._ray.exceptions.RayTaskError as error:
+            raise (error.cause if isinstance(error.cause, Exception) else error) from error  # that of the task itself
+        except self._ray.exceptions.RayError as error:
+            raise LostError(reason(error)) from error
+
+    def share(self, value: Any) -> Any:
+        """A reference to the pickled value, which is sent to every machine once."""
+        return self._ray.put(pickle.dumps(value))
+
+    def reports(self) -> Iterator[Any]:
+        """Nothing: tasks are followed by their ends."""
+        return iter(())
+
+    def end(self) -> None:
+        """Leave the tasks to the cluster, which ends them with the connection."""
+
+
+def _do(work: Callable[..., Any], *arguments: Any) -> Any:
+    threads = os.environ.get("OMP_NUM_THREADS", "")
+    torch.set_num_threads(int(threads) if threads.isdigit() else 1)
+    load_plugins()
+    return work(*arguments)
+
+
+def _version() -> str:
+    return __version__
 
 
 @contextmanager
-def interrupted_by_sigterm() -> Iterator[None]:
-    """Turn SIGTERM into a `KeyboardInterrupt` in the block, so that training writes a checkpoint and workers are ended.
-
-    It is sent by `timeout`, by job schedulers, and by a process to its workers. Python allows this in the main thread
-    only.
-    """
-    if threading.current_thread() is not threading.main_thread():
+def _connected(address: str) -> Iterator[None]:
+    """Connect to a cluster, or start one; a connection that the caller has made before is used and left open."""
+    # Ray reads these when it is imported: no reports of usage, and no other `print`, with which numba compiles nothing.
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_TQDM_PATCH_PRINT", "0")
+    try:
+        import ray
+    except ImportError:
+        raise UserError('a cluster needs Ray, which is not installed: pip install "gumbel-mpnn[cluster]"') from None
+    if ray.is_initialized():
         yield
         return
-    previous = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    handler = signal.getsignal(signal.SIGTERM)
     try:
+        _connect(ray, address)
         yield
     finally:
-        signal.signal(signal.SIGTERM, previous)
+        ray.shutdown()
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, handler)  # Ray has its own
 
 
-def share_cores(count: int) -> None:
-    """Use a share of the CPU cores, and no more threads than before."""
-    torch.set_num_threads(max(1, min(torch.get_num_threads(), (os.cpu_count() or 1) // count)))
-
-
-def _start(worker: BaseProcess) -> None:
-    """Start a worker; raises a `UserError` if a function of the user cannot be sent to it."""
+def _connect(ray: Any, address: str) -> None:
+    # Not the cluster that happens to run here: it may be that of another command, and end with it.
+    named = address if address.startswith(CLIENT) else os.environ.get("RAY_ADDRESS") or LOCAL
+    variables = {name: os.environ[name] for name in PASSED_ON if os.environ.get(name)}
+    options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+    if named == LOCAL:  # only this machine reaches it
+        options |= {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}
     try:
-        worker.start()
-    except (PicklingError, AttributeError, TypeError) as error:
-        raise UserError(
-            f"several workers need a transform that can be sent to other processes ({reason(error)}): define it as a"
-            " function of a module, or use one worker"
-        ) from error
-
-
-def _assist(work: Callable[..., None], place: int, count: int, arguments: Sequence[Any]) -> None:
-    """Work in a process of its own; the calling process comes to the same errors and reports them."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the calling process ends its workers
-    sys.unraisablehook = _interrupt_again
-    with suppress(Exception, KeyboardInterrupt), interrupted_by_sigterm():
-        threading.Thread(target=_end_with_caller, daemon=True).start()
-        warnings.simplefilter("ignore")
-        share_cores(count)
-        work(place, *arguments)
-
-
-def _interrupt_again(lost: sys.UnraisableHookArgs) -> None:
-    """Repeat a SIGTERM whose `KeyboardInterrupt` came where Python ignores errors, such as in a weak reference."""
-    if lost.exc_type is KeyboardInterrupt:  # a little later, since an error in here is ignored as well
-        threading.Timer(0.01, os.kill, (os.getpid(), signal.SIGTERM)).start()
-    else:
-        sys.__unraisablehook__(lost)
-
-
-def _end_with_caller() -> None:
-    """Wait until the calling process has ended, even if it was killed, and then end this one as it would have."""
-    caller = multiprocessing.parent_process()
-    if caller is not None:
-        caller.join()
-        os.kill(os.getpid(), signal.SIGTERM)
-
-
-def _end(workers: Sequence[BaseProcess]) -> None:
-    started = [worker for worker in workers if worker.pid is not None]
-    for worker in started:
-        worker.terminate()
-    for worker in started:
-        worker.join()
+        host, colon, port = named.removeprefix(CLIENT).rpartition(":")
+        if colon and port.isdigit():  # Ray would wait for minutes if nobody listens there
+            socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS).close()
+        ray.init(named, runtime_env={"env_vars": variables}, **options)
+    except (ConnectionError, ImportError, RuntimeError, OSError, ValueError) as error:
+        raise UserError(f"cannot connect to the Ray cluster {named!r}: {reason(error)}; is it running?") from error

@@ -42,6 +42,17 @@ def load_tensors(
         raise unreadable(str(path), error, remedy) from None
 
 
+def note_of(path: Path) -> dict[str, Any]:
+    """Note of a file of `save_tensors`, without its tensors; raises a `ValueError` if it is damaged."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, "pt") as file:
+            return dict(json.loads((file.metadata() or {}).get("note", "{}")))
+    except (SafetensorError, OSError) as error:
+        raise ValueError(str(error)) from None
+
+
 def _parts(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> Iterator[tuple[str, bytes | memoryview]]:
     yield "note", metadata.get("note", "").encode()
     for name in sorted(tensors):

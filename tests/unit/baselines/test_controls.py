@@ -8,7 +8,7 @@ from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import GCN
 from gumbel_mpnn.rewiring import GumbelMPNN
 from gumbel_mpnn.rewiring.scorers import scorers
-from gumbel_mpnn.runs import RunSpec
+from gumbel_mpnn.runs.spec import RunSpec
 from gumbel_mpnn.settings import RewiringSettings, resolve
 from gumbel_mpnn.training import build_model, models, train
 from gumbel_mpnn.training.trainer import Trainer

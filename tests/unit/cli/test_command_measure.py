@@ -8,7 +8,8 @@ import pytest
 from command_fixtures import GCN, QUICK, REWIRED
 from gumbel_mpnn import measures
 from gumbel_mpnn.data import demo_graph, from_csv, load
-from gumbel_mpnn.runs import fit, load_run
+from gumbel_mpnn.runs.fit import fit
+from gumbel_mpnn.runs.run import load_run
 from helpers import small_data
 
 NAMES = list(measures.MEASURES)

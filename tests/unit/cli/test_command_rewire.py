@@ -11,7 +11,7 @@ import torch
 
 from command_fixtures import GCN, REWIRED
 from gumbel_mpnn.data import from_csv, load
-from gumbel_mpnn.runs.graph_file import find_learned
+from gumbel_mpnn.runs.learned import read_learned
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_every_kind_of_file_has_every_pair_at_threshold_zero(rewired, run, here)
 
 
 def test_what_changed_is_told(command, rewired, train, csv, run):
-    learned, _ = find_learned(Path(run))
+    learned = read_learned(sorted(Path(run).glob("*/graph.safetensors")))
     shown = rewired(run, "--out", "graph.csv")["changes"]
     given, likely = learned.graph.is_original, learned.mean >= 0.5
     assert (shown["kept"], shown["dropped"]) == (int((given & likely).sum()), int((given & ~likely).sum()))

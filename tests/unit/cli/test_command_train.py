@@ -54,7 +54,7 @@ class TestOwnFiles:
         check_object(shown, runs=4)
         preface, *lines = done.stderr.splitlines()
         assert preface == "read 20 nodes (1 without a label), 40 edges, 2 features, 2 classes"
-        assert lines[0].startswith("gcn on nodes: 4 runs, 1 group")
+        assert lines[0].startswith("gcn on nodes: 4 runs")
         assert lines[-2:] == [
             "predictions of 20 nodes are in out/predicted.csv",
             f"runs are in {shown['runs'][0].rpartition('/')[0]}",
@@ -212,10 +212,10 @@ class TestDataSet:
         assert "(one run), val" in result.stderr
 
     def test_long_work_prints_plain_lines_where_there_is_no_terminal(self, command, monkeypatch, every_epoch):
-        monkeypatch.setattr("gumbel_mpnn.util.live_line.PLAIN_LINE_SECONDS", -1)
+        monkeypatch.setattr("gumbel_mpnn.runs.progress.PLAIN_LINE_SECONDS", -1)
         lines = command("train", "tiny", *GCN, "--splits", "0").stderr.splitlines()
-        (line,) = [line for line in lines if line.startswith("gcn on tiny: 1/3 epochs, best val ")]
-        assert line.endswith(" s left")
+        (line,) = [line for line in lines if line.endswith(" s left (33 % done)")]
+        assert line.startswith("gcn on tiny: best val ")
 
 
 def test_predictions_of_runs_whose_models_were_deleted(csv, command, here):

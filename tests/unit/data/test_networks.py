@@ -7,7 +7,7 @@ import networkx
 import pytest
 
 from gumbel_mpnn.data import FeatureColumn, check, from_graphml, from_networkx
-from gumbel_mpnn.runs.loading import read_again
+from gumbel_mpnn.runs.run import read_again
 from gumbel_mpnn.util.errors import DataError, DataWarning, UserError
 
 

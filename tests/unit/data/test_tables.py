@@ -21,7 +21,7 @@ from torch_geometric.utils import coalesce, to_undirected
 import gumbel_mpnn as gm
 from gumbel_mpnn.data import check, from_csv
 from gumbel_mpnn.data.check import set_edges
-from gumbel_mpnn.runs.loading import read_again
+from gumbel_mpnn.runs.run import read_again
 from gumbel_mpnn.training import data_hash
 from gumbel_mpnn.util.errors import DataError, DataWarning
 

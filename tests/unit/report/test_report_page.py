@@ -114,15 +114,17 @@ def test_the_runs_that_a_run_is_compared_with(tmp_path):
     assert gain["interval"][0] <= gain["mean"] <= gain["interval"][1]
 
 
-@pytest.mark.parametrize("ladder", ["auto", "auto-wary"])
-def test_auto_with_its_ladder_and_its_control(tmp_path, ladder):
-    short = {"settings": {"train": {"epochs": 2}}, "runs": tmp_path, "device": "cpu", "progress": False}
-    run = gm.fit(small_data(splits=3), ladder, **short)
+@pytest.mark.parametrize("wary", [False, True])
+def test_auto_with_its_ladder_and_its_control(tmp_path, wary):
+    short = {"runs": tmp_path, "device": "cpu", "progress": False}
+    options = {"train": {"epochs": 2}, "model": {"wary": wary}}
+    run = gm.fit(small_data(splits=3), "auto", settings=options, **short)
     part = page_content([run])["runs"][0]
     assert part["choice"]["chosen"] == run.choice.chosen
     assert part["choice"]["sentence"] == run.choice.sentence()
     assert part["table"]["absent"] == ["control, edges not learned"]
-    control = gm.fit(small_data(splits=3), f"{ladder}-frozen", **short)
+    frozen = {**options, "model": {"wary": wary, "learned": "frozen"}}
+    control = gm.fit(small_data(splits=3), "auto", settings=frozen, **short)
     part = page_content([gm.load_run(run.folder.path, data=small_data(splits=3))])["runs"][0]
     assert part["table"]["absent"] == []
     row = next(row for row in part["table"]["rows"] if row["role"].endswith("control, edges not learned"))
@@ -138,7 +140,7 @@ def test_a_part_whose_files_are_gone_says_so_and_the_others_stay(tmp_path):
     assert "does not exist" in part["audit"]["missing"]
     assert part["structure"]["counts"]["kept"] > 0
     assert set(part["explorer"]["prediction"]) == {-1}
-    for graph in run.folder.path.glob("*/graph.npz"):
+    for graph in run.folder.path.glob("*/graph.safetensors"):
         graph.unlink()
     assert "does not exist" in page_content([run])["runs"][0]["explorer"]["missing"]
     alone = page_content([gm.load_run(run.folder.path)])

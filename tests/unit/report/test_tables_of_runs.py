@@ -13,7 +13,7 @@ import torch
 from gumbel_mpnn.report import Fixed, Table, run_table
 from gumbel_mpnn.report import demo as demo_module
 from gumbel_mpnn.report.demo import demo_figure, run_demo
-from gumbel_mpnn.runs import fit
+from gumbel_mpnn.runs.fit import fit
 from gumbel_mpnn.settings.presets import read_preset
 from helpers import changed, small_data
 
@@ -177,6 +177,6 @@ def test_the_demo_trains_its_models_with_their_presets(monkeypatch, runs, tmp_pa
     assert [(name, model) for name, model, _ in calls] == [("demo", model) for model in demo_module.MODELS]
     assert demo_module.MODELS[:2] == ("mlp", "gcn")
     assert all(keywords["runs"] == tmp_path for _, _, keywords in calls)
-    assert [keywords["on"].workers for _, _, keywords in calls] == [1, 1, 1, 1, 2]
+    assert [keywords["workers"] for _, _, keywords in calls] == [1, 1, 1, 1, 2]
     budgets = [read_preset("tuned", "demo", model).tables["train"]["epochs"] for model in demo_module.MODELS[:-1]]
     assert len(set(budgets)) == 1

@@ -1,8 +1,6 @@
 """`auto`: rungs are trained as any runs are, and validation alone chooses."""
 
 import dataclasses
-import shutil
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -11,27 +9,24 @@ import torch
 import gumbel_mpnn as gm
 from gumbel_mpnn.nn import models
 from gumbel_mpnn.report.page.content import page_content
-from gumbel_mpnn.runs import (
-    AutoSpec,
-    BusyError,
-    Place,
-    RunSpec,
-    Step,
-    auto,
-    default_model,
-    describe,
-    find_any,
-    fit,
-    load_run,
-)
+from gumbel_mpnn.runs import auto
+from gumbel_mpnn.runs import fit as module
+from gumbel_mpnn.runs.auto import AutoSpec
 from gumbel_mpnn.runs.choice import read_choices
-from gumbel_mpnn.runs.record import find_records
+from gumbel_mpnn.runs.fit import default_model, default_workers, describe, fit, train_spec
+from gumbel_mpnn.runs.progress import Monitor
+from gumbel_mpnn.runs.records import find_records
+from gumbel_mpnn.runs.run import load_run
+from gumbel_mpnn.runs.session import Session
+from gumbel_mpnn.runs.spec import RunSpec
 from gumbel_mpnn.settings.presets import preset_families, read_rungs
 from gumbel_mpnn.util.errors import DataError, DataWarning, UserError
 from helpers import changed, small_data
 
 FOR_FEATURES = [rung.name for rung in read_rungs() if rung.needs in ("", "features")]
 FAST = {"overrides": ["train.epochs=3", "model.hidden_channels=8"]}
+FROZEN = {"overrides": [*FAST["overrides"], "model.learned=frozen"]}
+WARY = {"overrides": [*FAST["overrides"], "model.wary=true"]}
 WITH_STRUCTURE = {"data": {"features": "with-structure"}}
 
 
@@ -107,19 +102,18 @@ class TestRun:
         run = quick(runs=tmp_path)
         no_training()
         assert quick(runs=tmp_path).choice == run.choice
-        assert find_any(describe(small_data(), "auto", **FAST), Place(tmp_path)).choice == run.choice
         assert read_choices(run.folder.path) == [run.choice]
 
     def test_choices_of_other_splits_and_ladders_lie_beside(self, tmp_path):
         both, first = quick(runs=tmp_path), quick(runs=tmp_path, splits=[0])
-        frozen = fit(small_data(), "auto-frozen", runs=tmp_path, **FAST)
+        frozen = fit(small_data(), "auto", runs=tmp_path, **FROZEN)
         found = [
             choice for folder in {run.folder.path for run in (both, first, frozen)} for choice in read_choices(folder)
         ]
         assert sorted(found, key=repr) == sorted((both.choice, first.choice, frozen.choice), key=repr)
 
     def test_a_wary_ladder_is_compared_with_hostile_edges_and_trained_without(self, tmp_path, no_training):
-        run = fit(small_data(), "auto-wary", runs=tmp_path, **FAST)
+        run = fit(small_data(), "auto", runs=tmp_path, **WARY)
         assert run.choice.wary
         assert run.choice.runs == ("split0-seed0", "split1-seed0")
         assert {rung.runs for rung in run.choice.rungs} == {1}
@@ -129,32 +123,30 @@ class TestRun:
         assert [record.val for record in run.records] == [record.val for record in alone.records]
         assert run.rungs == {}
         no_training()
-        assert fit(small_data(), "auto-wary", runs=tmp_path, **FAST).choice == run.choice
-        assert find_any(describe(small_data(), "auto-wary", **FAST), Place(tmp_path)).choice == run.choice
-        assert find_any(describe(small_data(), "auto-wary-frozen", **FAST), Place(tmp_path)) is None
+        assert fit(small_data(), "auto", runs=tmp_path, **WARY).choice == run.choice
         assert read_choices(run.folder.path) == [run.choice]
 
     def test_a_wary_ladder_needs_edges(self):
         data = changed(small_data(), edge_index=torch.empty(2, 0, dtype=torch.long))
         with pytest.raises(DataError, match="no validation node has an edge"):
-            fit(data, "auto-wary", **FAST)
+            fit(data, "auto", **WARY)
 
     def test_a_wary_ladder_keeps_the_transform_of_the_user(self):
         edges = small_data().edge_index
         data = changed(small_data(), edge_index=torch.empty(2, 0, dtype=torch.long))
-        run = fit(data, "auto-wary", transform=lambda given: changed(given, edge_index=edges), splits=[1], **FAST)
+        run = fit(data, "auto", transform=lambda given: changed(given, edge_index=edges), splits=[1], **WARY)
         assert run.choice.runs == ("split1-seed0",)
         assert torch.equal(run.data.edge_index, edges)
 
     def test_a_wary_run_is_loaded_with_its_choice(self, tmp_path):
-        run = fit(small_data(), "auto-wary", runs=tmp_path, **FAST)
+        run = fit(small_data(), "auto", runs=tmp_path, **WARY)
         assert load_run(run.folder.path, data=small_data()).choice == run.choice
-        assert repr(run).splitlines()[-1].startswith("auto-wary: ")
+        assert repr(run).splitlines()[-1].startswith("auto (wary): ")
 
     def test_the_error_is_that_of_the_attacked_nodes(self, monkeypatch):
         seen, first = [], auto.choose
         monkeypatch.setattr(auto, "choose", lambda *given: seen.append(given[-1]) or first(*given))
-        fit(small_data(nodes=60), "auto-wary", **FAST)
+        fit(small_data(nodes=60), "auto", **WARY)
         fit(small_data(nodes=60), "auto", **FAST)
         assert seen == [7, 20]
 
@@ -164,20 +156,15 @@ class TestRun:
         with pytest.raises(DataError, match=r"cannot read the choice .* delete it and train again"):
             read_choices(tmp_path)
 
-    def test_is_not_found_if_a_rung_is_missing(self, tmp_path):
-        run = quick(runs=tmp_path)
-        shutil.rmtree(run.rungs["judged-channels"].folder.path)
-        assert find_any(describe(small_data(), "auto", **FAST), Place(tmp_path)) is None
-
     def test_a_rung_that_diverges_is_left_out(self, tmp_path, monkeypatch):
-        fit_one = auto.fit_spec
+        fit_all = Session.fit_all
 
-        def diverge(spec, place):
-            if spec.origins["train.lr"] == "rung gcn":
-                spec = spec.laid_over({"train": {"lr": 1e30}})
-            return fit_one(spec, place)
+        def diverge(session, specs, stage):
+            too_fast = {"train": {"lr": 1e30}}
+            specs = [each.laid_over(too_fast) if each.origins["train.lr"] == "rung gcn" else each for each in specs]
+            return fit_all(session, specs, stage)
 
-        monkeypatch.setattr(auto, "fit_spec", diverge)
+        monkeypatch.setattr(Session, "fit_all", diverge)
         run = quick(runs=tmp_path)
         assert {rung.name for rung in run.choice.rungs if rung.val is None} == {"gcn"}
         assert "gcn" not in run.rungs
@@ -194,21 +181,22 @@ class TestRun:
         assert len(again.predict()) == small_data().num_nodes
 
     def test_goes_on_after_an_interruption(self, tmp_path):
-        class Stop:
-            def __init__(self, round, place):
-                self.at = round, place
+        class Stop(Monitor):
+            def __init__(self, stage, setting):
+                self.at = stage, setting
 
-            def __getattr__(self, name):
-                return lambda *arguments: None
+            def begin(self, stage, *_):
+                self.stage = stage.name
 
-            def rung(self, step):
-                if (step.round, step.place) == self.at:
+            def end(self, setting, run):
+                if (self.stage, setting) == self.at:
                     raise KeyboardInterrupt
 
         data = changed(small_data(nodes=60), train_mask=None, val_mask=None, test_mask=None)
-        for at in ((1, 5), (2, 3), (3, 1)):
+        spec = describe(data, "auto", **FAST)
+        for at in (("round 1 of 3", 5), ("round 2 of 3", 3), ("round 3 of 3", 0)):
             with pytest.raises(KeyboardInterrupt):
-                quick(data, runs=tmp_path, monitor=Stop(*at))
+                train_spec(spec, Session(tmp_path, monitor=Stop(*at)))
         assert quick(data, runs=tmp_path).choice == quick(data).choice
 
     def test_weak_rungs_are_stopped_early(self, tmp_path):
@@ -220,21 +208,20 @@ class TestRun:
         assert sum(counts.values()) == len(list(find_records(tmp_path)))
         assert all((rung.rank is None) == (rung.runs < 10) for rung in run.choice.rungs)
 
-    def test_the_steps_make_up_the_work(self):
-        steps = []
+    def test_the_stages_make_up_the_work(self, tmp_path):
+        stages = []
 
-        class Notes:
-            def __getattr__(self, name):
-                return lambda *arguments: None
+        class Notes(Monitor):
+            def begin(self, stage, missing, finished):
+                stages.append((stage, sum(cost * runs for cost, runs in zip(stage.costs, missing, strict=True))))
 
-            def rung(self, step):
-                steps.append(step)
-
-        quick(changed(small_data(nodes=60), train_mask=None, val_mask=None, test_mask=None), monitor=Notes())
-        assert steps[0].before == 0
-        assert all(later.before >= step.before + 0.999 * step.share for step, later in pairwise(steps))
-        assert steps[-1].before + steps[-1].share == pytest.approx(1)
-        assert [step.place for step in steps if step.round == 1] == list(range(1, len(FOR_FEATURES) + 1))
+        data = changed(small_data(nodes=60), train_mask=None, val_mask=None, test_mask=None)
+        train_spec(describe(data, "auto", **FAST), Session(tmp_path, monitor=Notes()))
+        (first, _), (second, two), (last, three) = stages
+        assert list(first.titles) == [f"rung {name}" for name in FOR_FEATURES]
+        assert first.ahead >= two + three
+        assert second.ahead >= three
+        assert last.ahead == 0
 
 
 def test_no_label_of_nodes_that_every_split_tests_reaches_the_choice():
@@ -288,6 +275,8 @@ class TestSettingsOfTheUser:
         [
             ({"overrides": ["model.backbone=gat"]}, "model 'auto' chooses the backbone: leave out model.backbone"),
             ({"overrides": ["model.hidden=8"]}, "model 'auto' has no option 'hidden': known are"),
+            ({"overrides": ["model.wary=1"]}, "option 'wary' of model 'auto' must be of type bool"),
+            ({"overrides": ["model.learned=gcn"]}, "there is no model that rewires called 'gcn': known are"),
             ({"preset": "paper"}, "model 'auto' has its own settings and cannot use the preset paper"),
             ({"preset": "my.toml"}, "model 'auto' has its own settings and cannot use the settings file my.toml"),
         ],
@@ -323,46 +312,26 @@ def test_a_graph_without_a_name_of_a_model_is_for_auto():
 
 
 class TestSeveralProcesses:
-    """One that trains beside others begins with the freest rungs, and rungs that others hold come last."""
-
-    STEPS = tuple(Step(name, 1, place, 4, 0.2 * (place - 1), share=0.2) for place, name in enumerate("abcd", start=1))
-
-    def order(self, place, busy=()):
-        """Order of the rungs that a process trains; those of `busy` are held by others until it waits for them."""
-        trained = []
-
-        def runs_of(rung, step, wait):
-            if step.rung in busy and not wait:
-                raise BusyError("held")
-            trained.append(step)
-
-        rung = RunSpec.of(small_data(), "gcn")
-        spec = AutoSpec({step.rung: (None, rung) for step in self.STEPS})
-        auto._round(spec, auto.Part((0,), (0,)), self.STEPS, place, runs_of)
-        return trained
-
-    def names(self, place, busy=()):
-        return "".join(step.rung for step in self.order(place, busy))
-
-    def test_what_others_train_comes_last(self):
-        assert self.names(Place()) == "abcd"
-        assert self.names(Place(), busy="ac") == "bdac"
-
-    def test_the_freest_come_first(self):
-        assert self.names(Place(parts=2)) == "dcba"
-        assert self.names(Place(parts=2), busy="d") == "cbad"
-
-    def test_the_share_that_is_done_grows_in_any_order(self):
-        befores = [step.before for step in self.order(Place(parts=2), busy="ac")]
-        assert befores == pytest.approx([0, 0.2, 0.4, 0.6])
-
-    def test_one_that_does_not_wait_says_so_after_the_rest(self):
-        with pytest.raises(BusyError):
-            self.names(Place(wait=False), busy="a")
-
     def test_they_choose_as_one_does(self, tmp_path):
-        run = quick(runs=tmp_path, on=gm.Machines(workers=2))
-        assert run.choice == quick().choice
+        assert quick(runs=tmp_path, workers=2).choice == quick().choice
+
+    @pytest.fixture
+    def _four_threads(self, monkeypatch):
+        monkeypatch.setattr(torch, "get_num_threads", lambda: 4)
+
+    @pytest.mark.usefixtures("_four_threads")
+    def test_one_for_each_thread_by_default(self, monkeypatch):
+        spec = AutoSpec.of(small_data())
+        assert default_workers(spec, "cpu") == 4
+        assert default_workers(RunSpec.of(small_data(), "gcn"), "cpu") == 1
+        monkeypatch.setattr(torch, "get_num_threads", lambda: 64)
+        assert default_workers(spec, "cpu") == len(spec.rungs) // 2
+
+    @pytest.mark.usefixtures("_four_threads")
+    def test_one_for_large_graphs(self, monkeypatch):
+        monkeypatch.setattr(module, "MOST_EDGES", 10)
+        assert default_workers(AutoSpec.of(small_data()), "cpu") == 1
+        assert default_workers(AutoSpec.of("cora"), "cpu") == 1
 
 
 class TestStructure:
@@ -433,9 +402,9 @@ class TestFeaturesWithStructure:
 
     def test_a_page_compares_with_a_control_that_has_them_too(self, tmp_path):
         run = quick(settings=WITH_STRUCTURE, runs=tmp_path)
-        fit(small_data(), "auto-frozen", runs=tmp_path, **FAST)
+        fit(small_data(), "auto", runs=tmp_path, **FROZEN)
         assert "control, edges not learned" in page_content([run])["runs"][0]["table"]["absent"]
-        fit(small_data(), "auto-frozen", settings=WITH_STRUCTURE, runs=tmp_path, **FAST)
+        fit(small_data(), "auto", settings=WITH_STRUCTURE, runs=tmp_path, **FROZEN)
         assert "control, edges not learned" not in page_content([run])["runs"][0]["table"]["absent"]
 
     def test_auto_gives_them_to_every_rung(self):

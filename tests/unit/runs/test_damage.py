@@ -1,19 +1,14 @@
 """Damage to the files of runs is noticed, named, and never believed."""
 
-import os
 import shutil
-import sqlite3
 
 import pytest
 import torch
 
-from gumbel_mpnn.runs import SettingFolder, load_run
-from gumbel_mpnn.runs.graph_file import learned_graph
-from gumbel_mpnn.runs.query.filters import Filter
-from gumbel_mpnn.runs.query.index import RunIndex
-from gumbel_mpnn.runs.record import find_records, read_curve, read_record
-from gumbel_mpnn.settings import Replica
-from gumbel_mpnn.util.errors import DataError, DataWarning, DivergedError, UserError
+from gumbel_mpnn.runs.learned import read_learned
+from gumbel_mpnn.runs.records import find_records, read_curve, read_record
+from gumbel_mpnn.runs.run import load_run
+from gumbel_mpnn.util.errors import DataError, DataWarning, UserError
 from gumbel_mpnn.util.files import digest
 from helpers import small_data
 from quick_fit import edit, quick
@@ -47,15 +42,15 @@ def read_model(folder):
 
 
 def read_graph(folder):
-    graph = learned_graph(folder / "split0-seed0", threshold=0)
-    return graph.edge_index.tolist(), graph.edge_probability.tolist()
+    learned = read_learned([folder / "split0-seed0/graph.safetensors"])
+    return learned.graph.pair_index.tolist(), learned.probability.tolist()
 
 
 READERS = {
     "record.json": lambda folder: read_record(folder / "split0-seed0/record.json").to_dict(),
     "history.jsonl": lambda folder: read_curve(folder / "split0-seed0/history.jsonl"),
     "model.safetensors": read_model,
-    "graph.npz": read_graph,
+    "graph.safetensors": read_graph,
 }
 
 
@@ -83,32 +78,12 @@ def test_facts_and_choices_have_checksums(folder):
         load_run(folder, data=small_data())
 
 
-def test_a_damaged_figure_is_computed_again(folder):
-    run = load_run(folder, data=small_data())
-    assert run.stored("figure", lambda: [0.25]) == [0.25]
-    (path,) = folder.glob("figures-figure-*.json")
-    path.write_text(path.read_text().replace("0.25", "0.75"))
-    assert run.stored("figure", lambda: [0.5]) == [0.5]
-
-
-def test_lists_of_diverged_runs(folder):
-    setting, path = SettingFolder(folder), folder / "diverged.json"
-    for name in ("split0-seed5", "split0-seed6"):
-        setting.remember_diverged([name])
-    with pytest.raises(DivergedError) as caught:
-        setting.check_diverged([Replica(0, 5), Replica(0, 6)])
-    assert caught.value.runs == ("split0-seed5", "split0-seed6")
-    path.write_text(path.read_text().replace("seed6", "seed7"))
-    with pytest.raises(DataError, match=rf"{path} is not a list of diverged runs \(its checksum is wrong"):
-        setting.check_diverged([Replica(0, 5)])
-
-
 @pytest.mark.parametrize(
     ("entries", "message"),
     [
-        ({"split": 1}, "it is of split1-seed0, which is not the name of its folder"),
-        ({"seed": 3}, "it is of split0-seed3, which is not the name of its folder"),
-        ({"fingerprint": "0123456789abcdef"}, "its fingerprint 0123456789abcdef is not the name of the folder above"),
+        ({"split": 1}, "it belongs into a folder .*/split1-seed0"),
+        ({"seed": 3}, "it belongs into a folder .*/split0-seed3"),
+        ({"fingerprint": "0123456789abcdef"}, "it belongs into a folder 0123456789abcdef/split0-seed0"),
     ],
     ids=str,
 )
@@ -120,10 +95,6 @@ def test_a_record_that_does_not_fit_is_named_and_left_out(folder, entries, messa
         read_record(path)
     with pytest.warns(DataWarning, match=f"a run is left out: cannot read the run record {path}"):
         assert [record.split for record in find_records(folder)] == [1]
-    index = RunIndex(folder.parents[3])
-    assert [row.n for row in index.settings()] == [1]
-    assert len(index.damaged) == 1
-    assert str(path) in index.damaged[0]
 
 
 def test_json_that_is_nested_too_deeply(folder):
@@ -137,23 +108,18 @@ def test_json_that_is_nested_too_deeply(folder):
 
 
 class TestCopies:
+    """A record counts in the folder that it was written to."""
+
     @pytest.mark.parametrize("name", ["split0-seed0 (copy)", "backup/split0-seed0"])
-    def test_a_copy_of_a_run(self, folder, name):
+    def test_of_a_run(self, folder, name):
         shutil.copytree(folder / "split0-seed0", folder / name)
-        if "/" not in name:
-            with pytest.warns(DataWarning, match=r"\(copy\)/record.json is a copy of .*split0-seed0/record.json"):
-                assert len(list(find_records(folder))) == 2
-        assert [row.n for row in RunIndex(folder.parents[3]).settings()] == [2]
+        with pytest.warns(DataWarning, match="a run is left out: .* it belongs into a folder"):
+            assert len(list(find_records(folder))) == 2
 
-    def test_a_copy_of_a_setting(self, folder):
+    def test_of_a_setting(self, folder):
         shutil.copytree(folder, folder.with_name(f"{folder.name}.bak"))
-        with pytest.warns(DataWarning, match="is a copy of"):
+        with pytest.warns(DataWarning, match="a run is left out"):
             assert load_run(folder.parent, data=small_data()).n == 2
-        assert [row.n for row in RunIndex(folder.parents[3]).settings()] == [2]
-
-    def test_a_folder_that_was_renamed_is_no_copy(self, folder):
-        mine = folder.rename(folder.with_name("mine"))
-        assert load_run(mine, data=small_data()).n == 2
 
     def test_another_experiment_is_no_copy(self, folder):
         train = folder.parents[2]
@@ -173,7 +139,6 @@ class TestNewerVersions:
         (name,) = change
         with pytest.raises(UserError, match=rf"not those of this version of gumbel-mpnn: .*{name}"):
             load_run(folder, data=small_data())
-        assert RunIndex(folder.parents[3]).settings()[0].n == 2
 
     @pytest.mark.parametrize("missing", ["data", "train"])
     def test_a_table_that_is_missing_is_told(self, folder, missing):
@@ -183,69 +148,11 @@ class TestNewerVersions:
             load_run(folder, data=small_data())
 
 
-def contents(root):
-    index = RunIndex(root)
-    try:
-        rows = index.settings([Filter.parse("train.epochs=2"), *Filter.named("model", "gumbel-mpnn")])
-        return rows, list(index.runs(rows))
-    finally:
-        index.close()
-
-
-def page_of(content, word):
-    place = content.index(word)
-    return place - place % 4096
-
-
-class TestIndex:
-    def test_no_flipped_bit_is_believed(self, folder):
-        root = folder.parents[3]
-        for each in [*root.rglob("*"), root]:  # long settled, so that records are not read again
-            os.utime(each, (1_700_000_000, 1_700_000_000))
-        whole, path = contents(root), root / "index.sqlite"
-        content = path.read_bytes()
-        filled = [place for place, byte in enumerate(content) if byte]
-        for number, place in enumerate(filled[:: len(filled) // 200]):
-            flipped = bytearray(content)
-            flipped[place] ^= 1 << number % 8
-            path.write_bytes(flipped)
-            assert contents(root) == whole, place
-
-    def test_a_page_of_noise(self, folder):
-        root = folder.parents[3]
-        RunIndex(root).close()
-        path = root / "index.sqlite"
-        content = bytearray(path.read_bytes())
-        for page in {page_of(content, b"own"), page_of(content, b"cpu (")}:
-            content[page : page + 4096] = b"\xa5" * 4096
-        path.write_bytes(content)
-        index = RunIndex(root)
-        (row,) = index.settings()
-        assert [run["split"] for run in index.runs([row])] == [0, 1]
-        index.close()
-
-    def test_settings_that_are_no_json(self, folder):
-        root = folder.parents[3]
-        RunIndex(root).close()
-        with sqlite3.connect(root / "index.sqlite") as database:
-            database.execute("UPDATE settings SET settings = '{', changed = ?", [folder.stat().st_mtime_ns])
-        index = RunIndex(root)
-        assert [run["train.epochs"] for run in index.runs(index.settings())] == [2, 2]
-        index.close()
-
-    def test_other_tables_of_the_same_version(self, folder):
-        root = folder.parents[3]
-        RunIndex(root).close()
-        with sqlite3.connect(root / "index.sqlite") as database:
-            database.execute("ALTER TABLE settings RENAME COLUMN metric TO other")
-        assert RunIndex(root).settings()[0].n == 2
-
-
 PATHS = {
     "record.json": ("split0-seed0/record.json", lambda folder: read_record(folder / "split0-seed0/record.json")),
     "history.jsonl": ("split0-seed0/history.jsonl", lambda folder: read_curve(folder / "split0-seed0/history.jsonl")),
     "model": ("split0-seed0/model.safetensors", read_model),
-    "graph": ("split0-seed0/graph.npz", read_graph),
+    "graph": ("split0-seed0/graph.safetensors", read_graph),
     "data.json": ("data.json", lambda folder: load_run(folder, data=small_data())),
 }
 

@@ -9,10 +9,9 @@ import torch
 
 import gumbel_mpnn as gm
 from gumbel_mpnn.report import run_table
-from gumbel_mpnn.runs import Place, final_spec, fit_any
-from gumbel_mpnn.runs.paired import compare
-from gumbel_mpnn.runs.query.export import to_csv
-from gumbel_mpnn.runs.query.index import RunIndex
+from gumbel_mpnn.runs.compare import compare
+from gumbel_mpnn.runs.fit import final_spec
+from gumbel_mpnn.runs.session import Session
 from gumbel_mpnn.util.errors import DataError, UserError
 from helpers import changed, small_data
 from quick_fit import TABLES, figures, history, quick, resolved
@@ -54,16 +53,6 @@ class TestWithoutTestNodes:
         assert (row["test"], row["std"], row["stderr"]) == (None, None, None)
         assert row["val"] == pytest.approx(run.val.mean)
         assert run_table([run]).render("text").splitlines()[-1].count("–") == 3
-
-    def test_the_index_and_its_export(self, untested, tmp_path):
-        run, runs = untested
-        index = RunIndex(runs)
-        (row,) = index.settings()
-        assert (row.n, row.val) == (2, pytest.approx(run.val.mean))
-        assert math.isnan(row.test)
-        assert [each["test"] for each in index.runs([row])] == [None, None]
-        assert to_csv(list(index.runs([row])), tmp_path / "runs.csv") == 2
-        index.close()
 
     def test_nothing_to_compare(self, untested):
         run, _ = untested
@@ -161,10 +150,10 @@ class TestFinalSpec:
         assert (settings.model, settings.options) == (run.settings.model, run.settings.options)
         assert settings.rewiring == run.settings.rewiring
 
-    def test_it_trains_on_every_node_for_that_long(self):
+    def test_it_trains_on_every_node_for_that_long(self, tmp_path):
         run = quick()
         spec = final_spec(small_data(), run.records, seeds=2, overrides=["model.dropout=0.1"])
-        final = fit_any(spec, Place(device="cpu"))
+        final = Session(tmp_path, device="cpu").fit(spec)
         epochs = round(sum(record.best_epoch for record in run.records) / 2)
         assert [(r.seed, r.val, r.test, r.epochs) for r in final.records] == [(k, None, None, epochs) for k in (0, 1)]
         assert final.data.train_mask.all()

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from gumbel_mpnn.runs import RunSpec
+from gumbel_mpnn.runs.spec import RunSpec
 from gumbel_mpnn.training.trainer import Trainer
 from gumbel_mpnn.util.errors import TooLargeError, UserError, is_out_of_memory
 from helpers import small_data

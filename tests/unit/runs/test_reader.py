@@ -2,7 +2,8 @@
 
 import pytest
 
-from gumbel_mpnn.runs import DataReader, reader
+from gumbel_mpnn.runs import spec
+from gumbel_mpnn.runs.spec import DataReader, read_data
 from gumbel_mpnn.settings import DataSettings
 from gumbel_mpnn.training import data_hash
 from gumbel_mpnn.util.errors import DataError, DataWarning
@@ -25,7 +26,7 @@ def loads(monkeypatch):
         names.append(name)
         return changed(small_data(seed=len(names)), name=name, directed=directed)
 
-    monkeypatch.setattr(reader, "load", load)
+    monkeypatch.setattr(spec, "load", load)
     return names
 
 
@@ -36,12 +37,6 @@ class TestReads:
         assert loads == ["cora"]
         assert first[0] is again[0]
         assert first[1] == again[1] == data_hash(first[0])
-
-    def test_as_many_as_it_keeps_once(self, loads):
-        few = DataReader(keep=2)
-        for name in ("cora", "actor", "cora", "pubmed", "cora", "actor"):
-            assert few.read(name, DataSettings(), None, None)[0].name == name
-        assert loads == ["cora", "actor", "pubmed", "actor"]
 
     @pytest.mark.parametrize(
         "other",
@@ -66,18 +61,6 @@ class TestReads:
         for undirected in (True, False):
             data, _ = once.read("chameleon-unfiltered", DataSettings(undirected=undirected), None, None)
             assert data.directed == (not undirected)
-
-    def test_settings_that_data_are_not_read_by_change_nothing(self, loads):
-        once = DataReader()
-        for features in ("raw", "row-normalized"):
-            once.read("cora", DataSettings(features=features), None, None)
-        assert loads == ["cora"]
-
-    def test_only_the_last(self, loads):
-        once = DataReader()
-        for name in ("cora", "citeseer", "cora"):
-            once.read(name, DataSettings(), None, None)
-        assert loads == ["cora", "citeseer", "cora"]
 
     def test_the_outcome_of_a_transform(self, loads):
         once, calls = DataReader(), []
@@ -116,16 +99,16 @@ def test_masks_without_a_training_mask_are_not_replaced_in_silence(left):
     masks = ("train_mask", "val_mask", "test_mask")
     data = changed(small_data(), **{name: None for name in masks if name not in left})
     with pytest.raises(DataError) as caught:
-        reader.read_data(data, DataSettings(), None)
+        read_data(data, DataSettings(), None)
     assert str(caught.value) == (
         f"the graph has a {' and a '.join(left)} but no train_mask: give it train_mask, val_mask and test_mask, or a"
         " split protocol"
     )
-    assert reader.read_data(data, DataSettings(protocol="random-60-20-20"), None).train_mask.shape[1] == 10
+    assert read_data(data, DataSettings(protocol="random-60-20-20"), None).train_mask.shape[1] == 10
 
 
 def test_labels_that_leave_out_numbers_are_told_and_kept():
     data = small_data()
     with pytest.warns(DataWarning, match="so that there are 9 classes, 6 without a node"):
-        read = reader.read_data(changed(data, y=data.y * 4), DataSettings(), None)
+        read = read_data(changed(data, y=data.y * 4), DataSettings(), None)
     assert read.y.tolist() == (data.y * 4).tolist()

@@ -3,7 +3,7 @@
 import pytest
 
 from gumbel_mpnn.nn import backbones
-from gumbel_mpnn.runs import RunSpec, find_preset
+from gumbel_mpnn.runs.spec import RunSpec, asks_for_undirected, find_preset
 from gumbel_mpnn.settings import Settings, TrainSettings
 from gumbel_mpnn.settings.presets import read_preset
 from gumbel_mpnn.util.errors import UserError
@@ -138,16 +138,11 @@ class TestData:
         ("overrides", "undirected"),
         [((), True), (("data.undirected=true",), True), (("data.undirected=false",), False)],
     )
-    def test_a_function_is_asked_with_whether_edges_go_both_ways(self, overrides, undirected):
-        asked = []
-
-        def read(both_ways):
-            asked.append(both_ways)
-            return changed(DATA, name="birds")
-
-        spec = RunSpec.of(read, "gcn", overrides=overrides)
-        assert asked == [undirected]
-        assert (spec.settings.dataset, spec.dataset.name) == ("birds", "birds")
+    def test_who_reads_edges_before_is_told_whether_they_go_both_ways(self, overrides, undirected, tmp_path):
+        assert asks_for_undirected(None, overrides) is undirected
+        path = tmp_path / "mine.toml"
+        path.write_text("[data]\nundirected = false\n")
+        assert asks_for_undirected(path, overrides) is (overrides == ("data.undirected=true",))
 
     @pytest.mark.parametrize("dataset", [None, 3, lambda _: None], ids=["None", "number", "function"])
     def test_what_is_no_data_set_is_told(self, dataset):

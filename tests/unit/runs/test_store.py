@@ -1,41 +1,46 @@
-"""Run folders: where they lie, what is in them, and that the record comes last."""
+"""Run folders: where they lie, what is in them, that the record comes last, and who may train what."""
 
 import json
 import math
 import os
+import signal
+import threading
 from dataclasses import replace
+from itertools import chain
 
 import pytest
 import torch
 
-from gumbel_mpnn.runs import SettingFolder
-from gumbel_mpnn.runs.record import find_records, read_record
-from gumbel_mpnn.runs.store import record_of
+from gumbel_mpnn.runs.records import find_records, read_record
+from gumbel_mpnn.runs.spec import Job
+from gumbel_mpnn.runs.store import Claims, SettingFolder, record_of
 from gumbel_mpnn.training import train
-from gumbel_mpnn.util.errors import DataError
-from helpers import make_settings, make_task, replicas
-from quick_fit import quick
+from gumbel_mpnn.training.checkpoint import save_tensors
+from gumbel_mpnn.util.errors import DataError, DivergedError
+from helpers import fresh_processes, make_settings, make_task, replicas, small_data
+from quick_fit import edit, quick
 
 SETTINGS = make_settings(epochs=3)
-A, B, C, D = replicas((0, 0), (0, 1), (1, 0), (1, 1))
+A, B, C, D = ALL = replicas((0, 0), (0, 1), (1, 0), (1, 1))
+JOB = Job(SETTINGS, small_data(), "abc", ALL)
 
 
 @pytest.fixture(scope="module")
 def outcomes():
-    return train(make_task(), SETTINGS, [A, C])
+    return train(make_task(), SETTINGS, ALL)
 
 
 @pytest.fixture
 def folder(tmp_path):
-    return SettingFolder.of(tmp_path, "try", SETTINGS, "abc")
+    return SettingFolder.of(tmp_path, "try", JOB)
 
 
 def recorded(outcome):
-    return record_of(outcome, SETTINGS, "abc", "accuracy", torch.device("cpu"))
+    return record_of(outcome, JOB, "accuracy", torch.device("cpu"))
 
 
 def write(folder, outcome):
-    folder.write(outcome, recorded(outcome))
+    folder.write(outcome, recorded(outcome), make_task().graph)
 
 
 def tree(path):
@@ -43,7 +48,7 @@ def tree(path):
 
 
 def test_the_layout(tmp_path, folder, outcomes):
-    for outcome in outcomes:
+    for outcome in (outcomes[0], outcomes[2]):
         write(folder, outcome)
     base = f"try/toy/gcn/{SETTINGS.fingerprint('abc')}"
     assert tree(tmp_path) == [
@@ -145,14 +150,14 @@ def test_a_missing_record_is_a_data_error(tmp_path):
 
 
 def test_all_finished_runs_are_found_in_order(tmp_path, folder, outcomes):
-    other = SettingFolder.of(tmp_path, "another", SETTINGS, "abc")
-    write(folder, outcomes[1])
+    other = SettingFolder.of(tmp_path, "another", JOB)
+    write(folder, outcomes[2])
     write(folder, outcomes[0])
-    write(other, outcomes[1])
+    write(other, outcomes[2])
     (folder.folder(D)).mkdir()
     found = list(find_records(tmp_path))
     assert [record.replica for record in found] == [C, A, C]
-    assert [record.test for record in found] == [outcomes[1].test, outcomes[0].test, outcomes[1].test]
+    assert [record.test for record in found] == [outcomes[2].test, outcomes[0].test, outcomes[2].test]
 
 
 def test_a_folder_that_is_not_there_has_no_runs(tmp_path):
@@ -160,10 +165,9 @@ def test_a_folder_that_is_not_there_has_no_runs(tmp_path):
 
 
 def test_a_checkpoint_belongs_to_one_group_in_one_order(folder):
-    groups = ([A], [A, B], [B, A], [A, B, C])
-    for paths in ({folder.checkpoint(group) for group in groups}, {folder.group_file(group) for group in groups}):
-        assert len(paths) == 4
-        assert {path.parent for path in paths} == {folder.path}
+    paths = {folder.checkpoint(group) for group in ([A], [A, B], [B, A], [A, B, C])}
+    assert len(paths) == 4
+    assert {path.parent for path in paths} == {folder.path}
 
 
 def test_what_a_killed_process_left_half_written_is_swept(folder, outcomes):
@@ -178,8 +182,141 @@ def test_json_has_no_nan(tmp_path):
     run = quick(runs=tmp_path, splits=[0])
     (outcome,) = train(make_task(), make_settings(), replicas((0, 0)))
     rows = [{**outcome.history[0], "train_loss": value} for value in (math.nan, math.inf, 1.0)]
-    run.folder.write(replace(outcome, history=rows), run.records[0])
+    run.folder.write(replace(outcome, history=rows), run.records[0], make_task().graph)
     text = (run.folder.folder(outcome.replica) / "history.jsonl").read_text()
     read = [json.loads(line, parse_constant=lambda name: pytest.fail(name)) for line in text.splitlines()]
     assert [row.get("train_loss", "checksum") for row in read] == [None, None, 1.0, "checksum"]
     assert run.history.train_loss.isna().tolist() == [True, True, False]
+
+
+@pytest.mark.parametrize("entry", [{}, {"seed": 1}, {"fingerprint": "0" * 16}])
+def test_a_record_belongs_into_its_folder(folder, outcomes, entry):
+    write(folder, outcomes[0])
+    path = folder.folder(A) / "record.json"
+    edit(path, **entry)
+    if entry:
+        with pytest.raises(DataError, match="it belongs into a folder"):
+            read_record(path)
+    else:
+        assert read_record(path).replica == A
+
+
+def checkpoint(folder, *group):
+    save_tensors(folder.checkpoint(group), {}, {"replicas": [str(replica) for replica in group]})
+
+
+def left(folder):
+    """Files besides those of runs, and locks."""
+    return [path.name for path in folder.path.iterdir() if not path.name.startswith("split")]
+
+
+def hold_all(folder, told):
+    claims = Claims(folder, ALL)
+    told.send(len(claims.take(4)))
+    signal.pause()
+
+
+class TestClaims:
+    @pytest.fixture
+    def finish(self, folder, outcomes):
+        def write_all(*chosen):
+            for outcome in outcomes:
+                if outcome.replica in chosen:
+                    write(folder, outcome)
+
+        return write_all
+
+    @pytest.mark.parametrize(("most", "sizes"), [(1, [1, 1, 1, 1]), (2, [2, 2]), (3, [2, 2]), (4, [4]), (100, [4])])
+    def test_few_groups_of_even_size(self, folder, most, sizes):
+        with Claims(folder, ALL) as claims:
+            groups = [claims.take(most) for _ in sizes]
+            assert list(map(len, groups)) == sizes
+            assert [*chain(*groups)] == ALL
+            assert claims.take(most) == []
+        assert left(folder) == []
+
+    def test_what_is_finished_is_not_claimed(self, folder, finish):
+        finish(B)
+        with Claims(folder, ALL) as claims:
+            assert claims.missing == [A, C, D]
+            assert claims.take(4) == [A, C, D]
+
+    def test_what_another_one_has_is_left_alone(self, folder):
+        with Claims(folder, [A, B]) as first, Claims(folder, ALL) as second:
+            assert first.take(2) == [A, B]
+            assert second.take(4) == [C, D]
+            first.release([A])
+            assert second.take(4) == [A]
+
+    def test_what_was_finished_meanwhile_is_not_claimed(self, folder, finish):
+        with Claims(folder, ALL) as claims:
+            missing = SettingFolder.is_finished
+            finish(A)
+            folder.is_finished = lambda replica: replica != A and missing(folder, replica)  # looked at before
+            assert claims.missing == ALL
+            del folder.is_finished
+            assert claims.take(4) == [B, C, D]
+
+    def test_a_group_with_a_checkpoint_comes_first_and_whole(self, folder, finish):
+        checkpoint(folder, D, B, C)
+        finish(B)
+        with Claims(folder, ALL) as claims:
+            assert claims.take(1) == [D, B, C]
+            assert claims.take(4) == [A]
+
+    def test_unless_others_have_a_part_of_it_or_nobody_wants_it(self, folder):
+        checkpoint(folder, A, B)
+        with Claims(folder, [A]) as other, Claims(folder, ALL) as claims:
+            assert other.take(1) == [A]
+            assert claims.take(4) == [B, C, D]
+        assert folder.checkpoint([A, B]).exists()
+
+    @pytest.mark.parametrize("content", [b"", b"no tensors", b"\x08\0\0\0\0\0\0\0{}      "])
+    def test_a_file_that_is_no_checkpoint_is_nobodys(self, folder, content):
+        folder.path.mkdir(parents=True)
+        folder.checkpoint([A, B]).write_bytes(content)
+        with Claims(folder, ALL) as claims:
+            assert claims.take(4) == ALL
+
+    def test_forgetting_a_group_leaves_nothing(self, folder, finish):
+        with Claims(folder, ALL) as claims:
+            claims.take(4)
+            checkpoint(folder, *ALL)
+            (folder.path / f".{folder.checkpoint(ALL).name}.99-abc").write_bytes(b"half")
+            finish(*ALL)
+            claims.forget(ALL)
+            assert claims.take(4) == []
+        assert left(folder) == []
+
+    def test_what_diverged_is_claimed_by_nobody_again(self, folder, finish):
+        folder.remember_diverged(["split0-seed0", "split0-seed1"])
+        finish(B)
+        with Claims(folder, ALL) as claims, pytest.raises(DivergedError, match=r"of split0-seed0\): .* delete \S+ to"):
+            claims.take(4)
+        with Claims(folder, [B, C]) as claims:
+            assert claims.take(4) == [C]
+
+    def test_waiting_ends_with_the_work(self, folder, finish):
+        with Claims(folder, ALL) as claims:
+            claims.take(4)
+            waiting = threading.Thread(target=Claims(folder, ALL).wait)
+            waiting.start()
+            waiting.join(0.1)
+            assert waiting.is_alive()
+            finish(*ALL)
+            claims.forget(ALL)
+        waiting.join(60)
+        assert not waiting.is_alive()
+
+    def test_a_killed_process_holds_nothing(self, folder):
+        context = fresh_processes()
+        ours, theirs = context.Pipe()
+        child = context.Process(target=hold_all, args=(folder, theirs), daemon=True)
+        child.start()
+        assert ours.recv() == 4
+        with Claims(folder, ALL) as claims:
+            assert claims.take(4) == []
+            child.kill()
+            claims.wait()
+            child.join()
+            assert claims.take(4) == ALL

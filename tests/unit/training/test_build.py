@@ -13,7 +13,7 @@ from gumbel_mpnn.candidates import Local
 from gumbel_mpnn.measures.communities import community_positions
 from gumbel_mpnn.nn import models
 from gumbel_mpnn.nn.model import cross_entropy
-from gumbel_mpnn.runs import RunSpec
+from gumbel_mpnn.runs.spec import RunSpec
 from gumbel_mpnn.settings import DataSettings, Replica, Settings
 from gumbel_mpnn.training import Task, build_model, prepare, train
 from gumbel_mpnn.training.build import PER_CLASS, SHARE, fit_features

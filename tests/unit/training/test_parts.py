@@ -7,7 +7,7 @@ import torch
 
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import models
-from gumbel_mpnn.runs import load_run
+from gumbel_mpnn.runs.run import load_run
 from gumbel_mpnn.settings import resolve
 from gumbel_mpnn.training import Task, build_model, train, trainer
 from gumbel_mpnn.training.build import pair_probability

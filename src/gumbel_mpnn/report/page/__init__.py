@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from gumbel_mpnn.report.page.content import page_content
-from gumbel_mpnn.runs import Run
+from gumbel_mpnn.runs.run import Run
 from gumbel_mpnn.util.errors import UserError
 from gumbel_mpnn.util.files import check_writable, is_stream, suffix_of, write_atomically
 

@@ -17,11 +17,11 @@ from gumbel_mpnn.report.page.structure import MOST_CLASSES, structure_of
 from gumbel_mpnn.report.pairs import pairs_of
 from gumbel_mpnn.report.style import MODEL_NAMES
 from gumbel_mpnn.report.table import METRIC_NAMES
-from gumbel_mpnn.runs import Record, Run, Summary, compare, find_records
 from gumbel_mpnn.runs.audit import Audit
 from gumbel_mpnn.runs.choice import read_choices
-from gumbel_mpnn.runs.paired import mean_interval
-from gumbel_mpnn.runs.record import TRIALS
+from gumbel_mpnn.runs.compare import compare, mean_interval
+from gumbel_mpnn.runs.records import TRIALS, Record, Summary, find_records
+from gumbel_mpnn.runs.run import Run
 from gumbel_mpnn.util.errors import UserError, counted
 from gumbel_mpnn.util.files import none_if_nan
 
@@ -72,7 +72,7 @@ def _attempt(make: Callable[[Run], Any], run: Run) -> Any:
 def _name(run: Run) -> str:
     """Name of the model, or `auto` with the rung that it chose."""
     if run.choice is not None:
-        return f"{MODEL_NAMES[run.choice.ladder]} ({run.choice.chosen})"
+        return f"{run.choice.title.capitalize()}: {run.choice.chosen}"
     return MODEL_NAMES.get(run.settings.model, run.settings.model)
 
 

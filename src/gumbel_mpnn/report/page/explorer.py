@@ -15,8 +15,8 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn.data.check import IDENTITY
 from gumbel_mpnn.report.pairs import Pairs
-from gumbel_mpnn.runs import Run
 from gumbel_mpnn.runs.audit import Audit
+from gumbel_mpnn.runs.run import Run
 from gumbel_mpnn.util.errors import UserError
 
 MOST_NODES = 3_000

@@ -16,7 +16,7 @@ from gumbel_mpnn.measures.edges import class_count
 from gumbel_mpnn.measures.homophily import OF_PAIRS
 from gumbel_mpnn.measures.neighborhoods import neighbor_label_counts
 from gumbel_mpnn.report.pairs import Pairs
-from gumbel_mpnn.runs import Run
+from gumbel_mpnn.runs.run import Run
 from gumbel_mpnn.util.files import none_if_nan
 
 WHOLE_DEGREES = 30

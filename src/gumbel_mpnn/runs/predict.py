@@ -1,0 +1,312 @@
+"""What the trained models of runs say about the nodes of the training graph and of other graphs, and tables of it."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Batch, Data
+
+from gumbel_mpnn.data.check import as_tensors, check_label_form, warn_of_ignored
+from gumbel_mpnn.data.columns import FeatureColumn
+from gumbel_mpnn.data.splits import by_split
+from gumbel_mpnn.nn import TrainableModel
+from gumbel_mpnn.nn.model import check_finite
+from gumbel_mpnn.runs.records import Record
+from gumbel_mpnn.training import Task, build_model, pick_device, prepare
+from gumbel_mpnn.training.build import STRUCTURE, WITH_STRUCTURE, class_scores
+from gumbel_mpnn.training.metrics import NEED_TWO_CLASSES, metrics
+from gumbel_mpnn.training.task import num_classes
+from gumbel_mpnn.util.errors import DataError, DataWarning, UserError, counted
+from gumbel_mpnn.util.tensors import coalesced
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from gumbel_mpnn.runs.run import Run
+    from gumbel_mpnn.runs.store import DataFacts
+
+READ_ALIKE = "read it with features=run.feature_columns"
+"""What to do about a graph with other features."""
+
+
+def graph_of_user(data: object) -> Data:
+    """Return a graph whose arrays are tensors, or raise a `UserError` if `data` is not a graph."""
+    if not isinstance(data, Data):
+        what = f"the name {data!r}" if isinstance(data, str) else f"a {type(data).__name__}"
+        raise UserError(f"this method needs a graph: give a Data, as returned by gm.load, not {what}")
+    if isinstance(data, Batch):  # which has lists of the names of its graphs
+        data = copy.copy(data).update(dict.fromkeys(("node_ids", "class_names", "feature_columns")))
+    return as_tensors(data)
+
+
+def task_of(run: Run, data: Data | None = None, device: torch.device | str = "cpu", labelled: bool = False) -> Task:
+    """The training graph or another one, with its candidates, as the models of a run see it.
+
+    Labels and masks of another graph are used only if it is `labelled`; predictions do not need them.
+    """
+    facts = run.trained_on.facts
+    given = run.data if data is None else graph_of_user(data)
+    if given.get("x") is None and facts.identity:
+        raise UserError(
+            "the runs were trained on a graph without features, so they know its nodes only and cannot be applied"
+            " to another graph: call this method without a graph, or give a copy of run.data with other edges"
+        )
+    if not given.num_nodes:
+        raise UserError("this graph has no nodes: give at least one")
+    if data is not None:
+        _check_columns(given, facts)
+        check_structure(given, run)
+    if given.get("x") is not None and given.num_features != facts.num_features:
+        hint = f": {READ_ALIKE}" if facts.feature_columns else ""
+        raise UserError(
+            f"the runs were trained on {facts.num_features} features, but this graph has {given.num_features}{hint}"
+        )
+    prepared = prepare(given, run.settings)
+    if data is not None and not labelled:
+        _warn_of_other_edges(given, facts, run.settings.data.undirected)
+        prepared = _without_labels(prepared)
+    task = Task.for_model(prepared, run.settings, device)
+    return replace(task, num_classes=facts.num_classes)
+
+
+def check_structure(given: Data, run: Run) -> None:
+    """Raise a `UserError` if models that know positions in the training graph are applied to another graph."""
+    kind = run.settings.data.features
+    if kind not in (STRUCTURE, WITH_STRUCTURE):
+        return
+    own = run.data  # which other runs need not have
+    is_same = (
+        given.get("y") is not None
+        and given.num_nodes == own.num_nodes
+        and num_classes(given) == num_classes(own)
+        and torch.equal(given.edge_index.cpu(), own.edge_index.cpu())
+        # Positions beside features are scaled as these are.
+        and (kind == STRUCTURE or _is_equal(given.get("x"), own.x))
+    )
+    if not is_same:
+        raise UserError(
+            f"these runs use positions in the graph that they were trained on (data.features={kind}), so they cannot be"
+            " applied to another graph: use the training graph as it was, or train with another value of data.features"
+        )
+
+
+def _is_equal(x: Tensor | None, other: Tensor) -> bool:
+    if x is None or x.shape != other.shape:
+        return False
+    one, two = (coalesced(each.detach().cpu().float()) for each in (x, other))
+    return torch.equal(one.indices(), two.indices()) and torch.equal(one.values(), two.values())
+
+
+def models_of(run: Run, task: Task, records: Sequence[Record]) -> Iterator[TrainableModel]:
+    """Load the trained models one at a time, in evaluation mode."""
+    for record in records:
+        model = build_model(run.settings, task, [record.replica])
+        model.load_state_dict(run.folder.state(record.replica))
+        check_finite(model)
+        yield model.eval()
+
+
+def mean_probability(run: Run, data: Data | None) -> Tensor:
+    """Class probabilities averaged over all runs, [N, C]."""
+    scores = _scores(run, task_of(run, data), run.records)
+    return torch.stack([each[0].softmax(-1) for each in scores]).mean(0)
+
+
+def unseen_probability(run: Run) -> Tensor:
+    """Class probabilities averaged over the runs that neither trained nor validated on the node, [N, C].
+
+    They are NaN for nodes that every run used.
+    """
+    task = task_of(run)
+    total, count = task.y.new_zeros(len(task.y), task.num_classes, dtype=torch.float32), torch.zeros(len(task.y))
+    for record, scores in zip(run.records, _scores(run, task, run.records), strict=True):
+        train, val, _ = task.masks([record.replica])
+        unseen = ~(train | val)[0]
+        total[unseen] += scores[0].softmax(-1)[unseen]
+        count += unseen
+    return total / count[:, None]  # 0 / 0 is NaN
+
+
+def scores_on(run: Run, data: Data, records: Sequence[Record], device: str) -> list[float]:
+    """Test metric of every run on another graph; `Run.scores` describes the arguments."""
+    data = graph_of_user(data)
+    for name in ("y", "train_mask", "test_mask"):
+        if data.get(name) is None:
+            raise DataError(f"this graph has no {name}: give it the labels and masks of the training graph")
+    check_label_form(data.y)
+    task = task_of(run, data, pick_device(device), labelled=True)
+    if any(record.split >= task.num_splits for record in records):
+        raise DataError(f"this graph has masks for {task.num_splits} splits: give it all those of the training graph")
+    found = []
+    for record, scores in zip(records, _scores(run, task, records), strict=True):
+        test_mask = task.masks([record.replica])[2]
+        if not test_mask.any():
+            raise DataError(f"split {record.split} of this graph has no test nodes: add some to its test_mask")
+        found.append(float(metrics[task.metric](scores, task.y, test_mask)[0]))
+    return found
+
+
+def confusion_matrix(run: Run) -> Tensor:
+    """Number of test nodes by class (row) and predicted class (column), added over all runs, int64 [C, C]."""
+    task = task_of(run)
+    count = torch.zeros(task.num_classes**2, dtype=torch.int64)
+    for record, scores in zip(run.records, _scores(run, task, run.records), strict=True):
+        test = task.masks([record.replica])[2][0]
+        count += (task.y * task.num_classes + scores[0].argmax(-1))[test].bincount(minlength=len(count))
+    return count.view(task.num_classes, task.num_classes)
+
+
+def _scores(run: Run, task: Task, records: Sequence[Record]) -> Iterator[Tensor]:
+    """Class scores of every node by each run, [1, N, C]."""
+    for model in models_of(run, task, records):
+        with torch.no_grad():
+            scores = class_scores(model, task, run.settings)
+        yield scores
+
+
+def _check_columns(data: Data, facts: DataFacts) -> None:
+    """Raise a `UserError` if the features of a graph come from other columns than those of training."""
+    columns = data.get("feature_columns")
+    if columns is None or facts.feature_columns is None or tuple(columns) == facts.feature_columns:
+        return
+    pairs = zip_longest(facts.feature_columns, columns)
+    trained, found = next((one, other) for one, other in pairs if one != other)
+    raise UserError(
+        f"the runs were trained on {_in_words(trained)} where this graph has {_in_words(found)}: {READ_ALIKE}"
+    )
+
+
+def _in_words(column: FeatureColumn | None) -> str:
+    if column is None:
+        return "no column"
+    values = "" if column.categories is None else f" with the values {', '.join(map(repr, column.categories))}"
+    return f"the column {column.name!r}{values}"
+
+
+def _warn_of_other_edges(data: Data, facts: DataFacts, undirected: bool) -> None:
+    """Warn if only one of a graph and the training graph has edge weights, and of what models ignore."""
+    weighted = data.get("edge_weight") is not None
+    if weighted != facts.weighted:
+        has, has_not = ("this graph has", "the training graph had none")
+        if not weighted:
+            has, has_not = ("the training graph had", "this graph has none")
+        warnings.warn(f"{has} edge weights, but {has_not}, where each edge counts as 1", DataWarning, stacklevel=4)
+    warn_of_ignored(data, undirected)
+
+
+def _without_labels(data: Data) -> Data:
+    """Copy of a graph in which no node has a label and all masks are empty."""
+    data = copy.copy(data)
+    data.metric = None
+    nodes = int(data.num_nodes or 0)
+    data.train_mask = data.val_mask = data.test_mask = torch.zeros(nodes, dtype=torch.bool)
+    data.y = torch.full((nodes,), -1)
+    return data
+
+
+def prediction_table(run: Run) -> pd.DataFrame:
+    """Predictions of the nodes of the training graph; `Run.predictions` describes the columns."""
+    import pandas as pd
+
+    data, known = run.data, run.data.y >= 0
+    columns: dict[str, Any] = {"node": _nodes(data)}
+    columns["label"] = _classes(known, run.named(data.y.clamp(min=0)))
+    splits = sorted({record.split for record in run.records})
+    for heading, name in (("trained", "train_mask"), ("validated", "val_mask"), ("tested", "test_mask")):
+        columns[heading] = _splits_of(data.get(name), splits, len(data.y))
+    kinds = {"out_of_fold": run.predict_proba(out_of_fold=True), "average": run.predict_proba()}
+    for kind, probability in kinds.items():
+        columns |= _most_probable(run, kind, f"{kind}_probability", probability)
+    for kind, probability in kinds.items():
+        columns |= _of_each_class(run, kind, probability)
+    return pd.DataFrame(columns)
+
+
+def predictions_of(run: Run, data: Data, probability: Tensor | None = None, labelled: bool = False) -> pd.DataFrame:
+    """Predictions of the nodes of another graph: class, its probability, that of every class and, on request, labels.
+
+    `probability` is what `run.predict_proba(data)` returns, if it was called before.
+    """
+    import pandas as pd
+
+    probability = run.predict_proba(data) if probability is None else probability
+    columns: dict[str, Any] = {"node": _nodes(data)}
+    if labelled:
+        names = data.get("class_names") or range(int(data.y.max()) + 1)
+        labels = [names[number] if number >= 0 else None for number in data.y.tolist()]
+        columns["label"] = pd.Series(labels, dtype=object)
+    columns |= _most_probable(run, "prediction", "probability", probability)
+    return pd.DataFrame(columns | _of_each_class(run, "probability", probability))
+
+
+def score_on(run: Run, data: Data, probability: Tensor) -> str:
+    """Return a sentence with the metric of the runs on the labelled nodes of another graph.
+
+    Classes are those of the runs that are written in the same way. Labels that the runs do not know count as wrong, and
+    are left out of metrics that rank the nodes.
+    """
+    classes = probability.shape[1]
+    known = list(map(str, run.trained_on.facts.class_names or range(classes)))[:classes]
+    number_of = {name: number for number, name in enumerate(known)}
+    names = data.get("class_names") or range(int(data.y.max()) + 1)
+    number = torch.tensor([number_of.get(str(name), classes) for name in names] + [classes])
+    labelled, y = data.y >= 0, number[data.y]  # the last number is that of nodes without a label, which are at -1
+    scores, unknown = probability.log(), labelled & (y == classes)
+    ranks = run.metric in NEED_TWO_CLASSES
+    if ranks:
+        labelled = labelled & ~unknown
+    elif unknown.any():  # one more class, which is never predicted
+        scores = torch.cat([scores, torch.full_like(scores[:, :1], -torch.inf)], dim=1)
+    value = float(metrics[run.metric](scores[None], y.where(labelled, -1), labelled[None])[0])
+    count = counted(int(labelled.sum()), "labelled node")
+    figure = "is not defined" if value != value else f"{100 * value:.2f} %"
+    parts = [f"{run.metric} {figure} on {count}", "nodes that were trained on count too"]
+    if other := int(unknown.sum()):
+        first = names[int(data.y[unknown][0])]
+        parts.append(
+            f"{counted(other, 'label')} that the runs do not know, such as {str(first)!r},"
+            f" {'is' if other == 1 else 'are'} {'left out' if ranks else 'counted as wrong'}"
+        )
+    return "; ".join(parts)
+
+
+def _nodes(data: Data) -> list[Any]:
+    ids = data.get("node_ids")
+    return list(range(int(data.num_nodes or 0))) if ids is None else list(ids)
+
+
+def _splits_of(mask: Tensor | None, splits: Sequence[int], num_nodes: int) -> list[str]:
+    """The splits of each node whose mask has it, separated by blanks."""
+    if mask is None:
+        return [""] * num_nodes
+    columns = by_split(mask)[:, list(splits)].tolist()
+    return [" ".join(str(split) for split, used in zip(splits, row, strict=True) if used) for row in columns]
+
+
+def _most_probable(run: Run, name: str, probability_name: str, probability: Tensor) -> dict[str, Any]:
+    """The most probable class of every node and its probability; empty for nodes without a prediction."""
+    known = ~probability[:, 0].isnan()
+    highest, classes = probability.nan_to_num().max(-1)
+    return {name: _classes(known, run.named(classes)), probability_name: highest.where(known, torch.nan).tolist()}
+
+
+def _of_each_class(run: Run, kind: str, probability: Tensor) -> dict[str, Any]:
+    columns = probability.T.tolist()
+    names = run.trained_on.facts.class_names or range(len(columns))
+    # There may be more names than classes: models do not know the last classes if no node has them.
+    return {f"{kind}[{name}]": column for name, column in zip(names, columns, strict=False)}
+
+
+def _classes(known: Tensor, names: Sequence[Any]) -> pd.Series[Any]:
+    """The names of classes, None where they are not known."""
+    import pandas as pd
+
+    named = [name if is_known else None for is_known, name in zip(known.tolist(), names, strict=True)]
+    return pd.Series(named, dtype=object)  # numbers stay integers

@@ -1,0 +1,340 @@
+"""What a `Run` gives back: predictions, probabilities and figures."""
+
+import gc
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from torch_geometric.data import Batch, HeteroData
+
+from gumbel_mpnn.runs.fit import fit
+from gumbel_mpnn.settings import Replica
+from gumbel_mpnn.util.errors import DataError, DataWarning, UserError
+from helpers import changed, small_data
+from quick_fit import quick
+
+
+@pytest.fixture(scope="module")
+def run():
+    return quick(seeds=2)
+
+
+def test_probabilities_sum_to_one(run):
+    proba = run.predict_proba()
+    assert proba.shape == (24, 3)
+    assert (proba >= 0).all()
+    torch.testing.assert_close(proba.sum(-1), torch.ones(24))
+    assert not proba.requires_grad
+
+
+def test_probabilities_are_the_mean_over_the_runs(run):
+    one_by_one = [quick(splits=[r.split], seeds=[r.seed]).predict_proba() for r in run.records]
+    torch.testing.assert_close(run.predict_proba(), torch.stack(one_by_one).mean(0), rtol=1e-4, atol=1e-5)
+
+
+def test_the_most_probable_class_is_predicted(run):
+    assert run.predict() == run.predict_proba().argmax(-1).tolist()
+
+
+@pytest.mark.parametrize("part", ["val", "test"])
+@pytest.mark.parametrize("model", ["mlp", "gat"])
+def test_the_kept_model_is_the_one_of_the_recorded_figures(model, part):
+    run = quick(model=model, splits=[1])
+    mask = run.data[f"{part}_mask"][:, 1]
+    right = torch.tensor(run.predict()) == run.data.y
+    assert right[mask].double().mean().item() == pytest.approx(getattr(run.records[0], part))
+
+
+def test_class_names_are_mapped_back():
+    run = quick(changed(small_data(), class_names=["ant", "bee", "cow"]))
+    classes = run.predict_proba().argmax(-1).tolist()
+    assert run.predict() == [["ant", "bee", "cow"][c] for c in classes]
+
+
+@pytest.mark.parametrize("graphs", [2, 3, 5])
+def test_classes_of_a_batch_have_the_names_of_its_graphs(graphs):
+    data = changed(small_data(), class_names=["ant", "bee", "cow"])
+    run = quick(Batch.from_data_list([data] * graphs))
+    classes = run.predict_proba().argmax(-1).tolist()
+    assert run.predict() == [["ant", "bee", "cow"][c] for c in classes]
+    assert run.data.class_names == ["ant", "bee", "cow"]
+
+
+def test_graphs_of_a_batch_must_mean_the_same_by_a_label():
+    names = (["ant", "bee", "cow"], ["ant", "cow", "dog"])
+    batch = Batch.from_data_list([changed(small_data(), class_names=each) for each in names])
+    with pytest.raises(DataError, match=r"different class_names, such as \['ant', 'bee', 'cow'\]"):
+        quick(batch)
+
+
+@pytest.mark.parametrize(("second", "kept"), [("b", True), ("a", False)], ids=["different", "shared"])
+def test_learned_graphs_of_a_batch_have_the_ids_of_its_nodes_if_they_differ(tmp_path, second, kept):
+    ids = [[f"{letter}{node}" for node in range(24)] for letter in ("a", second)]
+    batch = Batch.from_data_list([changed(small_data(), node_ids=each) for each in ids])
+    run = quick(batch, "gumbel-mpnn", splits=[0], runs=tmp_path)
+    (record,) = run.records
+    assert run.folder.learned([record.replica]).node_ids == (ids[0] + ids[1] if kept else None)
+
+
+def test_nodes_without_a_label_are_predicted():
+    data = small_data()
+    unlabelled = changed(data, y=data.y.masked_fill(torch.arange(24) == 5, -1))
+    for mask in ("train_mask", "val_mask", "test_mask"):
+        unlabelled[mask][5] = False
+    run = quick(unlabelled)
+    assert len(run.predict()) == 24
+    assert run.predict()[5] in (0, 1, 2)
+
+
+def test_another_graph(run):
+    other = small_data(nodes=30, seed=3)
+    assert run.predict_proba(other).shape == (30, 3)
+    assert len(run.predict(other)) == 30
+
+
+def test_another_graph_without_the_last_class_or_any_label(run):
+    other = small_data(nodes=30)
+    assert len(run.predict(changed(other, y=other.y.clamp(max=1)))) == 30
+    assert len(run.predict(changed(other, y=None))) == 30
+
+
+@pytest.mark.parametrize("y", [["b", "a", ""] * 8, torch.full((24,), torch.nan), torch.rand(24, 4)])
+@pytest.mark.parametrize("model", ["gcn", "gumbel-mpnn"])
+def test_another_graph_of_arrays_whose_labels_are_of_no_use(model, y):
+    run, graph = quick(model=model, splits=[0]), small_data(seed=1)
+    x, edges = graph.x.round(), graph.edge_index
+    arrays = changed(graph, x=x.int().numpy(), edge_index=edges.tolist(), y=y, metric="of another task")
+    graph = changed(graph, x=x)
+    assert torch.equal(run.predict_proba(arrays), run.predict_proba(graph))
+    if model == "gumbel-mpnn":
+        assert torch.equal(run.rewire(arrays).edge_probability, run.rewire(graph).edge_probability)
+
+
+def test_another_graph_with_other_features_is_refused(run):
+    with pytest.raises(UserError, match="the runs were trained on 6 features, but this graph has 3"):
+        run.predict(changed(small_data(), x=torch.randn(24, 3)))
+
+
+def test_a_lost_model_is_told_with_what_helps(tmp_path):
+    run = quick(splits=[0], runs=tmp_path)
+    (Path(run.folders[0]) / "model.safetensors").unlink()
+    # While record.json is there nothing is trained again, unless models are asked for.
+    with pytest.raises(DataError, match=r"model\.safetensors does not exist: train the run again with fit"):
+        quick(splits=[0], runs=tmp_path).predict()
+    with pytest.warns(DataWarning, match="model of 1 finished run of gcn on own is missing"):
+        again = quick(splits=[0], runs=tmp_path, models=True)
+    assert again.predict() == quick(splits=[0]).predict()
+
+
+@pytest.mark.parametrize(("model", "ask"), [("gcn", "predict"), ("gumbel-mpnn", "rewire")])
+def test_a_run_that_outlives_its_temporary_folder_says_how_to_keep_it(model, ask):
+    """As one that a process hands over and then ends; the fault: the advice was to fit with models=True."""
+    trained = quick(model=model, splits=[0])
+    sent, folder = replace(trained, _temporary=None), trained.folder.path
+    assert getattr(sent, ask)() is not None
+    del trained
+    gc.collect()
+    with pytest.raises(DataError) as caught:
+        getattr(sent, ask)()
+    message = str(caught.value)
+    assert message.startswith(f"the folder {folder} of these runs does not exist any more: ")
+    assert message.endswith("give fit a folder with runs=")
+    assert "models=True" not in message
+
+
+def test_a_damaged_model_is_told_with_what_helps(tmp_path):
+    run = quick(splits=[0], runs=tmp_path)
+    model = Path(run.folders[0]) / "model.safetensors"
+    model.write_bytes(b"half")
+    with pytest.raises(DataError, match="delete it and train the run again with fit"):
+        run.predict()
+
+
+def test_a_renumbered_graph_is_predicted_alike(run):
+    data, order = run.data, torch.randperm(24, generator=torch.Generator().manual_seed(0))
+    place = order.argsort()
+    same = changed(
+        data,
+        x=data.x[order],
+        y=data.y[order],
+        edge_index=place[data.edge_index],
+        **{name: data[name][order] for name in ("train_mask", "val_mask", "test_mask")},
+    )
+    torch.testing.assert_close(run.predict_proba(same), run.predict_proba()[order], rtol=1e-4, atol=1e-5)
+
+
+def test_the_figures_as_attributes_and_as_json(run):
+    tests = [record.test for record in run.records]
+    assert run.n == 4
+    assert run.test.mean == pytest.approx(sum(tests) / 4)
+    assert run.seconds == pytest.approx(sum(record.seconds for record in run.records))
+    shown = run.to_dict()
+    assert list(shown) == ["dataset", "model", "metric", "unit", "n", "test", "val", "seconds", "runs"]
+    assert (shown["dataset"], shown["model"], shown["metric"], shown["n"]) == ("own", "gcn", "accuracy", 4)
+    assert shown["test"] == {"mean": run.test.mean, "std": run.test.std, "stderr": run.test.stderr}
+    assert shown["val"] == {"mean": run.val.mean, "std": run.val.std, "stderr": run.val.stderr}
+    assert shown["runs"] == [
+        str(run.folder.folder(Replica(split, seed))) for split, seed in ((0, 0), (0, 1), (1, 0), (1, 1))
+    ]
+
+
+def test_the_standard_error_is_the_spread_over_the_root_of_n(run):
+    assert run.test.stderr == pytest.approx(run.test.std / 2)
+
+
+@pytest.mark.parametrize("model", ["gcn", "sage", "gat", "mlp", "gumbel-mpnn"])
+def test_a_model_with_activations_in_16_bits_is_judged_as_it_was_in_training(model):
+    data = small_data(nodes=120)
+    settings = {"train": {"epochs": 5, "bfloat16": True}, "model": {"norm": "layer", "hidden_channels": 16}}
+    trained = fit(data, model, seeds=2, settings=settings)
+    assert trained.scores(data, device="cpu") == [record.test for record in trained.records]
+
+
+@pytest.mark.parametrize("ask", ["predict_proba", "scores", "rewire"])
+def test_whatever_is_asked_later_is_computed_in_the_formats_of_training(ask):
+    data = small_data()
+    trained = quick(data, "gumbel-mpnn", settings={"train": {"epochs": 1, "bfloat16": True}})
+    seen = []
+
+    def look(*_):
+        seen.append((torch.backends.cuda.matmul.fp32_precision, torch.is_autocast_enabled("cpu")))
+
+    hook = torch.nn.modules.module.register_module_forward_pre_hook(look)
+    try:
+        getattr(trained, ask)(data)
+    finally:
+        hook.remove()
+    assert set(seen) == {("tf32", True)}
+
+
+@pytest.mark.parametrize("model", ["gcn", "sdrf"])
+@pytest.mark.parametrize(("what", "shown"), [("cora", "the name 'cora'"), (HeteroData(), "a HeteroData")])
+def test_what_runs_are_asked_about_is_a_graph(model, what, shown):
+    run = quick(model=model, splits=[0])
+    for ask in (run.predict, run.predict_proba, run.scores, *([run.rewire] if model == "sdrf" else [])):
+        with pytest.raises(UserError, match=f"give a Data, as returned by gm.load, not {shown}"):
+            ask(what)
+
+
+@pytest.mark.parametrize("name", ["y", "train_mask", "test_mask"])
+def test_scores_need_labels_and_masks(run, name):
+    with pytest.raises(UserError, match=f"this graph has no {name}: give it the labels and masks"):
+        run.scores(changed(small_data(), **{name: None}))
+
+
+def test_scores_need_labels_that_are_numbers(run):
+    with pytest.raises(DataError, match="the labels y must be integers of shape"):
+        run.scores(changed(small_data(), y=["a"] * 24))
+
+
+def test_scores_need_the_splits_of_the_runs(run):
+    data = small_data()
+    first = {name: data[name][:, 0] for name in ("train_mask", "val_mask", "test_mask")}
+    with pytest.raises(UserError, match="this graph has masks for 1 splits"):
+        run.scores(changed(data, **first))
+
+
+@pytest.mark.parametrize("model", ["gumbel-mpnn", "sdrf"])
+def test_the_learned_graphs_of_a_batch_can_be_taken_apart(model):
+    run, graphs = quick(model=model), [small_data(nodes, seed=nodes) for nodes in (7, 12)]
+    together = run.rewire(Batch.from_data_list(graphs), threshold=0.0)
+    parts = together.to_data_list()
+    assert sum(part.num_edges for part in parts) == together.num_edges
+    for part, graph in zip(parts, graphs, strict=True):
+        assert torch.equal(part.y, graph.y)
+        given = part.edge_index[:, part.edge_origin]
+        assert {tuple(edge) for edge in given.T.tolist()} <= pairs(graph.edge_index)
+        if model == "gumbel-mpnn":
+            alone = run.rewire(graph, threshold=0.0)
+            assert torch.equal(part.edge_index, alone.edge_index)
+            torch.testing.assert_close(part.edge_probability, alone.edge_probability)
+
+
+def pairs(edge_index):
+    return {tuple(edge) for edge in torch.cat([edge_index, edge_index.flip(0)], dim=1).T.tolist()}
+
+
+class TestKeptGraphs:
+    """What training wrote down of the learned graph is what the models say."""
+
+    @pytest.mark.parametrize("undirected", [True, False])
+    @pytest.mark.parametrize("weighted", [True, False])
+    def test_the_same_with_and_without_the_files(self, tmp_path, monkeypatch, undirected, weighted):
+        data = small_data()
+        if weighted:
+            data.edge_weight = torch.rand(data.num_edges, generator=torch.Generator().manual_seed(1))
+        overrides = [f"data.undirected={str(undirected).lower()}"]
+        run = quick(data, "gumbel-mpnn", runs=tmp_path, overrides=overrides)
+        with monkeypatch.context() as patch:
+            patch.setattr("gumbel_mpnn.runs.learned.models_of", lambda *_: pytest.fail("asked the models"))
+            kept = run.rewire(threshold=0.0)
+        for file in run.folder.path.rglob("graph.safetensors"):
+            file.unlink()
+        asked = run.rewire(threshold=0.0)
+        assert kept.keys() == asked.keys()
+        assert torch.equal(kept.edge_index, asked.edge_index)
+        assert torch.equal(kept.edge_origin, asked.edge_origin)
+        for name in ("edge_probability", "edge_weight"):
+            torch.testing.assert_close(kept[name], asked[name])
+
+    def test_those_of_its_own_runs_alone(self, tmp_path):
+        all_runs, first = (
+            quick(model="gumbel-mpnn", runs=tmp_path, splits=splits, overrides=["rewiring.lr=0.5"])
+            for splits in ([0, 1], [0])
+        )
+        assert not torch.equal(
+            all_runs.rewire(threshold=0.0).edge_probability, first.rewire(threshold=0.0).edge_probability
+        )
+        file = next(all_runs.folder.folder(all_runs.records[1].replica).glob("graph.safetensors"))
+        before = first.rewire(threshold=0.0).edge_probability
+        file.unlink()
+        assert torch.equal(first.rewire(threshold=0.0).edge_probability, before)
+
+    def test_another_graph_is_asked_about_anew(self, tmp_path):
+        run = quick(model="gumbel-mpnn", runs=tmp_path)
+        other = changed(small_data(), x=small_data().x.roll(1, dims=0))
+        same = run.rewire(small_data(), threshold=0.0)
+        torch.testing.assert_close(same.edge_probability, run.rewire(threshold=0.0).edge_probability)
+        assert run.rewire(other, threshold=0.0).num_edges != same.num_edges  # its candidates are others
+
+
+@pytest.fixture(scope="module")
+def moved():
+    """Two runs that learned different graphs."""
+    return quick(model="gumbel-mpnn", overrides=["rewiring.lr=0.5", "rewiring.origin=none"])
+
+
+class TestGraphs:
+    """The learned graph of each run, where `rewire` averages."""
+
+    def test_one_for_each_run_in_the_order_of_the_records(self, moved):
+        alone = [replace(moved, records=(record,)).rewire() for record in moved.records]
+        graphs = list(moved.graphs())
+        assert [pairs(graph.edge_index) for graph in graphs] == [pairs(graph.edge_index) for graph in alone]
+        assert pairs(graphs[0].edge_index) != pairs(graphs[1].edge_index)
+        assert all((graph.edge_probability >= 0.5).all() for graph in graphs)
+
+    def test_their_mean_is_what_rewire_returns(self, moved):
+        mean = torch.stack([graph.edge_probability for graph in moved.graphs(threshold=0.0)]).mean(0)
+        torch.testing.assert_close(mean, moved.rewire(threshold=0.0).edge_probability)
+
+    def test_of_some_runs(self, moved):
+        (graph,) = moved.graphs(records=moved.records[1:])
+        assert torch.equal(graph.edge_index, list(moved.graphs())[1].edge_index)
+
+    def test_from_the_models_if_files_are_missing(self, tmp_path):
+        run = quick(model="gumbel-mpnn", runs=tmp_path, overrides=["rewiring.lr=0.5"])
+        kept = list(run.graphs(threshold=0.0))
+        (run.folder.folder(run.records[0].replica) / "graph.safetensors").unlink()
+        for before, after in zip(kept, run.graphs(threshold=0.0), strict=True):
+            assert torch.equal(before.edge_index, after.edge_index)
+            torch.testing.assert_close(before.edge_probability, after.edge_probability)
+
+    def test_runs_of_sdrf_share_one(self):
+        run = quick(model="sdrf")
+        assert [pairs(graph.edge_index) for graph in run.graphs()] == [pairs(run.rewire().edge_index)] * 2
+
+    def test_a_model_that_does_not_rewire(self):
+        with pytest.raises(UserError, match="does not rewire"):
+            next(quick(splits=[0]).graphs())

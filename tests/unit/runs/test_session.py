@@ -1,0 +1,507 @@
+"""Sessions: nothing is done twice, nothing depends on how the work was cut up, and what breaks is mended."""
+
+import errno
+import gc
+import os
+import threading
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import torch
+
+from gumbel_mpnn.baselines.sdrf import SDRF
+from gumbel_mpnn.candidates import Local
+from gumbel_mpnn.runs.progress import Monitor
+from gumbel_mpnn.runs.records import find_records
+from gumbel_mpnn.runs.session import BusyError
+from gumbel_mpnn.runs.store import SettingFolder
+from gumbel_mpnn.settings import Replica
+from gumbel_mpnn.training import Task, device
+from gumbel_mpnn.training.trainer import Trainer
+from gumbel_mpnn.util.errors import DataError, DataWarning, DivergedError, UserError
+from helpers import changed, make_settings, make_task, small_data
+from quick_fit import TABLES, edit, figures, names, quick, stored
+
+SIX, FOUR = {"splits": [0, 1], "seeds": 3}, {"splits": [0, 1], "seeds": 2}
+TOO_FAST = {"overrides": ["train.lr=1e30"]}
+
+
+class Notes(Monitor):
+    """A monitor that writes down what it is told."""
+
+    def __init__(self):
+        self.began, self.sizes, self.told, self.resumed, self.ended = [], [], [], [], []
+
+    def begin(self, stage, missing, finished):
+        self.began.append((missing, finished))
+
+    def memory(self, size):
+        self.sizes.append(size)
+
+    def resume(self, setting, group, epoch, runs):
+        self.resumed.append(epoch)
+
+    def progress(self, setting, group, runs, best):
+        self.told.append((runs, best))
+
+    def end(self, setting, run):
+        self.ended.append(run)
+
+
+class TestFolders:
+    def test_the_same_in_memory_and_in_a_folder(self, tmp_path):
+        here, there = quick(**SIX), quick(**SIX, runs=tmp_path)
+        assert figures(here) == figures(there)
+        assert stored(here) == stored(there)
+
+    def test_the_layout_under_the_folder(self, tmp_path):
+        run = quick(splits=[1], runs=tmp_path, experiment="mine")
+        files = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file())
+        setting = f"mine/own/gcn/{run.records[0].fingerprint}"
+        base = f"{setting}/split1-seed0"
+        expected = [f"{base}/{name}" for name in ("history.jsonl", "model.safetensors", "record.json")]
+        assert files == [f"{setting}/data.json", *expected]
+        assert run.folders == [str(tmp_path / base)]
+
+    def test_a_named_graph_has_a_folder_of_that_name(self, tmp_path):
+        run = quick(changed(small_data(), name="birds"), runs=str(tmp_path))
+        assert run.folder.path.parent == tmp_path / "train/birds/gcn"
+
+    def test_runs_in_memory_last_as_long_as_their_result(self):
+        run = quick(splits=[0])
+        path = run.folder.path
+        assert path.exists()
+        del run
+        gc.collect()
+        assert not path.exists()
+
+    def test_nothing_is_trained_twice(self, tmp_path, no_training):
+        first = quick(**SIX, runs=tmp_path)
+        no_training()
+        again = quick(**SIX, runs=tmp_path)
+        assert again.records == first.records
+        assert again.to_dict() == first.to_dict()
+
+    @pytest.mark.parametrize("model", ["sdrf", "gumbel-mpnn"])
+    def test_nothing_is_prepared_for_what_is_finished(self, tmp_path, monkeypatch, model):
+        first, notes = quick(model=model, runs=tmp_path), Notes()
+        with monkeypatch.context() as patch:
+            for kind, name in ((SDRF, "forward"), (Local, "propose"), (Task, "of")):
+                patch.setattr(kind, name, lambda *_, **__: pytest.fail("prepared"))
+            again = quick(model=model, runs=tmp_path, monitor=notes)
+        assert again.records == first.records
+        assert (notes.began, notes.ended) == ([([0], [2])], [again])
+        assert torch.equal(again.rewire().edge_index, first.rewire().edge_index)
+        assert again.predict() == first.predict()
+        assert again.scores(small_data()) == first.scores(small_data())
+
+    def test_only_what_is_missing_is_trained(self, tmp_path, trained):
+        quick(splits=[0], seeds=2, runs=tmp_path)
+        quick(splits=[0, 1], seeds=3, runs=tmp_path)
+        assert trained == [[(0, 0), (0, 1)], [(0, 2), (1, 0), (1, 1), (1, 2)]]
+        quick(splits=[1], seeds=[7], runs=tmp_path)
+        assert trained[2:] == [[(1, 7)]]
+        assert len(list(find_records(tmp_path))) == 7
+
+    def test_runs_without_models_are_done_again_where_models_are_wanted(self, tmp_path, trained):
+        four = {"splits": [0, 1], "seeds": 2, "runs": tmp_path}
+        first = quick(**four)
+        models = stored(first)
+        for file in first.folder.path.rglob("record.json"):
+            edit(file, seconds=1e6)
+        for name in ("split0-seed1", "split1-seed0"):
+            (first.folder.path / name / "model.safetensors").unlink()
+        assert [record.seconds for record in quick(**four).records] == [1e6] * 4
+        assert len(trained) == 1
+        notes = Notes()
+        with pytest.warns(DataWarning, match="model of 2 finished runs of gcn on own is missing .* trained again"):
+            again = quick(**four, models=True, monitor=notes)
+        assert trained[1:] == [[(0, 1), (1, 0)]]
+        assert notes.began == [([2], [2])]
+        assert [record.seconds == 1e6 for record in again.records] == [True, False, False, True]
+        torch.testing.assert_close(torch.tensor(figures(again)), torch.tensor(figures(first)), rtol=1e-4, atol=1e-4)
+        assert [stored(again)[place] for place in (0, 3)] == [models[place] for place in (0, 3)]
+        assert [file.name for file in again.folder.path.iterdir() if file.is_file()] == ["data.json"]
+
+    def test_what_came_later_has_the_same_figures(self, tmp_path):
+        whole = quick(**SIX)
+        quick(splits=[1], seeds=[2], runs=tmp_path)
+        pieced = quick(**SIX, runs=tmp_path)
+        torch.testing.assert_close(torch.tensor(figures(pieced)), torch.tensor(figures(whole)), rtol=1e-4, atol=1e-4)
+
+    def test_records_come_in_the_order_asked_for(self, tmp_path):
+        quick(**SIX, runs=tmp_path)
+        run = quick(splits=[1, 0, 1], seeds=[2, 0, 2], runs=tmp_path)
+        assert names(run) == [(1, 2), (1, 0), (0, 2), (0, 0)]
+        assert [folder.rpartition("/")[2] for folder in run.folders][:2] == ["split1-seed2", "split1-seed0"]
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"overrides": ["train.lr=0.02"]},
+            {"model": "mlp"},
+            {"data": small_data(seed=1)},
+            {"data": changed(small_data(), y=small_data().y.flip(0))},
+            {"data": changed(small_data(), edge_weight=torch.full((72,), 0.5))},
+            {"data": changed(small_data(), candidate_index=torch.tensor([[0, 1, 2], [9, 9, 9]]))},
+            {"overrides": ["data.undirected=false"]},
+        ],
+        ids=["setting", "model", "data", "labels", "weights", "candidates", "direction"],
+    )
+    def test_other_settings_or_data_are_another_run(self, tmp_path, trained, change):
+        quick(splits=[0], runs=tmp_path)
+        quick(**{"splits": [0], **change}, runs=tmp_path)
+        assert len(trained) == 2
+
+    @pytest.mark.parametrize("name", ["../../elsewhere", "a/b"])
+    def test_a_name_does_not_lead_out_of_its_folder(self, tmp_path, name):
+        run = quick(changed(small_data(), name=name), runs=tmp_path / "runs")
+        assert run.folder.path.resolve().parent.parent.parent == tmp_path / "runs" / "train"
+
+    def test_a_folder_that_cannot_be_made_is_told_before_training(self, tmp_path, no_training):
+        (tmp_path / "runs").write_text("a file")
+        no_training()
+        with pytest.raises(UserError, match=f"cannot write the runs in {tmp_path / 'runs'}"):
+            quick(runs=tmp_path / "runs")
+
+    def test_a_damaged_record_is_told_not_trained_over(self, tmp_path):
+        run = quick(splits=[0], runs=tmp_path)
+        path = run.folder.path / "split0-seed0/record.json"
+        path.write_text("{")
+        with pytest.raises(DataError, match="delete its folder"):
+            quick(splits=[0], runs=tmp_path)
+        assert path.read_text() == "{"
+
+    def test_no_checkpoint_is_left(self, tmp_path, every_epoch):
+        quick(runs=tmp_path)
+        assert not list(tmp_path.rglob("checkpoint-*"))
+
+
+class TestDivergence:
+    def test_a_diverged_run_is_not_recorded(self, tmp_path):
+        with pytest.raises(DivergedError, match=r"^training diverged \(no finite validation value with"):
+            quick(runs=tmp_path, **TOO_FAST)
+        assert list(find_records(tmp_path)) == []
+
+    def test_but_remembered_until_its_file_is_deleted(self, tmp_path, trained):
+        for _ in range(2):
+            with pytest.raises(DivergedError):
+                quick(runs=tmp_path, **TOO_FAST)
+        with pytest.raises(
+            DivergedError, match=r"tried before \(.* of split0-seed0 and 1 more\): .* delete (\S+) to"
+        ) as told:
+            quick(runs=tmp_path, **TOO_FAST)
+        assert (len(trained), told.value.runs) == (1, ("split0-seed0", "split1-seed0"))
+        files = sorted(path for path in tmp_path.rglob("*") if path.is_file())
+        assert [path.name for path in files] == ["diverged.json"] * 2
+        assert str(files[0]) in str(told.value)
+        for file in files:
+            file.unlink()
+        with pytest.raises(DivergedError):
+            quick(runs=tmp_path, **TOO_FAST)
+        assert len(trained) == 2
+
+    def test_nothing_is_prepared_for_what_is_known_to_diverge(self, tmp_path, monkeypatch):
+        with pytest.raises(DivergedError):
+            quick(runs=tmp_path, **TOO_FAST)
+        monkeypatch.setattr(Task, "of", lambda *_, **__: pytest.fail("made what to train on"))
+        with pytest.raises(DivergedError):
+            quick(runs=tmp_path, wait=False, **TOO_FAST)
+
+    def test_other_replicas_and_other_settings_are_trained(self, tmp_path):
+        with pytest.raises(DivergedError):
+            quick(runs=tmp_path, splits=[1], **TOO_FAST)
+        with pytest.raises(DivergedError, match="no finite validation value with"):
+            quick(runs=tmp_path, splits=[0], **TOO_FAST)
+        assert names(quick(runs=tmp_path, splits=[1])) == [(1, 0)]
+
+    def test_only_those_that_diverged_are_remembered(self, tmp_path, monkeypatch):
+        def one_diverges(trainer, seconds):
+            raise DivergedError("out of all bounds", runs=[str(trainer.replicas[1])])
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Trainer, "outcomes", one_diverges)
+            with pytest.raises(DivergedError):
+                quick(runs=tmp_path)
+        assert names(quick(runs=tmp_path, splits=[0])) == [(0, 0)]
+        with pytest.raises(DivergedError, match=r"of split1-seed0\)"):
+            quick(runs=tmp_path)
+        assert len(list(find_records(tmp_path))) == 1
+
+
+class TestGroups:
+    @pytest.mark.parametrize("at_once", [1, 2, 4])
+    def test_the_same_figures_in_groups(self, trained, at_once):
+        each = device.plan_groups(make_settings(options=TABLES["model"]), make_task(), 0)[1]
+        grouped = quick(**SIX, memory=int((at_once + 0.5) * each / device.SHARE_OF_FREE))
+        assert [len(group) for group in trained] == {1: [1] * 6, 2: [2] * 3, 4: [3] * 2}[at_once]
+        whole = quick(**SIX)
+        assert len(trained[-1]) == 6
+        torch.testing.assert_close(torch.tensor(figures(grouped)), torch.tensor(figures(whole)), rtol=1e-4, atol=1e-4)
+        for split, seed in names(whole):
+            replica = Replica(split, seed)
+            torch.testing.assert_close(grouped.folder.state(replica), whole.folder.state(replica), rtol=1e-4, atol=1e-4)
+
+    def test_on_a_cpu_no_hidden_layer_of_a_group_is_large(self, trained, monkeypatch):
+        layer = 4 * make_task().graph.num_nodes * TABLES["model"]["hidden_channels"]
+        monkeypatch.setattr(device, "LARGE_ARRAY", 2 * layer)
+        quick(**SIX)
+        assert [len(group) for group in trained] == [2, 2, 2]
+
+    def test_a_group_that_turns_out_too_large_is_halved(self, monkeypatch, trained):
+        step = Trainer.step
+
+        def short_of_memory(trainer):
+            if len(trainer.replicas) > 2:
+                raise torch.OutOfMemoryError
+            step(trainer)
+
+        monkeypatch.setattr(Trainer, "step", short_of_memory)
+        assert names(quick(**SIX)) == [(split, seed) for split in (0, 1) for seed in range(3)]
+        sizes = list(map(len, trained))
+        assert [size for size in sizes if size > 2] == [6, 3]
+        assert sum(size for size in sizes if size <= 2) == 6
+
+    def test_no_checkpoint_stays_of_a_group_that_was_halved(self, tmp_path, monkeypatch, every_epoch):
+        outcomes, halved = Trainer.outcomes, []
+
+        def short_of_memory(trainer, seconds):
+            if len(trainer.replicas) > 1:
+                halved.extend(tmp_path.rglob("checkpoint-*"))
+                raise torch.OutOfMemoryError
+            return outcomes(trainer, seconds)
+
+        monkeypatch.setattr(Trainer, "outcomes", short_of_memory)
+        quick(runs=tmp_path)
+        assert len(halved) == 1
+        assert not list(tmp_path.rglob("checkpoint-*"))
+
+    def test_a_single_run_that_does_not_fit_is_told(self, monkeypatch):
+        def no_memory(*_, **__):
+            raise torch.OutOfMemoryError
+
+        monkeypatch.setattr(Trainer, "step", no_memory)
+        with pytest.raises(UserError, match="one run of gcn on own does not fit into the memory of cpu"):
+            quick(**SIX)
+
+    def test_a_group_dies_between_its_records(self, tmp_path, monkeypatch, every_epoch, no_training):
+        whole = quick(**SIX)
+        write, written = SettingFolder.write, []
+
+        def power_cut(folder, outcome, *rest):
+            if len(written) == 2:
+                raise KeyboardInterrupt
+            written.append(outcome)
+            write(folder, outcome, *rest)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(SettingFolder, "write", power_cut)
+            with pytest.raises(KeyboardInterrupt):
+                quick(**SIX, runs=tmp_path)
+        assert len(list(find_records(tmp_path))) == 2
+        no_training()
+        ended = quick(**SIX, runs=tmp_path)
+        assert figures(ended) == figures(whole)
+        assert stored(ended) == stored(whole)
+        assert not list(tmp_path.rglob("checkpoint-*"))
+
+    def test_a_record_that_was_deleted_is_made_again_from_the_checkpoint(
+        self, tmp_path, monkeypatch, every_epoch, no_training
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr("pathlib.Path.unlink", lambda *_, **__: None)
+            first = quick(**SIX, runs=tmp_path)
+        (first.folder.path / "split1-seed1/record.json").unlink()
+        no_training()
+        assert figures(quick(**SIX, runs=tmp_path)) == figures(first)
+        assert not list(tmp_path.rglob("checkpoint-*"))
+
+    def test_an_interrupted_group_goes_on_beside_new_ones(self, tmp_path, every_epoch, trained):
+        class Impatient(Notes):
+            def progress(self, setting, group, runs, best):
+                if runs == pytest.approx(2 * 4 / 6):
+                    raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            quick(splits=[0], seeds=2, runs=tmp_path, monitor=Impatient())
+        notes = Notes()
+        run = quick(**SIX, runs=tmp_path, monitor=notes)
+        assert trained == [[(0, 0), (0, 1)], [(0, 0), (0, 1)], [(0, 2), (1, 0), (1, 1), (1, 2)]]
+        assert notes.resumed == [3]
+        whole = quick(**SIX)
+        torch.testing.assert_close(torch.tensor(figures(run)), torch.tensor(figures(whole)), rtol=1e-4, atol=1e-4)
+
+
+class TestMonitor:
+    def test_what_it_is_told(self, tmp_path, every_epoch):
+        notes = Notes()
+        quick(splits=[0], runs=tmp_path)
+        run = quick(**SIX, runs=tmp_path, memory=1, monitor=notes)
+        assert notes.began == [([5], [1])]
+        assert notes.sizes == [device.plan_groups(run.settings, make_task(), 0)[1]] * 5  # of one replica at a time
+        assert [runs for runs, _ in notes.told] == pytest.approx([k / 6 for k in (1, 2, 3, 4, 5, 6, 6)] * 5)
+        assert notes.told[-1][1] == run.records[-1].val
+        assert notes.ended == [run]
+
+    def test_when_nothing_is_missing(self, tmp_path):
+        quick(runs=tmp_path)
+        notes = Notes()
+        quick(runs=tmp_path, monitor=notes)
+        assert (notes.began, notes.sizes, notes.told, len(notes.ended)) == ([([0], [2])], [], [], 1)
+
+
+class TestTwoProcesses:
+    """Two calls of `fit` on one setting, the second while the first is at work."""
+
+    @pytest.fixture
+    def during(self, tmp_path, every_epoch):
+        def run(second, **options):
+            class Meanwhile(Monitor):
+                def progress(self, setting, group, runs, best):
+                    if not begun:
+                        begun.append(group)
+                        second()
+
+            begun = []
+            return quick(runs=tmp_path, monitor=Meanwhile(), **options)
+
+        return run
+
+    def test_who_does_not_wait_is_told(self, during, tmp_path):
+        def second():
+            with pytest.raises(BusyError, match="another process is training gcn on own"):
+                quick(runs=tmp_path, wait=False)
+
+        assert names(during(second)) == [(0, 0), (1, 0)]
+
+    def test_and_has_made_nothing_in_vain(self, during, tmp_path, monkeypatch):
+        def other():
+            monkeypatch.setattr(Task, "of", lambda *_, **__: pytest.fail("made what to train on"))
+            with pytest.raises(BusyError):
+                quick(runs=tmp_path, wait=False)
+
+        during(other)
+
+    def test_other_replicas_are_trained_beside(self, during, tmp_path):
+        beside = []
+        first = during(lambda: beside.append(quick(splits=[1], runs=tmp_path)), splits=[0])
+        assert names(first) == [(0, 0)]
+        assert names(beside[0]) == [(1, 0)]
+
+    def test_who_waits_has_the_same_records(self, during, tmp_path):
+        found = []
+        waiting = threading.Thread(target=lambda: found.append(quick(runs=tmp_path)))
+        first = during(waiting.start)
+        waiting.join()
+        assert found[0].records == first.records
+
+    def test_who_waits_for_what_diverges_does_not_train_it_again(self, during, tmp_path, trained):
+        told = []
+        diverging = {"overrides": ["train.lr=1e30"]}
+
+        def second():
+            with pytest.raises(DivergedError) as caught:
+                quick(runs=tmp_path, **diverging)
+            told.append(str(caught.value))
+
+        waiting = threading.Thread(target=second)
+        with pytest.raises(DivergedError):
+            during(waiting.start, **diverging)
+        waiting.join()
+        assert len(trained) == 1
+        assert "tried before" in told[0]
+        assert {path.name for path in tmp_path.rglob("*") if path.is_file()} == {"diverged.json"}
+
+    def test_a_group_that_died_between_its_records_ends_in_the_same_bytes(self, tmp_path, monkeypatch):
+        """Without a checkpoint the whole group is trained again; the record that was there stays as it was."""
+        whole = quick(seeds=2)
+        write, written = SettingFolder.write, []
+
+        def power_cut(folder, outcome, *rest):
+            if written:
+                raise KeyboardInterrupt
+            written.append(outcome)
+            write(folder, outcome, *rest)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(SettingFolder, "write", power_cut)
+            with pytest.raises(KeyboardInterrupt):
+                quick(seeds=2, runs=tmp_path)
+        (record,) = tmp_path.rglob("record.json")
+        before = record.stat().st_mtime_ns
+        ended = quick(seeds=2, runs=tmp_path)
+        assert (figures(ended), stored(ended)) == (figures(whole), stored(whole))
+        assert record.stat().st_mtime_ns == before
+
+
+def sentence(error):
+    text = str(error.value)
+    assert "\n" not in text
+    assert "finished runs are safe: solve the problem and repeat the command to continue" in text
+    return text
+
+
+@pytest.fixture
+def full_after(monkeypatch):
+    """While it lasts, a disk on which so many files can be written, and no more."""
+
+    @contextmanager
+    def fill(count):
+        fsync, written = os.fsync, []
+
+        def write(handle):
+            if len(written) == count:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            written.append(handle)
+            fsync(handle)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", write)
+            yield
+
+    return fill
+
+
+@pytest.mark.parametrize("files", range(0, 13, 2))
+def test_a_full_disk_whenever_it_happens(tmp_path, full_after, files):
+    """Facts of the data, and then model, history and record of four runs: thirteen files."""
+    whole = quick(**FOUR)
+    with full_after(files), pytest.raises(UserError) as error:
+        quick(**FOUR, runs=tmp_path)
+    assert f"cannot write the runs in {tmp_path}" in sentence(error)
+    assert "No space left on device" in str(error.value)
+    finished = list(find_records(tmp_path))
+    assert len(finished) == max(0, files - 1) // 3
+    ended = quick(**FOUR, runs=tmp_path)
+    assert (figures(ended), stored(ended)) == (figures(whole), stored(whole))
+    assert ended.records[: len(finished)] == tuple(finished)
+    setting = ended.folder.path
+    folders = [Path(folder).name for folder in ended.folders]
+    assert sorted(path.name for path in setting.iterdir()) == ["data.json", *sorted(folders)]
+
+
+def test_no_room_for_a_checkpoint(tmp_path, every_epoch, full_after):
+    with full_after(4), pytest.raises(UserError, match="No space left on device"):
+        quick(**FOUR, runs=tmp_path)
+    assert len(list(tmp_path.rglob("checkpoint-*.safetensors"))) == 1
+
+
+def test_a_folder_that_may_not_be_written_to(tmp_path, monkeypatch):
+    def refuse(self, *_, **__):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(self))
+
+    first = quick(**FOUR, runs=tmp_path)
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    with pytest.raises(UserError) as error:
+        quick(splits=[0, 1], seeds=3, runs=tmp_path)
+    assert "Permission denied" in sentence(error)
+    assert len(list(find_records(tmp_path))) == 4
+    assert quick(**FOUR, runs=tmp_path).records == first.records
+
+
+def test_a_file_where_a_folder_should_be(tmp_path):
+    (tmp_path / "train").touch()
+    with pytest.raises(UserError) as error:
+        quick(**FOUR, runs=tmp_path)
+    assert str(tmp_path / "train") in sentence(error)

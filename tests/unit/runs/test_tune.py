@@ -1,0 +1,305 @@
+"""`tune`: judged on validation, pruned on the way, nothing done twice, its result a preset."""
+
+import dataclasses
+import pickle
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import gumbel_mpnn as gm
+from gumbel_mpnn.runs.fit import default_model
+from gumbel_mpnn.runs.records import find_records
+from gumbel_mpnn.runs.session import Session
+from gumbel_mpnn.runs.spec import RunSpec
+from gumbel_mpnn.runs.tune import Budget, baseline_specs, shared
+from gumbel_mpnn.settings.files import read_settings_file
+from gumbel_mpnn.util.errors import UserError
+from helpers import changed, edges, small_data
+
+SPACE = {
+    "model": {"hidden_channels": [4, 8], "norm": "none"},
+    "train": {"lr": [0.001, 0.01, 0.1], "epochs": 3},
+}
+DATA = small_data()
+QUICK = {"splits": [0], "device": "cpu", "progress": False}
+
+
+def tune(model="mlp", data=DATA, **options):
+    return gm.tune(data, model, **{"space": SPACE, **QUICK, **options})
+
+
+class TestTrials:
+    def test_trials_come_best_validation_first_and_are_not_done_again(self, tmp_path, no_training):
+        found = tune(trials=4, runs=tmp_path)
+        values = [trial.val.mean for trial in found.trials if trial.state == "finished"]
+        assert values == sorted(values, reverse=True)
+        assert sorted(trial.number for trial in found.trials) == [0, 1, 2, 3]
+        no_training()
+        assert tune(trials=4, runs=tmp_path).trials == found.trials
+
+    def test_more_trials_than_settings_try_all(self):
+        found = tune(trials=99)
+        assert len(found.trials) == 6
+        assert len({str(trial.chosen) for trial in found.trials}) == 6
+
+    def test_a_setting_that_diverges_comes_last_and_is_not_tried_again(self, tmp_path, no_training):
+        space = {"train": {"lr": [1e30, 0.01], "epochs": 3}}
+        for _ in range(2):
+            found = tune(space=space, trials=2, runs=tmp_path).trials
+            assert [(trial.chosen["train.lr"], trial.state) for trial in found] == [
+                (0.01, "finished"),
+                (1e30, "diverged"),
+            ]
+            no_training()
+
+    def test_the_best_is_chosen_on_validation_and_its_runs_are_found(self, tmp_path):
+        found = tune(trials=6, runs=tmp_path)
+        assert found.best.val.mean == max(trial.val.mean for trial in found.trials if trial.state == "finished")
+        assert found.run.val == found.best.val
+        assert found.run.settings == found.best.settings
+
+    def test_the_first_trial_of_a_default_space_is_the_start(self):
+        found = tune("gcn", space=None, trials=2, overrides=["train.epochs=2"])
+        (start,) = [trial for trial in found.trials if trial.number == 0]
+        assert dict(start.chosen) == {}
+        assert start.settings == RunSpec.of(DATA, "gcn", overrides=["train.epochs=2"]).settings
+
+    def test_ranges(self):
+        space = {"train": {"lr": {"low": 1e-3, "high": 0.1, "log": True}, "epochs": 2}, "model": {"hidden_channels": 4}}
+        drawn = [trial.chosen["train.lr"] for trial in tune(space=space, trials=5).trials]
+        assert len(set(drawn)) == 5
+        assert all(0.001 <= lr <= 0.1 for lr in drawn)
+
+    def test_whole_bounds_of_a_setting_that_is_a_float(self):
+        space = {"model": {"dropout": {"low": 0, "high": 1}, "hidden_channels": 4}, "train": {"epochs": 1}}
+        assert len({trial.chosen["model.dropout"] for trial in tune(space=space, trials=4).trials} - {0, 1}) == 4
+
+    def test_no_trial_is_started_when_the_time_is_up(self):
+        found = tune(trials=6, timeout=1e-9)
+        assert found.trials == ()
+        with pytest.raises(UserError, match="no trial of mlp on own is finished: give the search more time"):
+            _ = found.best
+
+    def test_a_smaller_number_of_trials_later(self, tmp_path, no_training):
+        first = tune(trials=4, runs=tmp_path)
+        no_training()
+        assert tune(trials=2, runs=tmp_path).trials == first.trials
+
+    def test_without_optuna(self, monkeypatch):
+        monkeypatch.setitem(sys.modules, "optuna", None)
+        for name in [
+            name
+            for name in sys.modules
+            if name.startswith("gumbel_mpnn.runs.") and name[-4:] in ("tune", "tudy", "pace")
+        ]:
+            monkeypatch.delitem(sys.modules, name)
+        with pytest.raises(UserError, match=r"tune needs Optuna, .* pip install 'gumbel-mpnn\[tune\]'"):
+            gm.tune(DATA)
+
+
+def test_more_trials_later_continue_the_study(tmp_path, trained):
+    tune(trials=2, runs=tmp_path, space={**SPACE, "train": {"lr": {"low": 0.01, "high": 0.1}, "epochs": 2}})
+    count = len(trained)
+    found = tune(trials=5, runs=tmp_path, space={**SPACE, "train": {"lr": {"low": 0.01, "high": 0.1}, "epochs": 2}})
+    assert sorted(trial.number for trial in found.trials) == [0, 1, 2, 3, 4]
+    assert len(trained) == count + 3
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    """Three trials of a model that rewires."""
+    options = {"trials": 3, "splits": [0, 1], "runs": tmp_path_factory.mktemp("tuned"), "baseline": False}
+    space = {"rewiring": {"keep": [0.5, 0.9], "regularizer": ["lc", "mix"], "regularizer.weight": 0.5}}
+    overrides = ["train.epochs=2", "model.hidden_channels=4", "rewiring.candidates=two_hop"]
+    return tune("gumbel-mpnn", space=space, overrides=overrides, **options)
+
+
+class TestPresets:
+    def test_a_file_gives_the_settings_of_the_best_trial(self, found, tmp_path):
+        path = found.save(tmp_path / "best.toml")
+        again = RunSpec.of(DATA, "gumbel-mpnn", preset=path)
+        assert again.settings == found.best.settings
+        assert Session(found.search.runs, "tune").find(dataclasses.replace(again, splits=(0, 1))) is not None
+
+    def test_a_file_says_where_it_comes_from(self, found, tmp_path):
+        about = tomllib.loads(found.save(tmp_path / "best.toml").read_text())
+        assert about["tried"] == about["tuning"]["trials"] == 3
+        assert {name: about["tuning"][name] for name in ("model", "dataset", "runs_of_each")} == {
+            "model": "gumbel-mpnn",
+            "dataset": "own",
+            "runs_of_each": 2,
+        }
+        assert (about["tuning"]["val"], about["tuning"]["stderr"]) == (found.best.val.mean, found.best.val.stderr)
+        assert "test" not in about["tuning"]
+        assert "tuning" not in read_settings_file(tmp_path / "best.toml")
+
+    def test_its_model_is_the_default(self, found, tmp_path):
+        path = found.save(tmp_path / "best.toml")
+        assert default_model(DATA, path) == "gumbel-mpnn"
+        plain = tmp_path / "plain.toml"
+        plain.write_text("[train]\nlr = 0.1\n")
+        assert default_model(DATA, plain) == "gcn"
+
+    def test_a_name_is_found_on_the_same_data_set(self, found, tmp_path, monkeypatch):
+        monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+        path = found.save_as("mine")
+        assert path == tmp_path / "gumbel-mpnn" / "presets" / "mine.toml"
+        spec = RunSpec.of(DATA, "gumbel-mpnn", preset="mine")
+        assert spec.settings == found.best.settings
+        assert spec.preset.tried == 3
+        assert RunSpec.of(DATA, "gcn", preset="mine").preset is None
+
+    def test_candidates_of_an_own_preset_replace_those_of_the_data(self, found, tmp_path, monkeypatch):
+        monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+        found.save_as("mine")
+        data = changed(DATA, candidate_index=edges((0, 5)))
+        for preset, candidates in (("mine", "two_hop"), ("tuned", "data")):
+            read = RunSpec.of(data, "gumbel-mpnn", preset=preset).read().settings
+            assert read.rewiring.candidates == candidates
+
+    @pytest.mark.parametrize("name", ["tuned", "paper", "auto", "none", "", "a/b", "..", "x.toml", "a b"])
+    def test_names_that_are_refused(self, found, name, tmp_path, monkeypatch):
+        monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+        with pytest.raises(UserError, match="name"):
+            found.save_as(name)
+        assert not list(tmp_path.rglob("*.toml"))
+
+
+TWO_TRIALS = {"trials": 2, "overrides": ["train.epochs=1", "model.hidden_channels=4"]}
+
+
+class TestBaselines:
+    def test_the_plain_backbone_has_the_same_budget(self):
+        found = tune("gumbel-mpnn", space=None, **TWO_TRIALS)
+        plain = found.baseline
+        assert plain.model == "gcn"
+        assert len(plain.trials) == len(found.trials) == 2
+        common = plain.search.space.searched.keys()
+        assert common == {key for key in found.search.space.searched if not key.startswith("rewiring.")}
+        drawn = [next(trial for trial in tuning.trials if trial.number == 1) for tuning in (found, plain)]
+        assert {key: drawn[0].chosen[key] for key in common} == dict(drawn[1].chosen)
+
+    def test_the_backbone_is_that_of_the_settings(self):
+        spec = RunSpec.of(DATA, "gumbel-mpnn", overrides=["model.backbone=sage", "rewiring.keep=0.5", "train.lr=0.5"])
+        (plain,) = baseline_specs([spec])
+        assert (plain.settings.model, plain.settings.train.lr) == ("sage", 0.5)
+        assert baseline_specs([spec, plain]) == []
+        assert baseline_specs([RunSpec.of(DATA, "drop-edge")]) == []
+
+    def test_settings_of_a_file_are_those_of_the_backbone_too(self, tmp_path):
+        path = tmp_path / "mine.toml"
+        path.write_text("[model]\ndropout = 0.25\n[rewiring]\nkeep = 0.5\n[train]\nlr = 0.5\n")
+        (plain,) = baseline_specs([RunSpec.of(DATA, "gumbel-mpnn", preset=path)])
+        assert (plain.settings.options["dropout"], plain.settings.train.lr) == (0.25, 0.5)
+
+    def test_it_can_be_left_out(self):
+        assert tune("gumbel-mpnn", space=None, baseline=False, **TWO_TRIALS).baseline is None
+        assert tune("mlp", **{**TWO_TRIALS, "trials": 1}).baseline is None
+
+    def test_a_space_of_rewiring_alone_leaves_the_backbone_as_it_is(self):
+        found = tune("gumbel-mpnn", space={"rewiring": {"keep": [0.5, 0.9]}}, **TWO_TRIALS)
+        assert (len(found.trials), len(found.baseline.trials)) == (2, 1)
+
+    def test_settings_of_one_of_several_models(self):
+        tables = {"rewiring": {"keep": 0.5}, "model": {"heads": 2, "dropout": 0.1, "dorpout": 0.1}, "train": {"lr": 1}}
+        names = ("gcn", "gat", "gumbel-mpnn")
+        assert shared(tables, "gcn", names) == {"model": {"dropout": 0.1, "dorpout": 0.1}, "train": {"lr": 1}}
+        assert shared(tables, "gat", names)["model"] == tables["model"]
+        assert shared(tables, "gumbel-mpnn", names)["rewiring"] == {"keep": 0.5}
+        assert shared(tables, "gcn", ["gcn"]) == tables  # so that wrong ones are told
+
+
+class TestMistakes:
+    @pytest.mark.parametrize(
+        ("space", "sentence"),
+        [
+            ({"train": {"lr": []}}, "the list of choices of train.lr is empty"),
+            ({"lr": 0.1}, "setting 'lr' must be a table, but is 0.1"),
+            ({"train": {"lr": [0.1, "a"]}}, "setting 'train.lr' must be of type float"),
+            ({"train": {"lr": {"low": -1, "high": 1}}}, "setting 'train.lr' must be above 0, but is -1.0"),
+            ({"train": {"epochs": {"low": 0.5, "high": 1}}}, "setting 'train.epochs' must be of type int"),
+            ({"train": {"epoch": [1]}}, "there is no setting 'train.epoch': did you mean 'epochs'?"),
+            ({"model": {"hiden_channels": [4, 8]}}, "has no option 'hiden_channels': did you mean 'hidden_channels'?"),
+            ({"model": {"norm": ["none", "bach"]}}, "bach"),
+            ({"rewiring": {"keep": [0.5]}}, "model 'mlp' does not rewire the graph"),
+            ({"train": {"lr": 0.1}}, "the space contains nothing to search"),
+            ({"data": {"metric": ["accuracy", "macro_f1"]}}, "give data.metric one value"),
+            ({"data": {"protocol": ["", "random-60-20-20"]}}, "give data.protocol one value"),
+        ],
+    )
+    def test_are_told_before_anything_is_tried(self, no_training, space, sentence):
+        no_training()
+        with pytest.raises(UserError) as error:
+            tune(space=space, trials=2)
+        assert sentence in str(error.value)
+
+    @pytest.mark.parametrize(
+        ("table", "name"), [("candidates", "two-hops"), ("scorer", "bilinaer"), ("regularizer", "lcc")]
+    )
+    def test_unknown_components(self, no_training, table, name):
+        no_training()
+        space = {"rewiring": {table: [name], "keep": [0.5, 0.6]}}
+        with pytest.raises(UserError, match=f"called '{name}'"):
+            tune("gumbel-mpnn", space=space, trials=2)
+
+    def test_a_search_needs_validation_nodes(self, no_training):
+        no_training()
+        data = changed(DATA, val_mask=None)
+        with pytest.raises(UserError, match="a search compares settings on validation nodes"):
+            tune(data=data, settings={"train": {"select": "last"}}, trials=2)
+
+    @pytest.mark.parametrize(
+        ("options", "sentence"),
+        [
+            ({"trials": 0}, "trials must be 1 or more, but is 0"),
+            ({"timeout": 0}, "the time limit must be above 0 seconds"),
+            ({"space": Path("nowhere.toml")}, "there is no settings file nowhere.toml"),
+            ({"storage": "nosuch://x"}, "cannot open the storage nosuch://x: "),
+            ({"model": "auto"}, "'auto' chooses among settings by itself: name a model to tune"),
+            ({"workers": 0}, "workers must be at least 1"),
+        ],
+    )
+    def test_other_arguments(self, options, sentence):
+        with pytest.raises(UserError, match=sentence):
+            tune(**options)
+
+    def test_a_password_is_not_shown(self):
+        with pytest.raises(UserError, match=r"cannot open the storage nosuch://me:…@host/x: ") as error:
+            tune(storage="nosuch://me:secret@host/x")
+        assert "secret" not in str(error.value)
+
+
+def test_a_search_can_be_sent_to_another_process(tmp_path):
+    search = Budget(2, None, str(tmp_path)).search(RunSpec.of(DATA, "gumbel-mpnn", splits=[0]), None)
+    again = pickle.loads(pickle.dumps(search))  # noqa: S301
+    assert (again.study, again.space, again.spec.settings) == (search.study, search.space, search.spec.settings)
+
+
+def test_a_model_that_is_far_too_large_is_left_out():
+    space = {"model": {"hidden_channels": [4, 2**20]}, "train": {"epochs": 1}}
+    found = tune(space=space, trials=2)
+    assert [(trial.chosen["model.hidden_channels"], trial.state) for trial in found.trials] == [
+        (4, "finished"),
+        (2**20, "too large"),
+    ]
+
+
+def test_test_labels_change_nothing(tmp_path):
+    other = changed(DATA, y=DATA.y.clone())
+    other.y[DATA.test_mask[:, 0]] = other.y[DATA.test_mask[:, 0]].roll(1)
+    space = {"train": {"lr": {"low": 0.01, "high": 0.5, "log": True}, "epochs": 40}, "model": {"hidden_channels": 4}}
+    first, second = (tune(data=data, space=space, trials=10) for data in (DATA, other))
+    assert {trial.state for trial in first.trials} == {"finished", "pruned"}
+    assert [(t.number, t.state, t.val) for t in first.trials] == [(t.number, t.state, t.val) for t in second.trials]
+
+
+def test_no_record_is_left_of_what_was_pruned(tmp_path):
+    space = {"train": {"lr": {"low": 1e-5, "high": 0.5, "log": True}, "epochs": 40}, "model": {"hidden_channels": 4}}
+    found = tune(space=space, trials=8, runs=tmp_path)
+    pruned = [trial for trial in found.trials if trial.state == "pruned"]
+    assert pruned
+    assert all(trial.val.n == 0 for trial in pruned)
+    assert len(list(find_records(tmp_path))) == sum(trial.state == "finished" for trial in found.trials)
+    assert not list(tmp_path.rglob("checkpoint-*"))
