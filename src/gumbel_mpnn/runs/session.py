@@ -171,6 +171,7 @@ class _Work:
             return self.diverged
         with suppress(OSError):  # the folder may be read-only
             write_facts(self.folder.path, DataFacts.of(self.job.data))
+            self.claims.tidy()
         run = self.run()
         self.session.monitor.end(self.number, run)
         return run

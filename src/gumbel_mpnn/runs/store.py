@@ -251,6 +251,15 @@ class Claims:
             path.unlink(missing_ok=True)
         self.release([replica for replica in group if replica in self.locks])
 
+    def tidy(self) -> None:
+        """Remove what processes have left that were killed after they had finished a group."""
+        for group in self.folder.begun():
+            if all(map(self.folder.is_finished, group)):
+                self.forget(group)
+        for replica in self.wanted:
+            (self.folder.folder(replica) / LOCK).unlink(missing_ok=True)
+        (self.folder.path / LOCK).unlink(missing_ok=True)
+
     def _lock(self, replica: Replica) -> FileLock:
         path = self.folder.folder(replica) / LOCK
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -328,10 +337,15 @@ class TrainingData:
 
 def write_facts(folder: Path, facts: DataFacts) -> None:
     """Write the facts of the training data to the folder of a setting, unless they are there."""
+    left_over = list(folder.glob(f".{FACTS}.*"))  # by a killed process
     with suppress(DataError):
-        if (found := read_facts(folder)) is not None and found.to_dict() == facts.to_dict():
+        if not left_over and (found := read_facts(folder)) is not None and found.to_dict() == facts.to_dict():
             return
-    write_atomically(folder / FACTS, json_with_checksum(facts.to_dict()))
+    with FileLock(folder / LOCK) as lock:
+        for path in left_over:
+            path.unlink(missing_ok=True)
+        write_atomically(folder / FACTS, json_with_checksum(facts.to_dict()))
+        Path(lock.lock_file).unlink(missing_ok=True)
 
 
 def read_facts(folder: Path) -> DataFacts | None:
