@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from gumbel_mpnn.settings.spaces import read_dimension
+
 import gumbel_mpnn as gm
 from gumbel_mpnn.candidates import candidates
 from gumbel_mpnn.rewiring.regularizers import regularizers
@@ -14,7 +16,6 @@ from gumbel_mpnn.rewiring.scorers import scorers
 from gumbel_mpnn.settings.presets import read_rungs
 from gumbel_mpnn.settings.registry import Registry
 from gumbel_mpnn.settings.settings import TABLES
-from gumbel_mpnn.settings.spaces import read_dimension
 from gumbel_mpnn.training import models
 
 PAGE = Path(__file__).parent / "settings.md"

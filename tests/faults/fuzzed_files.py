@@ -19,21 +19,19 @@ from pathlib import Path
 
 import networkx
 import numpy as np
-from gumbel_mpnn.runs.graph_file import read_learned
-from gumbel_mpnn.runs.query.index import RunIndex
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import seed as seeded
 from hypothesis import strategies as st
 
 from gumbel_mpnn.data import check, from_csv, from_graphml, from_npz
 from gumbel_mpnn.runs.fit import fit
-from gumbel_mpnn.runs.records import read_record
+from gumbel_mpnn.runs.learned import read_learned
+from gumbel_mpnn.runs.records import list_runs, read_record
 from gumbel_mpnn.runs.run import load_run
-from gumbel_mpnn.runs.store import SettingFolder, read_facts
+from gumbel_mpnn.runs.store import read_facts
 from gumbel_mpnn.settings.files import merge, parse_overrides, read_settings_file
 from gumbel_mpnn.training.checkpoint import load_tensors
 from gumbel_mpnn.util.errors import UserError
-from gumbel_mpnn.util.files import json_with_checksum
 from helpers import small_data
 
 SECONDS = 20
@@ -84,17 +82,8 @@ def _setting(path: Path) -> object:
     return load_run(path.parents[1], data=small_data()).predictions()
 
 
-def _index(path: Path) -> object:
-    index = RunIndex(path.parent)
-    try:
-        return [list(index.runs(index.settings())), index.ambiguous_hashes()]
-    finally:
-        index.close()
-
-
 def _history(path: Path) -> object:
-    run = load_run(path.parents[1], data=small_data())
-    return run.history, [run.folder.history(record.replica) for record in run.records]
+    return load_run(path.parents[1], data=small_data()).history
 
 
 def _trained_again(path: Path) -> object:
@@ -117,18 +106,12 @@ READERS = {
         "overrides", lambda path: parse_overrides(path.read_text(errors="replace").split("\n")), (*TOML, *NUMERIC)
     ),
     "record": Reader("{run}/record.json", read_record, (*JSON, *NUMERIC)),
-    "record in the index": Reader(
-        "{run}/record.json", lambda path: _index(path.parents[4] / "index"), (*JSON, *NUMERIC)
-    ),
+    "list of runs": Reader("{run}/record.json", lambda path: list_runs(path.parents[4]), (*JSON, *NUMERIC)),
     "facts of the data": Reader("{setting}/data.json", lambda path: read_facts(path.parent), (*JSON, *NUMERIC)),
     "curves": Reader("{run}/history.jsonl", _history, (*JSON, *NUMERIC)),
     "model": Reader("{run}/model.safetensors", _setting, (b"F32", b"F64", b"[9999999999999]", *JSON)),
     "tensors": Reader("{run}/model.safetensors", load_tensors, (b"F32", b"F64", b"[9999999999999]", *JSON)),
-    "learned graph": Reader("{run}/graph.npz", lambda path: read_learned([path]), (b"<f8", b"|O", b"(9999999999999,)")),
-    "index": Reader("runs/index.sqlite", _index),
-    "diverged runs": Reader(
-        "{setting}/diverged.json", lambda path: SettingFolder(path.parent).check_diverged([]), (*JSON, *NUMERIC)
-    ),
+    "learned graph": Reader("{run}/graph.safetensors", lambda path: read_learned([path]), (b"F32", b"[9999999999999]")),
 }
 
 
@@ -164,8 +147,6 @@ class Corpus:
                 small_data(), "gumbel-mpnn", settings=QUICK, splits=[0], runs=folder / "runs", device="cpu", preset=None
             )
         self.setting, self.run = run.folder.path, Path(run.folders[0])
-        (self.setting / "diverged.json").write_bytes(json_with_checksum({"runs": ["split3-seed0"]}))
-        RunIndex(folder / "runs").close()
         self.whole = {name: self.path(reader).read_bytes() for name, reader in READERS.items()}
 
     def path(self, reader: Reader) -> Path:
