@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
     from gumbel_mpnn.data.columns import FeatureColumn
-    from gumbel_mpnn.data.tables import InputFile
 
 NodesOption = Annotated[Path | None, typer.Option("--nodes", help="Own data: CSV or Parquet file of nodes.")]
 EdgesOption = Annotated[
@@ -35,8 +33,6 @@ FeaturesOption = Annotated[
 
 GRAPHML = (".xml", *(f".graphml{packed}" for packed in ("", ".gz", ".bz2")))
 """Suffixes of GraphML files."""
-ZIP = b"PK"
-"""Beginning of a zip file, such as npz."""
 
 
 @dataclass(frozen=True)
@@ -104,12 +100,11 @@ class Source:
         """Read the user's files; `columns` are those of the features, None for all and False for none."""
         from gumbel_mpnn.data import from_csv, from_graphml, from_npz
 
-        if self._is_npz():
-            directions = None if undirected else False
-            return from_npz(self._graph, directions, columns is not False, labels)
-        if self.graph is not None:
-            return from_graphml(self._graph, self.label, columns)
-        return from_csv(self._nodes, self._edges, self.label, columns, undirected=undirected)
+        if self.graph is None:
+            return from_csv(self.nodes or "", self.edges, self.label, columns, undirected=undirected)
+        if self._is_npz(self.graph):
+            return from_npz(self.graph, None if undirected else False, columns is not False, labels)
+        return from_graphml(self.graph, self.label, columns)
 
     def _is_by_name(self) -> bool:
         """Return whether a data set is named; raise a `UserError` if there is neither a name nor files, or both."""
@@ -124,16 +119,13 @@ class Source:
                 return False
         raise UserError("give the name of a data set, or own data as --nodes and --edges, or as --graph")
 
-    def _is_npz(self) -> bool:
+    def _is_npz(self, graph: Path) -> bool:
         """Return whether own data is an npz file; raise a `UserError` if it is not a graph file."""
-        if self.graph is None or self.graph.name.lower().endswith(GRAPHML):
+        if graph.name.lower().endswith(GRAPHML):
             return False
-        if self.graph.exists() and not self.graph.is_file() and not self.graph.is_dir():  # a pipe has no suffix
-            if not self._graph.begins_with(ZIP):
-                return False
-        elif suffix_of(self.graph) != ".npz":
+        if suffix_of(graph) != ".npz":
             raise UserError(
-                f"--graph takes .npz and .graphml files, not {self.graph}: give CSV files as --nodes and --edges"
+                f"--graph takes .npz and .graphml files, not {graph}: give CSV files as --nodes and --edges"
             )
         if self.label is not None or self.features is not None:
             raise UserError(
@@ -142,24 +134,5 @@ class Source:
             )
         return True
 
-    # A pipe can be read only once, so that every file is opened once for all methods.
-    @cached_property
-    def _graph(self) -> InputFile:
-        return _input_file(self.graph)
-
-    @cached_property
-    def _nodes(self) -> InputFile:
-        return _input_file(self.nodes)
-
-    @cached_property
-    def _edges(self) -> InputFile | None:
-        return None if self.edges is None else _input_file(self.edges)
-
     def _columns(self) -> list[str] | None:
         return None if self.features is None else [name.strip() for name in self.features.split(",")]
-
-
-def _input_file(path: Path | None) -> InputFile:
-    from gumbel_mpnn.data.tables import InputFile
-
-    return InputFile.of(path or "")

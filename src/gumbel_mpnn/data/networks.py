@@ -10,7 +10,7 @@ import numpy as np
 from torch_geometric.data import Data
 
 from gumbel_mpnn.data.columns import Table, Wanted
-from gumbel_mpnn.data.tables import InputFile, NodeColumns, describe_source, graph_of_tables
+from gumbel_mpnn.data.tables import describe_source, graph_of_tables, opened
 from gumbel_mpnn.util.errors import DataError, UserError, reason
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ METRIC = "metric_of_models"
 WHAT = "attribute"
 
 
-def from_graphml(path: str | Path | InputFile, label: str | None = None, features: Wanted = None) -> Data:
+def from_graphml(path: str | Path, label: str | None = None, features: Wanted = None) -> Data:
     """Read a graph from a GraphML file, which may be compressed (.gz, .bz2).
 
     The arguments `label` and `features` are documented in `from_networkx`. Files written by `save_graph`
@@ -35,16 +35,16 @@ def from_graphml(path: str | Path | InputFile, label: str | None = None, feature
         import networkx
     except ImportError:
         raise UserError("reading GraphML needs the package networkx: pip install networkx") from None
-    file = InputFile.of(path)
+    source = opened(path)
     try:
-        graph = networkx.read_graphml(file.source)
+        graph = networkx.read_graphml(source)
     except MemoryError:
         raise
     except Exception as error:  # networkx and its XML parser raise many kinds for files that they do not expect
-        raise DataError(f"{file} is not a valid GraphML file ({reason(error)})") from error
-    data = _graph(graph, label, features, where=str(file))
+        raise DataError(f"{path} is not a valid GraphML file ({reason(error)})") from error
+    data = _graph(graph, label, features, where=str(path))
     names = {"label": data.get("label_name")}
-    describe_source(data, "graphml", {"path": file}, names, features, not graph.is_directed())
+    describe_source(data, "graphml", {"path": path}, names, features, not graph.is_directed())
     return data
 
 
@@ -73,45 +73,26 @@ def _graph(graph: Any, label: str | None, features: Wanted, where: str) -> Data:
     if not ids:
         raise DataError(f"{where} has no nodes: add at least one")
     label = graph.graph.get(LABEL_NAMED_BY) if label is None else label
-    attributes = [has for _, has in graph.nodes(data=True)]
-    names = dict.fromkeys(str(name) for has in attributes for name in has)
-    others = tuple(name for name in names if label is None and name.strip().casefold() == LABEL)
-    columns = NodeColumns.of(list(names), label, features, where, WHAT, others)
-    nodes = Table(_frame(attributes, ids, "node", columns.taken), where, WHAT)
+    nodes = Table(_frame((has for _, has in graph.nodes(data=True)), ids, "node"), where, WHAT)
+    others = [name for name in nodes.frame if label is None and name.strip().casefold() == LABEL]
     row = {node: k for k, node in enumerate(ids)}
     links = list(graph.edges(data=True))
     ends = np.array([(row[a], row[b]) for a, b, _ in links], dtype=np.int64).reshape(-1, 2)
-    edges = _frame([has for _, _, has in links], [(a, b) for a, b, _ in links], "edge")
+    edges = _frame((has for _, _, has in links), [(a, b) for a, b, _ in links], "edge")
     if "weight" in edges:
         edges["weight"] = edges["weight"].fillna(1.0)  # as in NetworkX
     edges = edges.drop(columns="id", errors="ignore")  # the XML attribute `id` of an edge in GraphML
-    data = graph_of_tables(nodes, columns, ids, ends, Table(edges, where, WHAT), not graph.is_directed())
+    data = graph_of_tables(
+        nodes, label, features, ids, ends, Table(edges, where, WHAT), not graph.is_directed(), others
+    )
     if METRIC in graph.graph:
         data.metric = str(graph.graph[METRIC])
     return data
 
 
-def _frame(
-    rows: Sequence[Mapping[Any, Any]], index: Iterable[Hashable], of: str, as_text: Sequence[str] = ()
-) -> pd.DataFrame:
-    """Return a table of attributes: those that have only numbers, or a boolean everywhere, have this type."""
+def _frame(rows: Iterable[Mapping[Any, Any]], index: Sequence[Hashable], of: str) -> pd.DataFrame:
+    """Return a table of attributes, NaN where they are missing."""
     import pandas as pd
 
-    names = {str(name): name for has in rows for name in has}
-    columns = {}
-    for name, key in names.items():
-        cells = [has.get(key) for has in rows]
-        filled = [cell for cell in cells if cell is not None]
-        if name in as_text:
-            columns[name] = pd.Series(
-                ["" if cell is None or cell != cell else str(cell) for cell in cells], dtype=object
-            )
-        elif all(isinstance(cell, bool | np.bool_) for cell in filled):
-            columns[name] = pd.Series(cells, dtype=bool if len(filled) == len(cells) else object)
-        elif all(isinstance(cell, int | float | np.number) and not isinstance(cell, bool) for cell in filled):
-            columns[name] = pd.Series(cells, dtype=float)
-        else:
-            columns[name] = pd.Series(cells, dtype=object)
-    frame = pd.DataFrame(columns, index=range(len(rows)))
-    frame.index = pd.Index(list(index), name=of, tupleize_cols=False)
-    return frame
+    cells = [{str(name): value for name, value in has.items()} for has in rows]
+    return pd.DataFrame(cells, index=pd.Index(index, name=of, tupleize_cols=False), dtype=object)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
-import zipfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,34 +14,26 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn.data.columns import listed, warn
 from gumbel_mpnn.data.splits import Masks, mask_of, set_masks
-from gumbel_mpnn.data.tables import EDGE_ATTRIBUTES, InputFile, describe_source, with_merged_edges
+from gumbel_mpnn.data.tables import EDGE_ATTRIBUTES, describe_source, opened, with_merged_edges
 from gumbel_mpnn.graph import check_edges
 from gumbel_mpnn.util.errors import DataError, reason
 
-MOST_NODES = 2**31 - 1
-"""Limit set by the 32-bit node numbers in the files of runs."""
-
 Arrays = dict[str, NDArray[Any]]
 
-_SPARSE = ("features_shape", "features_indptr", "features_indices", "features_data")
 _MASKS = {"train_masks": "train_idx", "val_masks": "valid_idx", "test_masks": "test_idx"}
-_KNOWN = frozenset(
-    ("edges", "node_labels", "num_nodes", "class_names", "node_ids", "metric", "directed", "node_features", *_SPARSE)
-).union(EDGE_ATTRIBUTES, _MASKS, _MASKS.values())
-_OTHER_NAMES = {
-    "edge_index": "edges (shape [E, 2])",
-    "edge_weight": "weight",
-    "x": "node_features",
-    "y": "node_labels",
-    "train_mask": "train_masks",
-    "val_mask": "val_masks",
-    "test_mask": "test_masks",
+_KNOWN = {
+    *("edges", "node_labels", "num_nodes", "class_names", "node_ids", "metric", "directed", "node_features"),
+    *("features_shape", "features_indptr", "features_indices", "features_data"),
+    *(*EDGE_ATTRIBUTES, *_MASKS, *_MASKS.values()),
 }
-"""Names of PyG for arrays of which a graph is made."""
+_NAMES = (
+    "the arrays of a graph are edges of shape [E, 2] (not edge_index), node_labels (not y), node_features (not x),"
+    " weight (not edge_weight), train_masks, val_masks and test_masks; the help of from_npz lists all"
+)
 
 
 def from_npz(
-    path: str | Path | InputFile,
+    path: str | Path,
     undirected: bool | None = None,
     features: bool = True,
     labels: bool = True,
@@ -73,24 +63,22 @@ def from_npz(
         features: False leaves `x` out.
         labels: False reads a graph for measures only; a file without labels then needs features or `num_nodes`.
     """
-    file = InputFile.of(path)
-    arrays = read_npz(file, required=("edges", "node_labels") if labels else ("edges",))
+    arrays = read_npz(path, required=("edges", "node_labels") if labels else ("edges",))
     unused = [name for name in arrays if name not in _KNOWN]
     if unused:
-        hint = _renaming(unused, arrays) or "the help of from_npz lists the arrays that are"
         many = len(unused) > 1
-        warn(f"the array{'s' * many} {listed(unused)} of {file} {'are' if many else 'is'} not used: {hint}")
-    data = graph_of(arrays, file)
+        warn(f"the array{'s' * many} {listed(unused)} of {path} {'are' if many else 'is'} not used: {_NAMES}")
+    data = graph_of(arrays, path)
     if not features:
         data.num_nodes, data.x = data.num_nodes, None
     if data.y is not None and (data.y < 0).all():
         if labels:
-            raise DataError(f"{file}: no node of the graph has a label: give at least the training nodes one")
+            raise DataError(f"{path}: no node of the graph has a label: give at least the training nodes one")
         data.num_nodes, data.y = len(data.y), None
-    directed = bool(array(arrays, "directed", file, "b", ()).item()) if "directed" in arrays else None
+    directed = bool(array(arrays, "directed", path, "b", ()).item()) if "directed" in arrays else None
     both_ways = directed is False or (not directed if undirected is None else undirected)
     with_merged_edges(data, both_ways)
-    describe_source(data, "npz", {"path": file}, {}, None if features else False, both_ways)
+    describe_source(data, "npz", {"path": path}, {}, None if features else False, both_ways)
     return data
 
 
@@ -100,76 +88,39 @@ def read_graph(paths: Sequence[Path]) -> Data:
     return graph_of(read_npz(path, required=("edges", "node_labels")), path)
 
 
-def read_npz(path: Path | InputFile, required: Sequence[str] = ()) -> Arrays:
+def read_npz(path: str | Path, required: Sequence[str] = ()) -> Arrays:
     """Read all arrays of a file by name; raise a `DataError` if one of the `required` arrays is missing."""
-    file = InputFile.of(path)
-    arrays: Arrays = {}
+    source = opened(path)
     try:
-        with zipfile.ZipFile(file.source) as archive:
-            for info in archive.infolist():
-                name = info.filename.removesuffix(".npy")
-                with archive.open(info) as member:
-                    _check_member(member, info, name, file)
-                with archive.open(info) as member:
-                    arrays[name] = np.lib.format.read_array(member, allow_pickle=False)
-    except (DataError, MemoryError):
+        with np.load(source, allow_pickle=False) as file:
+            arrays: Arrays = {name: np.asarray(file[name]) for name in file}
+    except MemoryError:
         raise
     except Exception as error:  # zipfile and numpy raise many kinds for files that they do not expect
         raise DataError(
-            f"{file} is not a complete npz file ({reason(error)}): it is truncated or altered, so write it again"
+            f"{path} is not a complete npz file of numbers and text ({reason(error)}): write it again with np.savez"
         ) from error
     missing = [name for name in required if name not in arrays]
     if missing:
         has = ", ".join(sorted(arrays)) or "none at all"
-        hint = _renaming(arrays, arrays)
-        raise DataError(
-            f"{file} has no array{'s' * (len(missing) > 1)} {listed(missing)}, only {has}{hint and ': ' + hint}"
-        )
+        raise DataError(f"{path} has no array{'s' * (len(missing) > 1)} {listed(missing)}, only {has}: {_NAMES}")
     return arrays
-
-
-def _check_member(member: IO[bytes], info: zipfile.ZipInfo, name: str, path: object) -> None:
-    """Raise a `DataError` if a member is not an array of the size that it says, before memory is allocated for it."""
-    read_header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-    is_array = member.read(len(np.lib.format.MAGIC_PREFIX)) == np.lib.format.MAGIC_PREFIX
-    version = tuple(member.read(2))
-    if not is_array or version not in read_header:
-        raise DataError(
-            f"{path} contains {info.filename!r}, which is not an array of numbers or text: write it with np.savez"
-        )
-    shape, _, dtype = read_header[version](member)
-    if dtype.hasobject:
-        raise DataError(
-            f"array {name!r} of {path} holds Python objects, which are never unpickled: store it as numbers or text"
-        )
-    if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != info.file_size - member.tell():
-        raise DataError(
-            f"array {name!r} of {path} says that it has the shape {list(shape)}, which is not its size: write it again"
-        )
-
-
-def _renaming(names: Iterable[str], arrays: Arrays) -> str:
-    """Say under which names arrays would be used; empty if there is nothing to say."""
-    pairs = [
-        (name, _OTHER_NAMES[name]) for name in names if _OTHER_NAMES.get(name, name).partition(" ")[0] not in arrays
-    ]
-    return f"rename {' and '.join(f'{name} to {known}' for name, known in pairs)}" if pairs else ""
 
 
 def graph_of(arrays: Arrays, path: object) -> Data:
     """Make a graph of the arrays of the file `path`, with edges as listed; `y` is None without `node_labels`."""
-    x, count = _features(arrays, path), arrays.get("num_nodes")
+    x = _features(arrays, path)
     y = torch.from_numpy(integers(arrays, "node_labels", path)) if "node_labels" in arrays else None
     if y is not None and (y < -1).any():
         raise DataError(f"{path}: labels are from -1, which means unknown, not {int(y.min())}")
-    if y is None and x is None and count is None:
+    if y is not None or x is not None:
+        num_nodes = len(y) if y is not None else len(x) if x is not None else 0
+    elif "num_nodes" in arrays:
+        num_nodes = int(integers(arrays, "num_nodes", path, ()))
+    else:
         raise DataError(
             f"{path} does not say how many nodes the graph has: add an array 'node_labels' or a number 'num_nodes'"
         )
-    if count is not None and (count.dtype.kind not in "iu" or count.size != 1 or not 0 <= count.item() <= MOST_NODES):
-        raise DataError(f"array 'num_nodes' of {path} must be a single number from 0 to {MOST_NODES}")
-    num_nodes = int(count.item()) if count is not None else 0
-    num_nodes = len(y) if y is not None else len(x) if x is not None else num_nodes
     edges = integers(arrays, "edges", path, ("E", 2)) if arrays["edges"].size else np.empty((0, 2), dtype=np.int64)
     data = Data(x=x, edge_index=torch.from_numpy(edges.T.copy()), y=y)
     if x is None:

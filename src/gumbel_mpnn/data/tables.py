@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -18,12 +18,10 @@ from gumbel_mpnn.data.columns import (
     FeatureColumn,
     Table,
     Wanted,
+    as_text,
     classes_of,
     features_of,
-    find_name,
     listed,
-    pick_name,
-    text_features,
     trained_columns,
     warn,
 )
@@ -42,103 +40,65 @@ EDGE_ATTRIBUTES = {"weight": "edge_weight", "probability": "edge_probability", "
 _OTHER_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 
 
-@dataclass(frozen=True)
-class InputFile:
-    """A file of the user; a pipe, which can be read only once, is read when it is opened."""
-
-    path: Path
-    content: bytes | None = None
-    """Content of a pipe."""
-
-    @classmethod
-    def of(cls, path: str | Path | InputFile) -> InputFile:
-        """Open `path`; an open file is returned as it is, so that a pipe is not read again."""
-        if isinstance(path, InputFile):
-            return path
-        try:
-            is_file = Path(path).is_file()
-            return cls(Path(path), None if is_file else Path(path).read_bytes())
-        except FileNotFoundError:
-            raise DataError(f"there is no file {path}: check the path") from None
-        except IsADirectoryError:
-            raise DataError(f"{path} is a folder: give the path of a file") from None
-        except OSError as error:
-            raise unopened(str(path), error) from None
-
-    def __str__(self) -> str:
-        return str(self.path)
-
-    @property
-    def source(self) -> Path | io.BytesIO:
-        """What other packages read: the path, or the content of a pipe."""
-        return self.path if self.content is None else io.BytesIO(self.content)
-
-    def begins_with(self, mark: bytes) -> bool:
-        """Whether these are the first bytes of the file."""
-        if self.content is not None:
-            return self.content.startswith(mark)
-        try:
-            with self.path.open("rb") as file:
-                return file.read(len(mark)) == mark
-        except OSError as error:
-            raise unopened(str(self), error) from None
+def opened(path: str | Path) -> Path | io.BytesIO:
+    """Return what other packages read: the path of a file, or the content of a pipe, which can be read only once."""
+    try:
+        with Path(path).open("rb") as file:
+            return Path(path) if Path(path).is_file() else io.BytesIO(file.read())
+    except FileNotFoundError:
+        raise DataError(f"there is no file {path}: check the path") from None
+    except IsADirectoryError:
+        raise DataError(f"{path} is a folder: give the path of a file") from None
+    except OSError as error:
+        raise unopened(str(path), error) from None
 
 
 class TableFile:
-    """A CSV or Parquet file: the names of its columns, and its cells."""
+    """A CSV or Parquet file: its header, and its rows once it is known which columns are text."""
 
-    def __init__(self, path: str | Path | InputFile) -> None:
-        self.file = InputFile.of(path)
-        self.where = str(self.file)
-        self._parquet = self._read_parquet() if self.file.begins_with(b"PAR1") else None
-        header = self._read_csv(nrows=0) if self._parquet is None else self._parquet
-        self.columns: list[str] = [str(name) for name in header.columns]
-        self._check_header()
-
-    def _check_header(self) -> None:
-        for separator, word in _OTHER_SEPARATORS.items():
-            if len(self.columns) == 1 and separator in self.columns[0]:
-                raise DataError(f"the cells of {self.where} are separated by {word}: use commas")
-        if self._parquet is None and self.columns:
-            written = self._read_csv(nrows=1, header=None, dtype=str).iloc[0]  # pandas renames the second x to x.1
-            twice = written[written.duplicated() & (written != "")]
-            if len(twice):
-                raise DataError(f"{self.where} has two columns {twice.iloc[0]!r}: rename one")
-
-    def find(self, name: str) -> str | None:
-        """Return the column that matches `name`, or None."""
-        return find_name(self.columns, name, self.where)
-
-    def pick(self, name: str) -> str:
-        """Return the column that the user asked for, or raise a `DataError`."""
-        return pick_name(self.columns, name, self.where)
+    def __init__(self, path: str | Path) -> None:
+        self.where, self._source = str(path), opened(path)
+        with (
+            self._source.open("rb") if isinstance(self._source, Path) else contextlib.nullcontext(self._source) as file
+        ):
+            self._is_parquet = file.read(4) == b"PAR1"
+        self.header = Table(self._read_parquet() if self._is_parquet else self._read_header(), self.where)
+        self.columns: list[str] = list(self.header.frame.columns)
 
     def read(self, text: Sequence[str]) -> Table:
-        """Read all rows that are not blank; the columns `text` become text, empty where it is missing.
-
-        Integers of a Parquet file remain integers.
-        """
+        """Read all rows that are not blank; the columns `text` of a CSV file remain text."""
         import pandas as pd
 
-        if self._parquet is not None:
-            table = self._parquet.assign(**{name: self._text(self._parquet[name]) for name in text})
-            table.index = pd.RangeIndex(1, len(table) + 1, name="row")
-            return Table(table, self.where)
+        if self._is_parquet:
+            return self.header
         empty = {name: [*NO_VALUE] for name in self.columns if name not in text}
-        table = self._read_csv(dtype=dict.fromkeys(text, str), na_values=empty)
-        if not isinstance(table.index, pd.RangeIndex):
+        frame = self._read_csv(dtype=dict.fromkeys(text, str), na_values=empty)
+        if not isinstance(frame.index, pd.RangeIndex):
             raise DataError(f"the lines of {self.where} have more cells than its header: add the missing column names")
-        table.index = pd.RangeIndex(2, len(table) + 2, name="line")
-        blank = (table.isna() | (table == "")).all(axis=1)
-        return Table(table[~blank].infer_objects() if blank.any() else table, self.where)
+        frame.index = pd.RangeIndex(2, len(frame) + 2, name="line")
+        return Table(frame[~(frame.isna() | (frame == "")).all(axis=1)], self.where)
+
+    def _read_header(self) -> pd.DataFrame:
+        header = self._read_csv(nrows=0)
+        names = list(header.columns)
+        for separator, word in _OTHER_SEPARATORS.items():
+            if len(names) == 1 and separator in names[0]:
+                raise DataError(f"the cells of {self.where} are separated by {word}: use commas")
+        if names:
+            written = self._read_csv(nrows=1, header=None, dtype=str).iloc[0]  # pandas renames the second x to x.1
+            for name in written[written.duplicated() & (written != "")]:
+                raise DataError(f"{self.where} has two columns {name!r}: rename one")
+        return header
 
     def _read_csv(self, **options: Any) -> pd.DataFrame:
         import pandas as pd
 
+        if isinstance(self._source, io.BytesIO):
+            self._source.seek(0)
         # NA can be the name of a node, and blank lines count as lines.
         common: dict[str, Any] = {"keep_default_na": False, "skipinitialspace": True, "skip_blank_lines": False}
         try:
-            return pd.read_csv(self.file.source, **common, **options)
+            return pd.read_csv(self._source, **common, **options)
         except pd.errors.EmptyDataError:
             return pd.DataFrame()
         except UnicodeError as error:
@@ -152,7 +112,7 @@ class TableFile:
         import pandas as pd
 
         try:
-            table = pd.read_parquet(self.file.source, engine="pyarrow")
+            frame = pd.read_parquet(self._source, engine="pyarrow")
         except ImportError:
             raise DataError(
                 f"{self.where} is a Parquet file, which needs pyarrow: pip install 'gumbel-mpnn[parquet]'"
@@ -161,25 +121,15 @@ class TableFile:
             raise
         except Exception as error:  # as above
             raise DataError(f"{self.where} is not a complete Parquet file ({reason(error)}): write it again") from error
-        decimals = [name for name in table if pd.api.types.infer_dtype(table[name]) == "decimal"]
-        table = table.astype(dict.fromkeys(decimals, float))
-        return table if table.index.name is None else table.reset_index()
-
-    def _text(self, cells: pd.Series[Any]) -> pd.Series[Any]:
-        import pandas as pd
-
-        if pd.api.types.is_integer_dtype(cells) and not cells.hasnans:
-            return cells.astype(np.int64)
-        if pd.api.types.is_float_dtype(cells):
-            raise DataError(
-                f"column {cells.name!r} of {self.where} holds decimals: store ids and labels as text or whole numbers"
-            )
-        return cells.astype(object).where(cells.notna(), "").astype(str)
+        decimals = [name for name in frame if pd.api.types.infer_dtype(frame[name]) == "decimal"]
+        frame = frame.astype(dict.fromkeys(decimals, float))
+        frame = frame if frame.index.name is None else frame.reset_index()
+        return frame.rename(columns=str).set_axis(pd.RangeIndex(1, len(frame) + 1, name="row"))
 
 
 def from_csv(
-    nodes: str | Path | InputFile,
-    edges: str | Path | InputFile | None = None,
+    nodes: str | Path,
+    edges: str | Path | None = None,
     label: str | None = None,
     features: Wanted = None,
     id: str | None = None,
@@ -210,127 +160,101 @@ def from_csv(
         target: column with the id of the target; by default the one called `target`, or else the second.
         undirected: whether every edge goes both ways.
     """
-    node_file, edge_file = TableFile(nodes), None if edges is None else TableFile(edges)
-    if not node_file.columns:
-        raise DataError(f"{node_file.where} has no nodes: add a row for each")
-    id = node_file.pick(id) if id else node_file.find("id") or node_file.columns[0]
-    columns = NodeColumns.of(node_file.columns, label, features, node_file.where, others=(id,))
-    table = node_file.read([*columns.taken, *text_features(features, node_file.columns, node_file.where)])
+    file = TableFile(nodes)
+    if not file.columns:
+        raise DataError(f"{file.where} has no nodes: add a row for each")
+    id = file.header.pick(id) if id else file.header.find("id") or file.columns[0]
+    # A category of a trained model can have only values that look like numbers in another file.
+    categorical = (file.header.find(column.name) for column in trained_columns(features) if column.categories)
+    text = (id, label_column(file.header, label, features), file.header.find(SPLIT), *categorical)
+    table = file.read([name for name in text if name is not None])
     ids = _ids(table, id)
-    ends, links = _edges(edge_file, ids, node_file.where, source, target)
-    data = graph_of_tables(table, columns, ids.astype(str).tolist(), ends, links, undirected)
-    files = {"nodes": node_file.file, "edges": None if edge_file is None else edge_file.file}
-    names = {"label": columns.label, "id": id, "source": source, "target": target}
-    describe_source(data, "csv", files, names, features, undirected)
+    ends, links = _edges(edges, ids, file.where, source, target)
+    data = graph_of_tables(table, label, features, ids.tolist(), ends, links, undirected, others=(id,))
+    columns = {"label": label_column(table, label, features), "id": id, "source": source, "target": target}
+    describe_source(data, "csv", {"nodes": nodes, "edges": edges}, columns, features, undirected)
     return data
 
 
 from_parquet = from_csv
 
 
-class NodeColumns(NamedTuple):
-    """What the columns of a table of nodes are."""
-
-    label: str | None
-    split: str | None
-    features: Wanted
-    others: tuple[str, ...] = ()
-    """Columns that are none of these, and no features."""
-
-    @classmethod
-    def of(
-        cls,
-        names: Sequence[str],
-        label: str | None,
-        features: Wanted,
-        where: str,
-        what: str = "column",
-        others: tuple[str, ...] = (),
-    ) -> NodeColumns:
-        """Find the label, which may be missing if a trained model says which columns are features, and the split."""
-        trained = trained_columns(features)
-        if label is not None:
-            label = find_name(names, label, where, what) if trained else pick_name(names, label, where, what)
-        return cls(label, find_name(names, SPLIT, where, what), features, others)
-
-    @property
-    def taken(self) -> list[str]:
-        """Columns that are not features."""
-        return [name for name in (self.label, self.split, *self.others) if name is not None]
+def label_column(table: Table, label: str | None, features: Wanted) -> str | None:
+    """Return the column of the label, which may be missing if a trained model says which columns are features."""
+    if label is None:
+        return None
+    return table.find(label) if trained_columns(features) else table.pick(label)
 
 
 def _ids(table: Table, id: str) -> pd.Series[Any]:
     """Return the ids of the nodes, each different."""
-    ids = table.frame[id] if table.frame[id].dtype.kind in "iu" else table.frame[id].str.strip()
+    ids = as_text(table.frame[id])
     if ids.empty:
         raise DataError(f"{table.where} has no nodes: add a row for each")
     empty, repeated = np.flatnonzero(ids == ""), np.flatnonzero(ids.duplicated())
     if len(empty):
         raise DataError(f"{table.place(empty[0])} has no node id: add one")
     if len(repeated):
-        raise DataError(f"{table.place(repeated[0])} repeats the node {str(ids.iloc[repeated[0]])!r}")
+        raise DataError(f"{table.place(repeated[0])} repeats the node {ids.iloc[repeated[0]]!r}")
     return ids
 
 
 def _edges(
-    file: TableFile | None, ids: pd.Series[Any], nodes: str, source: str | None, target: str | None
+    path: str | Path | None, ids: pd.Series[Any], nodes: str, source: str | None, target: str | None
 ) -> tuple[IntArray, Table | None]:
     """Return the edges [E, 2] as row numbers of nodes, and the table of their other columns."""
     import pandas as pd
 
+    file = None if path is None else TableFile(path)
     if file is None or not file.columns:
         return np.empty((0, 2), dtype=np.int64), None
     if len(file.columns) < 2:
         raise DataError(f"{file.where} needs two columns separated by commas, one for each end of an edge")
-    first, second = (file.find(name) for name in ("source", "target"))
+    first, second = (file.header.find(name) for name in ("source", "target"))
     if first is None or second is None:
         first, second = file.columns[:2]
         written = [first.strip(), second.strip()]
-        if not source and not target and ids.astype(str).isin(written).sum() == len(set(written)):
+        if not source and not target and ids.isin(written).sum() == len(set(written)):
             raise DataError(
                 f"the header of {file.where} names the nodes {listed(written)}, so it seems to be an edge: add a header"
                 " such as source,target"
             )
-    ends = [file.pick(source) if source else first, file.pick(target) if target else second]
+    ends = [file.header.pick(source) if source else first, file.header.pick(target) if target else second]
     table = file.read(ends)
-    places = []
-    for name in ends:
-        cells = table.frame[name]
-        known, wanted = (ids, cells) if cells.dtype.kind == ids.dtype.kind else (ids.astype(str), cells.astype(str))
-        places.append(
-            pd.Index(known).get_indexer(pd.Index(wanted if wanted.dtype.kind in "iu" else wanted.str.strip()))
-        )
-    index = np.stack(places, axis=1).astype(np.int64)
-    if (index < 0).any():
-        row, end = np.argwhere(index < 0)[0]
-        missing = str(table.frame[ends[end]].iloc[row]).strip()
-        raise DataError(f"{table.place(row)} names the node {missing!r}, which {nodes} does not have")
+    names = [as_text(table.frame[end]) for end in ends]
+    index = np.stack([pd.Index(ids).get_indexer(pd.Index(each)) for each in names], axis=1).astype(np.int64)
+    for row, end in np.argwhere(index < 0):
+        raise DataError(f"{table.place(row)} names the node {names[end].iloc[row]!r}, which {nodes} does not have")
     return index, table._replace(frame=table.frame.drop(columns=ends))
 
 
 def graph_of_tables(
     nodes: Table,
-    columns: NodeColumns,
+    label: str | None,
+    features: Wanted,
     ids: Sequence[Hashable],
     ends: IntArray,
     edges: Table | None,
     undirected: bool,
+    others: Sequence[str] = (),
 ) -> Data:
     """Build a graph of its nodes and its edges `ends` [E, 2], with `node_ids` and `class_names`.
 
-    `edges` has a row for each edge, with its weight, probability and origin.
+    The columns `others` of the nodes are no features. `edges` has a row for each edge, with its weight, probability and
+    origin.
     """
-    x, feature_columns = features_of(nodes, columns.features, columns.taken)
+    label, split = label_column(nodes, label, features), nodes.find(SPLIT)
+    taken = [name for name in (label, split, *others) if name is not None]
+    x, feature_columns = features_of(nodes._replace(frame=nodes.frame.infer_objects()), features, taken)
     data = Data(x=None if x is None else torch.from_numpy(x), edge_index=torch.from_numpy(ends.T.copy()))
     if x is None:
         data.num_nodes = len(ids)
     data.node_ids, data.feature_columns = list(ids), feature_columns
-    if columns.label is not None:
-        labels = nodes.frame[columns.label].astype(str).str.strip().tolist()
-        y, data.class_names = classes_of(labels, ids, nodes.where)
-        data.y, data.label_name = torch.from_numpy(y), columns.label
-        if columns.split is not None:
-            set_masks(data, _masks(nodes, columns.split))
+    if label is not None:
+        y, data.class_names = classes_of(as_text(nodes.frame[label]).tolist(), ids, nodes.where)
+        data.y, data.label_name = torch.from_numpy(y), label
+        if split is not None:
+            set_masks(data, _masks(nodes, split))
     if edges is not None:
         _set_edge_values(data, edges)
     return with_merged_edges(data, undirected)
@@ -348,13 +272,10 @@ def with_merged_edges(data: Data, undirected: bool) -> Data:
     return data
 
 
-def _masks(nodes: Table, part: str) -> Masks:
-    parts = nodes.frame[part].astype(str).str.strip().str.lower().to_numpy()
-    unknown = np.flatnonzero(~np.isin(parts, ("", *PARTS)))
-    if len(unknown):
-        raise DataError(
-            f"{nodes.place(unknown[0])} is in the split {parts[unknown[0]]!r}: write train, val, test or nothing"
-        )
+def _masks(nodes: Table, split: str) -> Masks:
+    parts = as_text(nodes.frame[split]).str.lower().to_numpy()
+    for row in np.flatnonzero(~np.isin(parts, ("", *PARTS))).tolist():
+        raise DataError(f"{nodes.place(row)} is in the split {parts[row]!r}: write train, val, test or nothing")
     return Masks(*(parts == name for name in PARTS))
 
 
@@ -362,15 +283,14 @@ def _set_edge_values(data: Data, edges: Table) -> None:
     """Set weights, probabilities and origins of edges; warn about other columns."""
     import pandas as pd
 
-    frame = edges.frame
-    weight, probability, given = (find_name(frame.columns, name, edges.where, edges.what) for name in EDGE_ATTRIBUTES)
+    frame = edges.frame.infer_objects()
+    weight, probability, given = map(edges.find, EDGE_ATTRIBUTES)
     if weight is not None:
         numbers = pd.to_numeric(frame[weight], errors="coerce").to_numpy(dtype=np.float32, na_value=np.nan)
-        wrong = np.flatnonzero(~(np.isfinite(numbers) & (numbers >= 0)))
-        if len(wrong):
-            value = frame[weight].iloc[wrong[0]]
+        for row in np.flatnonzero(~(np.isfinite(numbers) & (numbers >= 0))).tolist():
+            value = frame[weight].iloc[row]
             has = "no weight" if pd.isna(value) else f"the weight {value}"
-            raise DataError(f"{edges.place(wrong[0])} has {has}: weights must be finite and at least 0")
+            raise DataError(f"{edges.place(row)} has {has}: weights must be finite and at least 0")
         data.edge_weight = torch.from_numpy(numbers.copy())
     if probability is not None and pd.api.types.is_numeric_dtype(frame[probability]):
         data.edge_probability = torch.from_numpy(frame[probability].to_numpy(dtype=np.float32).copy())
@@ -387,7 +307,7 @@ def _set_edge_values(data: Data, edges: Table) -> None:
 def describe_source(
     data: Data,
     reader: str,
-    files: Mapping[str, InputFile | None],
+    files: Mapping[str, str | Path | None],
     columns: Mapping[str, str | None],
     features: Wanted,
     undirected: bool,
@@ -400,16 +320,18 @@ def describe_source(
     """
     from gumbel_mpnn.data.datasets import specs  # which reads npz files, as other modules that import this one
 
-    given = {name: file for name, file in files.items() if file is not None}
-    is_stream = any(file.content is not None for file in given.values())
-    name = "own" if is_stream else next(iter(given.values())).path.stem
+    paths = {name: None if file is None else Path(file).absolute() for name, file in files.items()}
+    given = [path for path in paths.values() if path is not None]
+    can_be_read_again = all(path.is_file() for path in given)
+    name = given[0].stem if can_be_read_again else "own"
     data.name = f"own-{name}" if normal_name(name) in specs else name
-    described = [each.to_dict() if isinstance(each, FeatureColumn) else each for each in features or ()]
-    if not is_stream:
+    if can_be_read_again:
         data.source_files = {
             "reader": reader,
-            **{name: None if file is None else str(file.path.absolute()) for name, file in files.items()},
+            **{name: None if path is None else str(path) for name, path in paths.items()},
             **columns,
-            "features": None if features is None else described,
+            "features": None
+            if features is None
+            else [each.to_dict() if isinstance(each, FeatureColumn) else each for each in features or ()],
             "undirected": undirected,
         }

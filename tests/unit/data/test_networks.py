@@ -106,7 +106,7 @@ def test_what_is_no_feature_is_told():
     assert data.x is None
     graph.nodes[3]["size"] = "large"
     networkx.set_node_attributes(graph, {node: 1 for node in graph if node != 3}, "size")
-    with pytest.warns(DataWarning, match="attribute 'size' .* since node 3 has 'large', which"):
+    with pytest.warns(DataWarning, match="attribute 'size' .* since node 3 of the NetworkX graph has 'large', which"):
         from_networkx(graph, label="kind")
 
 
@@ -122,7 +122,7 @@ def test_what_is_no_feature_is_told():
             {"age": 3},
             {},
             {},
-            "node 'a' of the NetworkX graph has no number as feature 'age', the first of 2",
+            "node 'a' of the NetworkX graph has no finite number as feature 'age', the first of 2",
         ),
         ({}, {"weight": "heavy"}, {}, r"edge \('a', 'b'\) of the NetworkX graph has the weight heavy: weights must be"),
         ({}, {"weight": -0.25}, {}, r"edge \('a', 'b'\) of the NetworkX graph has the weight -0\.25: weights must be"),

