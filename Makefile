@@ -48,7 +48,7 @@ docs: $(VENV)/.dev-installed
 
 # Each script writes a file to benchmarks/results; those that need a data set's files find them by GUMBEL_MPNN_DATA.
 bench: $(VENV)/.dev-installed
-	for name in step_cpu replicas_cpu candidates start_up list_runs sdrf page_browser page; do \
+	for name in step_cpu replicas_cpu candidates start_up sdrf page_browser page; do \
 		$(BIN)/python benchmarks/$$name.py || exit 1; done
 
 bench-gpu: $(VENV)/.dev-installed

@@ -21,6 +21,8 @@ PAGES = [Path(__file__).parents[1] / "docs" / name for name in ("performance.md"
 MARKED = re.compile(r"(?P<open><!-- table: (?P<name>[\w-]+) -->\n).*?(?P<close><!-- end -->)", re.DOTALL)
 GPU_IF_THERE = ("partitions", "start_up")
 """Benchmarks that use a GPU where there is one, besides those that need it, whose names end in `_gpu`."""
+SHOWN = (1, 10, 100)
+"""Numbers of runs at once that a page shows; the files have more."""
 
 Result = dict[str, Any]
 
@@ -80,12 +82,11 @@ def step_gpu(result: Result) -> str:
 
 def scale_gpu(result: Result) -> str:
     """One row for each number of arcs."""
-    heads = ["arcs", "nodes", "largest degree", "ms per step", "per million arcs", "peak GiB", "per million arcs"]
+    heads = ["arcs", "nodes", "ms per step", "per million arcs", "peak GiB", "per million arcs"]
     rows = [
         [
             f"{row['arcs']:,}",
             f"{row['nodes']:,}",
-            f"{row['largest_degree']:,}",
             _ms(row["step_ms"]),
             f"{row['step_ms_per_million']:.2f}",
             *(
@@ -127,11 +128,8 @@ def partitions(result: Result) -> str:
 def replicas_gpu(result: Result) -> str:
     """Milliseconds of a run's epoch by the number of runs at once, and the ratios."""
     each, at_once = result["ms_per_run_and_epoch"], result["at_once"]
-    rows = [
-        [name, str(at_once[name]), f"{ms:.3f}", f"{1e3 / ms:,.0f}", f"{result['set_up_s'][name]:.1f}"]
-        for name, ms in each.items()
-    ]
-    heads = ["program", "runs at once", "ms of a run's epoch", "runs × epochs a second", "set-up s"]
+    rows = [[name, f"{ms:.3f}", f"{1e3 / ms:,.0f}"] for name, ms in each.items() if at_once[name] in SHOWN]
+    heads = ["program", "ms of a run's epoch", "runs × epochs a second"]
     many = max(at_once.values())
     ratios = [
         [f"our {title}, {many} at once", peer, f"{ratio:.1f}"]
@@ -151,19 +149,14 @@ def replicas_gpu(result: Result) -> str:
     )
 
 
-def same_seed_gpu(result: Result) -> str:
-    """An epoch of a run with a product for each run, and with batched products."""
-    ms, batched = result["ms"], ", batched products"
-    names = [name.removesuffix(batched) for name in ms if name.endswith(batched)]
-    rows = [[n, f"{ms[n]:.3f}", f"{ms[n + batched]:.3f}", f"{ms[n] / ms[n + batched]:.2f}"] for n in names]
-    heads = ["ms of a run's epoch", "a product for each", "batched", "ratio"]
-    return "\n\n".join([table(heads, rows), f"{facts(result)} {machine(result)}"])
-
-
 def replicas_cpu(result: Result) -> str:
     """Milliseconds of a run's epoch by the number of runs at once."""
     heads = ["program", "runs at once", "MiB of a layer", "ms of a run's epoch"]
-    rows = [[row["program"], str(row["at_once"]), f"{row['layer_mib']:.1f}", _ms(row["ms"])] for row in result["rows"]]
+    rows = [
+        [row["program"], str(row["at_once"]), f"{row['layer_mib']:.1f}", _ms(row["ms"])]
+        for row in result["rows"]
+        if row["at_once"] in SHOWN
+    ]
     return "\n\n".join([table(heads, rows), f"{facts(result)} Median of {result['rounds']}. {machine(result)}"])
 
 
@@ -187,12 +180,10 @@ TABLES: dict[str, Callable[[Any], str]] = {
     "scale_gpu": scale_gpu,
     "partitions": partitions,
     "replicas_gpu": replicas_gpu,
-    "same_seed_gpu": same_seed_gpu,
     "step_cpu": timings,
     "replicas_cpu": replicas_cpu,
     "candidates": timings,
     "start_up": timings,
-    "list_runs": timings,
     "page_browser": page_browser,
 }
 

@@ -55,7 +55,7 @@ def write_graph(path: Path, nodes: int, edges: int, features: int, classes: int)
 
 def graph_arguments(folder: Path, toy: bool) -> tuple[str, tuple[str, ...]]:
     """What is trained on, and how to say it to the command."""
-    cora = (*COMMAND, "data", "show", "cora")
+    cora = (*COMMAND, "data", "cora")
     if not toy and subprocess.run([sys.executable, *cora], capture_output=True).returncode == 0:
         return "cora", ("cora", "--splits", "0")
     write_graph(folder / "graph.npz", *((40, 80, 18, 2) if toy else (2708, 5278, 1433, 7)))

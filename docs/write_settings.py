@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from gumbel_mpnn.settings.spaces import read_dimension
-
 import gumbel_mpnn as gm
 from gumbel_mpnn.candidates import candidates
 from gumbel_mpnn.rewiring.regularizers import regularizers
@@ -49,9 +47,17 @@ def typed(default: object) -> list[str]:
     return [type(default).__name__, f"`{text}`" if text else "empty"]
 
 
+def values(space: Any) -> str:
+    """What `tune` tries: a list of values, or a range."""
+    if not isinstance(space, Mapping):
+        return ", ".join(map(str, space))
+    step = ", logarithmic" if space.get("log") else f", step {space['step']}" if "step" in space else ""
+    return f"{space['low']:g} to {space['high']:g}{step}"
+
+
 def searched(about: Mapping[str, Any], option: str = "space") -> str:
     """What `tune` searches by default of an option, as the end of a sentence."""
-    return f" Searched: {read_dimension(about[option], option)}." if about.get(option) is not None else ""
+    return f" Searched: {values(about[option])}." if about.get(option) is not None else ""
 
 
 def of_settings(name: str) -> str:
@@ -85,7 +91,7 @@ def of_components(setting: str, registry: Registry[Any]) -> str:
     what, options = [], []
     for name in names_of(registry):
         first = (inspect.getdoc(registry[name]) or "").partition("\n\n")[0].replace("\n", " ")
-        space = [f"`{option}` {read_dimension(value, option)}" for option, value in registry.space(name).items()]
+        space = [f"`{option}` {values(value)}" for option, value in registry.space(name).items()]
         what.append([f"`{name}`", first + (f" Searched: {'; '.join(space)}." if space else "")])
         texts = explained(registry[name])
         for option, default in registry.defaults(name).items():

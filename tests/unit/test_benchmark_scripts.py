@@ -15,7 +15,6 @@ pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="the benchmarks are 
 TOYS = {
     "candidates": "median_ms",
     "choice_rule": "rules",
-    "list_runs": "median_ms",
     "page_browser": "frames",
     "partitions": "results",
     "replicas_cpu": "rows",
@@ -62,10 +61,10 @@ def test_toys_run_and_their_results_fill_the_page(name, run, module, tmp_path):
     assert result[TOYS[name]]
     page = module("page")
     if name in page.TABLES:
-        text = f"before\n<!-- table: {name} -->\nold\n<!-- end -->\nafter <!-- table: same_seed_gpu -->\n<!-- end -->\n"
+        text = f"before\n<!-- table: {name} -->\nold\n<!-- end -->\nafter <!-- table: missing -->\n<!-- end -->\n"
         filled = page.fill(text, tmp_path / "out")
         assert f"`python benchmarks/{name}.py`" in filled
-        assert "Not measured yet (`python benchmarks/same_seed_gpu.py`)." in filled
+        assert "Not measured yet (`python benchmarks/missing.py`)." in filled
         assert page.fill(filled, tmp_path / "out") == filled
 
 
