@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gumbel_mpnn.cli import common
-from gumbel_mpnn.cli.own_data import EdgesOption, FeaturesOption, GraphOption, LabelOption, NodesOption, Source
 from gumbel_mpnn.util.errors import counted
 
 if TYPE_CHECKING:
@@ -16,23 +15,16 @@ if TYPE_CHECKING:
 
     from gumbel_mpnn.report import Table
 
-HIDDEN = ("affinity", "source_known", "target_known")
-"""Columns that only CSV has; other tables mark predicted classes with a question mark."""
-
 
 @common.in_one_sentence
 def audit(
     run: common.RunArgument,
+    own: common.OwnData,
     top: Annotated[int, typer.Option(help="Number of edges and of missing pairs that are shown.", min=1)] = 20,
     out: Annotated[
         Path | None, typer.Option(help="File for all edges and candidates, .csv or .json, in place of the tables.")
     ] = None,
     force: common.ForceOption = False,
-    nodes: NodesOption = None,
-    edges: EdgesOption = None,
-    graph: GraphOption = None,
-    label: LabelOption = None,
-    features: FeaturesOption = None,
     data_root: common.DataRootOption = None,
     runs: common.RunsOption = Path("runs"),
     format: common.FormatOption = common.OutputFormat.text,
@@ -46,34 +38,33 @@ def audit(
     """
     import pandas as pd
 
-    source = Source(None, nodes, edges, graph, label, features)
-    trained = common.finished_run(run, runs, source, data_root)
-    common.check_output(
-        "--out", out, common.TABLES, inputs=[*source.files, *common.source_files(trained)], force=force, format=format
-    )
+    trained = common.finished_run(run, runs, own, data_root)
+    common.check_output("--out", out, common.TABLES, inputs=own.files, run=trained, force=force)
     found = trained.audit()
-    tables = {"edge": found.edges, "missing": found.missing}
+    most = None if out is not None else top
+    kinds = {"edge": found.edges[:most], "missing": found.missing[:most]}
+    table = pd.concat([pairs.assign(kind=kind) for kind, pairs in kinds.items()], ignore_index=True)
+    table = table[["kind", *found.edges.columns]]
     if out is not None:
-        every = pd.concat([table.assign(kind=kind) for kind, table in tables.items()], ignore_index=True)
         counts = f"{counted(len(found.edges), 'edge')} and {counted(len(found.missing), 'missing pair')} are"
-        common.write_table(every[["kind", *found.edges.columns]], out, counts, format)
+        common.write_table(table, out, counts, format)
         return
-    first = pd.concat([table.head(top).assign(kind=kind) for kind, table in tables.items()], ignore_index=True)
-    common.emit(_table(first[["kind", *found.edges.columns]], format), format, found.to_dict(top))
+    common.emit(_table(table, format), format, found.to_dict(top))
     weights = ", ".join(f"{name.replace('_', ' ')} {weight:.2f}" for name, weight in found.weights.items())
     common.note(f"weights of the facts in this graph: {weights}")
 
 
 def _table(pairs: DataFrame, format: common.OutputFormat) -> Table:
+    """CSV has all columns; other tables mark predicted classes with a question mark."""
     from gumbel_mpnn.report import Table
 
     for end in ("source", "target"):
-        known = pairs[f"{end}_known"].astype(bool)
+        known = pairs.pop(f"{end}_known").astype(bool)
         if format is common.OutputFormat.csv:
             pairs[f"{end}_known"] = known.map({True: "true", False: "false"})
         else:
             pairs[f"{end}_class"] = pairs[f"{end}_class"].astype(str) + known.map({True: "", False: "?"})
     if format is not common.OutputFormat.csv:
-        pairs = pairs.drop(columns=list(HIDDEN))
+        pairs = pairs.drop(columns="affinity")
     columns = list(map(str, pairs.columns))
     return Table(columns, common.rows_of(pairs), headings={name: name.replace("_", " ") for name in columns})

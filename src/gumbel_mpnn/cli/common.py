@@ -1,41 +1,37 @@
-"""What the verbs share: options, error messages, finished runs, and files that are written."""
+"""What the verbs share: options, files of the user, errors in one sentence, finished runs, and what is written."""
 
 from __future__ import annotations
 
 import functools
+import inspect
 import re
 import reprlib
-import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
-from typer.core import TyperGroup
 
 from gumbel_mpnn.util.errors import DataWarning, UserError, is_out_of_memory
 from gumbel_mpnn.util.files import check_writable, is_stream, suffix_of, to_json, write_atomically
 
 if TYPE_CHECKING:
     import pandas as pd
+    from torch_geometric.data import Data
 
-    from gumbel_mpnn.cli.own_data import Source
+    from gumbel_mpnn.data.columns import FeatureColumn
     from gumbel_mpnn.report import Table
     from gumbel_mpnn.runs.run import Run
 
-MOST_NUMBERS = 10_000
 _QUIET: ContextVar[bool] = ContextVar("quiet", default=False)
 """Whether the verb that runs was called with --quiet."""
-P = ParamSpec("P")
-R = TypeVar("R")
-# Newer versions of typer contain a copy of click, older ones import it; this finds the class in both cases.
-_UsageError: Any = typer.BadParameter.__mro__[1]
-INTERRUPTED = 130
-"""Exit code into which typer turns a `KeyboardInterrupt`."""
+TABLES = (".csv", ".json")
+"""Suffixes of the files that `write_table` writes."""
 
 
 class OutputFormat(StrEnum):
@@ -54,6 +50,9 @@ class OutputFormat(StrEnum):
 
 
 FormatOption = Annotated[OutputFormat, typer.Option("--format", help="Output format.")]
+DatasetArgument = Annotated[
+    str | None, typer.Argument(help="Name of a data set (see `gumbel-mpnn data`); demo is a generated one.")
+]
 DataRootOption = Annotated[
     Path | None,
     typer.Option("--data-root", help="Folder of data files, searched before GUMBEL_MPNN_DATA and the cache."),
@@ -64,6 +63,10 @@ RunsOption = Annotated[
 RunArgument = Annotated[
     str, typer.Argument(help="Folder of a setting or of one run, or the beginning of its fingerprint.")
 ]
+SplitsOption = Annotated[
+    str | None, typer.Option("--splits", help="Splits to use, such as 0-9 or 0,3; all by default.")
+]
+SeedsOption = Annotated[int, typer.Option("--seeds", help="Number of seeds for each split.", min=1)]
 DeviceOption = Annotated[str, typer.Option("--device", help="cpu, cuda, or auto (a GPU if there is one).")]
 OverrideOption = Annotated[
     list[str] | None, typer.Option("--set", metavar="TABLE.NAME=VALUE", help="Override a setting; can be repeated.")
@@ -82,18 +85,127 @@ QuietOption = Annotated[
 ForceOption = Annotated[bool, typer.Option("--force", help="Overwrite the file if it exists.")]
 
 
-def in_one_sentence(verb: Callable[P, R]) -> Callable[P, R]:
+@dataclass(frozen=True)
+class OwnData:
+    """Files of the user in place of a data set; the fields are the options of a verb with an argument of this type."""
+
+    nodes: Annotated[Path | None, typer.Option(help="Own data: CSV or Parquet file of nodes.")] = None
+    edges: Annotated[
+        Path | None, typer.Option(help="Own data: CSV or Parquet file of edges; leave it out for none.")
+    ] = None
+    graph: Annotated[Path | None, typer.Option(help="Own data: .npz or .graphml file instead of CSV.")] = None
+    label: Annotated[
+        str | None, typer.Option(help="Own data: name of the label column; not needed for saved graphs.")
+    ] = None
+    features: Annotated[
+        str | None, typer.Option(help="Own data: names of the feature columns, separated by commas.")
+    ] = None
+
+    @property
+    def is_given(self) -> bool:
+        """Whether any option of own data is given."""
+        return self != OwnData()
+
+    @property
+    def files(self) -> list[Path]:
+        """Files that are read, which must not be overwritten."""
+        return [file for file in (self.nodes, self.edges, self.graph) if file is not None]
+
+    def to_train_on(self, dataset: str | None, undirected: bool) -> str | Data:
+        """Return the name of the data set, or the graph of the user's files, which needs labels.
+
+        Edges are read with their direction if `undirected` is false; npz and GraphML files may state whether edges are
+        directed.
+        """
+        if self._is_by_name(dataset):
+            return str(dataset)
+        if self.graph is None and self.label is None:
+            raise UserError("own data needs --label, the name of the label column")
+        data = self._read(self._columns(), undirected=undirected)
+        if data.y is None:
+            raise UserError("own data needs --label, the name of the label attribute")
+        return data
+
+    def to_predict(self, columns: Sequence[FeatureColumn] | None, undirected: bool) -> Data:
+        """Return the graph of the user's files, which needs no labels.
+
+        `columns` are those that the models were trained on; None for all numeric columns except the label.
+        """
+        self._is_by_name(None)  # checks that the options fit together
+        if self.features is not None:
+            raise UserError("the features are those that the models were trained on: leave out --features")
+        data = self._read(columns, undirected=undirected, labels=False)
+        if self.label is not None and "label_name" not in data:
+            what = "column" if self.graph is None else "node attribute"
+            raise UserError(
+                f"{self.nodes or self.graph} has no {what} {self.label!r}, which --label names: correct it or leave it"
+                " out, since predictions need no labels"
+            )
+        return data
+
+    def to_measure(self, dataset: str | None, root: Path | None) -> Data:
+        """Return a graph without its features, which needs no labels."""
+        from gumbel_mpnn.data import load
+
+        if self._is_by_name(dataset):
+            return load(str(dataset), root=root, features=False)
+        return self._read(self._columns() or False, labels=False)
+
+    def _is_by_name(self, dataset: str | None) -> bool:
+        """Return whether a data set is named; raise a `UserError` if there is neither a name nor files, or both."""
+        if dataset is not None and (self.label is not None or self.features is not None) and not self.files:
+            raise UserError("--label and --features apply to own data only, not to a named data set")
+        given = [dataset is not None, self.nodes is not None, self.graph is not None]
+        if sum(given) != 1 or (self.edges is not None and self.nodes is None):
+            raise UserError("give the name of a data set, or own data as --nodes and --edges, or as --graph")
+        return dataset is not None
+
+    def _read(
+        self,
+        columns: Sequence[str] | Sequence[FeatureColumn] | Literal[False] | None,
+        undirected: bool = True,
+        labels: bool = True,
+    ) -> Data:
+        """Read the user's files; `columns` are those of the features, None for all and False for none."""
+        from gumbel_mpnn.data import from_csv, from_graphml, from_npz
+
+        if self.graph is None:
+            return from_csv(self.nodes or "", self.edges, self.label, columns, undirected=undirected)
+        name = self.graph.name.lower()
+        if name.endswith((".xml", ".graphml", ".graphml.gz", ".graphml.bz2")):
+            return from_graphml(self.graph, self.label, columns)
+        if not name.endswith(".npz"):
+            raise UserError(
+                f"--graph takes .npz and .graphml files, not {self.graph}: give CSV files as --nodes and --edges"
+            )
+        if self.label is not None or self.features is not None:
+            raise UserError(
+                "--label and --features apply to CSV and GraphML files: leave them out, an npz file has its labels in"
+                " the array 'node_labels' and its features in 'node_features'"
+            )
+        return from_npz(self.graph, None if undirected else False, columns is not False, labels)
+
+    def _columns(self) -> list[str] | None:
+        return None if self.features is None else [name.strip() for name in self.features.split(",")]
+
+
+def in_one_sentence(verb: Callable[..., None]) -> Callable[..., None]:
     """Report a `UserError` in one sentence on standard error, without a traceback, and end with exit code 2.
 
-    With an argument `quiet`, the notes of the verb are not shown.
+    With an argument `quiet`, the notes of the verb are not shown. An argument `own`, of type `OwnData`, becomes the
+    options of own data.
     """
+    signature = inspect.signature(verb, eval_str=True)
+    own = inspect.signature(OwnData, eval_str=True).parameters if "own" in signature.parameters else {}
 
     @functools.wraps(verb)
-    def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
-        quiet = _QUIET.set(bool(kwargs.get("quiet", False)))
+    def guarded(*arguments: Any, **options: Any) -> None:
+        if own:
+            options["own"] = OwnData(**{name: options.pop(name) for name in own if name in options})
+        quiet = _QUIET.set(bool(options.get("quiet", False)))
         try:
             with _warnings_in_one_line():
-                return verb(*args, **kwargs)
+                verb(*arguments, **options)
         except UserError as error:
             _stop(str(error))
         except BrokenPipeError:  # as after `| head`: typer ends silently
@@ -107,6 +219,10 @@ def in_one_sentence(verb: Callable[P, R]) -> Callable[P, R]:
         finally:
             _QUIET.reset(quiet)
 
+    shown = [own.values() if name == "own" else [one] for name, one in signature.parameters.items()]
+    guarded.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=[one.replace(kind=one.KEYWORD_ONLY) for some in shown for one in some]
+    )
     return guarded
 
 
@@ -153,20 +269,16 @@ def parse_range(text: str) -> list[int]:
     """Convert text to numbers: `"0-4,7"` → [0, 1, 2, 3, 4, 7]."""
     numbers: list[int] = []
     for part in text.split(","):
-        match = re.fullmatch(r"\s*(\d{1,18})(?:-(\d{1,18}))?\s*", part)
-        if not match:
+        match = re.fullmatch(r"\s*(\d{1,4})(?:-(\d{1,4}))?\s*", part, re.ASCII)
+        some = range(int(match[1]), int(match[2] or match[1]) + 1) if match else ()
+        if not some:
             raise UserError(f"{reprlib.repr(text)} is not a valid range: write it as 0-9 or 0,2,5")
-        low, high = int(match[1]), int(match[2] or match[1])
-        if high < low:
-            raise UserError(f"the range {part.strip()!r} is backwards")
-        if high - low >= MOST_NUMBERS:
-            raise UserError(f"the range {part.strip()!r} has more than {MOST_NUMBERS} numbers")
-        numbers.extend(range(low, high + 1))
+        numbers.extend(some)
     return numbers
 
 
-def finished_run(run: str, runs: Path, source: Source | None = None, root: Path | None = None) -> Run:
-    """Load finished runs; the data of training are read from the user's files if these are given as `source`."""
+def finished_run(run: str, runs: Path, own: OwnData | None = None, root: Path | None = None) -> Run:
+    """Load finished runs; the data of training are read from the user's files if these are given as `own`."""
     from gumbel_mpnn.runs.records import find_setting
     from gumbel_mpnn.runs.run import load_run
 
@@ -174,70 +286,55 @@ def finished_run(run: str, runs: Path, source: Source | None = None, root: Path 
     settings = {record.parent.parent for record in folder.glob("*/**/record.json")}
     folder = settings.pop() if len(settings) == 1 else folder
     found = load_run(folder, root=root)
-    if source is None or not source.is_own:
-        return found
-    data = source.to_train_on(found.settings.data.undirected)
-    found = load_run(folder, data=None if isinstance(data, str) else data, root=root)
-    _ = found.data  # raises an error if the runs were trained on other data
+    if own is not None and own.is_given:
+        data: Any = own.to_train_on(None, found.settings.data.undirected)
+        found = load_run(folder, data=data, root=root)
+        _ = found.data  # raises an error if the runs were trained on other data
     return found
-
-
-def source_files(run: Run) -> list[Path]:
-    """Files of the user that runs were trained on, which must not be overwritten."""
-    files = run.trained_on.facts.source_files or {}
-    return [Path(files[name]) for name in ("nodes", "edges", "path") if files.get(name)]
 
 
 def check_output(
     option: str,
     path: Path | None,
-    suffixes: Iterable[str] = (),
+    suffixes: Iterable[str],
     *,
-    inputs: Iterable[Path | None] = (),
+    inputs: Iterable[Path] = (),
+    run: Run | None = None,
     force: bool = False,
-    format: OutputFormat = OutputFormat.text,
 ) -> None:
     """Raise a `UserError` if a file cannot or must not be written, before any work is done.
 
-    An existing file is overwritten only with `force`; files of stored runs and `inputs`, which are read, never are.
-    `format` is the --format of a verb that writes its result to the file in place of printing it.
+    An existing file is overwritten only with `force`. Never overwritten are files of stored runs, the `inputs`, which
+    are read, and the files that `run` was trained on.
     """
     if path is None or is_stream(path):
         return
     if path.is_dir():
         raise UserError(f"{option} {path} is a folder: give the name of a file")
-    if suffixes and suffix_of(path) not in suffixes:
+    if suffix_of(path) not in suffixes:
         raise UserError(f"{option} {path} must end in {' or '.join(suffixes)}: give it another ending")
-    if format is not OutputFormat.text and suffix_of(path) != f".{format}":
-        raise UserError(f"{option} {path} is written by its ending, which is not --format {format}: leave out --format")
-    check_writable(path.resolve().parent)
+    folder = path.resolve().parent
+    check_writable(folder)
     if not path.exists():
         return
-    folder = path.resolve().parent
     if (folder / "record.json").exists() or any(folder.glob("*/record.json")):
         raise UserError(f"{option} {path} is a file of a stored run: give another name")
-    if any(each is not None and each.exists() and path.samefile(each) for each in inputs):
+    trained_on = {} if run is None else run.trained_on.facts.source_files or {}
+    inputs = [*inputs, *(Path(trained_on[name]) for name in ("nodes", "edges", "path") if trained_on.get(name))]
+    if any(each.exists() and path.samefile(each) for each in inputs):
         raise UserError(f"{option} {path} is a file that is read: give another name")
     if not force:
         raise UserError(f"{option} {path} exists: give another name, or --force to overwrite it")
 
 
-TABLES = (".csv", ".json")
-"""Suffixes of the files that `write_table` writes."""
-
-
-def suffix_to_write(path: Path, format: OutputFormat = OutputFormat.text) -> str:
-    """Suffix that tells the form of a file; standard output, devices and pipes have that of --format, or `.csv`."""
-    if suffix_of(path) or not is_stream(path):
-        return suffix_of(path)
-    return ".csv" if format is OutputFormat.text else f".{format}"
-
-
 def write_table(
     table: pd.DataFrame, path: Path, what: str, format: OutputFormat = OutputFormat.text, digits: str | None = "%.4f"
 ) -> None:
-    """Write a table to a CSV file, with numbers in the form `digits`, or to a JSON file; say that `what` is there."""
-    if suffix_to_write(path, format) == ".json":
+    """Write a table to a CSV file, with numbers in the form `digits`, or to a JSON file; say that `what` is there.
+
+    The ending of the file tells which; a pipe or standard output, which have none, get what --format says.
+    """
+    if (suffix_of(path) or f".{format}") == ".json":
         columns = list(map(str, table.columns))
         content = to_json([dict(zip(columns, row, strict=True)) for row in rows_of(table)], indent=1) + "\n"
     else:
@@ -256,56 +353,3 @@ def rows_of(table: pd.DataFrame) -> list[list[str | int | float | None]]:
     """Return the rows of a table as plain values, with None in place of NaN."""
     rows = table.astype(object).itertuples(index=False, name=None)
     return [[None if value != value else value for value in row] for row in rows]
-
-
-def reject_early_options(context: typer.Context) -> None:
-    """Raise a `UserError` for an option before the subcommand, where it would have no effect."""
-    for name in context.params:
-        source = context.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
-            raise UserError(f"write --{name.replace('_', '-')} after {context.invoked_subcommand!r}")
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        from gumbel_mpnn._version import __version__
-
-        typer.echo(f"gumbel-mpnn {__version__}")
-        raise typer.Exit
-
-
-def show_version(
-    version: Annotated[
-        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version and exit.")
-    ] = False,
-) -> None:
-    """Handle the options of the command itself."""
-
-
-class OneSentenceGroup(TyperGroup):
-    """Group of commands that reports a usage error or an interrupt in one line, without the usage text."""
-
-    def main(self, *args: Any, **options: Any) -> Any:
-        """Run the command and exit, unless `standalone_mode` is false."""
-        if not options.get("standalone_mode", True):
-            return super().main(*args, **options)
-        try:
-            code = super().main(*args, **{**options, "standalone_mode": False})
-        except _UsageError as error:
-            if type(error).show is not _UsageError.show:  # no verb was given, which is not an error: the help is shown
-                error.show()
-            else:
-                typer.echo(f"error: {_sentence(error)}", err=True)
-            sys.exit(error.exit_code)
-        except typer.Abort:
-            sys.exit(1)
-        if code == INTERRUPTED:
-            typer.echo("interrupted: finished runs are stored; repeat the command to continue", err=True)
-        sys.exit(code if isinstance(code, int) else 0)
-
-
-def _sentence(error: Any) -> str:
-    """Convert `No such command 'trian'. Did you mean 'train'?` to `no such command 'trian': did you mean 'train'?`."""
-    text = " ".join(error.format_message().split()).removesuffix(".")
-    text = re.sub(r"(^|\. )([A-Z])", lambda match: (match[1] and ": ") + match[2].lower(), text)
-    return f"{text} (see {error.ctx.command_path} --help)" if error.ctx is not None else text

@@ -67,13 +67,12 @@ def _show(name: str, protocol: str | None, root: Path | None, format: common.Out
         "unlabelled": facts.num_unlabelled,
         "protocol": data.protocol,
         "splits": data.train_mask.shape[1],
-        **{part: sorted({int(of.min()), int(of.max())}) for part, of in sizes.items()},
+        **{part: " to ".join(map(str, sorted({int(of.min()), int(of.max())}))) for part, of in sizes.items()},
         "protocols": list(spec.protocols),
         "presets": [f"{model} ({family})" for family, dataset, model in list_presets() if dataset == spec.name],
         "source": spec.source,
         "licence": spec.licence,
     }
-    payload |= {part: " to ".join(map(str, payload[part])) for part in sizes}
     rows = [[key, _flat(value)] for key, value in payload.items()]
     common.emit(Table(["what", "value"], rows), format, payload)
 

@@ -8,17 +8,13 @@ from typing import Annotated
 import typer
 
 from gumbel_mpnn.cli import common
-from gumbel_mpnn.cli.own_data import EdgesOption, GraphOption, LabelOption, NodesOption, Source
 from gumbel_mpnn.util.errors import counted
 
 
 @common.in_one_sentence
 def predict(
     run: common.RunArgument,
-    nodes: NodesOption = None,
-    edges: EdgesOption = None,
-    graph: GraphOption = None,
-    label: LabelOption = None,
+    own: common.OwnData,
     out: Annotated[Path | None, typer.Option(help="File to write, .csv or .json; printed by default.")] = None,
     force: common.ForceOption = False,
     data_root: common.DataRootOption = None,
@@ -34,18 +30,14 @@ def predict(
     from gumbel_mpnn.report import Table
     from gumbel_mpnn.runs.predict import predictions_of, score_on
 
-    source = Source(None, nodes, edges, graph, label, None)
     trained = common.finished_run(run, runs, root=data_root)
-    common.check_output(
-        "--out", out, common.TABLES, inputs=[*source.files, *common.source_files(trained)], force=force, format=format
-    )
+    common.check_output("--out", out, common.TABLES, inputs=own.files, run=trained, force=force)
     score = ""
-    if source.is_own:
-        data = source.to_predict(trained.feature_columns, trained.settings.data.undirected)
+    if own.is_given:
+        data = own.to_predict(trained.feature_columns, trained.settings.data.undirected)
         probability = trained.predict_proba(data)
-        table = predictions_of(trained, data, probability, labelled=label is not None)
-        if label is not None:
-            score = score_on(trained, data, probability)
+        table = predictions_of(trained, data, probability, labelled=own.label is not None)
+        score = "" if own.label is None else score_on(trained, data, probability)
     else:
         table = trained.predictions()
     if out is not None:

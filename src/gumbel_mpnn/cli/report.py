@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from gumbel_mpnn.cli import common
-from gumbel_mpnn.cli.own_data import EdgesOption, FeaturesOption, GraphOption, LabelOption, NodesOption, Source
 
 
 @common.in_one_sentence
@@ -20,17 +19,13 @@ def report(
             " side."
         ),
     ],
+    own: common.OwnData,
     out: Annotated[Path, typer.Option(help="File to write, .html.")] = Path("report.html"),
     force: common.ForceOption = False,
     node: Annotated[
         list[str] | None,
         typer.Option(help="Node whose surroundings the explorer must show; may be repeated. For large graphs."),
     ] = None,
-    nodes: NodesOption = None,
-    edges: EdgesOption = None,
-    graph: GraphOption = None,
-    label: LabelOption = None,
-    features: FeaturesOption = None,
     data_root: common.DataRootOption = None,
     runs: common.RunsOption = Path("runs"),
     quiet: common.QuietOption = False,
@@ -42,7 +37,6 @@ def report(
     """
     from gumbel_mpnn.report.page import write_page
 
-    source = Source(None, nodes, edges, graph, label, features)
-    common.check_output("--out", out, (".html", ".htm"), inputs=source.files, force=force)
-    write_page([common.finished_run(each, runs, source, data_root) for each in run], out, around=node or ())
+    common.check_output("--out", out, (".html", ".htm"), inputs=own.files, force=force)
+    write_page([common.finished_run(each, runs, own, data_root) for each in run], out, around=node or ())
     common.note_of(out, "the page is")

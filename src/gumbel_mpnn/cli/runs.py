@@ -13,6 +13,8 @@ from gumbel_mpnn.util.errors import UserError, counted, reason
 if TYPE_CHECKING:
     import pandas as pd
 
+    from gumbel_mpnn.runs.records import Record
+
 app = typer.Typer(help="List, show, compare and export finished runs.", invoke_without_command=True)
 WhereOption = Annotated[
     str | None,
@@ -60,7 +62,9 @@ def runs(
     Where several data sets have the same name, the first six digits of the hash of their data are shown beside it.
     """
     if context.invoked_subcommand is not None:
-        common.reject_early_options(context)
+        for name in context.params:  # options here have no effect on the subcommand
+            if getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE":
+                raise UserError(f"write --{name} after {context.invoked_subcommand!r}")
         return
     from gumbel_mpnn.report import Table
 
@@ -91,8 +95,7 @@ def show(
     folder, records, is_trial = _records(run, runs)
     hidden, choices = is_trial and not test, read_choices(folder)
     first, result = records[0], Summary.of(record.test for record in records)
-    columns = ["split", "seed", "val", "test", "best_epoch", "epochs", "seconds"]
-    rows = [[r.split, r.seed, r.val, None if hidden else r.test, r.best_epoch, r.epochs, r.seconds] for r in records]
+    rows = [record.to_dict() | ({"test": None} if hidden else {}) for record in records]
     payload: dict[str, Any] = {
         "folder": str(folder),
         "fingerprint": first.fingerprint,
@@ -101,19 +104,20 @@ def show(
         "data_hash": first.data_hash,
         "test": None if hidden else {**result.to_dict(), "n": result.n},
         "settings": first.settings,
-        "runs": [record.to_dict() | ({"test": None} if hidden else {}) for record in records],
+        "runs": rows,
         **({"choices": [choice.to_dict() for choice in choices]} if choices else {}),
     }
     if not format.is_for_programs:
         machines = {record.machine.get("device", "unknown") for record in records}
         facts = {"data set": first.settings["dataset"], **flat(first.settings), "device": ", ".join(sorted(machines))}
-        common.emit(Table(["setting", "value"], [[name, str(value)] for name, value in facts.items()]), format)
-        typer.echo("")
-        for choice in choices:
-            common.emit(choice_table(choice), format)
+        settings = Table(["setting", "value"], [[name, str(value)] for name, value in facts.items()])
+        for table in [settings, *map(choice_table, choices)]:
+            common.emit(table, format)
             typer.echo("")
+    columns = ["split", "seed", "val", "test", "best_epoch", "epochs", "seconds"]
     headings = {"val": "val %", "test": "test %", "best_epoch": "best epoch"}
-    common.emit(Table(columns, rows, headings, shares=("val", "test")), format, payload)
+    cells = [[row[name] for name in columns] for row in rows]
+    common.emit(Table(columns, cells, headings, shares=("val", "test")), format, payload)
     common.note(HIDDEN if hidden else f"{first.metric} {result if result.n else 'on no test nodes'}")
     for choice in choices:
         common.note(f"{choice.title} on {counted(len(choice.runs), 'run')}: {choice.sentence()}")
@@ -138,12 +142,12 @@ def compare(
     from gumbel_mpnn.runs.records import flat
 
     (one, ours, trial), (other, theirs, another) = _records(a, runs), _records(b, runs)
-    hidden, figure = (trial or another) and not test, ours[0].metric
+    hidden, metric = (trial or another) and not test, ours[0].metric
     if ours[0].data_hash != theirs[0].data_hash:
         raise UserError(f"{a} and {b} use different data: only runs on the same splits can be compared")
-    if figure != theirs[0].metric:
+    if metric != theirs[0].metric:
         raise UserError(
-            f"{a} has the metric {figure}, but {b} has {theirs[0].metric}: train one of them with the data.metric of"
+            f"{a} has the metric {metric}, but {b} has {theirs[0].metric}: train one of them with the data.metric of"
             " the other"
         )
     paired = compare_runs(ours, theirs, "val" if hidden else "test")
@@ -168,17 +172,16 @@ def compare(
         **{"difference": paired.mean, "low": paired.low, "high": paired.high, "n": paired.n, "p": paired.p},
         **{"over": paired.over, "verdict": paired.verdict},
     }
-    headings = {"difference": f"A − B, {'validation ' * hidden}{figure} %", "low": "95 % from", "high": "to"}
+    headings = {"difference": f"A − B, {'validation ' * hidden}{metric} %", "low": "95 % from", "high": "to"}
     headings |= {"n": "runs", "p": "p (Wilcoxon)", "over": "tested over"}
-    shares = ("difference", "low", "high")
-    table = Table(list(result), [list(result.values())], headings, digits=3, shares=shares)
+    table = Table(list(result), [list(result.values())], headings, digits=3, shares=("difference", "low", "high"))
     about = {"a": str(one), "b": str(other), "settings": differing, "figure": "val" if hidden else "test"}
     common.emit(table, format, {**about, "unit": "share", **result})
     if hidden:
         common.note(HIDDEN)
 
 
-def _records(run: str, runs: Path) -> tuple[Path, list[Any], bool]:
+def _records(run: str, runs: Path) -> tuple[Path, list[Record], bool]:
     """Folder of a setting, its finished runs, and whether it is a trial of `tune`."""
     from gumbel_mpnn.runs.records import TRIALS, find_records, find_setting
 
@@ -199,6 +202,6 @@ def export(
     runs: common.RunsOption = Path("runs"),
 ) -> None:
     """Write all runs, or those that fulfil a condition, to a file: one row for each run, with all settings."""
-    common.check_output("the file", out, (".csv", ".json"), force=force)
+    common.check_output("the file", out, common.TABLES, force=force)
     table = _listed(runs, "run", where, test)
     common.write_table(table, out, f"{counted(len(table), 'run')} {'is' if len(table) == 1 else 'are'}", digits=None)

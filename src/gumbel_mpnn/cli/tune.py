@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-import re
-import reprlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from gumbel_mpnn.cli import common
-from gumbel_mpnn.cli.own_data import EdgesOption, FeaturesOption, GraphOption, LabelOption, NodesOption, Source
 from gumbel_mpnn.util.errors import UserError, counted
 from gumbel_mpnn.util.files import is_standard_output
 
 if TYPE_CHECKING:
     from gumbel_mpnn.report import Table
-    from gumbel_mpnn.runs.spec import RunSpec, Tables
     from gumbel_mpnn.runs.tune import Tuning
 
 
 @common.in_one_sentence
 def tune(
-    dataset: Annotated[str | None, typer.Argument(help="Name of a data set (see `gumbel-mpnn data`), or demo.")] = None,
-    model: Annotated[str, typer.Option(help="Name of a model, or of several, separated by commas.")] = "gcn",
+    dataset: common.DatasetArgument = None,
+    *,
+    model: Annotated[str, typer.Option(help="Name of a model.")] = "gcn",
     trials: Annotated[int, typer.Option(help="Number of settings to try for each model.", min=1)] = 20,
     timeout: Annotated[
-        str | None,
-        typer.Option(help="Time for each model, such as 600, 10m or 2h; trials that were started are finished."),
+        float | None, typer.Option(help="Seconds for each model; trials that were started are finished.")
     ] = None,
     space: Annotated[
         Path | None,
@@ -40,19 +36,14 @@ def tune(
         bool,
         typer.Option(help="Whether to tune the plain backbone of a model that rewires too, with the same budget."),
     ] = True,
-    splits: Annotated[str | None, typer.Option(help="Splits to use, such as 0-9; all by default.")] = None,
-    seeds: Annotated[int, typer.Option(help="Number of seeds for each split.", min=1)] = 1,
+    splits: common.SplitsOption = None,
+    seeds: common.SeedsOption = 1,
     seed: Annotated[int, typer.Option(help="Seed of the search.")] = 0,
     preset: Annotated[
-        str,
-        typer.Option(help="Source of all other settings: tuned, paper, none, or a TOML file."),
+        str, typer.Option(help="Source of all other settings: tuned, paper, none, or a TOML file.")
     ] = "tuned",
     overrides: common.OverrideOption = None,
-    nodes: NodesOption = None,
-    edges: EdgesOption = None,
-    graph: GraphOption = None,
-    label: LabelOption = None,
-    features: FeaturesOption = None,
+    own: common.OwnData,
     out: Annotated[
         Path | None, typer.Option(help="TOML file for the best settings, which train --preset FILE reads.")
     ] = None,
@@ -81,26 +72,35 @@ def tune(
     The same command continues a search that was interrupted, or adds trials to it. Several commands at once share one.
     """
     from gumbel_mpnn.runs.space import read_space
+    from gumbel_mpnn.runs.spec import RunSpec, asks_for_undirected
     from gumbel_mpnn.runs.study import without_password
-    from gumbel_mpnn.runs.tune import Budget, baseline_specs, search_all
+    from gumbel_mpnn.runs.tune import Budget, baseline_specs, check_model, search_all
+    from gumbel_mpnn.settings.presets import check_own_name, list_presets
 
-    names = [each.strip() for each in model.split(",")]
-    source = Source(dataset, nodes, edges, graph, label, features)
-    if out is not None and len(names) > 1:
-        raise UserError("--out is a file for the settings of one model: use --name for those of several")
-    common.check_output("--out", out, (".toml",), inputs=[*source.files, space, Path(preset)], force=force)
-    limit = None if timeout is None else _seconds(timeout)
-    budget = Budget(trials, limit, str(runs), storage, device, seed=seed)
+    read = [*own.files, Path(preset), *([space] if space else [])]
+    common.check_output("--out", out, (".toml",), inputs=read, force=force)
+    budget = Budget(trials, timeout, str(runs), storage, device, seed=seed)
     given, family = read_space(space), None if preset == "none" else preset
-    arguments = {
-        "splits": None if splits is None else common.parse_range(splits),
-        "seeds": seeds,
-        "preset": family,
-        "root": data_root,
-    }
-    specs = _specs(source, names, given, overrides or [], arguments)
-    specs += baseline_specs(specs) if baseline else []
-    _check_name(name, specs, force)
+    # Directions are read if any trial needs them; trials on undirected graphs ignore them.
+    tried = (given or {}).get("data", {}).get("undirected", asks_for_undirected(family, overrides or []))
+    spec = RunSpec.of(
+        own.to_train_on(dataset, all(tried) if isinstance(tried, list) else bool(tried)),
+        check_model(model),
+        splits=None if splits is None else common.parse_range(splits),
+        seeds=seeds,
+        preset=family,
+        overrides=overrides or [],
+        root=data_root,
+    )
+    specs = [spec, *(baseline_specs([spec]) if baseline else [])]
+    if name is not None:
+        check_own_name(name)
+        for one in [each.settings for each in specs]:
+            if (name, one.dataset, one.model) in list_presets() and not force:
+                raise UserError(
+                    f"--name {name}: there is such a preset for {one.model} on {one.dataset}: give another name, or"
+                    " --force"
+                )
     found = search_all(specs, given, budget, workers, on, quiet)
     common.emit(_table(found), format, err=is_standard_output(out))
     for tuning in found:
@@ -115,71 +115,33 @@ def tune(
     common.note(f"see the trials with: optuna-dashboard {without_password(found[0].search.storage)}")
 
 
-def _seconds(text: str) -> float:
-    """Convert text to seconds: `"600"`, `"10m"` → 600; the units are s, m, h and d."""
-    match = re.fullmatch(r"\s*(\d{1,9}(?:\.\d{1,9})?)\s*([smhd]?)\s*", text, re.ASCII)
-    if match is None or not float(match[1]):
-        raise UserError(f"{reprlib.repr(text)} is not a time above 0: write it as 600, 90s, 10m or 2h")
-    return float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}[match[2]]
-
-
-def _check_name(name: str | None, specs: list[RunSpec], force: bool) -> None:
-    from gumbel_mpnn.settings.presets import check_own_name, list_presets
-
-    if name is not None:
-        check_own_name(name)
-        for model, dataset in [(spec.settings.model, spec.settings.dataset) for spec in specs]:
-            if (name, dataset, model) in list_presets() and not force:
-                raise UserError(
-                    f"--name {name}: there is such a preset for {model} on {dataset}: give another name, or --force"
-                )
-
-
-def _specs(
-    source: Source, names: list[str], space: Tables | None, overrides: list[str], arguments: dict[str, Any]
-) -> list[RunSpec]:
-    """Describe the runs of every model, on data that is read once."""
-    from gumbel_mpnn.runs.spec import RunSpec, asks_for_undirected
-    from gumbel_mpnn.runs.tune import check_model, shared
-    from gumbel_mpnn.settings.files import parse_overrides
-
-    names = list(dict.fromkeys(map(check_model, names)))
-    tried = (space or {}).get("data", {}).get("undirected", asks_for_undirected(arguments["preset"], overrides))
-    # Directions are read if any trial needs them; trials on undirected graphs ignore them.
-    data, given = source.to_train_on(all(tried) if isinstance(tried, list) else bool(tried)), parse_overrides(overrides)
-    return [RunSpec.of(data, name, settings=shared(given, name, names), **arguments) for name in names]
-
-
 def _table(found: list[Tuning]) -> Table:
-    """All trials of all models, the best of each first."""
+    """All trials of the model and of its backbone, the best of each first."""
     from gumbel_mpnn.report import Table
     from gumbel_mpnn.runs.records import flat
 
     keys = list(dict.fromkeys(name.partition(" of ")[0] for tuning in found for name in tuning.search.space.searched))
-    several = len(found) > 1
     rows = []
     for tuning in found:
         for trial in tuning.trials:
             values = flat(trial.settings.to_dict())
             val = [trial.val.mean, trial.val.std, trial.val.n] if trial.val.n else [None] * 3
-            cells = [_cell(values.get(key)) for key in keys]
-            rows.append([*([tuning.model] if several else []), trial.number, *val, trial.state, *cells])
-    columns = [*(["model"] if several else []), "trial", "val", "std", "n", "state", *keys]
+            cells = [
+                value if isinstance(value, str | int | float | None) else str(value) for value in map(values.get, keys)
+            ]
+            rows.append([tuning.model, trial.number, *val, trial.state, *cells])
+    columns = ["model", "trial", "val", "std", "n", "state", *keys]
     return Table(columns, rows, headings={"val": "val %", "n": "runs"}, exact=keys, shares=("val", "std"))
 
 
-def _cell(value: object) -> str | int | float | None:
-    return value if isinstance(value, str | int | float | None) and not isinstance(value, bool) else str(value)
-
-
-def _in_words(tuning: Tuning, timeout: str | None) -> str:
+def _in_words(tuning: Tuning, timeout: float | None) -> str:
     """The best trial of a model, and its budget."""
     from gumbel_mpnn.runs.study import DIVERGED, FAILED, FINISHED, PRUNED, TOO_LARGE
 
     ended = {state: tuning.count(state) for state in (PRUNED, DIVERGED, TOO_LARGE, FAILED)}
     others = ", ".join(f"{count} {state}" for state, count in ended.items() if count)
     budget = f"{counted(len(tuning.trials), 'trial')} of {counted(tuning.search.runs_of_each, 'run')} each"
-    budget += f", {timeout} at most" * (timeout is not None) + f" ({others})" * bool(others)
+    budget += ("" if timeout is None else f", {timeout:g} s at most") + f" ({others})" * bool(others)
     if not tuning.count(FINISHED):
         return f"{tuning.model}: no trial is finished; budget {budget}"
     val = tuning.best.val

@@ -10,7 +10,6 @@ from gumbel_mpnn import measures
 from gumbel_mpnn.data import demo_graph, from_csv, load
 from gumbel_mpnn.runs.fit import fit
 from gumbel_mpnn.runs.run import load_run
-from helpers import small_data
 
 NAMES = list(measures.MEASURES)
 
@@ -32,18 +31,6 @@ class TestNamed:
     def test_a_data_set(self, measured):
         assert measured("tiny") == pytest.approx(measures.measure(load("tiny")))
         assert measured("demo") == pytest.approx(measures.measure(demo_graph()))
-
-    def test_conventions(self, command, measured):
-        expected = measures.measure(small_data(), convention="as_listed")
-        assert measured("tiny", "--convention", "as_listed") == pytest.approx(expected)
-        shown = command("measure", "tiny", "--convention", "as_listed").stdout
-        assert sum("(each edge once)" in line for line in shown.splitlines()) == sum(
-            measure.each_edge_once for measure in measures.MEASURES.values()
-        )
-
-    def test_the_largest_component(self, measured):
-        expected = measures.measure(measures.largest_component(load("tiny")))
-        assert measured("tiny", "--largest-component") == pytest.approx(expected)
 
     def test_text_has_headings_and_csv_has_names(self, command):
         text, csv = (command("measure", "tiny", "--format", form).stdout.splitlines() for form in ("text", "csv"))
@@ -81,7 +68,6 @@ class TestRun:
         strict, loose = (measured("--run", folder, "--threshold", value) for value in ("1", "0"))
         assert (strict["after"]["num_edges"], strict["after"]["edge_homophily"]) == (0, None)
         assert loose["after"]["num_edges"] > loose["before"]["num_edges"]
-        assert list(measured("--run", folder, "--largest-component")) == ["before", "after"]
         lines = command("measure", "--run", "runs").stdout.splitlines()
         assert lines[0].split() == ["measure", "before", "after"]
         assert len(lines) == 2 + len(NAMES) + 3 * 4
@@ -129,5 +115,3 @@ class TestRun:
     def test_runs_that_do_not_rewire(self, refused, train, csv):
         folder = train(*csv, "--splits", "0", *GCN)
         refused("measure", "--run", folder, message="model 'gcn' does not rewire the graph")
-        message = "leave out --convention as_listed"
-        refused("measure", "--run", folder, "--convention", "as_listed", message=message)
