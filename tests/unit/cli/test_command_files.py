@@ -111,8 +111,7 @@ def test_json_by_the_ending_or_the_format(command, trained, here):
 def test_process_substitution_in_a_real_shell(trained, environment, here):
     code = f"{sys.executable} -m gumbel_mpnn"
     files = "--nodes <(cat nodes.csv) --edges <(gzip -c edges.csv | gunzip) --label kind"
-    line = f"{code} predict {trained} {files} --out >(cat > out.csv) && {code} measure --graph <(cat graph.npz)"
+    line = f"{code} predict {trained} {files} --out >(cat > out.csv)"
     done = subprocess.run(["bash", "-c", line], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert (here / "out.csv").read_text().startswith("node,label,prediction,probability,")
-    assert "edge homophily" in done.stdout
