@@ -22,7 +22,7 @@ def data(
         _show(name, protocol, data_root, format)
         return
     from gumbel_mpnn.data import locate, specs
-    from gumbel_mpnn.data.download import search_roots
+    from gumbel_mpnn.data.public_files import search_roots
     from gumbel_mpnn.report import Table
 
     rows: list[list[str | int | float | None]] = []

@@ -3,11 +3,11 @@
 from gumbel_mpnn.data.check import GraphFacts, check, facts_of, with_identity_features
 from gumbel_mpnn.data.columns import FeatureColumn
 from gumbel_mpnn.data.datasets import DatasetSpec, Presence, choose_split, get_spec, load, locate, specs
-from gumbel_mpnn.data.download import File
 from gumbel_mpnn.data.export import graph_file, save_graph
 from gumbel_mpnn.data.networks import from_graphml, from_networkx
 from gumbel_mpnn.data.noise import HostileEdges, add_noise_edges
 from gumbel_mpnn.data.npz import from_npz
+from gumbel_mpnn.data.public_files import File
 from gumbel_mpnn.data.splits import add_splits, check_masks, with_all_masks
 from gumbel_mpnn.data.tables import from_csv, from_parquet
 from gumbel_mpnn.data.tasks import bottleneck, demo_graph, leaf_count, mixture_neighborhoods

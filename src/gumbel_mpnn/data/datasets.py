@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -13,9 +13,11 @@ import torch
 from torch_geometric.data import Data
 
 from gumbel_mpnn.data.check import set_edges
-from gumbel_mpnn.data.download import File, find, obtain
 from gumbel_mpnn.data.npz import read_graph
 from gumbel_mpnn.data.public_files import (
+    File,
+    find,
+    obtain,
     read_binary,
     read_facebook,
     read_geom_gcn_splits,
@@ -26,7 +28,7 @@ from gumbel_mpnn.data.splits import FINAL_PROTOCOLS, PROTOCOLS, RANDOM_PROTOCOLS
 from gumbel_mpnn.data.tasks import bottleneck, demo_graph, leaf_count
 from gumbel_mpnn.graph import check_edges, undirected_keys
 from gumbel_mpnn.settings.registry import normal_name
-from gumbel_mpnn.util.errors import DataError, MissingDataError, UserError, check_whole, unknown_name
+from gumbel_mpnn.util.errors import DataError, UserError, check_whole, unknown_name
 
 Metric = Literal["accuracy", "roc_auc"]
 
@@ -104,9 +106,12 @@ def get_spec(name: str) -> DatasetSpec:
 
 def locate(spec: DatasetSpec, root: str | Path | None = None) -> Presence:
     """Find out which files of a data set are present; a generated one needs none."""
-    files = spec.files_for(spec.protocols[0])
-    missing = tuple(file for file in files if find(file, root) is None)
+    missing = tuple(file for file in spec.files_for(spec.protocols[0]) if find(file, root) is None)
     return Presence(missing, not missing or _all_found(spec.files_without_features, root))
+
+
+def _all_found(files: Sequence[File], root: str | Path | None) -> bool:
+    return bool(files) and all(find(file, root) for file in files)
 
 
 def load(
@@ -172,23 +177,12 @@ def choose_split(data: Data, split: int) -> None:
         data[mask] = data[mask][:, split].contiguous()
 
 
-def _read(
-    spec: DatasetSpec,
-    protocol: str,
-    root: str | Path | None,
-    features: bool,
-    directed: bool,
-) -> Data:
+def _read(spec: DatasetSpec, protocol: str, root: str | Path | None, features: bool, directed: bool) -> Data:
     """Read a data set from its files, with the splits of `protocol` unless it is a random one."""
     files = spec.files_for(protocol, directed)
     if not features and _all_found(spec.files_without_features, root):
         files = spec.files_without_features
-    try:
-        paths = obtain(spec.name, files, root)
-    except MissingDataError as error:
-        if features and locate(spec, root).without_features:
-            raise MissingDataError(f"{error}, or load the graph without features (features=False)") from error
-        raise
+    paths = obtain(spec.name, files, root)
     of_splits = [path for path, file in zip(paths, files, strict=True) if file in spec.split_files]
     data = spec.read([path for path in paths if path not in of_splits])
     _check_counts(spec, data, features)
@@ -201,20 +195,15 @@ def _read(
     return data
 
 
-def _all_found(files: Sequence[File], root: str | Path | None) -> bool:
-    return bool(files) and all(find(file, root) for file in files)
-
-
 def _check_counts(spec: DatasetSpec, data: Data, features: bool) -> None:
     num_nodes = len(data.y)
     check_edges(data.edge_index, num_nodes=num_nodes)
     counts = {
         "nodes": (num_nodes, spec.num_nodes),
         "edges": (len(undirected_keys(data.edge_index, num_nodes)), spec.num_edges),
+        "features": (data.num_features, spec.num_features if features else data.num_features),
         "classes": (len(data.y[data.y >= 0].unique()), spec.num_classes),
     }
-    if features:
-        counts["features"] = (0 if data.x is None else data.x.shape[1], spec.num_features)
     wrong = [f"{found} {what} instead of {known}" for what, (found, known) in counts.items() if found != known]
     if wrong:
         raise DataError(
@@ -251,8 +240,11 @@ _GENERATORS: Mapping[str, Callable[..., Data]] = {
 
 def _spec(name: str, entry: Mapping[str, Any]) -> DatasetSpec:
     """Read an entry of `datasets.toml`."""
-    read = partial(_generated, entry) if "generator" in entry else _READERS[entry.get("reader", "npz")]
-    directed_files = _files(entry, "directed_files", entry.get("url"))
+    url, archive = entry.get("url"), entry.get("archive")
+    files = _files(entry, "files", url)
+    if archive:  # whose members are called as the files are
+        files = tuple(replace(file, url=archive, member=file.path.removeprefix("ogbn-")) for file in files)
+    directed_files = _files(entry, "directed_files", url)
     counts: tuple[int, int, int, int] = tuple(entry["counts"])
     return DatasetSpec(
         entry.get("record_name", name),
@@ -260,8 +252,8 @@ def _spec(name: str, entry: Mapping[str, Any]) -> DatasetSpec:
         protocols=tuple(dict.fromkeys((*entry["protocols"], *RANDOM_PROTOCOLS))),  # without duplicates, in order
         source=entry["source"],
         licence=entry["licence"],
-        read=read,
-        files=_files(entry, "files", entry.get("url"), entry.get("archive")),
+        read=partial(_generated, entry) if "generator" in entry else _READERS[entry.get("reader", "npz")],
+        files=files,
         split_files=_files(entry, "split_files", entry.get("splits_url")),
         directed_files=directed_files,
         files_without_features=_files(entry, "files_without_features"),
@@ -270,15 +262,10 @@ def _spec(name: str, entry: Mapping[str, Any]) -> DatasetSpec:
     )
 
 
-def _files(
-    entry: Mapping[str, Any], table: str, url: str | None = None, archive: str | None = None
-) -> tuple[File, ...]:
-    """Read the paths and checksums of a table; the members of an archive are called as the files are."""
+def _files(entry: Mapping[str, Any], table: str, url: str | None = None) -> tuple[File, ...]:
+    """Read the paths and checksums of a table."""
     return tuple(
-        File(path, archive, sha256 or None, path.removeprefix("ogbn-"))
-        if archive
-        else File(path, url and f"{url}/{Path(path).name}", sha256 or None)
-        for path, sha256 in entry.get(table, {}).items()
+        File(path, url and f"{url}/{Path(path).name}", sha256 or None) for path, sha256 in entry.get(table, {}).items()
     )
 
 

@@ -138,9 +138,8 @@ def graph_of(arrays: Arrays, path: object) -> Data:
         data[name] = [str(each) for each in array(arrays, name, path, None, (sizes[name],))]
     if "metric" in arrays:
         data.metric = str(arrays["metric"])
-    masks = read_masks(arrays, num_nodes, path)
-    if masks is not None and y is not None:
-        set_masks(data, masks)
+    if y is not None and arrays.keys() & {*_MASKS, *_MASKS.values()}:
+        set_masks(data, read_masks(arrays, num_nodes, path))
     return data
 
 
@@ -164,11 +163,8 @@ def integers(arrays: Arrays, name: str, path: object, shape: Sequence[int | str]
     return array(arrays, name, path, "iu", shape).astype(np.int64, copy=False)
 
 
-def read_masks(arrays: Arrays, num_nodes: int, path: object) -> Masks | None:
-    """Return the splits as masks [N, S], from masks [S, N] or lists of node numbers; None if there are none.
-
-    Without validation or test masks, these are empty.
-    """
+def read_masks(arrays: Arrays, num_nodes: int, path: object) -> Masks:
+    """Return the splits as masks [N, S], from masks [S, N] or lists of node numbers; empty without those of a part."""
     found = {}
     for name, index in _MASKS.items():
         if name in arrays:
@@ -176,8 +172,6 @@ def read_masks(arrays: Arrays, num_nodes: int, path: object) -> Masks | None:
             found[name] = np.ascontiguousarray(array(stored, name, path, "biu", ("S", num_nodes)).T.astype(bool))
         elif index in arrays:
             found[name] = mask_of(integers(arrays, index, path), num_nodes, f"array {index!r} of {path}")[:, None]
-    if not found:
-        return None
     if "train_masks" not in found or len({mask.shape for mask in found.values()}) > 1:
         raise DataError(f"{path} must have train, validation and test masks for the same number of splits, or none")
     none = np.zeros_like(found["train_masks"])

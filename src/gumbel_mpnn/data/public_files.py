@@ -1,24 +1,119 @@
-"""Readers of the public raw files of benchmarks: Planetoid, OGB, Facebook100 and npz files of other projects.
+"""The public files of benchmarks, found or downloaded: Planetoid, OGB, Facebook100 and npz files of other projects.
 
 Only numpy arrays, scipy sparse matrices and plain containers are unpickled.
 """
 
 from __future__ import annotations
 
-import collections
+import hashlib
+import http.client
+import io
+import os
 import pickle
+import urllib.request
+import zipfile
+from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from numpy._core.multiarray import _reconstruct
 from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
 from torch_geometric.data import Data
 
 from gumbel_mpnn.data.npz import integers, read_graph, read_masks, read_npz
 from gumbel_mpnn.data.splits import Masks, mask_of, set_masks
-from gumbel_mpnn.util.errors import DataError
+from gumbel_mpnn.util.errors import DataError, MissingDataError, UserError, reason
+from gumbel_mpnn.util.files import cache_root, write_atomically
+
+ENVIRONMENT_VARIABLE = "GUMBEL_MPNN_DATA"
+_TIMEOUT_SECONDS = 30
+
+
+@dataclass(frozen=True)
+class File:
+    """One file of a data set."""
+
+    path: str
+    """Path relative to a data folder, with forward slashes."""
+    url: str | None = None
+    """Address of the public original; None if it is not published in this form."""
+    sha256: str | None = None
+    """Checksum of the public original, if known."""
+    member: str | None = None
+    """Name of the file inside the zip archive at `url`; None if `url` is the file itself."""
+
+    def matches(self, content: bytes) -> bool:
+        """Whether the content has the published checksum; true if no checksum is known."""
+        return self.sha256 in (None, hashlib.sha256(content).hexdigest())
+
+
+def search_roots(root: str | Path | None = None) -> list[Path]:
+    """Return the folders to search, in order: `root`, the one named by GUMBEL_MPNN_DATA, the cache."""
+    if root and not Path(root).expanduser().is_dir():
+        raise UserError(f"there is no folder {root}, in which data files are searched: correct --data-root (root=)")
+    named = (root, os.environ.get(ENVIRONMENT_VARIABLE))
+    return [*(Path(folder).expanduser() for folder in named if folder), cache_root()]
+
+
+def find(file: File, root: str | Path | None = None) -> Path | None:
+    """Return the path of the file, or None if it was not found."""
+    return next((folder / file.path for folder in search_roots(root) if (folder / file.path).is_file()), None)
+
+
+def obtain(name: str, files: Sequence[File], root: str | Path | None = None) -> list[Path]:
+    """Return the paths of the files of the data set `name`, after downloading missing ones and verifying checksums."""
+    missing, why = [file for file in files if find(file, root) is None], ""
+    if missing and all(file.url for file in missing):
+        try:
+            _download(missing)
+            missing = []
+        except (OSError, http.client.HTTPException) as error:
+            why = f" and could not be downloaded ({error})"
+    if missing:
+        roots = search_roots(root)
+        raise MissingDataError(
+            f"data set {name!r} lacks {', '.join(file.path for file in missing)}, found under none of"
+            f" {', '.join(map(str, roots))}{why}: put the missing files in {roots[0]} under these names"
+        )
+    paths = [path for file in files if (path := find(file, root)) is not None]
+    for file, path in zip(files, paths, strict=True):
+        if not file.matches(path.read_bytes()):
+            raise DataError(
+                f"{path} is not the published file (its sha256 differs), so it is truncated or altered: delete it"
+            )
+    return paths
+
+
+def _download(files: Sequence[File]) -> None:
+    """Download the public originals of files to the user's cache, complete and verified or not at all."""
+    for url in dict.fromkeys(str(file.url) for file in files):
+        with urllib.request.urlopen(url, timeout=_TIMEOUT_SECONDS) as response:
+            received = response.read()
+        contents = {file: _member(received, file) for file in files if file.url == url}
+        for file, content in contents.items():
+            if not file.matches(content):
+                raise DataError(f"{url} did not return the published {file.path} (its sha256 differs): try again later")
+        for file, content in contents.items():
+            write_atomically(cache_root() / file.path, content)
+
+
+def _member(received: bytes, file: File) -> bytes:
+    """Return the content of a file, which may be a member of the archive that was received."""
+    if file.member is None:
+        return received
+    try:
+        with zipfile.ZipFile(io.BytesIO(received)) as archive:
+            return archive.read(file.member)
+    except Exception as error:  # zipfile and its decompressors raise many kinds for damaged archives
+        raise DataError(
+            f"{file.url} did not return the expected zip archive ({reason(error)}): try again later"
+        ) from error
+
 
 _GENDER = 1  # the column of Facebook's local_info that is the label
 
@@ -30,26 +125,38 @@ def read_planetoid(paths: Sequence[Path]) -> Data:
     neither features nor a label in the files; they get zeros and class 0, as in other libraries.
     """
     *pickles, index_path = paths
-    try:
-        tx, allx, y, ty, ally, graph = map(_unpickled, pickles)
-        test = np.array(index_path.read_text().split(), dtype=np.int64)
-        num_nodes, num_known, num_train = int(test.max()) + 1, allx.shape[0], y.shape[0]
-        x = np.zeros((num_nodes, allx.shape[1]), dtype=np.float32)
-        x[:num_known], x[test] = allx.toarray(), tx.toarray()
-        one_hot = np.zeros((num_nodes, ally.shape[1]))
-        one_hot[:num_known], one_hot[test] = ally, ty
-        edges = np.array([(node, other) for node, others in graph.items() for other in others], dtype=np.int64)
-    except (AttributeError, IndexError, OSError, TypeError, ValueError) as error:
-        if isinstance(error, DataError):
-            raise
-        raise DataError(
-            f"the files beside {index_path} do not fit together ({error}): replace them by the published files"
-        ) from error
+    tx, allx, y, ty, ally, graph = (
+        _Unpickler(io.BytesIO(path.read_bytes()), encoding="latin1").load() for path in pickles
+    )
+    test = np.array(index_path.read_text().split(), dtype=np.int64)
+    num_nodes, num_known, num_train = int(test.max()) + 1, allx.shape[0], y.shape[0]
+    x = np.zeros((num_nodes, allx.shape[1]), dtype=np.float32)
+    x[:num_known], x[test] = allx.toarray(), tx.toarray()
+    one_hot = np.zeros((num_nodes, ally.shape[1]))
+    one_hot[:num_known], one_hot[test] = ally, ty
+    edges = np.array([(node, other) for node, others in graph.items() for other in others], dtype=np.int64)
     val = np.arange(num_train, min(num_train + 500, num_known))
     public = (mask_of(nodes, num_nodes, index_path)[:, None] for nodes in (np.arange(num_train), val, test))
     data = _graph(edges[edges[:, 0] != edges[:, 1]], one_hot.argmax(axis=1), x)
     set_masks(data, Masks(*public))
     return data
+
+
+class _Unpickler(pickle.Unpickler):
+    """Reads arrays, sparse matrices and plain containers, whose modules had other names when they were written."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        allowed = {
+            "_reconstruct": _reconstruct,
+            "csr_matrix": csr_matrix,
+            "defaultdict": defaultdict,
+            "dtype": np.dtype,
+            "list": list,
+            "ndarray": np.ndarray,
+        }
+        if name not in allowed:
+            raise DataError(f"a file of the data set contains {module}.{name}, which is no array: replace the file")
+        return allowed[name]
 
 
 def read_geom_gcn_splits(paths: Sequence[Path]) -> Masks:
@@ -94,9 +201,7 @@ def _read_structure(path: Path) -> Data:
     y, indptr = integers(arrays, "node_labels", path), integers(arrays, "indptr", path)
     citing = np.repeat(np.arange(len(y)), np.diff(indptr))
     data = _graph(np.stack([citing, integers(arrays, "indices", path)], axis=1), y, None)
-    masks = read_masks(arrays, len(y), path)
-    if masks is not None:
-        set_masks(data, masks)
+    set_masks(data, read_masks(arrays, len(y), path))
     return data
 
 
@@ -118,42 +223,3 @@ def _table(path: Path, dtype: type) -> NDArray[Any]:
             f"{path} is not a complete table of numbers ({error}): it is truncated or altered, so delete it"
         ) from error
     return table
-
-
-def _unpickled(path: Path) -> Any:
-    """Read a pickle of the Planetoid collection, written by Python 2 (hence latin1)."""
-    try:
-        with path.open("rb") as file:
-            return _ArrayUnpickler(file, encoding="latin1").load()
-    except DataError as error:
-        raise DataError(f"{path} {error}") from None
-    except Exception as error:  # a damaged pickle can raise any exception
-        raise DataError(
-            f"{path} is not a complete pickle ({error}): it is truncated or altered, so delete it"
-        ) from error
-
-
-class _ArrayUnpickler(pickle.Unpickler):
-    def find_class(self, module: str, name: str) -> Any:
-        found = _allowed().get((module, name))
-        if found is None:
-            raise DataError(f"contains {module}.{name}, which is not a numpy or scipy array type: replace the file")
-        return found
-
-
-def _allowed() -> dict[tuple[str, str], Any]:
-    """Return the allowed classes, under current module paths and those of the time the files were written."""
-    from numpy._core.multiarray import _reconstruct
-    from scipy.sparse import csr_matrix
-
-    reconstruct = dict.fromkeys(("numpy.core.multiarray", "numpy._core.multiarray"), _reconstruct)
-    sparse = dict.fromkeys(("scipy.sparse.csr", "scipy.sparse._csr"), csr_matrix)
-    return {
-        ("numpy", "ndarray"): np.ndarray,
-        ("numpy", "dtype"): np.dtype,
-        **{(module, "_reconstruct"): build for module, build in reconstruct.items()},
-        **{(module, "csr_matrix"): build for module, build in sparse.items()},
-        ("collections", "defaultdict"): collections.defaultdict,
-        ("__builtin__", "list"): list,
-        ("builtins", "list"): list,
-    }
