@@ -17,10 +17,8 @@ from torch_geometric.data import Data
 from gumbel_mpnn.graph import PairGraph, WeightedGraph
 from gumbel_mpnn.nn import ReplicaRNG, SparseFeatures
 from gumbel_mpnn.nn.features import check_features, features_of, model_input
-from gumbel_mpnn.nn.layers import ReplicaModule
-from gumbel_mpnn.nn.model import check_finite, cross_entropy, evaluating
-from gumbel_mpnn.nn.replica import sigmoid
-from gumbel_mpnn.nn.rng import replica_seeds
+from gumbel_mpnn.nn.layers import ReplicaModule, check_finite, cross_entropy, evaluating
+from gumbel_mpnn.nn.replica import replica_seeds, sigmoid
 from gumbel_mpnn.rewiring.decoys import ShownDecoys
 from gumbel_mpnn.rewiring.gradient_checks import BeliefCheck, ReactionCheck
 from gumbel_mpnn.rewiring.labels import labels_of
