@@ -2,7 +2,7 @@
 
 All alternate in one process. PyG's layers get the edges as a list, as its examples do, and as a sparse CSR matrix.
 Gumbel-MPNN has five local candidates for each node: it scores and draws every pair, and propagates over three times as
-many. It stands here as `fit` trains it, with the bilinear edge model, and as users call it in a loop of their own, with
+many. It stands here as `fit` trains it, with the bilinear scorer, and as users call it in a loop of their own, with
 the defaults: `model(data)`, and the auxiliary loss of its beliefs.
 
 python benchmarks/step_cpu.py            # PubMed where its files are, else a random graph of its size

@@ -33,7 +33,12 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any], dict[str, int]]] = [
     ("drop-edge", {"per_layer": True, "backbone": "gat", "heads": 4, "norm": "layer"}, {}, FEW_ARCS),
     ("gumbel-mpnn", WIDE, {"samples": 2}, FEW_ARCS),
     ("gumbel-mpnn", {"input_dropout": 0.5}, {"samples": 2}, MANY_FEATURES),
-    ("gumbel-mpnn", NARROW, {"samples": 3, "agreement": 1.0, "decoys": 2.0}, MANY_CLASSES),
+    (
+        "gumbel-mpnn",
+        NARROW,
+        {"scorer": "neighborhood", "samples": 3, "agreement": 1.0, "scorer.decoys": 2.0},
+        MANY_CLASSES,
+    ),
     ("gumbel-mpnn", NARROW, {"scorer": "neighborhood"}, MANY_ARCS),
     ("gumbel-mpnn", NARROW, {"scorer": "literal"}, MANY_FEATURES),
 ]

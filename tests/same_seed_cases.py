@@ -6,7 +6,7 @@ from gumbel_mpnn.settings import resolve
 from gumbel_mpnn.training import models
 
 EPOCHS = 3
-BUSY = {"rewiring": {"scorer": "mixed", "samples": 2, "agreement": 0.5, "decoys": 0.5}}
+BUSY = {"rewiring": {"scorer": "mixed", "samples": 2, "agreement": 0.5}}
 CASES = {
     # SDRF trains a GCN on a graph that it has changed before.
     **{name: (name, {}) for name in models if name != "sdrf"},
@@ -19,11 +19,15 @@ CASES = {
         for name in regularizers
         if name != "prior"  # part of the others
     },
-    "pair loss": ("gumbel-mpnn", {"rewiring": {"scorer": "class-facts", "pair_loss": 1.0, "origin": "learned"}}),
+    "pair loss": ("gumbel-mpnn", {"rewiring": {"scorer": "class-facts", "scorer.pair_loss": 1.0, "origin": "learned"}}),
     "batch norm": ("gcn", {"model": {"norm": "batch", "residual": True, "input_dropout": 0.2}}),
     "layer norm": ("sage", {"model": {"norm": "layer", "input_layer": True, "num_layers": 3}}),
     "heads": ("gat", {"model": {"heads": 4, "residual": True}, "data": {"features": "standardized"}}),
-    "two sigmoids": ("gumbel-mpnn", {"rewiring": {"sigmoids": 2, "evaluation": "mean_of_samples"}}),
+    "decoys": ("gumbel-mpnn", {"rewiring": {"scorer": "neighborhood", "scorer.decoys": 0.5, "samples": 2}}),
+    "two sigmoids": (
+        "gumbel-mpnn",
+        {"rewiring": {"scorer": "bilinear", "scorer.second_sigmoid": True, "evaluation": "mean_of_samples"}},
+    ),
     "16 bits": ("sage", {"train": {"bfloat16": True}}),
     "class weights": ("gcn", {"train": {"class_weights": "balanced"}, "data": {"metric": "average_precision"}}),
 }

@@ -68,7 +68,7 @@ REWIRINGS = (
     Reading("no candidates", ("rewiring.candidates=none",)),
     Reading("soft draws", ("rewiring.hard=false",)),
     Reading("no offset by origin", ("rewiring.origin=none",)),
-    Reading("two sigmoids, no offset", ("rewiring.sigmoids=2", "rewiring.origin=none")),
+    Reading("two sigmoids, no offset", ("rewiring.scorer.second_sigmoid=true", "rewiring.origin=none")),
     Reading("thresholded", ("rewiring.evaluation=threshold",)),
 )
 """Readings of rewiring on top of the chosen reading of the other layers."""

@@ -21,11 +21,11 @@ GROUP = replicas((0, 0), (1, 0), (0, 7))
 KINDS = [
     *({"scorer": name} for name in scorers),
     {"scorer": "literal", "scorer.rank": 4},
-    {"scorer": "literal", "sigmoids": 2},
+    {"scorer": "literal", "scorer.second_sigmoid": True},
     {"scorer": "class-space", "samples": 2, "agreement": 1.0, "prior": 1.0},
     {"scorer": "class-space", "evaluation": "mean_of_samples", "beliefs": "graph"},
-    {"scorer": "class-facts", "beliefs": "rewired", "pair_loss": 1.0},
-    {"scorer": "neighborhood", "decoys": 3.0},
+    {"scorer": "class-facts", "beliefs": "rewired", "scorer.pair_loss": 1.0},
+    {"scorer": "neighborhood", "scorer.decoys": 3.0},
     *({"regularizer": name, "regularizer.weight": 0.5} for name in regularizers if name != "prior"),
     {
         "regularizer": "mix",

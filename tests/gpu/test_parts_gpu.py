@@ -27,7 +27,11 @@ def test_the_same_curves_as_on_a_cpu(features):
 
 
 def test_rewiring_repeats_bit_for_bit():
-    tables = {"model": {"hidden_channels": 8}, "train": {"epochs": 6, "partitions": 3}, "rewiring": {"decoys": 0.5}}
+    tables = {
+        "model": {"hidden_channels": 8},
+        "train": {"epochs": 6, "partitions": 3},
+        "rewiring": {"scorer": {"name": "neighborhood", "decoys": 0.5}},
+    }
     settings = resolve("toy", "gumbel-mpnn", tables, models.complete, rewires=True)
     data = changed(small_data(nodes=60), candidate_index=random_edges(60, 40, seed=5))
     task = Task.for_model(data, settings, "cuda")

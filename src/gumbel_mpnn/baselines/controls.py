@@ -37,8 +37,8 @@ class RandomEdges(GumbelMPNN):
 
     It has no parameters beyond those of its backbone: the scorer is `constant`, whatever the settings say, and there is
     no belief head. With `origin="none"`, both probabilities are ½. Candidates, samples, agreement and evaluation are
-    those of the settings. What only teaches a scorer is left out: the prior, decoys, the pair loss, a learned bias by
-    origin and the second sigmoid. Regularizers that act on the edges alone have no effect.
+    those of the settings. What only teaches a scorer is left out: the prior, a learned bias by origin and all options
+    of the scorer, such as decoys. Regularizers that act on the edges alone have no effect.
 
     Args:
         backbone: A backbone, such as `gm.GCN(...)`, or the name of one.
@@ -54,9 +54,6 @@ class RandomEdges(GumbelMPNN):
             rewiring,
             scorer="constant",
             origin="none" if rewiring.origin == "none" else "fixed",
-            sigmoids=1,
             prior=0.0,
-            decoys=0.0,
-            pair_loss=0.0,
             options={name: value for name, value in rewiring.options.items() if not name.startswith("scorer.")},
         )

@@ -1,10 +1,10 @@
 """The paper's model: score all pairs, draw a graph, classify its nodes and penalise the rewiring."""
 
 from gumbel_mpnn.rewiring import regularizers
-from gumbel_mpnn.rewiring.changes import Changes, changes
 from gumbel_mpnn.rewiring.gumbel_mpnn import GumbelMPNN
+from gumbel_mpnn.rewiring.learned_graph import Changes, as_data, changes
 from gumbel_mpnn.rewiring.losses import agreement
-from gumbel_mpnn.rewiring.rewirer import RewiredGraph, as_data
+from gumbel_mpnn.rewiring.rewirer import RewiredGraph
 from gumbel_mpnn.rewiring.wrap import Rewired
 
 __all__ = [

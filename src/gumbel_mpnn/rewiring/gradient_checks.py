@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
+from itertools import count
+from pathlib import Path
 
 import torch
 from torch import Tensor, nn
@@ -20,18 +23,22 @@ def can_look() -> bool:
     return not (torch.cuda.is_available() and torch.cuda.is_current_stream_capturing())
 
 
+def warn(message: str) -> None:
+    """Warn with the line of the user's code that called the model, after frames of torch and of this package."""
+    own = (str(Path(torch.__file__).parent), str(Path(__file__).parents[1]))
+    level = next(level for level in count(1) if not sys._getframe(level).f_code.co_filename.startswith(own))
+    warnings.warn(message, DataWarning, stacklevel=level + 1)
+
+
 class ReactionCheck:
     """Warns once if the output of a wrapped model does not depend on the weights of the edges."""
 
     def __init__(self) -> None:
         self.probes_left = PROBES
 
-    def __call__(self, out: object, weight: Tensor, model: nn.Module) -> None:
+    def __call__(self, out: Tensor, weight: Tensor, model: nn.Module) -> None:
         """Compute the gradient of `out` to `weight` in the first training calls. No random number is drawn."""
         if not self.probes_left or not can_look() or not weight.requires_grad or not len(weight):
-            return
-        if not isinstance(out, Tensor) or not out.is_floating_point():
-            self.probes_left = 0
             return
         gradient: Tensor | None = None
         if out.requires_grad:
@@ -49,13 +56,11 @@ class ReactionCheck:
             return
         self.probes_left = 0 if gradient is None else self.probes_left - 1
         if not self.probes_left:
-            warnings.warn(
+            warn(
                 f"the output of {type(model).__name__} does not react to edge_weight, so no edge can be learned: pass"
                 " edge_weight on to every layer, and use layers that weigh edges, such as PyG's GCNConv or GraphConv"
                 " (its SAGEConv, GINConv and GATConv ignore or refuse edge_weight), or use"
-                ' gm.GumbelMPNN(backbone="sage")',
-                DataWarning,
-                stacklevel=5,
+                ' gm.GumbelMPNN(backbone="sage")'
             )
 
 
@@ -76,11 +81,9 @@ class BeliefCheck:
             self.decided = True
         elif self.scores_were_trained:
             self.decided = True
-            warnings.warn(
+            warn(
                 f"the scorer {scorer!r} compares class beliefs, but nothing trains the head that predicts them: add"
-                ' model.auxiliary_loss(data) to your loss, or use scorer="bilinear"',
-                DataWarning,
-                stacklevel=6,
+                ' model.auxiliary_loss(data) to your loss, or use scorer="bilinear"'
             )
         elif theta.requires_grad:
             theta.register_hook(self._score_was_trained)

@@ -11,20 +11,21 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from gumbel_mpnn.nn.layers import cross_entropy
+from gumbel_mpnn.nn.model import cross_entropy
 from gumbel_mpnn.nn.replica import total
 from gumbel_mpnn.rewiring.decoys import ShownDecoys
 from gumbel_mpnn.rewiring.regularizers import Prior, Regularizer, regularizers
 from gumbel_mpnn.rewiring.rewirer import RewiredGraph
+from gumbel_mpnn.rewiring.scorers import Scorer
 from gumbel_mpnn.settings import RewiringSettings
 from gumbel_mpnn.util.errors import UserError
 
 
-def make_terms(settings: RewiringSettings) -> list[Term]:
-    """Create the terms of the loss that the settings ask for."""
+def make_terms(settings: RewiringSettings, scorer: Scorer) -> list[Term]:
+    """Create the terms of the loss that the settings and the scorer ask for."""
     terms: list[Term] = [BeliefLoss()]
-    if settings.decoys:
-        terms.append(DecoyLoss(settings.decoy_weight))
+    if scorer.decoys:
+        terms.append(DecoyLoss())
     terms.append(Classification())
     if settings.regularizer.lower() in ("prior", "agreement"):
         name = settings.regularizer.lower()
@@ -34,8 +35,8 @@ def make_terms(settings: RewiringSettings) -> list[Term]:
         terms += [Regularization(regularizer)] if regularizer.weight else []
     if settings.prior:
         terms.append(Regularization(Prior(settings.prior, keep=settings.keep, add=settings.add)))
-    if settings.pair_loss:
-        terms.append(PairLoss(settings.pair_loss))
+    if scorer.pair_loss:
+        terms.append(PairLoss(scorer.pair_loss))
     if settings.agreement and settings.samples > 1:
         terms.append(Agreement(settings.agreement, settings.agreement_ramp))
     return terms
@@ -95,14 +96,12 @@ class BeliefLoss(Term):
 class DecoyLoss(Term):
     """Loss of the scorer for telling given edges from decoys."""
 
-    def __init__(self, weight: float) -> None:
-        self.weight = weight
+    WEIGHT = 10.0
 
     def __call__(self, step: Step) -> Tensor:
         """λ · cross-entropy of "is a given edge" over given edges and the decoys shown, [R]; a mean over draws."""
-        return self.weight * mean(
-            [draw.decoys.loss(draw.graph.theta) for draw in step.draws if draw.decoys is not None]
-        )
+        shown = [draw.decoys.loss(draw.graph.theta) for draw in step.draws if draw.decoys is not None]
+        return self.WEIGHT * mean(shown)
 
 
 class Classification(Term):

@@ -1,4 +1,10 @@
-"""The rewirer scores the pairs of a graph, adds a bias by their origin, and draws rewired graphs."""
+"""The rewirer scores the pairs of a graph, adds a bias by their origin, and draws rewired graphs.
+
+Edges are drawn from the binary concrete distribution: Gumbel-softmax for the two classes "edge" and "no edge". A pair
+with logit θ is an edge with probability σ(θ). If u is uniform in (0, 1), then θ + log u − log(1 − u) is above 0 with
+exactly this probability (the difference of two Gumbel variables is logistic). The relaxed weight is the sigmoid of this
+sum divided by the temperature τ; its gradient reaches θ.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +13,33 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from torch_geometric.data import Data
 
-from gumbel_mpnn.graph import PairGraph, without_pairs
-from gumbel_mpnn.graph.pairs import can_be_taken_apart, renew_numbers, renew_pairs
+from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import ReplicaRNG
 from gumbel_mpnn.nn.layers import ReplicaModule
 from gumbel_mpnn.nn.replica import sigmoid, spread
-from gumbel_mpnn.rewiring.sampler import sample
 from gumbel_mpnn.rewiring.scorers import NodeView, Scorer, scorers
 from gumbel_mpnn.settings import RewiringSettings
-from gumbel_mpnn.util.errors import check_between
+from gumbel_mpnn.util.errors import UserError
+
+SMALLEST = torch.finfo(torch.float32).eps
+"""Distance of uniform numbers from 0 and 1: the noise stays finite, below 16 in absolute value."""
+
+
+def sample(theta: Tensor, tau: Tensor | float, rng: ReplicaRNG, *, hard: bool = True) -> Tensor:
+    """Draw a weight for every pair, [R, P] → [R, P], at a temperature above 0, a tensor if it changes during training.
+
+    If `hard`, weights are 0 and 1 with the gradient of the relaxed weights (straight-through).
+    """
+    if not isinstance(tau, Tensor) and not tau > 0:
+        raise UserError(f"the temperature tau must be above 0, but is {tau}")
+    uniform = rng.noise(theta.shape[1]).clamp_(SMALLEST, 1 - SMALLEST)
+    noisy = theta + (torch.log(uniform) - torch.log1p(-uniform))
+    soft = sigmoid(noisy / tau).to(theta.dtype)  # the noise has 32 bits, logits may have 16
+    if not hard:
+        return soft
+    drawn = (noisy > 0).to(theta.dtype)
+    return drawn + (soft - soft.detach())
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +92,7 @@ class Rewirer(ReplicaModule):
         """θ of every pair, [R, P]."""
         candidate_bias, given_bias = (spread(bias, graph.num_pairs) for bias in self.origin.split(1, dim=1))
         theta: Tensor = self.scorer(nodes, graph) + candidate_bias + (given_bias - candidate_bias) * nodes.given
-        return sigmoid(theta) if self.settings.sigmoids == 2 else theta
+        return sigmoid(theta) if self.scorer.second_sigmoid else theta
 
     def temperature(self, progress: Tensor | float) -> Tensor | float:
         """Temperature τ when a share `progress` of the epochs is done."""
@@ -87,47 +109,3 @@ class Rewirer(ReplicaModule):
         if self.settings.evaluation == "threshold":
             weight = (weight >= 0.5).to(theta.dtype)  # the same pairs as in `rewire`
         return RewiredGraph(graph, theta, weight)
-
-
-def as_data(graph: PairGraph, probability: Tensor, data: Data, threshold: float = 0.5) -> Data:
-    """Copy `data` with its edges replaced by the pairs whose `probability` [P] is at least `threshold`.
-
-    The copy has these attributes:
-
-    - `edge_index` [2, E], with both directions of every undirected pair.
-    - `edge_probability` [E].
-    - `edge_weight` [E], the probability times the weight in the given graph (1 for new edges and unweighted graphs).
-      With `threshold=0` this is the graph that a model with `evaluation="expected"` is evaluated on.
-    - `edge_origin` [E], true for edges of `data`.
-    - `undirected`, false for a directed graph; true only if `data` has this attribute.
-
-    Attributes of `data` that do not belong to edges are copied. A `Batch` can still be separated into its graphs.
-    """
-    check_between(0, 1, threshold=threshold)
-    weight = graph.times_given(probability).detach()
-    chosen = probability >= threshold
-    index = graph.pair_index[:, chosen]
-    about = {"edge_weight": weight, "edge_probability": probability, "edge_origin": graph.is_original}
-    about = {name: value[chosen] for name, value in about.items()}
-    if graph.undirected:
-        index = torch.cat([index, index.flip(0)], dim=1)
-        about = {name: value.repeat(2) for name, value in about.items()}
-    order = torch.argsort(index[0] * graph.num_nodes + index[1])
-    out = without_pairs(data, graph.num_nodes)
-    out.edge_index = index[:, order]
-    for name, value in about.items():
-        out[name] = value[order]
-    if can_be_taken_apart(out):
-        renew_pairs(out, "edge_index", about)
-    if not graph.undirected or "undirected" in out:
-        _set_undirected(out, graph.undirected)
-    return out
-
-
-def _set_undirected(data: Data, undirected: bool) -> None:
-    """Set the attribute `undirected` of a graph, or of each graph of a batch."""
-    if can_be_taken_apart(data):
-        data.undirected = torch.full((data.num_graphs,), undirected)
-        renew_numbers(data, "undirected")
-    else:
-        data.undirected = undirected

@@ -65,6 +65,12 @@ class Scorer(ReplicaModule, ABC):
     uses_beliefs: ClassVar[bool] = True
     space: ClassVar[Mapping[str, Any]] = {}
     """Options that `tune` searches by default: a list of values or a range for each."""
+    second_sigmoid = False
+    """Whether `Rewirer` applies a sigmoid to θ, before that of the probability."""
+    pair_loss: float = 0.0
+    """Weight of the loss `PairLoss` of this scorer."""
+    decoys: float = 0.0
+    """Number of decoys for each given edge that this scorer is trained with."""
 
     def __init__(self, replicas: int, num_features: int, num_classes: int) -> None:
         super().__init__()
@@ -99,6 +105,13 @@ class SymmetricForm(ReplicaModule):
         return graph.pair_scores(product(hidden, matrix), hidden)
 
 
+def not_negative(option: str, value: float) -> float:
+    """The value of an option that may not be below 0."""
+    if value < 0:
+        raise UserError(f"{option} must be 0 or more, but is {value}")
+    return value
+
+
 def symmetric_part(matrix: Tensor) -> Tensor:
     """(W + Wᵀ) / 2, [R, D, D]."""
     return (matrix + matrix.transpose(1, 2)) / 2
@@ -113,13 +126,23 @@ class Bilinear(Scorer):
         num_features: Number of features per node.
         num_classes: Not used.
         channels: Width in which two nodes are compared.
+        second_sigmoid: Use σ(θ) in place of θ, as printed in the paper: probabilities then lie between .5 and .73.
     """
 
     uses_beliefs = False
     space: ClassVar[Mapping[str, Any]] = {"channels": [32, 64, 128]}
 
-    def __init__(self, replicas: int, num_features: int, num_classes: int, *, channels: int = 64) -> None:
+    def __init__(
+        self,
+        replicas: int,
+        num_features: int,
+        num_classes: int,
+        *,
+        channels: int = 64,
+        second_sigmoid: bool = False,
+    ) -> None:
         super().__init__(replicas, num_features, num_classes)
+        self.second_sigmoid = second_sigmoid
         self.encoder = Linear(replicas, num_features, channels, bias=False)
         self.form = SymmetricForm(replicas, channels, always=False)
         self.bias = parameter(replicas, 1)
@@ -149,16 +172,19 @@ class Literal(Scorer):
         num_features: F.
         num_classes: Not used.
         rank: 0 for a full W; r for W = U Vᵀ with U and V [F, r], which start so that entries of W have the same scale.
+        second_sigmoid: Use σ(θ) in place of θ, as printed in the paper: probabilities then lie between .5 and .73.
     """
 
     uses_beliefs = False
     space: ClassVar[Mapping[str, Any]] = {"rank": [0, 8, 32]}
 
-    def __init__(self, replicas: int, num_features: int, num_classes: int, *, rank: int = 0) -> None:
+    def __init__(
+        self, replicas: int, num_features: int, num_classes: int, *, rank: int = 0, second_sigmoid: bool = False
+    ) -> None:
         super().__init__(replicas, num_features, num_classes)
         if rank < 0:
             raise UserError(f"the rank of the matrix must be 0 (full) or more, but is {rank}")
-        self.rank, self.num_features = rank, num_features
+        self.rank, self.num_features, self.second_sigmoid = rank, num_features, second_sigmoid
         shapes = [(num_features, rank)] * 2 if rank else [(num_features, num_features)]
         self.factors = nn.ParameterList(parameter(replicas, *shape) for shape in shapes)
         self.bias = parameter(replicas, 1)
@@ -198,10 +224,19 @@ BLOCK = 2**21
 
 @scorers.register("class-space")
 class ClassSpace(Scorer):
-    """θ_ij = q_iᵀ B q_j + b, where q are the class beliefs of the nodes: one parameter for each pair of classes."""
+    """θ_ij = q_iᵀ B q_j + b, where q are the class beliefs of the nodes: one parameter for each pair of classes.
 
-    def __init__(self, replicas: int, num_features: int, num_classes: int) -> None:
+    Args:
+        replicas: Number of replicas R.
+        num_features: Not used.
+        num_classes: Number of classes.
+        pair_loss: Weight of a loss of the scorer: whether the two nodes of a pair have the same class, over pairs of
+            training nodes.
+    """
+
+    def __init__(self, replicas: int, num_features: int, num_classes: int, *, pair_loss: float = 0.0) -> None:
         super().__init__(replicas, num_features, num_classes)
+        self.pair_loss = not_negative("pair_loss", pair_loss)
         self.form = SymmetricForm(replicas, num_classes, always=True)
         self.bias = parameter(replicas, 1)
 
@@ -241,8 +276,8 @@ class ClassFacts(ClassSpace):
     The weights of the facts start at 0, where this is `class-space`.
     """
 
-    def __init__(self, replicas: int, num_features: int, num_classes: int) -> None:
-        super().__init__(replicas, num_features, num_classes)
+    def __init__(self, replicas: int, num_features: int, num_classes: int, **options: Any) -> None:
+        super().__init__(replicas, num_features, num_classes, **options)
         self.of_facts = parameter(replicas, len(FACTS))
         self._facts: TensorCache[Tensor] = TensorCache()
 
@@ -272,8 +307,8 @@ class Mixed(Bilinear):
 
     uses_beliefs = True
 
-    def __init__(self, replicas: int, num_features: int, num_classes: int, *, channels: int = 64) -> None:
-        super().__init__(replicas, num_features, num_classes, channels=channels)
+    def __init__(self, replicas: int, num_features: int, num_classes: int, **options: Any) -> None:
+        super().__init__(replicas, num_features, num_classes, **options)
         self.of_facts = parameter(replicas, len(FACTS))
         self.of_agreement = parameter(replicas, 1)
         self._facts: TensorCache[Tensor] = TensorCache()
@@ -300,14 +335,22 @@ class Neighborhood(Scorer):
     If most edges around i and j agree, an edge between them can be trusted. If there are many random edges around them,
     it can be trusted only if i and j agree. The paper names scoring each pair on its own as a limitation (section
     Limitations).
+
+    Args:
+        replicas: Number of replicas R.
+        num_features: Not used.
+        num_classes: Not used.
+        decoys: Random pairs shown in training as if they were given edges, up to this many for each edge; with several
+            samples, the first has none. The scorer learns to tell them from edges.
     """
 
     WIDTH = 32
     numbers_per_arc = 2 * WIDTH
     """Upper bound of the numbers that a training step keeps of every arc, which is half a pair."""
 
-    def __init__(self, replicas: int, num_features: int, num_classes: int) -> None:
+    def __init__(self, replicas: int, num_features: int, num_classes: int, *, decoys: float = 0.0) -> None:
         super().__init__(replicas, num_features, num_classes)
+        self.decoys = not_negative("decoys", decoys)
         self.hidden = Linear(replicas, 6, self.WIDTH)
         self.out = Linear(replicas, self.WIDTH, 1)
         self._similarity: TensorCache[Tensor] = TensorCache()

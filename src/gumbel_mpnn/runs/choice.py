@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from gumbel_mpnn.settings import Replica
 from gumbel_mpnn.settings.presets import AUTO
-from gumbel_mpnn.settings.replica import Replica
 from gumbel_mpnn.util.errors import unreadable
 from gumbel_mpnn.util.files import json_with_checksum, read_json, write_atomically
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import numpy as np
 
 from gumbel_mpnn.runs.records import Record
-from gumbel_mpnn.settings.replica import Replica
+from gumbel_mpnn.settings import Replica
 from gumbel_mpnn.util.errors import UserError
 
 if TYPE_CHECKING:

@@ -27,9 +27,8 @@ from gumbel_mpnn.runs.workers import LOCAL
 from gumbel_mpnn.runs.workers import workers as workers_of
 from gumbel_mpnn.settings import Settings
 from gumbel_mpnn.settings.files import is_settings_file, merge, parse_overrides, tuned_model
-from gumbel_mpnn.settings.plugins import load_plugins
 from gumbel_mpnn.settings.presets import AUTO, list_presets
-from gumbel_mpnn.settings.registry import normal_name
+from gumbel_mpnn.settings.registry import load_plugins, normal_name
 from gumbel_mpnn.training import pick_device
 from gumbel_mpnn.util.errors import DataWarning, UserError, unknown_name
 

@@ -20,8 +20,7 @@ from torch_geometric.data import Data
 from gumbel_mpnn.data.splits import by_split
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.measures.homophily import PAIRS, PairValues, training_pairs
-from gumbel_mpnn.rewiring.changes import Changes, changes
-from gumbel_mpnn.rewiring.rewirer import as_data
+from gumbel_mpnn.rewiring.learned_graph import Changes, as_data, changes
 from gumbel_mpnn.runs.predict import check_structure, graph_of_user, models_of, task_of
 from gumbel_mpnn.runs.records import Record, Summary
 from gumbel_mpnn.training import prepare

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from gumbel_mpnn.settings.replica import Replica
+from gumbel_mpnn.settings import Replica
 from gumbel_mpnn.util.errors import DataError, DataWarning, UserError, unreadable
 from gumbel_mpnn.util.files import read_json, read_lines
 

@@ -20,7 +20,7 @@ from gumbel_mpnn.data.npz import from_npz
 from gumbel_mpnn.data.tables import from_csv
 from gumbel_mpnn.graph import without_candidates
 from gumbel_mpnn.nn import TrainableModel, models
-from gumbel_mpnn.rewiring.changes import Changes
+from gumbel_mpnn.rewiring.learned_graph import Changes
 from gumbel_mpnn.runs import learned, predict
 from gumbel_mpnn.runs.audit import Audit, audit
 from gumbel_mpnn.runs.choice import Choice, read_choices
@@ -28,7 +28,7 @@ from gumbel_mpnn.runs.records import RECORD, Record, Summary, find_records, find
 from gumbel_mpnn.runs.spec import read_data
 from gumbel_mpnn.runs.store import SettingFolder, TrainingData, read_facts
 from gumbel_mpnn.settings import Settings
-from gumbel_mpnn.settings.plugins import load_plugins
+from gumbel_mpnn.settings.registry import load_plugins
 from gumbel_mpnn.training import data_hash
 from gumbel_mpnn.util.errors import DataError, UserError
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -30,7 +31,7 @@ from gumbel_mpnn.settings.files import merge, read_settings_file
 from gumbel_mpnn.settings.settings import COMPONENTS, TABLES
 from gumbel_mpnn.training import Task
 from gumbel_mpnn.training.build import outline_model
-from gumbel_mpnn.util.errors import UserError, did_you_mean, reason
+from gumbel_mpnn.util.errors import TooLargeError, UserError, did_you_mean, reason
 
 DIGITS = 4
 """Significant digits of numbers from a range, so that they can be read and written."""
@@ -155,7 +156,8 @@ def search_space(spec: RunSpec, given: Tables | None, job: Job) -> Space:
     task = Task.of(job.data, job.settings.data, "cpu")
     for params in _each_value(space):  # what is not allowed is reported before anything is trained
         settings = spec.laid_over(space.tables(params)).settings
-        outline_model(settings, task)
+        with suppress(TooLargeError):  # a model that is too large is left out when its turn comes
+            outline_model(settings, task)
     return space
 
 

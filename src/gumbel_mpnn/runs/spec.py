@@ -33,8 +33,8 @@ from gumbel_mpnn.rewiring.scorers import scorers
 from gumbel_mpnn.runs.records import FINGERPRINT
 from gumbel_mpnn.settings import DataSettings, Replica, RewiringSettings, Settings, resolve, with_what_follows
 from gumbel_mpnn.settings.files import TABLES, is_settings_file, merge, parse_overrides, read_settings_file
-from gumbel_mpnn.settings.plugins import load_plugins
 from gumbel_mpnn.settings.presets import OVER, Preset, Rung, packaged_families, read_preset
+from gumbel_mpnn.settings.registry import load_plugins
 from gumbel_mpnn.training import data_hash
 from gumbel_mpnn.training.metrics import check_name
 from gumbel_mpnn.util.errors import DataError, DataWarning, UserError, did_you_mean, whole_numbers

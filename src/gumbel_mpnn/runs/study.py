@@ -25,7 +25,7 @@ import optuna
 from filelock import FileLock, Timeout
 from optuna.trial import FrozenTrial, TrialState
 
-from gumbel_mpnn.nn.replica import derive_seed
+from gumbel_mpnn.nn.rng import derive_seed
 from gumbel_mpnn.runs.progress import ProgressMonitor, in_time
 from gumbel_mpnn.runs.records import TRIALS, Summary
 from gumbel_mpnn.runs.session import TRIES, Session
@@ -33,7 +33,7 @@ from gumbel_mpnn.runs.space import Space, values_of
 from gumbel_mpnn.runs.spec import DataReader, RunSpec
 from gumbel_mpnn.runs.workers import LostError, Workers
 from gumbel_mpnn.settings import Replica, Settings
-from gumbel_mpnn.settings.plugins import load_plugins
+from gumbel_mpnn.settings.registry import load_plugins
 from gumbel_mpnn.util.errors import DivergedError, StoppedError, TooLargeError, UserError, counted, reason
 
 JOURNAL = "studies.journal"

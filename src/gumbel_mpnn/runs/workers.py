@@ -23,8 +23,7 @@ from typing import Any, Protocol
 import torch
 
 from gumbel_mpnn._version import __version__
-from gumbel_mpnn.settings.plugins import VARIABLE as PLUGINS
-from gumbel_mpnn.settings.plugins import load_plugins
+from gumbel_mpnn.settings.registry import PLUGINS, load_plugins
 from gumbel_mpnn.util.errors import UserError, check_at_least, reason
 
 LOCAL, RAY, CLIENT = "local", "ray", "ray://"

@@ -2,9 +2,9 @@
 
 from gumbel_mpnn.settings.presets import read_rungs
 from gumbel_mpnn.settings.registry import Registry
-from gumbel_mpnn.settings.replica import Replica
 from gumbel_mpnn.settings.settings import (
     DataSettings,
+    Replica,
     RewiringSettings,
     Settings,
     TrainSettings,

@@ -16,14 +16,9 @@ from gumbel_mpnn.util.files import suffix_of
 
 TABLES = ("data", "model", "train", "rewiring")
 """Names of the tables of settings."""
-WORDS: Mapping[str, tuple[type, str]] = {
-    "source": (str, "text"),
-    "tried": (int, "a whole number"),
-    "like": (str, "text"),
-    "tuning": (dict, "a table"),
-}
-"""Entries of a file besides settings, and their types: where its values come from, how many settings were tried, the
-preset that it is based on, and what `tune` found out about them."""
+WORDS = ("source", "tried", "like", "tuning")
+"""Entries of a file besides settings: where its values come from, how many settings were tried, the preset that it is
+based on, and what `tune` found out about them."""
 
 
 def is_settings_file(preset: str | Path | None) -> bool:
@@ -35,22 +30,13 @@ def read_settings_file(path: Path) -> dict[str, Any]:
     """Read the tables of a settings file of the user."""
     if not path.is_file():
         raise UserError(f"there is no settings file {path}")
-    return split_entry(parse_toml(path), str(path))[1]
+    return {name: value for name, value in parse_toml(path).items() if name not in WORDS}
 
 
 def tuned_model(path: Path) -> str:
     """The model of a settings file that `tune` wrote; empty for other files."""
-    return str(split_entry(parse_toml(path), str(path))[0].get("tuning", {}).get("model", ""))
-
-
-def split_entry(entry: Mapping[str, Any], where: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Separate what an entry says about itself from its other values."""
-    about = {name: entry[name] for name in WORDS if name in entry}
-    for name, value in about.items():
-        kind, wanted = WORDS[name]
-        if type(value) is not kind:
-            raise UserError(f"{name!r} in {where} must be {wanted}, but is {value!r}")
-    return about, {name: value for name, value in entry.items() if name not in WORDS}
+    about = parse_toml(path).get("tuning")
+    return str(about.get("model", "")) if isinstance(about, Mapping) else ""
 
 
 def parse_toml(file: Traversable) -> dict[str, Any]:
@@ -61,10 +47,27 @@ def parse_toml(file: Traversable) -> dict[str, Any]:
         raise UserError(f"cannot read the settings file {file}: {reason(error)}") from None
 
 
+def to_toml(content: Mapping[str, Any], above: str = "") -> str:
+    """Write nested tables as TOML; values that are None are left out."""
+    tables = {above + _key(name): value for name, value in content.items() if isinstance(value, Mapping)}
+    lines = [
+        f"{_key(name)} = {_quoted(value) if isinstance(value, str) else str(value).lower()}\n"
+        for name, value in content.items()
+        if not isinstance(value, Mapping) and value is not None
+    ]
+    return "".join(lines) + "".join(f"\n[{name}]\n{to_toml(table, f'{name}.')}" for name, table in tables.items())
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[\w-]+", name, re.ASCII) else _quoted(name)
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
 def parse_overrides(overrides: Iterable[str]) -> dict[str, Any]:
     """Convert `["model.dropout=0.7", ...]` to nested tables; a value that is not valid TOML is a string.
-
-    True and False may be written as in TOML or as in Python.
 
     The table ends at the first dot: `rewiring.regularizer.margin=0.5` sets `regularizer.margin` of `rewiring`.
     """
@@ -78,23 +81,15 @@ def parse_overrides(overrides: Iterable[str]) -> dict[str, Any]:
     return tables
 
 
-def to_toml(content: Mapping[str, Any], above: str = "") -> str:
-    """Write nested tables as TOML; values that are None are left out."""
-    tables = {above + _key(name): value for name, value in content.items() if isinstance(value, Mapping)}
-    lines = [_line(n, v) for n, v in content.items() if not isinstance(v, Mapping) and v is not None]
-    return "".join(lines) + "".join(f"\n[{name}]\n{to_toml(table, f'{name}.')}" for name, table in tables.items())
-
-
-def _line(name: str, value: str | float | bool) -> str:
-    return f"{_key(name)} = {_quoted(value) if isinstance(value, str) else str(value).lower()}\n"
-
-
-def _key(name: str) -> str:
-    return name if re.fullmatch(r"[\w-]+", name, re.ASCII) else _quoted(name)
-
-
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+def _value(text: str, name: str) -> Any:
+    if text in ("True", "False"):  # as in Python
+        return text == "True"
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+    except (ValueError, RecursionError) as error:  # too many digits or brackets
+        raise UserError(f"cannot read the value of {name}: {reason(error)}") from None
 
 
 def merge(*layers: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -114,14 +109,3 @@ def merge(*layers: Mapping[str, Any] | None) -> dict[str, Any]:
             replaced = tuple(f"{name}." for name, value in above.items() if name in below and below[name] != value)
             merged[section] = {k: v for k, v in below.items() if not k.startswith(replaced)} | above
     return merged
-
-
-def _value(text: str, name: str) -> Any:
-    if text in ("True", "False"):  # as in Python
-        return text == "True"
-    try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        return text
-    except (ValueError, RecursionError) as error:  # too many digits or brackets
-        raise UserError(f"cannot read the value of {name}: {reason(error)}") from None

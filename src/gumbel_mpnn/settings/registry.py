@@ -1,15 +1,25 @@
-"""Registries of components: a class is registered by name, and its signature defines its options."""
+"""Registries of components: a class is registered by name, and its signature defines its options.
+
+Components of the user are registered by plugins: files or modules that an environment variable lists.
+"""
 
 from __future__ import annotations
 
 import inspect
 import math
+import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
+from importlib import import_module, util
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from gumbel_mpnn.util.errors import LARGEST_INTEGER, UserError, did_you_mean, unknown_name
 
 T = TypeVar("T")
+PLUGINS = "GUMBEL_MPNN_PLUGINS"
+"""Environment variable with a comma-separated list of Python files or module names."""
 
 
 class Registry(Generic[T]):
@@ -123,3 +133,27 @@ def checked_like(default: Any, value: Any, what: str) -> Any:
 def normal_name(name: str) -> str:
     """Normalize a name for comparison: lower case, with `-` instead of `_`."""
     return name.lower().replace("_", "-")
+
+
+def load_plugins() -> None:
+    """Import the plugins once, which registers their components."""
+    for name in os.environ.get(PLUGINS, "").split(","):
+        if name.strip():
+            _load(name.strip())
+
+
+@cache
+def _load(name: str) -> None:
+    try:
+        if not name.endswith(".py"):
+            import_module(name)
+            return
+        path = Path(name).expanduser().resolve()
+        spec = util.spec_from_file_location(f"gumbel_mpnn_plugin_{path.stem}", path)
+        if spec is None or spec.loader is None or not path.is_file():
+            raise FileNotFoundError(f"there is no file {path}")
+        module = util.module_from_spec(spec)
+        sys.modules[spec.name] = module
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        raise UserError(f"cannot load the plugin {name!r} of {PLUGINS}: {type(error).__name__}: {error}") from error

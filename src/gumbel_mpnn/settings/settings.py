@@ -1,10 +1,11 @@
-"""Settings of a run: each is declared once, with its default, allowed values, help and what `tune` searches."""
+"""Settings of a run, each declared once with default, allowed values, help and what `tune` searches; and replicas."""
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
@@ -45,6 +46,30 @@ def setting(default: T, help: str, rule: Rule | None = None, *, space: Any = Non
         space: Values that `tune` searches by default, a list or a range as in a space file; None for none.
     """
     return field(default=default, metadata={"help": help, "rule": rule, "space": space})
+
+
+@dataclass(frozen=True, order=True)
+class Replica:
+    """One run of a setting: a split and a seed. Replicas of a setting train together."""
+
+    split: int
+    seed: int
+
+    def __str__(self) -> str:
+        return f"split{self.split}-seed{self.seed}"
+
+    @classmethod
+    def parse(cls, name: str) -> Replica:
+        """Replica with a name that was returned by `str`; also the name of its folder."""
+        match = re.fullmatch(r"split(\d+)-seed(-?\d+)", name)
+        if match is None:
+            raise ValueError(f"{name!r} is not the name of a replica")
+        return cls(int(match[1]), int(match[2]))
+
+    @property
+    def stream_seed(self) -> int:
+        """Seed of the random stream, which differs between splits as well."""
+        return self.seed * 1_000_003 + self.split
 
 
 @dataclass(frozen=True)
@@ -149,12 +174,6 @@ class RewiringSettings:
         "Whether a pair of an undirected graph is scored and drawn once for both directions; otherwise i → j and j → i"
         " are two pairs, as in the paper, and the rewired graph is directed.",
     )
-    sigmoids: int = setting(
-        1,
-        "Number of sigmoids between a score and the probability of an edge; with 2, as printed in the paper,"
-        " probabilities lie between .5 and .73.",
-        one_of(1, 2),
-    )
     tau: float = setting(
         1.0,
         "Temperature at the first epoch, and at all epochs if it is set without `tau_end`; the paper uses 0.1.",
@@ -165,22 +184,16 @@ class RewiringSettings:
     samples: int = setting(1, "Number of graphs drawn in each step.", UP_TO_1000)
     evaluation: str = setting(
         "expected",
-        "The graph of evaluation: `threshold` (pairs of probability ½ or more), `expected` or `mean_of_samples`.",
+        "The graph of evaluation: `threshold` (pairs of probability ½ or more), `expected` (all pairs, weighted by"
+        " their probability) or `mean_of_samples` (the mean prediction on eight graphs).",
         one_of("threshold", "expected", "mean_of_samples"),
     )
-    evaluation_samples: int = setting(8, "Number of graphs of `mean_of_samples`.", UP_TO_1000)
     regularizer: str = setting("none", "Name of the regularizer, or `none`.")
     prior: float = setting(
         1.0,
         "Weight of the prior, which pulls the probabilities of pairs towards their initial values.",
         AT_LEAST_0,
         space=[0.0, 1.0, 10.0],
-    )
-    pair_loss: float = setting(
-        0.0,
-        "Weight of a loss of the scorer: whether the two nodes of a pair have the same class, over pairs of training"
-        " nodes.",
-        AT_LEAST_0,
     )
     agreement: float = setting(
         0.0,
@@ -191,14 +204,6 @@ class RewiringSettings:
         0.0, "Share of the epochs over which the weight of the agreement grows from 0.", SHARE
     )
     lr: float = setting(0.01, "Learning rate of the scorer and of the bias by origin.", ABOVE_0)
-    weight_decay: float = setting(0.0, "Weight decay of the scorer and of the bias by origin.", AT_LEAST_0)
-    decoys: float = setting(
-        0.0,
-        "Random pairs shown to the scorer as if they were given edges, up to this many for each edge; with several"
-        " samples, the first has none.",
-        AT_LEAST_0,
-    )
-    decoy_weight: float = setting(1.0, "Weight of the decoy loss.", AT_LEAST_0)
     options: Mapping[str, Any] = field(default_factory=dict)
     """Options of components, such as `regularizer.margin`."""
 

@@ -18,8 +18,6 @@ ALL_TERMS = {
     "samples": 2,
     "agreement": 1.0,
     "prior": 1.0,
-    "decoys": 0.5,
-    "pair_loss": 1.0,
     "regularizer": "label-consistency",
     "regularizer.weight": 1.0,
     "evaluation": "mean_of_samples",
@@ -102,7 +100,7 @@ class TestRandomEdges:
         ("chosen", "kept", "added"),
         [
             ({"keep": 0.8, "add": 0.1}, 0.8, 0.1),
-            ({"keep": 0.8, "add": 0.1, "origin": "learned", "sigmoids": 2}, 0.8, 0.1),
+            ({"keep": 0.8, "add": 0.1, "origin": "learned", "options": {"scorer.second_sigmoid": True}}, 0.8, 0.1),
             ({"keep": 0.8, "add": 0.1, "origin": "none"}, 0.5, 0.5),
         ],
         ids=str,
@@ -148,7 +146,7 @@ class TestRandomEdges:
     def test_two_settings_that_only_teach_a_scorer_differently_are_one_setting(self):
         plain, taught = (
             RunSpec.of("cora", "random", preset=None, settings={"rewiring": rewiring}).settings
-            for rewiring in ({}, {"pair_loss": 1.0, "prior": 2.0, "decoys": 0.5, "scorer": "class-facts"})
+            for rewiring in ({}, {"scorer.pair_loss": 1.0, "prior": 2.0, "scorer": "class-facts"})
         )
         assert plain == taught
 

@@ -14,7 +14,7 @@ import gumbel_mpnn as gm
 from gumbel_mpnn.data import from_csv, from_graphml, from_npz, save_graph
 from gumbel_mpnn.data.export import MOST_FEATURES, is_directed
 from gumbel_mpnn.graph import PairGraph
-from gumbel_mpnn.rewiring.rewirer import as_data
+from gumbel_mpnn.rewiring.learned_graph import as_data
 from gumbel_mpnn.util.errors import DataError, DataWarning, UserError
 from helpers import changed, edges
 

@@ -59,7 +59,9 @@ def test_few_decoys_are_as_likely_as_many_and_replicas_have_their_own():
 @pytest.mark.parametrize(("samples", "with_decoys"), [(1, [True]), (3, [False, True, True])])
 def test_the_first_of_several_samples_has_no_decoys_and_the_others_their_own(samples, with_decoys):
     task = make_task(data_with_candidates())
-    model = build_model(settings_of(scorer="neighborhood", decoys=3.0, samples=samples), task, replicas((0, 0)))
+    model = build_model(
+        settings_of(scorer={"name": "neighborhood", "decoys": 3.0}, samples=samples), task, replicas((0, 0))
+    )
     seen = []
     model.terms.append(lambda step: seen.append(step) or 0.0)
     model.training_loss(task.features, task.graph, task.y, task.train_mask[:1], torch.tensor(0.0))
@@ -88,7 +90,7 @@ def test_decoys_teach_a_scorer_to_tell_edges_of_a_flooded_graph():
     noisy = changed(data, edge_index=torch.cat([data.edge_index, random_edges(120, 600, seed=9)], dim=1))
     apart = {}
     for amount in (0.0, 8.0):
-        settings = settings_of({"epochs": 80}, scorer="neighborhood", decoys=amount, lr=0.05)
+        settings = settings_of({"epochs": 80}, scorer={"name": "neighborhood", "decoys": amount}, lr=0.05)
         outcome = train(make_task(data), settings, replicas((0, 0)))[0]
         task = make_task(noisy)
         model = build_model(settings, task, replicas((0, 0)))

@@ -7,7 +7,7 @@ from torch_geometric.data import Data
 import gumbel_mpnn as gm
 from gumbel_mpnn.graph import PairGraph, WeightedGraph
 from gumbel_mpnn.rewiring import GumbelMPNN
-from gumbel_mpnn.rewiring.rewirer import as_data
+from gumbel_mpnn.rewiring.learned_graph import as_data
 from gumbel_mpnn.rewiring.scorers import NodeView, scorers
 from gumbel_mpnn.settings import RewiringSettings, resolve
 from gumbel_mpnn.training import Task, models, train
@@ -175,8 +175,8 @@ def test_own_beliefs_have_a_gradient_in_evaluation_alone(beliefs):
     "options",
     [
         {"scorer": "class-space", "regularizer": "mix", "regularizer.weight": 0.5},
-        {"scorer": "class-facts", "pair_loss": 1.0, "origin": "learned"},
-        {"scorer": "class-facts", "pair_loss": 1.0, "beliefs": "rewired", "decoys": 1.0, "samples": 2},
+        {"scorer": "class-facts", "scorer.pair_loss": 1.0, "origin": "learned"},
+        {"scorer": "neighborhood", "scorer.decoys": 1.0, "beliefs": "rewired", "samples": 2},
     ],
     ids=["regularizer", "pair loss", "rewired beliefs"],
 )
@@ -281,7 +281,7 @@ def test_penalties_with_a_weight_of_their_own_are_not_named_as_the_regularizer(n
 @pytest.mark.parametrize("evaluation", EVALUATIONS)
 def test_a_model_can_be_pickled_and_goes_on_alike(scorer, evaluation, tmp_path):
     data = data_with_candidates()
-    rewiring = RewiringSettings(scorer=scorer, evaluation=evaluation, decoys=2.0)
+    rewiring = RewiringSettings(scorer=scorer, evaluation=evaluation)
     model = model_for(data, rewiring=rewiring)
     mask = torch.ones(1, data.num_nodes, dtype=torch.bool)
     lesson = (data.x, PairGraph.of(data), data.y, mask, torch.tensor(0.5))

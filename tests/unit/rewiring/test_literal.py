@@ -27,7 +27,7 @@ OPTIONS = {"lc": ["labels"], "pc": ["labels"], "mix": PRINTED, "inter-class": PR
 
 
 def literal_model(regularizer="none", options=None, **changes):
-    """Two replicas of a GCN of two layers with the literal edge model, all parameters random."""
+    """Two replicas of a GCN of two layers with the literal scorer, all parameters random."""
     given = {name: PRINTED[name] for name in OPTIONS.get(regularizer, [])} | (options or {})
     values = {"scorer": "literal", "origin": "none", "tau": TAU, "prior": 0.0, "regularizer": regularizer, **changes}
     values |= {} if regularizer == "none" else {"regularizer.weight": WEIGHT}
@@ -95,7 +95,7 @@ def test_the_whole_loss_is_the_papers(regularizer):
 @pytest.mark.parametrize("sigmoids", [1, 2])
 @pytest.mark.parametrize("hard", [True, False])
 def test_with_one_and_two_sigmoids_and_hard_and_soft_draws(sigmoids, hard):
-    model = literal_model("pc", sigmoids=sigmoids, hard=hard)
+    model = literal_model("pc", **{"scorer.second_sigmoid": sigmoids == 2}, hard=hard)
     assert_same_values_and_gradients(model, regularizer="pc", sigmoids=sigmoids, hard=hard)
 
 
@@ -108,7 +108,7 @@ def test_with_the_entropy_of_predictions(regularizer):
 
 @pytest.mark.parametrize("sigmoids", [1, 2])
 def test_probabilities_are_the_papers(sigmoids):
-    model = literal_model(sigmoids=sigmoids)
+    model = literal_model(**{"scorer.second_sigmoid": sigmoids == 2})
     found = model.pair_probability(DATA.x, GRAPH)
     form = model.rewirer.scorer
     for replica in range(2):

@@ -23,6 +23,7 @@ from gumbel_mpnn.rewiring.losses import (
 )
 from gumbel_mpnn.rewiring.regularizers import Degree, Prior
 from gumbel_mpnn.rewiring.rewirer import RewiredGraph
+from gumbel_mpnn.rewiring.scorers import scorers
 from gumbel_mpnn.settings import RewiringSettings, rewiring_settings
 from gumbel_mpnn.util.errors import UserError
 from helpers import edges, normal, random_edges, small_data
@@ -83,8 +84,7 @@ def test_decoys_are_told_from_edges():
     flood = ShownDecoys(Decoys(GRAPH, torch.tensor([False, True])), torch.tensor([[False, False], [False, True]]))
     edge_alone, both = -math.log(1 / 2), (-math.log(4 / 5) - math.log(1 - 1 / 2)) / 2
     for floods in ((flood, flood), (None, flood)):
-        assert value(DecoyLoss(1.0), step(floods=floods)) == pytest.approx([edge_alone, both])
-        assert value(DecoyLoss(0.25), step(floods=floods)) == pytest.approx([edge_alone / 4, both / 4])
+        assert value(DecoyLoss(), step(floods=floods)) == pytest.approx([10 * edge_alone, 10 * both])
 
 
 def test_a_regularizer_is_the_mean_over_the_graphs():
@@ -127,21 +127,28 @@ def test_agreement_grows_over_its_share_of_the_epochs(progress, share):
     assert value(Agreement(2.0, ramp=0.4), step(progress=progress)) == pytest.approx([share * each for each in whole])
 
 
+def terms_of(values):
+    settings = rewiring_settings(values)
+    return make_terms(settings, scorers[settings.scorer](1, 3, 2, **settings.options_of("scorer")))
+
+
 def test_which_terms_there_are_and_that_their_settings_reach_them():
-    beliefs, classification, prior = make_terms(RewiringSettings())
+    beliefs, classification, prior = terms_of({})
     assert isinstance(beliefs, BeliefLoss)
     assert isinstance(classification, Classification)
     assert (type(prior.regularizer), prior.regularizer.weight) == (Prior, 1.0)
     off = {"regularizer": "mix", "regularizer.weight": 0.0, "agreement": 0.1, "samples": 2, "prior": 0.0}
-    assert [type(term) for term in make_terms(rewiring_settings(off))] == [BeliefLoss, Classification, Agreement]
-    every = {"decoys": 1.0, "regularizer": "degree", "prior": 0.3, "keep": 0.8, "add": 0.1, "samples": 2}
-    every |= {"agreement": 0.4, "agreement_ramp": 0.2, "pair_loss": 0.6}
+    assert [type(term) for term in terms_of(off)] == [BeliefLoss, Classification, Agreement]
+    every = {"regularizer": "degree", "prior": 0.3, "keep": 0.8, "add": 0.1, "samples": 2}
+    every |= {"agreement": 0.4, "agreement_ramp": 0.2, "scorer": {"name": "class-facts", "pair_loss": 0.6}}
     every |= {"regularizer.weight": 2.0, "regularizer.target": 8.0, "regularizer.tolerance": 1.5}
-    _, decoys, _, degree, prior, pairs, agreed = make_terms(rewiring_settings(every))
-    assert (decoys.weight, pairs.weight) == (1.0, 0.6)
+    _, _, degree, prior, pairs, agreed = terms_of(every)
+    assert pairs.weight == 0.6
     assert (degree.regularizer.weight, degree.regularizer.target, degree.regularizer.tolerance) == (2.0, 8.0, 1.5)
     assert (prior.regularizer.weight, prior.regularizer.keep, prior.regularizer.add) == (0.3, 0.8, 0.1)
     assert (agreed.weight, agreed.ramp) == (0.4, 0.2)
+    decoys = terms_of({"scorer": {"name": "neighborhood", "decoys": 2.0}})
+    assert [type(term) for term in decoys] == [BeliefLoss, DecoyLoss, Classification, Regularization]
 
 
 class Noted(Term):
@@ -160,11 +167,10 @@ def test_the_loss_of_training_is_their_sum():
     data = small_data()
     graph = PairGraph.build(data.edge_index, 24, candidate_index=random_edges(24, 20, seed=1))
     rewiring = RewiringSettings(
-        scorer="class-space",
+        scorer="neighborhood",
         samples=2,
-        decoys=1.0,
         regularizer="mix",
-        options={"regularizer.weight": 0.5},
+        options={"regularizer.weight": 0.5, "scorer.decoys": 1.0},
         prior=0.1,
         agreement=0.3,
         agreement_ramp=0.8,

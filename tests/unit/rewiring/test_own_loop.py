@@ -51,7 +51,7 @@ def test_weights_reach_the_model_as_edge_weight(data):
     model = wrapped(data, evaluation="threshold").eval()
     out, graph = model(data)
     kept = graph.graph.pair_index[:, graph.weight[0] > 0]
-    torch.testing.assert_close(out, model.model(data.x, torch.cat([kept, kept.flip(0)], 1)))
+    torch.testing.assert_close(out, model.backbone.model(data.x, torch.cat([kept, kept.flip(0)], 1)))
 
 
 def test_evaluation_is_deterministic_and_training_is_not(data):
@@ -86,9 +86,20 @@ def test_the_learned_graph(data):
     assert ((rewired.edge_weight > 0) & (rewired.edge_weight < 1)).all()
 
 
-def test_a_mean_of_samples_is_refused(data):
-    with pytest.raises(gm.UserError, match="expected"):
-        wrapped(data, evaluation="mean_of_samples")
+@pytest.mark.parametrize("beliefs", ["graph", "rewired"])
+def test_a_mean_of_samples_and_beliefs_of_the_model_itself(data, beliefs):
+    out, graph = wrapped(data, evaluation="mean_of_samples", beliefs=beliefs).eval()(data)
+    torch.testing.assert_close(out.exp().sum(-1), torch.ones(data.num_nodes))
+    assert torch.equal(8 * graph.weight, (8 * graph.weight).round())
+
+
+def test_a_model_that_does_not_return_a_tensor_is_refused(data):
+    class Several(OwnGCN):
+        def forward(self, x, edge_index, edge_weight=None):
+            return super().forward(x, edge_index, edge_weight), x
+
+    with pytest.raises(gm.UserError, match=r"^Several must return a tensor \[N, C\], not tuple$"):
+        gm.Rewired(Several(6, 3), 6, 3)(data)
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
@@ -144,7 +155,6 @@ def test_every_replica_has_its_own_auxiliary_loss(data):
         {"prior": 0.1},
         {"samples": 2},
         {"agreement": 1.0},
-        {"decoys": 3.0},
         {"candidates": "two_hop"},
         {"lr": 0.1},
     ],
@@ -178,8 +188,7 @@ def test_the_temperature_of_a_loop_of_ones_own(make, given, progress, tau, data)
 
 
 def weight(model, data):
-    drawn = model(data, return_graph=True) if isinstance(model, gm.GumbelMPNN) else model(data)
-    return drawn[1].weight.double()
+    return model(data, return_graph=True)[1].weight.double()
 
 
 @each_model

@@ -5,8 +5,7 @@ import torch
 
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import ReplicaRNG
-from gumbel_mpnn.rewiring.rewirer import Rewirer
-from gumbel_mpnn.rewiring.sampler import sample
+from gumbel_mpnn.rewiring.rewirer import Rewirer, sample
 from gumbel_mpnn.settings import RewiringSettings
 from gumbel_mpnn.util.errors import UserError
 from helpers import edges

@@ -209,6 +209,7 @@ class TestOptionsOfComponents:
             "regularizer.target": 5.0,
             "regularizer.tolerance": 1.0,
             "regularizer.two_sided": False,
+            "scorer.pair_loss": 0.0,
         }
         assert type(spec.settings.rewiring.options["regularizer.tolerance"]) is float
         assert spec.origins["rewiring.candidates.per_edge"] == "given"

@@ -186,8 +186,6 @@ class TestOwnFamilies:
         [
             ("cora = 3", "'cora' in the family of presets mine must be a table, but is 3"),
             ("cora.gcn = 3", "'gcn' in the family of presets mine must be a table, but is 3"),
-            ("cora.gcn.tried = true", "'tried' in the family of presets mine must be a whole number, but is True"),
-            ("cora.gcn.source = [1]", "'source' in the family of presets mine must be text"),
             ("cora.gcn.train = 3", "setting 'train' must be a table, but is 3"),
             ('cora.gcn.like = "gcn"', "the preset mine/cora/gcn lies over itself"),
             ('over = "mine"', "the preset mine/cora/gcn lies over itself"),

@@ -18,7 +18,13 @@ from quick_fit import fit, quick
 
 GROUP = replicas((0, 0), (1, 3))
 EXACT = {"dropout": 0.0}
-REWIRED = {"candidates": "data", "scorer": "class-space", "decoys": 0.5, "regularizer": "lc", "regularizer.weight": 0.1}
+REWIRED = {
+    "candidates": "data",
+    "scorer": "neighborhood",
+    "scorer.decoys": 0.5,
+    "regularizer": "lc",
+    "regularizer.weight": 0.1,
+}
 
 
 def apart(count=4, size=24):
@@ -90,7 +96,7 @@ def with_candidates(data):
 def test_every_pair_has_its_probability(symmetric):
     data, settings = (
         with_candidates(small_data(nodes=60)),
-        rewiring_settings(rewiring={**REWIRED, "symmetric": symmetric}),
+        rewiring_settings(rewiring={"candidates": "data", "scorer": "class-space", "symmetric": symmetric}),
     )
     task, parted = in_parts(data, settings, 4)
     model = build_model(settings, task, GROUP).eval()

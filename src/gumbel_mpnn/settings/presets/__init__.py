@@ -30,7 +30,7 @@ from typing import Any
 
 from filelock import FileLock
 
-from gumbel_mpnn.settings.files import TABLES, WORDS, is_settings_file, merge, parse_toml, split_entry, to_toml
+from gumbel_mpnn.settings.files import TABLES, WORDS, is_settings_file, merge, parse_toml, to_toml
 from gumbel_mpnn.util.errors import UserError, unknown_name
 from gumbel_mpnn.util.files import config_root, write_atomically
 
@@ -75,36 +75,34 @@ class Rung:
         return self.needs in ("", FEATURES if has_features else NO_FEATURES)
 
 
-def read_preset(family: str | Path, dataset: str, model: str, backbone: str | None = None) -> Preset | None:
+def read_preset(
+    family: str | Path, dataset: str, model: str, backbone: str | None = None, *, above: tuple[str, ...] = ()
+) -> Preset | None:
     """Read the preset of a model on a data set from a family or a settings file; None if the family has none.
 
-    If `backbone` is given and has a preset there, it takes the place of the model that the preset is `like`.
+    If `backbone` is given and has a preset there, it takes the place of the model that the preset is `like`. `above`
+    are the names of presets that lie over this one.
     """
-    return _read(str(family), dataset, model, backbone, ())
-
-
-def _read(family: str, dataset: str, model: str, backbone: str | None, above: tuple[str, ...]) -> Preset | None:
-    """Read a preset; `above` are the presets that lie over it."""
+    family = str(family)
     name = f"{family}/{dataset}/{model}"
     if name in above:
         raise UserError(f"the preset {name} lies over itself: change `like` or `over` in its family")
     content = _content(family)
     over, of_dataset = content.get(OVER), _entry(content, dataset, family)
-    lower = None if over is None else _read(str(over), dataset, model, backbone, (*above, name))
+    lower = None if over is None else read_preset(str(over), dataset, model, backbone, above=(*above, name))
     if model not in of_dataset and not is_settings_file(family):
         return lower
     entries = [content, of_dataset, _entry(content, model, family), _entry(of_dataset, model, family)]
-    words = [split_entry(entry, f"the family of presets {family}")[0] for entry in entries]
-    about: dict[str, Any] = {key: value for each in words for key, value in each.items()}
-    shared, on_dataset, of_model, own = ({t: entry[t] for t in TABLES if t in entry} for entry in entries)
+    about: dict[str, Any] = {word: entry[word] for entry in entries for word in WORDS if word in entry}
     alike = None
     if "like" in about:
         like = backbone if backbone in of_dataset else about["like"]
-        alike = _read(family, dataset, like, None, (*above, name))
+        alike = read_preset(family, dataset, like, above=(*above, name))
         if alike is None:
             raise UserError(f"the preset {name} is like {like!r}, which has no preset there")
-    layers = [None if each is None else each.tables for each in (lower, alike)]
-    tables = merge(layers[0], shared, on_dataset, layers[1], of_model, own)
+    layers: list[Mapping[str, Any] | None] = [{t: entry[t] for t in TABLES if t in entry} for entry in entries]
+    layers.insert(2, None if alike is None else alike.tables)
+    tables = merge(None if lower is None else lower.tables, *layers)
     return Preset(model, tables, about.get("source", ""), about.get("tried"))
 
 
@@ -113,7 +111,8 @@ def read_rungs() -> list[Rung]:
     rungs: dict[str, Rung] = {}
     for name, entry in _packaged(AUTO).items():
         below = rungs[entry["like"]] if "like" in entry else None
-        tables = merge(below.tables if below else None, {table: entry[table] for table in TABLES if table in entry})
+        own = {table: entry[table] for table in TABLES if table in entry}
+        tables = merge(None if below is None else below.tables, own)
         model = tables["model"].pop("name", below.model if below else "")
         rungs[name] = Rung(name, len(rungs), entry["about"], model, tables, entry.get("needs", ""))
     return list(rungs.values())

@@ -1,4 +1,4 @@
-"""What rewiring changed: edges kept, dropped and added, and how far the weights are from those of the given graph."""
+"""Learned graphs as PyG data, and what rewiring changed: edges kept, dropped and added."""
 
 from __future__ import annotations
 
@@ -8,12 +8,52 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch_geometric.data import Data
 
-from gumbel_mpnn.graph import PairGraph
+from gumbel_mpnn.graph import PairGraph, without_pairs
+from gumbel_mpnn.graph.pairs import can_be_taken_apart, renew_numbers, renew_pairs
 from gumbel_mpnn.util.errors import check_between
 
 SHOWN = 10
-"""Number of the largest changes that are listed."""
+"""Number of changes that are listed."""
+
+
+def as_data(graph: PairGraph, probability: Tensor, data: Data, threshold: float = 0.5) -> Data:
+    """Copy `data` with its edges replaced by the pairs whose `probability` [P] is at least `threshold`.
+
+    The copy has these attributes:
+
+    - `edge_index` [2, E], with both directions of every undirected pair.
+    - `edge_probability` [E].
+    - `edge_weight` [E], the probability times the weight in the given graph (1 for new edges and unweighted graphs).
+      With `threshold=0` this is the graph that a model with `evaluation="expected"` is evaluated on.
+    - `edge_origin` [E], true for edges of `data`.
+    - `undirected`, false for a directed graph; true only if `data` has this attribute.
+
+    Attributes of `data` that do not belong to edges are copied. A `Batch` can still be separated into its graphs.
+    """
+    check_between(0, 1, threshold=threshold)
+    weight = graph.times_given(probability).detach()
+    chosen = probability >= threshold
+    index = graph.pair_index[:, chosen]
+    about = {"edge_weight": weight, "edge_probability": probability, "edge_origin": graph.is_original}
+    about = {name: value[chosen] for name, value in about.items()}
+    if graph.undirected:
+        index = torch.cat([index, index.flip(0)], dim=1)
+        about = {name: value.repeat(2) for name, value in about.items()}
+    order = torch.argsort(index[0] * graph.num_nodes + index[1])
+    out = without_pairs(data, graph.num_nodes)
+    out.edge_index = index[:, order]
+    for name, value in about.items():
+        out[name] = value[order]
+    is_batch = can_be_taken_apart(out)
+    if is_batch:
+        renew_pairs(out, "edge_index", about)
+    if not graph.undirected or "undirected" in out:
+        out.undirected = torch.full((out.num_graphs,), graph.undirected) if is_batch else graph.undirected
+        if is_batch:
+            renew_numbers(out, "undirected")
+    return out
 
 
 @dataclass(frozen=True)
@@ -45,18 +85,13 @@ class Changes:
     mean_moved: float
     """Mean of the same over all pairs, from 0 to 1; 0 if there are no pairs."""
     largest: tuple[Change, ...]
-    """The largest changes, the most certain first."""
-
-    @property
-    def nothing(self) -> bool:
-        """Whether the learned graph has exactly the given edges."""
-        return not self.dropped and not self.added
+    """The largest changes, the most certain first: edges dropped of a small and added of a large probability."""
 
     def sentence(self) -> str:
         """One sentence for the user."""
         at = "at one half" if self.threshold == 0.5 else f"at {self.threshold:g}"
         moved = f"weights differ from the given ones by {self.moved:.1f} in all, {self.mean_moved:.3f} per pair"
-        if self.nothing:
+        if not self.dropped and not self.added:
             return (
                 f"the learned graph is the given one: {at}, all {self.kept} edges are kept and none is added; {moved}"
             )
@@ -71,11 +106,7 @@ class Changes:
 
 
 def changes(
-    graph: PairGraph,
-    probability: Tensor,
-    threshold: float = 0.5,
-    node_ids: Sequence[str] | None = None,
-    shown: int = SHOWN,
+    graph: PairGraph, probability: Tensor, threshold: float = 0.5, node_ids: Sequence[str] | None = None
 ) -> Changes:
     """Compare a learned graph with the given one. Undirected edges count once.
 
@@ -84,15 +115,13 @@ def changes(
         probability: Probability of every pair, [P].
         threshold: Pairs with this probability or more are edges.
         node_ids: Names of the nodes; they are numbered by default.
-        shown: Number of changes listed in `largest`: edges dropped with the smallest probability and edges added with
-            the largest.
     """
     check_between(0, 1, threshold=threshold)
     given, probability = graph.is_original.cpu(), probability.detach().cpu()
     is_edge = probability >= threshold
     distance = torch.where(given, 1 - probability, probability).double()
     changed = (given != is_edge).nonzero().flatten()
-    first = changed[torch.argsort(distance[changed], descending=True, stable=True)][:shown]
+    first = changed[torch.argsort(distance[changed], descending=True, stable=True)][:SHOWN]
     names: Sequence[str | int] = range(graph.num_nodes) if node_ids is None else node_ids
     largest = tuple(
         Change("dropped" if was else "added", names[source], names[target], p)
