@@ -21,8 +21,6 @@ torch.set_num_threads(1)
 # No test is timed, and a busy machine is slow.
 hypothesis.settings.register_profile("without deadline", deadline=None)
 hypothesis.settings.load_profile("without deadline")
-# No test may find what another one left, or leave anything in the user's cache.
-os.environ["GUMBEL_MPNN_CACHE"] = "off"
 # Every file of a run is synced to the disk, which a busy disk takes long for; in memory it takes no time.
 MEMORY_DISK, ROOM = Path("/dev/shm"), 4 * 2**30
 if MEMORY_DISK.is_dir() and os.access(MEMORY_DISK, os.W_OK) and shutil.disk_usage(MEMORY_DISK).free > ROOM:
@@ -63,14 +61,6 @@ def _collected() -> Iterator[None]:
     yield
     gc.collect()
     gc.freeze()
-
-
-@pytest.fixture
-def user_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The user's cache folder, an empty one, switched on."""
-    monkeypatch.setenv("GUMBEL_MPNN_CACHE", "on")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    return tmp_path / "gumbel-mpnn"
 
 
 @pytest.fixture

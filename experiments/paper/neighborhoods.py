@@ -62,7 +62,7 @@ class Neighborhoods(Analysis):
             names = ("nodes", "components", "effective", "std", "shown")
             return [{"dataset": dataset, "label": NO_DATA, **dict.fromkeys(names)}]
         mixtures = decompose(data, own_label=False).mixtures
-        effective = {label: 1 / float(np.square(one.weights).sum()) for label, one in enumerate(mixtures) if one}
+        effective = {label: 1 / float(np.square(one.weights_).sum()) for label, one in enumerate(mixtures) if one}
         shown = {min(effective, key=effective.__getitem__): FEWEST}
         shown |= {max(effective, key=effective.__getitem__): MOST}
         distributions = neighborhood_distributions(data, own_label=False)
@@ -71,7 +71,7 @@ class Neighborhoods(Analysis):
                 "dataset": dataset,
                 "label": _class_names(data)[label],
                 "nodes": int((data.y == label).sum()),
-                "components": len(one.weights),
+                "components": one.n_components,
                 "effective": effective[label],
                 "std": float(distributions[data.y == label].std(0).mean()),
                 "shown": shown.get(label, ""),

@@ -118,7 +118,7 @@ class Bench:
         self.folder = folder.absolute()
         self.work, self.start = self.folder / "work", self.folder / "start"
         os.environ.update(XDG_CACHE_HOME=str(self.work / "cache"), GUMBEL_MPNN_DATA=str(self.work))
-        os.environ.update(GUMBEL_MPNN_CACHE="on", SOURCE_DATE_EPOCH="0")
+        os.environ.update(SOURCE_DATE_EPOCH="0")
         os.environ.pop("GUMBEL_MPNN_RUNS", None)
 
     def set_out(self, command: Command) -> dict[str, object]:

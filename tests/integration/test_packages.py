@@ -52,7 +52,7 @@ def run(packages, tmp_path_factory):
     (own / "others.pth").write_text(sysconfig.get_path("purelib"))
     # Neither the sources nor the data sets of this machine.
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "GUMBEL_MPNN"))}
-    environment |= {"GUMBEL_MPNN_CACHE": "off", "OMP_NUM_THREADS": "1"}
+    environment |= {"OMP_NUM_THREADS": "1"}
 
     def run(program, *arguments):
         done = subprocess.run(

@@ -5,7 +5,6 @@ convention says otherwise. Edge weights are ignored. A node with the label -1 is
 a neighbor, but not where labels are compared. Everything is computed on the CPU.
 """
 
-from gumbel_mpnn.measures.component_labels import label_by_components
 from gumbel_mpnn.measures.curvature import balanced_forman
 from gumbel_mpnn.measures.degrees import (
     degree_max,
@@ -25,7 +24,6 @@ from gumbel_mpnn.measures.homophily import (
     label_informativeness,
     training_pairs,
 )
-from gumbel_mpnn.measures.mixture_search import Mixture
 from gumbel_mpnn.measures.mixtures import Decomposition, decompose
 from gumbel_mpnn.measures.neighborhoods import neighborhood_distributions, std_per_class
 from gumbel_mpnn.measures.pair_facts import random_non_edges
@@ -39,7 +37,6 @@ __all__ = [
     "Convention",
     "Decomposition",
     "Measure",
-    "Mixture",
     "SpectrumEnds",
     "adjusted_homophily",
     "balanced_forman",
@@ -51,7 +48,6 @@ __all__ = [
     "edge_homophily",
     "edge_label_shares",
     "effective_resistance",
-    "label_by_components",
     "label_informativeness",
     "largest_component",
     "measure",

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import copy
-import hashlib
+import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
 from gumbel_mpnn.measures.edges import class_count, labels_of
-from gumbel_mpnn.measures.expectation import FloatArray
-from gumbel_mpnn.measures.mixture_search import Mixture, SearchOptions, best_mixture
 from gumbel_mpnn.measures.neighborhoods import neighborhood_distributions
-from gumbel_mpnn.util import content_cache
-from gumbel_mpnn.util.errors import DataError, UserError, check_whole
-from gumbel_mpnn.util.tensors import add_tensor
+from gumbel_mpnn.util.errors import DataError, UserError, check_at_least, whole_numbers
 
-SCHEMA = 1
-"""Increase this number when the search changes its results, so that old files are not used."""
-NAMES = {"weights", "means", "covariances", "component", "tried", "bic"}
+if TYPE_CHECKING:
+    from sklearn.mixture import GaussianMixture
 
 
 @dataclass(frozen=True)
@@ -36,35 +33,22 @@ class Decomposition:
     """Component of each node, [N]; -1 for unlabelled nodes."""
     class_of: Tensor
     """Class of each component, [Q], in ascending order; maps pseudo labels back to labels."""
-    mixtures: tuple[Mixture | None, ...]
-    """Mixture of each class; None for a class without nodes."""
-    seeds: tuple[int, ...]
-    """Seeds of the search; the mixture of each class is the one with the lowest BIC."""
-    components_by_seed: Tensor = field(repr=False)
-    """Number of components of each class found with each seed, [S, C]."""
-    bic_by_seed: Tensor = field(repr=False)
-    """BIC of each class found with each seed, [S, C]; 0 for a class without nodes."""
+    mixtures: tuple[GaussianMixture | None, ...]
+    """Fitted `sklearn.mixture.GaussianMixture` of each class; None for a class without nodes."""
+    bic: tuple[float, ...]
+    """Bayesian information criterion of the mixture of each class, lower is better; 0 for a class without nodes."""
+    totals: tuple[int, ...]
+    """Total number of components that each seed finds by itself."""
 
     @property
     def num_components(self) -> list[int]:
         """Number of components of each class."""
-        return [_size(mixture) for mixture in self.mixtures]
-
-    @property
-    def bic(self) -> list[float]:
-        """Bayesian information criterion of each class, lower is better; 0 for a class without nodes."""
-        return [_bic(mixture) for mixture in self.mixtures]
+        return [0 if mixture is None else int(mixture.n_components) for mixture in self.mixtures]
 
     @property
     def total(self) -> int:
         """Total number of components, Q: the paper's "number of clusters"."""
         return len(self.class_of)
-
-    @property
-    def spread(self) -> tuple[int, int]:
-        """Minimum and maximum total over the seeds."""
-        totals = self.components_by_seed.sum(1)
-        return int(totals.min()), int(totals.max())
 
     def relabel(self, data: Data) -> Data:
         """Copy of `data` with the pseudo labels as `y`, for use with other measures."""
@@ -84,126 +68,75 @@ def decompose(
     own_label: bool = True,
     directed: bool = False,
     max_components: int = 25,
-    starts: int = 5,
-    reg_covar: float = 1e-4,
-    tol: float = 1e-3,
-    patience: int = 8,
-    cache: bool = False,
+    reg_covar: float = 1e-6,
 ) -> Decomposition:
     """Split every class into the components of its neighborhood distributions (the paper's appendix on clustering).
 
-    A Gaussian mixture with full covariances is fitted to the distributions of each class. The number of components is
-    the one with the lowest BIC, and each node is assigned to its most likely component. All labels are used. To exclude
-    the labels of validation and test nodes, set them to -1 first: such nodes are not counted and get no component.
+    A Gaussian mixture with full covariances (scikit-learn's `GaussianMixture`) is fitted to the distributions of each
+    class. The number of components is the one with the lowest BIC, and each node is assigned to its most likely
+    component. All labels are used. To exclude the labels of validation and test nodes, set them to -1 first: such nodes
+    are not counted and get no component.
 
     In sparse graphs many nodes have exactly the same distribution. A component can then collapse to one point, where
-    its likelihood is bounded by `reg_covar` only: the smaller it is, the more components BIC finds. The default is a
-    standard deviation of one per cent. scikit-learn's 1e-6 gives numbers closer to the paper's, but less stable ones.
+    its likelihood is bounded by `reg_covar` only: the smaller it is, the more components BIC finds. The default is
+    scikit-learn's; numbers of components differ between seeds, by a tenth and more.
 
     Args:
         data: A graph with labels `y` [N], -1 for unknown.
-        seeds: Number of seeds, or the seeds. The best mixture of each class is used; `spread` is the range over seeds.
+        seeds: Number of seeds, or the seeds. The best mixture of each class over all of them is used.
         own_label: Count a node itself among its neighbors, as the paper's figures do. Otherwise a node without
             neighbors has a row of zeros.
         directed: Whether only edges to a node make neighbors of it.
         max_components: Maximum number of components of a class.
-        starts: Number of EM runs until convergence for each number of components.
         reg_covar: Added to the diagonal of every covariance.
-        tol: EM stops when the mean log likelihood increases by less than this.
-        patience: The search stops when this many additional components have not lowered BIC.
-        cache: Cache the mixtures on disk, in the user's cache folder.
     """
     from threadpoolctl import threadpool_limits
 
-    chosen = _seeds(seeds)
-    options = SearchOptions(max_components, starts, reg_covar, tol, patience)
-    y, rows = labels_of(data), neighborhood_distributions(data, own_label, directed)
-    if not class_count(y):
-        raise DataError("the graph has no labelled nodes: there is no class to decompose")
-    groups = [(y == label).nonzero().squeeze(1) for label in range(class_count(y))]
-    with threadpool_limits(1, user_api="blas"):  # threads do not pay off for products this small
-        found = [[_mixture(rows[group], seed, options, cache) for group in groups] for seed in chosen]
-    mixtures = tuple(min(tried, key=_bic) for tried in zip(*found, strict=True))
-    return Decomposition(
-        pseudo_labels=_pseudo_labels(y, groups, mixtures),
-        class_of=torch.repeat_interleave(torch.tensor([_size(mixture) for mixture in mixtures])),
-        mixtures=mixtures,
-        seeds=chosen,
-        components_by_seed=torch.tensor([[_size(mixture) for mixture in row] for row in found]),
-        bic_by_seed=torch.tensor([[_bic(mixture) for mixture in row] for row in found], dtype=torch.float64),
-    )
-
-
-def _seeds(seeds: int | Iterable[int]) -> tuple[int, ...]:
-    """The seeds of `decompose`, given as a number of seeds or as a list."""
-    if isinstance(seeds, Iterable):
-        chosen = tuple(seeds)
-        for seed in chosen:
-            check_whole(seeds=seed)
-    else:
-        check_whole(seeds=seeds)
-        chosen = tuple(range(seeds))
+    chosen = list(range(seeds)) if isinstance(seeds, int) else whole_numbers("seeds", seeds)
     if not chosen or min(chosen) < 0:
         raise UserError(f"decomposing needs at least one seed, 0 or more, not {seeds!r}")
-    return tuple(int(seed) for seed in chosen)
-
-
-def _mixture(rows: Tensor, seed: int, options: SearchOptions, cache: bool) -> Mixture | None:
-    search = cached_mixture if cache else best_mixture
-    return search(rows.numpy(), seed, options) if len(rows) else None
-
-
-def _size(mixture: Mixture | None) -> int:
-    return 0 if mixture is None else len(mixture.weights)
-
-
-def _bic(mixture: Mixture | None) -> float:
-    return 0.0 if mixture is None else mixture.bic
-
-
-def _pseudo_labels(y: Tensor, groups: list[Tensor], mixtures: tuple[Mixture | None, ...]) -> Tensor:
-    labels, first = torch.full_like(y, -1), 0
-    for group, mixture in zip(groups, mixtures, strict=True):
-        if mixture is not None:
-            labels[group] = first + torch.from_numpy(mixture.component)
-            first += _size(mixture)
-    return labels
-
-
-def cached_mixture(rows: FloatArray, seed: int, options: SearchOptions) -> Mixture:
-    """`best_mixture`, cached on disk by its arguments."""
-    digest = hashlib.sha256(f"{SCHEMA} {seed} {options}".encode())
-    add_tensor(digest, "rows", torch.from_numpy(rows))
-    path = content_cache.place("mixtures", digest.hexdigest())
-    found = None if path is None else _unpack(content_cache.read(path), len(rows))
-    if found is None:
-        found = best_mixture(rows, seed, options)
-        if path is not None:
-            content_cache.write(path, _pack(found))
-    return found
-
-
-def _pack(mixture: Mixture) -> content_cache.Arrays:
-    return {
-        "weights": mixture.weights,
-        "means": mixture.means,
-        "covariances": mixture.covariances,
-        "component": mixture.component,
-        "tried": np.array(list(mixture.bic_by_components)),
-        "bic": np.array(list(mixture.bic_by_components.values())),
-    }
-
-
-def _unpack(arrays: content_cache.Arrays | None, num_rows: int) -> Mixture | None:
-    """The cached mixture; None if there is none for this number of rows."""
-    if arrays is None or not arrays.keys() >= NAMES or arrays["component"].shape != (num_rows,):
-        return None
-    scores = dict(zip(arrays["tried"].tolist(), arrays["bic"].tolist(), strict=True))
-    return Mixture(
-        weights=arrays["weights"],
-        means=arrays["means"],
-        covariances=arrays["covariances"],
-        component=arrays["component"],
-        bic=min(scores.values()),
-        bic_by_components=scores,
+    check_at_least(1, max_components=max_components)
+    if not 0 <= reg_covar < np.inf:
+        raise UserError(f"reg_covar must be a finite number, 0 or more, but is {reg_covar!r}")
+    y, rows = labels_of(data), neighborhood_distributions(data, own_label, directed).numpy()
+    num_classes = class_count(y)
+    if not num_classes:
+        raise DataError("the graph has no labelled nodes: there is no class to decompose")
+    pseudo_labels, totals = torch.full_like(y, -1), np.zeros(len(chosen), np.int64)
+    mixtures: list[GaussianMixture | None] = []
+    bic: list[float] = []
+    first = 0
+    for label in range(num_classes):
+        nodes = np.flatnonzero(y == label)
+        if not len(nodes):
+            mixtures.append(None)
+            bic.append(0.0)
+            continue
+        with threadpool_limits(1, user_api="blas"):  # threads do not pay off for products this small
+            found = [_best_mixture(rows[nodes], max_components, reg_covar, seed) for seed in chosen]
+        totals += [mixture.n_components for _, mixture in found]
+        score, mixture = min(found, key=lambda each: each[0])
+        pseudo_labels[nodes] = first + torch.from_numpy(mixture.predict(rows[nodes]))
+        first += mixture.n_components
+        mixtures.append(mixture)
+        bic.append(score)
+    sizes = torch.tensor([0 if mixture is None else mixture.n_components for mixture in mixtures])
+    return Decomposition(
+        pseudo_labels, torch.repeat_interleave(sizes), tuple(mixtures), tuple(bic), tuple(totals.tolist())
     )
+
+
+def _best_mixture(
+    rows: NDArray[np.float64], max_components: int, reg_covar: float, seed: int
+) -> tuple[float, GaussianMixture]:
+    """The mixture of `rows` [n, C] with the lowest BIC, which comes first, of those with 1 to `max_components`."""
+    from sklearn.mixture import GaussianMixture
+
+    if len(rows) == 1:
+        rows = rows.repeat(2, axis=0)  # scikit-learn fits two rows and more
+    most = min(max_components, len(np.unique(rows, axis=0)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that a mixture with too many components does not converge
+        fitted = [GaussianMixture(k, reg_covar=reg_covar, random_state=seed).fit(rows) for k in range(1, most + 1)]
+        scored = [(float(mixture.bic(rows)), mixture) for mixture in fitted]
+    return min(scored, key=lambda each: each[0])
