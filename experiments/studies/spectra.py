@@ -12,9 +12,9 @@ from torch_geometric.data import Data
 from experiments.experiment import PAPER_DATASETS, STRUCTURE_DATASETS, Job
 from experiments.paper.learned_graphs import GIVEN, LEARNED, SAMPLE, LearnedGraphs, Measured, sample, with_spread
 from experiments.rows import NO_DATA, over_runs
+from experiments.studies.resistance import effective_resistance, random_pairs
 from gumbel_mpnn.measures import (
     directed_edges,
-    effective_resistance,
     largest_component,
     num_components,
     num_edges,
@@ -62,7 +62,8 @@ class Spectra(LearnedGraphs):
 
     def measure(self, run: Run) -> dict[str, Any]:
         """Describe the given graph and the graphs of a few runs; a graph that did not change is not solved again."""
-        resistance = effective_resistance(run.data, samples=PAIRS)
+        pairs = random_pairs(run.data, PAIRS)
+        resistance = effective_resistance(run.data, pairs)
         given = _describe(run.data, resistance, resistance)
         arcs, learned, changed = _both_ways(run.data), list[Measured](), 0
         for graph in run.graphs(records=sample(run.records)):
@@ -70,7 +71,7 @@ class Spectra(LearnedGraphs):
                 learned.append(given)
             else:
                 changed += 1
-                learned.append(_describe(graph, effective_resistance(graph, samples=PAIRS), resistance))
+                learned.append(_describe(graph, effective_resistance(graph, pairs), resistance))
         return {"given": given, "runs": learned, "changed": changed}
 
     def rows_of(self, dataset: str, runs: Mapping[Job, Run]) -> list[Row]:

@@ -90,9 +90,6 @@ def test_structure_against_networkx(data):
     assert measures.num_components(data) == networkx.number_connected_components(graph)
     nodes = range(data.num_nodes)
     known = np.sort(np.linalg.eigvalsh(networkx.normalized_laplacian_matrix(graph, nodelist=nodes).toarray()))
-    ends = measures.spectrum_ends(data, k=data.num_nodes)
-    assert ends.smallest.numpy() == pytest.approx(known, abs=1e-9)
-    assert ends.largest.numpy() == pytest.approx(known[::-1], abs=1e-9)
     expected = known[1] if data.num_nodes > 1 else math.nan
     assert measures.spectral_gap(data) == pytest.approx(expected, nan_ok=True, abs=1e-9)
 
@@ -110,17 +107,3 @@ def test_the_numbers_of_the_nodes_do_not_matter(data, random):
     for name, value in first.items():
         if value is not None:
             assert second[name] == pytest.approx(value, abs=1e-9)
-
-
-@settings(max_examples=60, deadline=None)
-@given(graphs())
-def test_effective_resistance_against_the_pseudo_inverse(data):
-    nodes = data.num_nodes
-    adjacency = np.zeros((nodes, nodes))
-    for a, b in counted(data, "coalesced"):
-        adjacency[a, b] = adjacency[b, a] = 1
-    inverse = np.linalg.pinv(np.diag(adjacency.sum(1)) - adjacency)
-    reach = np.linalg.matrix_power(adjacency + np.eye(nodes), nodes) > 0
-    pairs = [(a, b) for a in range(nodes) for b in range(nodes)]
-    slow = [inverse[a, a] + inverse[b, b] - 2 * inverse[a, b] if reach[a, b] else math.inf for a, b in pairs]
-    assert measures.effective_resistance(data, edges(*pairs)).tolist() == pytest.approx(slow, abs=1e-9)

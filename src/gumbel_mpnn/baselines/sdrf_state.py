@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbel_mpnn.measures.curvature_kernels import Adjacency, Scratch, Terms, cycle_terms, value
+from gumbel_mpnn.measures.kernels import Adjacency, Scratch, Terms, cycle_terms, value
 from gumbel_mpnn.util.jit import compiled
 
 BLOCK = 256

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbel_mpnn.measures.curvature_kernels import Adjacency
+from gumbel_mpnn.measures.kernels import Adjacency
 from gumbel_mpnn.util.jit import compiled
 
 TRIES = 16

@@ -1,4 +1,4 @@
-"""Measures of a graph and its labels: homophily, neighborhoods, mixtures, curvature, spectra, degrees.
+"""Measures of a graph and its labels: homophily, neighborhoods, mixtures, curvature, degrees, components, spectral gap.
 
 Every measure takes a `Data` and treats it as a simple undirected graph (each edge once, no self-loops) unless an edge
 convention says otherwise. Edge weights are ignored. A node with the label -1 is unlabelled: it counts as a node and as
@@ -6,17 +6,6 @@ a neighbor, but not where labels are compared. Everything is computed on the CPU
 """
 
 from gumbel_mpnn.measures.curvature import balanced_forman
-from gumbel_mpnn.measures.degrees import (
-    degree_max,
-    degree_mean,
-    degree_min,
-    largest_component,
-    node_degrees,
-    num_components,
-    num_edges,
-    num_nodes,
-)
-from gumbel_mpnn.measures.edges import CONVENTIONS, Convention, directed_edges, undirected_edges
 from gumbel_mpnn.measures.homophily import (
     adjusted_homophily,
     edge_homophily,
@@ -27,8 +16,21 @@ from gumbel_mpnn.measures.homophily import (
 from gumbel_mpnn.measures.mixtures import Decomposition, decompose
 from gumbel_mpnn.measures.neighborhoods import neighborhood_distributions, std_per_class
 from gumbel_mpnn.measures.pair_facts import random_non_edges
-from gumbel_mpnn.measures.resistance import effective_resistance, random_pairs
-from gumbel_mpnn.measures.spectra import SpectrumEnds, spectral_gap, spectrum_ends
+from gumbel_mpnn.measures.structure import (
+    CONVENTIONS,
+    Convention,
+    degree_max,
+    degree_mean,
+    degree_min,
+    directed_edges,
+    largest_component,
+    node_degrees,
+    num_components,
+    num_edges,
+    num_nodes,
+    spectral_gap,
+    undirected_edges,
+)
 from gumbel_mpnn.measures.table import MEASURES, Measure, measure
 
 __all__ = [
@@ -37,7 +39,6 @@ __all__ = [
     "Convention",
     "Decomposition",
     "Measure",
-    "SpectrumEnds",
     "adjusted_homophily",
     "balanced_forman",
     "decompose",
@@ -47,7 +48,6 @@ __all__ = [
     "directed_edges",
     "edge_homophily",
     "edge_label_shares",
-    "effective_resistance",
     "label_informativeness",
     "largest_component",
     "measure",
@@ -57,9 +57,7 @@ __all__ = [
     "num_edges",
     "num_nodes",
     "random_non_edges",
-    "random_pairs",
     "spectral_gap",
-    "spectrum_ends",
     "std_per_class",
     "training_pairs",
     "undirected_edges",

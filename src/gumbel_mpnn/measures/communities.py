@@ -10,9 +10,8 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.graph.order import content_order
-from gumbel_mpnn.measures.edges import node_count, undirected_edges
-from gumbel_mpnn.measures.matrices import Sparse
 from gumbel_mpnn.measures.pair_facts import common_neighbors
+from gumbel_mpnn.measures.structure import Sparse, node_count, undirected_edges
 from gumbel_mpnn.util.errors import check_at_least
 
 DENSE_NODES = 300

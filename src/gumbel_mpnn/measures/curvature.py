@@ -16,7 +16,7 @@ from gumbel_mpnn.graph import PairGraph, edge_index_of
 from gumbel_mpnn.graph.pairs import distinct_pairs
 
 if TYPE_CHECKING:
-    from gumbel_mpnn.measures.curvature_kernels import Adjacency, Terms
+    from gumbel_mpnn.measures.kernels import Adjacency, Terms
 
 EDGES_AT_ONCE = 2048
 """Edges per task of a thread: because of hubs, some edges take thousands of times longer than others."""
@@ -42,7 +42,7 @@ def balanced_forman(data: Data) -> Tensor:
 
 def pair_curvature(graph: PairGraph) -> NDArray[np.float64]:
     """Balanced Forman curvature of every pair of an undirected graph, [P]."""
-    from gumbel_mpnn.measures.curvature_kernels import fill_values
+    from gumbel_mpnn.measures.kernels import fill_values
 
     neighbors, pairs = adjacency(graph), graph.pair_index.cpu().numpy()
     out = np.empty(pairs.shape[1])
@@ -52,7 +52,7 @@ def pair_curvature(graph: PairGraph) -> NDArray[np.float64]:
 
 def adjacency(graph: PairGraph) -> Adjacency:
     """Adjacency lists of an undirected graph, with the index of the pair of each entry."""
-    from gumbel_mpnn.measures.curvature_kernels import Adjacency
+    from gumbel_mpnn.measures.kernels import Adjacency
 
     start = graph.arcs.rowptr.cpu().numpy().astype(np.int64)
     return Adjacency(
@@ -65,7 +65,7 @@ def adjacency(graph: PairGraph) -> Adjacency:
 
 def count_terms(graph: Adjacency, pairs: NDArray[np.int64]) -> Terms:
     """Count triangles and four-cycles for every pair of `pairs` [2, P], with as many threads as torch uses."""
-    from gumbel_mpnn.measures.curvature_kernels import Terms, count_cycles
+    from gumbel_mpnn.measures.kernels import Terms, count_cycles
 
     terms = Terms(*(np.zeros(pairs.shape[1], np.int32) for _ in Terms._fields))
     spans = list(pairwise([*range(0, pairs.shape[1], EDGES_AT_ONCE), pairs.shape[1]]))

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gumbel_mpnn.measures.edges import Convention, class_count, labels_of, node_count, undirected_edges
 from gumbel_mpnn.measures.neighborhoods import neighbor_label_counts
+from gumbel_mpnn.measures.structure import Convention, class_count, labels_of, node_count, undirected_edges
 from gumbel_mpnn.util.errors import DataError
 from gumbel_mpnn.util.files import none_if_nan
 

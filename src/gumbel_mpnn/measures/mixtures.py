@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gumbel_mpnn.measures.edges import class_count, labels_of
 from gumbel_mpnn.measures.neighborhoods import neighborhood_distributions
+from gumbel_mpnn.measures.structure import class_count, labels_of
 from gumbel_mpnn.util.errors import DataError, UserError, check_at_least, whole_numbers
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gumbel_mpnn.measures.edges import class_count, directed_edges, labels_of, node_count, undirected_edges
+from gumbel_mpnn.measures.structure import class_count, directed_edges, labels_of, node_count, undirected_edges
 
 
 def neighborhood_distributions(data: Data, own_label: bool = True, directed: bool = False) -> Tensor:

@@ -13,8 +13,6 @@ from gumbel_mpnn.util.errors import DataError
 
 PAIRS_AT_ONCE = 2**18
 """Pairs whose neighbors are looked up at once."""
-STEPS = 50
-"""Most steps of Newton's method; it takes about ten."""
 SMALLEST = 1e-3
 """Added to a share before its logarithm is taken."""
 
@@ -33,7 +31,7 @@ def count_common(arcs: Tensor, num_nodes: int, pairs: Tensor, weight: Tensor | N
 
 def _merge(neighbor: Tensor, degree: Tensor, pairs: Tensor, weight: Tensor | None) -> Tensor:
     """Count by merging the neighbors of two nodes, on a CPU."""
-    from gumbel_mpnn.measures.common_kernels import arcs_to_common, count_in_lists
+    from gumbel_mpnn.measures.kernels import arcs_to_common, count_in_lists
 
     start = torch.cat([degree.new_zeros(1), degree.cumsum(0)]).numpy()
     to, (first, second) = neighbor.contiguous().numpy(), pairs.contiguous().numpy()
@@ -111,22 +109,14 @@ def log_odds(inside: NDArray[np.float64], outside: NDArray[np.float64]) -> tuple
     """Weights [K] and offset of a logistic regression that tells rows [A, K] apart from rows [B, K].
 
     `rows @ weights + offset` is the logarithm of the odds that a row is one of the first. Weights have an L2 penalty
-    of 1, as in scikit-learn, for facts of mean 0 and variance 1; facts that do not vary have the weight 0.
+    of 1 for facts of mean 0 and variance 1; facts that do not vary have the weight 0.
     """
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.preprocessing import StandardScaler
+
     rows = np.concatenate([inside, outside])
-    truth = np.concatenate([np.ones(len(inside)), np.zeros(len(outside))])
-    mean, std = rows.mean(0), rows.std(0)
-    scale = np.where(std > 0, std, np.inf)
-    design = np.concatenate([(rows - mean) / scale, np.ones((len(rows), 1))], axis=1)
-    penalty = np.diag([1.0] * inside.shape[1] + [1e-9])
-    found = np.zeros(design.shape[1])
-    for _ in range(STEPS):
-        share = 1 / (1 + np.exp(-np.clip(design @ found, -30, 30)))
-        gradient = design.T @ (truth - share) - penalty @ found
-        curvature = (design * (share * (1 - share))[:, None]).T @ design + penalty
-        step = np.linalg.solve(curvature, gradient)
-        found = found + step
-        if np.abs(step).max() < 1e-8:
-            break
-    weights = found[:-1] / scale
-    return weights, float(found[-1] - weights @ mean)
+    scaler = StandardScaler().fit(rows)
+    is_inside = np.arange(len(rows)) < len(inside)
+    fitted = LogisticRegression(solver="newton-cholesky", tol=1e-8).fit(scaler.transform(rows), is_inside)
+    weights: NDArray[np.float64] = fitted.coef_[0] / scaler.scale_
+    return weights, float(fitted.intercept_[0] - weights @ scaler.mean_)

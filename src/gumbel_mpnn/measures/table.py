@@ -9,11 +9,20 @@ from typing import Any
 
 from torch_geometric.data import Data
 
-from gumbel_mpnn.measures.degrees import degree_max, degree_mean, degree_min, num_components, num_edges, num_nodes
-from gumbel_mpnn.measures.edges import Convention, node_count, undirected_edges
 from gumbel_mpnn.measures.homophily import adjusted_homophily, edge_homophily, label_informativeness
 from gumbel_mpnn.measures.neighborhoods import std_per_class
-from gumbel_mpnn.measures.spectra import spectral_gap
+from gumbel_mpnn.measures.structure import (
+    Convention,
+    degree_max,
+    degree_mean,
+    degree_min,
+    node_count,
+    num_components,
+    num_edges,
+    num_nodes,
+    spectral_gap,
+    undirected_edges,
+)
 from gumbel_mpnn.util.errors import DataWarning, unknown_name
 from gumbel_mpnn.util.files import none_if_nan
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gumbel_mpnn.graph import pair_key
 from gumbel_mpnn.measures import undirected_edges
-from gumbel_mpnn.measures.edges import directed_edges
+from gumbel_mpnn.measures.structure import directed_edges
 from gumbel_mpnn.runs.run import Run
 
 

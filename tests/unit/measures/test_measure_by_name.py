@@ -5,7 +5,8 @@ import torch
 from torch_geometric.data import Data
 
 from gumbel_mpnn import measures
-from gumbel_mpnn.util.errors import UserError
+from gumbel_mpnn.measures import table
+from gumbel_mpnn.util.errors import DataWarning, UserError
 from helpers import edges, small_data
 
 NAMES = [
@@ -67,3 +68,19 @@ def test_one_name_by_itself():
 def test_an_unknown_name():
     with pytest.raises(UserError, match="did you mean 'degree_mean'"):
         measures.measure(small_data(), ["degree_average"])
+
+
+def test_slow_measures_are_left_out_with_a_warning(monkeypatch):
+    data = small_data()
+    monkeypatch.setattr(table, "MANY_EDGES", measures.measure(data, "num_edges")["num_edges"] - 1)
+    with pytest.warns(DataWarning, match=r"left out because this graph has more than .* edges: spectral_gap"):
+        values = measures.measure(data)
+    assert [name for name in measures.MEASURES if values[name] is None] == ["spectral_gap"]
+    assert measures.measure(data, "spectral_gap")["spectral_gap"] is not None
+
+
+def test_a_graph_of_the_largest_size_has_all_measures(monkeypatch, recwarn):
+    data = small_data()
+    monkeypatch.setattr(table, "MANY_EDGES", measures.measure(data, "num_edges")["num_edges"])
+    assert None not in measures.measure(data).values()
+    assert not recwarn.list

@@ -12,9 +12,9 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn.data.splits import by_split
 from gumbel_mpnn.measures import MEASURES, measure, neighborhood_distributions, node_degrees, undirected_edges
-from gumbel_mpnn.measures.edges import class_count
 from gumbel_mpnn.measures.homophily import OF_PAIRS
 from gumbel_mpnn.measures.neighborhoods import neighbor_label_counts
+from gumbel_mpnn.measures.structure import class_count
 from gumbel_mpnn.report.pairs import Pairs
 from gumbel_mpnn.runs.run import Run
 from gumbel_mpnn.util.files import none_if_nan

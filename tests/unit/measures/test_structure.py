@@ -1,5 +1,9 @@
-"""Counts of nodes, edges, degrees and components, by hand."""
+"""Counts of nodes, edges, degrees and components, and spectral gaps, by hand."""
 
+import math
+
+import networkx
+import numpy as np
 import pytest
 import torch
 from torch_geometric.data import Data
@@ -14,8 +18,10 @@ from gumbel_mpnn.measures import (
     num_components,
     num_edges,
     num_nodes,
+    spectral_gap,
+    structure,
 )
-from helpers import edges, small_data
+from helpers import both_ways, edges, small_data
 
 # A triangle 1 2 4, an edge 0 3, and node 5 with nothing but a self-loop; some edges listed again.
 GRAPH = Data(edge_index=edges((1, 2), (2, 4), (4, 1), (1, 4), (0, 3), (0, 3), (5, 5)), num_nodes=6)
@@ -74,3 +80,55 @@ def test_the_largest_component_keeps_what_belongs_to_its_nodes_and_edges():
     assert "candidate_index" not in part
     assert "candidate_index" in data
     assert (num_nodes(part), num_components(part)) == (3, 1)
+
+
+def graph_of(graph):
+    return Data(edge_index=edges(*graph.edges), num_nodes=graph.number_of_nodes())
+
+
+class TestSpectralGap:
+    @pytest.fixture(params=["dense", "sparse"], autouse=True)
+    def solver(self, request, monkeypatch):
+        if request.param == "sparse":
+            monkeypatch.setattr(structure, "DENSE_NODES", 3)
+
+    def test_of_known_graphs(self):
+        known = {
+            networkx.complete_graph(40): 40 / 39,
+            networkx.path_graph(60): 1 - math.cos(math.pi / 59),
+            networkx.cycle_graph(41): 1 - math.cos(2 * math.pi / 41),  # an eigenvalue that occurs twice
+            networkx.star_graph(20): 1,
+            networkx.path_graph(2): 2,
+        }
+        assert [spectral_gap(graph_of(graph)) for graph in known] == pytest.approx(list(known.values()), rel=1e-6)
+
+    def test_a_disconnected_graph_has_none(self):
+        assert spectral_gap(Data(edge_index=edges((0, 1), (1, 2)), num_nodes=4)) == 0
+        assert spectral_gap(Data(edge_index=edges(), num_nodes=2)) == 0
+        assert math.isnan(spectral_gap(Data(edge_index=edges((0, 0)), num_nodes=1)))
+
+    def test_self_loops_directions_and_duplicates_do_not_matter(self):
+        plain = graph_of(networkx.cycle_graph(12))
+        listed = torch.cat([both_ways(plain.edge_index), edges((3, 3), (0, 1))], dim=1)
+        assert spectral_gap(Data(edge_index=listed, num_nodes=12)) == pytest.approx(spectral_gap(plain))
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        networkx.grid_2d_graph(18, 18, periodic=True),
+        networkx.balanced_tree(2, 8),
+        networkx.wheel_graph(321),
+        networkx.connected_caveman_graph(55, 6),
+    ],
+    ids=["torus", "tree", "wheel", "caves"],
+)
+def test_the_gap_of_a_graph_too_large_to_solve_densely(graph):
+    assert len(graph) > structure.DENSE_NODES
+    known = np.linalg.eigvalsh(networkx.normalized_laplacian_matrix(graph).toarray())
+    data = graph_of(networkx.convert_node_labels_to_integers(graph))
+    assert spectral_gap(data) == pytest.approx(known[1], abs=1e-8)
+
+
+def test_the_gap_of_a_long_path_for_which_the_iteration_does_not_converge():
+    assert spectral_gap(graph_of(networkx.path_graph(6000))) == pytest.approx(1 - math.cos(math.pi / 5999), rel=1e-6)

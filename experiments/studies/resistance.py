@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.sparse import coo_array, csc_array, diags_array, eye_array
+from scipy.sparse.csgraph import connected_components
+from scipy.sparse.linalg import splu
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gumbel_mpnn.measures.edges import node_count
-from gumbel_mpnn.measures.matrices import Sparse, adjacency, connected_blocks, factorize, normalized
-from gumbel_mpnn.util.errors import UserError
+from gumbel_mpnn.measures import num_nodes, undirected_edges
+from gumbel_mpnn.util import UserError
 
 BATCH = 16
 """Number of pairs solved together, in one pass over the graph."""
@@ -23,24 +26,18 @@ TOLERANCE = 1e-6
 """Tolerance of the residual; the error of the resistance is of the order of its square."""
 
 IntArray = NDArray[np.int64]
+Sparse = Any  # a scipy.sparse.csr_array: scipy has no types
 
 
-def effective_resistance(data: Data, pairs: Tensor | None = None, samples: int = 100, seed: int = 0) -> Tensor:
-    """Effective resistance between pairs of nodes, float64 [K], where every edge has resistance 1.
+def effective_resistance(data: Data, pairs: Tensor) -> Tensor:
+    """Effective resistance between the nodes of each pair [2, K], float64 [K], where every edge has resistance 1.
 
     It is infinite between nodes in different components. The graph is treated as undirected, each edge once.
-
-    Args:
-        data: A graph.
-        pairs: Pairs of nodes, int64 [2, K]; `random_pairs(data, samples, seed)` by default.
-        samples: Number of random pairs.
-        seed: Seed of the random pairs.
     """
-    chosen = random_pairs(data, samples, seed) if pairs is None else _checked(pairs, node_count(data))
-    source, target = chosen.numpy()
+    source, target = pairs.numpy()
     resistance = np.where(source == target, 0.0, np.inf)
-    place = np.full(node_count(data), -1)
-    for nodes, block in connected_blocks(adjacency(data)):
+    place = np.full(num_nodes(data), -1)
+    for nodes, block in _connected_blocks(_adjacency(data)):
         place[nodes] = np.arange(len(nodes))
         inside = np.flatnonzero((place[source] >= 0) & (place[target] >= 0) & (source != target))
         if len(inside):
@@ -49,31 +46,47 @@ def effective_resistance(data: Data, pairs: Tensor | None = None, samples: int =
     return torch.from_numpy(resistance)
 
 
-def random_pairs(data: Data, samples: int = 100, seed: int = 0) -> Tensor:
+def random_pairs(data: Data, samples: int, seed: int = 0) -> Tensor:
     """Draw `samples` random pairs of distinct nodes, int64 [2, samples]."""
-    count = node_count(data)
-    if count < 2 or samples < 1:
-        raise UserError(f"cannot draw {samples} pairs of distinct nodes from {count} nodes")
+    count = num_nodes(data)
+    if count < 2:
+        raise UserError("cannot draw pairs of distinct nodes from a single node")
     rng = np.random.default_rng(seed)
     source = rng.integers(count, size=samples)
     target = (source + rng.integers(1, count, size=samples)) % count
     return torch.from_numpy(np.stack([source, target]))
 
 
-def _checked(pairs: Tensor, num_nodes: int) -> Tensor:
-    pairs = torch.as_tensor(pairs).cpu()
-    if pairs.dim() != 2 or len(pairs) != 2 or pairs.is_floating_point():
-        raise UserError(f"pairs must be integers of shape [2, K], not {pairs.dtype} {list(pairs.shape)}")
-    if pairs.numel() and not 0 <= int(pairs.min()) <= int(pairs.max()) < num_nodes:
-        raise UserError(
-            f"pairs contain nodes {int(pairs.min())} to {int(pairs.max())}, but there are {num_nodes} nodes"
-        )
-    return pairs.long()
+def _adjacency(data: Data) -> Sparse:
+    """0/1 adjacency matrix [N, N] of the undirected graph without self-loops, float64 in CSR format."""
+    low, high = undirected_edges(data).numpy()
+    row, col = np.concatenate([low, high]), np.concatenate([high, low])
+    return coo_array((np.ones(len(row)), (row, col)), shape=(num_nodes(data), num_nodes(data))).tocsr()
+
+
+def _connected_blocks(matrix: Sparse) -> list[tuple[IntArray, Sparse]]:
+    """Nodes and adjacency matrix of every connected component with at least one edge."""
+    component = connected_components(matrix, directed=False)[1]
+    order = np.argsort(component, kind="stable")
+    sorted_matrix = matrix[order][:, order]
+    bounds = np.concatenate([[0], np.cumsum(np.bincount(component))])
+    proper = np.flatnonzero(np.diff(bounds) > 1)
+    return [
+        (order[bounds[k] : bounds[k + 1]], sorted_matrix[bounds[k] : bounds[k + 1], bounds[k] : bounds[k + 1]])
+        for k in proper
+    ]
+
+
+def _normalized(block: Sparse) -> tuple[Sparse, NDArray[np.float64]]:
+    """D^-½ A D^-½ of a connected graph's adjacency matrix A, and its degrees [N]."""
+    degree: NDArray[np.float64] = np.diff(block.indptr).astype(np.float64)
+    scale = diags_array(1 / np.sqrt(degree))
+    return (scale @ block @ scale).tocsr(), degree
 
 
 def _within(block: Sparse, source: IntArray, target: IntArray) -> NDArray[np.float64]:
     """Resistances of pairs in a connected graph: b · x with (I - D^-½ A D^-½) x = b = D^-½ (e_u - e_v)."""
-    matrix, degree = normalized(block)
+    matrix, degree = _normalized(block)
     solve: Callable[[Tensor], Tensor] | None = None
     parts = []
     for first in range(0, len(source), BATCH):
@@ -123,9 +136,13 @@ def _factorized(matrix: Sparse) -> Callable[[Tensor], Tensor]:
 
     Conjugate gradients converge slowly on long and thin graphs, whose factors are sparse.
     """
-    from scipy.sparse import csc_array, eye_array
-
-    factors = factorize(csc_array(eye_array(matrix.shape[0]) - matrix)[:-1, :-1])
+    # A permutation for symmetric patterns, without pivoting, which would spoil it and is not needed.
+    factors = splu(
+        csc_array(csc_array(eye_array(matrix.shape[0]) - matrix)[:-1, :-1]),
+        permc_spec="MMD_AT_PLUS_A",
+        diag_pivot_thresh=0.0,
+        options={"SymmetricMode": True},
+    )
 
     def solve(b: Tensor) -> Tensor:
         x = torch.zeros_like(b)

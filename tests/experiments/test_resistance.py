@@ -5,8 +5,9 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from gumbel_mpnn.measures import effective_resistance, random_pairs, resistance
-from gumbel_mpnn.util.errors import UserError
+from experiments.studies import resistance
+from experiments.studies.resistance import effective_resistance, random_pairs
+from gumbel_mpnn.util import UserError
 from helpers import edges, random_edges
 
 
@@ -28,7 +29,7 @@ class TestKnownResistances:
 
     def test_a_complete_graph(self):
         data = Data(edge_index=torch.combinations(torch.arange(30)).T, num_nodes=30)
-        assert effective_resistance(data, samples=40).tolist() == pytest.approx([2 / 30] * 40)
+        assert effective_resistance(data, random_pairs(data, 40)).tolist() == pytest.approx([2 / 30] * 40)
 
     def test_a_random_graph_against_networkx(self):
         data = Data(edge_index=random_edges(41, 90), num_nodes=40)
@@ -66,12 +67,6 @@ def test_random_pairs_are_of_different_nodes_and_the_same_again():
     assert not torch.equal(pairs, random_pairs(data, samples=200, seed=5))
 
 
-@pytest.mark.parametrize("pairs", [edges((0, 3)), edges((-1, 0)), torch.tensor([0, 1]), torch.ones(2, 2)])
-def test_pairs_that_are_none(pairs):
-    with pytest.raises(UserError, match="pairs"):
-        effective_resistance(Data(edge_index=edges((0, 1)), num_nodes=3), pairs)
-
-
 def test_no_pairs_from_a_single_node():
-    with pytest.raises(UserError, match="cannot draw 100 pairs of distinct nodes from 1 nodes"):
-        effective_resistance(Data(edge_index=edges(), num_nodes=1))
+    with pytest.raises(UserError, match="cannot draw pairs of distinct nodes from a single node"):
+        random_pairs(Data(edge_index=edges(), num_nodes=1), 100)
