@@ -4,13 +4,12 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import pytest
-from optuna.distributions import FloatDistribution
 
 from gumbel_mpnn.candidates import candidates
 from gumbel_mpnn.nn import backbones, models
 from gumbel_mpnn.rewiring.regularizers import regularizers
 from gumbel_mpnn.rewiring.scorers import scorers
-from gumbel_mpnn.runs.space import default_space, read_dimension, search_space, values_of
+from gumbel_mpnn.runs.space import default_space, read_values, search_space
 from gumbel_mpnn.runs.spec import RunSpec
 from gumbel_mpnn.settings.settings import COMPONENTS
 from gumbel_mpnn.training import models as all_models
@@ -23,7 +22,7 @@ KINDS = {"candidates": candidates, "scorer": scorers, "regularizer": regularizer
 
 def space_of(model, data=DATA, **arguments):
     spec = RunSpec.of(data, model, preset=None, **arguments)
-    return search_space(spec, None, spec.read()).searched
+    return search_space(spec, None, spec.read())
 
 
 @pytest.mark.parametrize("model", list(all_models))
@@ -40,16 +39,17 @@ def test_a_model_declares_its_own_options(model):
     own, known = models.space(model), models.defaults(model)
     assert own.keys() <= known.keys()
     for option, value in own.items():
-        dimension = read_dimension(value, option)
-        assert len(set(values_of(dimension))) > 1
-        assert {type(bound) for bound in values_of(dimension)} == {type(known[option])}
+        values = read_values(value, option)
+        values = [values["low"], values["high"]] if isinstance(values, dict) else values
+        assert len(set(values)) > 1
+        assert {type(each) for each in values} == {type(known[option])}
 
 
 @pytest.mark.parametrize("model", ["gumbel-mpnn", "drop-edge", "sdrf"])
 def test_a_model_with_a_backbone_searches_that_of_the_backbone_too(model):
     assert "model.heads" not in space_of(model)
     space = space_of(model, overrides=["model.backbone=gat"])
-    assert values_of(space["model.heads"]) == (1, 4, 8)
+    assert space["model.heads"] == [1, 4, 8]
     assert {f"model.{option}" for option in backbones.space("gat")} <= space.keys()
 
 
@@ -58,18 +58,25 @@ def test_a_component_declares_options_that_it_has(kind, name):
     space = KINDS[kind].space(name)
     assert space.keys() <= KINDS[kind].defaults(name).keys()
     if kind == "regularizer":
-        assert isinstance(read_dimension(space["weight"], "weight"), FloatDistribution)
+        assert {"low", "high"} <= space["weight"].keys()
 
 
 def test_options_of_a_component_are_searched_with_it():
     space = space_of("gumbel-mpnn")
-    assert values_of(space["rewiring.candidates.per_node of local"]) == (3, 5, 10)
-    assert values_of(space["rewiring.scorer.channels of mixed"]) == (32, 64, 128)
-    assert not [name for name in space if name.endswith(" of class-space")]
+    assert space["rewiring.candidates.per_node"] == [3, 5, 10]
+    assert space["rewiring.scorer.channels"] == [32, 64, 128]
     fixed = space_of("gumbel-mpnn", overrides=["rewiring.candidates=two_hop", "rewiring.scorer=literal"])
-    assert values_of(fixed["rewiring.candidates.per_node"]) == (3, 5, 10)
-    assert values_of(fixed["rewiring.scorer.rank"]) == (0, 8, 32)
-    assert not {"rewiring.candidates", "rewiring.scorer"} & fixed.keys()
+    assert fixed["rewiring.candidates.per_node"] == [3, 5, 10]
+    assert fixed["rewiring.scorer.rank"] == [0, 8, 32]
+    assert not {"rewiring.candidates", "rewiring.scorer", "rewiring.scorer.channels"} & fixed.keys()
+
+
+@pytest.mark.parametrize(("kind", "registry"), KINDS.items())
+def test_components_that_share_an_option_search_the_same_values(kind, registry):
+    of_all = {}
+    for name in registry:
+        for option, values in registry.space(name).items():
+            assert of_all.setdefault(option, values) == values
 
 
 def test_what_the_user_sets_is_not_searched():
@@ -100,12 +107,12 @@ def test_a_new_model_gets_a_space_for_free(monkeypatch):
         def __init__(self, in_channels, *, share: float = 0.5, **options):
             super().__init__(in_channels, **options)
 
-    assert space_of("half")["model.share"] == FloatDistribution(0.1, 0.9)
+    assert space_of("half")["model.share"] == {"low": 0.1, "high": 0.9, "log": False}
     assert space_of("half").keys() == {*space_of("gcn"), "model.share"}
 
 
 def test_the_components_of_rewiring_are_those_that_have_spaces():
     assert set(COMPONENTS) == set(KINDS)
     spec = RunSpec.of(DATA, "gumbel-mpnn", preset=None)
-    options = [name.partition(".")[2] for name in default_space(spec, spec.read()).searched if " of " in name]
-    assert {name.partition(".")[0] for name in options} <= set(KINDS)
+    options = [name.split(".")[1] for name in default_space(spec, spec.read()) if name.count(".") == 2]
+    assert set(options) <= set(KINDS)

@@ -16,8 +16,7 @@ from gumbel_mpnn.data import from_npz
 from gumbel_mpnn.runs.records import find_records
 from gumbel_mpnn.runs.space import read_space
 from gumbel_mpnn.runs.spec import RunSpec
-from gumbel_mpnn.runs.study import open_study, results, work_on
-from gumbel_mpnn.runs.tune import Budget
+from gumbel_mpnn.runs.study import Search, open_study, results, work_on
 from gumbel_mpnn.training.trainer import Trainer
 from helpers import fresh_processes, small_data
 
@@ -63,7 +62,8 @@ def here(tmp_path):
 def search(here):
     """The search that the command makes."""
     spec = RunSpec.of(from_npz(here / "graph.npz"), "gcn", overrides=SETTINGS)
-    return Budget(TRIALS, None, str(here / "runs"), device="cpu").search(spec, read_space(here / "space.toml"))
+    space = read_space(here / "space.toml")
+    return Search.of(spec, space, trials=TRIALS, runs=str(here / "runs"), device="cpu")
 
 
 def start(here, *options):
@@ -128,7 +128,7 @@ def test_killed_and_continued(here, search):
     work_on(search)
     assert len(states(search)) == TRIALS
     # The same trials with the same results as if nothing had happened.
-    both = [[replace(trial, seconds=0.0) for trial in results(open_study(one), one)] for one in (whole, search)]
+    both = [[replace(trial, seconds=0.0) for trial in results(one)] for one in (whole, search)]
     assert both[0] == both[1]
     assert {r.fingerprint for r in find_records(here / "runs")} == {r.fingerprint for r in find_records(here / "whole")}
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from gumbel_mpnn.runs.fit import describe
 from gumbel_mpnn.runs.space import read_space, search_space
+from gumbel_mpnn.runs.space import searched as searched_in
 from gumbel_mpnn.runs.spec import RunSpec
 from gumbel_mpnn.settings.presets import list_presets, own_folder
 from gumbel_mpnn.util.errors import UserError
@@ -159,4 +160,4 @@ def test_as_they_are_they_are_valid(own, searched):
     assert RunSpec.of("cora", "gumbel-mpnn", preset=own).settings.train.patience == 5
     write(own.with_name("space.toml"), SPACE)
     spec, job = searched
-    assert len(search_space(spec, read_space(own.with_name("space.toml")), job).searched) == 5
+    assert len(searched_in(search_space(spec, read_space(own.with_name("space.toml")), job))) == 5

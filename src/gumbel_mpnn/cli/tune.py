@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -74,12 +74,11 @@ def tune(
     from gumbel_mpnn.runs.space import read_space
     from gumbel_mpnn.runs.spec import RunSpec, asks_for_undirected
     from gumbel_mpnn.runs.study import without_password
-    from gumbel_mpnn.runs.tune import Budget, baseline_specs, check_model, search_all
+    from gumbel_mpnn.runs.tune import check_model, plain_spec, tune_specs
     from gumbel_mpnn.settings.presets import check_own_name, list_presets
 
     read = [*own.files, Path(preset), *([space] if space else [])]
     common.check_output("--out", out, (".toml",), inputs=read, force=force)
-    budget = Budget(trials, timeout, str(runs), storage, device, seed=seed)
     given, family = read_space(space), None if preset == "none" else preset
     # Directions are read if any trial needs them; trials on undirected graphs ignore them.
     tried = (given or {}).get("data", {}).get("undirected", asks_for_undirected(family, overrides or []))
@@ -92,7 +91,7 @@ def tune(
         overrides=overrides or [],
         root=data_root,
     )
-    specs = [spec, *(baseline_specs([spec]) if baseline else [])]
+    specs = [spec, *(plain_spec(spec) if baseline else [])]
     if name is not None:
         check_own_name(name)
         for one in [each.settings for each in specs]:
@@ -101,26 +100,29 @@ def tune(
                     f"--name {name}: there is such a preset for {one.model} on {one.dataset}: give another name, or"
                     " --force"
                 )
-    found = search_all(specs, given, budget, workers, on, quiet)
+    options: dict[str, Any] = {"trials": trials, "timeout": timeout, "storage": storage, "device": device, "seed": seed}
+    tuned = tune_specs(specs, given, workers, on, quiet, runs=str(runs), **options)
+    found = [tuned, *([] if tuned.baseline is None else [tuned.baseline])]
     common.emit(_table(found), format, err=is_standard_output(out))
     for tuning in found:
         common.note(_in_words(tuning, timeout))
     if out is not None:
-        common.note_of(found[0].save(out), f"the best settings of {found[0].model} are")
+        common.note_of(tuned.save(out), f"the best settings of {tuned.model} are")
     if name is not None:
         for tuning in found:
             common.note_of(tuning.save_as(name), f"the best settings of {tuning.model} are")
-        common.note(f"use them with --preset {name} on {found[0].dataset}")
+        common.note(f"use them with --preset {name} on {tuned.dataset}")
     common.note(f"runs are in {runs / 'tune'}")
-    common.note(f"see the trials with: optuna-dashboard {without_password(found[0].search.storage)}")
+    common.note(f"see the trials with: optuna-dashboard {without_password(tuned.search.storage)}")
 
 
 def _table(found: list[Tuning]) -> Table:
     """All trials of the model and of its backbone, the best of each first."""
     from gumbel_mpnn.report import Table
     from gumbel_mpnn.runs.records import flat
+    from gumbel_mpnn.runs.space import searched
 
-    keys = list(dict.fromkeys(name.partition(" of ")[0] for tuning in found for name in tuning.search.space.searched))
+    keys = list(dict.fromkeys(key for tuning in found for key in searched(tuning.search.space)))
     rows = []
     for tuning in found:
         for trial in tuning.trials:
@@ -136,9 +138,9 @@ def _table(found: list[Tuning]) -> Table:
 
 def _in_words(tuning: Tuning, timeout: float | None) -> str:
     """The best trial of a model, and its budget."""
-    from gumbel_mpnn.runs.study import DIVERGED, FAILED, FINISHED, PRUNED, TOO_LARGE
+    from gumbel_mpnn.runs.study import DIVERGED, FINISHED, PRUNED, TOO_LARGE
 
-    ended = {state: tuning.count(state) for state in (PRUNED, DIVERGED, TOO_LARGE, FAILED)}
+    ended = {state: tuning.count(state) for state in (PRUNED, DIVERGED, TOO_LARGE)}
     others = ", ".join(f"{count} {state}" for state, count in ended.items() if count)
     budget = f"{counted(len(tuning.trials), 'trial')} of {counted(tuning.search.runs_of_each, 'run')} each"
     budget += ("" if timeout is None else f", {timeout:g} s at most") + f" ({others})" * bool(others)

@@ -14,14 +14,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
-from itertools import product
 from pathlib import Path
 from typing import Any
 
-from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.distributions import FloatDistribution, IntDistribution
+from optuna.trial import BaseTrial, FixedTrial
 
 from gumbel_mpnn.candidates.strategies import DATA
 from gumbel_mpnn.nn import backbones, models
@@ -33,106 +32,13 @@ from gumbel_mpnn.training import Task
 from gumbel_mpnn.training.build import outline_model
 from gumbel_mpnn.util.errors import TooLargeError, UserError, did_you_mean, reason
 
+Space = Mapping[str, Any]
+"""Values by `table.name`: a list of choices, a range as Optuna's `suggest_float` takes it, or a fixed value."""
 DIGITS = 4
 """Significant digits of numbers from a range, so that they can be read and written."""
 WHAT_IS_COMPARED = ("data.metric", "data.protocol")
 """Settings of the splits and the metric: values of other ones cannot be compared."""
-OF = " of "
-"""In the name of an option of a component: `rewiring.candidates.per_node of local` is searched for `local` only."""
 RANGE = ("low", "high", "log", "step")
-
-
-@dataclass(frozen=True)
-class Space:
-    """Settings that are searched, by `table.name`, and settings that are fixed."""
-
-    searched: Mapping[str, BaseDistribution]
-    fixed: Tables = field(default_factory=dict)
-    with_start: bool = False
-    """Whether the first trial has the settings from which the search starts."""
-
-    @classmethod
-    def of(cls, tables: Tables, start: Mapping[str, Any]) -> Space:
-        """Read a space from tables; settings that are floats in `start` are searched as floats."""
-        searched: dict[str, BaseDistribution] = {}
-        fixed: dict[str, dict[str, Any]] = {}
-        for key, value in flat(merge(tables)).items():
-            if isinstance(value, list | tuple | Mapping):
-                searched[key] = read_dimension(value, key, isinstance(start.get(key), float))
-            else:
-                table, _, name = key.partition(".")
-                fixed.setdefault(table, {})[name] = value
-        return cls(searched, fixed)
-
-    @property
-    def total(self) -> float:
-        """Number of choices; infinite if there are ranges or options of components."""
-        lists = [each.choices for each in self.searched.values() if isinstance(each, CategoricalDistribution)]
-        if len(lists) < len(self.searched) or any(OF in name for name in self.searched):
-            return math.inf
-        return math.prod(map(len, lists))
-
-    def listed(self) -> Iterator[dict[str, Any]]:
-        """All choices of a space of lists."""
-        for values in product(*map(values_of, self.searched.values())):
-            yield dict(zip(self.searched, values, strict=True))
-
-    def chosen(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Chosen values by `table.name`, without the options of components that were not chosen."""
-        found = {}
-        for name, value in params.items():
-            key, _, component = name.partition(OF)
-            if component and params[key.rpartition(".")[0]] != component:
-                continue
-            if isinstance(range_ := self.searched[name], FloatDistribution):
-                value = min(max(float(f"{value:.{DIGITS}g}"), range_.low), range_.high)
-            found[key] = value
-        return found
-
-    def tables(self, params: Mapping[str, Any]) -> Tables:
-        """Tables of the fixed settings and the chosen ones."""
-        tables = {table: dict(values) for table, values in self.fixed.items()}
-        for key, value in self.chosen(params).items():
-            table, _, name = key.partition(".")
-            tables.setdefault(table, {})[name] = value
-        return tables
-
-    def to_dict(self) -> dict[str, Any]:
-        """The space as plain JSON values, which identify it."""
-        return {"searched": {name: repr(each) for name, each in self.searched.items()}, "fixed": self.fixed}
-
-
-def read_dimension(value: Any, key: str, floats: bool = False) -> BaseDistribution:
-    """Read the choices or the range of a setting; a range of `floats` may have whole bounds."""
-    if not isinstance(value, Mapping):
-        if not value:
-            raise UserError(f"the list of choices of {key} is empty: add values to it")
-        return CategoricalDistribution(tuple({repr(choice): choice for choice in value}.values()))
-    for name in value:
-        if name not in RANGE:
-            raise UserError(f"the range of {key} has no entry {name!r}: {did_you_mean(name, RANGE)}")
-    numbers = {name: value[name] for name in ("low", "high", "step") if name in value}
-    for name, number in numbers.items():
-        if type(number) not in (int, float) or not math.isfinite(number):
-            raise UserError(f"{name} of the range of {key} must be a number, but is {number!r}")
-    if not {"low", "high"} <= numbers.keys():
-        raise UserError(f"the range of {key} needs low and high: add them")
-    whole = not floats and all(type(number) is int for number in numbers.values())
-    kind = IntDistribution if whole else FloatDistribution
-    if whole:
-        numbers.setdefault("step", 1)
-    try:
-        return kind(**numbers, log=bool(value.get("log", False)))
-    except ValueError as error:
-        raise UserError(f"the range of {key} is not valid: {reason(error)}") from None
-
-
-def values_of(dimension: BaseDistribution) -> tuple[Any, ...]:
-    """All choices of a list, or the lowest and the highest number of a range."""
-    if isinstance(dimension, CategoricalDistribution):
-        return tuple(dimension.choices)
-    assert isinstance(dimension, IntDistribution | FloatDistribution)
-    return dimension.low, dimension.high
 
 
 def read_space(space: Tables | str | Path | None) -> Tables | None:
@@ -140,7 +46,7 @@ def read_space(space: Tables | str | Path | None) -> Tables | None:
     if space is None:
         return None
     tables = merge(space if isinstance(space, Mapping) else read_settings_file(Path(space)))
-    if not Space.of(tables, {}).searched:
+    if not searched(read_tables(tables, {})):
         what = "the space" if isinstance(space, Mapping) else str(space)
         raise UserError(f"{what} contains nothing to search: give at least one setting a list of values or a range")
     return tables
@@ -148,58 +54,123 @@ def read_space(space: Tables | str | Path | None) -> Tables | None:
 
 def search_space(spec: RunSpec, given: Tables | None, job: Job) -> Space:
     """The space to search around `spec`, checked: what the user gives, or the default space."""
-    start = flat(spec.settings.to_dict())
-    space = default_space(spec, job) if given is None else Space.of(given, start)
-    for key in WHAT_IS_COMPARED:
-        if key in space.searched:
-            raise UserError(f"a search compares settings on one graph, by one metric: give {key} one value")
-    task = Task.of(job.data, job.settings.data, "cpu")
-    for params in _each_value(space):  # what is not allowed is reported before anything is trained
-        settings = spec.laid_over(space.tables(params)).settings
-        with suppress(TooLargeError):  # a model that is too large is left out when its turn comes
-            outline_model(settings, task)
+    space = default_space(spec, job) if given is None else read_tables(given, flat(spec.settings.to_dict()))
+    values = {name: [each["low"], each["high"]] if isinstance(each, dict) else each for name, each in space.items()}
+    values = {name: values[name] for name in searched(space)}
+    for name in WHAT_IS_COMPARED:
+        if name in values:
+            raise UserError(f"a search compares settings on one graph, by one metric: give {name} one value")
+    task, first = Task.of(job.data, job.settings.data, "cpu"), {name: each[0] for name, each in values.items()}
+    for name, each in values.items():  # what is not allowed is reported before anything is trained
+        for value in each:
+            settings = spec.laid_over(tables_of(space, draw(FixedTrial({**first, name: value}), space))).settings
+            with suppress(TooLargeError):  # a model that is too large is left out when its turn comes
+                outline_model(settings, task)
     return space
 
 
 def default_space(spec: RunSpec, job: Job) -> Space:
     """What the settings, the model and its components declare, except for settings that the user has given."""
     settings, model = spec.settings, spec.settings.model
-    of_model = models.space(model)
     backbone = str(settings.options.get("backbone", ""))
-    if backbone in backbones:
-        of_model = backbones.space(backbone) | of_model
-    tables: dict[str, dict[str, Any]] = {"data": declared("data"), "model": of_model, "train": declared("train")}
-    if settings.rewiring is not None:
-        tables["rewiring"] = declared("rewiring")
+    of_model = {**(backbones.space(backbone) if backbone in backbones else {}), **models.space(model)}
+    tables = {"data": _declared("data"), "model": of_model, "train": _declared("train")}
     # The user and the model set these, and the data may have candidates.
     taken = {key for key, origin in spec.origins.items() if origin in ("given", f"model {model}")}
-    if job.settings.rewiring is not None and job.settings.rewiring.candidates == DATA:
-        taken.add("rewiring.candidates")
-    start = flat(settings.to_dict())
-    searched = {key: each for key, each in Space.of(tables, start).searched.items() if key not in taken}
-    for component in COMPONENTS if settings.rewiring is not None else ():
-        setting = f"rewiring.{component}"
-        names = values_of(searched[setting]) if setting in searched else (getattr(settings.rewiring, component),)
-        for name in names:
-            of_component = REGISTRIES[component].space(name) if name in REGISTRIES[component] else {}
-            for option, value in of_component.items():
-                if (key := f"{setting}.{option}") not in taken:
-                    label = f"{key}{OF}{name}" if setting in searched else key
-                    searched[label] = read_dimension(value, key)
-    return Space(searched, with_start=True)
+    if settings.rewiring is not None:
+        tables["rewiring"] = of_rewiring = _declared("rewiring")
+        if job.settings.rewiring is not None and job.settings.rewiring.candidates == DATA:
+            taken.add("rewiring.candidates")
+        for component in COMPONENTS:
+            is_open = component in of_rewiring and f"rewiring.{component}" not in taken
+            for name in of_rewiring[component] if is_open else [getattr(settings.rewiring, component)]:
+                options = REGISTRIES[component].space(name) if name in REGISTRIES[component] else {}
+                of_rewiring |= {f"{component}.{option}": value for option, value in options.items()}
+    return {key: each for key, each in read_tables(tables, flat(settings.to_dict())).items() if key not in taken}
 
 
-def declared(table: str) -> dict[str, Any]:
+def _declared(table: str) -> dict[str, Any]:
     """Spaces that the settings of a table declare, by name."""
     items = dataclasses.fields(TABLES[table])
     return {item.name: item.metadata["space"] for item in items if item.metadata.get("space") is not None}
 
 
-def _each_value(space: Space) -> Iterator[dict[str, Any]]:
-    """The first values of all settings, and each other value with these; an option with its component."""
-    first = {name: values_of(each)[0] for name, each in space.searched.items()}
-    yield first
-    for name, each in space.searched.items():
-        key, _, component = name.partition(OF)
-        needed = {key.rpartition(".")[0]: component} if component else {}
-        yield from (first | needed | {name: value} for value in values_of(each)[0 if component else 1 :])
+def read_tables(tables: Tables, start: Mapping[str, Any]) -> Space:
+    """Read the tables of a space; settings that are floats in `start` are searched as floats."""
+    values = flat(merge(tables))
+    # Components come before their options, which are drawn only with them.
+    return {
+        key: read_values(values[key], key, start.get(key)) for key in sorted(values, key=lambda key: key.count("."))
+    }
+
+
+def read_values(value: Any, key: str, start: Any = None) -> Any:
+    """Check the choices or the range of a setting, or its only value; the range of a float may have whole bounds."""
+    if isinstance(value, list | tuple):
+        if not value:
+            raise UserError(f"the list of choices of {key} is empty: add values to it")
+        return list(value)
+    if not isinstance(value, Mapping):
+        return value
+    for name in value:
+        if name not in RANGE:
+            raise UserError(f"the range of {key} has no entry {name!r}: {did_you_mean(name, RANGE)}")
+    if not {"low", "high"} <= value.keys():
+        raise UserError(f"the range of {key} needs low and high: add them")
+    numbers = {name: number for name, number in value.items() if name != "log"}
+    for name, number in numbers.items():
+        if type(number) not in (int, float) or not math.isfinite(number):
+            raise UserError(f"{name} of the range of {key} must be a number, but is {number!r}")
+    floats = any(type(number) is float for number in (start, *numbers.values()))
+    numbers = {name: float(number) if floats else number for name, number in numbers.items()}
+    log, kind = bool(value.get("log", False)), FloatDistribution if floats else IntDistribution
+    try:
+        return {**numbers, "high": kind(**numbers, log=log).high, "log": log}  # the highest that the steps reach
+    except ValueError as error:
+        raise UserError(f"the range of {key} is not valid: {reason(error)}") from None
+
+
+def searched(space: Space) -> dict[str, Any]:
+    """The settings of a space that have several values."""
+    return {name: values for name, values in space.items() if isinstance(values, list | dict)}
+
+
+def number_of_choices(space: Space) -> float:
+    """Number of settings in a space; infinite if there are ranges or options of components."""
+    values = searched(space)
+    if any(isinstance(each, dict) or name.rpartition(".")[0] in values for name, each in values.items()):
+        return math.inf
+    return math.prod(map(len, values.values()))
+
+
+def draw(trial: BaseTrial, space: Space) -> dict[str, Any]:
+    """Let a trial of Optuna suggest a value for every setting that is searched, or tell those that it has.
+
+    Options of a component are drawn only if the component that was drawn has them.
+    """
+    drawn: dict[str, Any] = {}
+    for key, values in searched(space).items():
+        component, _, option = key.rpartition(".")
+        registry = REGISTRIES.get(component.removeprefix("rewiring.")) if component in drawn else None
+        if registry is not None:
+            name = drawn[component]
+            if name not in registry or option not in registry.defaults(name):
+                continue
+        if isinstance(values, list):
+            drawn[key] = trial.suggest_categorical(key, values)
+        elif isinstance(values["low"], int):
+            drawn[key] = trial.suggest_int(key, **values)
+        else:
+            value = float(f"{trial.suggest_float(key, **values):.{DIGITS}g}")
+            drawn[key] = min(max(value, values["low"]), values["high"])
+    return drawn
+
+
+def tables_of(space: Space, drawn: Mapping[str, Any]) -> Tables:
+    """Tables of the fixed settings of a space and those that were drawn."""
+    tables: dict[str, dict[str, Any]] = {}
+    fixed = {key: value for key, value in space.items() if key not in searched(space)}
+    for key, value in (fixed | dict(drawn)).items():
+        table, _, name = key.partition(".")
+        tables.setdefault(table, {})[name] = value
+    return tables

@@ -1,54 +1,63 @@
 """A search as a study of Optuna, which survives a kill and is shared by any number of processes.
 
-The study lies in a storage, a journal file or a database, in which processes and machines meet. The runs of a trial are
-stored as all others. Every process that works on a study holds the lock of a file beside the runs, by which others
-recognize the trials that a killed process has left, and finish them.
+The study lies in a storage, a journal file or a database, in which processes and machines meet. They share the folder
+of runs, where a process holds the lock of a file while it trains a trial: one that is running without a lock has lost
+its process, and is continued.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 import re
 import time
-import uuid
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import FIRST_COMPLETED
-from concurrent.futures import wait as wait_for
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from collections.abc import Callable, Mapping
+from concurrent.futures import FIRST_COMPLETED, wait
+from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 import optuna
 from filelock import FileLock, Timeout
+from optuna.storages.journal import JournalFileBackend
 from optuna.trial import FrozenTrial, TrialState
 
 from gumbel_mpnn.nn.rng import derive_seed
 from gumbel_mpnn.runs.progress import ProgressMonitor, in_time
 from gumbel_mpnn.runs.records import TRIALS, Summary
 from gumbel_mpnn.runs.session import TRIES, Session
-from gumbel_mpnn.runs.space import Space, values_of
-from gumbel_mpnn.runs.spec import DataReader, RunSpec
+from gumbel_mpnn.runs.space import Space, draw, number_of_choices, search_space, searched, tables_of
+from gumbel_mpnn.runs.spec import DataReader, RunSpec, Tables, splits_without_validation
 from gumbel_mpnn.runs.workers import LostError, Workers
 from gumbel_mpnn.settings import Replica, Settings
 from gumbel_mpnn.settings.registry import load_plugins
-from gumbel_mpnn.util.errors import DivergedError, StoppedError, TooLargeError, UserError, counted, reason
+from gumbel_mpnn.training.device import available_bytes, pick_device
+from gumbel_mpnn.training.metrics import check_metric, metric_of
+from gumbel_mpnn.util.errors import (
+    DivergedError,
+    StoppedError,
+    TooLargeError,
+    UserError,
+    check_at_least,
+    counted,
+    reason,
+)
 
 JOURNAL = "studies.journal"
 """File of all studies in the folder of trials, unless the user names a storage."""
-START, WORKER = "start", "worker"
-"""Attributes of a trial: whether it has the settings from which the search starts, and the lock of its process."""
-SETTLED = timedelta(minutes=1)
-"""After so long, a trial without a process has lost it."""
+START = "start"
+"""Attribute of the trial that has the settings from which the search starts."""
 PRUNED_AFTER = (8, 4, 2)
 """Trials are compared after an eighth, a quarter and half of the epochs."""
 UNPRUNED = 4
 """Number of trials that are finished before weak ones are stopped."""
 LOOK_SECONDS = 1.0
-FINISHED, PRUNED, DIVERGED, TOO_LARGE, FAILED = "finished", "pruned", "diverged", "too large", "failed"
-STATES = {TrialState.COMPLETE: FINISHED, TrialState.PRUNED: PRUNED, TrialState.FAIL: FAILED}
+FINISHED, PRUNED, DIVERGED, TOO_LARGE = "finished", "pruned", "diverged", "too large"
+STATES = {FINISHED: TrialState.COMPLETE, PRUNED: TrialState.PRUNED}
+"""Other trials fail, and the study has their end as an attribute."""
 
 
 @dataclass(frozen=True)
@@ -58,13 +67,13 @@ class Trial:
     number: int
     """Number of the trial in the study, from 0."""
     state: str
-    """`finished`, `pruned`, `diverged`, `too large`, or `failed` if its process died again and again."""
+    """`finished`, `pruned`, `diverged` or `too large`."""
     chosen: Mapping[str, Any]
     """Chosen values by `table.name`; empty for the settings from which the search started."""
     settings: Settings
-    val: Summary = field(default_factory=lambda: Summary.of(()))
+    val: Summary
     """Validation values of its runs; of no values unless it is finished."""
-    seconds: float = 0.0
+    seconds: float
 
 
 @dataclass(frozen=True)
@@ -74,18 +83,47 @@ class Search:
     spec: RunSpec
     """Runs of every trial, with the settings from which the search starts."""
     space: Space
-    trials: int
-    runs: str
+    with_start: bool
+    """Whether these are the first trial."""
+    runs_of_each: int
     study: str
     """Name of the study."""
-    storage: str
-    """Its address: a journal file, or a database as SQLAlchemy names it."""
+    trials: int
+    runs: str
+    storage: str = ""
+    """Address of the study: a journal file, or a database as SQLAlchemy names it."""
     seed: int = 0
     device: str = "auto"
     memory: int | None = None
     until: float = math.inf
     """Time in seconds since 1970 after which no trial is started."""
-    runs_of_each: int = 1
+
+    @classmethod
+    def of(
+        cls,
+        spec: RunSpec,
+        given: Tables | None,
+        *,
+        reader: DataReader | None = None,
+        timeout: float | None = None,
+        storage: str | None = None,
+        **options: Any,
+    ) -> Search:
+        """The search in a given space, or in that of the model. The time limit begins now."""
+        check_at_least(1, trials=options["trials"])
+        if timeout is not None and timeout <= 0:
+            raise UserError(f"the time limit must be above 0 seconds, but is {timeout}")
+        job = spec.read(reader)
+        if splits_without_validation(job):
+            raise UserError("a search compares settings on validation nodes: give the graph some in every split")
+        check_metric(metric_of(job.data, job.settings.data), job.data, sorted({each.split for each in job.replicas}))
+        space = search_space(spec, given, job)
+        what = [job.settings.fingerprint(job.data_hash), list(map(str, job.replicas)), space, options.get("seed", 0)]
+        digest = hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:12]
+        name = f"{job.settings.dataset}-{job.settings.model}-{digest}"
+        until = math.inf if timeout is None else time.time() + timeout
+        storage = storage or str(Path(options["runs"]) / TRIALS / JOURNAL)
+        return cls(spec, space, given is None, len(job.replicas), name, storage=storage, until=until, **options)
 
     @property
     def title(self) -> str:
@@ -95,56 +133,44 @@ class Search:
     @property
     def wanted(self) -> int:
         """Number of trials, which is smaller than asked for if the space has fewer settings."""
-        return int(min(self.trials, self.space.total + self.space.with_start))
+        return int(min(self.trials, number_of_choices(self.space) + self.with_start))
 
     @property
     def epochs(self) -> int:
         """Number of epochs of a trial; the largest if it is searched."""
-        searched = self.space.searched.get("train.epochs")
-        fixed = self.space.fixed.get("train", {}).get("epochs", self.spec.settings.train.epochs)
-        return int(fixed if searched is None else max(values_of(searched)))
+        epochs = self.space.get("train.epochs", self.spec.settings.train.epochs)
+        return int(max(epochs) if isinstance(epochs, list) else epochs["high"] if isinstance(epochs, dict) else epochs)
 
-    def spec_of(self, trial: FrozenTrial) -> RunSpec:
+    def chosen(self, trial: optuna.Trial | FrozenTrial) -> dict[str, Any]:
+        """Values that were drawn for a trial, by `table.name`; a `ValueError` if not all were drawn."""
+        return {} if trial.user_attrs.get(START) else draw(trial, self.space)
+
+    def spec_of(self, chosen: Mapping[str, Any]) -> RunSpec:
         """The runs of a trial."""
-        return self.spec.laid_over(self.space.tables({} if is_start(trial) else trial.params))
+        return self.spec.laid_over(tables_of(self.space, chosen))
 
-    def is_complete(self, trial: FrozenTrial) -> bool:
-        """Whether all settings of a trial were chosen: its process was not killed meanwhile."""
-        return is_start(trial) or self.space.searched.keys() <= trial.params.keys()
-
-
-def is_start(trial: FrozenTrial) -> bool:
-    """Whether a trial has the settings from which the search starts."""
-    return bool(trial.user_attrs.get(START))
+    def lock(self, name: object = "study") -> FileLock:
+        """The lock of the study, which is held for moments, or of a trial, which its process holds while it trains."""
+        folder = Path(self.runs) / TRIALS / ".studies" / self.study
+        folder.mkdir(parents=True, exist_ok=True)
+        return FileLock(folder / f"{name}.lock")
 
 
 def open_study(search: Search) -> optuna.Study:
     """Open the study of a search; it is created if there is none."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    study = optuna.create_study(
+    return optuna.create_study(
         storage=open_storage(search.storage),
         study_name=search.study,
         direction="maximize",
-        pruner=optuna.pruners.MedianPruner(UNPRUNED, n_warmup_steps=0),
+        pruner=optuna.pruners.MedianPruner(UNPRUNED),
         load_if_exists=True,
     )
-    with _lock(search, "planned"):
-        if not study.get_trials(deepcopy=False):
-            if search.space.with_start:
-                study.enqueue_trial({}, user_attrs={START: True})
-            if search.space.total <= search.trials:  # all of them are tried
-                for params in search.space.listed():
-                    study.enqueue_trial(params)
-    return study
 
 
 def open_storage(address: str) -> optuna.storages.BaseStorage:
     """Open a storage by its address: a journal file, or a database as SQLAlchemy names it."""
-    from optuna.storages.journal import JournalFileBackend, JournalRedisBackend
-
     try:
-        if address.startswith("redis"):
-            return optuna.storages.JournalStorage(JournalRedisBackend(address))
         if "://" in address:
             return optuna.storages.RDBStorage(address)
         path = Path(address)
@@ -165,140 +191,94 @@ def open_storage(address: str) -> optuna.storages.BaseStorage:
 
 def without_password(text: str) -> str:
     """Hide the passwords of addresses."""
-    return re.sub(r"(://[^:/@\s]*):\S*@", r"\1:…@", re.sub(r"(password=)[^&\s]*", r"\1…", text))
+    return re.sub(r"(://[^:/@\s]*):\S*@", r"\1:…@", text)
 
 
-def results(study: optuna.Study, search: Search, reader: DataReader | None = None) -> list[Trial]:
-    """All trials of the study that ended, the best validation value first; their values are those of their runs."""
-    reader, found = reader or DataReader(), list[Trial]()
-    for trial in study.get_trials(deepcopy=False):
-        if not trial.state.is_finished() or not search.is_complete(trial):
-            continue
-        spec, state = search.spec_of(trial), STATES[trial.state]
-        chosen = {} if is_start(trial) else search.space.chosen(trial.params)
-        run = Session(search.runs, TRIALS, reader=reader).find(spec) if state == FINISHED else None
-        val = Summary.of([_value(trial)]) if run is None else run.val
-        state = study.user_attrs.get(f"end of {trial.number}", state)
+def results(search: Search, reader: DataReader | None = None) -> list[Trial]:
+    """All trials of a search that ended, the best validation value first; their values are those of their runs."""
+    study, reader, found = open_study(search), reader or DataReader(), list[Trial]()
+    for trial, end in _ended(study):
+        spec = search.spec_of(chosen := search.chosen(trial))
+        run = Session(search.runs, TRIALS, reader=reader).find(spec) if end == FINISHED else None
+        val = Summary.of([trial.value if end == FINISHED else None]) if run is None else run.val
         seconds = trial.duration.total_seconds() if trial.duration else 0.0
-        found.append(Trial(trial.number, state, chosen, spec.read(reader).settings, val, seconds))
+        found.append(Trial(trial.number, end, chosen, spec.read(reader).settings, val, seconds))
     return sorted(found, key=lambda trial: (-trial.val.mean if trial.val.n else math.inf, trial.number))
+
+
+def _ended(study: optuna.Study) -> list[tuple[FrozenTrial, str]]:
+    """Trials with the way they ended; without those of processes that were killed before all settings were drawn."""
+    ends = {state: end for end, state in STATES.items()}
+    each = [(trial, ends.get(trial.state, study.user_attrs.get(f"end of {trial.number}"))) for trial in study.trials]
+    return [(trial, end) for trial, end in each if end is not None]
 
 
 def work_on(search: Search, session: Session | None = None, follow: Callable[[], None] = lambda: None) -> None:
     """Train trials of a study until all are done, the time is up, or other processes train the rest.
 
-    This is the work of one process. `follow` is called before the first trial and after each.
+    This is the work of one process. `follow` is called after each trial.
     """
     load_plugins()
     study, session = open_study(search), session or Session(search.runs, TRIALS, search.device, search.memory)
-    name = uuid.uuid4().hex
-    with _lock(search, name) as own:
+    while time.time() < search.until and (begun := _begin(study, search)) is not None:
+        trial, lock = begun
+        try:
+            _train(study, trial, search, session)
+        finally:
+            lock.release()
         follow()
-        while time.time() < search.until and (found := _next(study, search, name)) is not None:
-            trial, lock = found
+
+
+def _begin(study: optuna.Study, search: Search) -> tuple[optuna.Trial | FrozenTrial, FileLock] | None:
+    """Begin a trial, or take one that a killed process has left, with its lock; None if all are begun."""
+    with search.lock():
+        if search.with_start and not study.trials:
+            study.enqueue_trial({}, user_attrs={START: True})
+        if number_of_choices(search.space) <= search.trials:  # all of them are tried
+            values = searched(search.space)
+            for choice in product(*values.values()):
+                study.enqueue_trial(dict(zip(values, choice, strict=True)), skip_if_exists=True)
+        begun = len(_ended(study))
+        for left in study.get_trials(states=(TrialState.RUNNING,)):
+            lock = search.lock(left.number)
             try:
-                _train(study, trial, search, session)
-                if lock is not None:
-                    Path(lock.lock_file).unlink(missing_ok=True)
-            finally:
-                if lock is not None:
-                    lock.release()
-            follow()
-        Path(own.lock_file).unlink(missing_ok=True)
-
-
-def work_together(search: Search, workers: Workers, follow: Callable[[], None]) -> None:
-    """Let several processes of this machine work on a study; those that die are replaced."""
-    part = search if search.memory is None else replace(search, memory=search.memory // workers.count)
-    running = {workers.submit(work_on, part) for _ in range(min(workers.count, search.wanted))}
-    deaths = 0
-    while running:
-        follow()
-        done, running = wait_for(running, LOOK_SECONDS, FIRST_COMPLETED)
-        for future in done:
-            try:
-                workers.result(future)
-            except LostError as error:
-                deaths += 1
-                if deaths > TRIES * search.wanted:
-                    raise UserError(f"the processes of this search died again and again ({error})") from error
-                running.add(workers.submit(work_on, part))
-    follow()
-
-
-def _next(
-    study: optuna.Study, search: Search, worker: str
-) -> tuple[optuna.Trial | FrozenTrial, FileLock | None] | None:
-    """Begin a trial, or take one that a killed process has left, with the lock of that process; None if all are done.
-
-    Trials that lost too many processes, or before all their settings were chosen, are given up.
-    """
-    with _lock(search, "planned"):
-        started = 0
-        for trial in study.get_trials(deepcopy=False):
-            lock = _lock_of_lost(trial, search) if trial.state is TrialState.RUNNING else None
-            if lock is not None and search.is_complete(trial) and not _gave_up(study, trial):
-                return trial, lock
-            if lock is not None:
+                lock.acquire(timeout=0)
+                search.chosen(left)
+                return left, lock
+            except Timeout:  # its process is at work
+                begun += 1
+            except ValueError:  # its process was killed before all settings were drawn
+                study.tell(left.number, state=TrialState.FAIL)
                 lock.release()
-                study.tell(trial.number, state=TrialState.FAIL)
-                started += search.is_complete(trial)
-            elif trial.state is TrialState.RUNNING or (trial.state.is_finished() and search.is_complete(trial)):
-                started += 1
-        if started >= search.wanted:
+        if begun >= search.wanted:
             return None
-        seed = derive_seed(search.seed, f"trial {started}") % 2**32
+        seed = derive_seed(search.seed, f"trial {begun}") % 2**32  # the same after an interruption
         study.sampler = optuna.samplers.TPESampler(seed=seed, constant_liar=True)
-        waiting = study.get_trials(deepcopy=False, states=(TrialState.WAITING,))
-        starts = bool(waiting) and is_start(waiting[0])
-        begun = study.ask(None if starts else dict(search.space.searched))
-        begun.set_user_attr(WORKER, worker)
-        return begun, None
-
-
-def _lock_of_lost(trial: FrozenTrial, search: Search) -> FileLock | None:
-    """Take the lock of the process of a running trial if it has ended; those of other disks are taken to be at work."""
-    worker = trial.user_attrs.get(WORKER)
-    if worker is None:  # it is just beginning, or was killed as it began
-        if trial.datetime_start is None or datetime.now() - trial.datetime_start < SETTLED:
-            return None
-        worker = f"trial-{trial.number}"
-    elif not (_folder(search) / f"{worker}.lock").exists():
-        return None
-    lock = FileLock(_folder(search) / f"{worker}.lock")
-    with suppress(Timeout):
-        lock.acquire(timeout=0)
-        return lock
-    return None
-
-
-def _gave_up(study: optuna.Study, trial: FrozenTrial) -> bool:
-    """Count a trial that lost its process; true if it lost too many."""
-    key = f"processes of {trial.number}"
-    study.set_user_attr(key, lost := study.user_attrs.get(key, 0) + 1)
-    return bool(lost >= TRIES)
+        trial = study.ask()
+        search.chosen(trial)
+        lock = search.lock(trial.number)
+        lock.acquire()
+        return trial, lock
 
 
 def _train(study: optuna.Study, trial: optuna.Trial | FrozenTrial, search: Search, session: Session) -> None:
-    """Train all runs of a trial, and tell the study how it ended."""
-    frozen = next(each for each in study.get_trials(deepcopy=False) if each.number == trial.number)
+    """Train all runs of a trial, and tell the study how it ended; after other errors, it is left to be continued."""
     if isinstance(trial, optuna.Trial):
         session = replace(session, pruner=Pruner(trial, search.epochs))
     if isinstance(session.monitor, ProgressMonitor):
         session.monitor.label = f"{search.title}, trial {trial.number + 1} of {search.wanted}"
+    end, val = FINISHED, None
     try:
-        value = session.fit(search.spec_of(frozen)).val.mean
-        study.tell(trial.number, value, skip_if_finished=True)
+        val = session.fit(search.spec_of(search.chosen(trial))).val.mean
     except StoppedError:
-        study.tell(trial.number, state=TrialState.PRUNED)
+        end = PRUNED
     except (DivergedError, TooLargeError) as error:
-        study.set_user_attr(f"end of {trial.number}", DIVERGED if isinstance(error, DivergedError) else TOO_LARGE)
-        study.tell(trial.number, state=TrialState.FAIL)
-    except BaseException:  # it is continued by the next call, and does not count as a death
-        with suppress(Exception):
-            key = f"processes of {trial.number}"
-            study.set_user_attr(key, study.user_attrs.get(key, 0) - 1)
-        raise
+        end = DIVERGED if isinstance(error, DivergedError) else TOO_LARGE
+    with search.lock():
+        if end not in STATES:
+            study.set_user_attr(f"end of {trial.number}", end)
+        study.tell(trial.number, val, STATES.get(end, TrialState.FAIL))
+        Path(search.lock(trial.number).lock_file).unlink(missing_ok=True)
 
 
 class Pruner:
@@ -318,56 +298,46 @@ class Pruner:
             raise StoppedError("the trial is worse than the median")
 
 
+def work_together(search: Search, workers: Workers, follow: Callable[[], None]) -> None:
+    """Let several processes of this machine work on a study; those that die are replaced."""
+    memory = search.memory or available_bytes(pick_device(search.device))
+    part = replace(search, memory=memory // workers.count)
+    running, deaths = {workers.submit(work_on, part) for _ in range(min(workers.count, search.wanted))}, 0
+    while running:
+        done, running = wait(running, LOOK_SECONDS, FIRST_COMPLETED)
+        follow()
+        for future in done:
+            try:
+                workers.result(future)
+            except LostError as error:
+                deaths += 1
+                if deaths > TRIES * workers.count:
+                    raise UserError(f"the processes of this search died again and again ({error})") from error
+                running.add(workers.submit(work_on, part))
+
+
 class Follower:
     """Shows the trials that ended since the last call, and the time that is left."""
 
-    def __init__(self, study: optuna.Study, search: Search, monitor: ProgressMonitor) -> None:
-        self.study, self.search, self.monitor = study, search, monitor
-        self.seen, self.started = set[int](), time.monotonic()
-        self.found: int | None = None
-        monitor.say(
-            f"{search.title}: {counted(search.wanted, 'trial')} of {counted(search.runs_of_each, 'run')} each,"
-            f" {counted(len(search.space.searched), 'setting')} searched"
-        )
+    def __init__(self, search: Search, monitor: ProgressMonitor) -> None:
+        self.search, self.monitor, self.study, self.started = search, monitor, open_study(search), time.monotonic()
+        self.seen = {trial.number for trial, _ in _ended(self.study)}
+        self.found = len(self.seen)
+        of_each = f"{counted(search.wanted, 'trial')} of {counted(search.runs_of_each, 'run')} each"
+        monitor.say(f"{search.title}: {of_each}, {counted(len(searched(search.space)), 'setting')} searched")
+        if self.found:
+            monitor.say(f"{self.found} of {counted(search.wanted, 'trial')} were done before")
 
     def __call__(self) -> None:
         """Look at the study."""
-        ended = [
-            trial
-            for trial in self.study.get_trials(deepcopy=False)
-            if trial.state.is_finished() and self.search.is_complete(trial)
-        ]
-        if self.found is None:
-            self.found, self.seen = len(ended), {trial.number for trial in ended}
-            if ended:
-                self.monitor.say(f"{len(ended)} of {counted(self.search.wanted, 'trial')} were done before")
-        best = max((trial for trial in ended if _value(trial) is not None), key=lambda t: t.value or 0.0, default=None)
-        for trial in ended:
+        ended, wanted = _ended(self.study), self.search.wanted
+        best = max((trial.value or 0.0 for trial, end in ended if end == FINISHED), default=None)
+        for trial, end in ended:
             if trial.number not in self.seen:
                 self.seen.add(trial.number)
-                result = STATES[trial.state] if (val := _value(trial)) is None else f"val {100 * val:.2f}"
-                so_far = "" if best is None else f", best val {100 * (best.value or 0):.2f} (trial {best.number})"
-                done, left = len(self.seen) - self.found, self.search.wanted - len(self.seen)
-                seconds = (time.monotonic() - self.started) / done * left
-                self.monitor.say(
-                    f"trial {trial.number}: {result}, {len(self.seen)} of {self.search.wanted} done{so_far}"
-                    + f", about {in_time(seconds)} left" * (left > 0)
-                )
-
-
-def _value(trial: FrozenTrial) -> float | None:
-    """Mean validation value of a trial; None unless it is finished, since that of a pruned one is of an early epoch."""
-    return trial.value if trial.state is TrialState.COMPLETE else None
-
-
-def _folder(search: Search) -> Path:
-    """Folder of the locks of processes that work on a study."""
-    return Path(search.runs) / TRIALS / ".studies" / search.study
-
-
-@contextmanager
-def _lock(search: Search, name: str) -> Iterator[FileLock]:
-    folder = _folder(search)
-    folder.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder / f"{name}.lock") as lock:
-        yield lock
+                result = f"val {100 * (trial.value or 0):.2f}" if end == FINISHED else end
+                so_far = "" if best is None else f", best val {100 * best:.2f}"
+                seconds = (time.monotonic() - self.started) / (len(self.seen) - self.found)
+                left = wanted - len(self.seen)
+                ends = f", about {in_time(seconds * left)} left" * (left > 0)
+                self.monitor.say(f"trial {trial.number}: {result}, {len(self.seen)} of {wanted} done{so_far}{ends}")

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import math
-import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,35 +17,21 @@ from gumbel_mpnn.runs.progress import ProgressMonitor, in_notebook, on_terminal
 from gumbel_mpnn.runs.records import TRIALS
 from gumbel_mpnn.runs.run import Run
 from gumbel_mpnn.runs.session import Session
-from gumbel_mpnn.runs.spec import DataReader, RunSpec, Tables, Transform, of_model, splits_without_validation
+from gumbel_mpnn.runs.spec import DataReader, RunSpec, Tables, Transform, of_model
 from gumbel_mpnn.runs.workers import LOCAL
 from gumbel_mpnn.runs.workers import workers as workers_of
-from gumbel_mpnn.settings.files import merge, to_toml
+from gumbel_mpnn.settings.files import to_toml
 from gumbel_mpnn.settings.presets import AUTO, save_preset
 from gumbel_mpnn.settings.registry import normal_name
-from gumbel_mpnn.training.device import available_bytes, pick_device
-from gumbel_mpnn.training.metrics import check_metric, metric_of
 from gumbel_mpnn.util.errors import UserError
 from gumbel_mpnn.util.files import write_atomically
 
 try:
-    from gumbel_mpnn.runs.space import read_space, search_space
-    from gumbel_mpnn.runs.study import (
-        FINISHED,
-        JOURNAL,
-        PRUNED,
-        Follower,
-        Search,
-        Trial,
-        open_study,
-        results,
-        work_on,
-        work_together,
-    )
+    from gumbel_mpnn.runs.space import read_space
+    from gumbel_mpnn.runs.study import FINISHED, PRUNED, Follower, Search, Trial, results, work_on, work_together
 except ImportError:
     raise UserError("tune needs Optuna, which is not installed: pip install 'gumbel-mpnn[tune]'") from None
 
-DEFAULT_TRIALS = 20
 WRITTEN = "Written by gumbel-mpnn tune"
 """Beginning of a settings file that `tune` writes, after the mark of a comment."""
 
@@ -77,7 +59,7 @@ class Tuning:
     @property
     def best(self) -> Trial:
         """The trial with the best mean validation value."""
-        if not self.trials or self.trials[0].state != FINISHED:
+        if not self.count(FINISHED):
             raise UserError(
                 f"no trial of {self.model} on {self.dataset} is finished: give the search more time or another space"
             )
@@ -86,8 +68,7 @@ class Tuning:
     @cached_property
     def run(self) -> Run:
         """The runs of the best trial."""
-        spec = self.search.spec.laid_over(merge(self.search.space.fixed, _nested(self.best.chosen)))
-        run = Session(self.search.runs, TRIALS).find(spec)
+        run = Session(self.search.runs, TRIALS).find(self.search.spec_of(self.best.chosen))
         if run is None:
             raise UserError(f"runs of the best trial are missing in {self.search.runs}: they were deleted")
         return run
@@ -132,19 +113,11 @@ class Tuning:
         return save_preset(name, self.dataset, self.model, self.entry())
 
 
-def _nested(chosen: Mapping[str, Any]) -> Tables:
-    tables: dict[str, dict[str, Any]] = {}
-    for key, value in chosen.items():
-        table, _, name = key.partition(".")
-        tables.setdefault(table, {})[name] = value
-    return tables
-
-
 def tune(
     dataset: str | Data,
     model: str = "gcn",
     *,
-    trials: int = DEFAULT_TRIALS,
+    trials: int = 20,
     timeout: float | None = None,
     space: Tables | str | Path | None = None,
     baseline: bool = True,
@@ -210,12 +183,22 @@ def tune(
         root=root,
     )
     temporary = TemporaryDirectory() if runs is None else None
-    budget = Budget(trials, timeout, str(temporary.name if temporary else runs), storage, device, memory, seed)
     shown = on_terminal() or in_notebook() if progress is None else progress
-    specs = [spec, *(baseline_specs([spec]) if baseline else [])]
-    found = search_all(specs, read_space(space), budget, workers, on, not shown)
-    first = found[0] if len(found) == 1 else replace(found[0], baseline=found[1])
-    return replace(first, _temporary=temporary)
+    found = tune_specs(
+        [spec, *(plain_spec(spec) if baseline else [])],
+        read_space(space),
+        workers,
+        on,
+        quiet=not shown,
+        trials=trials,
+        timeout=timeout,
+        runs=str(temporary.name if temporary else runs),
+        storage=storage,
+        seed=seed,
+        device=device,
+        memory=memory,
+    )
+    return replace(found, _temporary=temporary)
 
 
 def check_model(model: str) -> str:
@@ -225,100 +208,27 @@ def check_model(model: str) -> str:
     return model
 
 
-@dataclass(frozen=True)
-class Budget:
-    """What every model is given in a search, and where it is done."""
-
-    trials: int
-    timeout: float | None
-    runs: str
-    storage: str | None = None
-    device: str = "auto"
-    memory: int | None = None
-    seed: int = 0
-    reader: DataReader = field(default_factory=DataReader)
-
-    def __post_init__(self) -> None:
-        if self.trials < 1:
-            raise UserError(f"trials must be 1 or more, but is {self.trials}")
-        if self.timeout is not None and self.timeout <= 0:
-            raise UserError(f"the time limit must be above 0 seconds, but is {self.timeout}")
-
-    def search(self, spec: RunSpec, given: Tables | None) -> Search:
-        """The search for one model, in a given space or in its own. The time limit begins now."""
-        job = spec.read(self.reader)
-        if splits_without_validation(job):
-            raise UserError("a search compares settings on validation nodes: give the graph some in every split")
-        metric = metric_of(job.data, job.settings.data)
-        check_metric(metric, job.data, sorted({replica.split for replica in job.replicas}))
-        space = search_space(spec, given, job)
-        replicas = [str(replica) for replica in job.replicas]
-        identity = [job.settings.fingerprint(job.data_hash), replicas, space.to_dict(), self.seed]
-        digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:12]
-        return Search(
-            spec,
-            space,
-            self.trials,
-            self.runs,
-            f"{job.settings.dataset}-{job.settings.model}-{digest}",
-            self.storage or str(Path(self.runs) / TRIALS / JOURNAL),
-            self.seed,
-            self.device,
-            self.memory,
-            math.inf if self.timeout is None else time.time() + self.timeout,
-            len(job.replicas),
-        )
+def plain_spec(spec: RunSpec) -> list[RunSpec]:
+    """The plain backbone of a model that rewires, with those of the given settings that it has."""
+    backbone = str(spec.settings.options.get("backbone", ""))
+    return [spec.with_model(backbone)] if models[spec.settings.model].rewires and backbone else []
 
 
-def baseline_specs(specs: Sequence[RunSpec]) -> list[RunSpec]:
-    """Plain backbones of the models that rewire, with the settings that were given for these, if they are not there."""
-    names = [spec.settings.model for spec in specs]
-    found: dict[str, RunSpec] = {}
-    for spec in specs:
-        backbone = str(spec.settings.options.get("backbone", ""))
-        if models[spec.settings.model].rewires and backbone and backbone not in (*names, *found):
-            found[backbone] = spec.with_model(backbone)
-    return list(found.values())
-
-
-def shared(tables: Tables, model: str, names: Iterable[str]) -> Tables:
-    """Settings, or a space, for one of several models: without those that only others have.
-
-    Settings that no model has are not left out, so that they are reported.
-    """
-    ours, others = of_model(tables, model), merge(*(of_model(tables, name) for name in names))
-    return {
-        table: {
-            name: value
-            for name, value in values.items()
-            if name in ours.get(table, {}) or name not in others.get(table, {})
-        }
-        for table, values in tables.items()
-        if table in ours or table not in others
-    }
-
-
-def search_all(
-    specs: Sequence[RunSpec],
-    given: Tables | None,
-    budget: Budget,
-    workers: int,
-    on: str,
-    quiet: bool,
-) -> list[Tuning]:
-    """Search for the settings of every model with the same budget, in a given space or in their own."""
-    names, found = [spec.settings.model for spec in specs], list[Tuning]()
+def tune_specs(
+    specs: Sequence[RunSpec], given: Tables | None, workers: int, on: str, quiet: bool, **options: Any
+) -> Tuning:
+    """Search for the settings of a model, and of its baseline if it is given; the options are those of `Search.of`."""
+    found, reader, device = list[Tuning](), DataReader(), options["device"]
     monitor = ProgressMonitor(show_test=False, quiet=quiet)
-    with closing(monitor), workers_of(workers, on, budget.device) as several:
+    with closing(monitor), workers_of(workers, on, device) as several:
         for spec in specs:
-            search = budget.search(spec, None if given is None else shared(given, spec.settings.model, names))
-            study = open_study(search)
-            follower = Follower(study, search, monitor)
+            space = given if given is None or not found else of_model(given, spec.settings.model)
+            search = Search.of(spec, space, reader=reader, **options)
+            follower = Follower(search, monitor)
             if several is not None and on == LOCAL:
-                free = budget.memory or available_bytes(pick_device(budget.device))
-                work_together(replace(search, memory=free), several, follower)
+                work_together(search, several, follower)
             else:  # a cluster trains the runs of one trial after another
-                place: dict[str, Any] = {"device": search.device, "memory": search.memory, "reader": budget.reader}
-                work_on(search, Session(search.runs, TRIALS, monitor=monitor, workers=several, **place), follower)
-            found.append(Tuning(search, tuple(results(study, search, budget.reader))))
-    return found
+                place: dict[str, Any] = {"monitor": monitor, "workers": several, "reader": reader}
+                work_on(search, Session(search.runs, TRIALS, device, search.memory, **place), follower)
+            found.append(Tuning(search, tuple(results(search, reader))))
+    return found[0] if len(found) == 1 else replace(found[0], baseline=found[1])

@@ -2,46 +2,49 @@
 
 import math
 
+import optuna
 import pytest
-from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.trial import FixedTrial
 
-from gumbel_mpnn.runs.space import Space, read_space
+from gumbel_mpnn.runs.space import draw, number_of_choices, read_space, read_tables, searched, tables_of
 from gumbel_mpnn.util.errors import UserError
 
 SPACE = {
     "model": {"hidden_channels": [4, 8], "norm": "none"},
-    "train": {"lr": [0.001, 0.01, 0.1, 0.1], "epochs": 3},
+    "train": {"lr": [0.001, 0.01, 0.1], "epochs": 3},
 }
 
 
+def read(tables, start=()):
+    return read_tables(tables, dict(start))
+
+
+def asked(count):
+    """New trials of a study."""
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    return [study.ask() for _ in range(count)]
+
+
 def test_what_a_space_searches_and_what_it_fixes():
-    space = Space.of({**SPACE, "data": {"x": {"low": 1, "high": 3}, "y": {"low": 1, "high": 3}}}, {"data.y": 1.0})
-    assert space.searched == {
-        "model.hidden_channels": CategoricalDistribution((4, 8)),
-        "train.lr": CategoricalDistribution((0.001, 0.01, 0.1)),
-        "data.x": IntDistribution(1, 3),
-        "data.y": FloatDistribution(1.0, 3.0),
+    space = read({**SPACE, "data": {"x": {"low": 1, "high": 3}, "y": {"low": 1, "high": 3}}}, {"data.y": 1.0})
+    assert searched(space) == {
+        "model.hidden_channels": [4, 8],
+        "train.lr": [0.001, 0.01, 0.1],
+        "data.x": {"low": 1, "high": 3, "log": False},
+        "data.y": {"low": 1.0, "high": 3.0, "log": False},
     }
-    assert space.fixed == {"model": {"norm": "none"}, "train": {"epochs": 3}}
-    assert space.total == math.inf
+    assert number_of_choices(space) == math.inf
+    assert tables_of(space, {"model.hidden_channels": 8, "rewiring.regularizer.margin": 0.2}) == {
+        "model": {"norm": "none", "hidden_channels": 8},
+        "train": {"epochs": 3},
+        "rewiring": {"regularizer.margin": 0.2},
+    }
 
 
 def test_all_choices_of_lists():
-    space = Space.of(SPACE, {})
-    found = [tuple(params.values()) for params in space.listed()]
-    assert sorted(found) == [(h, lr) for h in (4, 8) for lr in (0.001, 0.01, 0.1)]
-    assert space.total == 6
-
-
-def test_tables_hold_the_choice_and_what_is_fixed():
-    tables = Space.of(SPACE, {}).tables({"model.hidden_channels": 8, "train.lr": 0.1})
-    assert tables == {"model": {"norm": "none", "hidden_channels": 8}, "train": {"epochs": 3, "lr": 0.1}}
-
-
-def test_options_of_a_component_keep_their_dots():
-    space = Space.of({"rewiring": {"regularizer": {"margin": [0.1, 0.2]}}}, {})
-    (key,) = space.searched
-    assert space.tables({key: 0.2}) == {"rewiring": {"regularizer.margin": 0.2}}
+    assert number_of_choices(read(SPACE)) == 6
+    options = {"rewiring": {"candidates": ["none", "local"], "candidates.per_node": [3, 5]}}
+    assert number_of_choices(read(options)) == math.inf
 
 
 @pytest.mark.parametrize(
@@ -49,18 +52,24 @@ def test_options_of_a_component_keep_their_dots():
     [(0.0, 1.0, 0.123456, 0.1235), (0.123456, 0.2, 0.123457, 0.1235), (0.1, 0.123456, 0.1234559, 0.123456)],
 )
 def test_numbers_have_few_digits_and_stay_within_their_range(low, high, value, expected):
-    space = Space.of({"train": {"lr": {"low": low, "high": high}}}, {})
-    assert space.chosen({"train.lr": value}) == {"train.lr": expected}
+    space = read({"train": {"lr": {"low": low, "high": high}}})
+    assert draw(FixedTrial({"train.lr": value}), space) == {"train.lr": expected}
 
 
-def test_options_of_a_component_are_chosen_only_with_it():
-    name = "rewiring.candidates.per_node of local"
-    lists = {"rewiring.candidates": ("none", "local"), name: (3, 5)}
-    space = Space({key: CategoricalDistribution(values) for key, values in lists.items()})
-    assert space.chosen({"rewiring.candidates": "none", name: 5}) == {"rewiring.candidates": "none"}
-    chosen = space.chosen({"rewiring.candidates": "local", name: 5})
-    assert chosen == {"rewiring.candidates": "local", "rewiring.candidates.per_node": 5}
-    assert space.total == math.inf
+def test_what_optuna_suggests():
+    space = read(
+        {"train": {"lr": {"low": 1, "high": 5}, "epochs": {"low": 1, "high": 8, "step": 4}}}, {"train.lr": 0.1}
+    )
+    drawn = [draw(trial, space) for trial in asked(20)]
+    assert {each["train.epochs"] for each in drawn} == {1, 5}
+    assert len({each["train.lr"] for each in drawn} - {1.0, 5.0}) == 20
+
+
+def test_options_of_a_component_are_drawn_only_with_it():
+    space = read({"rewiring": {"candidates.per_node": [3, 5], "candidates": ["none", "local", "ricci"]}})
+    drawn = [draw(trial, space) for trial in asked(20)]
+    assert {each["rewiring.candidates"] for each in drawn} == {"none", "local", "ricci"}
+    assert all(("rewiring.candidates.per_node" in each) == (each["rewiring.candidates"] == "local") for each in drawn)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +90,7 @@ def test_options_of_a_component_are_chosen_only_with_it():
 )
 def test_what_is_refused(value, sentence):
     with pytest.raises(UserError) as error:
-        Space.of({"train": {"lr": value}}, {})
+        read({"train": {"lr": value}})
     assert str(error.value).startswith(sentence)
 
 

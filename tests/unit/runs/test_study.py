@@ -1,24 +1,19 @@
 """Studies: every trial once whatever ends its process, and weak trials stopped in comparison with others."""
 
-import os
-import signal
 from dataclasses import replace
-from datetime import timedelta
+from pathlib import Path
 
 import optuna
 import pytest
 
 from gumbel_mpnn.runs import study
 from gumbel_mpnn.runs.records import find_records
-from gumbel_mpnn.runs.session import TRIES
-from gumbel_mpnn.runs.space import Space
 from gumbel_mpnn.runs.spec import RunSpec
-from gumbel_mpnn.runs.study import Pruner, open_storage, open_study, results, work_on
-from gumbel_mpnn.runs.tune import Budget
+from gumbel_mpnn.runs.study import Pruner, Search, open_storage, open_study, results, work_on
 from gumbel_mpnn.settings import Replica
 from gumbel_mpnn.training.trainer import Trainer
 from gumbel_mpnn.util.errors import StoppedError, UserError
-from helpers import fresh_processes, small_data
+from helpers import small_data
 
 SPACE = {"train": {"lr": {"low": 0.01, "high": 0.1}, "epochs": 2}, "model": {"hidden_channels": 4}}
 DATA = small_data()
@@ -27,7 +22,7 @@ DATA = small_data()
 @pytest.fixture
 def search(tmp_path):
     spec = RunSpec.of(DATA, "mlp", splits=[0])
-    return Budget(3, None, str(tmp_path), device="cpu").search(spec, SPACE)
+    return Search.of(spec, SPACE, trials=3, runs=str(tmp_path), device="cpu")
 
 
 def states(search):
@@ -36,7 +31,7 @@ def states(search):
 
 def found(search):
     """Number, state, choice and values of every trial."""
-    trials = results(open_study(search), search)
+    trials = results(search)
     return sorted((trial.number, trial.state, dict(trial.chosen), trial.val) for trial in trials)
 
 
@@ -53,13 +48,8 @@ def killed_at(step, monkeypatch, error):
     monkeypatch.setattr(Trainer, "step", stepping)
 
 
-def work_and_be_killed(search):
-    Trainer.step = lambda _: os.kill(os.getpid(), signal.SIGKILL)
-    work_on(search)
-
-
 def locks(search):
-    return [path.name for path in study._folder(search).iterdir() if path.name != "planned.lock"]
+    return [path.name for path in Path(search.lock().lock_file).parent.iterdir() if path.name != "study.lock"]
 
 
 class TestEveryTrialOnce:
@@ -82,10 +72,9 @@ class TestEveryTrialOnce:
         assert states(search) == ["COMPLETE"] * 3
         assert locks(search) == []
 
-    @pytest.mark.parametrize("call", ["ask", "set_user_attr", "tell"])
+    @pytest.mark.parametrize("call", ["ask", "tell"])
     def test_an_error_between_training_and_storage_loses_nothing(self, search, whole, monkeypatch, call):
-        kind = optuna.Trial if call == "set_user_attr" else optuna.Study
-        real, calls = getattr(kind, call), []
+        real, calls = getattr(optuna.Study, call), []
 
         def breaking(*arguments, **options):
             calls.append(call)
@@ -94,53 +83,27 @@ class TestEveryTrialOnce:
             return real(*arguments, **options)
 
         with monkeypatch.context() as patch:
-            patch.setattr(kind, call, breaking)
+            patch.setattr(optuna.Study, call, breaking)
             with pytest.raises(RuntimeError, match="broken"):
                 work_on(search)
-        monkeypatch.setattr(study, "SETTLED", timedelta(0))
         work_on(search)
         assert found(search) == whole
         assert states(search) == ["COMPLETE"] * 3
-        assert len(list(find_records(study._folder(search).parents[1]))) == 3
+        assert len(list(find_records(Path(search.runs)))) == 3
 
-    def test_a_trial_without_all_its_settings_is_replaced(self, search, monkeypatch):
+    def test_a_trial_without_all_its_settings_is_replaced(self, search):
         open_study(search).ask()
-        monkeypatch.setattr(study, "SETTLED", timedelta(0))
         work_on(search)
         assert states(search) == ["FAIL", *["COMPLETE"] * 3]
-        assert [trial.number for trial in results(open_study(search), search)] != [0, 1, 2]
+        assert sorted(trial.number for trial in results(search)) == [1, 2, 3]
 
     def test_a_trial_that_another_process_trains_is_left_alone(self, search, monkeypatch):
         killed_at(1, monkeypatch, RuntimeError("broken"))
         with pytest.raises(RuntimeError, match="broken"):
             work_on(search)
-        (name,) = locks(search)
-        with study._lock(search, name.removesuffix(".lock")):
+        with search.lock(0):
             work_on(search)
             assert states(search) == ["RUNNING", "COMPLETE", "COMPLETE"]
-        work_on(search)
-        assert states(search) == ["COMPLETE"] * 3
-
-    def test_a_trial_of_another_machine_is_left_alone(self, search, tmp_path):
-        open_study(search).ask(search.space.searched).set_user_attr("worker", "of another disk")
-        work_on(search)
-        assert states(search) == ["RUNNING", "COMPLETE", "COMPLETE"]
-
-    def test_a_trial_that_is_killed_again_and_again_is_given_up(self, search):
-        for _ in range(TRIES):
-            process = fresh_processes().Process(target=work_and_be_killed, args=(search,))
-            process.start()
-            process.join()
-            assert process.exitcode == -signal.SIGKILL
-        work_on(search)
-        assert sorted(trial.state for trial in results(open_study(search), search)) == ["failed", *["finished"] * 2]
-
-    @pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
-    def test_interruptions_and_reported_errors_do_not_count(self, search, monkeypatch, error):
-        for _ in range(TRIES + 1):
-            killed_at(1, monkeypatch, error())
-            with pytest.raises(error):
-                work_on(search)
         work_on(search)
         assert states(search) == ["COMPLETE"] * 3
 
@@ -152,9 +115,9 @@ class TestEveryTrialOnce:
 
 
 @pytest.mark.parametrize(("epochs", "expected"), [({}, 500), ({"epochs": 7}, 7), ({"epochs": [3, 9]}, 9)])
-def test_epochs_at_which_trials_are_compared(search, epochs, expected):
-    space = Space.of({"train": {"lr": [0.1, 0.2], **epochs}}, {})
-    assert replace(search, space=space).epochs == expected
+def test_epochs_at_which_trials_are_compared(search, tmp_path, epochs, expected):
+    space = {"train": {"lr": [0.1, 0.2], **epochs}}
+    assert Search.of(search.spec, space, trials=2, runs=str(tmp_path)).epochs == expected
 
 
 class TestStorage:
@@ -185,8 +148,7 @@ class TestStorage:
         assert (summary.study_name, summary.n_trials) == (search.study, 3)
 
     def test_no_password_is_shown(self):
-        shown = study.without_password("postgresql://me:secret@host/db?user=me&password=secret&x=1")
-        assert shown == "postgresql://me:…@host/db?user=me&password=…&x=1"
+        assert study.without_password("postgresql://me:secret@host/db?x=1") == "postgresql://me:…@host/db?x=1"
 
 
 class TestPruner:

@@ -1,7 +1,6 @@
 """`tune`: judged on validation, pruned on the way, nothing done twice, its result a preset."""
 
 import dataclasses
-import pickle
 import sys
 import tomllib
 from pathlib import Path
@@ -12,8 +11,9 @@ import gumbel_mpnn as gm
 from gumbel_mpnn.runs.fit import default_model
 from gumbel_mpnn.runs.records import find_records
 from gumbel_mpnn.runs.session import Session
+from gumbel_mpnn.runs.space import searched
 from gumbel_mpnn.runs.spec import RunSpec
-from gumbel_mpnn.runs.tune import Budget, baseline_specs, shared
+from gumbel_mpnn.runs.tune import plain_spec
 from gumbel_mpnn.settings.files import read_settings_file
 from gumbel_mpnn.util.errors import UserError
 from helpers import changed, edges, small_data
@@ -37,7 +37,7 @@ class TestTrials:
         assert values == sorted(values, reverse=True)
         assert sorted(trial.number for trial in found.trials) == [0, 1, 2, 3]
         no_training()
-        assert tune(trials=4, runs=tmp_path).trials == found.trials
+        assert tune(trials=4, runs=tmp_path).trials == tune(trials=2, runs=tmp_path).trials == found.trials
 
     def test_more_trials_than_settings_try_all(self):
         found = tune(trials=99)
@@ -72,27 +72,18 @@ class TestTrials:
         assert len(set(drawn)) == 5
         assert all(0.001 <= lr <= 0.1 for lr in drawn)
 
-    def test_whole_bounds_of_a_setting_that_is_a_float(self):
-        space = {"model": {"dropout": {"low": 0, "high": 1}, "hidden_channels": 4}, "train": {"epochs": 1}}
-        assert len({trial.chosen["model.dropout"] for trial in tune(space=space, trials=4).trials} - {0, 1}) == 4
-
     def test_no_trial_is_started_when_the_time_is_up(self):
         found = tune(trials=6, timeout=1e-9)
         assert found.trials == ()
         with pytest.raises(UserError, match="no trial of mlp on own is finished: give the search more time"):
             _ = found.best
 
-    def test_a_smaller_number_of_trials_later(self, tmp_path, no_training):
-        first = tune(trials=4, runs=tmp_path)
-        no_training()
-        assert tune(trials=2, runs=tmp_path).trials == first.trials
-
     def test_without_optuna(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "optuna", None)
         for name in [
             name
             for name in sys.modules
-            if name.startswith("gumbel_mpnn.runs.") and name[-4:] in ("tune", "tudy", "pace")
+            if name.startswith("gumbel_mpnn.runs.") and name.endswith(("tune", "study", "space"))
         ]:
             monkeypatch.delitem(sys.modules, name)
         with pytest.raises(UserError, match=r"tune needs Optuna, .* pip install 'gumbel-mpnn\[tune\]'"):
@@ -176,22 +167,21 @@ class TestBaselines:
         plain = found.baseline
         assert plain.model == "gcn"
         assert len(plain.trials) == len(found.trials) == 2
-        common = plain.search.space.searched.keys()
-        assert common == {key for key in found.search.space.searched if not key.startswith("rewiring.")}
+        common = searched(plain.search.space).keys()
+        assert common == {key for key in searched(found.search.space) if not key.startswith("rewiring.")}
         drawn = [next(trial for trial in tuning.trials if trial.number == 1) for tuning in (found, plain)]
         assert {key: drawn[0].chosen[key] for key in common} == dict(drawn[1].chosen)
 
     def test_the_backbone_is_that_of_the_settings(self):
         spec = RunSpec.of(DATA, "gumbel-mpnn", overrides=["model.backbone=sage", "rewiring.keep=0.5", "train.lr=0.5"])
-        (plain,) = baseline_specs([spec])
+        (plain,) = plain_spec(spec)
         assert (plain.settings.model, plain.settings.train.lr) == ("sage", 0.5)
-        assert baseline_specs([spec, plain]) == []
-        assert baseline_specs([RunSpec.of(DATA, "drop-edge")]) == []
+        assert plain_spec(plain) == plain_spec(RunSpec.of(DATA, "drop-edge")) == []
 
     def test_settings_of_a_file_are_those_of_the_backbone_too(self, tmp_path):
         path = tmp_path / "mine.toml"
         path.write_text("[model]\ndropout = 0.25\n[rewiring]\nkeep = 0.5\n[train]\nlr = 0.5\n")
-        (plain,) = baseline_specs([RunSpec.of(DATA, "gumbel-mpnn", preset=path)])
+        (plain,) = plain_spec(RunSpec.of(DATA, "gumbel-mpnn", preset=path))
         assert (plain.settings.options["dropout"], plain.settings.train.lr) == (0.25, 0.5)
 
     def test_it_can_be_left_out(self):
@@ -201,14 +191,6 @@ class TestBaselines:
     def test_a_space_of_rewiring_alone_leaves_the_backbone_as_it_is(self):
         found = tune("gumbel-mpnn", space={"rewiring": {"keep": [0.5, 0.9]}}, **TWO_TRIALS)
         assert (len(found.trials), len(found.baseline.trials)) == (2, 1)
-
-    def test_settings_of_one_of_several_models(self):
-        tables = {"rewiring": {"keep": 0.5}, "model": {"heads": 2, "dropout": 0.1, "dorpout": 0.1}, "train": {"lr": 1}}
-        names = ("gcn", "gat", "gumbel-mpnn")
-        assert shared(tables, "gcn", names) == {"model": {"dropout": 0.1, "dorpout": 0.1}, "train": {"lr": 1}}
-        assert shared(tables, "gat", names)["model"] == tables["model"]
-        assert shared(tables, "gumbel-mpnn", names)["rewiring"] == {"keep": 0.5}
-        assert shared(tables, "gcn", ["gcn"]) == tables  # so that wrong ones are told
 
 
 class TestMistakes:
@@ -253,7 +235,7 @@ class TestMistakes:
     @pytest.mark.parametrize(
         ("options", "sentence"),
         [
-            ({"trials": 0}, "trials must be 1 or more, but is 0"),
+            ({"trials": 0}, "trials must be at least 1, but is 0"),
             ({"timeout": 0}, "the time limit must be above 0 seconds"),
             ({"space": Path("nowhere.toml")}, "there is no settings file nowhere.toml"),
             ({"storage": "nosuch://x"}, "cannot open the storage nosuch://x: "),
@@ -269,12 +251,6 @@ class TestMistakes:
         with pytest.raises(UserError, match=r"cannot open the storage nosuch://me:…@host/x: ") as error:
             tune(storage="nosuch://me:secret@host/x")
         assert "secret" not in str(error.value)
-
-
-def test_a_search_can_be_sent_to_another_process(tmp_path):
-    search = Budget(2, None, str(tmp_path)).search(RunSpec.of(DATA, "gumbel-mpnn", splits=[0]), None)
-    again = pickle.loads(pickle.dumps(search))  # noqa: S301
-    assert (again.study, again.space, again.spec.settings) == (search.study, search.space, search.spec.settings)
 
 
 def test_a_model_that_is_far_too_large_is_left_out():
