@@ -47,8 +47,8 @@ SECONDS = 120
 """A command that takes longer hangs."""
 UNFINISHED = ("group-", "checkpoint-", ".")
 """Beginnings of the names of files that a command has not finished."""
-NOT_COMPARED = ("index.sqlite", "index.sqlite-journal", "index.sqlite-wal", "index.sqlite-shm", "studies.journal")
-"""Caches and journals, whose bytes depend on times."""
+NOT_COMPARED = (".journal", ".lock")
+"""Ends of the names of journals, whose bytes depend on times, and of locks, which a killed process leaves."""
 
 
 @dataclass(frozen=True)
@@ -204,8 +204,8 @@ class Bench:
         root, files = folder or self.work, {}
         for path in sorted(root.rglob("*")):
             name = str(path.relative_to(root))
-            is_left_over = re.fullmatch(r"\..+\.\d+-[0-9a-f]{8}", path.name)
-            if path.is_file() and path.name not in NOT_COMPARED and not is_left_over and not name.startswith("cache/"):
+            is_left_over = path.suffix in NOT_COMPARED or re.fullmatch(r"\..+\.\d+-[0-9a-f]{8}", path.name)
+            if path.is_file() and not is_left_over and not name.startswith("cache/"):
                 files[name] = self._content(path)
         return files
 

@@ -10,13 +10,12 @@ import io
 import os
 import resource
 import signal
-import sqlite3
 import sys
 
 NEVER = sys.maxsize
 KILL, EIO, ENOSPC, TOO_LARGE = "kill", "EIO", "ENOSPC", "EFBIG"
 FAULTS = (KILL, EIO, ENOSPC, TOO_LARGE)
-"""EFBIG is a limit of the kernel on the size of files (`at` bytes), which SQLite and other libraries meet as well."""
+"""EFBIG is a limit of the kernel on the size of files (`at` bytes), which other libraries meet as well."""
 _CHANGES = ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.utime", "os.truncate", "os.chmod", "os.link")
 _LOOKS = ("os.listdir", "os.scandir")
 _FREES = ("os.remove", "os.rmdir")
@@ -51,8 +50,6 @@ class FileFaults:
             if self._is_ours(arguments[0]):
                 changes = event not in _LOOKS and event not in _FREES
                 self._step(self._fail, writes=changes, path=arguments[0])
-        elif event == "sqlite3.connect" and self._is_ours(arguments[0]):
-            self._step(self._fail_in_sqlite, writes=True)
         elif event == "fcntl.flock" and self.kind == KILL:
             self._step(self._fail, writes=False)
 
@@ -65,7 +62,7 @@ class FileFaults:
         _real_fsync(handle)
 
     def _is_ours(self, path):
-        if path is None or path == ":memory:" or isinstance(path, int):
+        if path is None or isinstance(path, int):
             return False
         return os.path.abspath(os.fsdecode(path)).startswith(self.folder)  # noqa: PTH100
 
@@ -83,11 +80,6 @@ class FileFaults:
 
     def _fail(self, number, path=None):
         raise OSError(number, os.strerror(number), *([] if path is None else [os.fsdecode(path)]))
-
-    def _fail_in_sqlite(self, number):
-        error = sqlite3.OperationalError("unable to open database file")
-        error.sqlite_errorcode, error.sqlite_errorname = sqlite3.SQLITE_CANTOPEN, "SQLITE_CANTOPEN"
-        raise error
 
     def write(self, file, content):
         """Write to a file that is open: half of the content if this is the fault."""

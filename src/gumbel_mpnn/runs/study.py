@@ -48,6 +48,7 @@ from gumbel_mpnn.util.errors import (
 
 JOURNAL = "studies.journal"
 """File of all studies in the folder of trials, unless the user names a storage."""
+JOURNAL_BEGINS = b'{"op_code"'
 START = "start"
 """Attribute of the trial that has the settings from which the search starts."""
 PRUNED_AFTER = (8, 4, 2)
@@ -175,11 +176,15 @@ def open_storage(address: str) -> optuna.storages.BaseStorage:
             return optuna.storages.RDBStorage(address)
         path = Path(address)
         path.parent.mkdir(parents=True, exist_ok=True)
-        if path.exists() and path.stat().st_size:
-            with path.open("rb") as file:
-                if not file.readline().startswith(b'{"op_code"'):
-                    raise UserError(f"{address} is no journal of Optuna: name another file as --storage")
-        return optuna.storages.JournalStorage(JournalFileBackend(address))
+        # The system releases this lock if its process dies; others would wait for that of Optuna, or for ever.
+        lock: Any = FileLock(f"{address}.lock", poll_interval=0.005)
+        with lock, path.open("a+b") as file:
+            file.seek(0)
+            content = file.read()
+            if not content.startswith(JOURNAL_BEGINS) and not JOURNAL_BEGINS.startswith(content):
+                raise UserError(f"{address} is no journal of Optuna: name another file as --storage")
+            file.truncate(content.rfind(b"\n") + 1)  # without a line that was cut off by a kill or a full disk
+        return optuna.storages.JournalStorage(JournalFileBackend(address, lock))
     except (OSError, UserError):
         raise
     except Exception as error:  # of SQLAlchemy, of a driver, or of a damaged journal
