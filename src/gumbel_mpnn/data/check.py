@@ -85,12 +85,13 @@ def as_graph(data: Data) -> Data:
     num_graphs = data.num_graphs if isinstance(data, Batch) else 1
     data = as_tensors(joined(data))
     y = data.get("y")
-    if y is not None and not isinstance(y, Tensor):
+    if y is None:
+        return data
+    if not isinstance(y, Tensor):
         data = copy.copy(data).update(_labels(data, y))
-    elif y is not None and is_whole(y) and y.dtype != torch.int64:
-        data = copy.copy(data).update({"y": y.long()})  # uint8 has no -1, and torch cannot compare uint16
-    if y is not None:
-        _check_task(data, data.y, num_graphs)
+    if is_whole(data.y) and data.y.dtype != torch.int64:
+        data = copy.copy(data).update({"y": data.y.long()})  # uint8 has no -1, and torch cannot compare uint16
+    _check_task(data, data.y, num_graphs)
     return data
 
 
@@ -98,14 +99,9 @@ def as_tensors(data: Data) -> Data:
     """Return a graph whose features, edges and masks are tensors, a copy if something had to be converted."""
     if not isinstance(data, Data):
         return data
-    changes: dict[str, Any] = {}
-    for name in _ARRAYS:
-        value = data.get(name)
-        if value is not None and not isinstance(value, Tensor):
-            value = changes[name] = _tensor(name, value)
-        if value is not None and value.dim() == 0:
-            raise DataError(f"data.{name} must be a tensor or an array, not a single value")
-    x = changes.get("x", data.get("x"))
+    given = {name: value for name in _ARRAYS if (value := data.get(name)) is not None}
+    changes = {name: _tensor(name, value) for name, value in given.items() if not isinstance(value, Tensor)}
+    x = changes.get("x", given.get("x"))
     if x is not None and not (x.is_floating_point() or x.is_complex()):
         changes["x"] = x.float()
     return copy.copy(data).update(changes) if changes else data
@@ -129,48 +125,41 @@ def joined(data: Data) -> Data:
     return out
 
 
-def _tensor(name: str, value: object) -> Tensor:
+def _array(values: object) -> NDArray[Any]:
     try:
-        array: NDArray[Any] = np.array(value)  # a copy, since torch cannot hold arrays that are read-only
-        if array.dtype.kind == "O":  # Python numbers get the type that a list of them has
-            array = np.array(array.tolist())
+        array: NDArray[Any] = np.array(values)  # a copy, since torch cannot hold arrays that are read-only
     except ValueError:  # rows of different lengths
-        array = np.array(None)
-    if array.dtype.kind not in "biufc":
+        return np.array(None)
+    if array.dtype.kind == "O":  # Python numbers get the type that a list of them has
+        array = np.array(array.tolist())
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+
+def _tensor(name: str, value: object) -> Tensor:
+    array = _array(value)
+    if array.dtype.kind not in "biufc" or array.ndim == 0:
         raise DataError(
             f"data.{name} must be a tensor or an array of numbers, not a {type(value).__name__}: convert it"
         )
-    tensor = torch.from_numpy(array.astype(array.dtype.newbyteorder("="), copy=False))
+    tensor = torch.from_numpy(array)
     # Python's numbers have no precision of their own.
     return tensor.float() if isinstance(value, list | tuple) and tensor.is_floating_point() else tensor
 
 
 def _labels(data: Data, y: Any) -> dict[str, Any]:
     """Return `y` as a tensor [N] and, if it holds names, `class_names`; missing labels become -1."""
-    try:
-        values: NDArray[Any] = np.array(y)
-    except ValueError:  # rows of different lengths
-        values = np.array(None)
+    values = _array(y)
     if values.dtype.kind in "biuf":
-        return {"y": torch.from_numpy(values.astype(np.int64) if values.dtype.kind in "iu" else values)}
-    if values.ndim != 1 or values.dtype.kind not in "OUT":
-        raise DataError(f"data.y must have one number or name per node, not a {type(y).__name__}: convert it")
+        return {"y": torch.from_numpy(values)}
     cells = y if isinstance(y, list | tuple) else values.tolist()  # an array of words has None and NaN as words
-    known = [None if cell is None or cell != cell else cell for cell in cells]
-    if all(cell is None or isinstance(cell, int) for cell in known):
-        return {"y": torch.tensor([-1 if cell is None else int(cell) for cell in known])}
-    other = next((cell for cell in known if not isinstance(cell, str | None)), None)
-    if other is not None:
-        raise DataError(f"data.y has both names and other values, such as {other!r}: write all of them as names")
-    names, given = ["" if cell is None else cell.strip() for cell in known], data.get("class_names")
-    if given is None:
-        numbers, class_names = classes_of(names, data.get("node_ids") or range(len(names)), "data.y")
-        return {"y": torch.from_numpy(numbers), "class_names": class_names}
-    number = {str(name): k for k, name in enumerate(given)} | {"": -1}
-    unknown = next((name for name in names if name not in number), None)
-    if unknown is not None:
-        raise DataError(f"data.y has the class {unknown!r}, which is not among data.class_names: add it there")
-    return {"y": torch.tensor([number[name] for name in names])}
+    known = [None if cell is None or cell != cell else cell for cell in cells] if values.ndim == 1 else []
+    if known and all(cell is None or isinstance(cell, int) for cell in known):
+        return {"y": torch.tensor([-1 if cell is None else cell for cell in known])}
+    if not known or not all(isinstance(cell, str | None) for cell in known):
+        raise DataError("data.y must have one whole number for each node, or one name, and None if it is unknown")
+    names = ["" if cell is None else cell.strip() for cell in known]
+    numbers, class_names = classes_of(names, data.get("node_ids") or range(len(names)), "data.y")
+    return {"y": torch.from_numpy(numbers), "class_names": class_names}
 
 
 def _check_task(data: Data, y: Tensor, num_graphs: int) -> None:
@@ -181,12 +170,10 @@ def _check_task(data: Data, y: Tensor, num_graphs: int) -> None:
             f"graph classification is not supported by fit: y has one label per graph, but {OURS}, so use"
             " gm.GumbelMPNN in a training loop of your own, as in examples/graph_classification.py"
         )
-    if y.dim() == 2 and y.shape[1] > 1 and bool(((y == 0) | (y == 1)).all()):
-        if bool((y.sum(1) == 1).all()):
-            raise DataError("the labels y are one-hot: use data.y.argmax(1)")
+    if y.dim() == 2 and y.shape[1] > 1:
         raise DataError(
-            f"multi-label classification is not supported: y has {y.shape[1]} labels of 0 and 1 per node, but {OURS}"
-            " into one class each, so choose one column, as data.y[:, 0].long()"
+            f"multi-label classification is not supported: y has {y.shape[1]} columns, but {OURS} into one class each,"
+            " so choose one column, as data.y[:, 0].long(), or use data.y.argmax(1) if the labels are one-hot"
         )
     if y.is_floating_point() and y.numel() == len(y):
         known = y[torch.isfinite(y)]
@@ -221,9 +208,10 @@ def check(data: Data, require_all_classes: bool = True) -> GraphFacts:
 def check_label_form(y: Tensor) -> None:
     """Raise a `DataError` unless labels are integers of shape [N]."""
     if not isinstance(y, Tensor) or not is_whole(y) or y.dim() != 1:
-        whole_column = isinstance(y, Tensor) and is_whole(y) and 1 in y.shape
-        hint = "use data.y.view(-1)" if whole_column else "number the classes from 0, with -1 for unknown"
-        raise DataError(f"the labels y must be integers of shape [N], not {_form(y)}: {hint}")
+        raise DataError(
+            f"the labels y must be integers of shape [N], not {_form(y)}: number the classes from 0, with -1 for"
+            " unknown, and use data.y.view(-1) for a single column"
+        )
 
 
 def _form(value: object) -> str:
@@ -266,10 +254,7 @@ def _check_features(data: Data) -> None:
 
 def _edge_name(data: Data, edge: int) -> str:
     source, target = data.edge_index.as_subclass(Tensor)[:, edge].tolist()
-    ids = data.get("node_ids")
-    if ids is None:
-        return f"edge {edge} from node {source} to node {target}"
-    return f"the edge from {ids[source]!r} to {ids[target]!r}"
+    return f"edge {edge} from {node_name(data, source)} to {node_name(data, target)}"
 
 
 def facts_of(data: Data) -> GraphFacts:
@@ -304,20 +289,15 @@ def warn_of_ignored(data: Data, undirected: bool) -> None:
     if loops:
         verb = "are" if loops > 1 else "is"
         warn(f"this graph has {counted(loops, 'self-loop')}, which {verb} left out: convolutions add their own")
-    if not undirected and (data.get("source_files") or {}).get("undirected"):
-        warn(
-            "this graph was read as undirected, so that data.undirected=false changes nothing: read it with"
-            " undirected=False"
-        )
-    elif undirected and says_directed(data):
+    if undirected and says_directed(data):
         warn(
             "this graph is directed (undirected is false), but is treated as undirected: set data.undirected=false to"
             " train on directed edges"
         )
     elif undirected and data.get("undirected") is None:
-        keys = pair_key(index[:, source != target], int(data.num_nodes or 0)).unique()
-        reverse = pair_key(pairs_of(keys, int(data.num_nodes or 0)).flip(0), int(data.num_nodes or 0))
-        one_way = int((~contains(keys, reverse)).sum())
+        num_nodes = int(data.num_nodes or 0)
+        keys = pair_key(index[:, source != target], num_nodes).unique()
+        one_way = int((~contains(keys, pair_key(pairs_of(keys, num_nodes).flip(0), num_nodes))).sum())
         if 2 * one_way > len(keys):
             warn(
                 f"{one_way} of the {len(keys)} edges of this graph have no reverse, but it is treated as undirected:"
@@ -328,8 +308,7 @@ def warn_of_ignored(data: Data, undirected: bool) -> None:
 
 def warn_of_empty_classes(data: Data) -> None:
     """Warn if the labels of a valid graph leave out numbers, unless `class_names` says which classes there are."""
-    labels = data.y[data.y >= 0]
-    distinct, classes = len(labels.unique()), int(labels.max()) + 1
+    distinct, classes = len(data.y[data.y >= 0].unique()), int(data.y.max()) + 1
     if distinct < classes and not data.get("class_names"):
         warn(
             f"the labels y are {distinct} different numbers up to {classes - 1}, so that there are {classes} classes,"
