@@ -10,7 +10,7 @@ from gumbel_mpnn.data.npz import from_npz
 from gumbel_mpnn.data.public_files import File
 from gumbel_mpnn.data.splits import add_splits, check_masks, with_all_masks
 from gumbel_mpnn.data.tables import from_csv, from_parquet
-from gumbel_mpnn.data.tasks import bottleneck, demo_graph, leaf_count, mixture_neighborhoods
+from gumbel_mpnn.data.tasks import bottleneck, demo_graph, leaf_count
 
 __all__ = [
     "DatasetSpec",
@@ -37,7 +37,6 @@ __all__ = [
     "leaf_count",
     "load",
     "locate",
-    "mixture_neighborhoods",
     "save_graph",
     "specs",
     "with_all_masks",

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import copy
 import io
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 from torch_geometric.data import Batch, Data
 from torch_geometric.utils import is_undirected
 
 from gumbel_mpnn.data.check import IDENTITY, MASKS, check_label_form
 from gumbel_mpnn.data.columns import warn
 from gumbel_mpnn.data.networks import LABEL, LABEL_NAMED_BY, METRIC
+from gumbel_mpnn.data.splits import by_split
 from gumbel_mpnn.data.tables import EDGE_ATTRIBUTES, PARTS, SPLIT
 from gumbel_mpnn.graph import check_edges, edge_index_of, says_directed
 from gumbel_mpnn.util.errors import DataError, UserError, did_you_mean
@@ -26,8 +24,6 @@ from gumbel_mpnn.util.files import suffix_of, write_atomically
 
 MOST_FEATURES = 100
 """Maximum number of features in a GraphML file, which needs a line for each number of each node."""
-
-_UNREADABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")  # in XML
 
 Columns = dict[str, NDArray[Any]]
 
@@ -53,14 +49,15 @@ def graph_file(data: Data, suffix: str) -> bytes:
     check_suffix(suffix)
     if isinstance(data, Batch):
         raise DataError("a file holds one graph, not a batch: save each graph of data.to_data_list()")
+    has_labels = data.get("y") is not None
     # PyG does not look at y if a graph has only labels and edges.
-    num_nodes = len(data.y) if data.get("x") is None and data.get("y") is not None else int(data.num_nodes or 0)
+    num_nodes = len(data.y) if data.get("x") is None and has_labels else int(data.num_nodes or 0)
     check_edges(edge_index_of(data), num_nodes=num_nodes)
     data = copy.copy(data).cpu()
     data.num_nodes = num_nodes
     if data.get(IDENTITY):
         data.x = None
-    if data.get("y") is not None:
+    if has_labels:
         check_label_form(data.y)
     return _WRITERS[suffix](data, _names(data), *_edges(data))
 
@@ -94,8 +91,10 @@ def _edges(data: Data) -> tuple[NDArray[Any], Columns]:
     """Return the edges [E, 2], undirected ones once, and their attributes."""
     index = data.edge_index.numpy()
     once = np.ones(index.shape[1], dtype=bool) if is_directed(data) else index[0] <= index[1]
-    found: dict[str, Tensor | None] = {name: data.get(key) for name, key in EDGE_ATTRIBUTES.items()}
-    return index.T[once], {name: value.detach().numpy()[once] for name, value in found.items() if value is not None}
+    columns = {
+        name: data[key].detach().numpy()[once] for name, key in EDGE_ATTRIBUTES.items() if data.get(key) is not None
+    }
+    return index.T[once], columns
 
 
 def _npz(data: Data, _: list[str], edges: NDArray[Any], columns: Columns) -> bytes:
@@ -121,19 +120,15 @@ def _csv(_: Data, names: list[str], edges: NDArray[Any], columns: Columns) -> by
     import pandas as pd
 
     ends = np.array(names, dtype=object)[edges]
-    table = pd.DataFrame({"source": ends[:, 0], "target": ends[:, 1], **columns})
-    for name, values in columns.items():
-        if values.dtype == bool:
-            table[name] = np.where(values, "true", "false")
+    words = {name: np.where(values, "true", "false") for name, values in columns.items() if values.dtype == bool}
+    table = pd.DataFrame({"source": ends[:, 0], "target": ends[:, 1], **columns, **words})
     text: str = table.to_csv(index=False, float_format="%.6g", lineterminator="\n")
     return text.encode()
 
 
 def _graphml(data: Data, names: list[str], edges: NDArray[Any], columns: Columns) -> bytes:
-    try:
-        import networkx as nx
-    except ImportError:
-        raise UserError("writing GraphML needs networkx: pip install networkx, or write .csv or .npz") from None
+    import networkx as nx
+
     graph = nx.DiGraph() if is_directed(data) else nx.Graph()
     if data.get("y") is not None:
         graph.graph[LABEL_NAMED_BY] = LABEL
@@ -142,9 +137,6 @@ def _graphml(data: Data, names: list[str], edges: NDArray[Any], columns: Columns
     graph.add_nodes_from(zip(names, _node_attributes(data), strict=True))
     for (source, target), *values in zip(edges.tolist(), *(c.tolist() for c in columns.values()), strict=True):
         graph.add_edge(names[source], names[target], **dict(zip(columns, values, strict=True)))
-    for name in (*names, *map(str, data.get("class_names") or ())):
-        if _UNREADABLE.search(name):
-            raise DataError(f"GraphML cannot hold the character in the name {name!r}: remove it, or write .npz")
     out = io.BytesIO()
     nx.write_graphml(graph, out)
     return out.getvalue()
@@ -153,12 +145,11 @@ def _graphml(data: Data, names: list[str], edges: NDArray[Any], columns: Columns
 def _node_attributes(data: Data) -> list[dict[str, Any]]:
     """Return the label, split and features of every node, as far as the graph has them."""
     nodes: list[dict[str, Any]] = [{} for _ in range(int(data.num_nodes or 0))]
-    if data.get("y") is not None:
-        classes = data.get("class_names")
-        for node, label in zip(nodes, data.y.tolist(), strict=True):
-            node.update({} if label < 0 else {LABEL: str(classes[label]) if classes else label})
-    masks = {part: data[mask] for part, mask in zip(PARTS, MASKS, strict=True) if data.get(mask) is not None}
-    if any(mask.dim() > 1 and mask.shape[1] > 1 for mask in masks.values()):
+    classes = data.get("class_names")
+    for node, label in zip(nodes, [] if data.get("y") is None else data.y.tolist(), strict=False):
+        node.update({} if label < 0 else {LABEL: str(classes[label]) if classes else label})
+    masks = {part: by_split(data[mask]) for part, mask in zip(PARTS, MASKS, strict=True) if data.get(mask) is not None}
+    if any(mask.shape[1] > 1 for mask in masks.values()):
         warn("the GraphML file is written without splits, since it can hold only one: write .npz to keep them")
         masks = {}
     for part, mask in masks.items():
@@ -176,8 +167,7 @@ def _node_attributes(data: Data) -> list[dict[str, Any]]:
 
 
 def _dense(data: Data) -> NDArray[Any]:
-    x = data.x.detach()
-    features: NDArray[Any] = (x if x.layout is torch.strided else x.to_dense()).float().numpy()
+    features: NDArray[Any] = data.x.detach().to_dense().float().numpy()
     return features
 
 

@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn.data.columns import Table, Wanted
 from gumbel_mpnn.data.tables import describe_source, graph_of_tables, opened
-from gumbel_mpnn.util.errors import DataError, UserError, reason
+from gumbel_mpnn.util.errors import DataError, reason
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,10 +31,8 @@ def from_graphml(path: str | Path, label: str | None = None, features: Wanted = 
     The arguments `label` and `features` are documented in `from_networkx`. Files written by `save_graph`
     record which attribute is the label.
     """
-    try:
-        import networkx
-    except ImportError:
-        raise UserError("reading GraphML needs the package networkx: pip install networkx") from None
+    import networkx
+
     source = opened(path)
     try:
         graph = networkx.read_graphml(source)

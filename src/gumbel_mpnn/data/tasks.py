@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
-from itertools import combinations
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch_geometric.data import Data
 
 from gumbel_mpnn.data.check import set_edges
-from gumbel_mpnn.data.noise import NodesByClass
 from gumbel_mpnn.data.splits import BoolArray, IntArray, Masks, mask_of, random_masks, random_split, set_masks
-from gumbel_mpnn.graph import pairs_of, undirected_keys, without_pairs
-from gumbel_mpnn.util.errors import UserError, check_at_least, check_between
+from gumbel_mpnn.util.errors import UserError, check_at_least
 
 _NUM_NODES = 1000
 _NUM_CLASSES = 4
@@ -76,25 +71,19 @@ def bottleneck(
     num_graphs: int = 1,
     seed: int = 0,
     num_splits: int = 10,
-    *,
-    edge_probability: float = 1.0,
-    shared_ids: bool = False,
 ) -> Data:
-    """Generate two dense sides A and B joined by one bridge; node i of B has the label that node i of A carries.
+    """Generate two cliques A and B joined by one bridge; node i of B has the label that node i of A carries.
 
-    A graph has the n nodes of A, then the n nodes of B. The bridge joins the first node of A to the last node of B, so
-    partners are never neighbors: in cliques the label is 3 hops away, or 2 for the pairs at the bridge.
+    A graph has the n nodes of A, then the n nodes of B; each side is a clique. The bridge joins the first node of A to
+    the last node of B, so partners are never neighbors: the label is 3 hops away, or 2 for the pairs at the bridge.
 
     Args:
         nodes_per_side: number of nodes n of each side, at least 2.
         num_classes: number of classes C; the labels are uniform.
         num_graphs: number of disjoint graphs. A single small graph gives a poor estimate: labels that are frequent
             among its training nodes are rare among its test nodes, so guessing scores well below 1/C.
-        seed: seed of the labels, the edges and the splits.
+        seed: seed of the labels and the splits.
         num_splits: number of splits S.
-        edge_probability: 1 makes each side a clique; smaller values give random graphs, which may be disconnected.
-        shared_ids: whether all graphs use the same n ids. Every id then occurs in training, but nodes of different
-            graphs share it. Otherwise an id belongs to a single pair.
 
     Returns:
         A graph with `x` float32 [N, ids + C], the one-hot id of the pair and the one-hot label (side A) or zeros (side
@@ -104,17 +93,21 @@ def bottleneck(
     check_at_least(2, nodes_per_side=nodes_per_side)
     check_at_least(1, num_classes=num_classes, num_graphs=num_graphs, num_splits=num_splits)
     check_at_least(0, seed=seed)
-    check_between(0, 1, edge_probability=edge_probability)
     shape = num_graphs, 2, nodes_per_side
     rng = np.random.default_rng(seed)
     labels = rng.integers(num_classes, size=(num_graphs, nodes_per_side))
     nodes = np.arange(np.prod(shape)).reshape(shape)
     pairs = np.arange(labels.size).reshape(labels.shape)
     y = np.stack([np.full_like(labels, -1), labels], axis=1).reshape(-1)
-    x = _features(pairs % nodes_per_side if shared_ids else pairs, labels, num_classes)
+    one_hot = np.stack([np.eye(num_classes, dtype=np.float32)[labels]] * 2, axis=1)
+    one_hot[:, 1] = 0  # side B does not know the label
+    ids = np.stack([np.eye(pairs.size, dtype=np.float32)[pairs]] * 2, axis=1)
+    x = np.concatenate([ids, one_hot], axis=-1).reshape(y.size, -1)
 
-    edges = torch.from_numpy(_edges(nodes, edge_probability, rng).T.copy())
-    data = Data(x=torch.from_numpy(x), edge_index=edges, y=torch.from_numpy(y))
+    low, high = np.triu_indices(nodes_per_side, k=1)
+    inner = np.stack([nodes[:, :, low], nodes[:, :, high]]).reshape(2, -1)
+    edges = np.concatenate([inner, [nodes[:, 0, 0], nodes[:, 1, -1]]], axis=1)
+    data = Data(x=torch.from_numpy(x), edge_index=torch.from_numpy(edges), y=torch.from_numpy(y))
     set_edges(data, undirected=True)
     # The third number separates the splits from the labels, since the seeds s and (s, 0) give the same numbers.
     splits = [_split(y, np.random.default_rng((seed, k, 1))) for k in range(num_splits)]
@@ -123,24 +116,6 @@ def bottleneck(
     data.partner = torch.from_numpy(nodes[:, ::-1].reshape(-1))
     data.name, data.metric, data.protocol = "bottleneck", "accuracy", "side-60-20-20"
     return data
-
-
-def _features(ids: IntArray, labels: IntArray, num_classes: int) -> NDArray[np.float32]:
-    """Return features with ids on both sides and labels on side A, from arrays [G, n]."""
-    one_hot_id = np.eye(ids.max() + 1, dtype=np.float32)[ids]
-    one_hot_label = np.eye(num_classes, dtype=np.float32)[labels]
-    side_a = np.concatenate([one_hot_id, one_hot_label], axis=-1)
-    side_b = np.concatenate([one_hot_id, np.zeros_like(one_hot_label)], axis=-1)
-    return np.stack([side_a, side_b], axis=1).reshape(-1, side_a.shape[-1])
-
-
-def _edges(nodes: IntArray, probability: float, rng: np.random.Generator) -> IntArray:
-    """Return the edges [E, 2] of the graphs with these `nodes` [G, 2, n], each edge once."""
-    low, high = np.triu_indices(nodes.shape[2], k=1)
-    pairs = np.stack([nodes[:, :, low], nodes[:, :, high]], axis=-1)
-    inner = pairs[rng.random(pairs.shape[:-1]) < probability]
-    bridges = np.stack([nodes[:, 0, 0], nodes[:, 1, -1]], axis=-1)
-    return np.concatenate([inner, bridges])
 
 
 def _split(y: IntArray, rng: np.random.Generator) -> Masks:
@@ -168,23 +143,20 @@ def leaf_count(
     num_trees: int = 32_000,
     seed: int = 0,
     num_splits: int = 1,
-    *,
-    directed: bool = True,
     max_trees: int | None = None,
 ) -> Data:
     """Generate full binary trees as one graph; the class of a tree is the number of leaves with the bit 1.
 
     This is the LeafColor task of PR-MPNN, and a seed gives the same trees as its code: `num_trees` distinct leaf
     strings are drawn, only counts that are more frequent than the mean are kept, and each gets as many trees as this
-    mean. At depth 4, 7 balanced classes remain, so chance is 1/7. The root is `depth` hops away from the leaves.
+    mean. At depth 4, 7 balanced classes remain, so chance is 1/7. The root is `depth` hops away from the leaves. Edges
+    point from child to parent, as in the original, but without its self-loops.
 
     Args:
         depth: number of hops from the root to a leaf; a tree has 2^depth leaves and M = 2^(depth+1) - 1 nodes.
         num_trees: number of trees before balancing.
         seed: seed of the trees and the splits.
         num_splits: number of splits S.
-        directed: whether edges point from child to parent only, as in the original, but without its self-loops. False
-            adds the reverse edges, which an undirected `PairGraph` (the default) adds anyway.
         max_trees: maximum number of trees after balancing; each class keeps the same number.
 
     Returns:
@@ -198,7 +170,7 @@ def leaf_count(
     counts = bits.sum(axis=1)
     kept, classes = balanced(counts, max_trees)
     data = trees(bits[kept], np.searchsorted(classes, counts[kept]))
-    set_edges(data, undirected=not directed)
+    set_edges(data, undirected=False)
     splits = [random_split(data.y, (_TRAIN, _VAL), (seed, k)) for k in range(num_splits)]
     set_masks(data, Masks.stack(splits))
     data.class_names = [str(count) for count in classes]
@@ -225,19 +197,27 @@ def balanced(counts: IntArray, max_trees: int | None = None) -> tuple[IntArray, 
     if not len(classes):
         raise UserError(f"all counts are equally frequent in {len(counts)} trees, so no class is left: draw more trees")
     size = mean if max_trees is None else min(mean, max_trees // len(classes))
-    if size < 1:
-        raise UserError(f"max_trees must be at least 1 for each of the {len(classes)} classes, not {max_trees}")
     kept = np.concatenate([np.flatnonzero(counts == count)[:size] for count in classes])
     return np.sort(kept), classes
 
 
 def trees(bits: IntArray, labels: IntArray) -> Data:
-    """Build the trees with leaf `bits` [T, L] and root `labels` [T] as one graph."""
+    """Build the union of trees with leaf `bits` [T, L] and root `labels` [T]; edges point from child to parent."""
     parent, is_leaf = full_tree(bits.shape[1])
-    x = np.zeros((len(bits), len(parent), len(parent) + 2), dtype=np.float32)
+    shape = len(bits), len(parent)
+    x = np.zeros((*shape, len(parent) + 2), dtype=np.float32)
     x[:, :, :-2] = np.eye(len(parent), dtype=np.float32)
     x[:, is_leaf, -2:] = np.eye(2, dtype=np.float32)[bits]
-    return forest(parent, x, labels)
+    y = np.full(shape, -1, dtype=np.int64)
+    y[:, 0] = labels
+    nodes = np.arange(y.size).reshape(shape)
+    edges = np.stack([nodes[:, 1:], nodes[:, parent[1:]]]).reshape(2, -1)
+    return Data(
+        x=torch.from_numpy(x.reshape(y.size, -1)),
+        edge_index=torch.from_numpy(edges),
+        y=torch.from_numpy(y.reshape(-1)),
+        batch=torch.arange(len(x)).repeat_interleave(len(parent)),
+    )
 
 
 def full_tree(num_leaves: int) -> tuple[IntArray, BoolArray]:
@@ -248,108 +228,3 @@ def full_tree(num_leaves: int) -> tuple[IntArray, BoolArray]:
         parent = np.concatenate([[-1], parent + 1, right])
         is_leaf = np.concatenate([[False], is_leaf, is_leaf])
     return parent, is_leaf
-
-
-def forest(parent: IntArray, x: NDArray[np.float32], labels: IntArray) -> Data:
-    """Build the disjoint union of trees with the same `parent` [M], features `x` [T, M, F] and root `labels` [T].
-
-    Edges point from child to parent. `y` is -1 except at the roots, and `batch` [N] is the tree of each node.
-    """
-    shape = x.shape[:2]
-    y = np.full(shape, -1, dtype=np.int64)
-    y[:, 0] = labels
-    nodes = np.arange(y.size).reshape(shape)
-    edges = np.stack([nodes[:, 1:], nodes[:, parent[1:]]], axis=-1)
-    return Data(
-        x=torch.from_numpy(x.reshape(y.size, -1)),
-        edge_index=torch.from_numpy(np.ascontiguousarray(edges.reshape(-1, 2).T)),
-        y=torch.from_numpy(y.reshape(-1)),
-        batch=torch.arange(len(x)).repeat_interleave(len(parent)),
-    )
-
-
-Support = tuple[int, ...]
-SUPPORT_SIZES = (2, 1, 3)  # in order of use; with 5 classes there are 6 supports of size two
-
-
-def mixture_neighborhoods(data: Data, components: int, seed: int = 0, *, directed: bool = False) -> Data:
-    """Return a copy of `data` with new heterophilous edges, drawn from k neighborhood distributions per class.
-
-    A distribution is uniform over a few other classes (`neighborhood_supports`). Each node is assigned one of the k
-    distributions of its class. For each neighbor it draws a class from this distribution, then a node of that class.
-
-    In an undirected graph a node also gets the edges that other nodes draw to it. A node of degree d therefore draws
-    d/2 neighbors, rounded up. The mean degree stays about the same (rounding increases it, merged duplicates decrease
-    it), high degrees are about halved, and about half of all neighbors follow the node's own distribution. In a
-    directed graph a node draws d neighbors, edges point to the node that drew them, and its in-degree is d minus the
-    merged duplicates.
-
-    Args:
-        data: a graph with labels; unlabelled nodes lose their edges.
-        components: number of distributions k per class.
-        seed: seed of the draws; the supports for k are the first k of those for any larger number.
-        directed: whether edges go only from a drawn neighbor to the node that drew it.
-
-    Returns:
-        A graph with sorted edges without duplicates, and `component` [N], the distribution of each node (-1 if it is
-        unlabelled). Attributes of the old edges and candidates are dropped.
-    """
-    y = data.y.cpu().numpy()
-    groups = NodesByClass.of(y)
-    supports = neighborhood_supports(len(groups.classes), components, seed)
-    rng = np.random.default_rng((seed, 0, 2))  # a stream that is not used for splits
-    component = np.where(y < 0, -1, (rng.random(len(y)) * components).astype(np.int64))
-
-    degree = np.where(y < 0, 0, _degrees(data))
-    node = np.repeat(np.arange(len(y)), degree if directed else (degree + 1) // 2)
-    kind = np.searchsorted(groups.classes, y[node]) * components + component[node]
-    neighbor = groups.pick(_pick_classes(supports, kind, rng), rng.random(len(node)))
-
-    mixture = without_pairs(data, len(data.y))
-    mixture.edge_index = torch.from_numpy(np.stack([neighbor, node])).to(data.y.device)
-    set_edges(mixture, undirected=not directed)
-    mixture.component = torch.from_numpy(component).to(data.y.device)
-    if data.get("name"):
-        mixture.name = f"{data.name}-mixture-{components}"
-    return mixture
-
-
-def neighborhood_supports(num_classes: int, components: int, seed: int = 0) -> list[list[Support]]:
-    """Return `components` different sets of other classes for each class.
-
-    All pairs are used first, then single classes, then triples. The sets of each size are shuffled.
-    """
-    check_at_least(1, components=components)
-    check_at_least(0, seed=seed)
-    supports = [list(_shuffled_supports(label, num_classes, seed))[:components] for label in range(num_classes)]
-    available = min(map(len, supports), default=0)
-    if available < components:
-        raise UserError(
-            f"with {num_classes} classes there are {available} different neighborhoods, fewer than {components}"
-        )
-    return supports
-
-
-def _shuffled_supports(label: int, num_classes: int, seed: int) -> Iterator[Support]:
-    rng = np.random.default_rng((seed, label, 1))
-    others = [other for other in range(num_classes) if other != label]
-    for size in SUPPORT_SIZES:
-        same_size = list(combinations(others, size))
-        yield from (same_size[k] for k in rng.permutation(len(same_size)))
-
-
-def _pick_classes(supports: list[list[Support]], kind: IntArray, rng: np.random.Generator) -> IntArray:
-    """Draw a class from the support with number `kind`, counted over all classes, for each entry of `kind`."""
-    flat = [support for row in supports for support in row]
-    size: IntArray = np.array([len(support) for support in flat])
-    first: IntArray = np.cumsum(size) - size
-    members = np.concatenate([np.array(support, dtype=np.int64) for support in flat])
-    return members[first[kind] + (rng.random(len(kind)) * size[kind]).astype(np.int64)]
-
-
-def _degrees(data: Data) -> IntArray:
-    """Return the number of other nodes to which each node has an edge, in either direction."""
-    num_nodes = len(data.y)
-    ends = pairs_of(undirected_keys(data.edge_index.cpu(), num_nodes), num_nodes)
-    degrees: IntArray = ends.flatten().bincount(minlength=num_nodes).numpy()
-    return degrees

@@ -183,14 +183,6 @@ def test_what_could_not_be_read_again_is_not_written(tmp_path, change, message, 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_names_that_graphml_cannot_hold(tmp_path):
-    data = changed(GRAPH, node_ids=["a\x02", "b", "c", "d"])
-    with pytest.raises(DataError, match="GraphML cannot hold the character in the name"):
-        save_graph(data, tmp_path / "g.graphml")
-    save_graph(data, tmp_path / "g.npz")
-    assert from_npz(tmp_path / "g.npz").node_ids[0] == "a\x02"
-
-
 @pytest.mark.parametrize("suffix", [".npz", ".graphml"])
 def test_nodes_without_edges_or_features_are_counted_by_their_labels(tmp_path, suffix):
     save_graph(Data(y=torch.tensor([0, 1, 1, 0]), edge_index=GRAPH.edge_index), tmp_path / f"g{suffix}")

@@ -3,20 +3,18 @@ import random
 import numpy as np
 import pytest
 import torch
-from torch_geometric.data import Data
 from torch_geometric.utils import coalesce
 
-from gumbel_mpnn.data import bottleneck, check, demo_graph, leaf_count, mixture_neighborhoods
+from gumbel_mpnn.data import bottleneck, check, demo_graph, leaf_count
 from gumbel_mpnn.data.tasks import (
     CORE_DEGREE,
     NOISE_DEGREE,
     balanced,
     draw_leaves,
-    neighborhood_supports,
     trees,
 )
 from gumbel_mpnn.util.errors import UserError
-from helpers import both_ways, changed, edges
+from helpers import both_ways, edges
 
 MASKS = ("train_mask", "val_mask", "test_mask")
 
@@ -70,15 +68,6 @@ class TestBottleneck:
         assert not data.x[side_b, 150:].any()
         assert torch.equal(data.x[~side_b, 150:].argmax(1), data.y[data.partner[~side_b]])
         assert not data.partner[data.edge_index[0]].eq(data.edge_index[1]).any()
-        shared = bottleneck(num_graphs=3, shared_ids=True)
-        assert torch.equal(shared.x[:, :50], torch.eye(50).repeat(6, 1))
-        assert torch.equal(shared.y, data.y)
-
-    def test_a_random_side_has_about_its_fraction_of_the_edges(self):
-        data = bottleneck(edge_probability=0.5, num_graphs=4)
-        assert data.is_undirected()
-        assert abs((check(data).num_edges - 4) / (8 * 50 * 49 / 2) - 0.5) < 0.03
-        assert check(bottleneck(edge_probability=0)).num_edges == 1
 
     @pytest.mark.parametrize(("nodes", "sizes"), [(10, (6, 2, 2)), (50, (30, 10, 10))])
     def test_the_splits_are_of_60_20_20_percent_of_side_b(self, nodes, sizes):
@@ -103,7 +92,6 @@ class TestBottleneck:
         ("options", "message"),
         [
             ({"nodes_per_side": 1}, "nodes_per_side must be at least 2, but is 1"),
-            ({"edge_probability": 1.5}, r"edge_probability must lie between 0 and 1, but is 1\.5"),
             ({"nodes_per_side": 3, "num_classes": 1000}, "1 training nodes are too few for 3 classes: increase"),
         ],
     )
@@ -175,11 +163,8 @@ class TestLeafCount:
             assert torch.stack([small[mask][small.y == label].sum(0) for label in range(7)]).eq(count).all()
         assert not torch.equal(small.test_mask[:, 0], small.test_mask[:, 1])
 
-    def test_edges_go_up_or_both_ways(self, small):
+    def test_edges_go_up(self, small):
         assert small.edge_index[0].gt(small.edge_index[1]).all()
-        both = leaf_count(max_trees=140, directed=False)
-        assert both.is_undirected()
-        assert torch.equal(both.edge_index[:, both.edge_index[0] > both.edge_index[1]], small.edge_index)
 
     def test_the_seed_decides(self, small):
         again = leaf_count(max_trees=140)
@@ -192,108 +177,9 @@ class TestLeafCount:
         [
             ({"depth": 2, "num_trees": 17}, "1 to 16 different trees of depth 2 to draw, not 17"),
             ({"depth": 6}, "must be 1 to 5, not 6"),
-            ({"max_trees": 6}, "each of the 7 classes, not 6"),
             ({"depth": 4, "num_trees": 1}, "draw more trees"),
         ],
     )
     def test_what_cannot_be_drawn(self, options, message):
         with pytest.raises(UserError, match=message):
             leaf_count(**options)
-
-
-def degrees(data):
-    return data.edge_index[1].bincount(minlength=data.num_nodes)
-
-
-def follows(data, supports, source, target):
-    """Whether the class of each source is in the support that its target picked."""
-    allowed = torch.zeros(len(supports), len(supports[0]), len(supports), dtype=torch.bool)
-    for label, row in enumerate(supports):
-        for component, support in enumerate(row):
-            allowed[label, component, list(support)] = True
-    return allowed[data.y[target], data.component[target], data.y[source]]
-
-
-class TestMixtures:
-    @pytest.fixture(scope="class")
-    def demo(self):
-        return demo_graph()
-
-    def test_the_supports_of_three_classes_by_hand(self):
-        supports = neighborhood_supports(3, 3)
-        assert [row[0] for row in supports] == [(1, 2), (0, 2), (0, 1)]
-        assert [set(row[1:]) for row in supports] == [{(1,), (2,)}, {(0,), (2,)}, {(0,), (1,)}]
-
-    @pytest.mark.parametrize("components", [1, 7, 14])
-    def test_supports_are_different_sets_of_other_classes(self, components):
-        supports = neighborhood_supports(5, components)
-        for label, row in enumerate(supports):
-            assert len(set(row)) == len(row) == components
-            assert all(label not in support for support in row)
-            assert [len(support) for support in row] == ([2] * 6 + [1] * 4 + [3] * 4)[:components]
-        assert supports == [row[:components] for row in neighborhood_supports(5, 14)]
-        assert supports != neighborhood_supports(5, components, seed=1)
-
-    def test_two_classes_have_one_neighborhood_each(self):
-        path = Data(edge_index=both_ways(edges((0, 1), (2, 3), (1, 2))), y=torch.tensor([0, 0, 1, 1]), num_nodes=4)
-        mixture = mixture_neighborhoods(path, 1)
-        assert mixture.component.tolist() == [0] * 4
-        assert mixture.y[mixture.edge_index].sum(0).eq(1).all()  # every edge joins the two classes
-        assert degrees(mixture).ge(1).all()  # every node drew one
-
-    @pytest.mark.parametrize("components", [1, 7])
-    def test_directed_neighborhoods_follow_the_picked_support(self, demo, components):
-        mixture = mixture_neighborhoods(demo, components, directed=True)
-        assert follows(mixture, neighborhood_supports(4, components), *mixture.edge_index).all()
-        assert degrees(mixture).le(degrees(demo)).all()
-        assert degrees(mixture).sum() > 0.95 * degrees(demo).sum()
-
-    @pytest.mark.parametrize("components", [1, 7])
-    def test_undirected_neighborhoods_follow_the_support_of_one_end(self, demo, components):
-        mixture = mixture_neighborhoods(demo, components)
-        source, target = mixture.edge_index
-        supports = neighborhood_supports(4, components)
-        assert (follows(mixture, supports, source, target) | follows(mixture, supports, target, source)).all()
-        facts = check(mixture)
-        assert mixture.is_undirected()
-        assert (facts.num_self_loops, facts.num_duplicate_edges, facts.num_isolated) == (0, 0, 0)
-        assert abs(facts.degree_mean - check(demo).degree_mean) < 1
-
-    def test_components_classes_and_nodes_are_drawn_uniformly(self, demo):
-        mixture = mixture_neighborhoods(demo, 3, directed=True)
-        assert (mixture.component.bincount() / 1000 - 1 / 3).abs().max() < 0.06
-        first, second = neighborhood_supports(4, 3)[0][0]
-        source, target = mixture.edge_index
-        drawn = mixture.y[source[(mixture.y[target] == 0) & (mixture.component[target] == 0)]].bincount(minlength=4)
-        assert int(drawn.sum()) == int(drawn[first] + drawn[second])
-        assert abs(int(drawn[first]) / int(drawn.sum()) - 0.5) < 0.06
-        assert len(source.unique()) > 990
-
-    def test_unlabelled_nodes_lose_their_edges(self, demo):
-        y = demo.y.clone()
-        y[:10] = -1
-        mixture = mixture_neighborhoods(changed(demo, y=y, **dict.fromkeys(MASKS)), 2)
-        assert not degrees(mixture)[:10].any()
-        assert mixture.component[:10].eq(-1).all()
-        assert mixture.component[10:].ge(0).all()
-
-    def test_nodes_stay_and_what_belongs_to_the_old_edges_goes(self, demo):
-        data = changed(demo, edge_weight=torch.ones(demo.num_edges), candidate_index=edges((0, 1)))
-        mixture = mixture_neighborhoods(data, 2)
-        for name in ("x", "y", *MASKS):
-            assert torch.equal(mixture[name], demo[name])
-        assert not {"edge_weight", "edge_is_core", "candidate_index"} & set(mixture.keys())
-        assert (mixture.name, data.name) == ("demo-mixture-2", "demo")
-
-    def test_the_seed_decides(self, demo):
-        first, again, other = (mixture_neighborhoods(demo, 3, seed=seed) for seed in (0, 0, 1))
-        assert torch.equal(first.edge_index, again.edge_index)
-        assert not torch.equal(first.component, other.component)
-
-    @pytest.mark.parametrize(
-        ("components", "message"),
-        [(0, "components must be at least 1, but is 0"), (8, "with 4 classes there are 7 different neighborhoods,")],
-    )
-    def test_what_is_no_mixture(self, demo, components, message):
-        with pytest.raises(UserError, match=message):
-            mixture_neighborhoods(demo, components)
