@@ -13,7 +13,7 @@ from torch import Tensor
 from gumbel_mpnn.graph import WeightedGraph
 from gumbel_mpnn.nn import Backbone, backbones
 from gumbel_mpnn.nn.convs import Conv, GCNConv
-from gumbel_mpnn.nn.layers import Inputs
+from gumbel_mpnn.nn.features import Features
 
 
 class FarConv(GCNConv):
@@ -23,7 +23,7 @@ class FarConv(GCNConv):
         super().__init__(replicas, in_channels, out_channels)
         self.hops = hops
 
-    def sums(self, x: Inputs, graph: WeightedGraph, shortcut: Tensor | None = None) -> Tensor:
+    def sums(self, x: Features, graph: WeightedGraph, shortcut: Tensor | None = None) -> Tensor:
         """[R, N, in] → [R, N, out]."""
         out = super().sums(x, graph, shortcut)
         for _ in range(self.hops - 1):

@@ -62,9 +62,9 @@ def gcn_layer(conv, replica):
 
 
 def sage_layer(conv, replica):
-    layer = pyg.SAGEConv(*conv.neighbors.weight.shape[1:])
+    layer = pyg.SAGEConv(*conv.neighbors[0].weight.shape[1:])
     layer.lin_l.weight.data, layer.lin_r.weight.data = (
-        conv.neighbors.weight[replica].T,
+        conv.neighbors[0].weight[replica].T,
         conv.self_loop.weight[replica].T,
     )
     layer.lin_l.bias.data = conv.self_loop.bias[replica, 0]

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from gumbel_mpnn.nn import SparseFeatures, replica
-from gumbel_mpnn.nn.model import cross_entropy
+from gumbel_mpnn.nn.layers import cross_entropy
 from gumbel_mpnn.settings import Replica
 from gumbel_mpnn.training import Task, prepare, train
 from helpers import normal, numbers, small_data
@@ -126,8 +126,9 @@ def test_products_do_not_depend_on_where_a_matrix_lies(shape):
         assert torch.equal(together[one], replica.product(x[one].clone(), weight[one].clone()))
     torch.testing.assert_close(together, torch.bmm(x, weight), rtol=1e-5, atol=1e-5)
     start = normal(6, rows, columns, dtype=torch.float32)
-    added = replica.add_product(start.clone(), x, weight)
-    assert torch.equal(added[5:], replica.add_product(start[5:].clone(), x[5:].clone(), weight[5:].clone()))
+    added = replica.product_sum([(x, weight), (x, weight)], start)
+    last = x[5:].clone(), weight[5:].clone()
+    assert torch.equal(added[5:], replica.product_sum([last, last], start[5:].clone()))
     outer = replica.outer_sum(x, start)
     assert torch.equal(outer[5:], replica.outer_sum(x[5:].clone(), start[5:].clone()))
     torch.testing.assert_close(outer, torch.bmm(x.transpose(1, 2), start), rtol=1e-4, atol=1e-3)
@@ -137,4 +138,5 @@ def test_second_derivatives_of_products():
     x, weight = normal(2, 5, 3).requires_grad_(), normal(2, 3, 4, seed=1).requires_grad_()
     y = normal(2, 5, 4, seed=2).requires_grad_()
     assert torch.autograd.gradgradcheck(replica.product, (x, weight))
+    assert torch.autograd.gradgradcheck(lambda x, w, s: replica.product_sum([(x, w), (x, w)], s), (x, weight, y))
     assert torch.autograd.gradgradcheck(replica.outer_sum, (x, y))

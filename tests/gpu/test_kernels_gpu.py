@@ -242,9 +242,8 @@ def test_layers_of_more_numbers_than_32_bits_count():
     x = torch.zeros(1, nodes, width, device="cuda", dtype=torch.bfloat16)
     x[:, :16] = x[:, -16:] = torch.randn(16, width, device="cuda", dtype=torch.bfloat16)
     seeds, call = torch.zeros(1, dtype=torch.int64, device="cuda"), torch.zeros((), dtype=torch.int64, device="cuda")
-    from gumbel_mpnn.nn.kernels.random import fused_dropout
-
     from gumbel_mpnn.nn.kernels.norm import norm_relu_dropout
+    from gumbel_mpnn.nn.kernels.replica import fused_dropout
 
     options = {"norm": "none", "eps": 1e-5, "probability": 0.0, "seeds": seeds, "call": call}
     y = norm_relu_dropout(x, torch.zeros(1, 1, width, device="cuda"), None, None, None, None, **options)

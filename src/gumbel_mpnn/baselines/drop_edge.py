@@ -20,7 +20,7 @@ from gumbel_mpnn.graph import (
 )
 from gumbel_mpnn.nn import Backbone, BackboneModel, SparseFeatures, backbones, models
 from gumbel_mpnn.nn.features import model_input
-from gumbel_mpnn.nn.model import cross_entropy
+from gumbel_mpnn.nn.layers import cross_entropy
 from gumbel_mpnn.rewiring.losses import Agreement, mean
 from gumbel_mpnn.util.errors import DataError, UserError, check_between
 

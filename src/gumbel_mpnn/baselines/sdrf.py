@@ -16,7 +16,7 @@ from gumbel_mpnn.data.check import as_tensors
 from gumbel_mpnn.graph import PairGraph, content_order, edge_index_of, pairs_of, undirected_keys, without_pairs
 from gumbel_mpnn.graph.pairs import can_be_taken_apart, renew_pairs
 from gumbel_mpnn.nn import Backbone, BackboneModel, backbones, models
-from gumbel_mpnn.nn.model import Report
+from gumbel_mpnn.nn.backbones import Report
 from gumbel_mpnn.settings import Settings
 from gumbel_mpnn.util.errors import UserError, check_at_least, check_whole
 

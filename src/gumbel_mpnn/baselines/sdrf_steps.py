@@ -29,7 +29,7 @@ from gumbel_mpnn.baselines.sdrf_state import (
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.measures.curvature import adjacency, count_terms
 from gumbel_mpnn.measures.kernels import Adjacency, Scratch, Terms, fill_values, value
-from gumbel_mpnn.nn.rng import derive_seed
+from gumbel_mpnn.nn.replica import derive_seed
 from gumbel_mpnn.util.jit import compiled
 
 GOING, FULL, FINISHED = 0, 1, 2

@@ -48,7 +48,7 @@ from gumbel_mpnn.graph import (
 from gumbel_mpnn.graph.pairs import can_be_taken_apart, is_whole
 from gumbel_mpnn.measures.curvature import adjacency, pair_curvature
 from gumbel_mpnn.nn.features import column_statistics
-from gumbel_mpnn.nn.rng import derive_seed
+from gumbel_mpnn.nn.replica import derive_seed
 from gumbel_mpnn.settings import RewiringSettings
 from gumbel_mpnn.settings.registry import Registry
 from gumbel_mpnn.util.errors import DataError, DataWarning, UserError, check_at_least, check_whole, unknown_name

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import torch
 from torch import Tensor
 
 from gumbel_mpnn.util.errors import UserError
+from gumbel_mpnn.util.tensors import TensorCache
 
 INT32_MAX = 2**31 - 1
 LONGEST = 256
 """Largest number of positions in a chunk, so that no GPU program has to process a hub alone."""
 BLOCK = 1024
 """Rows of a block, so that what a product reads of them stays in a processor's cache."""
-TILINGS = 3
-"""Number of tiled layouts cached: a training step with replicas, heads and shared parts needs as many."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +58,7 @@ class Chunks:
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """A pattern sorted by row, or by column, in the form that GPU kernels traverse."""
+    """A pattern sorted by row, or the transposed pattern: sorted by column."""
 
     offsets: Tensor
     """int32 [rows + 1], offset of each row in `index`."""
@@ -67,37 +66,28 @@ class Side:
     """int32 [nnz], the column of each position (the row if sorted by column)."""
     order: Tensor | None
     """int64 [nnz], index of the value of each position; None if values are in this order."""
+    columns: int
 
     @cached_property
     def chunks(self) -> Chunks:
         """The rows cut into chunks of bounded length."""
         return Chunks.of(self.offsets)
 
+    def tiled(self, batch: int) -> Side:
+        """Block-diagonal pattern of `batch` copies for values in its own order, so that one product computes all."""
+        return self if batch == 1 else _tilings.get(self, [self.offsets], lambda: self._tile(batch), batch)
 
-@dataclass(frozen=True, eq=False)
-class Blocks:
-    """A tall pattern cut into blocks of rows, each sorted by column, for products with the transposed matrix on a CPU.
+    def _tile(self, batch: int) -> Side:
+        rows, positions = self.offsets.numel() - 1, self.index.numel()
+        if batch * max(positions, rows, self.columns) > INT32_MAX:
+            raise UserError(
+                f"{batch} copies of {positions} positions exceed 32-bit indices; use fewer replicas at once"
+            )
+        offsets = torch.cat([_copies(self.offsets[:-1], batch, positions), self.offsets[-1:] * batch])
+        return Side(offsets, _copies(self.index, batch, self.columns), None, batch * self.columns)
 
-    Sorted by column alone, every column reads rows from everywhere, which takes several times as long.
-    """
 
-    count: int
-    offsets: Tensor
-    """int32 [count · cols + 1], offset of each column of each block in `row`."""
-    row: Tensor
-    """int32 [nnz], the row of each position."""
-    order: Tensor
-    """int64 [nnz], index of the value of each position."""
-
-    @classmethod
-    def of(cls, layout: SparseLayout) -> Blocks:
-        """Blocks of at least as many rows as there are columns: the products of all blocks take no more memory."""
-        rows, cols = layout.shape
-        size, row = max(BLOCK, cols), layout.row.long()
-        count = -(-rows // size)
-        place = row.div(size, rounding_mode="floor") * cols + layout.col
-        order = torch.argsort(place * rows + row)
-        return cls(count, _offsets(place, count * cols), row[order].int(), order)
+_tilings: TensorCache[Side] = TensorCache()
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +104,6 @@ class SparseLayout:
     """int32 [nnz], the row of each position, sorted by column."""
     to_transposed: Tensor
     """int64 [nnz], permutation: `values[to_transposed]` are the values sorted by column."""
-    _tiles: dict[int, SparseLayout] = field(default_factory=dict, repr=False)
 
     @classmethod
     def build(cls, row: Tensor, col: Tensor, num_rows: int, num_cols: int) -> SparseLayout:
@@ -147,21 +136,31 @@ class SparseLayout:
         return torch.repeat_interleave(rows, self.rowptr.diff(), output_size=self.nnz)
 
     @cached_property
-    def blocks(self) -> Blocks | None:
-        """The pattern in blocks of rows, for a large one with many positions in each column of a block, else None."""
-        rows, cols = self.shape
-        many = self.nnz >= 8 * cols * (rows / max(BLOCK, cols, 1))
-        return Blocks.of(self) if many and rows >= 4 * BLOCK else None
-
-    @cached_property
     def by_row(self) -> Side:
         """The pattern sorted by row."""
-        return Side(self.rowptr, self.col, None)
+        return Side(self.rowptr, self.col, None, self.shape[1])
 
     @cached_property
     def by_col(self) -> Side:
         """The pattern sorted by column."""
-        return Side(self.colptr, self.row_by_col, self.to_transposed)
+        return Side(self.colptr, self.row_by_col, self.to_transposed, self.shape[0])
+
+    @cached_property
+    def blocks(self) -> Side | None:
+        """The pattern in blocks of rows, each sorted by column, for a tall one with many positions in each, else None.
+
+        For products with the transposed matrix on a CPU: sorted by column alone, every column reads rows from
+        everywhere, which takes several times as long. A block has at least as many rows as there are columns, so that
+        the products of all blocks take no more memory.
+        """
+        rows, cols = self.shape
+        size = max(BLOCK, cols)
+        if rows < 4 * BLOCK or self.nnz < 8 * cols * rows / size:
+            return None
+        row = self.row.long()
+        place = row.div(size, rounding_mode="floor") * cols + self.col
+        order = torch.argsort(place * rows + row)
+        return Side(_offsets(place, -(-rows // size) * cols), row[order].int(), order, rows)
 
     def positions_in(self, rows: Tensor) -> Tensor:
         """Positions in some rows, row by row, int64."""
@@ -169,28 +168,6 @@ class SparseLayout:
         count = self.rowptr[rows + 1].long() - begin
         first = (count.cumsum(0) - count).repeat_interleave(count)
         return torch.arange(len(first), device=rows.device) - first + begin.repeat_interleave(count)
-
-    def tiled(self, batch: int) -> SparseLayout:
-        """Block-diagonal layout of `batch` copies, so that one product computes all of them."""
-        if batch == 1:
-            return self
-        if batch not in self._tiles:
-            if len(self._tiles) == TILINGS:
-                self._tiles.pop(next(iter(self._tiles)))
-            self._tiles[batch] = self._tile(batch)
-        return self._tiles[batch]
-
-    def _tile(self, batch: int) -> SparseLayout:
-        (rows, cols), nnz = self.shape, self.nnz
-        if batch * max(nnz, rows, cols) > INT32_MAX:
-            raise UserError(f"{batch} copies of {nnz} positions exceed 32-bit indices; use fewer replicas at once")
-        return SparseLayout(
-            rowptr=_tile_offsets(self.rowptr, batch),
-            col=_tile_indices(self.col, batch, cols),
-            colptr=_tile_offsets(self.colptr, batch),
-            row_by_col=_tile_indices(self.row_by_col, batch, rows),
-            to_transposed=_tile_indices(self.to_transposed, batch, nnz),
-        )
 
     def to(self, device: torch.device | str) -> SparseLayout:
         """Copy the layout to another device."""
@@ -205,11 +182,7 @@ def _offsets(indices: Tensor, size: int) -> Tensor:
     return torch.cat([counts.new_zeros(1), counts.cumsum(0)]).int()
 
 
-def _tile_indices(indices: Tensor, batch: int, step: int) -> Tensor:
+def _copies(indices: Tensor, batch: int, step: int) -> Tensor:
+    """`batch` copies of the indices, each larger by `step` than the one before."""
     starts = torch.arange(batch, device=indices.device, dtype=indices.dtype) * step
     return (indices + starts[:, None]).view(-1)
-
-
-def _tile_offsets(offsets: Tensor, batch: int) -> Tensor:
-    begins = _tile_indices(offsets[:-1], batch, int(offsets[-1]))
-    return torch.cat([begins, offsets[-1:] * batch])

@@ -13,6 +13,7 @@ convolution and GAT's attention are built on them.
 from __future__ import annotations
 
 import warnings
+from functools import reduce
 from types import ModuleType
 from typing import Any
 
@@ -20,8 +21,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from gumbel_mpnn.graph import kernels as backend
-from gumbel_mpnn.graph.layout import Blocks, SparseLayout
+from gumbel_mpnn.graph.kernels import gpu_kernels
+from gumbel_mpnn.graph.layout import Side, SparseLayout
 from gumbel_mpnn.util.tensors import first_order
 
 WIDE, MOSTLY = 16, 0.75
@@ -33,26 +34,23 @@ SAFE_EXPONENT = 60.0
 
 def matmul(layout: SparseLayout, values: Tensor, x: Tensor) -> Tensor:
     """Sparse matrix times dense: values [B, nnz] or [nnz], x [B, cols, D] → [B, rows, D]."""
-    values, x, dtype = _computable(values, x)
+    dtype, values, x = _computable(values, x)
     out: Tensor = _Matmul.apply(values.expand(x.shape[0], -1), x, layout)  # type: ignore[no-untyped-call]
     return out.to(dtype)
 
 
 def sampled_product(layout: SparseLayout, a: Tensor, b: Tensor) -> Tensor:
     """Dot products at the layout's positions: a [B, rows, D], b [B, cols, D] → [B, nnz]."""
-    a, b, dtype = _computable(a, b)
+    dtype, a, b = _computable(a, b)
     out: Tensor = _SampledProduct.apply(a, b, layout)  # type: ignore[no-untyped-call]
     return out.to(dtype)
 
 
-def _computable(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor, torch.dtype]:
-    """Convert both to a common dtype that the products support, and return the dtype of the result.
-
-    Torch's sparse products on a CPU do not support 16-bit floats: these are computed in 32 bits.
-    """
-    dtype = torch.promote_types(a.dtype, b.dtype)
-    wide = dtype if a.is_cuda else torch.promote_types(dtype, torch.float32)
-    return a.to(wide), b.to(wide), dtype
+def _computable(*tensors: Tensor) -> tuple[Any, ...]:
+    """The common dtype of tensors, and the tensors in it, or in 32 bits on a CPU, whose products need as many."""
+    dtype = reduce(torch.promote_types, (tensor.dtype for tensor in tensors))
+    wide = dtype if tensors[0].is_cuda else torch.promote_types(dtype, torch.float32)
+    return dtype, *(tensor.to(wide) for tensor in tensors)
 
 
 def symmetric_product(layout: SparseLayout, values: Tensor, root: Tensor, x: Tensor) -> Tensor:
@@ -61,13 +59,11 @@ def symmetric_product(layout: SparseLayout, values: Tensor, root: Tensor, x: Ten
     The layout is a square pattern without its diagonal, with weights [B, nnz] or [1, nnz]. `root` [B, N] or [1, N] are
     positive factors of the nodes. On a GPU, x [B, N, D] may have 16 bits while weights and factors have 32.
     """
-    batch, kernels, dtype = x.shape[0], backend.gpu_kernels(x), x.dtype
-    if kernels is None:
-        dtype = torch.promote_types(torch.promote_types(values.dtype, root.dtype), x.dtype)
-        wide = torch.promote_types(dtype, torch.float32)
-        values, root, x = values.to(wide), root.to(wide), x.to(wide)
-    arguments = values.expand(batch, -1), root.expand(batch, -1), x, layout, kernels
-    out: Tensor = _Symmetric.apply(*arguments)  # type: ignore[no-untyped-call]
+    dtype = x.dtype
+    if _kernels(x) is None:
+        dtype, values, root, x = _computable(values, root, x)
+    values, root = values.expand(len(x), -1), root.expand(len(x), -1)
+    out: Tensor = _Symmetric.apply(values, root, x, layout)  # type: ignore[no-untyped-call]
     return out.to(dtype)
 
 
@@ -80,7 +76,7 @@ def attention(
     Coefficients are multiplied by the weights of the arcs [B', A] before normalization; each row of weights is used for
     B / B' consecutive rows of scores. Rows of the layout are targets.
     """
-    if kernels := backend.attention_kernels(target):
+    if target.dtype == torch.float32 and (kernels := gpu_kernels(target.device, "graph.kernels.attention")):
         shares: tuple[Tensor, Tensor] = _Attention.apply(  # type: ignore[no-untyped-call]
             weight.contiguous(), target.contiguous(), source.contiguous(), layout, negative_slope, kernels
         )
@@ -89,7 +85,8 @@ def attention(
     scores = sampled_product(layout, torch.stack([target, one], -1), torch.stack([one, source], -1))
     scores, own = F.leaky_relu(scores, negative_slope), F.leaky_relu(target + source, negative_slope)
     weight = weight.repeat_interleave(len(scores) // len(weight), dim=0)
-    top, rows = _largest(layout, scores, own, weight), layout.row.long()
+    rows, present = layout.row.long(), scores.detach().masked_fill(weight == 0, -torch.inf)
+    top = own.detach().scatter_reduce(1, rows.expand_as(present), present, "amax")
     share = weight * (scores - top.index_select(1, rows)).clamp(max=SAFE_EXPONENT).exp()
     own_share = (own - top).exp()
     total = matmul(layout, share, share.new_ones(*own.shape, 1)).squeeze(-1) + own_share
@@ -103,7 +100,7 @@ def averages(layout: SparseLayout, share: Tensor, own_share: Tensor, x: Tensor) 
     [B, N, D] are the concatenation of H heads. Rows of the layout are targets.
     """
     batch, heads, nodes = own_share.shape
-    kernels = backend.gpu_kernels(x)
+    kernels = _kernels(x)
     if kernels is not None and share.dtype == x.dtype and x.shape[2] <= heads * kernels.WIDEST:
         out: Tensor = _Averages.apply(share, own_share, x, layout, kernels)  # type: ignore[no-untyped-call]
         return out
@@ -113,11 +110,8 @@ def averages(layout: SparseLayout, share: Tensor, own_share: Tensor, x: Tensor) 
     return out.view(batch, heads, nodes, width).transpose(1, 2).reshape(x.shape)
 
 
-@torch.no_grad()
-def _largest(layout: SparseLayout, scores: Tensor, own: Tensor, weight: Tensor) -> Tensor:
-    """Largest score among the node itself and its neighbors with a non-zero weight, [B, N]."""
-    present = scores.masked_fill(weight == 0, -torch.inf)
-    return own.scatter_reduce(1, layout.row.long().expand_as(present), present, "amax")
+def _kernels(x: Tensor) -> ModuleType | None:
+    return gpu_kernels(x.device, "graph.kernels.products")
 
 
 class _Matmul(torch.autograd.Function):
@@ -132,7 +126,7 @@ class _Matmul(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
         values, x = ctx.saved_tensors
         needs_values, needs_x, _ = ctx.needs_input_grad
-        if needs_values and needs_x and (kernels := backend.gpu_kernels(grad)):
+        if needs_values and needs_x and (kernels := _kernels(grad)):
             both = kernels.walk(ctx.layout.by_col, grad, values=values, own=x)
             return both.samples, both.sums, None
         grad_values = sample(ctx.layout, grad, x) if needs_values else None
@@ -159,45 +153,42 @@ class _SampledProduct(torch.autograd.Function):
 
 def multiply(layout: SparseLayout, values: Tensor, x: Tensor) -> Tensor:
     """`matmul` without a gradient, for values [B, nnz] and x of the same dtype."""
-    if kernels := backend.gpu_kernels(x):
+    if kernels := _kernels(x):
         return kernels.walk(layout.by_row, x, values=values).sums  # type: ignore[no-any-return]
-    tiles, (rows, cols) = layout.tiled(x.shape[0]), layout.shape
-    return _csr_product(tiles.rowptr, tiles.col, values, x, rows, cols)
+    return _csr_product(layout.by_row, values, x)
 
 
 def multiply_transposed(layout: SparseLayout, values: Tensor, x: Tensor) -> Tensor:
     """Transposed version of `multiply`: values [B, nnz], x [B, rows, D] → [B, cols, D]."""
-    if kernels := backend.gpu_kernels(x):
+    if kernels := _kernels(x):
         return kernels.walk(layout.by_col, x, values=values).sums  # type: ignore[no-any-return]
     if layout.blocks is not None:
         return torch.stack([_block_product(layout, layout.blocks, *one) for one in zip(values, x, strict=True)])
-    tiles, (rows, cols) = layout.tiled(x.shape[0]), layout.shape
-    return _csr_product(tiles.colptr, tiles.row_by_col, values.index_select(1, layout.to_transposed), x, cols, rows)
+    return _csr_product(layout.by_col, values.index_select(1, layout.to_transposed), x)
 
 
-def _block_product(layout: SparseLayout, blocks: Blocks, values: Tensor, x: Tensor) -> Tensor:
+def _block_product(layout: SparseLayout, blocks: Side, values: Tensor, x: Tensor) -> Tensor:
     """`multiply_transposed` of values [nnz] and x [rows, D], block after block: [cols, D]."""
-    (rows, cols), ordered = layout.shape, values.index_select(0, blocks.order)
-    parts = _csr_product(blocks.offsets, blocks.row, ordered[None], x[None], blocks.count * cols, rows)
+    parts = _csr_product(blocks, values[blocks.order][None], x[None])[0]
     total: Tensor
-    total, *others = parts[0].split(cols)
+    total, *others = parts.split(layout.shape[1])
     for part in others:  # not `sum`, which adds in an order that depends on the width
         total += part
     return total
 
 
-def _csr_product(rowptr: Tensor, col: Tensor, values: Tensor, x: Tensor, rows: int, cols: int) -> Tensor:
-    batch, _, width = x.shape
-    if col.numel() == 0 or width == 0:
+def _csr_product(side: Side, values: Tensor, x: Tensor) -> Tensor:
+    """Product of a pattern with values [B, nnz] in its own order and x [B, columns, D], [B, rows, D]."""
+    (batch, _, width), rows = x.shape, side.offsets.numel() - 1
+    if side.index.numel() == 0 or width == 0:
         return x.new_zeros(batch, rows, width)
-    values = values.reshape(-1)
-    if width >= WIDE:
-        rowptr, col, values = _without_zeros(rowptr, col, values)
-    matrix = _csr(rowptr, col, values, batch * rows, batch * cols)
+    tiles = side.tiled(batch)
+    csr = tiles.offsets, tiles.index, values.reshape(-1)
+    matrix = _csr(*(_without_zeros(*csr) if width >= WIDE else csr), tiles.columns)
     out = x.new_empty(batch * rows, width)
     with torch.autocast(x.device.type, enabled=False):
         # Not `matrix @ x`, which takes 2.7 times as long: it allocates zeros, copies them and adds the product.
-        torch.addmm(out, matrix, x.reshape(batch * cols, width), beta=0, out=out)
+        torch.addmm(out, matrix, x.reshape(-1, width), beta=0, out=out)
     return out.view(batch, rows, width)
 
 
@@ -219,29 +210,32 @@ def sample(layout: SparseLayout, a: Tensor, b: Tensor) -> Tensor:
     batch, width = a.shape[0], a.shape[2]
     if layout.nnz == 0 or width == 0:
         return a.new_zeros(batch, layout.nnz)
-    if kernels := backend.gpu_kernels(a):
+    if kernels := _kernels(a):
         return kernels.walk(layout.by_row, b, own=a).samples  # type: ignore[no-any-return]
-    tiles, (rows, cols) = layout.tiled(batch), layout.shape
-    values = a.new_zeros(tiles.nnz)
-    matrix = _csr(tiles.rowptr, tiles.col, values, batch * rows, batch * cols)
-    left, right = a.reshape(batch * rows, width), b.reshape(batch * cols, width)
-    torch.sparse.sampled_addmm(matrix, left, right.t(), beta=0.0, out=matrix)
-    return values.view(batch, layout.nnz)  # not `matrix.values()`, on which torch.compile fails
+    tiles = layout.by_row.tiled(batch)
+    return _sampled(tiles.offsets, tiles.index, tiles.columns, a, b).view(batch, layout.nnz)
 
 
 def row_products(a: Tensor, b: Tensor) -> Tensor:
     """Dot product of every row of a [B, N, D] with the same row of b, [B, N], without their products [B, N, D]."""
-    rows, width = a.shape[0] * a.shape[1], a.shape[2]
-    values = a.new_zeros(rows)
-    if rows and width:
-        diagonal = torch.arange(rows + 1, dtype=torch.int32, device=a.device)
-        matrix = _csr(diagonal, diagonal[:-1], values, rows, rows)
-        torch.sparse.sampled_addmm(matrix, a.reshape(rows, width), b.reshape(rows, width).t(), beta=0.0, out=matrix)
-    return values.view(a.shape[:2])
+    rows = a.shape[0] * a.shape[1]
+    if not a.numel():
+        return a.new_zeros(a.shape[:2])
+    diagonal = torch.arange(rows + 1, dtype=torch.int32, device=a.device)
+    return _sampled(diagonal, diagonal[:-1], rows, a, b).view(a.shape[:2])
 
 
-def _csr(rowptr: Tensor, col: Tensor, values: Tensor, rows: int, cols: int) -> Tensor:
-    return torch.sparse_csr_tensor(rowptr, col, values, (rows, cols), check_invariants=False)
+def _sampled(rowptr: Tensor, col: Tensor, columns: int, a: Tensor, b: Tensor) -> Tensor:
+    """Dot products of rows of a and b [B, N, D] at the positions of a CSR pattern of all batches, [nnz]."""
+    values, width = a.new_zeros(col.numel()), a.shape[2]
+    matrix = _csr(rowptr, col, values, columns)
+    left, right = a.reshape(-1, width), b.reshape(-1, width)
+    torch.sparse.sampled_addmm(matrix, left, right.t(), beta=0.0, out=matrix)
+    return values  # not `matrix.values()`, on which torch.compile fails
+
+
+def _csr(rowptr: Tensor, col: Tensor, values: Tensor, columns: int) -> Tensor:
+    return torch.sparse_csr_tensor(rowptr, col, values, (rowptr.numel() - 1, columns), check_invariants=False)
 
 
 class _Symmetric(torch.autograd.Function):
@@ -252,16 +246,14 @@ class _Symmetric(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(
-        ctx: Any, values: Tensor, root: Tensor, x: Tensor, layout: SparseLayout, kernels: ModuleType | None
-    ) -> Tensor:
+    def forward(ctx: Any, values: Tensor, root: Tensor, x: Tensor, layout: SparseLayout) -> Tensor:
         factor: Tensor | None = None
-        if kernels is None:
-            factor = _factor(layout, root)
-            out = _scaled(layout, multiply, values * factor, root, x)
-        else:
-            out = kernels.walk(layout.by_row, x, values=values, scale=root).sums
-        ctx.layout, ctx.kernels = layout, kernels
+        if kernels := _kernels(x):
+            out: Tensor = kernels.walk(layout.by_row, x, values=values, scale=root).sums
+        else:  # values are scaled, of which there are fewer than entries of x
+            factor = root.index_select(1, layout.row) * root.index_select(1, layout.col)
+            out = multiply(layout, values * factor, x).addcmul_(x, root.square()[..., None])
+        ctx.layout = layout
         learned = ctx.needs_input_grad[0] or ctx.needs_input_grad[1]
         ctx.save_for_backward(values, root, factor, *((x, out) if learned else ()))
         return out
@@ -271,26 +263,15 @@ class _Symmetric(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         values, root, factor, *learned = ctx.saved_tensors
         x, out = learned or (None, None)
-        if ctx.kernels is not None:
-            found = ctx.kernels.walk(ctx.layout.by_col, grad, values=values, own=x, scale=root, image=out)
-            return found.samples, found.scale_grad, found.sums, None, None
-        grad_x = _scaled(ctx.layout, multiply_transposed, values * factor, root, grad)
+        if kernels := _kernels(grad):
+            found = kernels.walk(ctx.layout.by_col, grad, values=values, own=x, scale=root, image=out)
+            return found.samples, found.scale_grad, found.sums, None
+        grad_x = multiply_transposed(ctx.layout, values * factor, grad).addcmul_(grad, root.square()[..., None])
         if x is None or out is None:
-            return None, None, grad_x, None, None
+            return None, None, grad_x, None
         grad_values = sample(ctx.layout, grad, x).mul_(factor)
         grad_root = (row_products(grad, out) + row_products(x, grad_x)) / root
-        return grad_values, grad_root, grad_x, None, None
-
-
-def _scaled(layout: SparseLayout, product: Any, scaled: Tensor, root: Tensor, x: Tensor) -> Tensor:
-    """The product with scaled values, of which there are fewer than entries of x."""
-    sums: Tensor = product(layout, scaled, x)
-    return sums.addcmul_(x, root.square()[..., None])
-
-
-def _factor(layout: SparseLayout, root: Tensor) -> Tensor:
-    """Product of the factors of both nodes of every position, [B, nnz]."""
-    return root.index_select(1, layout.row) * root.index_select(1, layout.col)
+        return grad_values, grad_root, grad_x, None
 
 
 class _Attention(torch.autograd.Function):
@@ -347,4 +328,4 @@ class _Averages(torch.autograd.Function):
 
 with warnings.catch_warnings():  # torch warns once per process that its CSR tensors are in beta
     warnings.simplefilter("ignore")
-    _csr(torch.tensor([0, 1]), torch.tensor([0]), torch.ones(1), 1, 1)
+    _csr(torch.tensor([0, 1]), torch.tensor([0]), torch.ones(1), 1)

@@ -8,13 +8,14 @@ from gumbel_mpnn.nn.backbones import (
     Backbone,
     BackboneModel,
     GraphSAGE,
+    TrainableModel,
     backbones,
+    models,
 )
 from gumbel_mpnn.nn.convs import GCNConv
-from gumbel_mpnn.nn.features import SparseFeatures, as_features
+from gumbel_mpnn.nn.features import Features, SparseFeatures, as_features
 from gumbel_mpnn.nn.layers import linear_sum
-from gumbel_mpnn.nn.model import TrainableModel, models
-from gumbel_mpnn.nn.rng import ReplicaRNG, derive_seed
+from gumbel_mpnn.nn.replica import ReplicaRNG, derive_seed
 
 __all__ = [
     "APPNP",
@@ -23,6 +24,7 @@ __all__ = [
     "MLP",
     "Backbone",
     "BackboneModel",
+    "Features",
     "GCNConv",
     "GraphSAGE",
     "ReplicaRNG",

@@ -1,10 +1,10 @@
-"""The plain models MLP, GCN, GraphSAGE, GAT and APPNP, and the base class of models around one of them."""
+"""The base class of models that `fit` can train, the plain models, and the base class of models around one of them."""
 
 from __future__ import annotations
 
 import inspect
-from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise, zip_longest
 from typing import Any, ClassVar
 
@@ -13,16 +13,84 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn.graph import PairGraph, WeightedGraph
 from gumbel_mpnn.nn.convs import ChannelConv, Conv, DenseConv, GATConv, GCNConv, SAGEConv
-from gumbel_mpnn.nn.features import SparseFeatures, model_input
-from gumbel_mpnn.nn.layers import Linear, activate, dropout, dropout_features, make_norm
-from gumbel_mpnn.nn.model import TrainableModel, cross_entropy, models
-from gumbel_mpnn.nn.rng import ReplicaRNG, replica_seeds
-from gumbel_mpnn.settings import Registry
+from gumbel_mpnn.nn.features import Features, model_input
+from gumbel_mpnn.nn.layers import Linear, ReplicaModule, activate, cross_entropy, dropout, dropout_features, make_norm
+from gumbel_mpnn.nn.replica import ReplicaRNG, replica_seeds
+from gumbel_mpnn.settings import Registry, RewiringSettings, Settings
 from gumbel_mpnn.util.errors import UserError, check_at_least, check_between, check_whole, did_you_mean, unknown_name
 
 SHORTCUTS = ("linear", "identity", "inner")
-IN_AND_OUT, OF_REPLICAS = ("in_channels", "out_channels"), ("replicas", "seeds")
+NEEDED, OF_REPLICAS = ("in_channels", "out_channels"), ("replicas", "seeds")
 """Arguments of every backbone besides its options."""
+Report = Callable[[int, int], None]
+"""Called with the number of steps done and the total number of steps."""
+
+
+class TrainableModel(ReplicaModule, ABC):
+    """A model with R replicas that `fit` can train by name.
+
+    Register a subclass with `@models.register("my-model")`. Its constructor takes the keyword arguments `in_channels`,
+    `out_channels`, `replicas` and `seeds`; its other arguments with a default are the options of the model.
+    """
+
+    rewires: ClassVar[bool] = False
+    """Whether the constructor takes the settings of the table `rewiring` as the argument `rewiring`."""
+    presets_of: ClassVar[tuple[str, ...]] = ()
+    """Models whose preset is used if the model has none of its own, the first that has one. A backbone stands for the
+    backbone that the user asks for."""
+    space: ClassVar[Mapping[str, Any]] = {}
+    """Options that `tune` searches by default, besides those of the base classes and of the backbone: a list of values
+    or a range such as `{"low": 0.1, "high": 0.9}` for each. Learning rate and weight decay are searched anyway."""
+    samples: int = 1
+    """Number of graphs on which a training step computes predictions, which take as much memory."""
+
+    @property
+    @abstractmethod
+    def rng(self) -> ReplicaRNG:
+        """Random streams of training, one per replica."""
+
+    @abstractmethod
+    def training_loss(
+        self,
+        x: Features,
+        graph: PairGraph,
+        y: Tensor,
+        train_mask: Tensor,
+        progress: Tensor,
+        weight: Tensor | None = None,
+    ) -> Tensor:
+        """Loss of every replica, [R].
+
+        Args:
+            x: Features [N, in], or [R, N, in] if they differ by replica.
+            graph: Graph to train on.
+            y: Labels, [N].
+            train_mask: Training nodes of every replica, [R, N].
+            progress: Share of the epochs done, a scalar.
+            weight: Weight of every node in the classification loss, [R, N]; None for 1.
+        """
+
+    @classmethod
+    def settle(cls, rewiring: RewiringSettings) -> RewiringSettings:
+        """Rewiring settings that the model uses when asked for `rewiring`: the same by default."""
+        return rewiring
+
+    @classmethod
+    def prepare(cls, data: Data, settings: Settings, report: Report | None = None) -> Data:
+        """Prepare the graph once before training; returns `data` by default."""
+        return data
+
+    def parameter_groups(self, settings: Settings) -> list[dict[str, Any]]:
+        """Groups of parameters with learning rates and weight decays, in the format of torch's optimizers."""
+        train = settings.train
+        return [{"params": list(self.parameters()), "lr": train.lr, "weight_decay": train.weight_decay}]
+
+    def pair_probability(self, x: Features, graph: PairGraph) -> Tensor | None:
+        """Probability of every pair to be an edge, [R, P]; None for a model that does not learn a graph."""
+        return None
+
+
+models: Registry[TrainableModel] = Registry("model", reserved=(*NEEDED, *OF_REPLICAS, "rewiring"))
 
 
 class Backbone(TrainableModel):
@@ -47,6 +115,7 @@ class Backbone(TrainableModel):
         seeds: One seed per replica; drawn from torch's global generator by default.
     """
 
+    layer: ClassVar[type[Conv]]
     space: ClassVar[Mapping[str, Any]] = {
         "hidden_channels": [64, 128, 256, 512],
         "num_layers": {"low": 1, "high": 5},
@@ -76,8 +145,7 @@ class Backbone(TrainableModel):
         check_at_least(0, in_channels=in_channels)
         check_at_least(1, out_channels=out_channels)
         check_whole(num_layers=num_layers, hidden_channels=hidden_channels, replicas=count)
-        check_between(1, 1000, num_layers=num_layers)
-        check_between(1, 2**20, hidden_channels=hidden_channels, replicas=count)
+        check_between(1, 2**20, num_layers=num_layers, hidden_channels=hidden_channels, replicas=count)
         check_between(0, 1, dropout=dropout, input_dropout=input_dropout)
         if shortcut not in SHORTCUTS:
             raise unknown_name("shortcut", shortcut, SHORTCUTS)
@@ -96,9 +164,9 @@ class Backbone(TrainableModel):
         self._rng: ReplicaRNG | None = None
         self.reset_parameters()
 
-    @abstractmethod
     def make_conv(self, replicas: int, in_channels: int, out_channels: int) -> Conv:
-        """Create one layer of this model."""
+        """Create one layer of this model, by default of the class `layer`."""
+        return self.layer(replicas, in_channels, out_channels)
 
     def reset_parameters(self) -> None:
         """Initialize all parameters from the seeds of the replicas."""
@@ -113,7 +181,7 @@ class Backbone(TrainableModel):
 
     def forward(
         self,
-        x: Tensor | SparseFeatures | Data,
+        x: Features | Data,
         edge_index: PairGraph | Tensor | None = None,
         edge_weight: Tensor | None = None,
     ) -> Tensor:
@@ -134,7 +202,7 @@ class Backbone(TrainableModel):
 
     def training_loss(
         self,
-        x: Tensor | SparseFeatures,
+        x: Features,
         graph: PairGraph,
         y: Tensor,
         train_mask: Tensor,
@@ -144,7 +212,7 @@ class Backbone(TrainableModel):
         """Training loss of each replica, [R]; `progress` is the share of training done."""
         return cross_entropy(self.compute(x, WeightedGraph.of(graph, None, x.dtype)), y, train_mask, weight)
 
-    def compute(self, x: Tensor | SparseFeatures, graph: WeightedGraph | Sequence[WeightedGraph]) -> Tensor:
+    def compute(self, x: Features, graph: WeightedGraph | Sequence[WeightedGraph]) -> Tensor:
         """Logits [R, N, out], on one graph or on a graph per layer."""
         graphs = [graph] * len(self.convs) if isinstance(graph, WeightedGraph) else graph
         if self.training:
@@ -156,9 +224,7 @@ class Backbone(TrainableModel):
         logits: Tensor = self.head(hidden)
         return logits
 
-    def _layer(
-        self, x: Tensor | SparseFeatures, conv: Conv, norm: nn.Module, mapped: Linear | None, graph: WeightedGraph
-    ) -> Tensor:
+    def _layer(self, x: Features, conv: Conv, norm: nn.Module, mapped: Linear | None, graph: WeightedGraph) -> Tensor:
         """One layer with norm, ReLU, dropout and residual; `mapped` is the linear map of a residual, if it has one."""
         inner = None if self.shortcut == "identity" else mapped
         out = conv.sums(x, graph, None if inner is None else inner.weight)
@@ -176,7 +242,7 @@ class Backbone(TrainableModel):
         return f"{type(self).__name__}({width} wide, {len(self.convs)} layers, {classes} classes{many})"
 
 
-def _hidden(x: Tensor | SparseFeatures) -> Tensor:
+def _hidden(x: Features) -> Tensor:
     """The output of a layer, which is never sparse."""
     assert isinstance(x, Tensor)
     return x
@@ -189,36 +255,28 @@ backbones: Registry[Backbone] = Registry("model", reserved=("replicas", "seeds")
 class MLP(Backbone):
     """A multi-layer perceptron, which ignores the graph."""
 
-    def make_conv(self, replicas: int, in_channels: int, out_channels: int) -> Conv:
-        """Create a linear layer."""
-        return DenseConv(replicas, in_channels, out_channels)
+    layer = DenseConv
 
 
 @backbones.register("gcn")
 class GCN(Backbone):
     """The graph convolutional network of Kipf and Welling."""
 
-    def make_conv(self, replicas: int, in_channels: int, out_channels: int) -> Conv:
-        """Create a graph convolution."""
-        return GCNConv(replicas, in_channels, out_channels)
+    layer = GCNConv
 
 
 @backbones.register("sage", "graphsage")
 class GraphSAGE(Backbone):
     """GraphSAGE with mean aggregation."""
 
-    def make_conv(self, replicas: int, in_channels: int, out_channels: int) -> Conv:
-        """Create a GraphSAGE layer."""
-        return SAGEConv(replicas, in_channels, out_channels)
+    layer = SAGEConv
 
 
 @backbones.register("sage-channels")
 class ChannelSAGE(Backbone):
     """GraphSAGE with separate weights for the messages along given and along added edges."""
 
-    def make_conv(self, replicas: int, in_channels: int, out_channels: int) -> Conv:
-        """Create a GraphSAGE layer with two channels."""
-        return ChannelConv(replicas, in_channels, out_channels)
+    layer = ChannelConv
 
 
 @backbones.register("gat")
@@ -244,7 +302,7 @@ class GAT(Backbone):
 
 
 @backbones.register("appnp")
-class APPNP(Backbone):
+class APPNP(MLP):
     """An MLP whose logits z spread along the edges: h ← (1 - α) Â h + α z, several times.
 
     Predictions depend on more distant nodes than those of a GCN with as many parameters. By Gasteiger, Bojchevski and
@@ -266,11 +324,7 @@ class APPNP(Backbone):
         self.steps, self.teleport = steps, teleport
         super().__init__(in_channels, **options)
 
-    def make_conv(self, replicas: int, in_channels: int, out_channels: int) -> Conv:
-        """Create a linear layer."""
-        return DenseConv(replicas, in_channels, out_channels)
-
-    def compute(self, x: Tensor | SparseFeatures, graph: WeightedGraph | Sequence[WeightedGraph]) -> Tensor:
+    def compute(self, x: Features, graph: WeightedGraph | Sequence[WeightedGraph]) -> Tensor:
         """Logits [R, N, out], on one graph or on the last of several."""
         own = super().compute(x, graph)
         graph = graph if isinstance(graph, WeightedGraph) else graph[-1]
@@ -287,7 +341,7 @@ class BackboneModel(TrainableModel):
         backbone: A backbone, such as `gm.GCN(...)`, or the name of one: `gcn`, `sage`, `sage-channels`, `gat`, `appnp`
             or `mlp`.
         **options: With a name, the arguments of the backbone: `in_channels`, `out_channels`, and if wanted `replicas`,
-            `seeds` and options such as `hidden_channels=64`. Options of other backbones are ignored.
+            `seeds` and options such as `hidden_channels=64`.
     """
 
     presets_of: ClassVar[tuple[str, ...]] = ("gcn",)
@@ -301,17 +355,17 @@ class BackboneModel(TrainableModel):
 
     def _made(self, backbone: Backbone | str, options: Mapping[str, Any]) -> Backbone:
         """The given backbone, or a new one with the options."""
-        owner, of_all = type(self).__name__, {*IN_AND_OUT, *OF_REPLICAS, *backbones.all_defaults()}
+        owner = type(self).__name__
+        of_backbone = backbones.defaults(backbone) if isinstance(backbone, str) else backbones.all_defaults()
+        known = {*NEEDED, *OF_REPLICAS, *of_backbone}
         for option in options:
-            if option not in of_all:
-                near = did_you_mean(option, {*of_all, *_arguments(type(self)), *self.more_options})
+            if option not in known:
+                near = did_you_mean(option, {*known, *_arguments(type(self)), *self.more_options})
                 raise UserError(f"{owner} has no option {option!r}: {near}")
         if isinstance(backbone, str):
-            missing = [name for name in IN_AND_OUT if name not in options]
-            if missing:
+            if missing := [name for name in NEEDED if name not in options]:
                 raise UserError(f"{owner}({backbone!r}) also needs {' and '.join(missing)}")
-            own = {*IN_AND_OUT, *OF_REPLICAS, *backbones.defaults(backbone)}
-            return backbones[backbone](**{option: value for option, value in options.items() if option in own})
+            return backbones[backbone](**options)
         if not isinstance(backbone, Backbone):
             raise UserError(
                 f"{owner} takes a backbone, such as gm.GCN(...), or the name of one, not {backbone!r}: to rewire the"
@@ -330,26 +384,13 @@ class BackboneModel(TrainableModel):
         """Random streams of training, one per replica."""
         return self.backbone.rng
 
-    def forward(
-        self,
-        x: Tensor | SparseFeatures | Data,
-        edge_index: PairGraph | Tensor | None = None,
-        edge_weight: Tensor | None = None,
-    ) -> Any:
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Logits of every node, [N, out] or [R, N, out]; takes the arguments of the backbone."""
-        return self.backbone(x, edge_index, edge_weight)
+        return self.backbone(*args, **kwargs)
 
-    def training_loss(
-        self,
-        x: Tensor | SparseFeatures,
-        graph: PairGraph,
-        y: Tensor,
-        train_mask: Tensor,
-        progress: Tensor,
-        weight: Tensor | None = None,
-    ) -> Tensor:
-        """Loss of every replica, [R]."""
-        return self.backbone.training_loss(x, graph, y, train_mask, progress, weight)
+    def training_loss(self, *args: Any, **kwargs: Any) -> Tensor:
+        """Loss of every replica, [R]; takes the arguments of the backbone."""
+        return self.backbone.training_loss(*args, **kwargs)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.backbone})"

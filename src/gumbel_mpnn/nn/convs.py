@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from gumbel_mpnn.graph import WeightedGraph
-from gumbel_mpnn.nn.features import SparseFeatures
-from gumbel_mpnn.nn.layers import Inputs, Linear, ReplicaModule, linear_sum, parameter
-from gumbel_mpnn.nn.replica import add_bias
-from gumbel_mpnn.nn.rng import ReplicaRNG
+from gumbel_mpnn.nn.features import Features, SparseFeatures
+from gumbel_mpnn.nn.layers import Linear, ReplicaModule, linear_sum, parameter
+from gumbel_mpnn.nn.replica import ReplicaRNG, add_bias
 from gumbel_mpnn.util.errors import UserError
+
+NEGATIVE_SLOPE = 0.2
+"""Slope of GAT's leaky ReLU below 0."""
 
 
 class Conv(ReplicaModule, ABC):
@@ -27,7 +30,7 @@ class Conv(ReplicaModule, ABC):
     """Upper bound of the numbers that a training step keeps of every arc."""
 
     @abstractmethod
-    def sums(self, x: Inputs, graph: WeightedGraph, shortcut: Tensor | None = None) -> Tensor:
+    def sums(self, x: Features, graph: WeightedGraph, shortcut: Tensor | None = None) -> Tensor:
         """Output without the bias, [R, N, in] → [R, N, out], plus x times `shortcut` [R, in, out] if given."""
 
     @property
@@ -35,7 +38,7 @@ class Conv(ReplicaModule, ABC):
         """The bias, [R, 1, out]: the parameter `bias`, or that of a linear map."""
         return self.bias
 
-    def forward(self, x: Inputs, graph: WeightedGraph) -> Tensor:
+    def forward(self, x: Features, graph: WeightedGraph) -> Tensor:
         """[R, N, in] → [R, N, out]."""
         out = self.sums(x, graph)
         return add_bias(out, self.offset.to(out.dtype))
@@ -50,7 +53,7 @@ class DenseConv(Conv):
         super().__init__()
         self.linear = Linear(replicas, in_channels, out_channels)
 
-    def sums(self, x: Inputs, graph: WeightedGraph, shortcut: Tensor | None = None) -> Tensor:
+    def sums(self, x: Features, graph: WeightedGraph, shortcut: Tensor | None = None) -> Tensor:
         """The product x W."""
         return linear_sum([(x, _added(self.linear.weight, shortcut))])
 
@@ -72,29 +75,35 @@ class GCNConv(Conv):
         """Set the bias to 0."""
         nn.init.zeros_(self.bias)
 
-    def sums(self, x: Inputs, graph: WeightedGraph, shortcut: Tensor | None = None) -> Tensor:
+    def sums(self, x: Features, graph: WeightedGraph, shortcut: Tensor | None = None) -> Tensor:
         """D^-½ (A + I) D^-½ x W; the narrower of x and x W is sent along the arcs."""
         others = [] if shortcut is None else [(x, shortcut)]
         if _sends_output(x, self.linear):
-            sent = graph.symmetric(self.linear(x))
-            return linear_sum(others, sent) if others else sent
+            return linear_sum(others, graph.symmetric(self.linear(x)))
         return linear_sum([(graph.symmetric(_of_each(x, graph)), self.linear.weight), *others])
 
 
 class SAGEConv(Conv):
     """mean over neighbors(x) W₁ + x W₂ + b."""
 
+    channels: ClassVar[int] = 1
+
     def __init__(self, replicas: int, in_channels: int, out_channels: int) -> None:
         super().__init__()
-        self.neighbors = Linear(replicas, in_channels, out_channels, bias=False)
+        self.neighbors = nn.ModuleList(
+            Linear(replicas, in_channels, out_channels, bias=False) for _ in range(self.channels)
+        )
         self.self_loop = Linear(replicas, in_channels, out_channels)
 
-    def sums(self, x: Inputs, graph: WeightedGraph, shortcut: Tensor | None = None) -> Tensor:
+    def sums(self, x: Features, graph: WeightedGraph, shortcut: Tensor | None = None) -> Tensor:
         """The layer without its bias; the narrower of x and x W₁ is sent along the arcs."""
-        own = x, _added(self.self_loop.weight, shortcut)
-        if _sends_output(x, self.neighbors):
-            return linear_sum([own], graph.mean(self.neighbors(x)))
-        return linear_sum([(graph.mean(_of_each(x, graph)), self.neighbors.weight), own])
+        graphs, own = [graph] if self.channels == 1 else graph.by_origin, (x, _added(self.self_loop.weight, shortcut))
+        channels: list[tuple[WeightedGraph, Any]] = list(zip(graphs, self.neighbors, strict=True))
+        if _sends_output(x, channels[0][1]):
+            first, *others = (each.mean(linear(x)) for each, linear in channels)
+            return linear_sum([own], sum(others, first))
+        dense = _of_each(x, graph)
+        return linear_sum([*((each.mean(dense), linear.weight) for each, linear in channels), own])
 
     @property
     def offset(self) -> Tensor:
@@ -102,40 +111,20 @@ class SAGEConv(Conv):
         return _bias(self.self_loop)
 
 
-class ChannelConv(Conv):
+class ChannelConv(SAGEConv):
     """GraphSAGE with a channel of its own for added edges: mean(given) W₁ + mean(added) W₂ + x W₃ + b."""
 
-    def __init__(self, replicas: int, in_channels: int, out_channels: int) -> None:
-        super().__init__()
-        self.neighbors = Linear(replicas, in_channels, out_channels, bias=False)
-        self.added = Linear(replicas, in_channels, out_channels, bias=False)
-        self.self_loop = Linear(replicas, in_channels, out_channels)
-
-    def sums(self, x: Inputs, graph: WeightedGraph, shortcut: Tensor | None = None) -> Tensor:
-        """The layer without its bias; the narrower of x and x W is sent along the arcs."""
-        given, added = graph.by_origin
-        own = x, _added(self.self_loop.weight, shortcut)
-        if _sends_output(x, self.neighbors):
-            return linear_sum([own], given.mean(self.neighbors(x)) + added.mean(self.added(x)))
-        each = _of_each(x, graph)
-        return linear_sum([(given.mean(each), self.neighbors.weight), (added.mean(each), self.added.weight), own])
-
-    @property
-    def offset(self) -> Tensor:
-        """The bias of the linear map of the node itself."""
-        return _bias(self.self_loop)
+    channels = 2
 
 
 class GATConv(Conv):
     """Attention over neighbors and the node itself; the output is the concatenation of `heads`."""
 
-    def __init__(
-        self, replicas: int, in_channels: int, out_channels: int, heads: int = 1, negative_slope: float = 0.2
-    ) -> None:
+    def __init__(self, replicas: int, in_channels: int, out_channels: int, heads: int = 1) -> None:
         super().__init__()
         if heads < 1 or out_channels % heads:
             raise UserError(f"heads={heads} must be at least 1 and divide hidden_channels={out_channels}")
-        self.heads, self.negative_slope, self.numbers_per_arc = heads, negative_slope, 16 * heads
+        self.heads, self.numbers_per_arc = heads, 16 * heads
         width = out_channels // heads
         self.linear = Linear(replicas, in_channels, out_channels, bias=False, glorot=True)
         self.source = parameter(replicas, heads, width)
@@ -151,12 +140,12 @@ class GATConv(Conv):
             self.target.copy_(rng.uniform((heads, width), -bound, bound))
         nn.init.zeros_(self.bias)
 
-    def sums(self, x: Inputs, graph: WeightedGraph, shortcut: Tensor | None = None) -> Tensor:
+    def sums(self, x: Features, graph: WeightedGraph, shortcut: Tensor | None = None) -> Tensor:
         """The attention-weighted average of x W."""
         hidden: Tensor = self.linear(x)
         target, source = self._scores(hidden)
-        sent = graph.attend(hidden, target, source, self.negative_slope)
-        return sent if shortcut is None else linear_sum([(x, shortcut)], sent)
+        sent = graph.attend(hidden, target, source, NEGATIVE_SLOPE)
+        return linear_sum([] if shortcut is None else [(x, shortcut)], sent)
 
     def _scores(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
         """Contributions of target and source to the score of an arc, [R, heads, N] each, in one product."""
@@ -168,7 +157,7 @@ class GATConv(Conv):
         return scores[:, :heads], scores[:, heads:]
 
 
-def _sends_output(x: Inputs, linear: Linear) -> bool:
+def _sends_output(x: Features, linear: Linear) -> bool:
     """Whether to send x W along the arcs instead of x: if it is narrower, or if x is sparse.
 
     Both give the same result because `linear` has no bias.
@@ -177,7 +166,7 @@ def _sends_output(x: Inputs, linear: Linear) -> bool:
     return isinstance(x, SparseFeatures) or fan_in > fan_out
 
 
-def _of_each(x: Inputs, graph: WeightedGraph) -> Tensor:
+def _of_each(x: Features, graph: WeightedGraph) -> Tensor:
     """Dense features with a replica axis."""
     assert not isinstance(x, SparseFeatures)
     return x if x.dim() == 3 else x.expand(graph.batch, *x.shape)

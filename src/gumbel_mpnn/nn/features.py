@@ -60,7 +60,10 @@ class SparseFeatures:
         return SparseFeatures(self.layout.to(device), self.values.to(device))
 
 
-def as_features(x: Tensor, device: torch.device | str = "cpu") -> Tensor | SparseFeatures:
+Features = Tensor | SparseFeatures
+
+
+def as_features(x: Tensor, device: torch.device | str = "cpu") -> Features:
     """Move `x`, dense or sparse, to `device`, in sparse format if that makes the first layer faster."""
     sparse = None if x.layout is torch.strided else coalesced(x)
     nonzeros = int(torch.count_nonzero(x if sparse is None else sparse.values()))
@@ -113,14 +116,14 @@ def column_statistics(x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def model_input(
-    x: Tensor | SparseFeatures | Data,
+    x: Features | Data,
     graph: PairGraph | Tensor | None = None,
     weight: Tensor | None = None,
     *,
     in_channels: int,
     dtype: torch.dtype,
     candidates: bool = False,
-) -> tuple[Tensor | SparseFeatures, PairGraph, Tensor | None]:
+) -> tuple[Features, PairGraph, Tensor | None]:
     """Features, graph and pair weights of one call; raises a `UserError` if they do not fit together.
 
     Features are [N, in] (dense or sparse), or those of a `Data`. The graph is a `PairGraph`, or an `edge_index` [2, E],
@@ -141,7 +144,7 @@ def model_input(
     return x, graph, weight
 
 
-def features_of(data: Data, in_channels: int, dtype: torch.dtype) -> Tensor | SparseFeatures:
+def features_of(data: Data, in_channels: int, dtype: torch.dtype) -> Features:
     """Features of a graph that fit a model; large ones on a CPU in sparse format if that is faster, converted once."""
     given, x = data.x, check_features(data.x, in_channels, dtype)
     if not isinstance(x, Tensor) or x.device.type != "cpu" or x.dim() != 2 or x.numel() < LARGE:
@@ -152,15 +155,15 @@ def features_of(data: Data, in_channels: int, dtype: torch.dtype) -> Tensor | Sp
     return x if found is None else found
 
 
-def _if_sparse(x: Tensor | SparseFeatures) -> SparseFeatures | None:
+def _if_sparse(x: Features) -> SparseFeatures | None:
     return x if isinstance(x, SparseFeatures) else None  # a cached tensor would keep itself alive
 
 
-def check_features(x: object, in_channels: int, dtype: torch.dtype) -> Tensor | SparseFeatures:
+def check_features(x: object, in_channels: int, dtype: torch.dtype) -> Features:
     """Check that features fit a model of this width and dtype, and make torch's sparse tensors dense."""
     if x is None:
         raise DataError("this graph has no features: give it data.x, floats of shape [N, F]")
-    if not isinstance(x, Tensor | SparseFeatures):
+    if not isinstance(x, Features):
         raise UserError(f"features are a tensor [N, {in_channels}] or a Data, not {_kind(x)}")
     if isinstance(x, Tensor) and x.layout is not torch.strided:
         x = x.to_dense()

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-import os
-import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -13,14 +12,14 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from gumbel_mpnn.graph import matmul
-from gumbel_mpnn.nn.features import SparseFeatures
-from gumbel_mpnn.nn.kernels import gpu_kernels
-from gumbel_mpnn.nn.replica import add_bias, add_product, outer_sum, product
-from gumbel_mpnn.nn.rng import ReplicaRNG
-from gumbel_mpnn.util.errors import TooLargeError, unknown_name
+from gumbel_mpnn.graph.kernels import gpu_kernels
+from gumbel_mpnn.nn.features import Features, SparseFeatures
+from gumbel_mpnn.nn.replica import ReplicaRNG, add_bias, product_sum, total
+from gumbel_mpnn.util.errors import UserError, unknown_name
 from gumbel_mpnn.util.tensors import first_order
 
-Inputs = Tensor | SparseFeatures
+EPSILON, MOMENTUM = 1e-5, 0.1
+"""Constants of norms, as in torch."""
 
 
 class ReplicaModule(nn.Module):
@@ -39,27 +38,14 @@ class ReplicaModule(nn.Module):
 
 
 def parameter(*shape: int) -> nn.Parameter:
-    """A parameter without values; raises a `TooLargeError` if the machine does not have the memory."""
-    need, has = 4 * math.prod(shape), total_bytes()
-    if need > has:
-        raise TooLargeError(
-            f"parameters of the shape {' x '.join(map(str, shape))} take {need / 2**30:,.0f} GiB, but this machine has"
-            f" {has / 2**30:,.0f} GiB of memory: try fewer channels or features"
-        )
+    """A parameter without values, which `init_own_parameters` sets."""
     return nn.Parameter(torch.empty(*shape))
 
 
-def total_bytes() -> int:
-    """Memory of this machine, free or not; unlimited where the system does not tell, as on Windows."""
-    if not hasattr(os, "sysconf"):
-        return sys.maxsize
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-
-
-def linear_sum(terms: Sequence[tuple[Inputs, Tensor]], start: Tensor | None = None) -> Tensor:
+def linear_sum(terms: Sequence[tuple[Features, Tensor]], start: Tensor | None = None) -> Tensor:
     """Σ x W + start for every replica, [R, N, out].
 
-    Terms are pairs of inputs and matrices [R, in, out]. Inputs are [R, N, in], [N, in] if all replicas share them, or
+    Terms are pairs of inputs and matrices [R, in, out]. Features are [R, N, in], [N, in] if all replicas share them, or
     sparse features.
     """
     dense = []
@@ -69,28 +55,10 @@ def linear_sum(terms: Sequence[tuple[Inputs, Tensor]], start: Tensor | None = No
             start = sparse if start is None else start + sparse
         else:
             dense.append((x, weight))
-    if not dense:
-        assert start is not None
-        return start
-    weights = [weight for _, weight in dense]
-    if torch.is_autocast_enabled(weights[0].device.type):
-        return _low_precision_sum([x for x, _ in dense], weights, start)
-    xs = [x.expand(len(weight), -1, -1) for x, weight in dense]
-    if len(xs) == 1 and start is None:  # this product also has second derivatives
-        return product(xs[0], weights[0])
-    total: Tensor = _LinearSum.apply(start, *xs, *weights)  # type: ignore[no-untyped-call]
-    return total
-
-
-def _low_precision_sum(xs: list[Tensor], weights: list[Tensor], start: Tensor | None) -> Tensor:
-    """Σ x W + start under autocast, as one product: sums are accumulated in 32 bits and rounded to 16 bits once."""
-    dtype = torch.get_autocast_dtype(weights[0].device.type)
-    xs = [x.to(dtype) if x.dtype == torch.float32 else x for x in xs]  # before they are concatenated
-    xs = [x.expand(len(weight), -1, -1) for x, weight in zip(xs, weights, strict=True)]
-    x, weight = (xs[0], weights[0]) if len(xs) == 1 else (torch.cat(xs, -1), torch.cat(weights, 1))
-    if start is None or start.dtype == dtype:
-        return product(x, weight, start)
-    return start + product(x, weight)
+    if dense:
+        return product_sum(dense, start)
+    assert start is not None
+    return start
 
 
 def _times_sparse(x: SparseFeatures, weight: Tensor) -> Tensor:
@@ -100,34 +68,6 @@ def _times_sparse(x: SparseFeatures, weight: Tensor) -> Tensor:
     side_by_side = weight.transpose(0, 1).reshape(1, fan_in, replicas * fan_out)
     out = matmul(x.layout, x.values, side_by_side).view(-1, replicas, fan_out).transpose(0, 1)
     return out.contiguous()  # else a sum over the nodes would depend on the number of replicas
-
-
-class _LinearSum(torch.autograd.Function):
-    """Σ x W + start accumulated in one array."""
-
-    @staticmethod
-    def forward(ctx: Any, start: Tensor | None, *tensors: Tensor) -> Tensor:
-        count = len(tensors) // 2
-        xs, weights = tensors[:count], tensors[count:]
-        ctx.save_for_backward(*tensors)
-        out = product(xs[0], weights[0])
-        for x, weight in zip(xs[1:], weights[1:], strict=True):
-            add_product(out, x, weight)
-        return out if start is None else out.add_(start)
-
-    @staticmethod
-    @first_order
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        tensors: Sequence[Tensor] = ctx.saved_tensors
-        count = len(tensors) // 2
-        xs, weights = tensors[:count], tensors[count:]
-        needs_start, *needed = ctx.needs_input_grad
-        for_xs = [
-            product(grad, weight.transpose(1, 2)) if needs else None
-            for weight, needs in zip(weights, needed, strict=False)
-        ]
-        for_weights = [outer_sum(x, grad) if needs else None for x, needs in zip(xs, needed[count:], strict=True)]
-        return grad if needs_start else None, *for_xs, *for_weights
 
 
 class Linear(ReplicaModule):
@@ -152,18 +92,17 @@ class Linear(ReplicaModule):
             elif self.bias is not None:
                 self.bias.copy_(rng.uniform((1, fan_out), -bound, bound))
 
-    def forward(self, x: Inputs) -> Tensor:
+    def forward(self, x: Features) -> Tensor:
         """[R, N, in], [N, in] or sparse features → [R, N, out]."""
         product = linear_sum([(x, self.weight)])
         return product if self.bias is None else add_bias(product, self.bias.to(product.dtype))
 
 
-class LayerNorm(ReplicaModule):
-    """Normalization over the channels of each node."""
+class Norm(ReplicaModule):
+    """Base class of norms: every channel has a scale and a shift."""
 
-    def __init__(self, replicas: int, channels: int, *, eps: float = 1e-5) -> None:
+    def __init__(self, replicas: int, channels: int) -> None:
         super().__init__()
-        self.eps = eps
         self.weight = parameter(replicas, 1, channels)
         self.bias = parameter(replicas, 1, channels)
 
@@ -172,29 +111,29 @@ class LayerNorm(ReplicaModule):
         nn.init.ones_(self.weight)
         nn.init.zeros_(self.bias)
 
+
+class LayerNorm(Norm):
+    """Normalization over the channels of each node."""
+
     def forward(self, x: Tensor) -> Tensor:
         """[R, N, D] → [R, N, D]."""
-        return torch.addcmul(self.bias, F.layer_norm(x, x.shape[-1:], eps=self.eps), self.weight)
+        return torch.addcmul(self.bias, F.layer_norm(x, x.shape[-1:], eps=EPSILON), self.weight)
 
 
-class BatchNorm(ReplicaModule):
+class BatchNorm(Norm):
     """Normalization over the nodes for each channel, with running statistics for evaluation."""
 
     running_mean: Tensor
     running_var: Tensor
 
-    def __init__(self, replicas: int, channels: int, *, momentum: float = 0.1, eps: float = 1e-5) -> None:
-        super().__init__()
-        self.momentum, self.eps = momentum, eps
-        self.weight = parameter(replicas, 1, channels)
-        self.bias = parameter(replicas, 1, channels)
+    def __init__(self, replicas: int, channels: int) -> None:
+        super().__init__(replicas, channels)
         self.register_buffer("running_mean", torch.empty(replicas, 1, channels))
         self.register_buffer("running_var", torch.empty(replicas, 1, channels))
 
     def init_own_parameters(self, rng: ReplicaRNG) -> None:
-        """Set scale to 1 and shift to 0."""
-        nn.init.ones_(self.weight)
-        nn.init.zeros_(self.bias)
+        """Set scale and running variance to 1, shift and running mean to 0."""
+        super().init_own_parameters(rng)
         self.running_mean.zero_()
         self.running_var.fill_(1)
 
@@ -202,18 +141,18 @@ class BatchNorm(ReplicaModule):
         """[R, N, D] → [R, N, D]."""
         x = x.to(self.weight.dtype)  # under autocast x has 16 bits, too few for sums over all nodes
         if not self.training:
-            scale = self.weight * (self.running_var + self.eps).rsqrt()
+            scale = self.weight * (self.running_var + EPSILON).rsqrt()
             return torch.addcmul(self.bias - self.running_mean * scale, x, scale)
         var, mean = torch.var_mean(x.detach(), dim=1, keepdim=True, correction=0)
         self.track(mean, var, x.shape[1])
-        normal: Tensor = _Standardize.apply(x, mean, (var + self.eps).rsqrt())  # type: ignore[no-untyped-call]
+        normal: Tensor = _Standardize.apply(x, mean, (var + EPSILON).rsqrt())  # type: ignore[no-untyped-call]
         return torch.addcmul(self.bias, normal, self.weight)
 
     @torch.no_grad()
     def track(self, mean: Tensor, var: Tensor, nodes: int) -> None:
         """Update the running statistics with the mean and the biased variance of one pass."""
-        self.running_mean.lerp_(mean, self.momentum)
-        self.running_var.lerp_(var * (nodes / max(nodes - 1, 1)), self.momentum)
+        self.running_mean.lerp_(mean, MOMENTUM)
+        self.running_var.lerp_(var * (nodes / max(nodes - 1, 1)), MOMENTUM)
 
 
 class _Standardize(torch.autograd.Function):
@@ -234,47 +173,39 @@ class _Standardize(torch.autograd.Function):
         return torch.addcmul(-rstd * along_one, grad, rstd).addcmul_(normal, -rstd * along_normal), None, None
 
 
-class Identity(ReplicaModule):
+class NoNorm(nn.Identity, ReplicaModule):
     """No normalization."""
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Return x."""
-        return x
+
+NORMS: dict[str, type[ReplicaModule]] = {"layer": LayerNorm, "batch": BatchNorm, "none": NoNorm}
 
 
 def make_norm(name: str, replicas: int, channels: int) -> ReplicaModule:
     """Create the norm called `layer`, `batch` or `none`."""
-    match name:
-        case "layer":
-            return LayerNorm(replicas, channels)
-        case "batch":
-            return BatchNorm(replicas, channels)
-        case "none":
-            return Identity()
-    raise unknown_name("norm", name, ["layer", "batch", "none"])
+    if name not in NORMS:
+        raise unknown_name("norm", name, NORMS)
+    return NORMS[name](replicas, channels)
 
 
 def activate(x: Tensor, bias: Tensor, norm: nn.Module, probability: float, rng: ReplicaRNG) -> Tensor:
     """dropout(relu(norm(x + bias))) for x [R, N, D], in one pass on a GPU; no dropout in evaluation."""
     probability = probability if norm.training else 0.0
-    kernels = gpu_kernels(x.device, "norm")
+    kernels = gpu_kernels(x.device, "nn.kernels.norm")
     # The fused gradient of batch norm is that of training; in evaluation, where it is rare, autograd computes it.
     wanted = torch.is_grad_enabled() and (x.requires_grad or bias.requires_grad)
     if kernels is None or (isinstance(norm, BatchNorm) and not norm.training and wanted):
         return relu_dropout(norm(x + bias.to(x.dtype)), probability, rng)
-    weight = shift = mean = rstd = None
-    kind, eps = "none", 0.0
-    if isinstance(norm, LayerNorm | BatchNorm):
-        kind, eps, weight, shift = "layer", norm.eps, norm.weight, norm.bias
+    weight, shift = (norm.weight, norm.bias) if isinstance(norm, Norm) else (None, None)
+    kind, mean, rstd = "layer" if isinstance(norm, Norm) else "none", None, None
     if isinstance(norm, BatchNorm):
         kind, mean, var = "batch", norm.running_mean - bias.detach(), norm.running_var
         if norm.training:
             mean, var = kernels.batch_moments(x.detach())
             norm.track(mean + bias.detach(), var, x.shape[1])
-        rstd = (var + norm.eps).rsqrt()
+        rstd = (var + EPSILON).rsqrt()
     call = rng.next_call() if probability else rng.seeds
     out: Tensor = kernels.norm_relu_dropout(
-        x, bias, weight, shift, mean, rstd, norm=kind, eps=eps, probability=probability, seeds=rng.seeds, call=call
+        x, bias, weight, shift, mean, rstd, norm=kind, eps=EPSILON, probability=probability, seeds=rng.seeds, call=call
     )
     return out
 
@@ -309,17 +240,50 @@ def dropout(x: Tensor, probability: float, rng: ReplicaRNG) -> Tensor:
     """Zero entries of x [R, ...] with `probability`, each replica from its own stream, and scale the others."""
     if probability == 0:
         return x
-    if kernels := gpu_kernels(x.device, "replica"):
+    if kernels := gpu_kernels(x.device, "nn.kernels.replica"):
         out: Tensor = kernels.fused_dropout(x, probability, rng.seeds, rng.next_call())
         return out
     mask, kept = rng.bernoulli(x.shape[1:], 1 - probability)
     return x * mask.to(x.dtype).mul_(1 / kept) if kept else torch.zeros_like(x)
 
 
-def dropout_features(x: Tensor | SparseFeatures, probability: float, rng: ReplicaRNG) -> Tensor | SparseFeatures:
+def dropout_features(x: Features, probability: float, rng: ReplicaRNG) -> Features:
     """Dropout of features [N, F] that all replicas share, or of [R, N, F]; each replica drops its own entries."""
     if probability == 0:
         return x
     if isinstance(x, SparseFeatures):
         return SparseFeatures(x.layout, dropout(x.values.expand(len(rng), -1), probability, rng))
     return dropout(x if x.dim() == 3 else x.expand(len(rng), *x.shape), probability, rng)
+
+
+def cross_entropy(logits: Tensor, y: Tensor, mask: Tensor, weight: Tensor | None = None) -> Tensor:
+    """Mean cross-entropy over the nodes in each replica's mask: [R, N, C], [N], [R, N] → [R].
+
+    With a `weight` of every node, [R, N], it is the weighted mean.
+    """
+    labels = y.clamp(min=0).expand(logits.shape[:2])  # no mask contains an unlabelled node
+    each = F.cross_entropy(logits.transpose(1, 2), labels, reduction="none")
+    counted = mask if weight is None else mask * weight
+    return total(each * counted) / total(counted)
+
+
+def check_finite(model: nn.Module) -> None:
+    """Raise a `UserError` if a parameter or a buffer of a model is not finite: its results would mean nothing."""
+    for name, value in model.state_dict().items():
+        if isinstance(value, Tensor) and value.is_floating_point() and not bool(torch.isfinite(value).all()):
+            raise UserError(
+                f"{name} of this model has values that are NaN or infinite, so that its results mean nothing: its"
+                " training diverged, so train it again with a smaller learning rate"
+            )
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Put `model` in evaluation mode, and restore the mode of each of its modules afterwards, also after an error."""
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, training in modes:
+            module.training = training

@@ -1,10 +1,10 @@
-"""Operations whose result for one replica does not depend on the other replicas, to the last bit.
+"""Random numbers and operations whose result for one replica does not depend on the other replicas, to the last bit.
 
 torch, MKL and cuBLAS choose how to compute by the shape of the whole array: a batched product by the number of its
 matrices and by where they lie in memory, a sum by the number of results, a sigmoid by where the array ends. The last
-bits differ, and training multiplies the difference. Here every replica is computed as if it were alone. All other
-operations of a training step treat every replica alike already, which `tests/contracts/test_same_seed.py` and
-`tests/gpu/test_same_seed_gpu.py` check.
+bits differ, and training multiplies the difference. Here every replica is computed as if it were alone, and draws from
+a stream of its own. All other operations of a training step treat every replica alike already, which
+`tests/contracts/test_same_seed.py` and `tests/gpu/test_same_seed_gpu.py` check.
 
 On a CPU, a product is cut into blocks of nodes, and each block of each replica is computed by one thread. Threads share
 the blocks, not a product, for which they would wait for each other, and their number does not change a bit of a
@@ -13,16 +13,19 @@ product. On a GPU, the products of some replicas are computed at once, on stream
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from types import ModuleType
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from gumbel_mpnn.nn.kernels import gpu_kernels
+from gumbel_mpnn.graph.kernels import gpu_kernels
+from gumbel_mpnn.util.errors import UserError, whole_numbers
 
 ALIGNED = 64
 """Bytes. MKL and cuBLAS sum some matrices in another order if they do not begin at a multiple of this, as new tensors
@@ -35,34 +38,137 @@ PART = 1024
 """Number of entries that are summed first: threads share the parts, but do not cut them."""
 STREAMS = 4
 """Number of products that a GPU computes at once; torch keeps a cuBLAS workspace of 32 MiB for each."""
+LITTLE = 2_000_000
+"""Multiplications that are done before another thread wakes up."""
+LEVELS = 2**16
+"""Number of probabilities that a mask can have."""
 
 Job = tuple[Tensor, Tensor, Tensor]
 """Where a product goes, and its two matrices."""
-LITTLE = 2_000_000
-"""Multiplications that are done before another thread wakes up."""
 
 
-def product(x: Tensor, weight: Tensor, start: Tensor | None = None) -> Tensor:
-    """Product x W of every replica, [R, N, in] and [R, in, out] → [R, N, out], added to `start` if given."""
-    out: Tensor = _Product.apply(*_cast(x, weight), start)  # type: ignore[no-untyped-call]
-    return out
+class ReplicaRNG:
+    """Random numbers for R replicas, each with its own generator.
+
+    Args:
+        seeds: One seed per replica.
+        purpose: Streams of different purposes are independent, for example `init` and `train`.
+        device: Device of the random numbers.
+    """
+
+    def __init__(self, seeds: Sequence[int], purpose: str, device: torch.device | str = "cpu") -> None:
+        self.device = torch.device(device)
+        derived = [derive_seed(seed, purpose) for seed in seeds]
+        with torch.inference_mode(False):  # else they could not be changed in training
+            self.seeds = torch.tensor(derived, device=self.device)
+            self._calls = torch.zeros((), dtype=torch.int64, device=self.device)
+        self._generators = [torch.Generator(self.device).manual_seed(seed) for seed in derived]
+
+    def rewind(self) -> None:
+        """Reset all streams to their start."""
+        self._calls.zero_()
+        if _kernels(self.device) is None:  # else the generators are not used
+            for generator in self._generators:
+                generator.manual_seed(generator.initial_seed())
+
+    def __len__(self) -> int:
+        return len(self._generators)
+
+    def uniform(self, shape: Sequence[int], low: float, high: float) -> Tensor:
+        """Uniform random numbers in [low, high), [R, *shape]."""
+        out = torch.empty(len(self), *shape, device=self.device)
+        for row, generator in zip(out, self._generators, strict=True):
+            row.uniform_(low, high, generator=generator)
+        return out
+
+    def noise(self, count: int) -> Tensor:
+        """Uniform random numbers in [0, 1), [R, count]; on a GPU one kernel draws them for all replicas."""
+        if kernels := _kernels(self.device):
+            out: Tensor = kernels.fused_uniform(self.seeds, self.next_call(), count)
+            return out
+        return self.uniform((count,), 0.0, 1.0)
+
+    def bernoulli(self, shape: Sequence[int], probability: float) -> tuple[Tensor, float]:
+        """Mask [R, *shape] that is true with about `probability`, and the exact probability that was used.
+
+        Each 64-bit draw gives four 16-bit numbers, which is several times faster than one draw per entry.
+        """
+        count = int(torch.Size(shape).numel())
+        words = torch.empty(len(self), (count + 3) // 4, dtype=torch.int64, device=self.device)
+        for row, generator in zip(words, self._generators, strict=True):
+            row.random_(-(2**63), None, generator=generator)
+        threshold = round(probability * LEVELS)
+        if threshold == 0:
+            return torch.zeros(len(self), *shape, dtype=torch.bool, device=self.device), 0.0
+        # The numbers are -2^15 to 2^15 - 1; with `<=` the bound is in this range even for probability 1.
+        mask = words.view(torch.int16)[:, :count] <= threshold - 1 - LEVELS // 2
+        return mask.view(len(self), *shape), threshold / LEVELS
+
+    def next_call(self) -> Tensor:
+        """Number of the next draw, for kernels that generate their own random numbers, int64 scalar."""
+        self._calls += 1
+        return self._calls.clone()
+
+    def get_state(self) -> dict[str, Tensor]:
+        """State of all streams, for `set_state`."""
+        generators = torch.stack([generator.get_state() for generator in self._generators])
+        return {"generators": generators, "calls": self._calls.clone()}
+
+    def set_state(self, state: Mapping[str, Tensor]) -> None:
+        """Restore a state returned by `get_state`."""
+        self._calls.copy_(state["calls"])
+        for generator, row in zip(self._generators, state["generators"], strict=True):
+            generator.set_state(row.cpu().clone())  # a copy, because torch reads from the start of the storage
 
 
-def add_product(out: Tensor, x: Tensor, weight: Tensor) -> Tensor:
-    """`out` [R, N, out] with x W of every replica added in place, without a gradient."""
-    _compute(_add, _blocks(out, x, weight))
+def replica_seeds(seeds: Sequence[int] | None, count: int) -> list[int]:
+    """One seed for each of `count` replicas: the given seeds, or new ones from torch's global generator."""
+    if seeds is None:
+        drawn: list[int] = torch.randint(2**62, (count,)).tolist()
+        return drawn
+    given = whole_numbers("seeds", seeds)
+    if len(given) != count:
+        raise UserError(f"seeds must have one entry per replica, {count}, not {len(given)}")
+    return given
+
+
+def derive_seed(seed: int, purpose: str) -> int:
+    """Seed for one purpose, unrelated to those of other purposes and of adjacent seeds."""
+    digest = hashlib.sha256(f"{purpose}/{seed}".encode()).digest()
+    return int.from_bytes(digest[:8], "little") >> 1
+
+
+def product(x: Tensor, weight: Tensor) -> Tensor:
+    """Product x W of every replica, [R, N, in] and [R, in, out] → [R, N, out]."""
+    return product_sum([(x, weight)])
+
+
+def product_sum(terms: Sequence[tuple[Tensor, Tensor]], start: Tensor | None = None) -> Tensor:
+    """Σ x W + start of every replica, [R, N, out], accumulated in one array.
+
+    Terms are pairs of x, [R, N, in] or [N, in] if all replicas share it, and W [R, in, out].
+    """
+    xs, weights = _cast(x for x, _ in terms), _cast(weight for _, weight in terms)
+    xs = [x.expand(len(weight), -1, -1) for x, weight in zip(xs, weights, strict=True)]
+    out: Tensor = _ProductSum.apply(start, *xs, *weights)  # type: ignore[no-untyped-call]
     return out
 
 
 def outer_sum(x: Tensor, y: Tensor) -> Tensor:
     """Product xᵀ y of every replica, a sum over the nodes: [R, N, in] and [R, N, out] → [R, in, out]."""
-    out: Tensor = _OuterSum.apply(*_cast(x, y))  # type: ignore[no-untyped-call]
+    out: Tensor = _OuterSum.apply(*_cast([x, y]))  # type: ignore[no-untyped-call]
     return out
 
 
 def add_bias(x: Tensor, bias: Tensor) -> Tensor:
     """Sum of x and bias for every replica, [R, N, D] and [R, 1, D] → [R, N, D]; its gradient is `over_nodes`."""
-    out: Tensor = _AddBias.apply(x, bias)  # type: ignore[no-untyped-call]
+    spread_bias: Tensor = _Spread.apply(bias, x.shape[1], over_nodes)  # type: ignore[no-untyped-call]
+    return x + spread_bias
+
+
+def spread(value: Tensor, count: int) -> Tensor:
+    """One value of each replica for all of its pairs, [R, 1] → [R, count]; the gradient is a `total`."""
+    out: Tensor = _Spread.apply(value, count, total)  # type: ignore[no-untyped-call]
     return out
 
 
@@ -81,35 +187,39 @@ def total(x: Tensor) -> Tensor:
 
 def over_nodes(x: Tensor) -> Tensor:
     """Sum over the nodes of every replica, [R, N, D] → [R, D]; whole numbers and booleans are counted, in any order."""
-    if not x.is_floating_point() or gpu_kernels(x.device, "replica") is None:
-        return x.sum(1)
-    out: Tensor = _OverNodes.apply(x)  # type: ignore[no-untyped-call]
+    kernels = _kernels(x.device) if x.is_floating_point() else None
+    out: Tensor = x.sum(1) if kernels is None else _OverNodes.apply(x, kernels)  # type: ignore[no-untyped-call]
     return out
 
 
-def spread(value: Tensor, count: int) -> Tensor:
-    """One value of each replica for all of its pairs, [R, 1] → [R, count]; the gradient is a `total`."""
-    out: Tensor = _Spread.apply(value, count)  # type: ignore[no-untyped-call]
-    return out
+def _kernels(device: torch.device) -> ModuleType | None:
+    return gpu_kernels(device, "nn.kernels.replica")
 
 
-class _Product(torch.autograd.Function):
+class _ProductSum(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, start: Tensor | None) -> Tensor:
-        ctx.save_for_backward(x, weight)
-        if start is not None:
-            return add_product(start.clone(), x, weight)
-        out = x.new_empty(len(weight), x.shape[1], weight.shape[2])
+    def forward(ctx: Any, start: Tensor | None, *tensors: Tensor) -> Tensor:
+        ctx.save_for_backward(*tensors)
+        (x, *xs), (weight, *weights) = _halves(tensors)
+        out: Tensor = x.new_empty(len(weight), x.shape[1], weight.shape[2])
         _compute(_multiply, _blocks(out, x, weight))
-        return out
+        for each, matrix in zip(xs, weights, strict=True):
+            _compute(_add, _blocks(out, each, matrix))
+        return out if start is None else out.add_(start)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        x, weight = ctx.saved_tensors
-        needs_x, needs_weight, needs_start = ctx.needs_input_grad
-        grad_x = product(grad, weight.transpose(1, 2)) if needs_x else None
-        grad_weight = outer_sum(x, grad) if needs_weight else None
-        return grad_x, grad_weight, grad if needs_start else None
+        needs_start, *needed = ctx.needs_input_grad
+        (xs, weights), (needs_x, needs_weight) = _halves(ctx.saved_tensors), _halves(needed)
+        for_xs = [
+            product(grad, w.transpose(1, 2)) if needs else None for w, needs in zip(weights, needs_x, strict=True)
+        ]
+        for_weights = [outer_sum(x, grad) if needs else None for x, needs in zip(xs, needs_weight, strict=True)]
+        return grad if needs_start else None, *for_xs, *for_weights
+
+
+def _halves(values: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
+    return values[: len(values) // 2], values[len(values) // 2 :]
 
 
 class _OuterSum(torch.autograd.Function):
@@ -137,46 +247,34 @@ class _OuterSum(torch.autograd.Function):
         return product(y, grad.transpose(1, 2)) if needs_x else None, product(x, grad) if needs_y else None
 
 
-class _AddBias(torch.autograd.Function):
+class _Spread(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, bias: Tensor) -> Tensor:
-        return x + bias
+    def forward(ctx: Any, value: Tensor, count: int, add_up: Callable[[Tensor], Tensor]) -> Tensor:
+        ctx.add_up = add_up
+        return value.expand(-1, count, *value.shape[2:])
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor | None]:
-        return grad, over_nodes(grad)[:, None] if ctx.needs_input_grad[1] else None
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        return ctx.add_up(grad)[:, None], None, None
 
 
 class _OverNodes(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
-        kernels = gpu_kernels(x.device, "replica")
-        assert kernels is not None
+    def forward(ctx: Any, x: Tensor, kernels: ModuleType) -> Tensor:
         ctx.nodes = x.shape[1]
         out: Tensor = kernels.over_rows(x)
         return out
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Tensor:
-        return grad[:, None].expand(-1, ctx.nodes, -1)
-
-
-class _Spread(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, value: Tensor, count: int) -> Tensor:
-        return value.expand(-1, count)
-
-    @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        return total(grad)[:, None], None
+        return grad[:, None].expand(-1, ctx.nodes, -1), None
 
 
-def _cast(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-    """Both in the dtype of autocast, if that is enabled."""
-    if not torch.is_autocast_enabled(x.device.type):
-        return x, y
-    dtype = torch.get_autocast_dtype(x.device.type)
-    return x.to(dtype), y.to(dtype)
+def _cast(tensors: Iterable[Tensor]) -> list[Tensor]:
+    """The tensors in the dtype of autocast, if that is enabled."""
+    given = list(tensors)
+    kind = given[0].device.type
+    return [tensor.to(torch.get_autocast_dtype(kind)) for tensor in given] if torch.is_autocast_enabled(kind) else given
 
 
 def _rows(x: Tensor) -> list[slice]:

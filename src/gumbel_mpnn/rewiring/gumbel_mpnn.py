@@ -21,9 +21,10 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn.candidates import with_candidates
 from gumbel_mpnn.graph import PairGraph, WeightedGraph
-from gumbel_mpnn.nn import Backbone, BackboneModel, ReplicaRNG, SparseFeatures, backbones
+from gumbel_mpnn.nn import Backbone, BackboneModel, ReplicaRNG, SparseFeatures, backbones, models
+from gumbel_mpnn.nn.backbones import Report
 from gumbel_mpnn.nn.features import features_of, model_input
-from gumbel_mpnn.nn.model import Report, check_finite, cross_entropy, evaluating, models
+from gumbel_mpnn.nn.layers import check_finite, cross_entropy, evaluating
 from gumbel_mpnn.nn.replica import sigmoid
 from gumbel_mpnn.rewiring.decoys import Decoys, ShownDecoys
 from gumbel_mpnn.rewiring.gradient_checks import BeliefCheck
@@ -62,7 +63,7 @@ class GumbelMPNN(BackboneModel):
             `training_loss`, not in `forward`.
         **options: Single rewiring settings that have an effect in your own training loop, such as `tau=0.5`, in place
             of `rewiring`. With the name of a backbone, also its arguments: `in_channels`, `out_channels`, and if wanted
-            `replicas`, `seeds` and options such as `hidden_channels=64`; options of other backbones are ignored.
+            `replicas`, `seeds` and options such as `hidden_channels=64`.
     """
 
     rewires: ClassVar[bool] = True

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from gumbel_mpnn.nn.model import cross_entropy
+from gumbel_mpnn.nn.layers import cross_entropy
 from gumbel_mpnn.nn.replica import total
 from gumbel_mpnn.rewiring.decoys import ShownDecoys
 from gumbel_mpnn.rewiring.regularizers import Prior, Regularizer, regularizers

@@ -17,7 +17,7 @@ from gumbel_mpnn.data.check import as_tensors, check_label_form, warn_of_ignored
 from gumbel_mpnn.data.columns import FeatureColumn
 from gumbel_mpnn.data.splits import by_split
 from gumbel_mpnn.nn import TrainableModel
-from gumbel_mpnn.nn.model import check_finite
+from gumbel_mpnn.nn.layers import check_finite
 from gumbel_mpnn.runs.records import Record
 from gumbel_mpnn.training import Task, build_model, pick_device, prepare
 from gumbel_mpnn.training.build import STRUCTURE, WITH_STRUCTURE, class_scores

@@ -15,7 +15,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,7 @@ from gumbel_mpnn.settings.files import merge, read_settings_file
 from gumbel_mpnn.settings.settings import COMPONENTS, TABLES
 from gumbel_mpnn.training import Task
 from gumbel_mpnn.training.build import outline_model
-from gumbel_mpnn.util.errors import TooLargeError, UserError, did_you_mean, reason
+from gumbel_mpnn.util.errors import UserError, did_you_mean, reason
 
 Space = Mapping[str, Any]
 """Values by `table.name`: a list of choices, a range as Optuna's `suggest_float` takes it, or a fixed value."""
@@ -64,8 +63,7 @@ def search_space(spec: RunSpec, given: Tables | None, job: Job) -> Space:
     for name, each in values.items():  # what is not allowed is reported before anything is trained
         for value in each:
             settings = spec.laid_over(tables_of(space, draw(FixedTrial({**first, name: value}), space))).settings
-            with suppress(TooLargeError):  # a model that is too large is left out when its turn comes
-                outline_model(settings, task)
+            outline_model(settings, task)
     return space
 
 

@@ -25,7 +25,7 @@ from filelock import FileLock, Timeout
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import FrozenTrial, TrialState
 
-from gumbel_mpnn.nn.rng import derive_seed
+from gumbel_mpnn.nn.replica import derive_seed
 from gumbel_mpnn.runs.progress import ProgressMonitor, in_time
 from gumbel_mpnn.runs.records import TRIALS, Summary
 from gumbel_mpnn.runs.session import TRIES, Session

@@ -15,8 +15,8 @@ from torch_geometric.data import Data
 from gumbel_mpnn import baselines, rewiring
 from gumbel_mpnn.measures.communities import community_positions
 from gumbel_mpnn.nn import TrainableModel, models
+from gumbel_mpnn.nn.backbones import Report
 from gumbel_mpnn.nn.features import Standardize
-from gumbel_mpnn.nn.model import Report
 from gumbel_mpnn.settings import Replica, Settings
 from gumbel_mpnn.training.task import Task, num_classes
 from gumbel_mpnn.util.errors import DataError

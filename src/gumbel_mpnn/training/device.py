@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
 import torch
 
 from gumbel_mpnn.nn import SparseFeatures, TrainableModel
-from gumbel_mpnn.nn.layers import Linear, total_bytes
+from gumbel_mpnn.nn.layers import Linear
 from gumbel_mpnn.settings import Settings
 from gumbel_mpnn.training.build import outline_model
 from gumbel_mpnn.training.task import Task
@@ -50,11 +51,7 @@ def plan_groups(settings: Settings, task: Task, budget: int | None = None) -> tu
     The budget is all free memory by default. Nothing is allocated. Raises a `TooLargeError` if one replica is much too
     large for the device.
     """
-    free = available_bytes(task.device)
-    try:
-        model = outline_model(settings, task)
-    except TooLargeError:
-        raise too_large(settings, task.device) from None
+    free, model = available_bytes(task.device), outline_model(settings, task)
     each = bytes_per_replica(model, settings, task)
     if each > TIMES_TOO_LARGE * free:
         raise too_large(settings, task.device)
@@ -99,10 +96,15 @@ def available_bytes(device: torch.device) -> int:
         free, _ = torch.cuda.mem_get_info(device)
         return int(free) + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
     if not MEMINFO.exists():
-        return total_bytes() // 2
+        return _total_bytes() // 2
     lines = (line.split() for line in MEMINFO.read_text().splitlines())
     free = next(1024 * int(number) for name, number, *_ in lines if name == "MemAvailable:")
     return min(free, _left_in_container())
+
+
+def _total_bytes() -> int:
+    """Memory of this machine, free or not; unlimited where the system does not tell, as on Windows."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else sys.maxsize
 
 
 def _left_in_container() -> int:

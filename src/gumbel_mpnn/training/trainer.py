@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.optim.adam import adam
 
-from gumbel_mpnn.nn.model import cross_entropy
+from gumbel_mpnn.nn.layers import cross_entropy
 from gumbel_mpnn.settings import Replica, Settings
 from gumbel_mpnn.training.best_states import MOST_LOSS, BestStates
 from gumbel_mpnn.training.build import (

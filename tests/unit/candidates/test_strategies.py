@@ -13,7 +13,7 @@ import gumbel_mpnn as gm
 from gumbel_mpnn.candidates import CandidateStrategy, Global, Local, Ricci, TwoHop, candidates, with_candidates
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.measures import balanced_forman
-from gumbel_mpnn.nn.rng import derive_seed
+from gumbel_mpnn.nn.replica import derive_seed
 from gumbel_mpnn.settings import RewiringSettings
 from gumbel_mpnn.util.errors import DataError, DataWarning, UnknownNameError, UserError
 from helpers import both_ways, edges, random_edges

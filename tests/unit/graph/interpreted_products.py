@@ -4,8 +4,7 @@ import pytest
 import torch
 
 from graph_cases import check_against_float64
-from gumbel_mpnn.graph import PairGraph, SparseLayout, matmul, sampled_product, symmetric_product
-from gumbel_mpnn.graph import kernels as backend
+from gumbel_mpnn.graph import PairGraph, SparseLayout, matmul, products, sampled_product, symmetric_product
 from gumbel_mpnn.graph.kernels import attention as triton_attention
 from gumbel_mpnn.graph.kernels import products as triton_kernels
 from gumbel_mpnn.graph.products import attention, averages
@@ -43,10 +42,16 @@ def short_chunks(monkeypatch):
     monkeypatch.setattr("gumbel_mpnn.graph.layout.LONGEST", 10)
 
 
+def use(monkeypatch, kernels=None, attention=None):
+    """The operations use these modules of kernels, or plain torch, although the tensors lie on the CPU."""
+    found = {"graph.kernels.products": kernels, "graph.kernels.attention": attention}
+    monkeypatch.setattr(products, "gpu_kernels", lambda device, module: found[module])
+
+
 @pytest.fixture
 def on_cpu(monkeypatch):
     """The public operations use the kernels although the tensors lie on the CPU."""
-    monkeypatch.setattr(backend, "gpu_kernels", lambda x: triton_kernels)
+    use(monkeypatch, triton_kernels)
 
 
 SHAPES = [(1, 1), (2, 3), (70, 1), (300, 3)]
@@ -124,7 +129,7 @@ def test_operands_that_the_batch_shares():
 def test_gradients_are_those_of_the_cpu(monkeypatch):
     layout, results = pattern(6, 5), []
     for kernels in (None, triton_kernels):
-        monkeypatch.setattr(backend, "gpu_kernels", lambda x, kernels=kernels: kernels)
+        use(monkeypatch, kernels)
         values = normal(2, layout.nnz, seed=1).requires_grad_()
         x, y = normal(2, 5, 3, seed=2).requires_grad_(), normal(2, 6, 3, seed=3).requires_grad_()
         out, scores = matmul(layout, values, x), sampled_product(layout, y, x)
@@ -139,7 +144,7 @@ def test_gradients_are_those_of_the_cpu(monkeypatch):
 def test_graph_convolution_is_that_of_plain_torch(width, batch, learned, monkeypatch):
     layout, results = pattern(9, 9, seed=3), []
     for kernels in (None, triton_kernels):
-        monkeypatch.setattr(backend, "gpu_kernels", lambda x, kernels=kernels: kernels)
+        use(monkeypatch, kernels)
         values = normal(batch, layout.nnz, seed=1).requires_grad_(learned)
         root = (1 + normal(batch, 9, seed=2).square()).requires_grad_(learned)
         x = normal(batch, 9, width, seed=3).requires_grad_()
@@ -156,15 +161,15 @@ def test_attention_is_that_of_plain_torch(heads, shared, monkeypatch):
     monkeypatch.setattr(triton_attention, "MOST", 4)
     layout, results = pattern(9, 9, seed=3), []
     for kernels in (None, triton_attention):
-        monkeypatch.setattr(backend, "attention_kernels", lambda x, kernels=kernels: kernels)
+        use(monkeypatch, attention=kernels)
         weight = normal(1 if shared else 3, layout.nnz, seed=1).abs()
         weight[:, ::3] = 0
         inputs = [weight, 2 * normal(3 * heads, 9, seed=2), 2 * normal(3 * heads, 9, seed=3)]
-        inputs = [tensor.requires_grad_() for tensor in inputs]
+        inputs = [tensor.float().requires_grad_() for tensor in inputs]
         shares, own = attention(layout, *inputs, 0.2)
         loss = (shares * normal(*shares.shape, seed=4)).sum() + (own * normal(*own.shape, seed=5)).sum()
         results.append([shares, own, *torch.autograd.grad(loss, inputs)])
-    torch.testing.assert_close(results[1], results[0])
+    torch.testing.assert_close(results[1], results[0], rtol=1e-4, atol=1e-5)
     shares, own = results[1][:2]
     torch.testing.assert_close(dense(layout, shares).sum(-1) + own, torch.ones_like(own))
 
@@ -174,7 +179,7 @@ def test_attention_is_that_of_plain_torch(heads, shared, monkeypatch):
 def test_averages_of_heads_are_those_of_plain_torch(heads, width, monkeypatch):
     layout, results = pattern(15, 15, seed=3), []
     for kernels in (None, triton_kernels):
-        monkeypatch.setattr(backend, "gpu_kernels", lambda x, kernels=kernels: kernels)
+        use(monkeypatch, kernels)
         inputs = [
             normal(2, heads, layout.nnz, seed=1),
             normal(2, heads, 15, seed=2),
@@ -191,7 +196,7 @@ def test_heads_too_wide_for_one_program_go_the_plain_way(monkeypatch):
     shares = normal(1, 2, layout.nnz, seed=1), normal(1, 2, 9, seed=2)
     for widest in (triton_kernels.WIDEST, 4):
         monkeypatch.setattr(triton_kernels, "WIDEST", widest)
-        monkeypatch.setattr(backend, "gpu_kernels", lambda x: triton_kernels)
+        use(monkeypatch, triton_kernels)
         results.append(averages(layout, *shares, normal(1, 9, 20, seed=3)))
     torch.testing.assert_close(*results)
 
@@ -200,7 +205,7 @@ def test_attention_with_a_score_far_above_all_that_are_there(monkeypatch):
     layout = SparseLayout.build(torch.tensor([0, 0]), torch.tensor([1, 2]), 3, 3)
     source = torch.tensor([[0.0, 500.0, 1.0]])
     for kernels in (None, triton_attention):
-        monkeypatch.setattr(backend, "attention_kernels", lambda x, kernels=kernels: kernels)
+        use(monkeypatch, attention=kernels)
         shares, own = attention(layout, torch.tensor([[0.0, 1.0]]), torch.zeros(1, 3), source, 0.2)
         assert shares[0, 0] == 0
         assert (shares[0, 1] + own[0, 0]).item() == pytest.approx(1)
@@ -209,9 +214,9 @@ def test_attention_with_a_score_far_above_all_that_are_there(monkeypatch):
 def test_attention_without_arcs(monkeypatch):
     layout, none = SparseLayout.build(*torch.empty(2, 2, 0, dtype=torch.int64)[0], 3, 3), torch.empty(1, 0)
     for kernels in (None, triton_attention):
-        monkeypatch.setattr(backend, "attention_kernels", lambda x, kernels=kernels: kernels)
-        weight, target = none.clone().requires_grad_(), normal(2, 3).requires_grad_()
-        shares, own = attention(layout, weight, target, normal(2, 3, seed=1), 0.2)
+        use(monkeypatch, attention=kernels)
+        weight, target = none.clone().requires_grad_(), normal(2, 3).float().requires_grad_()
+        shares, own = attention(layout, weight, target, normal(2, 3, seed=1).float(), 0.2)
         assert shares.shape == (2, 0)
         assert (own == 1).all()
         grads = torch.autograd.grad(own.sum(), [weight, target])
@@ -280,7 +285,7 @@ def test_models_give_the_logits_of_the_cpu(name, monkeypatch):
     model = backbones[name](4, out_channels=3, hidden_channels=4, replicas=2).eval()
     x, weight = normal(5, 4, dtype=torch.float32), torch.rand(2, graph.num_pairs)
     expected = model(x, graph, weight)
-    monkeypatch.setattr(backend, "gpu_kernels", lambda x: triton_kernels)
+    use(monkeypatch, triton_kernels)
     torch.testing.assert_close(model(x, graph, weight), expected, rtol=1e-4, atol=1e-5)
 
 
@@ -288,5 +293,5 @@ def test_models_give_the_logits_of_the_cpu(name, monkeypatch):
 @pytest.mark.parametrize(("name", "width", "replicas"), [("hub", 7, 1), ("power_law", 1, 1), ("empty", 7, 2)])
 def test_products_are_those_of_float64(name, width, replicas, monkeypatch):
     """The kernels' in float32 beside torch's in float64."""
-    monkeypatch.setattr(backend, "gpu_kernels", lambda x: triton_kernels if x.dtype == torch.float32 else None)
+    monkeypatch.setattr(products, "_kernels", lambda x: triton_kernels if x.dtype == torch.float32 else None)
     check_against_float64(name, width, replicas)

@@ -52,46 +52,32 @@ def test_indices_are_small_and_positions_are_not(layout):
 
 
 def test_tiled_lays_copies_along_the_diagonal(layout):
-    tiled = layout.tiled(2)
-    assert tiled.shape == (6, 8)
-    assert tiled.rowptr.tolist() == [0, 2, 2, 5, 7, 7, 10]
-    assert tiled.col.tolist() == [1, 3, 0, 1, 3, 5, 7, 4, 5, 7]
-    assert tiled.colptr.tolist() == [0, 1, 3, 3, 5, 6, 8, 8, 10]
-    assert tiled.row_by_col.tolist() == [2, 0, 2, 0, 2, 5, 3, 5, 3, 5]
-    assert tiled.to_transposed.tolist() == [2, 0, 3, 1, 4, 7, 5, 8, 6, 9]
-    assert tiled.row.tolist() == [0, 0, 2, 2, 2, 3, 3, 5, 5, 5]
+    rows, columns = layout.by_row.tiled(2), layout.by_col.tiled(2)
+    assert (rows.columns, columns.columns) == (8, 6)
+    assert rows.offsets.tolist() == [0, 2, 2, 5, 7, 7, 10]
+    assert rows.index.tolist() == [1, 3, 0, 1, 3, 5, 7, 4, 5, 7]
+    assert columns.offsets.tolist() == [0, 1, 3, 3, 5, 6, 8, 8, 10]
+    assert columns.index.tolist() == [2, 0, 2, 0, 2, 5, 3, 5, 3, 5]
 
 
-def test_tiles_are_kept_and_one_copy_is_the_layout_itself(layout):
-    assert layout.tiled(1) is layout
-    assert layout.tiled(3) is layout.tiled(3)
-    assert layout.tiled(2).shape == (6, 8)
-    assert layout.tiled(3).shape == (9, 12)
-
-
-def test_a_few_numbers_of_copies_are_kept(layout):
-    first = {batch: layout.tiled(batch) for batch in (2, 3, 6)}
-    assert all(layout.tiled(batch) is tiles for batch, tiles in first.items())
-    layout.tiled(4)
-    assert layout.tiled(6) is first[6]
-    assert layout.tiled(2) is not first[2]
-
-
-@pytest.mark.parametrize("batch", [2, 3])
-def test_tiles_of_an_empty_layout(empty, batch):
-    rows, cols = empty.shape
-    assert empty.tiled(batch).shape == (batch * rows, batch * cols)
-    assert empty.tiled(batch).nnz == 0
+def test_a_few_tilings_are_kept_and_one_copy_is_the_pattern_itself(layout):
+    side = layout.by_row
+    assert side.tiled(1) is side
+    first = {batch: side.tiled(batch) for batch in (2, 3, 6)}
+    assert all(side.tiled(batch) is tiles for batch, tiles in first.items())
+    side.tiled(4)
+    assert side.tiled(6) is first[6]
+    assert side.tiled(2) is not first[2]
 
 
 @pytest.mark.parametrize(("batch", "fits"), [(2, True), (3, False)])
 def test_more_copies_than_32_bits_can_count_are_refused(layout, monkeypatch, batch, fits):
     monkeypatch.setattr(layout_module, "INT32_MAX", 14)
     if fits:
-        assert layout.tiled(batch).nnz == 10
+        assert layout.by_row.tiled(batch).index.numel() == 10
     else:
         with pytest.raises(UserError, match="3 copies of 5 positions exceed 32-bit indices; use fewer replicas"):
-            layout.tiled(batch)
+            layout.by_row.tiled(batch)
 
 
 def test_more_positions_than_32_bits_can_count_are_refused(monkeypatch):
@@ -222,7 +208,7 @@ def test_tall_layouts_are_cut_into_blocks():
     layout, y = random_layout(rows, 7, 0.1), normal(2, rows, 20, dtype=torch.float32)
     blocks = layout.blocks
     assert blocks is not None
-    assert blocks.count == 5
+    assert blocks.offsets.numel() == 5 * 7 + 1
     values = normal(2, layout.nnz, seed=1, dtype=torch.float32)
     out = multiply_transposed(layout, values, y)
     torch.testing.assert_close(out, dense(layout, values).transpose(1, 2) @ y, rtol=1e-4, atol=1e-3)

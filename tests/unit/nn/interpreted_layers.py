@@ -27,7 +27,7 @@ def small_chunks(monkeypatch):
 
 
 def interpreted(device, module):
-    return {"norm": triton_norm, "replica": triton_replica}[module]
+    return {"nn.kernels.norm": triton_norm, "nn.kernels.replica": triton_replica}[module]
 
 
 def torch_only(device, module):

@@ -11,7 +11,7 @@ from quick_fit import fit
 
 HUGE = {
     "width": ("gcn", {"model": {"hidden_channels": 200_000, "num_layers": 9}}),
-    "scorer": ("gumbel-mpnn", {"rewiring": {"scorer": "bilinear", "scorer.channels": 10**12}}),
+    "scorer": ("gumbel-mpnn", {"rewiring": {"scorer": "bilinear", "scorer.channels": 10**7}}),
     "decoys": ("gumbel-mpnn", {"rewiring": {"scorer": {"name": "neighborhood", "decoys": 1e15}}}),
 }
 

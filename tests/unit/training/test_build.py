@@ -12,7 +12,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from gumbel_mpnn.candidates import Local
 from gumbel_mpnn.measures.communities import community_positions
 from gumbel_mpnn.nn import models
-from gumbel_mpnn.nn.model import cross_entropy
+from gumbel_mpnn.nn.layers import cross_entropy
 from gumbel_mpnn.runs.spec import RunSpec
 from gumbel_mpnn.settings import DataSettings, Replica, Settings
 from gumbel_mpnn.training import Task, build_model, prepare, train

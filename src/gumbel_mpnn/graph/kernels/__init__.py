@@ -7,23 +7,15 @@ from importlib import import_module
 from types import ModuleType
 
 import torch
-from torch import Tensor
 
 
-def gpu_kernels(x: Tensor) -> ModuleType | None:
-    """The module of sparse products if `x` is on a GPU and Triton is installed, else None."""
-    return import_kernels("gumbel_mpnn.graph.kernels.products") if x.is_cuda else None
-
-
-def attention_kernels(x: Tensor) -> ModuleType | None:
-    """The module of attention kernels if `x` is a float32 tensor on a GPU and Triton is installed, else None."""
-    wanted = x.is_cuda and x.dtype == torch.float32
-    return import_kernels("gumbel_mpnn.graph.kernels.attention") if wanted else None
+def gpu_kernels(device: torch.device, module: str) -> ModuleType | None:
+    """A module of kernels, as `graph.kernels.products`, or None unless `device` is a GPU and Triton is installed."""
+    return _imported(f"gumbel_mpnn.{module}") if device.type == "cuda" else None
 
 
 @cache
-def import_kernels(module: str) -> ModuleType | None:
-    """Import a module of kernels; None if Triton is not installed."""
+def _imported(module: str) -> ModuleType | None:
     try:
         return import_module(module)
     except ImportError:
