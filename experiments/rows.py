@@ -8,9 +8,9 @@ from typing import TypeVar
 
 from gumbel_mpnn.report import MODEL_NAMES, Cell, Fixed, Markdown, Row, Table
 from gumbel_mpnn.runs.compare import ONE_SPLIT, Paired, compare, corrected
-from gumbel_mpnn.runs.records import Summary, flat
 from gumbel_mpnn.runs.run import Run
 from gumbel_mpnn.runs.spec import RunSpec
+from gumbel_mpnn.runs.store import Summary, flat
 from gumbel_mpnn.util import counted
 
 Columns = dict[str, str | int | float | None]

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ from typing import Any
 import gumbel_mpnn as gm
 from experiments.attacked import after
 from experiments.experiment import LADDERS, PAPER_PRESETS, Experiment, Job
-from experiments.kept import is_kept
 from gumbel_mpnn.runs.run import Run
 from gumbel_mpnn.util import DivergedError, MissingDataError, UserError, unknown_name
 
@@ -116,23 +114,19 @@ def _fill(experiment: Experiment, job: Job, options: Options) -> None:
 
 
 def _fit(experiment: Experiment, job: Job, options: Options) -> Run | None:
-    fit = partial(
-        gm.fit,
-        after(job.dataset, job.attack),
-        "auto" if job.model in LADDERS else job.model,
-        **spec_of(job, options),
-        runs=options.runs,
-        experiment=job.experiment or experiment.name,
-        device=options.device,
-        progress=False if options.quiet else None,
-        on=options.on,
-    )
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "there is no .* preset for")
         try:
-            run = fit()
-            needs_models = experiment.measures(job) and not is_kept(run, experiment.measured)
-            return fit(models=True) if needs_models else run
+            return gm.fit(
+                after(job.dataset, job.attack),
+                "auto" if job.model in LADDERS else job.model,
+                **spec_of(job, options),
+                runs=options.runs,
+                experiment=job.experiment or experiment.name,
+                device=options.device,
+                progress=False if options.quiet else None,
+                on=options.on,
+            )
         except MissingDataError:
             return None
 

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from gumbel_mpnn.nn import APPNP, GAT, GCN, MLP, GraphSAGE
     from gumbel_mpnn.report.plots import plot_neighborhood
     from gumbel_mpnn.rewiring import GumbelMPNN, Rewired, RewiredGraph, regularizers
+    from gumbel_mpnn.runs import list_runs as runs
     from gumbel_mpnn.runs.compare import compare
     from gumbel_mpnn.runs.fit import fit
-    from gumbel_mpnn.runs.records import list_runs as runs
     from gumbel_mpnn.runs.run import Run, load_run
     from gumbel_mpnn.runs.tune import Tuning, tune
     from gumbel_mpnn.util.errors import UserError

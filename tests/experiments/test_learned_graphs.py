@@ -10,7 +10,7 @@ from experiments.paper import learned_graphs
 from experiments.paper.learned_graphs import EPOCHS, Consistency, DegreeGoal, epoch_of
 from experiments.studies.spectra import Spectra
 from gumbel_mpnn.measures import decompose, std_per_class
-from gumbel_mpnn.runs.records import Record
+from gumbel_mpnn.runs.store import Record
 from helpers import both_ways, changed, edges, small_data
 from quick_fit import resolved
 

@@ -24,11 +24,11 @@ from hypothesis import seed as seeded
 from hypothesis import strategies as st
 
 from gumbel_mpnn.data import check, from_csv, from_graphml, from_npz
+from gumbel_mpnn.runs import list_runs
 from gumbel_mpnn.runs.fit import fit
-from gumbel_mpnn.runs.learned import read_learned
-from gumbel_mpnn.runs.records import list_runs, read_record
 from gumbel_mpnn.runs.run import load_run
-from gumbel_mpnn.runs.store import read_facts
+from gumbel_mpnn.runs.store import read_learned, read_record
+from gumbel_mpnn.runs.training_data import DataFacts
 from gumbel_mpnn.settings.files import merge, parse_overrides, read_settings_file
 from gumbel_mpnn.training.checkpoint import load_tensors
 from gumbel_mpnn.util.errors import UserError
@@ -107,7 +107,7 @@ READERS = {
     ),
     "record": Reader("{run}/record.json", read_record, (*JSON, *NUMERIC)),
     "list of runs": Reader("{run}/record.json", lambda path: list_runs(path.parents[4]), (*JSON, *NUMERIC)),
-    "facts of the data": Reader("{setting}/data.json", lambda path: read_facts(path.parent), (*JSON, *NUMERIC)),
+    "facts of the data": Reader("{setting}/data.json", lambda path: DataFacts.read(path.parent), (*JSON, *NUMERIC)),
     "curves": Reader("{run}/history.jsonl", _history, (*JSON, *NUMERIC)),
     "model": Reader("{run}/model.safetensors", _setting, (b"F32", b"F64", b"[9999999999999]", *JSON)),
     "tensors": Reader("{run}/model.safetensors", load_tensors, (b"F32", b"F64", b"[9999999999999]", *JSON)),

@@ -167,7 +167,7 @@ def test_interrupted_by_a_person(begun, graph, whole, monkeypatch):
     stdout, stderr = process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode == 130
     assert stdout == ""
-    *notes, preface, runs_line, first, last = stderr.splitlines()
+    preface, *notes, runs_line, first, last = stderr.splitlines()
     assert runs_line == "gcn on graph: 4 runs"
     assert all(line.startswith("warning: ") for line in notes)
     assert preface.startswith("read ")

@@ -279,8 +279,8 @@ def parse_range(text: str) -> list[int]:
 
 def finished_run(run: str, runs: Path, own: OwnData | None = None, root: Path | None = None) -> Run:
     """Load finished runs; the data of training are read from the user's files if these are given as `own`."""
-    from gumbel_mpnn.runs.records import find_setting
     from gumbel_mpnn.runs.run import load_run
+    from gumbel_mpnn.runs.store import find_setting
 
     folder = find_setting(run, runs)
     settings = {record.parent.parent for record in folder.glob("*/**/record.json")}

@@ -13,7 +13,7 @@ from gumbel_mpnn.util.errors import UserError, counted, reason
 if TYPE_CHECKING:
     import pandas as pd
 
-    from gumbel_mpnn.runs.records import Record
+    from gumbel_mpnn.runs.store import Record
 
 app = typer.Typer(help="List, show, compare and export finished runs.", invoke_without_command=True)
 WhereOption = Annotated[
@@ -33,7 +33,8 @@ HIDDEN = "test results of trials of tune are hidden, since settings are chosen o
 
 def _listed(runs: Path, by: Any, where: str | None, test: bool) -> pd.DataFrame:
     """The table of `gm.runs` of the runs that fulfil a condition."""
-    from gumbel_mpnn.runs.records import TRIALS, list_runs
+    from gumbel_mpnn.runs import list_runs
+    from gumbel_mpnn.runs.store import TRIALS
 
     if not runs.exists():
         common.note(f"the folder {runs} does not exist yet")
@@ -90,7 +91,7 @@ def show(
     """Show a setting and the results of its runs, and the rungs among which `auto` chose it."""
     from gumbel_mpnn.report import Table, choice_table
     from gumbel_mpnn.runs.choice import read_choices
-    from gumbel_mpnn.runs.records import Summary, flat
+    from gumbel_mpnn.runs.store import Summary, flat
 
     folder, records, is_trial = _records(run, runs)
     hidden, choices = is_trial and not test, read_choices(folder)
@@ -139,7 +140,7 @@ def compare(
     from gumbel_mpnn.report import Table
     from gumbel_mpnn.runs.compare import ENOUGH
     from gumbel_mpnn.runs.compare import compare as compare_runs
-    from gumbel_mpnn.runs.records import flat
+    from gumbel_mpnn.runs.store import flat
 
     (one, ours, trial), (other, theirs, another) = _records(a, runs), _records(b, runs)
     hidden, metric = (trial or another) and not test, ours[0].metric
@@ -183,7 +184,7 @@ def compare(
 
 def _records(run: str, runs: Path) -> tuple[Path, list[Record], bool]:
     """Folder of a setting, its finished runs, and whether it is a trial of `tune`."""
-    from gumbel_mpnn.runs.records import TRIALS, find_records, find_setting
+    from gumbel_mpnn.runs.store import TRIALS, find_records, find_setting
 
     folder = find_setting(run, runs)
     records = list(find_records(folder))

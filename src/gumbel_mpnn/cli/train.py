@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -77,11 +76,7 @@ def train(
     from gumbel_mpnn.data.splits import FINAL
     from gumbel_mpnn.report import choice_table, run_table
     from gumbel_mpnn.runs import fit
-    from gumbel_mpnn.runs.progress import ProgressMonitor
-    from gumbel_mpnn.runs.session import Session
     from gumbel_mpnn.runs.spec import asks_for_undirected
-    from gumbel_mpnn.runs.workers import LOCAL
-    from gumbel_mpnn.runs.workers import workers as workers_of
 
     family, overrides = None if preset == "none" else preset, overrides or []
     common.check_output("--predictions", predictions, common.TABLES, inputs=[*own.files, Path(preset)], force=force)
@@ -106,12 +101,9 @@ def train(
             overrides=[*overrides, *([f"data.protocol={FINAL}"] if final else [])],
             root=data_root,
         )
-    count = workers or (fit.default_workers(spec, device) if on == LOCAL else 1)
-    monitor = ProgressMonitor(preface=_what_was_read(spec), warning=fit.missing_preset(spec), quiet=quiet)
-    with closing(monitor), workers_of(count, on, device) as several:
-        needs_models = predictions is not None
-        session = Session(runs, experiment, device, models=needs_models, monitor=monitor, workers=several)
-        run = fit.train_spec(spec, session)
+    if read := _what_was_read(spec):
+        common.note(read)
+    run = fit.train_spec(spec, runs, experiment, device, workers=workers, on=on, progress=not quiet)
     if predictions is not None:
         table = run.predictions()
         common.write_table(table, predictions, f"predictions of {counted(len(table), 'node')} are")

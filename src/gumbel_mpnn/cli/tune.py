@@ -119,8 +119,8 @@ def tune(
 def _table(found: list[Tuning]) -> Table:
     """All trials of the model and of its backbone, the best of each first."""
     from gumbel_mpnn.report import Table
-    from gumbel_mpnn.runs.records import flat
     from gumbel_mpnn.runs.space import searched
+    from gumbel_mpnn.runs.store import flat
 
     keys = list(dict.fromkeys(key for tuning in found for key in searched(tuning.search.space)))
     rows = []

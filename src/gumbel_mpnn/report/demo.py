@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn.data import demo_graph
 from gumbel_mpnn.report.style import MODEL_NAMES, PALETTE, saved_figure
-from gumbel_mpnn.runs.fit import default_workers, describe, fit
+from gumbel_mpnn.runs.fit import describe, train_spec
 from gumbel_mpnn.runs.run import Run
 
 MODELS = ("mlp", "gcn", "sage", "gumbel-mpnn", "auto")
@@ -22,22 +22,9 @@ SHOWN_NODES = 150
 
 def run_demo(runs: Path, device: str = "auto") -> list[Run]:
     """Train every demo model on every split of the demo graph; `auto` in several processes, as `train` does."""
-    data, found = demo_graph(), list[Run]()
-    for model in MODELS:
-        overrides = AUTO_BUDGET if model == "auto" else ()
-        workers = default_workers(describe(data, model, overrides=overrides), device)
-        run = fit(
-            data,
-            model,
-            overrides=overrides,
-            runs=runs,
-            experiment="demo",
-            device=device,
-            workers=workers,
-            progress=True,
-        )
-        found.append(run)
-    return found
+    data = demo_graph()
+    specs = (describe(data, model, overrides=AUTO_BUDGET if model == "auto" else ()) for model in MODELS)
+    return [train_spec(spec, runs, "demo", device, progress=True) for spec in specs]
 
 
 def demo_figure(data: Data, runs: Sequence[Run], path: Path) -> None:

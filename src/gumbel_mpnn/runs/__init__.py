@@ -3,19 +3,89 @@
 `gm.runs("runs")` is a table of the finished runs.
 """
 
+from __future__ import annotations
+
 import sys
+from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
+
+from gumbel_mpnn.runs.store import TRIALS, flat, records_by_path
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+OF_A_SETTING = ["folder", "experiment", "dataset", "model", "fingerprint", "data_hash", "metric"]
+"""Columns that the runs of a setting share, besides the settings themselves."""
 
 
 class _Package(ModuleType):
     """This package, which is also a function."""
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
-        """`records.list_runs` with the same arguments."""
-        from gumbel_mpnn.runs.records import list_runs
-
+        """`list_runs` with the same arguments."""
         return list_runs(*arguments, **options)
 
 
 sys.modules[__name__].__class__ = _Package
+
+
+def list_runs(
+    folder: str | Path = "runs", by: Literal["run", "setting"] = "run", *, tests_of_trials: bool = False
+) -> DataFrame:
+    """List the finished runs in a folder, such as `gm.runs("runs").query("dataset == 'cora' and test > 0.8")`.
+
+    Columns of both tables are `folder` (of the setting), `experiment`, `dataset`, `model`, `fingerprint`, `data_hash`,
+    `metric` and all settings by `table.name`. A run has `split`, `seed`, `val`, `test`, `best_epoch`, `epochs`,
+    `seconds` and `device`. A setting has the number of its runs `n`, the mean of `val`, the sum of `seconds`, and of
+    the test metric the mean `test`, `std` and `stderr`. Metrics are shares between 0 and 1.
+
+    Args:
+        folder: Folder of runs, or a folder in it.
+        by: One row for each `run`, or for each `setting`.
+        tests_of_trials: Whether to show test results of the trials of `tune` too, which are left empty by default,
+            since settings are chosen among them.
+    """
+    from pandas import DataFrame
+
+    rows, settings = list[dict[str, Any]](), dict[str, dict[str, Any]]()
+    for path, record in records_by_path(Path(folder)):
+        place, parents = path.parents[1], path.absolute().parents
+        experiment = parents[4].name if len(parents) > 5 else ""
+        settings.setdefault(str(place), flat(record.settings))
+        rows.append(
+            {
+                "folder": str(place),
+                "experiment": experiment,
+                "dataset": record.settings["dataset"],
+                "model": record.settings["model"]["name"],
+                "fingerprint": record.fingerprint,
+                "data_hash": record.data_hash,
+                "metric": record.metric,
+                "split": record.split,
+                "seed": record.seed,
+                "val": record.val,
+                "test": record.test if tests_of_trials or experiment != TRIALS else None,
+                "best_epoch": record.best_epoch,
+                "epochs": record.epochs,
+                "seconds": record.seconds,
+                "device": record.machine.get("device"),
+            }
+        )
+    columns = [*OF_A_SETTING, "split", "seed", "val", "test", "best_epoch", "epochs", "seconds", "device"]
+    runs = DataFrame(rows, columns=columns).astype({"val": float, "test": float, "seconds": float})
+    table = runs.sort_values(["folder", "split", "seed"]) if by == "run" else _by_setting(runs)
+    of_all = DataFrame.from_dict(settings, orient="index").drop(columns="model.name", errors="ignore")
+    return table.join(of_all, on="folder").reset_index(drop=True)
+
+
+def _by_setting(runs: DataFrame) -> DataFrame:
+    groups = runs.groupby(OF_A_SETTING, as_index=False)
+    return groups.agg(
+        n=("split", "size"),
+        test=("test", "mean"),
+        std=("test", "std"),
+        stderr=("test", "sem"),
+        val=("val", "mean"),
+        seconds=("seconds", "sum"),
+    )

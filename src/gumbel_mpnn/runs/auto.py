@@ -28,7 +28,8 @@ from gumbel_mpnn.runs.choice import (
 from gumbel_mpnn.runs.progress import Stage
 from gumbel_mpnn.runs.run import Run
 from gumbel_mpnn.runs.session import Session
-from gumbel_mpnn.runs.spec import Job, RunSpec, Tables, Transform, of_model, splits_without_validation
+from gumbel_mpnn.runs.spec import Job, RunSpec, Tables, of_model, splits_without_validation
+from gumbel_mpnn.runs.training_data import Transform
 from gumbel_mpnn.settings.files import merge, parse_overrides
 from gumbel_mpnn.settings.presets import Rung, read_rungs
 from gumbel_mpnn.settings.registry import checked_like
@@ -135,13 +136,13 @@ def fit_auto(spec: AutoSpec, session: Session) -> Run:
     rung. The choice is made for the graph, on the validation values of all runs. If it is wary, rungs are compared on
     the first split of a graph with hostile edges, and the chosen rung is then trained on the graph itself.
     """
-    run = _climb(spec.compared(session), replace(session, models=False))
+    run = _climb(spec.compared(session), session)
     assert run.choice is not None
-    if session.models or spec.wary:  # models of the chosen rung only
+    if spec.wary:  # the runs so far were trained on another graph
         trained = session.fit(spec.rungs[run.choice.chosen][1])
-        choice = replace(run.choice, runs=tuple(str(record.replica) for record in trained.records))
-        # Runs of other rungs are kept unless they were trained on another graph.
-        run = replace(trained, choice=choice, rungs={} if spec.wary else run.rungs)
+        run = replace(
+            trained, choice=replace(run.choice, runs=tuple(str(record.replica) for record in trained.records))
+        )
     assert run.choice is not None
     write_choice(run.folder.path, run.choice)
     return run

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 
-from gumbel_mpnn.runs.records import Record
+from gumbel_mpnn.runs.store import Record
 from gumbel_mpnn.settings import Replica
 from gumbel_mpnn.util.errors import UserError
 

@@ -18,11 +18,12 @@ from gumbel_mpnn.data import get_spec
 from gumbel_mpnn.data.splits import ALL
 from gumbel_mpnn.nn import models as registered
 from gumbel_mpnn.runs.auto import AutoSpec, fit_auto
-from gumbel_mpnn.runs.progress import Monitor, ProgressMonitor, in_notebook, on_terminal
-from gumbel_mpnn.runs.records import Record
+from gumbel_mpnn.runs.progress import Monitor, in_notebook, on_terminal
 from gumbel_mpnn.runs.run import Run
 from gumbel_mpnn.runs.session import Session
-from gumbel_mpnn.runs.spec import RunSpec, Transform
+from gumbel_mpnn.runs.spec import RunSpec
+from gumbel_mpnn.runs.store import Record
+from gumbel_mpnn.runs.training_data import Transform
 from gumbel_mpnn.runs.workers import LOCAL
 from gumbel_mpnn.runs.workers import workers as workers_of
 from gumbel_mpnn.settings import Settings
@@ -55,7 +56,6 @@ def fit(
     experiment: str = "train",
     device: str = "auto",
     memory: int | None = None,
-    models: bool = False,
     workers: int = 1,
     on: str = LOCAL,
     progress: bool | None = None,
@@ -83,8 +83,6 @@ def fit(
         experiment: Folder within `runs`.
         device: `cpu`, `cuda`, or `auto` for a GPU if there is one.
         memory: Bytes that training may use; all free memory by default.
-        models: Whether trained models are needed besides records; runs whose models were deleted are trained again,
-            and their records are replaced.
         workers: Number of processes that train at once. A script that uses several must call `fit` inside
             `if __name__ == "__main__":`.
         on: `local`, or a Ray cluster in place of the workers: `ray` for that of `RAY_ADDRESS` or one that is started
@@ -105,28 +103,30 @@ def fit(
         transform=transform,
         root=root,
     )
-    if message := missing_preset(spec):
-        warnings.warn(message, DataWarning, stacklevel=2)
     shown = on_terminal() or in_notebook() if progress is None else progress
     temporary = TemporaryDirectory() if runs is None else None
-    folder = temporary.name if temporary else runs or ""
-    monitor = ProgressMonitor() if shown else Monitor()
-    with closing(monitor), workers_of(workers, on, device) as several:
-        run = train_spec(spec, Session(folder, experiment, device, memory, models, monitor, several))
+    run = train_spec(spec, temporary.name if temporary else runs or "", experiment, device, memory, workers, on, shown)
     return replace(run, _temporary=temporary)
 
 
 def describe(
     dataset: str | Data, model: str | None = None, *, preset: str | Path | None = DEFAULT_FAMILY, **arguments: Any
 ) -> AnySpec:
-    """Describe the runs of `fit` with the same arguments."""
+    """Describe the runs of `fit` with the same arguments; warn if the family of presets has none for them."""
     model = check_model(default_model(dataset, preset) if model is None else model)
-    if not isinstance(model, str) or normal_name(model) != AUTO:
-        return RunSpec.of(dataset, model, preset=preset, **arguments)
-    if preset not in (None, DEFAULT_FAMILY):
-        what = f"the settings file {preset}" if is_settings_file(preset) else f"the preset {preset}"
-        raise UserError(f"model 'auto' has its own settings and cannot use {what}: name another model")
-    return AutoSpec.of(dataset, **arguments)
+    if isinstance(model, str) and normal_name(model) == AUTO:
+        if preset not in (None, DEFAULT_FAMILY):
+            what = f"the settings file {preset}" if is_settings_file(preset) else f"the preset {preset}"
+            raise UserError(f"model 'auto' has its own settings and cannot use {what}: name another model")
+        return AutoSpec.of(dataset, **arguments)
+    spec = RunSpec.of(dataset, model, preset=preset, **arguments)
+    is_expected = preset is not None and not is_settings_file(preset)
+    if preset == DEFAULT_FAMILY and not isinstance(dataset, str):  # which never has one
+        is_expected = False
+    if spec.preset is None and is_expected:
+        what = f"there is no {preset} preset for {spec.settings.model} on {spec.settings.dataset}"
+        warnings.warn(f"{what}: the default settings are used", DataWarning, stacklevel=3)
+    return spec
 
 
 def check_model(model: str) -> str:
@@ -137,23 +137,25 @@ def check_model(model: str) -> str:
     return model
 
 
-def train_spec(spec: AnySpec, session: Session) -> Run:
-    """Train the runs of `spec` that are missing; returns all of them, or those that `auto` chose."""
-    return fit_auto(spec, session) if isinstance(spec, AutoSpec) else session.fit(spec)
+def train_spec(
+    spec: AnySpec,
+    runs: str | Path,
+    experiment: str = "train",
+    device: str = "auto",
+    memory: int | None = None,
+    workers: int | None = None,
+    on: str = LOCAL,
+    progress: bool = False,
+) -> Run:
+    """Train the runs of `spec` that are missing; returns all of them, or those that `auto` chose.
 
-
-def missing_preset(spec: AnySpec) -> str:
-    """Return a sentence if the family of presets has none for the model on this data set; empty otherwise.
-
-    On a graph of the user's, the default family is not remarked on: it never has one.
+    The other arguments are those of `fit`. By default, there is one process, or for `auto` on a CPU one for each of
+    torch's threads: its rungs are then trained side by side, which takes less time than one after another.
     """
-    if isinstance(spec, AutoSpec) or spec.preset is not None:
-        return ""
-    family = spec.asked_preset
-    if family is None or is_settings_file(family) or (family == DEFAULT_FAMILY and not isinstance(spec.dataset, str)):
-        return ""
-    model, dataset = spec.settings.model, spec.settings.dataset
-    return f"there is no {family} preset for {model} on {dataset}: the default settings are used"
+    monitor, count = Monitor(quiet=not progress), workers or (default_workers(spec, device) if on == LOCAL else 1)
+    with closing(monitor), workers_of(count, on, device) as several:
+        session = Session(runs, experiment, device, memory, monitor, several)
+        return fit_auto(spec, session) if isinstance(spec, AutoSpec) else session.fit(spec)
 
 
 def default_model(dataset: object, preset: str | Path | None = DEFAULT_FAMILY) -> str:
@@ -171,11 +173,7 @@ def default_model(dataset: object, preset: str | Path | None = DEFAULT_FAMILY) -
 
 
 def default_workers(spec: AnySpec, device: str) -> int:
-    """Number of processes if the user names none: one, or for `auto` on a CPU, one for each of torch's threads.
-
-    Its rungs are then trained side by side, each by one thread, which takes less time than one rung after another by
-    all threads.
-    """
+    """Number of processes if the user names none."""
     if not isinstance(spec, AutoSpec) or pick_device(device).type != "cpu":
         return 1
     dataset = spec.plainest.dataset
@@ -191,26 +189,21 @@ def final_spec(
     overrides: Iterable[str] = (),
     root: str | Path | None = None,
 ) -> RunSpec:
-    """Describe runs on all labelled nodes that are like finished runs.
+    """Describe runs on all labelled nodes that are like the finished runs of one setting, such as `run.records`.
 
-    They have the settings of these runs, but no validation and no test nodes (`data.protocol` is `all`). They train as
-    many epochs as the median of the best epochs of these runs, and keep the model of the last. `records` are those of
-    one setting, such as `run.records`; the other arguments are those of `RunSpec.of`.
+    They train as many epochs as the median of the best epochs of these runs, and keep the model of the last.
     """
     if len({record.fingerprint for record in records}) != 1:
         raise UserError("the number of epochs is taken from finished runs of one setting: give the folder of one")
     settings = Settings.from_dict(records[0].settings)
-    tables = settings.to_dict()
-    given: dict[str, Any] = {name: table for name, table in tables.items() if name in ("data", "train", "rewiring")}
-    given["model"] = dict(settings.options)
     epochs = max(1, round(median(record.best_epoch for record in records)))
-    last: dict[str, dict[str, Any]] = {
-        "data": {"protocol": ALL},
-        "train": {"select": "last", "patience": 0, "epochs": epochs},
-    }
+    train = {"select": "last", "patience": 0, "epochs": epochs}
+    last: dict[str, dict[str, Any]] = {"data": {"protocol": ALL}, "train": train}
     changed = parse_overrides(overrides)
     for table, values in last.items():
         for name in values.keys() & changed.get(table, {}).keys():
             raise UserError(f"{table}.{name} follows from the finished runs: leave it out")
-    all_settings = merge(given, changed, last)
-    return RunSpec.of(dataset, settings.model, seeds=seeds, preset=None, settings=all_settings, root=root)
+    tables = {**settings.to_dict(), "model": dict(settings.options)}
+    del tables["dataset"]
+    merged = merge(tables, changed, last)
+    return RunSpec.of(dataset, settings.model, seeds=seeds, preset=None, settings=merged, root=root)

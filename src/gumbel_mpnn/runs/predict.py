@@ -1,4 +1,4 @@
-"""What the trained models of runs say about the nodes of the training graph and of other graphs, and tables of it."""
+"""What trained models say of a graph, their own or another one: class probabilities, tables of them, learned graphs."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from torch_geometric.data import Batch, Data
 from gumbel_mpnn.data.check import as_tensors, check_label_form, warn_of_ignored
 from gumbel_mpnn.data.columns import FeatureColumn
 from gumbel_mpnn.data.splits import by_split
+from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import TrainableModel
 from gumbel_mpnn.nn.layers import check_finite
-from gumbel_mpnn.runs.records import Record
-from gumbel_mpnn.training import Task, build_model, pick_device, prepare
-from gumbel_mpnn.training.build import STRUCTURE, WITH_STRUCTURE, class_scores
+from gumbel_mpnn.rewiring.learned_graph import Changes, as_data, changes
+from gumbel_mpnn.runs.store import Learned, Record
+from gumbel_mpnn.training import Task, build_model, data_hash, pick_device, prepare
+from gumbel_mpnn.training.build import STRUCTURE, WITH_STRUCTURE, class_scores, pair_probability
 from gumbel_mpnn.training.metrics import NEED_TWO_CLASSES, metrics
-from gumbel_mpnn.training.task import num_classes
 from gumbel_mpnn.util.errors import DataError, DataWarning, UserError, counted
-from gumbel_mpnn.util.tensors import coalesced
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from gumbel_mpnn.runs.run import Run
-    from gumbel_mpnn.runs.store import DataFacts
+    from gumbel_mpnn.runs.training_data import DataFacts
 
 READ_ALIKE = "read it with features=run.feature_columns"
 """What to do about a graph with other features."""
@@ -62,7 +62,7 @@ def task_of(run: Run, data: Data | None = None, device: torch.device | str = "cp
         raise UserError("this graph has no nodes: give at least one")
     if data is not None:
         _check_columns(given, facts)
-        check_structure(given, run)
+        _check_structure(given, run)
     if given.get("x") is not None and given.num_features != facts.num_features:
         hint = f": {READ_ALIKE}" if facts.feature_columns else ""
         raise UserError(
@@ -76,32 +76,14 @@ def task_of(run: Run, data: Data | None = None, device: torch.device | str = "cp
     return replace(task, num_classes=facts.num_classes)
 
 
-def check_structure(given: Data, run: Run) -> None:
+def _check_structure(given: Data, run: Run) -> None:
     """Raise a `UserError` if models that know positions in the training graph are applied to another graph."""
     kind = run.settings.data.features
-    if kind not in (STRUCTURE, WITH_STRUCTURE):
-        return
-    own = run.data  # which other runs need not have
-    is_same = (
-        given.get("y") is not None
-        and given.num_nodes == own.num_nodes
-        and num_classes(given) == num_classes(own)
-        and torch.equal(given.edge_index.cpu(), own.edge_index.cpu())
-        # Positions beside features are scaled as these are.
-        and (kind == STRUCTURE or _is_equal(given.get("x"), own.x))
-    )
-    if not is_same:
+    if kind in (STRUCTURE, WITH_STRUCTURE) and data_hash(given) != run.records[0].data_hash:
         raise UserError(
             f"these runs use positions in the graph that they were trained on (data.features={kind}), so they cannot be"
             " applied to another graph: use the training graph as it was, or train with another value of data.features"
         )
-
-
-def _is_equal(x: Tensor | None, other: Tensor) -> bool:
-    if x is None or x.shape != other.shape:
-        return False
-    one, two = (coalesced(each.detach().cpu().float()) for each in (x, other))
-    return torch.equal(one.indices(), two.indices()) and torch.equal(one.values(), two.values())
 
 
 def models_of(run: Run, task: Task, records: Sequence[Record]) -> Iterator[TrainableModel]:
@@ -119,19 +101,20 @@ def mean_probability(run: Run, data: Data | None) -> Tensor:
     return torch.stack([each[0].softmax(-1) for each in scores]).mean(0)
 
 
-def unseen_probability(run: Run) -> Tensor:
-    """Class probabilities averaged over the runs that neither trained nor validated on the node, [N, C].
+def probabilities(run: Run) -> tuple[Tensor, Tensor]:
+    """Class probabilities of the training graph, averaged over all runs and over those that did not see the node.
 
-    They are NaN for nodes that every run used.
+    Both are [N, C]. The latter runs neither trained nor validated on the node; NaN for nodes that every run used.
     """
-    task = task_of(run)
+    task, each = task_of(run), list[Tensor]()
     total, count = task.y.new_zeros(len(task.y), task.num_classes, dtype=torch.float32), torch.zeros(len(task.y))
     for record, scores in zip(run.records, _scores(run, task, run.records), strict=True):
         train, val, _ = task.masks([record.replica])
         unseen = ~(train | val)[0]
-        total[unseen] += scores[0].softmax(-1)[unseen]
+        each.append(scores[0].softmax(-1))
+        total[unseen] += each[-1][unseen]
         count += unseen
-    return total / count[:, None]  # 0 / 0 is NaN
+    return torch.stack(each).mean(0), total / count[:, None]  # 0 / 0 is NaN
 
 
 def scores_on(run: Run, data: Data, records: Sequence[Record], device: str) -> list[float]:
@@ -221,12 +204,10 @@ def prediction_table(run: Run) -> pd.DataFrame:
     splits = sorted({record.split for record in run.records})
     for heading, name in (("trained", "train_mask"), ("validated", "val_mask"), ("tested", "test_mask")):
         columns[heading] = _splits_of(data.get(name), splits, len(data.y))
-    kinds = {"out_of_fold": run.predict_proba(out_of_fold=True), "average": run.predict_proba()}
-    for kind, probability in kinds.items():
-        columns |= _most_probable(run, kind, f"{kind}_probability", probability)
-    for kind, probability in kinds.items():
-        columns |= _of_each_class(run, kind, probability)
-    return pd.DataFrame(columns)
+    average, unseen = probabilities(run)
+    best, of_each = _columns(run, "out_of_fold", "out_of_fold_probability", "out_of_fold", unseen)
+    best_average, of_each_average = _columns(run, "average", "average_probability", "average", average)
+    return pd.DataFrame(columns | best | best_average | of_each | of_each_average)
 
 
 def predictions_of(run: Run, data: Data, probability: Tensor | None = None, labelled: bool = False) -> pd.DataFrame:
@@ -242,8 +223,8 @@ def predictions_of(run: Run, data: Data, probability: Tensor | None = None, labe
         names = data.get("class_names") or range(int(data.y.max()) + 1)
         labels = [names[number] if number >= 0 else None for number in data.y.tolist()]
         columns["label"] = pd.Series(labels, dtype=object)
-    columns |= _most_probable(run, "prediction", "probability", probability)
-    return pd.DataFrame(columns | _of_each_class(run, "probability", probability))
+    best, of_each = _columns(run, "prediction", "probability", "probability", probability)
+    return pd.DataFrame(columns | best | of_each)
 
 
 def score_on(run: Run, data: Data, probability: Tensor) -> str:
@@ -252,28 +233,23 @@ def score_on(run: Run, data: Data, probability: Tensor) -> str:
     Classes are those of the runs that are written in the same way. Labels that the runs do not know count as wrong, and
     are left out of metrics that rank the nodes.
     """
-    classes = probability.shape[1]
-    known = list(map(str, run.trained_on.facts.class_names or range(classes)))[:classes]
-    number_of = {name: number for number, name in enumerate(known)}
+    classes, scores = probability.shape[1], probability.log()
     names = data.get("class_names") or range(int(data.y.max()) + 1)
-    number = torch.tensor([number_of.get(str(name), classes) for name in names] + [classes])
-    labelled, y = data.y >= 0, number[data.y]  # the last number is that of nodes without a label, which are at -1
-    scores, unknown = probability.log(), labelled & (y == classes)
-    ranks = run.metric in NEED_TWO_CLASSES
+    number_of = {str(name): number for number, name in enumerate(run.named(torch.arange(classes)))}
+    y = torch.tensor([number_of.get(str(name), classes) for name in names] + [-1])[data.y]
+    unknown, ranks = y == classes, run.metric in NEED_TWO_CLASSES
     if ranks:
-        labelled = labelled & ~unknown
+        y = y.masked_fill(unknown, -1)
     elif unknown.any():  # one more class, which is never predicted
         scores = torch.cat([scores, torch.full_like(scores[:, :1], -torch.inf)], dim=1)
-    value = float(metrics[run.metric](scores[None], y.where(labelled, -1), labelled[None])[0])
-    count = counted(int(labelled.sum()), "labelled node")
+    value = float(metrics[run.metric](scores[None], y, y[None] >= 0)[0])
     figure = "is not defined" if value != value else f"{100 * value:.2f} %"
-    parts = [f"{run.metric} {figure} on {count}", "nodes that were trained on count too"]
+    parts = [f"{run.metric} {figure} on {counted(int((y >= 0).sum()), 'labelled node')}"]
+    parts.append("nodes that were trained on count too")
     if other := int(unknown.sum()):
-        first = names[int(data.y[unknown][0])]
-        parts.append(
-            f"{counted(other, 'label')} that the runs do not know, such as {str(first)!r},"
-            f" {'is' if other == 1 else 'are'} {'left out' if ranks else 'counted as wrong'}"
-        )
+        first, verb = names[int(data.y[unknown][0])], "is" if other == 1 else "are"
+        what = f"{counted(other, 'label')} that the runs do not know, such as {str(first)!r},"
+        parts.append(f"{what} {verb} {'left out' if ranks else 'counted as wrong'}")
     return "; ".join(parts)
 
 
@@ -290,18 +266,18 @@ def _splits_of(mask: Tensor | None, splits: Sequence[int], num_nodes: int) -> li
     return [" ".join(str(split) for split, used in zip(splits, row, strict=True) if used) for row in columns]
 
 
-def _most_probable(run: Run, name: str, probability_name: str, probability: Tensor) -> dict[str, Any]:
-    """The most probable class of every node and its probability; empty for nodes without a prediction."""
+def _columns(run: Run, name: str, probability_name: str, kind: str, probability: Tensor) -> list[dict[str, Any]]:
+    """Columns of the most probable class of every node and its probability, and columns of every class.
+
+    The former are empty for nodes without a prediction.
+    """
     known = ~probability[:, 0].isnan()
     highest, classes = probability.nan_to_num().max(-1)
-    return {name: _classes(known, run.named(classes)), probability_name: highest.where(known, torch.nan).tolist()}
-
-
-def _of_each_class(run: Run, kind: str, probability: Tensor) -> dict[str, Any]:
-    columns = probability.T.tolist()
-    names = run.trained_on.facts.class_names or range(len(columns))
+    best = {name: _classes(known, run.named(classes)), probability_name: highest.where(known, torch.nan).tolist()}
+    of_each = probability.T.tolist()
     # There may be more names than classes: models do not know the last classes if no node has them.
-    return {f"{kind}[{name}]": column for name, column in zip(names, columns, strict=False)}
+    names = run.trained_on.facts.class_names or range(len(of_each))
+    return [best, {f"{kind}[{name}]": column for name, column in zip(names, of_each, strict=False)}]
 
 
 def _classes(known: Tensor, names: Sequence[Any]) -> pd.Series[Any]:
@@ -310,3 +286,71 @@ def _classes(known: Tensor, names: Sequence[Any]) -> pd.Series[Any]:
 
     named = [name if is_known else None for is_known, name in zip(known.tolist(), names, strict=True)]
     return pd.Series(named, dtype=object)  # numbers stay integers
+
+
+def mean_graph(run: Run, data: Data | None, threshold: float) -> Data:
+    """Learned graph averaged over all runs; `Run.rewire` describes it."""
+    given = _training_graph(run) if data is None else graph_of_user(data)
+    if run.settings.rewiring is None:
+        _check_structure(given, run)
+        rewired = prepare(given, run.settings)
+        if rewired.edge_index is not given.edge_index:  # by SDRF
+            if rewired.get("x") is not given.get("x"):  # positions among communities
+                rewired = copy.copy(rewired)
+                rewired.x = given.x
+            return rewired
+        if run.choice is None:
+            raise UserError(f"model {run.settings.model!r} does not rewire the graph")
+    learned = learned_by(run, run.records) if data is None else _computed(run, copy.copy(given).cpu())
+    return _as_data(learned, learned.mean, given, threshold)
+
+
+def graph_of_each(run: Run, records: Sequence[Record], threshold: float) -> Iterator[Data]:
+    """Learned graph of each run; `Run.graphs` describes it."""
+    if run.settings.rewiring is None:
+        yield from [mean_graph(run, None, threshold)] * len(records)
+        return
+    given, learned = _training_graph(run), learned_by(run, records)
+    for probability in learned.probability:
+        yield _as_data(learned, probability, given, threshold)
+
+
+def _as_data(learned: Learned, probability: Tensor, given: Data, threshold: float) -> Data:
+    return as_data(learned.graph, probability, copy.copy(given).cpu(), threshold).to(given.edge_index.device)
+
+
+def changes_of(run: Run, threshold: float) -> Changes:
+    """What the learned graph, averaged over all runs, changed; nothing if `auto` chose a plain model."""
+    if run.settings.rewiring is None and run.choice is None:
+        raise UserError(f"model {run.settings.model!r} has no edge probabilities, so there are no changes to list")
+    learned = learned_by(run, run.records)
+    return changes(learned.graph, learned.mean, threshold, _training_graph(run).get("node_ids"))
+
+
+def learned_by(run: Run, records: Sequence[Record]) -> Learned:
+    """Probabilities of the pairs of the training graph, as training stored them; 1 for all edges of a plain model."""
+    if run.settings.rewiring is None:
+        return _computed(run, copy.copy(run.data).cpu())
+    return run.folder.learned([record.replica for record in records])
+
+
+def _computed(run: Run, data: Data) -> Learned:
+    """Probabilities of the pairs of a graph by each trained model; 1 for all edges if the model is a plain one."""
+    if run.settings.rewiring is None:
+        graph = PairGraph.of(data, undirected=run.settings.data.undirected, candidates=False)
+        return Learned(graph, torch.ones(1, graph.num_pairs))
+    task = task_of(run, data)
+    found = (pair_probability(model, task, run.settings) for model in models_of(run, task, run.records))
+    return Learned(task.graph, torch.stack([each[0] for each in found if each is not None]))
+
+
+def _training_graph(run: Run) -> Data:
+    """The training graph or, if its data cannot be read again, the given pairs of the stored learned graph alone."""
+    try:
+        return run.data
+    except DataError:
+        if run.settings.rewiring is None:
+            raise
+    stored = learned_by(run, run.records)
+    bare = Data(edge_index=stored.graph.pair_index[:, stored.graph.is_original], num_nodes=stored.graph.num_nodes)
+    return bare if stored.node_ids is None else bare.update({"node_ids": stored.node_ids})

@@ -33,128 +33,96 @@ class Stage:
     ahead: float = 0.0
     """Cost of the stages that follow, at most."""
 
+    @property
+    def title(self) -> str:
+        """What is shown of it."""
+        return self.name or next(iter(self.titles), "")
+
 
 class Monitor:
-    """Told of training as it goes on; this one does nothing."""
-
-    def begin(self, stage: Stage, missing: Sequence[int], finished: Sequence[int]) -> None:
-        """A stage begins, with numbers of runs of every setting; those that are finished need no training."""
-
-    def prepare(self, done: int, total: int) -> None:
-        """So many steps of SDRF are done."""
-
-    def memory(self, size: int) -> None:
-        """Training of a group begins, which needs at most so many bytes."""
-
-    def resume(self, setting: int, group: str, epoch: int, runs: float) -> None:
-        """A group continues from a checkpoint at an epoch, which is as much work as so many runs."""
-
-    def progress(self, setting: int, group: str, runs: float, best: float) -> None:
-        """A group of a setting of the stage has done as much as so many runs; `best` is its best validation value."""
-
-    def wait(self) -> None:
-        """Other processes train all missing runs, and this one waits for them."""
-
-    def end(self, setting: int, run: Run) -> None:
-        """All runs of a setting of the stage are finished."""
-
-    def close(self) -> None:
-        """Nothing more will be told."""
-
-
-class ProgressMonitor(Monitor):
     """Shows what is done, the best validation value and the time left, and a line for every setting that is finished.
 
-    `preface` and `warning` come first, the warning even if `quiet`. With a `label`, such as that of a trial, this takes
-    the place of all lines but the live one.
+    With a `label`, such as that of a trial, this takes the place of all lines but the live one. If `quiet`, nothing is
+    shown.
     """
 
-    def __init__(self, show_test: bool = True, preface: str = "", warning: str = "", quiet: bool = False) -> None:
-        self.show_test, self.quiet, self.label = show_test, quiet, ""
-        self.preface, self.warning = preface, warning
+    def __init__(self, quiet: bool = True, show_test: bool = True) -> None:
+        self.quiet, self.show_test, self.label = quiet, show_test, ""
         # In a notebook too, text is printed as it is.
         self.console = Console(stderr=True, highlight=False, markup=False, emoji=False, force_jupyter=False)
-        self.stage, self.missing, self.titles, self.costs = Stage(), list[int](), list[str](), list[float]()
+        self.stage, self.missing, self.costs = Stage(), list[int](), list[float]()
         self.done: dict[tuple[int, str], float] = {}
         """Work of each group of this stage, in runs."""
         self.started, self.before, self.found = time.monotonic(), 0.0, 0.0
         """When the first stage began, the cost of the stages before this one, and of what was found in checkpoints."""
         self.live: Progress | None = None
-        self.width, self.printed, self.waited = 0, time.monotonic(), False
+        self.printed, self.waited = time.monotonic(), False
 
     def begin(self, stage: Stage, missing: Sequence[int], finished: Sequence[int]) -> None:
-        """Say how many runs are trained, and how many were found finished."""
+        """A stage begins: say how many runs of its settings are trained, and how many were found finished."""
         self.before = self.before + self._cost() if self.stage.ahead else 0.0
         if not self.before:
             self.started, self.found = time.monotonic(), 0.0
-        self.stage, self.missing, self.titles = stage, list(missing), list(stage.titles)
-        self.costs = list(stage.costs) or [1.0] * len(missing)
+        self.stage, self.missing, self.costs = stage, list(missing), list(stage.costs) or [1.0] * len(missing)
         self.done, self.waited, self.printed = {}, False, time.monotonic()
-        if self.preface:
-            self.say(self.preface)
-        if self.warning:
-            self.console.print(f"warning: {self.warning}", soft_wrap=True)
-        self.preface = self.warning = ""
-        title, total = stage.name or self.titles[0], sum(missing)
-        also = f", {sum(finished)} more already finished" if any(finished) and not self.before else ""
+        total, count = sum(missing), sum(finished)
+        rungs = f"{counted(len(missing), 'rung')}, " * bool(stage.name)
+        also = f", {count} more already finished" if count and not self.before else ""
         if self.label:
             return
-        if not total:
-            count = sum(finished)
-            self.say(f"{title}: {f'all {count} runs were' if count > 1 else 'the run was'} already finished")
-            return
-        rungs = f"{counted(len(missing), 'rung')}, " * bool(stage.name)
-        self.say(f"{title}: {rungs}{counted(total, 'run')}{also}")
+        if total:
+            self.say(f"{stage.title}: {rungs}{counted(total, 'run')}{also}")
+        else:
+            self.say(f"{stage.title}: {f'all {count} runs were' if count > 1 else 'the run was'} already finished")
 
     def prepare(self, done: int, total: int) -> None:
-        """Show the progress of SDRF."""
+        """So many steps of SDRF are done: show them."""
         self._show(f"SDRF: {done}/{total} steps", done / max(total, 1))
 
     def memory(self, size: int) -> None:
-        """Say how much memory a group needs, in a stage of one setting."""
+        """Training of a group begins: say how much memory it needs, in a stage of one setting."""
         if not (self.stage.name or self.label or self.done):
-            self.say(f"{self.titles[0]}: at most {in_bytes(size)} of memory")
+            self.say(f"{self.stage.title}: at most {in_bytes(size)} of memory")
 
     def resume(self, setting: int, group: str, epoch: int, runs: float) -> None:
-        """Say that an earlier process did the first epochs of a group, and do not count its time."""
+        """A group continues at an epoch, which is as much work as so many runs: its time is not counted."""
         self.found += self.costs[setting] * runs
         self.done[setting, group] = runs
-        self.say(f"{self.titles[setting]}: continuing at epoch {epoch + 1}")
+        self.say(f"{self.stage.titles[setting]}: continuing at epoch {epoch + 1}")
 
     def progress(self, setting: int, group: str, runs: float, best: float) -> None:
-        """Show how far the whole work is, and the time that is left."""
+        """A group has done as much as so many runs: show how far all is, its best validation value, the time left."""
         self.done[setting, group] = runs
-        title = self.label or self.stage.name or self.titles[0]
         of_stage = sum(self.costs[k] * part for (k, _), part in self.done.items())
         done, left = self.before + of_stage, self.stage.ahead + self._cost() - of_stage
         val = f"best val {100 * best:.2f}" if math.isfinite(best) else "no val"  # no nodes, or no epoch that counts yet
-        seconds = (time.monotonic() - self.started) * left / (done - self.found) if done > self.found else math.inf
-        ends = f", about {in_time(seconds)} left" if math.isfinite(seconds) else ""
-        self._show(f"{title}: {val}{ends}", done / (done + left) if done + left else 1.0)
+        ends = ""
+        if done > self.found:
+            seconds = (time.monotonic() - self.started) * left / (done - self.found)
+            ends = f", about {in_time(seconds)} left"
+        self._show(f"{self.label or self.stage.title}: {val}{ends}", done / (done + left) if done + left else 1.0)
 
     def wait(self) -> None:
-        """Say, once, that another process trains the remaining runs."""
+        """Other processes train all missing runs: say so, once."""
         if not self.waited:
-            self.say(f"{self.stage.name or self.titles[0]}: waiting for another process that trains the remaining runs")
+            self.say(f"{self.stage.title}: waiting for another process that trains the remaining runs")
             self.waited = True
 
     def end(self, setting: int, run: Run) -> None:
-        """Show the results of a setting."""
+        """All runs of a setting are finished: show the results."""
         self.close()
         test = f"test {run.test}, " if self.show_test and not self.stage.name and run.test.n else ""
         val = f"val {100 * run.val.mean:.2f}, " if run.val.n else ""
         if not self.label and (self.missing[setting] or not self.stage.name):
-            self.say(f"{self.titles[setting]}: {test}{val}{run.seconds:.1f} s of training")
+            self.say(f"{self.stage.titles[setting]}: {test}{val}{run.seconds:.1f} s of training")
 
     def say(self, message: str) -> None:
         """Print a message, above the live line if there is one."""
         if not self.quiet:
-            self._clear()
             self.console.print(message, soft_wrap=True)
 
     def close(self) -> None:
-        """Remove the live line."""
-        self._clear()
+        """Nothing more will be told: remove the live line."""
         if self.live is not None:
             self.live.stop()
             self.live = None
@@ -164,31 +132,17 @@ class ProgressMonitor(Monitor):
         return sum(cost * runs for cost, runs in zip(self.costs, self.missing, strict=True))
 
     def _show(self, text: str, share: float) -> None:
-        """Show a live line: with a bar on a terminal, rewritten in a notebook, else a plain one now and then."""
-        if self.quiet:
-            return
-        if on_terminal():
+        """Show a live line with a bar on a terminal, else a plain line now and then."""
+        if not self.quiet and on_terminal():
             if self.live is None:
                 columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
                 self.live = Progress(*columns, console=self.console, transient=True)
                 self.live.add_task("", total=1.0)
                 self.live.start()
             self.live.update(self.live.task_ids[0], completed=share, description=text)
-            return
-        line = f"{text} ({100 * share:.0f} % done)"
-        if in_notebook():  # Rich would need ipywidgets, while every notebook obeys a carriage return
-            self.console.file.write(f"\r{line.ljust(self.width)}")
-            self.console.file.flush()
-            self.width = len(line)
         elif time.monotonic() - self.printed > PLAIN_LINE_SECONDS:
             self.printed = time.monotonic()
-            self.console.print(line, soft_wrap=True)
-
-    def _clear(self) -> None:
-        """Erase the line of a notebook, so that a message can take its place."""
-        if self.width:
-            self.console.file.write(f"\r{' ' * self.width}\r")
-            self.width = 0
+            self.say(f"{text} ({100 * share:.0f} % done)")
 
 
 def in_notebook() -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,12 +22,12 @@ from gumbel_mpnn.data.tables import from_csv
 from gumbel_mpnn.graph import without_candidates
 from gumbel_mpnn.nn import TrainableModel, models
 from gumbel_mpnn.rewiring.learned_graph import Changes
-from gumbel_mpnn.runs import learned, predict
+from gumbel_mpnn.runs import predict
 from gumbel_mpnn.runs.audit import Audit, audit
 from gumbel_mpnn.runs.choice import Choice, read_choices
-from gumbel_mpnn.runs.records import RECORD, Record, Summary, find_records, find_setting
-from gumbel_mpnn.runs.spec import read_data
-from gumbel_mpnn.runs.store import SettingFolder, TrainingData, read_facts
+from gumbel_mpnn.runs.pair_measures import PairMeasures, measure_pairs
+from gumbel_mpnn.runs.store import RECORD, Record, SettingFolder, Summary, find_records, find_setting
+from gumbel_mpnn.runs.training_data import DataFacts, TrainingData, read_data
 from gumbel_mpnn.settings import Settings
 from gumbel_mpnn.settings.registry import load_plugins
 from gumbel_mpnn.training import data_hash
@@ -172,7 +173,7 @@ class Run:
             return predict.mean_probability(self, data)
         if data is not None:
             raise UserError("out_of_fold needs the splits of the training graph: leave out the graph")
-        return predict.unseen_probability(self)
+        return predict.probabilities(self)[1]
 
     def predict(self, data: Data | None = None) -> list[Any]:
         """Predicted class of every node, as a name if the data has class names."""
@@ -213,7 +214,7 @@ class Run:
             data: Any graph with the same features; the training graph by default.
             threshold: Pairs with a smaller probability are left out; with 0 there are all pairs.
         """
-        return learned.mean_graph(self, data, threshold)
+        return predict.mean_graph(self, data, threshold)
 
     def graphs(self, threshold: float = 0.5, records: Iterable[Record] | None = None) -> Iterator[Data]:
         """Learned graph of each run, one at a time, with the attributes that `rewire` describes.
@@ -225,7 +226,7 @@ class Run:
             threshold: Pairs with a smaller probability in this run are left out; with 0 there are all pairs.
             records: Runs whose graphs are returned; all by default.
         """
-        return learned.graph_of_each(self, self.records if records is None else tuple(records), threshold)
+        return predict.graph_of_each(self, self.records if records is None else tuple(records), threshold)
 
     def changes(self, threshold: float = 0.5) -> Changes:
         """What the learned graph, averaged over all runs, changed: edges kept, dropped and added.
@@ -235,7 +236,7 @@ class Run:
         Args:
             threshold: Pairs with this probability or more are edges.
         """
-        return learned.changes_of(self, threshold)
+        return predict.changes_of(self, threshold)
 
     def audit(self) -> Audit:
         """Suspicious edges and missing ones of the training graph, ranked, with the facts that speak for and against.
@@ -245,7 +246,7 @@ class Run:
         """
         return audit(self)
 
-    def measure_pairs(self, threshold: float = 0.5) -> learned.PairMeasures:
+    def measure_pairs(self, threshold: float = 0.5) -> PairMeasures:
         """Homophily of the given and the learned graphs, separately for pairs of training nodes and of others.
 
         Every run is measured on its own graph and with its own split, then the values are averaged. An improvement
@@ -254,7 +255,10 @@ class Run:
         Args:
             threshold: Pairs with a smaller probability in a run are left out.
         """
-        return learned.pair_measures(self, threshold)
+        if self.settings.rewiring is None:
+            raise UserError(f"model {self.settings.model!r} learns no graph, so there is nothing to compare")
+        splits, data = [record.split for record in self.records], copy.copy(self.data).cpu()
+        return measure_pairs(predict.learned_by(self, self.records), data, splits, threshold)
 
     def scores(self, data: Data, records: Iterable[Record] | None = None, device: str = "auto") -> list[float]:
         """Test metric of every run on another graph with the same nodes, for example with added noise.
@@ -347,7 +351,7 @@ def load_run(
     path = folder.parent if (folder / RECORD).exists() else folder
     chosen = {str(record.replica) for record in records}
     choice = next((choice for choice in read_choices(path) if chosen <= set(choice.runs)), None)
-    settings, facts = Settings.from_dict(first.settings), read_facts(path)
+    settings, facts = Settings.from_dict(first.settings), DataFacts.read(path)
     files = None if facts is None else facts.source_files
     read = partial(_training_data, path, first, settings, data, files, root)  # unlike a closure, it can be pickled
     return Run(settings, first.metric, records, TrainingData(read, facts), SettingFolder(path), choice)

@@ -1,40 +1,40 @@
 """A session trains the runs that are missing, in this process or in workers, and finds the others.
 
-The runs of a setting are trained in groups, as many at once as fit into memory. Results do not depend on the group.
+The runs of a job are trained in groups, as many at once as fit into memory. Results do not depend on the group. A
+process holds the lock of every run that it trains, so that several processes, also on several machines with one disk,
+share the work. Locks are released when their process ends, for whatever reason.
 """
 
 from __future__ import annotations
 
 import pickle
-import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock, Timeout
+
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.runs.progress import Monitor, Stage
 from gumbel_mpnn.runs.run import Run
-from gumbel_mpnn.runs.spec import DataReader, Job, RunSpec
-from gumbel_mpnn.runs.store import Claims, DataFacts, SettingFolder, TrainingData, record_of, write_facts
+from gumbel_mpnn.runs.spec import Job, RunSpec
+from gumbel_mpnn.runs.store import LOCK, Record, SettingFolder
+from gumbel_mpnn.runs.training_data import DataFacts, DataReader, TrainingData
 from gumbel_mpnn.runs.workers import LostError, Workers, tell
 from gumbel_mpnn.settings import Replica
 from gumbel_mpnn.training import Outcome, Task, pick_device, prepare, train
 from gumbel_mpnn.training.device import available_bytes, plan_groups, too_large
 from gumbel_mpnn.training.loop import Pruner
 from gumbel_mpnn.training.metrics import check_metric, metric_of
-from gumbel_mpnn.util.errors import DataWarning, DivergedError, StoppedError, UserError, is_out_of_memory
+from gumbel_mpnn.util.errors import DivergedError, StoppedError, UserError, is_out_of_memory
 
 TRIES = 3
 """How often runs are handed out whose process dies again and again."""
 POLL_SECONDS = 0.2
-
-
-class BusyError(UserError):
-    """Other processes are training the missing runs, and the session does not wait for them."""
 
 
 @dataclass(frozen=True)
@@ -49,13 +49,9 @@ class Session:
     """`cpu`, `cuda`, or `auto` for a GPU if there is one."""
     memory: int | None = None
     """Bytes that training may use; all free memory by default."""
-    models: bool = False
-    """Whether trained models are needed besides records; runs whose models were deleted are trained again."""
     monitor: Monitor = field(default_factory=Monitor)
     workers: Workers | None = None
     """Processes that train in place of this one."""
-    wait: bool = True
-    """Whether to wait for runs that another process is training; otherwise a `BusyError` is raised."""
     pruner: Pruner | None = None
     """Called at some epochs of training in this process; it may end it with a `StoppedError`."""
     reader: DataReader = field(default_factory=DataReader)
@@ -73,142 +69,210 @@ class Session:
         The result has the error in place of the runs of a setting whose training diverged.
         """
         pick_device(self.device)  # an invalid name is reported before the data is read
-        jobs = [spec.read(self.reader) for spec in specs]
-        work = [_Work(number, job, self) for number, job in enumerate(jobs)]
+        jobs = [OpenJob(number, spec.read(self.reader), self) for number, spec in enumerate(specs)]
         with ExitStack() as stack, _errors_in_sentences(Path(self.runs)):
-            for one in work:
-                one.check()
-                stack.enter_context(one.claims)
-            missing = [len(one.claims.missing) for one in work]
-            finished = [len(one.job.replicas) - count for one, count in zip(work, missing, strict=True)]
+            for job in jobs:
+                job.check()
+                stack.enter_context(job)
+            missing = [len(job.missing) for job in jobs]
+            finished = [len(job.replicas) - count for job, count in zip(jobs, missing, strict=True)]
             self.monitor.begin(stage or Stage(titles=[job.title for job in jobs]), missing, finished)
             if self.workers is None:
-                _train_here(work)
+                _train_here(jobs)
             else:
-                _hand_out(work, self.workers)
-            return [one.end() for one in work]
+                _hand_out(jobs, self.workers)
+            return [job.end() for job in jobs]
 
     def find(self, spec: RunSpec) -> Run | None:
         """Find the runs of `spec` without training; returns None if some are missing."""
-        work = _Work(0, spec.read(self.reader), self)
-        return None if work.claims.missing else work.run()
+        job = OpenJob(0, spec.read(self.reader), self)
+        return None if job.missing else job.run()
 
 
-class _Work:
-    """The runs of one setting in a session."""
+class OpenJob:
+    """A job in a session, and the locks of those of its runs that this process trains, until the `with` block ends."""
 
     def __init__(self, number: int, job: Job, session: Session) -> None:
         self.number, self.job, self.session = number, job, session
-        self.folder = SettingFolder.of(Path(session.runs), session.experiment, job, session.models)
-        self.claims = Claims(self.folder, job.replicas)
+        self.replicas, self.title = job.replicas, job.title
+        self.folder = SettingFolder.of(Path(session.runs), session.experiment, job)
+        self.locks = dict[Replica, FileLock]()
         self.diverged: DivergedError | None = None
+        """The error if training of some run diverged, here or in another process; then no more are trained."""
 
-    def check(self) -> None:
-        """Raise an error for what cannot be trained, and warn of finished runs that are trained again."""
-        if not (missing := self.claims.missing):
-            return
-        metric = metric_of(self.job.data, self.job.settings.data)
-        check_metric(metric, self.job.data, sorted({replica.split for replica in missing}))
-        if self.job.settings.train.partitions > (nodes := int(self.job.data.num_nodes or 0)):
-            parts = self.job.settings.train.partitions
-            raise UserError(f"train.partitions={parts}, but this graph has {nodes} nodes: make fewer parts")
-        if again := sum(map(self.folder.is_recorded, missing)):
-            warnings.warn(
-                f"the trained model of {again} finished run{'s' * (again > 1)} of {self.job.title} is missing but"
-                " needed: trained again, with a new record",
-                DataWarning,
-                stacklevel=4,
-            )
+    def __enter__(self) -> OpenJob:
+        return self
 
-    def take(self, most: int) -> list[Replica]:
-        """Claim runs to train together; none if training of this setting diverged, here or in another process."""
-        return self.claims.take(most) if self.is_free() else []
+    def __exit__(self, *_: object) -> None:
+        self.release(list(self.locks))
 
-    def is_free(self) -> bool:
-        """Whether there are runs that no process trains, and none that diverged."""
-        try:
-            return self.diverged is None and self.claims.is_free()
-        except DivergedError as error:
-            self.diverged = error
-            return False
+    @property
+    def missing(self) -> list[Replica]:
+        """Runs that are not finished."""
+        return [replica for replica in self.replicas if not self.folder.is_finished(replica)]
 
     @property
     def is_held(self) -> bool:
         """Whether runs are missing that other processes train."""
-        return self.diverged is None and bool(self.claims.missing)
+        return self.diverged is None and bool(self.missing)
+
+    def check(self) -> None:
+        """Raise an error for what cannot be trained."""
+        if not (missing := self.missing):
+            return
+        metric = metric_of(self.job.data, self.job.settings.data)
+        check_metric(metric, self.job.data, sorted({replica.split for replica in missing}))
+        if (parts := self.job.settings.train.partitions) > (nodes := int(self.job.data.num_nodes or 0)):
+            raise UserError(f"train.partitions={parts}, but this graph has {nodes} nodes: make fewer parts")
+
+    def free(self) -> list[Replica]:
+        """Missing runs that this process does not train yet; none if training of some diverged."""
+        missing = [replica for replica in self.missing if replica not in self.locks]
+        self.diverged = self.diverged or self.folder.diverged_before(missing)
+        return [] if self.diverged else missing
+
+    def is_free(self) -> bool:
+        """Whether there is a missing run that no process trains; nothing is written."""
+        for replica in self.free():
+            if not (self.folder.folder(replica) / LOCK).exists():
+                return True
+            with suppress(Timeout), self._lock_of(replica).acquire(timeout=0):
+                return True
+        return False
+
+    def take(self, most: int) -> list[Replica]:
+        """Lock runs to train together: at most so many, or those of a checkpoint; none if other processes have all."""
+        free = self.free()
+        for group in self.folder.begun():
+            rest = [replica for replica in group if not self.folder.is_finished(replica)]
+            if rest and set(rest) <= set(free):
+                if all(map(self._lock, rest)):
+                    return group
+                self.release([replica for replica in rest if replica in self.locks])
+        taken, size = list[Replica](), even_share(len(free), most)
+        for replica in free:
+            if len(taken) < size and self._lock(replica):
+                taken.append(replica)
+        return taken
+
+    def _lock_of(self, replica: Replica) -> FileLock:
+        path = self.folder.folder(replica) / LOCK
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return FileLock(path)
+
+    def _lock(self, replica: Replica) -> bool:
+        """Lock a run, unless another process has locked or just finished it."""
+        lock = self._lock_of(replica)
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            return False
+        self.locks[replica] = lock
+        if self.folder.is_finished(replica):
+            self.release([replica])
+        return replica in self.locks
+
+    def wait(self) -> None:
+        """Wait until another process has finished a run that is missing, or has given it up."""
+        self.session.monitor.wait()
+        for replica in self.missing[:1]:
+            self.locks[replica] = lock = self._lock_of(replica)
+            lock.acquire()
+            self.release([replica])
+
+    def release(self, replicas: Iterable[Replica]) -> None:
+        """Give runs up; the locks of those that are over are deleted."""
+        for replica in replicas:
+            lock = self.locks.pop(replica)
+            if self.folder.is_over(replica):  # which a waiting process finds
+                Path(lock.lock_file).unlink(missing_ok=True)
+            lock.release()
+
+    def forget(self, group: Sequence[Replica]) -> None:
+        """Remove the checkpoint of a group, and release the group."""
+        self.folder.remove_checkpoint(group)
+        self.release([replica for replica in group if replica in self.locks])
 
     def write(self, outcomes: Sequence[Outcome], graph: PairGraph, metric: str) -> None:
         """Store the results of a group."""
-        write_facts(self.folder.path, DataFacts.of(self.job.data))
+        self.folder.write_facts(DataFacts.of(self.job.data).to_dict())
         device = pick_device(self.session.device)
         for outcome in outcomes:
             if not self.folder.is_finished(outcome.replica):
-                record = record_of(outcome, self.job, metric, device)
+                record = Record.of(outcome, self.job, metric, device)
                 self.folder.write(outcome, record, graph, self.job.data.get("node_ids"))
-        self.claims.forget([outcome.replica for outcome in outcomes])
+        self.forget([outcome.replica for outcome in outcomes])
 
     def give_up(self, group: Sequence[Replica], error: DivergedError) -> None:
         """Note that training of some runs of a group diverged."""
         self.folder.remember_diverged(error.runs)
         self.diverged = error
-        self.claims.forget(group)
-
-    def wait(self) -> None:
-        """Wait for another process that trains missing runs."""
-        if not self.session.wait:
-            raise BusyError(f"another process is training {self.job.title}: wait until it has ended")
-        self.session.monitor.wait()
-        self.claims.wait()
+        self.forget(group)
 
     def run(self) -> Run:
         """Read the finished runs."""
-        records = tuple(self.folder.record(replica) for replica in self.job.replicas)
+        records = tuple(self.folder.record(replica) for replica in self.replicas)
         return Run(self.job.settings, records[0].metric, records, TrainingData(self.job.data), self.folder)
 
     def end(self) -> Run | DivergedError:
-        """Report the end of this setting, and return its runs."""
+        """Tidy up and return the runs."""
         if self.diverged is not None:
             return self.diverged
         with suppress(OSError):  # the folder may be read-only
-            write_facts(self.folder.path, DataFacts.of(self.job.data))
-            self.claims.tidy()
+            self.folder.write_facts(DataFacts.of(self.job.data).to_dict())
+            self.folder.tidy(self.replicas)
         run = self.run()
         self.session.monitor.end(self.number, run)
         return run
 
 
-def _train_here(work: list[_Work]) -> None:
-    """Train in this process, one setting after another; those that other processes have come last."""
-    while work:
-        for one in work:
-            session = one.session
-            if not one.is_free():
+def even_share(count: int, most: int) -> int:
+    """Size of the first of few groups of even size, each of at most so many."""
+    return -(-count // -(-count // most)) if count else 0
+
+
+def _train_here(jobs: list[OpenJob]) -> None:
+    """Train in this process, one job after another; those that other processes have come last."""
+    while jobs:
+        for job in jobs:
+            session = job.session
+            if not job.is_free():
                 continue
-            trained = _Training(one.job, session.device, session.memory, one.folder, session.monitor, session.pruner)
-            for outcomes in trained.groups(one.number, one.take, one.claims.forget, one.give_up):
-                one.write(outcomes, trained.task.graph, trained.task.metric)
-        work = [one for one in work if one.is_held]
-        if work and not any(one.is_free() for one in work):
-            work[0].wait()
+            training = _Training(job.job, job.folder, session.device, session.memory, session.monitor, session.pruner)
+            while group := job.take(training.size):
+                try:
+                    outcomes = training.train(job.number, group)
+                except StoppedError:
+                    job.forget(group)
+                    raise
+                except DivergedError as error:
+                    job.give_up(group, error)
+                else:
+                    if outcomes is None:
+                        job.forget(group)
+                    else:
+                        job.write(outcomes, training.task.graph, training.task.metric)
+        jobs = [job for job in jobs if job.is_held]
+        if jobs and not any(job.is_free() for job in jobs):
+            jobs[0].wait()
 
 
-def _hand_out(work: list[_Work], workers: Workers) -> None:
-    """Let workers train as many groups at once as there are workers, the last settings first, which take longest."""
-    session, jobs = work[0].session, dict[int, Any]()
-    parts = -(-workers.count // len(work))
-    size = {one.number: -(-len(one.claims.missing) // parts) for one in work}
-    memory = session.memory or available_bytes(pick_device(session.device))
-    running, deaths = dict[Future[Any], tuple[_Work, list[Replica]]](), Counter[int]()
+def _hand_out(jobs: list[OpenJob], workers: Workers) -> None:
+    """Let workers train as many groups at once as there are workers, the last jobs first, which take longest."""
+    session, shared = jobs[0].session, dict[int, Any]()
+    parts = -(-workers.count // len(jobs))
+    size = {job.number: max(1, -(-len(job.missing) // parts)) for job in jobs}
+    memory = (session.memory or available_bytes(pick_device(session.device))) // workers.count
+    running, deaths = dict[Future[Any], tuple[OpenJob, list[Replica]]](), Counter[int]()
     while True:
-        for one in reversed(work):
-            while len(running) < workers.count and (group := one.take(size[one.number])):
-                if one.number not in jobs:
-                    jobs[one.number] = workers.share(one.job)
-                where = (session.device, memory // workers.count, one.folder)
-                future = workers.submit(_train_there, jobs[one.number], one.number, group, *where)
-                running[future] = one, group
+        for job in reversed(jobs):
+            while len(running) < workers.count and (group := job.take(size[job.number])):
+                if job.number not in shared:
+                    shared[job.number] = workers.share(job.job)
+                where = (job.folder, session.device, memory)
+                running[workers.submit(_train_there, shared[job.number], job.number, group, *where)] = job, group
         if not running:
-            if not (held := [one for one in work if one.is_held]):
+            if not (held := [job for job in jobs if job.is_held]):
                 return
             held[0].wait()
             continue
@@ -216,101 +280,86 @@ def _hand_out(work: list[_Work], workers: Workers) -> None:
         for report in workers.reports():
             session.monitor.progress(*report)
         for future in done:
-            one, group = running.pop(future)
+            job, group = running.pop(future)
             try:
                 outcomes, graph, metric = pickle.loads(workers.result(future))  # noqa: S301  # of our own worker
             except LostError as error:
-                one.claims.release(group)
-                deaths[one.number] += 1
-                if deaths[one.number] == TRIES:
+                job.release(group)
+                deaths[job.number] += 1
+                if deaths[job.number] == TRIES:
                     raise UserError(
-                        f"{one.job.title} was tried {TRIES} times, and its worker died each time ({error}): does it"
+                        f"{job.title} was tried {TRIES} times, and its worker died each time ({error}): does it"
                         " have enough memory? Finished runs are safe: repeat the command to continue"
                     ) from error
             except DivergedError as error:
-                one.give_up(group, error)
+                job.give_up(group, error)
             else:
-                one.write(outcomes, graph, metric)
-                session.monitor.progress(one.number, str(group[0]), len(group), outcomes[0].val or 0.0)
+                job.write(outcomes, graph, metric)
+                session.monitor.progress(job.number, str(group[0]), len(group), outcomes[0].val or 0.0)
 
 
 def _train_there(
-    shared: bytes, number: int, group: list[Replica], device: str, memory: int, folder: SettingFolder
+    shared: bytes, number: int, replicas: list[Replica], folder: SettingFolder, device: str, memory: int
 ) -> bytes:
     """Train runs in a worker; returns their outcomes, with the graph that their probabilities belong to."""
-    job, left, done = pickle.loads(shared), list(group), list[Outcome]()  # noqa: S301  # from the calling process
-
-    def take(most: int) -> list[Replica]:
-        taken = left[: -(-len(left) // -(-len(left) // most))] if left else []
-        del left[: len(taken)]
-        return taken
-
-    training = _Training(job, device, memory, folder, _Teller(), None)
-    for outcomes in training.groups(number, take, lambda again: left.__setitem__(slice(0, 0), again)):
-        done += outcomes
-    return pickle.dumps((done, training.task.graph, training.task.metric))
+    training = _Training(pickle.loads(shared), folder, device, memory, _Reports())  # noqa: S301  # from the driver
+    found, left = list[Outcome](), list(replicas)
+    while left:
+        group = left[: even_share(len(left), training.size)]
+        if (outcomes := training.train(number, group)) is not None:
+            found += outcomes
+            left = left[len(group) :]
+    return pickle.dumps((found, training.task.graph, training.task.metric))
 
 
-class _Teller(Monitor):
+class _Reports(Monitor):
     """Tells the calling process how far a worker is."""
 
     def progress(self, setting: int, group: str, runs: float, best: float) -> None:
-        """Report it."""
+        """Tell it."""
         tell(setting, group, runs, best)
 
 
 class _Training:
-    """Trains groups of runs of one setting, on data that is prepared once."""
+    """Trains groups of runs of one job, on data that is prepared once."""
 
     def __init__(
-        self, job: Job, device: str, memory: int | None, folder: SettingFolder, monitor: Monitor, pruner: Pruner | None
+        self,
+        job: Job,
+        folder: SettingFolder,
+        device: str,
+        memory: int | None,
+        monitor: Monitor,
+        pruner: Pruner | None = None,
     ) -> None:
-        self.job, self.folder, self.monitor, self.pruner = job, folder, monitor, pruner
+        self.settings, self.folder, self.monitor, self.pruner = job.settings, folder, monitor, pruner
         prepared = prepare(job.data, job.settings, monitor.prepare)
         self.task = Task.for_model(prepared, job.settings, pick_device(device))
         self.size, self.each = plan_groups(job.settings, self.task, memory)
+        """Number of runs to train at once, and upper bound of the memory of each."""
 
-    def groups(
-        self,
-        number: int,
-        take: Callable[[int], list[Replica]],
-        give_back: Callable[[list[Replica]], None],
-        give_up: Callable[[list[Replica], DivergedError], None] | None = None,
-    ) -> Iterator[list[Outcome]]:
-        """Outcomes of the groups that `take` hands out; if memory runs out, a group is given back and halved."""
-        while group := take(self.size):
-            self.monitor.memory(len(group) * self.each)
-            try:
-                outcomes = self._train(number, group)
-            except StoppedError:
-                give_back(group)
+    def train(self, number: int, group: list[Replica]) -> list[Outcome] | None:
+        """Train a group; None if memory ran out, after which groups are half as large."""
+        name, share = str(group[0]), len(group) / self.settings.train.epochs
+        self.monitor.memory(len(group) * self.each)
+        try:
+            outcomes = train(
+                self.task,
+                self.settings,
+                group,
+                checkpoint=self.folder.checkpoint(group),
+                watch=lambda epoch, best: self.monitor.progress(number, name, epoch * share, best),
+                resumed=lambda epoch: self.monitor.resume(number, name, epoch, epoch * share),
+                pruner=self.pruner,
+            )
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
                 raise
-            except DivergedError as error:
-                if give_up is None:
-                    raise
-                give_up(group, error)
-            except (RuntimeError, MemoryError) as error:
-                if not is_out_of_memory(error):
-                    raise
-                if len(group) == 1:
-                    raise too_large(self.job.settings, self.task.device) from None
-                self.size = -(-len(group) // 2)
-                give_back(group)
-            else:
-                yield outcomes
-
-    def _train(self, number: int, group: list[Replica]) -> list[Outcome]:
-        settings, name = self.job.settings, str(group[0])
-        share = len(group) / settings.train.epochs
-        outcomes = train(
-            self.task,
-            settings,
-            group,
-            checkpoint=self.folder.checkpoint(group),
-            watch=lambda epoch, best: self.monitor.progress(number, name, epoch * share, best),
-            resumed=lambda epoch: self.monitor.resume(number, name, epoch, epoch * share),
-            pruner=self.pruner,
-        )
+            if len(group) == 1:
+                raise too_large(self.settings, self.task.device) from None
+            self.size = -(-len(group) // 2)
+            self.folder.remove_checkpoint(group)
+            return None
         self.monitor.progress(number, name, len(group), outcomes[0].val or 0.0)
         return outcomes
 

@@ -23,8 +23,8 @@ from optuna.trial import BaseTrial, FixedTrial
 
 from gumbel_mpnn.candidates.strategies import DATA
 from gumbel_mpnn.nn import backbones, models
-from gumbel_mpnn.runs.records import flat
 from gumbel_mpnn.runs.spec import REGISTRIES, Job, RunSpec, Tables
+from gumbel_mpnn.runs.store import flat
 from gumbel_mpnn.settings.files import merge, read_settings_file
 from gumbel_mpnn.settings.settings import COMPONENTS, TABLES
 from gumbel_mpnn.training import Task

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import re
-import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from numbers import Integral
 from pathlib import Path
@@ -16,43 +14,33 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn.candidates import candidates
 from gumbel_mpnn.candidates.strategies import DATA, NONE
-from gumbel_mpnn.data import add_splits, check, check_masks, get_spec, load, specs, with_all_masks
-from gumbel_mpnn.data.check import (
-    IDENTITY,
-    as_graph,
-    check_kind,
-    warn_of_empty_classes,
-    warn_of_ignored,
-    with_identity_features,
-)
+from gumbel_mpnn.data import get_spec, specs
+from gumbel_mpnn.data.check import IDENTITY, check_kind
 from gumbel_mpnn.data.splits import by_split
-from gumbel_mpnn.graph import CANDIDATE_OF, check_candidates, digest_of_nodes, warn_if_stale, without_candidates
+from gumbel_mpnn.graph import without_candidates
 from gumbel_mpnn.nn import backbones, models
 from gumbel_mpnn.rewiring.regularizers import regularizers
 from gumbel_mpnn.rewiring.scorers import scorers
-from gumbel_mpnn.runs.records import FINGERPRINT
-from gumbel_mpnn.settings import DataSettings, Replica, RewiringSettings, Settings, resolve, with_what_follows
+from gumbel_mpnn.runs.store import FINGERPRINT
+from gumbel_mpnn.runs.training_data import DataReader, Transform
+from gumbel_mpnn.settings import Replica, RewiringSettings, Settings, resolve, with_what_follows
 from gumbel_mpnn.settings.files import TABLES, is_settings_file, merge, parse_overrides, read_settings_file
 from gumbel_mpnn.settings.presets import OVER, Preset, Rung, packaged_families, read_preset
 from gumbel_mpnn.settings.registry import load_plugins
 from gumbel_mpnn.training import data_hash
 from gumbel_mpnn.training.metrics import check_name
-from gumbel_mpnn.util.errors import DataError, DataWarning, UserError, did_you_mean, whole_numbers
+from gumbel_mpnn.util.errors import DataError, UserError, did_you_mean, whole_numbers
 
 Tables = Mapping[str, Mapping[str, Any]]
-Transform = Callable[[Data], Data]
 
 MOST_SEEDS = 100_000
 """Number of seeds whose runs can be listed in moments."""
-OWN_PROTOCOL = "random-60-20-20"
-"""Split protocol of graphs without masks."""
 OF_A_RUNG = "rung"
 """First word of the origin of settings that come from a rung of `auto`."""
 REGISTRIES: Mapping[str, Any] = {"candidates": candidates, "scorer": scorers, "regularizer": regularizers}
 """Components that rewiring settings choose."""
 NO_COMPONENT = {"candidates": (NONE, DATA), "regularizer": (NONE,), "scorer": ()}
 """Values of these settings that choose none."""
-_MASKS = ("train_mask", "val_mask", "test_mask")
 
 
 @dataclass(frozen=True)
@@ -184,10 +172,9 @@ class RunSpec:
         rewiring = self.settings.rewiring
         if rewiring is None or data.get("candidate_index") is None:
             return data, self.settings
-        ours = ("default", *(f"preset {family}" for family in packaged_families()))
-        of_candidates = [origin for name, origin in self.origins.items() if name.startswith("rewiring.candidates")]
-        of_rungs = [origin for origin in of_candidates if origin.startswith(OF_A_RUNG)]
-        if set(of_candidates) <= {*ours, *of_rungs} and not (of_rungs and rewiring.candidates == NONE):
+        ours = {"default", *(f"preset {family}" for family in packaged_families())}
+        origins = {origin for name, origin in self.origins.items() if name.startswith("rewiring.candidates")} - ours
+        if all(origin.startswith(OF_A_RUNG) for origin in origins) and not (origins and rewiring.candidates == NONE):
             options = {name: value for name, value in rewiring.options.items() if not name.startswith("candidates.")}
             return data, replace(self.settings, rewiring=replace(rewiring, candidates=DATA, options=options))
         return data if rewiring.candidates == DATA else without_candidates(data), self.settings
@@ -246,96 +233,6 @@ def splits_without_validation(job: Job) -> list[int]:
     """Splits of the replicas of a job that have no validation nodes."""
     has_some = by_split(job.data.val_mask).any(0).tolist()
     return [replica.split for replica in job.replicas if not has_some[replica.split]]
-
-
-class DataReader:
-    """Reads data and keeps the last, since many settings are tried on one data set.
-
-    A graph of the user is kept as well: do not change it between two calls.
-    """
-
-    def __init__(self) -> None:
-        self._key: tuple[object, ...] = ()
-        self._dataset: str | Data = ""
-        """A graph of the user, which must live on as long as its `id` is in the key."""
-        self._found: tuple[Data, str] | None = None
-
-    def read(
-        self, dataset: str | Data, settings: DataSettings, root: str | Path | None, transform: Transform | None
-    ) -> tuple[Data, str]:
-        """Read and transform the data; returns it with its hash. Do not change it in place."""
-        what = dataset if isinstance(dataset, str) else id(dataset)
-        key = (what, settings.protocol, settings.undirected, root, transform)
-        if self._found is None or key != self._key:
-            data = read_data(dataset, settings, root)
-            data = data if transform is None else transform(data)
-            self._key, self._dataset, self._found = key, dataset, (data, data_hash(data))
-        return self._found
-
-
-def read_data(dataset: str | Data, settings: DataSettings, root: str | Path | None) -> Data:
-    """Read the data and add masks by a random split protocol if it has none.
-
-    A graph with a `val_mask` or `test_mask` but no `train_mask` is refused, unless the settings name a protocol.
-    Edges of a data set are directed only if it has directions and the settings ask for them.
-    """
-    protocol = settings.protocol
-    if isinstance(dataset, str):
-        directed = not settings.undirected and get_spec(dataset).has_directions
-        return load(dataset, protocol=protocol or None, root=root, directed=directed)
-    data = as_graph(dataset)
-    if data.get("y") is None:
-        raise DataError("this graph has no labels: give it data.y")
-    if isinstance(data.x, torch.Tensor) and data.x.layout != torch.strided:
-        data = copy.copy(data)
-        data.x = data.x.to_dense()
-    if protocol or all(data.get(name) is None for name in _MASKS):
-        facts = check(_without_masks(data))
-        data = add_splits(data, protocol or OWN_PROTOCOL)
-        check_masks(data)
-    else:
-        facts = check(data)
-        data = with_all_masks(data)
-    if facts.num_classes == 1:
-        raise DataError("all labelled nodes are of one class: classification needs two or more")
-    if facts.num_classes == facts.num_nodes - facts.num_unlabelled:
-        raise DataError(
-            f"there are as many classes as labelled nodes, {facts.num_classes}, so no class has nodes both to train"
-            " and to test on: are these labels ids?"
-        )
-    warn_of_empty_classes(data)
-    warn_of_ignored(data, settings.undirected)
-    data = _with_checked_candidates(data)
-    if data.get("x") is not None:
-        return data
-    if not facts.num_edges:
-        raise DataError("this graph has neither features nor edges to learn from: give it one of them")
-    warnings.warn(
-        "this graph has no features, so each node gets one of its own (the identity matrix), which says nothing about"
-        " the others: a model can learn from the edges only, so that mlp, which has none, can only guess, and no model"
-        " can be applied to other graphs; with data.features=structure, nodes have positions among communities instead",
-        DataWarning,
-        stacklevel=3,
-    )
-    return with_identity_features(data)
-
-
-def _with_checked_candidates(data: Data) -> Data:
-    """Check the candidates of a graph, and warn once if they belong to other nodes."""
-    if data.get("candidate_index") is not None:
-        check_candidates(data.candidate_index, int(data.num_nodes or 0))
-        if warn_if_stale(data):
-            data = copy.copy(data)
-            data[CANDIDATE_OF] = digest_of_nodes(data)  # later steps need not warn again
-    return data
-
-
-def _without_masks(data: Data) -> Data:
-    bare = copy.copy(data)
-    for name in _MASKS:
-        if name in bare:
-            del bare[name]
-    return bare
 
 
 def _dataset_name(dataset: object) -> str:

@@ -26,11 +26,12 @@ from optuna.storages.journal import JournalFileBackend
 from optuna.trial import FrozenTrial, TrialState
 
 from gumbel_mpnn.nn.replica import derive_seed
-from gumbel_mpnn.runs.progress import ProgressMonitor, in_time
-from gumbel_mpnn.runs.records import TRIALS, Summary
+from gumbel_mpnn.runs.progress import Monitor, in_time
 from gumbel_mpnn.runs.session import TRIES, Session
 from gumbel_mpnn.runs.space import Space, draw, number_of_choices, search_space, searched, tables_of
-from gumbel_mpnn.runs.spec import DataReader, RunSpec, Tables, splits_without_validation
+from gumbel_mpnn.runs.spec import RunSpec, Tables, splits_without_validation
+from gumbel_mpnn.runs.store import TRIALS, Summary
+from gumbel_mpnn.runs.training_data import DataReader
 from gumbel_mpnn.runs.workers import LostError, Workers
 from gumbel_mpnn.settings import Replica, Settings
 from gumbel_mpnn.settings.registry import load_plugins
@@ -270,8 +271,7 @@ def _train(study: optuna.Study, trial: optuna.Trial | FrozenTrial, search: Searc
     """Train all runs of a trial, and tell the study how it ended; after other errors, it is left to be continued."""
     if isinstance(trial, optuna.Trial):
         session = replace(session, pruner=Pruner(trial, search.epochs))
-    if isinstance(session.monitor, ProgressMonitor):
-        session.monitor.label = f"{search.title}, trial {trial.number + 1} of {search.wanted}"
+    session.monitor.label = f"{search.title}, trial {trial.number + 1} of {search.wanted}"
     end, val = FINISHED, None
     try:
         val = session.fit(search.spec_of(search.chosen(trial))).val.mean
@@ -324,7 +324,7 @@ def work_together(search: Search, workers: Workers, follow: Callable[[], None]) 
 class Follower:
     """Shows the trials that ended since the last call, and the time that is left."""
 
-    def __init__(self, search: Search, monitor: ProgressMonitor) -> None:
+    def __init__(self, search: Search, monitor: Monitor) -> None:
         self.search, self.monitor, self.study, self.started = search, monitor, open_study(search), time.monotonic()
         self.seen = {trial.number for trial, _ in _ended(self.study)}
         self.found = len(self.seen)

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
@@ -38,58 +38,10 @@ class LostError(Exception):
     """The process that did some work died."""
 
 
-class Workers(Protocol):
-    """Several processes that work for the calling one."""
-
-    @property
-    def count(self) -> int:
-        """Number of processes that work at once."""
-
-    def submit(self, work: Callable[..., Any], *arguments: Any) -> Future[Any]:
-        """Call a function of a module in one of the processes."""
-
-    def result(self, future: Future[Any]) -> Any:
-        """What a call returned, or its error; a `LostError` if its process died."""
-
-    def share(self, value: Any) -> Any:
-        """Argument of `submit` that stands for a large value; the function is given the value, pickled."""
-
-    def reports(self) -> Iterator[Any]:
-        """What the processes have told with `tell` since the last call."""
-
-
 def tell(*report: Any) -> None:
     """Report to the calling process, if it can be reached."""
     if _reports is not None:
         _reports.put(pickle.dumps(report))
-
-
-@contextmanager
-def workers(count: int = 1, on: str = LOCAL, device: str = "auto") -> Iterator[Workers | None]:
-    """Processes that work until the block ends; None if the calling process does all work itself.
-
-    Args:
-        count: Number of processes of this machine.
-        on: `local`, `ray` for the cluster that `RAY_ADDRESS` names or one that is started here, or `ray://HOST:PORT`
-            for one that is reached through its client server.
-        device: Device of the work: tasks of a cluster get a GPU each if it has some, unless this is `cpu`.
-    """
-    check_at_least(1, workers=count)
-    if not isinstance(on, str) or (on not in (LOCAL, RAY) and not on.startswith(CLIENT)):
-        raise UserError(f"on must be local, ray or ray://HOST:PORT, but is {on!r}")
-    if on == LOCAL and count == 1:
-        yield None
-    elif on == LOCAL:
-        processes = Processes(min(count, os.cpu_count() or 1))
-        try:
-            yield processes
-        finally:
-            processes.end()
-    elif count > 1:
-        raise UserError("workers are processes of this machine: on a cluster, Ray decides how many tasks run at once")
-    else:
-        with _connected(on):
-            yield Tasks(device)
 
 
 class Processes:
@@ -220,8 +172,36 @@ class Tasks:
         """Nothing: tasks are followed by their ends."""
         return iter(())
 
-    def end(self) -> None:
-        """Leave the tasks to the cluster, which ends them with the connection."""
+
+Workers = Processes | Tasks
+
+
+@contextmanager
+def workers(count: int = 1, on: str = LOCAL, device: str = "auto") -> Iterator[Workers | None]:
+    """Processes that work until the block ends; None if the calling process does all work itself.
+
+    Args:
+        count: Number of processes of this machine.
+        on: `local`, `ray` for the cluster that `RAY_ADDRESS` names or one that is started here, or `ray://HOST:PORT`
+            for one that is reached through its client server.
+        device: Device of the work: tasks of a cluster get a GPU each if it has some, unless this is `cpu`.
+    """
+    check_at_least(1, workers=count)
+    if not isinstance(on, str) or (on not in (LOCAL, RAY) and not on.startswith(CLIENT)):
+        raise UserError(f"on must be local, ray or ray://HOST:PORT, but is {on!r}")
+    if on == LOCAL and count == 1:
+        yield None
+    elif on == LOCAL:
+        processes = Processes(min(count, os.cpu_count() or 1))
+        try:
+            yield processes
+        finally:
+            processes.end()
+    elif count > 1:
+        raise UserError("workers are processes of this machine: on a cluster, Ray decides how many tasks run at once")
+    else:
+        with _connected(on):
+            yield Tasks(device)
 
 
 def _do(work: Callable[..., Any], *arguments: Any) -> Any:

@@ -11,11 +11,11 @@ from gumbel_mpnn.baselines import SDRF
 from gumbel_mpnn.baselines.sdrf_steps import Flow
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.measures import balanced_forman
-from gumbel_mpnn.runs.progress import Monitor
 from gumbel_mpnn.training import prepare
 from gumbel_mpnn.util.errors import DataError
 from helpers import both_ways, edges, small_data
 from quick_fit import resolved
+from unit.runs.test_fit import Notes
 
 
 def graph(source):
@@ -283,11 +283,10 @@ QUICK = {"model": {"hidden_channels": 8, "iterations": 12}, "train": {"epochs": 
 
 
 class TestModel:
-    def test_it_is_the_backbone_on_the_rewired_graph(self, monkeypatch):
-        data, steps = small_data(), []
-        monkeypatch.setattr(Monitor, "prepare", lambda self, done, total: steps.append((done, total)))
-        run = gm.fit(data, "sdrf", seeds=2, preset=None, settings=QUICK)
-        assert (steps[0], steps[-1]) == ((0, 12), (12, 12))
+    def test_it_is_the_backbone_on_the_rewired_graph(self):
+        data, notes = small_data(), Notes()
+        run = gm.fit(data, "sdrf", seeds=2, preset=None, settings=QUICK, monitor=notes)
+        assert (notes.prepared[0], notes.prepared[-1]) == ((0, 12), (12, 12))
         rewired = SDRF(12)(data)
         assert not rewired.edge_origin.all()
         plain = {"model": {"hidden_channels": 8}, "train": QUICK["train"]}

@@ -11,7 +11,7 @@ import torch
 
 from command_fixtures import GCN, REWIRED
 from gumbel_mpnn.data import from_csv, load
-from gumbel_mpnn.runs.learned import read_learned
+from gumbel_mpnn.runs.store import read_learned
 
 
 @pytest.fixture

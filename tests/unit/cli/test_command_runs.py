@@ -11,7 +11,7 @@ import pytest
 from command_fixtures import GCN
 from gumbel_mpnn.data import specs
 from gumbel_mpnn.runs.compare import compare
-from gumbel_mpnn.runs.records import Record, find_records
+from gumbel_mpnn.runs.store import Record, find_records
 
 pytestmark = pytest.mark.usefixtures("tiny")
 

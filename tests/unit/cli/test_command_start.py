@@ -10,7 +10,7 @@ import pytest
 
 from gumbel_mpnn import UserError, __version__
 from gumbel_mpnn.cli.common import parse_range
-from gumbel_mpnn.runs.records import Record
+from gumbel_mpnn.runs.store import Record
 from gumbel_mpnn.settings import Settings
 from gumbel_mpnn.util.files import json_with_checksum
 

@@ -5,7 +5,7 @@ import tomllib
 
 import pytest
 
-from gumbel_mpnn.runs.records import find_records
+from gumbel_mpnn.runs.store import find_records
 
 SPACE = "[model]\nhidden_channels = 4\n[train]\nepochs = 3\nlr = [1e30, 0.01, 0.1]\n"
 ONE = ("--splits", "0", "--device", "cpu")

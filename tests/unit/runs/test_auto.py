@@ -11,14 +11,14 @@ from gumbel_mpnn.nn import models
 from gumbel_mpnn.report.page.content import page_content
 from gumbel_mpnn.runs import auto
 from gumbel_mpnn.runs import fit as module
-from gumbel_mpnn.runs.auto import AutoSpec
+from gumbel_mpnn.runs.auto import AutoSpec, fit_auto
 from gumbel_mpnn.runs.choice import read_choices
-from gumbel_mpnn.runs.fit import default_model, default_workers, describe, fit, train_spec
+from gumbel_mpnn.runs.fit import default_model, default_workers, describe, fit
 from gumbel_mpnn.runs.progress import Monitor
-from gumbel_mpnn.runs.records import find_records
 from gumbel_mpnn.runs.run import load_run
 from gumbel_mpnn.runs.session import Session
 from gumbel_mpnn.runs.spec import RunSpec
+from gumbel_mpnn.runs.store import find_records
 from gumbel_mpnn.settings.presets import preset_families, read_rungs
 from gumbel_mpnn.util.errors import DataError, DataWarning, UserError
 from helpers import changed, small_data
@@ -182,21 +182,17 @@ class TestRun:
 
     def test_goes_on_after_an_interruption(self, tmp_path):
         class Stop(Monitor):
-            def __init__(self, stage, setting):
-                self.at = stage, setting
-
-            def begin(self, stage, *_):
-                self.stage = stage.name
+            at = ("", 0)
 
             def end(self, setting, run):
-                if (self.stage, setting) == self.at:
+                if (self.stage.name, setting) == self.at:
                     raise KeyboardInterrupt
 
         data = changed(small_data(nodes=60), train_mask=None, val_mask=None, test_mask=None)
         spec = describe(data, "auto", **FAST)
-        for at in (("round 1 of 3", 5), ("round 2 of 3", 3), ("round 3 of 3", 0)):
+        for Stop.at in (("round 1 of 3", 5), ("round 2 of 3", 3), ("round 3 of 3", 0)):
             with pytest.raises(KeyboardInterrupt):
-                train_spec(spec, Session(tmp_path, monitor=Stop(*at)))
+                fit_auto(spec, Session(tmp_path, monitor=Stop()))
         assert quick(data, runs=tmp_path).choice == quick(data).choice
 
     def test_weak_rungs_are_stopped_early(self, tmp_path):
@@ -213,10 +209,11 @@ class TestRun:
 
         class Notes(Monitor):
             def begin(self, stage, missing, finished):
+                super().begin(stage, missing, finished)
                 stages.append((stage, sum(cost * runs for cost, runs in zip(stage.costs, missing, strict=True))))
 
         data = changed(small_data(nodes=60), train_mask=None, val_mask=None, test_mask=None)
-        train_spec(describe(data, "auto", **FAST), Session(tmp_path, monitor=Notes()))
+        fit_auto(describe(data, "auto", **FAST), Session(tmp_path, monitor=Notes()))
         (first, _), (second, two), (last, three) = stages
         assert list(first.titles) == [f"rung {name}" for name in FOR_FEATURES]
         assert first.ahead >= two + three

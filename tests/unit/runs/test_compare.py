@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.stats import rankdata, wilcoxon
 
 from gumbel_mpnn.runs.compare import Paired, _resampled_means, compare, corrected, holm, mean_interval, signed_rank_p
-from gumbel_mpnn.runs.records import Record
+from gumbel_mpnn.runs.store import Record
 from gumbel_mpnn.util.errors import UserError
 
 BLANK = Record("", "", {}, 0, 0, "accuracy", 0.0, 0.0, 1, 1, 0.0, {})

@@ -5,9 +5,8 @@ import shutil
 import pytest
 import torch
 
-from gumbel_mpnn.runs.learned import read_learned
-from gumbel_mpnn.runs.records import find_records, read_curve, read_record
 from gumbel_mpnn.runs.run import load_run
+from gumbel_mpnn.runs.store import find_records, read_curve, read_learned, read_record
 from gumbel_mpnn.util.errors import DataError, DataWarning, UserError
 from gumbel_mpnn.util.files import digest
 from helpers import small_data
@@ -20,7 +19,7 @@ def trained(tmp_path_factory):
     root = tmp_path_factory.mktemp("damage")
     rewiring = {"candidates": "local", "candidates.per_node": 2}
     settings = {"model": {"hidden_channels": 4}, "train": {"epochs": 2}, "rewiring": rewiring}
-    return quick(model="gumbel-mpnn", settings=settings, runs=root, splits=[0, 1], models=True).folder.path
+    return quick(model="gumbel-mpnn", settings=settings, runs=root, splits=[0, 1]).folder.path
 
 
 @pytest.fixture

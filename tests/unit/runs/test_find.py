@@ -52,14 +52,6 @@ def test_other_data_are_other_runs(store):
     assert find(small_data(), "gcn", runs=folder, transform=lambda data: changed(data, x=-data.x), **QUICK) is None
 
 
-def test_records_without_models(tmp_path):
-    run = fit(small_data(), "gcn", runs=tmp_path, device="cpu", **QUICK)
-    assert find(small_data(), "gcn", runs=tmp_path, models=True, **QUICK).records == run.records
-    next(run.folder.path.rglob("model.safetensors")).unlink()
-    assert find(small_data(), "gcn", runs=tmp_path, models=True, **QUICK) is None
-    assert find(small_data(), "gcn", runs=tmp_path, **QUICK).records == run.records
-
-
 def test_nothing_is_written(tmp_path):
     assert find(small_data(), "gcn", runs=tmp_path / "none", **QUICK) is None
     assert list(tmp_path.iterdir()) == []

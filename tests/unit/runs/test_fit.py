@@ -9,7 +9,7 @@ import torch
 import gumbel_mpnn as gm
 from gumbel_mpnn.data import add_splits
 from gumbel_mpnn.runs.fit import fit
-from gumbel_mpnn.runs.records import find_records
+from gumbel_mpnn.runs.store import find_records
 from gumbel_mpnn.training import metrics
 from gumbel_mpnn.util import tensors
 from gumbel_mpnn.util.errors import DataError, DataWarning, DivergedError, UnknownNameError, UserError

@@ -10,7 +10,7 @@ from torch_geometric.data import Batch, HeteroData
 
 from gumbel_mpnn.runs.fit import fit
 from gumbel_mpnn.settings import Replica
-from gumbel_mpnn.util.errors import DataError, DataWarning, UserError
+from gumbel_mpnn.util.errors import DataError, UserError
 from helpers import changed, small_data
 from quick_fit import quick
 
@@ -116,20 +116,21 @@ def test_another_graph_with_other_features_is_refused(run):
         run.predict(changed(small_data(), x=torch.randn(24, 3)))
 
 
-def test_a_lost_model_is_told_with_what_helps(tmp_path):
-    run = quick(splits=[0], runs=tmp_path)
-    (Path(run.folders[0]) / "model.safetensors").unlink()
-    # While record.json is there nothing is trained again, unless models are asked for.
-    with pytest.raises(DataError, match=r"model\.safetensors does not exist: train the run again with fit"):
-        quick(splits=[0], runs=tmp_path).predict()
-    with pytest.warns(DataWarning, match="model of 1 finished run of gcn on own is missing"):
-        again = quick(splits=[0], runs=tmp_path, models=True)
-    assert again.predict() == quick(splits=[0]).predict()
+@pytest.mark.parametrize(("model", "ask", "name"), [("gcn", "predict", "model"), ("gumbel-mpnn", "rewire", "graph")])
+def test_a_file_that_is_missing_or_damaged_is_told_with_what_helps(tmp_path, model, ask, name):
+    run = quick(model=model, splits=[0], runs=tmp_path)
+    path = Path(run.folders[0]) / f"{name}.safetensors"
+    path.write_bytes(b"half")
+    with pytest.raises(DataError, match=f"cannot read {path}: .*; delete its folder to do the run again"):
+        getattr(run, ask)()
+    path.unlink()
+    with pytest.raises(DataError, match=f"there is no {path} any more: delete its folder to do the run again"):
+        getattr(run, ask)()
 
 
 @pytest.mark.parametrize(("model", "ask"), [("gcn", "predict"), ("gumbel-mpnn", "rewire")])
 def test_a_run_that_outlives_its_temporary_folder_says_how_to_keep_it(model, ask):
-    """As one that a process hands over and then ends; the fault: the advice was to fit with models=True."""
+    """As one that a process hands over and then ends."""
     trained = quick(model=model, splits=[0])
     sent, folder = replace(trained, _temporary=None), trained.folder.path
     assert getattr(sent, ask)() is not None
@@ -140,15 +141,6 @@ def test_a_run_that_outlives_its_temporary_folder_says_how_to_keep_it(model, ask
     message = str(caught.value)
     assert message.startswith(f"the folder {folder} of these runs does not exist any more: ")
     assert message.endswith("give fit a folder with runs=")
-    assert "models=True" not in message
-
-
-def test_a_damaged_model_is_told_with_what_helps(tmp_path):
-    run = quick(splits=[0], runs=tmp_path)
-    model = Path(run.folders[0]) / "model.safetensors"
-    model.write_bytes(b"half")
-    with pytest.raises(DataError, match="delete it and train the run again with fit"):
-        run.predict()
 
 
 def test_a_renumbered_graph_is_predicted_alike(run):
@@ -260,36 +252,26 @@ class TestKeptGraphs:
 
     @pytest.mark.parametrize("undirected", [True, False])
     @pytest.mark.parametrize("weighted", [True, False])
-    def test_the_same_with_and_without_the_files(self, tmp_path, monkeypatch, undirected, weighted):
+    def test_the_same_as_the_models_say(self, tmp_path, undirected, weighted):
         data = small_data()
         if weighted:
             data.edge_weight = torch.rand(data.num_edges, generator=torch.Generator().manual_seed(1))
         overrides = [f"data.undirected={str(undirected).lower()}"]
         run = quick(data, "gumbel-mpnn", runs=tmp_path, overrides=overrides)
-        with monkeypatch.context() as patch:
-            patch.setattr("gumbel_mpnn.runs.learned.models_of", lambda *_: pytest.fail("asked the models"))
-            kept = run.rewire(threshold=0.0)
-        for file in run.folder.path.rglob("graph.safetensors"):
-            file.unlink()
-        asked = run.rewire(threshold=0.0)
-        assert kept.keys() == asked.keys()
+        kept, asked = run.rewire(threshold=0.0), run.rewire(data, threshold=0.0)
         assert torch.equal(kept.edge_index, asked.edge_index)
         assert torch.equal(kept.edge_origin, asked.edge_origin)
         for name in ("edge_probability", "edge_weight"):
             torch.testing.assert_close(kept[name], asked[name])
 
     def test_those_of_its_own_runs_alone(self, tmp_path):
-        all_runs, first = (
+        every, first = (
             quick(model="gumbel-mpnn", runs=tmp_path, splits=splits, overrides=["rewiring.lr=0.5"])
             for splits in ([0, 1], [0])
         )
-        assert not torch.equal(
-            all_runs.rewire(threshold=0.0).edge_probability, first.rewire(threshold=0.0).edge_probability
-        )
-        file = next(all_runs.folder.folder(all_runs.records[1].replica).glob("graph.safetensors"))
-        before = first.rewire(threshold=0.0).edge_probability
-        file.unlink()
-        assert torch.equal(first.rewire(threshold=0.0).edge_probability, before)
+        mean, of_first = (run.rewire(threshold=0.0).edge_probability for run in (every, first))
+        assert not torch.equal(mean, of_first)
+        assert torch.equal(next(every.graphs(threshold=0.0)).edge_probability, of_first)
 
     def test_another_graph_is_asked_about_anew(self, tmp_path):
         run = quick(model="gumbel-mpnn", runs=tmp_path)
@@ -322,14 +304,6 @@ class TestGraphs:
     def test_of_some_runs(self, moved):
         (graph,) = moved.graphs(records=moved.records[1:])
         assert torch.equal(graph.edge_index, list(moved.graphs())[1].edge_index)
-
-    def test_from_the_models_if_files_are_missing(self, tmp_path):
-        run = quick(model="gumbel-mpnn", runs=tmp_path, overrides=["rewiring.lr=0.5"])
-        kept = list(run.graphs(threshold=0.0))
-        (run.folder.folder(run.records[0].replica) / "graph.safetensors").unlink()
-        for before, after in zip(kept, run.graphs(threshold=0.0), strict=True):
-            assert torch.equal(before.edge_index, after.edge_index)
-            torch.testing.assert_close(before.edge_probability, after.edge_probability)
 
     def test_runs_of_sdrf_share_one(self):
         run = quick(model="sdrf")

@@ -1,14 +1,13 @@
 """How long work is shown: a live line on a terminal and in a notebook, nothing but plain lines elsewhere."""
 
 import io
-import sys
 from types import SimpleNamespace
 
 import pytest
 
 import gumbel_mpnn as gm
 from gumbel_mpnn.runs import progress
-from gumbel_mpnn.runs.progress import ProgressMonitor, Stage, in_bytes, in_time
+from gumbel_mpnn.runs.progress import Monitor, Stage, in_bytes, in_time
 from helpers import small_data
 from quick_fit import TABLES, quick
 
@@ -56,7 +55,7 @@ def lines(capsys):
 
 
 def test_a_live_line_on_a_terminal(terminal):
-    shown, monitor = terminal(), ProgressMonitor()
+    shown, monitor = terminal(), Monitor(quiet=False)
     monitor.begin(GCN, [6], [0])
     monitor.memory(5 * 2**20)
     monitor.progress(0, "a", 3, 0.5)
@@ -72,7 +71,7 @@ def test_a_live_line_on_a_terminal(terminal):
 
 @pytest.mark.parametrize("value", [float("nan"), -float("inf")])
 def test_no_validation_value_is_told_so(terminal, value):
-    shown, monitor = terminal(), ProgressMonitor()
+    shown, monitor = terminal(), Monitor(quiet=False)
     monitor.begin(GCN, [1], [0])
     monitor.progress(0, "a", 0.5, value)
     monitor.live.refresh()
@@ -82,14 +81,14 @@ def test_no_validation_value_is_told_so(terminal, value):
 
 @pytest.mark.parametrize(("count", "what"), [(1, "the run was"), (3, "all 3 runs were")])
 def test_what_is_finished(capsys, count, what):
-    monitor = ProgressMonitor()
+    monitor = Monitor(quiet=False)
     monitor.begin(GCN, [0], [count])
     monitor.end(0, FINISHED)
     assert lines(capsys) == [f"gcn on toy: {what} already finished", "gcn on toy: val 50.00, 1.0 s of training"]
 
 
 def test_plain_lines_now_and_then(capsys, clock):
-    monitor = ProgressMonitor()
+    monitor = Monitor(quiet=False)
     monitor.begin(GCN, [2], [1])
     for seconds, runs in ((5, 0.2), (20, 0.8), (21, 1.0), (40, 1.6)):
         clock[0] = seconds
@@ -102,7 +101,7 @@ def test_plain_lines_now_and_then(capsys, clock):
 
 
 def test_what_an_earlier_process_did_took_no_time(capsys, clock):
-    monitor = ProgressMonitor()
+    monitor = Monitor(quiet=False)
     monitor.begin(GCN, [2], [0])
     monitor.resume(0, "a", 5, 1.0)
     clock[0] = 20
@@ -114,7 +113,7 @@ def test_what_an_earlier_process_did_took_no_time(capsys, clock):
 
 
 def test_the_rounds_of_auto_are_one_work(capsys, clock):
-    monitor = ProgressMonitor()
+    monitor = Monitor(quiet=False)
     monitor.begin(ROUNDS[0], [2, 2], [0, 0])
     clock[0] = 20
     monitor.progress(0, "a", 2, 0.5)
@@ -136,7 +135,7 @@ def test_the_rounds_of_auto_are_one_work(capsys, clock):
 
 
 def test_waiting_is_told_once(capsys):
-    monitor = ProgressMonitor()
+    monitor = Monitor(quiet=False)
     monitor.begin(GCN, [2], [0])
     monitor.wait()
     monitor.wait()
@@ -144,7 +143,7 @@ def test_waiting_is_told_once(capsys):
 
 
 def test_quiet_says_nothing(capsys):
-    monitor = ProgressMonitor(quiet=True)
+    monitor = Monitor()
     monitor.begin(GCN, [1], [0])
     monitor.prepare(1, 2)
     monitor.progress(0, "a", 1, 0.5)
@@ -153,26 +152,13 @@ def test_quiet_says_nothing(capsys):
 
 
 def test_a_label_takes_the_place_of_all_but_the_live_line(capsys, clock):
-    monitor = ProgressMonitor()
+    monitor = Monitor(quiet=False)
     monitor.label = "trial 3"
     monitor.begin(GCN, [1], [0])
     clock[0] = 20
     monitor.progress(0, "a", 0.5, 0.5)
     monitor.end(0, FINISHED)
     assert lines(capsys) == ["trial 3: best val 50.00, about 20 s left (50 % done)"]
-
-
-def test_a_notebook_rewrites_its_line(capsys, monkeypatch):
-    kernel = SimpleNamespace(kernel=object())
-    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: kernel))
-    monitor = ProgressMonitor()
-    monitor.begin(GCN, [2], [0])
-    monitor.prepare(1, 2)
-    monitor.prepare(2, 2)
-    monitor.end(0, FINISHED)
-    shown = capsys.readouterr().err.split("\r")
-    assert shown[1:3] == ["SDRF: 1/2 steps (50 % done)", "SDRF: 2/2 steps (100 % done)"]
-    assert shown[-1] == "gcn on toy: val 50.00, 1.0 s of training\n"
 
 
 @pytest.mark.parametrize("model", ["gcn", "sdrf"])

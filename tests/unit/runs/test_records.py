@@ -11,9 +11,8 @@ import pytest
 import torch
 
 import gumbel_mpnn as gm
-from gumbel_mpnn.runs.records import Record, Summary, find_records, find_setting
 from gumbel_mpnn.runs.spec import Job
-from gumbel_mpnn.runs.store import record_of
+from gumbel_mpnn.runs.store import Record, Summary, find_records, find_setting
 from gumbel_mpnn.settings import Replica
 from gumbel_mpnn.training import train
 from gumbel_mpnn.util.errors import DataWarning, UserError
@@ -77,7 +76,7 @@ class TestReplicas:
 def test_a_record_says_what_the_outcome_was_and_survives_json():
     settings = make_settings(epochs=3)
     (outcome,) = train(make_task(), settings, replicas((1, 4)))
-    record = record_of(outcome, Job(settings, small_data(), "abc", []), "accuracy", torch.device("cpu"))
+    record = Record.of(outcome, Job(settings, small_data(), "abc", []), "accuracy", torch.device("cpu"))
     assert record.fingerprint == settings.fingerprint("abc")
     assert (record.data_hash, record.metric) == ("abc", "accuracy")
     assert (record.split, record.seed) == (1, 4)

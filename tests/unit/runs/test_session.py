@@ -13,15 +13,13 @@ import torch
 from gumbel_mpnn.baselines.sdrf import SDRF
 from gumbel_mpnn.candidates import Local
 from gumbel_mpnn.runs.progress import Monitor
-from gumbel_mpnn.runs.records import find_records
-from gumbel_mpnn.runs.session import BusyError
-from gumbel_mpnn.runs.store import SettingFolder
+from gumbel_mpnn.runs.store import SettingFolder, find_records
 from gumbel_mpnn.settings import Replica
 from gumbel_mpnn.training import Task, device
 from gumbel_mpnn.training.trainer import Trainer
-from gumbel_mpnn.util.errors import DataError, DataWarning, DivergedError, UserError
+from gumbel_mpnn.util.errors import DataError, DivergedError, UserError
 from helpers import changed, make_settings, make_task, small_data
-from quick_fit import TABLES, edit, figures, names, quick, stored
+from quick_fit import TABLES, figures, names, quick, stored
 
 SIX, FOUR = {"splits": [0, 1], "seeds": 3}, {"splits": [0, 1], "seeds": 2}
 TOO_FAST = {"overrides": ["train.lr=1e30"]}
@@ -31,6 +29,7 @@ class Notes(Monitor):
     """A monitor that writes down what it is told."""
 
     def __init__(self):
+        super().__init__()
         self.began, self.sizes, self.told, self.resumed, self.ended = [], [], [], [], []
 
     def begin(self, stage, missing, finished):
@@ -103,26 +102,6 @@ class TestFolders:
         quick(splits=[1], seeds=[7], runs=tmp_path)
         assert trained[2:] == [[(1, 7)]]
         assert len(list(find_records(tmp_path))) == 7
-
-    def test_runs_without_models_are_done_again_where_models_are_wanted(self, tmp_path, trained):
-        four = {"splits": [0, 1], "seeds": 2, "runs": tmp_path}
-        first = quick(**four)
-        models = stored(first)
-        for file in first.folder.path.rglob("record.json"):
-            edit(file, seconds=1e6)
-        for name in ("split0-seed1", "split1-seed0"):
-            (first.folder.path / name / "model.safetensors").unlink()
-        assert [record.seconds for record in quick(**four).records] == [1e6] * 4
-        assert len(trained) == 1
-        notes = Notes()
-        with pytest.warns(DataWarning, match="model of 2 finished runs of gcn on own is missing .* trained again"):
-            again = quick(**four, models=True, monitor=notes)
-        assert trained[1:] == [[(0, 1), (1, 0)]]
-        assert notes.began == [([2], [2])]
-        assert [record.seconds == 1e6 for record in again.records] == [True, False, False, True]
-        torch.testing.assert_close(torch.tensor(figures(again)), torch.tensor(figures(first)), rtol=1e-4, atol=1e-4)
-        assert [stored(again)[place] for place in (0, 3)] == [models[place] for place in (0, 3)]
-        assert [file.name for file in again.folder.path.iterdir() if file.is_file()] == ["data.json"]
 
     def test_what_came_later_has_the_same_figures(self, tmp_path):
         whole = quick(**SIX)
@@ -207,7 +186,7 @@ class TestDivergence:
             quick(runs=tmp_path, **TOO_FAST)
         monkeypatch.setattr(Task, "of", lambda *_, **__: pytest.fail("made what to train on"))
         with pytest.raises(DivergedError):
-            quick(runs=tmp_path, wait=False, **TOO_FAST)
+            quick(runs=tmp_path, **TOO_FAST)
 
     def test_other_replicas_and_other_settings_are_trained(self, tmp_path):
         with pytest.raises(DivergedError):
@@ -367,21 +346,6 @@ class TestTwoProcesses:
             return quick(runs=tmp_path, monitor=Meanwhile(), **options)
 
         return run
-
-    def test_who_does_not_wait_is_told(self, during, tmp_path):
-        def second():
-            with pytest.raises(BusyError, match="another process is training gcn on own"):
-                quick(runs=tmp_path, wait=False)
-
-        assert names(during(second)) == [(0, 0), (1, 0)]
-
-    def test_and_has_made_nothing_in_vain(self, during, tmp_path, monkeypatch):
-        def other():
-            monkeypatch.setattr(Task, "of", lambda *_, **__: pytest.fail("made what to train on"))
-            with pytest.raises(BusyError):
-                quick(runs=tmp_path, wait=False)
-
-        during(other)
 
     def test_other_replicas_are_trained_beside(self, during, tmp_path):
         beside = []

@@ -11,9 +11,9 @@ from itertools import chain
 import pytest
 import torch
 
-from gumbel_mpnn.runs.records import find_records, read_record
+from gumbel_mpnn.runs.session import OpenJob, Session
 from gumbel_mpnn.runs.spec import Job
-from gumbel_mpnn.runs.store import Claims, SettingFolder, record_of
+from gumbel_mpnn.runs.store import Record, SettingFolder, find_records, read_record
 from gumbel_mpnn.training import train
 from gumbel_mpnn.training.checkpoint import save_tensors
 from gumbel_mpnn.util.errors import DataError, DivergedError
@@ -36,7 +36,7 @@ def folder(tmp_path):
 
 
 def recorded(outcome):
-    return record_of(outcome, JOB, "accuracy", torch.device("cpu"))
+    return Record.of(outcome, JOB, "accuracy", torch.device("cpu"))
 
 
 def write(folder, outcome):
@@ -74,25 +74,6 @@ def test_what_was_written_is_read(folder, outcomes):
 def test_a_run_that_was_not_written_is_not_finished(folder, outcomes):
     write(folder, outcomes[0])
     assert not folder.is_finished(C)
-
-
-def test_a_run_without_its_model_is_finished_for_those_who_want_none(folder, outcomes, monkeypatch):
-    write(folder, outcomes[0])
-    strict = SettingFolder(folder.path, models=True)
-    assert strict.is_finished(A)
-    (folder.folder(A) / "model.safetensors").unlink()
-    assert (folder.is_finished(A), strict.is_finished(A)) == (True, False)
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", full_disk)
-        with pytest.raises(OSError, match="full"):
-            write(strict, outcomes[0])
-    assert (folder.is_finished(A), strict.is_finished(A)) == (True, False)  # the old record is not lost
-    write(strict, outcomes[0])
-    assert strict.is_finished(A)
-
-
-def full_disk(*_):
-    raise OSError("the disk is full")
 
 
 @pytest.mark.parametrize("call", [1, 2, 3], ids=["model", "history", "record"])
@@ -210,8 +191,13 @@ def left(folder):
     return [path.name for path in folder.path.iterdir() if not path.name.startswith("split")]
 
 
+def opened(folder, wanted):
+    """The runs of the folder that a session wants."""
+    return OpenJob(0, replace(JOB, replicas=wanted), Session(folder.path.parents[3], "try"))
+
+
 def hold_all(folder, told):
-    claims = Claims(folder, ALL)
+    claims = opened(folder, ALL)
     told.send(len(claims.take(4)))
     signal.pause()
 
@@ -228,7 +214,7 @@ class TestClaims:
 
     @pytest.mark.parametrize(("most", "sizes"), [(1, [1, 1, 1, 1]), (2, [2, 2]), (3, [2, 2]), (4, [4]), (100, [4])])
     def test_few_groups_of_even_size(self, folder, most, sizes):
-        with Claims(folder, ALL) as claims:
+        with opened(folder, ALL) as claims:
             groups = [claims.take(most) for _ in sizes]
             assert list(map(len, groups)) == sizes
             assert [*chain(*groups)] == ALL
@@ -237,36 +223,33 @@ class TestClaims:
 
     def test_what_is_finished_is_not_claimed(self, folder, finish):
         finish(B)
-        with Claims(folder, ALL) as claims:
+        with opened(folder, ALL) as claims:
             assert claims.missing == [A, C, D]
             assert claims.take(4) == [A, C, D]
 
     def test_what_another_one_has_is_left_alone(self, folder):
-        with Claims(folder, [A, B]) as first, Claims(folder, ALL) as second:
+        with opened(folder, [A, B]) as first, opened(folder, ALL) as second:
             assert first.take(2) == [A, B]
             assert second.take(4) == [C, D]
             first.release([A])
             assert second.take(4) == [A]
 
     def test_what_was_finished_meanwhile_is_not_claimed(self, folder, finish):
-        with Claims(folder, ALL) as claims:
-            missing = SettingFolder.is_finished
+        with opened(folder, ALL) as claims:
+            claims.free = lambda: ALL  # looked at before
             finish(A)
-            folder.is_finished = lambda replica: replica != A and missing(folder, replica)  # looked at before
-            assert claims.missing == ALL
-            del folder.is_finished
             assert claims.take(4) == [B, C, D]
 
     def test_a_group_with_a_checkpoint_comes_first_and_whole(self, folder, finish):
         checkpoint(folder, D, B, C)
         finish(B)
-        with Claims(folder, ALL) as claims:
+        with opened(folder, ALL) as claims:
             assert claims.take(1) == [D, B, C]
             assert claims.take(4) == [A]
 
     def test_unless_others_have_a_part_of_it_or_nobody_wants_it(self, folder):
         checkpoint(folder, A, B)
-        with Claims(folder, [A]) as other, Claims(folder, ALL) as claims:
+        with opened(folder, [A]) as other, opened(folder, ALL) as claims:
             assert other.take(1) == [A]
             assert claims.take(4) == [B, C, D]
         assert folder.checkpoint([A, B]).exists()
@@ -275,11 +258,11 @@ class TestClaims:
     def test_a_file_that_is_no_checkpoint_is_nobodys(self, folder, content):
         folder.path.mkdir(parents=True)
         folder.checkpoint([A, B]).write_bytes(content)
-        with Claims(folder, ALL) as claims:
+        with opened(folder, ALL) as claims:
             assert claims.take(4) == ALL
 
     def test_forgetting_a_group_leaves_nothing(self, folder, finish):
-        with Claims(folder, ALL) as claims:
+        with opened(folder, ALL) as claims:
             claims.take(4)
             checkpoint(folder, *ALL)
             (folder.path / f".{folder.checkpoint(ALL).name}.99-abc").write_bytes(b"half")
@@ -291,15 +274,17 @@ class TestClaims:
     def test_what_diverged_is_claimed_by_nobody_again(self, folder, finish):
         folder.remember_diverged(["split0-seed0", "split0-seed1"])
         finish(B)
-        with Claims(folder, ALL) as claims, pytest.raises(DivergedError, match=r"of split0-seed0\): .* delete \S+ to"):
-            claims.take(4)
-        with Claims(folder, [B, C]) as claims:
+        with opened(folder, ALL) as claims:
+            assert claims.take(4) == []
+            with pytest.raises(DivergedError, match=r"of split0-seed0\): .* delete \S+ to"):
+                raise claims.diverged
+        with opened(folder, [B, C]) as claims:
             assert claims.take(4) == [C]
 
     def test_waiting_ends_with_the_work(self, folder, finish):
-        with Claims(folder, ALL) as claims:
+        with opened(folder, ALL) as claims:
             claims.take(4)
-            waiting = threading.Thread(target=Claims(folder, ALL).wait)
+            waiting = threading.Thread(target=opened(folder, ALL).wait)
             waiting.start()
             waiting.join(0.1)
             assert waiting.is_alive()
@@ -314,7 +299,7 @@ class TestClaims:
         child = context.Process(target=hold_all, args=(folder, theirs), daemon=True)
         child.start()
         assert ours.recv() == 4
-        with Claims(folder, ALL) as claims:
+        with opened(folder, ALL) as claims:
             assert claims.take(4) == []
             child.kill()
             claims.wait()

@@ -7,8 +7,8 @@ import optuna
 import pytest
 
 from gumbel_mpnn.runs import study
-from gumbel_mpnn.runs.records import find_records
 from gumbel_mpnn.runs.spec import RunSpec
+from gumbel_mpnn.runs.store import find_records
 from gumbel_mpnn.runs.study import Pruner, Search, open_storage, open_study, results, work_on
 from gumbel_mpnn.settings import Replica
 from gumbel_mpnn.training.trainer import Trainer

@@ -9,10 +9,10 @@ import pytest
 
 import gumbel_mpnn as gm
 from gumbel_mpnn.runs.fit import default_model
-from gumbel_mpnn.runs.records import find_records
 from gumbel_mpnn.runs.session import Session
 from gumbel_mpnn.runs.space import searched
 from gumbel_mpnn.runs.spec import RunSpec
+from gumbel_mpnn.runs.store import find_records
 from gumbel_mpnn.runs.tune import plain_spec
 from gumbel_mpnn.settings.files import read_settings_file
 from gumbel_mpnn.util.errors import UserError

@@ -20,8 +20,8 @@ from gumbel_mpnn.report.table import METRIC_NAMES
 from gumbel_mpnn.runs.audit import Audit
 from gumbel_mpnn.runs.choice import read_choices
 from gumbel_mpnn.runs.compare import compare, mean_interval
-from gumbel_mpnn.runs.records import TRIALS, Record, Summary, find_records
 from gumbel_mpnn.runs.run import Run
+from gumbel_mpnn.runs.store import TRIALS, Record, Summary, find_records
 from gumbel_mpnn.util.errors import UserError, counted
 from gumbel_mpnn.util.files import none_if_nan
 
