@@ -22,11 +22,6 @@ def kept(run: Run, name: str, make: Callable[[], Any]) -> Any:
     return json.loads(text)
 
 
-def is_kept(run: Run, name: str) -> bool:
-    """Whether there is a result for these very runs."""
-    return _read(_file(run, name)) is not None
-
-
 def _file(run: Run, name: str) -> Path:
     of_these = sha256(repr(run.records).encode()).hexdigest()[:16]
     return Path(run.folders[0]).parent / f"{name}-{of_these}.json"

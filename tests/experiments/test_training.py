@@ -7,7 +7,7 @@ import pytest
 from made_runs import SHORT, fit
 
 from experiments import PAGES, Experiment, Job
-from experiments.kept import is_kept, kept
+from experiments.kept import kept
 from experiments.paper.accuracy import Accuracy, Backbones
 from experiments.training import QUICK_LENGTH, QUICK_OVERRIDES, Options, selected_jobs, spec_of, train
 from gumbel_mpnn.data import specs
@@ -127,12 +127,9 @@ class TestKept:
             calls.append(1)
             return {"pairs": (1, 2), "mean": 0.1 + 0.2}
 
-        assert not is_kept(run, "mine")
         assert kept(run, "mine", make) == kept(run, "mine", make) == {"pairs": [1, 2], "mean": 0.1 + 0.2}
         assert calls == [1]
-        assert is_kept(run, "mine")
-        assert not is_kept(run, "another")
-        assert not is_kept(replace(run, records=run.records[:1]), "mine")
+        assert kept(run, "another", lambda: 2) == kept(replace(run, records=run.records[:1]), "mine", lambda: 2) == 2
 
     def test_models_may_go_once_all_was_taken_from_them(self, options, no_training):
         (row,) = Measured().collect(train(Measured(), [JOB], options))
@@ -140,11 +137,3 @@ class TestKept:
             file.unlink()
         no_training()
         assert Measured().collect(train(Measured(), [JOB], options)) == [row]
-
-    def test_runs_are_trained_again_if_models_are_gone_and_nothing_was_taken(self, options):
-        train(Backbones(), [replace(JOB, experiment="measured")], options)
-        for file in options.runs.rglob(MODEL_FILE):
-            file.unlink()
-        results = train(Measured(), [JOB], options)
-        assert len(list(options.runs.rglob(MODEL_FILE))) == 1
-        assert Measured().collect(results)[0]["predicted"] == results[JOB].predict()

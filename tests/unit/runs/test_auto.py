@@ -169,17 +169,6 @@ class TestRun:
         assert {rung.name for rung in run.choice.rungs if rung.val is None} == {"gcn"}
         assert "gcn" not in run.rungs
 
-    def test_only_the_models_of_the_chosen_rung_are_trained_again(self, tmp_path, trained):
-        run = quick(runs=tmp_path)
-        for path in tmp_path.glob("**/model.safetensors"):
-            path.unlink()
-        trained.clear()
-        with pytest.warns(DataWarning, match="trained model of 2 finished runs"):
-            again = quick(runs=tmp_path, models=True)
-        assert len(trained) == 1
-        assert again.choice == run.choice
-        assert len(again.predict()) == small_data().num_nodes
-
     def test_goes_on_after_an_interruption(self, tmp_path):
         class Stop(Monitor):
             at = ("", 0)
