@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from html import escape
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gumbel_mpnn.data import get_spec, load, locate, specs
+from gumbel_mpnn.data import locate, specs
 from gumbel_mpnn.data.columns import FeatureColumn
 from gumbel_mpnn.data.networks import from_graphml
 from gumbel_mpnn.data.npz import from_npz
@@ -144,12 +144,16 @@ class Run:
         return f"{self._title}\ntest {_percent(self.test)}, validation {_percent(self.val)}{note}\n{last}"
 
     def _repr_html_(self) -> str:
-        """The same as a table in HTML, with the rungs if `auto` made the runs; names of the user are escaped."""
+        """The same as tables in HTML, with the rungs if `auto` made the runs; names of the user are escaped."""
+        from pandas import DataFrame
+
         parts = {"test": self.test, "validation": self.val}
-        rows = [[part, *_numbers(found)] for part, found in parts.items() if math.isfinite(found.mean)]
-        html = [f"<p><b>{escape(self._title)}</b></p>", _table(["%", "mean", "std", "standard error", "runs"], rows)]
+        rows = [{"%": part, **_percents(found.to_dict()), "runs": found.n} for part, found in parts.items() if found.n]
+        tables = [rows] if self.choice is None else [rows, [_percents(asdict(rung)) for rung in self.choice.rungs]]
+        style: dict[str, Any] = {"index": False, "float_format": "{:.2f}".format, "na_rep": NOTHING}
+        html = [f"<p><b>{escape(self._title)}</b></p>", *(DataFrame(each).to_html(**style) for each in tables)]
         if self.choice is not None:
-            html += [f"<p>{escape(self.choice.sentence())}</p>", _rungs(self.choice)]
+            html.insert(2, f"<p>{escape(self.choice.sentence())}</p>")
         return "\n".join([*html, f"<p>{escape(self._next)}</p>"])
 
     @property
@@ -301,29 +305,10 @@ def _percent(summary: Summary) -> str:
     return f"{100 * summary.mean:.2f}{error} %"
 
 
-def _numbers(summary: Summary) -> list[str]:
-    spread = [f"{100 * value:.2f}" if summary.n > 1 else NOTHING for value in (summary.std, summary.stderr)]
-    return [f"{100 * summary.mean:.2f}", *spread, str(summary.n)]
-
-
-def _rungs(choice: Choice) -> str:
-    """Table of all rungs that `auto` tried, the plainest first."""
-    rows = []
-    for rung in choice.rungs:
-        val = "diverged" if rung.val is None else f"{100 * rung.val:.2f}"
-        behind = NOTHING if rung.behind is None else f"{100 * rung.behind:.2f} ± {100 * (rung.error or 0):.2f}"
-        name = f"{rung.name} (chosen)" if rung.name == choice.chosen else rung.name
-        rows.append([name, val, behind, str(rung.runs), rung.about])
-    return _table(["rung", "validation %", "behind the best", "runs", "what it is"], rows)
-
-
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [_line("th", heads), *(_line("td", row) for row in rows)]
-    return "<table>\n" + "\n".join(lines) + "\n</table>"
-
-
-def _line(tag: str, cells: Sequence[str]) -> str:
-    return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+def _percents(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values with shares in percent, NaN if they are not known."""
+    known = {name: math.nan if value is None else value for name, value in values.items() if name != "rank"}
+    return {name: 100 * value if isinstance(value, float) else value for name, value in known.items()}
 
 
 def load_run(
@@ -357,17 +342,6 @@ def load_run(
     return Run(settings, first.metric, records, TrainingData(read, facts), SettingFolder(path), choice)
 
 
-def dataset_of(name: str, digest: str) -> str | None:
-    """Return the name that `load` takes for the data set that runs record as `name`; None for own data.
-
-    The sizes of a generated task share its name: of those it is the one whose data hash is `digest`, or else the first.
-    """
-    names = [key for key, spec in specs.items() if spec.name == name]
-    if len(names) > 1:
-        return next((each for each in names if data_hash(load(each)) == digest), names[0])
-    return names[0] if names else None
-
-
 def _training_data(
     path: Path,
     record: Record,
@@ -383,44 +357,41 @@ def _training_data(
             if data_hash(each) == record.data_hash:
                 return each
         raise DataError(f"the runs in {path} were trained on other data than those given")
-    name = dataset_of(settings.dataset, record.data_hash)
-    if name is not None and locate(get_spec(name), root).complete:
+    # The sizes of a generated task share the name that runs record.
+    names = [key for key, spec in specs.items() if spec.name == settings.dataset and locate(spec, root).complete]
+    for name in names:
         found = read_data(name, settings.data, root)
         if data_hash(found) == record.data_hash:
             return found
-    if files is not None:
-        try:
-            found = read_data(read_again(files), settings.data, root)
-        except DataError as error:
-            raise DataError(f"the data that the runs in {path} were trained on cannot be read again: {error}") from None
-        if data_hash(found) == record.data_hash:
-            return found
+    if files is None:
+        raise DataError(
+            f"the data that the runs in {path} were trained on are not known: give them as load_run(..., data=...), or"
+            " give a graph to predict"
+        )
+    try:
+        found = read_data(read_again(files), settings.data, root)
+    except DataError as error:
+        raise DataError(f"the data that the runs in {path} were trained on cannot be read again: {error}") from None
+    if data_hash(found) != record.data_hash:
         raise DataError(
             f"the files that the runs in {path} were trained on have changed: give the training data as"
             " load_run(..., data=...), or a graph to predict"
         )
-    raise DataError(
-        f"the data that the runs in {path} were trained on are not known: give them as load_run(..., data=...), or give"
-        " a graph to predict"
-    )
+    return found
 
 
 def read_again(source: Mapping[str, Any]) -> Data:
     """Read a graph by its `data.source_files`, which `from_csv`, `from_npz` and `from_graphml` set."""
-    undirected = source["undirected"]
-    features = _features(source["features"])
+    described, undirected = source["features"], source["undirected"]
+    features: Any = described and [
+        FeatureColumn.from_dict(each) if isinstance(each, dict) else each for each in described
+    ]
+    features = False if features == [] else features  # None for all
     match source["reader"]:
         case "csv":
-            columns = {name: source[name] for name in ("label", "id", "source", "target")}
-            return from_csv(source["nodes"], source["edges"], features=features, **columns, undirected=undirected)
+            names = {name: source[name] for name in ("label", "id", "source", "target")}
+            return from_csv(source["nodes"], source["edges"], features=features, **names, undirected=undirected)
         case "npz":
             return from_npz(source["path"], undirected, features is not False)
         case _:
             return from_graphml(source["path"], source["label"], features)
-
-
-def _features(described: list[Any] | None) -> Any:
-    """Argument `features` of a reader: None for all, False for none, else names or columns."""
-    if described is None:
-        return None
-    return [FeatureColumn.from_dict(each) if isinstance(each, Mapping) else each for each in described] or False
