@@ -67,9 +67,9 @@ class Audit:
 
     def to_dict(self, top: int | None = None) -> dict[str, Any]:
         """Convert to plain JSON values, with the first `top` rows of each table."""
-        tables = {"edges": self.edges, "missing": self.missing}
-        rows = {name: _plain_rows(table if top is None else table.head(top)) for name, table in tables.items()}
-        return {"weights": self.weights, **rows}
+        tables = {"edges": self.edges[:top], "missing": self.missing[:top]}
+        rows = {name: each.astype(object).where(each.notna(), None) for name, each in tables.items()}
+        return {"weights": self.weights, **{name: each.to_dict("records") for name, each in rows.items()}}
 
 
 def audit(run: Run) -> Audit:
@@ -79,22 +79,17 @@ def audit(run: Run) -> Audit:
     if not bool(is_given.any()):
         raise DataError("this graph has no edges, so there is nothing to audit")
     facts = _Facts(run, given, pairs[:, is_given])
-    compared = _some(facts.edges)
-    other = random_non_edges(facts.edges, facts.num_nodes, compared.shape[1])
-    inside, outside = _matrix(facts.of(compared)), _matrix(facts.of(other))
+    some = torch.randperm(facts.edges.shape[1], generator=torch.Generator().manual_seed(0))[:MOST_COMPARED]
+    compared = facts.edges if len(some) == facts.edges.shape[1] else facts.edges[:, some]
+    inside = _matrix(facts.of(compared))
+    outside = _matrix(facts.of(random_non_edges(facts.edges, facts.num_nodes, compared.shape[1])))
     weights, offset = log_odds(inside, outside)
-
-    def table(chosen: Tensor, sign: int) -> DataFrame:
-        found = facts.of(pairs[:, chosen])
-        evidence = _matrix(found) @ weights + offset
-        order = np.argsort(sign * evidence, kind="stable")
-        return facts.table(found, evidence, probability[chosen]).iloc[order].reset_index(drop=True)
-
+    table, given_ones = facts.table(pairs, weights, offset, probability), is_given.numpy()
     spread = np.concatenate([inside, outside]).std(0)
     return Audit(
-        edges=table(is_given, 1),
-        missing=table(~is_given, -1),
-        weights={name: float(weight * std) for name, weight, std in zip(FACTS, weights, spread, strict=True)},
+        table[given_ones].sort_values("evidence", kind="stable", ignore_index=True),
+        table[~given_ones].sort_values("evidence", ascending=False, kind="stable", ignore_index=True),
+        {name: float(weight * std) for name, weight, std in zip(FACTS, weights, spread, strict=True)},
     )
 
 
@@ -104,7 +99,8 @@ class _Facts:
     def __init__(self, run: Run, data: Data, edges: Tensor) -> None:
         self.run, self.edges, self.num_nodes = run, edges, int(data.num_nodes or 0)
         self.ids = np.array(data.get("node_ids") or range(self.num_nodes), dtype=object)
-        self.known = _trained_on(run, data)
+        splits = sorted({record.split for record in run.records})
+        self.known = by_split(data.train_mask)[:, splits].any(1) & (data.y >= 0)  # labels that a run has trained on
         belief = run.predict_proba()
         label = one_hot(data.y.clamp(min=0), belief.shape[1]).to(belief.dtype)
         self.belief = torch.where(self.known[:, None], label, belief)
@@ -114,30 +110,30 @@ class _Facts:
         """Facts of pairs [2, P]."""
         first, second = pairs
         return {
-            "pairs": pairs,
             "agreement": (self.belief[first] * self.belief[second]).sum(-1),
             "affinity": class_affinity(self.belief, self.edges, pairs),
             "similarity": (self.features[first] * self.features[second]).sum(-1),
             "common_neighbors": common_neighbors(self.edges, self.num_nodes, pairs),
         }
 
-    def table(self, facts: dict[str, Tensor], evidence: NDArray[np.float64], learned: Tensor) -> DataFrame:
+    def table(self, pairs: Tensor, weights: NDArray[np.float64], offset: float, learned: Tensor) -> DataFrame:
+        """The pairs with their evidence and facts, in columns as `Audit` describes them."""
         import pandas as pd
 
-        source, target = facts["pairs"].numpy()
-        names = np.array(self.run.named(self.belief.argmax(-1)), dtype=object)
+        source, target = pairs.numpy()
+        facts = self.of(pairs)
+        names, known = np.array(self.run.named(self.belief.argmax(-1)), dtype=object), self.known.numpy()
         return pd.DataFrame(
             {
                 "source": self.ids[source],
                 "target": self.ids[target],
-                "evidence": evidence,
+                "evidence": _matrix(facts) @ weights + offset,
                 "probability": learned.numpy(),
-                **{name: facts[name].numpy() for name in ("agreement", "affinity", "similarity")},
-                "common_neighbors": facts["common_neighbors"].numpy(),
+                **{name: values.numpy() for name, values in facts.items()},
                 "source_class": names[source],
                 "target_class": names[target],
-                "source_known": self.known.numpy()[source],
-                "target_known": self.known.numpy()[target],
+                "source_known": known[source],
+                "target_known": known[target],
             }
         )
 
@@ -166,13 +162,6 @@ def _pairs(run: Run, given: Data) -> tuple[Tensor, Tensor, Tensor]:
     return graph.pair_index, graph.is_original, probability
 
 
-def _trained_on(run: Run, data: Data) -> Tensor:
-    """Nodes whose label a run has trained on, [N]."""
-    splits = sorted({record.split for record in run.records})
-    known: Tensor = by_split(data.train_mask)[:, splits].any(1) & (data.y >= 0)
-    return known
-
-
 def _matrix(facts: dict[str, Tensor]) -> NDArray[np.float64]:
     """The facts of a pair as a row of numbers, [P, K], in the order of `FACTS`."""
     columns = [
@@ -181,16 +170,3 @@ def _matrix(facts: dict[str, Tensor]) -> NDArray[np.float64]:
         facts["common_neighbors"].float().log1p(),
     ]
     return torch.stack(columns, dim=1).double().numpy()
-
-
-def _some(pairs: Tensor) -> Tensor:
-    if pairs.shape[1] <= MOST_COMPARED:
-        return pairs
-    return pairs[:, torch.randperm(pairs.shape[1], generator=torch.Generator().manual_seed(0))[:MOST_COMPARED]]
-
-
-def _plain_rows(table: DataFrame) -> list[dict[str, Any]]:
-    return [
-        {name: None if value != value else value for name, value in zip(table.columns, row, strict=True)}
-        for row in table.astype(object).itertuples(index=False, name=None)
-    ]

@@ -112,29 +112,21 @@ def signed_rank_p(differences: Sequence[float]) -> float:
 
     It is exact for up to 13 differences, even with ties; for more, SciPy chooses the method.
     """
-    from scipy.stats import rankdata, wilcoxon
+    from scipy.stats import PermutationMethod, wilcoxon
 
     rounded = np.round(np.asarray(differences, dtype=float), DIGITS)
     rounded = rounded[rounded != 0]
-    count = len(rounded)
-    if count < 2:
+    if len(rounded) < 2:
         return 1.0
-    if count > EXACT:
-        return float(wilcoxon(rounded).pvalue)
-    ranks = rankdata(np.abs(rounded))
-    sums = (np.arange(2**count)[:, None] >> np.arange(count) & 1) @ ranks  # of positive ranks, for all signs
-    found = ranks[rounded > 0].sum()
-    return float(min(1.0, 2 * min((sums <= found).mean(), (sums >= found).mean())))
+    method = PermutationMethod(n_resamples=2**EXACT) if len(rounded) <= EXACT else "auto"
+    return float(wilcoxon(rounded, method=method).pvalue)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
     """p-values corrected by Holm's method, which controls the family-wise error rate."""
-    count, largest = len(p_values), 0.0
-    corrected = [0.0] * count
-    for rank, index in enumerate(sorted(range(count), key=lambda index: p_values[index])):
-        largest = max(largest, min(1.0, (count - rank) * p_values[index]))
-        corrected[index] = largest
-    return corrected
+    p, order = np.array(p_values, dtype=float), np.argsort(p_values, kind="stable")
+    p[order] = np.maximum.accumulate(np.minimum(1.0, (len(p) - np.arange(len(p))) * p[order]))
+    return [float(each) for each in p]
 
 
 def corrected(comparisons: Mapping[K, Paired]) -> dict[K, Paired]:
