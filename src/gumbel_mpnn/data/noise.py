@@ -23,31 +23,6 @@ from gumbel_mpnn.util.errors import DataError, check_at_least
 from gumbel_mpnn.util.tensors import dense_if_small
 
 
-@dataclass(frozen=True)
-class NodesByClass:
-    """The labelled nodes, grouped by class."""
-
-    classes: IntArray
-    """Labels that occur, sorted."""
-    nodes: IntArray
-    """All labelled nodes, sorted by class."""
-    first: IntArray
-    """Index in `nodes` at which each class begins."""
-    size: IntArray
-
-    @classmethod
-    def of(cls, y: IntArray) -> NodesByClass:
-        """Group the nodes by their labels `y` [N]; nodes labelled -1 are left out."""
-        labelled = np.flatnonzero(y >= 0)
-        nodes = labelled[np.argsort(y[labelled], kind="stable")]
-        classes, first, size = np.unique(y[nodes], return_index=True, return_counts=True)
-        return cls(classes, nodes, first, size)
-
-    def pick(self, group: IntArray, uniform: NDArray[np.float64]) -> IntArray:
-        """Return a node of `classes[group]` for each uniform number between 0 and 1."""
-        return self.nodes[self.first[group] + (uniform * self.size[group]).astype(np.int64)]
-
-
 def add_noise_edges(data: Data, count: int, seed: int = 0, nodes: Tensor | Sequence[int] | None = None) -> Data:
     """Return a copy of `data` with `count` random edges that end at the nodes `nodes`.
 
@@ -76,15 +51,11 @@ def add_noise_edges(data: Data, count: int, seed: int = 0, nodes: Tensor | Seque
 
 def _disturbed(data: Data, nodes: Tensor | Sequence[int] | None) -> BoolArray:
     if nodes is None:
-        mask = data.get("test_mask")
-        if mask is None:
+        if data.get("test_mask") is None:
             raise DataError("the graph has no test_mask: give the nodes that get noise edges")
-        nodes = by_split(mask)[:, 0]
+        nodes = by_split(data.test_mask)[:, 0]
     chosen = torch.as_tensor(nodes).cpu().numpy()
-    disturbed = chosen if chosen.dtype == bool else mask_of(chosen.astype(np.int64), len(data.y), "nodes")
-    if disturbed.shape != (len(data.y),):
-        raise DataError(f"the mask of nodes must be of shape [{len(data.y)}], not {list(disturbed.shape)}")
-    return disturbed
+    return chosen if chosen.dtype == bool else mask_of(chosen.astype(np.int64), len(data.y), "nodes")
 
 
 def _draw(data: Data, disturbed: BoolArray, count: int, seed: int) -> tuple[IntArray, IntArray]:
@@ -97,18 +68,21 @@ def _draw(data: Data, disturbed: BoolArray, count: int, seed: int) -> tuple[IntA
             f"there is no room for {count} noise edges: only {free} pairs of a chosen and a labelled node have no edge"
         )
     order = order_by_content(data)
-    nodes, groups = order[disturbed[order]], NodesByClass.of(y[order])
+    nodes = order[disturbed[order]]
+    by_class = order[np.argsort(y[order], kind="stable")][(y < 0).sum() :]
+    _, first, size = np.unique(y[by_class], return_index=True, return_counts=True)
     num_draws = 2 * count
     while True:
         # Rows drawn from one seed: a longer sequence begins with the shorter one. Splits use another stream.
         uniform = np.random.default_rng((seed, 0, 3)).random((num_draws, 3))
         near = nodes[(uniform[:, 0] * len(nodes)).astype(np.int64)]
-        far = order[groups.pick((uniform[:, 1] * len(groups.classes)).astype(np.int64), uniform[:, 2])]
+        group = (uniform[:, 1] * len(size)).astype(np.int64)
+        far = by_class[first[group] + (uniform[:, 2] * size[group]).astype(np.int64)]
         keys = pair_key(ordered(torch.from_numpy(np.stack([near, far]))), len(y)).numpy()
         new = np.flatnonzero((near != far) & ~np.isin(keys, existing))
-        first = np.sort(np.unique(keys[new], return_index=True)[1])[:count]
-        if len(first) == count:
-            return near[new[first]], far[new[first]]
+        chosen = new[np.sort(np.unique(keys[new], return_index=True)[1])[:count]]
+        if len(chosen) == count:
+            return near[chosen], far[chosen]
         num_draws *= 2
 
 
@@ -143,8 +117,7 @@ def with_arcs(data: Data, arcs: Tensor) -> Data:
 
 
 MOST_HOSTILE_EDGES = 5
-"""Hostile edges that a node gets at most, and no more than half as many as it has edges. It may also be the far end of
-those of other nodes."""
+"""Hostile edges that a node gets at most, and no more than half as many as it has edges."""
 SHARE, MOST_TARGETS = 1 / 3, 500
 """Share of the validation nodes that get hostile edges, those with most edges, and their number at most."""
 MOST_TRAINING_NODES = 2_000
@@ -252,19 +225,15 @@ def _hostile(
     y: IntArray, walk: Any, degree: FloatArray, targets: IntArray, once: FloatArray, twice: FloatArray
 ) -> IntArray:
     """Hostile edges, from their far ends to the targets, [2, K]; a far end counts less with each edge that it gets."""
-    size, arcs = degree.copy(), list[IntArray]()
-    joined: dict[int, list[int]] = {}
+    size, arcs = degree.copy(), np.empty((2, 0), dtype=np.int64)
     for target in targets.tolist():
         label = y[target]
         rival = int(np.where(np.arange(twice.shape[1]) == label, -np.inf, twice[target]).argmax())
         worth = ((once[:, rival] - once[:, label]) / np.sqrt(size + 1)).round(DIGITS)
         worth[walk.indices[walk.indptr[target] : walk.indptr[target + 1]]] = -np.inf  # itself and its neighbors
-        worth[joined.get(target, [])] = -np.inf
-        count = min(MOST_HOSTILE_EDGES, math.ceil(degree[target] / 2))
-        far = np.argsort(-worth, kind="stable")[:count]
+        worth[arcs[1, arcs[0] == target]] = -np.inf
+        far = np.argsort(-worth, kind="stable")[: min(MOST_HOSTILE_EDGES, math.ceil(degree[target] / 2))]
         far = far[worth[far] > -np.inf]
         size[far] += 1
-        for other in far.tolist():
-            joined.setdefault(other, []).append(target)
-        arcs.append(np.stack([far, np.full_like(far, target)]))
-    return np.concatenate(arcs, axis=1)
+        arcs = np.concatenate([arcs, [far, np.full_like(far, target)]], axis=1)
+    return arcs
