@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from gumbel_mpnn.data.splits import ALL, PROTOCOLS, per_class_split, random_masks, random_split
+from gumbel_mpnn.data.splits import ALL, PROTOCOLS, deal, random_masks, shares
 
 labels = arrays(np.int64, st.integers(0, 60), elements=st.integers(-1, 4))
 seeds = st.integers(0, 2**32)
@@ -34,7 +34,7 @@ def test_the_global_random_state_is_neither_read_nor_changed(y, protocol, seed):
 
 @given(labels, st.floats(0, 0.6), st.floats(0, 0.4), seeds)
 def test_each_class_gives_its_share_to_within_a_node(y, train, val, seed):
-    masks = random_split(y, (train, val), seed)
+    masks = deal(y, shares(train, val), seed)
     for label in set(y[y >= 0].tolist()):
         size = int((y == label).sum())
         assert 1 <= masks.train[y == label].sum() <= max(1, train * size + 0.5)
@@ -44,7 +44,7 @@ def test_each_class_gives_its_share_to_within_a_node(y, train, val, seed):
 
 @given(labels, st.integers(0, 9), st.integers(0, 9), seeds)
 def test_each_class_gives_a_fixed_number_or_all_it_has(y, train, val, seed):
-    masks = per_class_split(y, train, val, seed=seed)
+    masks = deal(y, lambda size: (train, val), seed)
     for label in set(y[y >= 0].tolist()):
         size = int((y == label).sum())
         assert masks.train[y == label].sum() == min(train, size)

@@ -15,8 +15,8 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data, Dataset, HeteroData, TemporalData
 from torch_geometric.utils import coalesce, to_undirected
 
-from gumbel_mpnn.data.columns import MOST_CLASSES_OF_DECIMALS, classes_of, warn
-from gumbel_mpnn.data.splits import among, check_masks, node_name
+from gumbel_mpnn.data.columns import classes_of, warn
+from gumbel_mpnn.data.splits import MASKS, among, check_masks, node_name
 from gumbel_mpnn.graph import (
     check_edges,
     check_weights,
@@ -34,7 +34,6 @@ from gumbel_mpnn.util.tensors import dense_if_small
 OURS = "models classify the nodes of one graph"
 IDENTITY = "identity_features"
 """Attribute of a graph whose features are the identity matrix, which was made here and is not written to files."""
-MASKS = ("train_mask", "val_mask", "test_mask")
 _ARRAYS = ("x", "edge_index", "edge_weight", *MASKS, "candidate_index", "batch")
 _OTHER_KINDS: Mapping[type, str] = {
     HeteroData: "convert it, for example by data.to_homogeneous()",
@@ -74,14 +73,8 @@ def as_graph(data: Data) -> Data:
     booleans. The graphs of a `Batch` become one.
 
     Raises:
-        DataError: for what cannot be converted, and for labels of another task: regression, multi-label classification,
-            link prediction and the classification of whole graphs.
+        DataError: for what cannot be converted, and for labels that are not one class of each node.
     """
-    if data.get("edge_label_index") is not None or data.get("edge_label") is not None:
-        raise DataError(
-            f"link prediction is not supported: {OURS}, so delete edge_label_index and edge_label if the nodes have"
-            " labels y"
-        )
     num_graphs = data.num_graphs if isinstance(data, Batch) else 1
     data = as_tensors(joined(data))
     y = data.get("y")
@@ -91,7 +84,12 @@ def as_graph(data: Data) -> Data:
         data = copy.copy(data).update(_labels(data, y))
     if is_whole(data.y) and data.y.dtype != torch.int64:
         data = copy.copy(data).update({"y": data.y.long()})  # uint8 has no -1, and torch cannot compare uint16
-    _check_task(data, data.y, num_graphs)
+    if (len(data.y) if data.y.dim() else 1) == num_graphs < int(data.num_nodes or 0):
+        raise DataError(
+            f"graph classification is not supported by fit: y has one label per graph, but {OURS}, so use"
+            " gm.GumbelMPNN in a training loop of your own, as in examples/graph_classification.py"
+        )
+    check_label_form(data.y)
     return data
 
 
@@ -162,29 +160,6 @@ def _labels(data: Data, y: Any) -> dict[str, Any]:
     return {"y": torch.from_numpy(numbers), "class_names": class_names}
 
 
-def _check_task(data: Data, y: Tensor, num_graphs: int) -> None:
-    """Raise a `DataError` that names the task if `y` are labels of another one."""
-    of_graphs = len(y) if y.dim() else 1
-    if of_graphs == num_graphs < int(data.num_nodes or 0):
-        raise DataError(
-            f"graph classification is not supported by fit: y has one label per graph, but {OURS}, so use"
-            " gm.GumbelMPNN in a training loop of your own, as in examples/graph_classification.py"
-        )
-    if y.dim() == 2 and y.shape[1] > 1:
-        raise DataError(
-            f"multi-label classification is not supported: y has {y.shape[1]} columns, but {OURS} into one class each,"
-            " so choose one column, as data.y[:, 0].long(), or use data.y.argmax(1) if the labels are one-hot"
-        )
-    if y.is_floating_point() and y.numel() == len(y):
-        known = y[torch.isfinite(y)]
-        distinct = len(known.unique())
-        if bool((known != known.round()).any()) and distinct > min(MOST_CLASSES_OF_DECIMALS, len(known) / 2):
-            raise DataError(
-                f"regression is not supported: y has {distinct} different decimal numbers, but {OURS}, so bin them into"
-                " classes first, for example low, middle and high"
-            )
-
-
 def check(data: Data, require_all_classes: bool = True) -> GraphFacts:
     """Raise a `DataError` if a graph cannot be trained on, which says why and where; return its counts.
 
@@ -209,8 +184,9 @@ def check_label_form(y: Tensor) -> None:
     """Raise a `DataError` unless labels are integers of shape [N]."""
     if not isinstance(y, Tensor) or not is_whole(y) or y.dim() != 1:
         raise DataError(
-            f"the labels y must be integers of shape [N], not {_form(y)}: number the classes from 0, with -1 for"
-            " unknown, and use data.y.view(-1) for a single column"
+            f"the labels y must be integers of shape [N], one class of each node, not {_form(y)}: number classes from"
+            " 0, with -1 for unknown, bin quantities, and use data.y.view(-1) for one column or data.y.argmax(1) if"
+            " they are one-hot"
         )
 
 
@@ -223,8 +199,6 @@ def _check_labels(data: Data) -> None:
     if y is None:
         raise DataError("the graph has no labels y: give one integer per node, -1 if the label is unknown")
     check_label_form(y)
-    if len(y) == 0:
-        raise DataError("the graph has no nodes: give at least one")
     num_classes = len(data.get("class_names") or y)
     wrong = ((y < -1) | (y >= num_classes)).nonzero().flatten()
     if len(wrong):
@@ -245,10 +219,9 @@ def _check_features(data: Data) -> None:
     finite = torch.isfinite(x)
     if not finite.all():
         node, column = (~finite).nonzero()[0].tolist()
-        value = "NaN" if torch.isnan(x[node, column]) else "infinite"
-        count = int((~finite[:, column]).sum())
         raise DataError(
-            f"feature {column} of {node_name(data, node)} is {value}{among(count)}: give every node finite features"
+            f"feature {column} of {node_name(data, node)} is {float(x[node, column])}"
+            f"{among(int((~finite[:, column]).sum()))}: give every node finite features"
         )
 
 

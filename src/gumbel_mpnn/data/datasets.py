@@ -24,7 +24,7 @@ from gumbel_mpnn.data.public_files import (
     read_ogb,
     read_planetoid,
 )
-from gumbel_mpnn.data.splits import FINAL_PROTOCOLS, PROTOCOLS, RANDOM_PROTOCOLS, random_masks, set_masks
+from gumbel_mpnn.data.splits import FINAL_PROTOCOLS, MASKS, PROTOCOLS, RANDOM_PROTOCOLS, random_masks, set_masks
 from gumbel_mpnn.data.tasks import bottleneck, demo_graph, leaf_count
 from gumbel_mpnn.graph import check_edges, undirected_keys
 from gumbel_mpnn.settings.registry import normal_name
@@ -173,7 +173,7 @@ def choose_split(data: Data, split: int) -> None:
     count = data.train_mask.shape[1]
     if not 0 <= split < count:
         raise UserError(f"there is no split {split}: this protocol has splits 0 to {count - 1}")
-    for mask in ("train_mask", "val_mask", "test_mask"):
+    for mask in MASKS:
         data[mask] = data[mask][:, split].contiguous()
 
 

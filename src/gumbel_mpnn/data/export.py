@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from torch_geometric.data import Batch, Data
 from torch_geometric.utils import is_undirected
 
-from gumbel_mpnn.data.check import IDENTITY, MASKS, check_label_form
+from gumbel_mpnn.data.check import IDENTITY, check_label_form
 from gumbel_mpnn.data.columns import warn
 from gumbel_mpnn.data.networks import LABEL, LABEL_NAMED_BY, METRIC
-from gumbel_mpnn.data.splits import by_split
+from gumbel_mpnn.data.splits import MASKS, by_split
 from gumbel_mpnn.data.tables import EDGE_ATTRIBUTES, PARTS, SPLIT
 from gumbel_mpnn.graph import check_edges, edge_index_of, says_directed
 from gumbel_mpnn.util.errors import DataError, UserError, did_you_mean

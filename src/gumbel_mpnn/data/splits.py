@@ -15,8 +15,11 @@ from torch_geometric.data import Data
 from gumbel_mpnn.util.errors import DataError, check_at_least, unknown_name
 
 Seed = int | Sequence[int]
+Sizes = Callable[[int], tuple[int, int]]
+"""Number of training and of validation nodes of a class of so many; the rest is for testing."""
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
+MASKS = ("train_mask", "val_mask", "test_mask")
 
 
 class Masks(NamedTuple):
@@ -46,21 +49,13 @@ def mask_of(nodes: IntArray, num_nodes: int, where: object) -> BoolArray:
     return mask
 
 
-def random_split(y: ArrayLike, fractions: tuple[float, float], seed: Seed) -> Masks:
-    """Split every class into training and validation nodes by these fractions; the rest is for testing.
-
-    Every class gets at least one training node. Returns masks [N].
-    """
-    return _deal(y, lambda size: (max(1, round(fractions[0] * size)), round(fractions[1] * size)), seed)
+def shares(train: float, val: float) -> Sizes:
+    """Training and validation nodes of a class by these fractions, at least one for training."""
+    return lambda size: (max(1, round(train * size)), round(val * size))
 
 
-def per_class_split(y: ArrayLike, train: int = 20, val: int = 30, *, seed: Seed) -> Masks:
-    """Select `train` and `val` nodes of every class, or all there are, and test on the rest. Returns masks [N]."""
-    return _deal(y, lambda size: (train, val), seed)
-
-
-def _deal(y: ArrayLike, sizes: Callable[[int], tuple[int, int]], seed: Seed) -> Masks:
-    """Shuffle each class and cut it into three parts; unlabelled nodes (-1) are in no mask."""
+def deal(y: ArrayLike, sizes: Sizes, seed: Seed) -> Masks:
+    """Shuffle each class and cut it into three parts; unlabelled nodes (-1) are in no mask. Returns masks [N]."""
     labels = np.asarray(y)
     rng = np.random.default_rng(seed)
     masks = Masks(*(np.zeros(len(labels), dtype=bool) for _ in range(3)))
@@ -72,26 +67,19 @@ def _deal(y: ArrayLike, sizes: Callable[[int], tuple[int, int]], seed: Seed) -> 
     return masks
 
 
-RANDOM_PROTOCOLS: dict[str, Callable[[ArrayLike, Seed], Masks]] = {
-    "per-class-20-30": lambda y, seed: per_class_split(y, 20, 30, seed=seed),
-    "random-48-32-20": lambda y, seed: random_split(y, (0.48, 0.32), seed),
-    "random-60-20-20": lambda y, seed: random_split(y, (0.6, 0.2), seed),
+RANDOM_PROTOCOLS: dict[str, Sizes] = {
+    "per-class-20-30": lambda size: (20, 30),
+    "random-48-32-20": shares(0.48, 0.32),
+    "random-60-20-20": shares(0.6, 0.2),
 }
-
-
 FINAL, ALL = "final", "all"
-FINAL_PROTOCOLS: dict[str, Callable[[ArrayLike, Seed], Masks]] = {
-    FINAL: lambda y, seed: _deal(y, _nine_in_ten, seed),
-    ALL: lambda y, seed: _deal(y, lambda size: (size, 0), seed),
+FINAL_PROTOCOLS: dict[str, Sizes] = {
+    FINAL: lambda size: (max(1, round(0.9 * size)), size),
+    ALL: lambda size: (size, 0),
 }
 """Protocols without test nodes, for a model that will be used: `final` keeps a tenth of each class for validation, and
 `all` trains on every labelled node, in a single split."""
 PROTOCOLS = RANDOM_PROTOCOLS | FINAL_PROTOCOLS
-
-
-def _nine_in_ten(size: int) -> tuple[int, int]:
-    train = max(1, round(0.9 * size))
-    return train, size - train
 
 
 def random_masks(y: ArrayLike, protocol: str, seed: int = 0, num_splits: int = 10) -> Masks:
@@ -103,7 +91,7 @@ def random_masks(y: ArrayLike, protocol: str, seed: int = 0, num_splits: int = 1
         raise unknown_name("random split protocol", protocol, PROTOCOLS)
     check_at_least(0, seed=seed)
     check_at_least(1, num_splits=num_splits)
-    splits = [PROTOCOLS[protocol](y, (seed, k)) for k in range(1 if protocol == ALL else num_splits)]
+    splits = [deal(y, PROTOCOLS[protocol], (seed, k)) for k in range(1 if protocol == ALL else num_splits)]
     return Masks.stack(splits)
 
 
@@ -125,10 +113,9 @@ def check_masks(data: Data, require_all_classes: bool = True) -> None:
         require_all_classes: whether each class to be predicted needs a training node. The published splits of texas
             have classes without one, so benchmarks are loaded without this check.
     """
-    names = ("train_mask", "val_mask", "test_mask")
     data = with_all_masks(data)
-    masks = [data[name] for name in names]
-    for name, mask in zip(names, masks, strict=True):
+    masks = [data[name] for name in MASKS]
+    for name, mask in zip(MASKS, masks, strict=True):
         if mask.dtype != torch.bool or mask.dim() not in (1, 2) or len(mask) != len(data.y):
             wanted = f"[{len(data.y)}] or [{len(data.y)}, S]"
             raise DataError(f"{name} must be bool of shape {wanted}, not {mask.dtype} {list(mask.shape)}")
@@ -146,18 +133,10 @@ def by_split(mask: Tensor) -> Tensor:
 
 def with_all_masks(data: Data) -> Data:
     """Return `data`, or a copy with empty masks in place of a missing `val_mask` or `test_mask`."""
-    train = data.get("train_mask")
-    if train is None:
-        others = " and a ".join(name for name in ("val_mask", "test_mask") if data.get(name) is not None)
-        has = f"the graph has a {others} but no train_mask" if others else "this graph has no train_mask"
-        raise DataError(f"{has}: give it train_mask, val_mask and test_mask, or a split protocol")
-    missing = [name for name in ("val_mask", "test_mask") if data.get(name) is None]
-    if not missing:
-        return data
-    data = copy.copy(data)
-    for name in missing:
-        data[name] = torch.zeros_like(train, dtype=torch.bool)
-    return data
+    if data.get("train_mask") is None:
+        raise DataError("this graph has no train_mask: give it train_mask, val_mask and test_mask, or a split protocol")
+    missing = [name for name in MASKS if data.get(name) is None]
+    return copy.copy(data).update({name: torch.zeros_like(data.train_mask) for name in missing}) if missing else data
 
 
 def _check_split(data: Data, split: str, train: Tensor, val: Tensor, test: Tensor, require_all_classes: bool) -> None:
@@ -177,12 +156,12 @@ def _check_split(data: Data, split: str, train: Tensor, val: Tensor, test: Tenso
         )
     absent = sorted(set(y[val | test].tolist()) - set(y[train].tolist()))
     if absent and require_all_classes:
-        label = class_name(data, absent[0])
-        raise DataError(f"class {label} is to be predicted in {split} but has no training node there: add one")
+        name = class_name(data, absent[0])
+        raise DataError(f"class {name} is to be predicted in {split} but has no training node there: add one")
     only = int(y[train][0])
     if (y[train] == only).all() and (y[y >= 0] != only).any() and require_all_classes:
-        label = class_name(data, only)
-        raise DataError(f"all training nodes of {split} are of class {label}: add nodes of another class")
+        name = class_name(data, only)
+        raise DataError(f"all training nodes of {split} are of class {name}: add nodes of another class")
 
 
 def node_name(data: Data, node: int) -> str:

@@ -9,7 +9,7 @@ import torch
 from torch_geometric.data import Data
 
 from gumbel_mpnn.data.check import set_edges
-from gumbel_mpnn.data.splits import BoolArray, IntArray, Masks, mask_of, random_masks, random_split, set_masks
+from gumbel_mpnn.data.splits import BoolArray, IntArray, Masks, deal, mask_of, random_masks, set_masks, shares
 from gumbel_mpnn.util.errors import UserError, check_at_least
 
 _NUM_NODES = 1000
@@ -171,7 +171,7 @@ def leaf_count(
     kept, classes = balanced(counts, max_trees)
     data = trees(bits[kept], np.searchsorted(classes, counts[kept]))
     set_edges(data, undirected=False)
-    splits = [random_split(data.y, (_TRAIN, _VAL), (seed, k)) for k in range(num_splits)]
+    splits = [deal(data.y, shares(_TRAIN, _VAL), (seed, k)) for k in range(num_splits)]
     set_masks(data, Masks.stack(splits))
     data.class_names = [str(count) for count in classes]
     data.name, data.metric, data.protocol = "leaf-count", "accuracy", "random-70-10-20"

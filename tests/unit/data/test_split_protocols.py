@@ -129,7 +129,7 @@ class TestMasks:
                 r"val_mask must be bool of shape \[6\] or \[6, S\], not torch.bool \[5\]",
             ),
             ("val_mask", torch.ones(6), "val_mask must be bool"),
-            ("train_mask", None, "^the graph has a val_mask and a test_mask but no train_mask: give it"),
+            ("train_mask", None, "^this graph has no train_mask: give it train_mask, val_mask"),
         ],
     )
     def test_other_shapes(self, data, name, mask, message):

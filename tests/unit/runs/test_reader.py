@@ -101,8 +101,7 @@ def test_masks_without_a_training_mask_are_not_replaced_in_silence(left):
     with pytest.raises(DataError) as caught:
         read_data(data, DataSettings(), None)
     assert str(caught.value) == (
-        f"the graph has a {' and a '.join(left)} but no train_mask: give it train_mask, val_mask and test_mask, or a"
-        " split protocol"
+        "this graph has no train_mask: give it train_mask, val_mask and test_mask, or a split protocol"
     )
     assert read_data(data, DataSettings(protocol="random-60-20-20"), None).train_mask.shape[1] == 10
 

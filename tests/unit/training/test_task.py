@@ -58,7 +58,7 @@ def test_features_become_float32_and_sparse_where_that_pays(data):
 
 
 def test_a_missing_training_mask_is_named(data):
-    with pytest.raises(DataError, match=r"^the graph has a val_mask and a test_mask but no train_mask: give it"):
+    with pytest.raises(DataError, match=r"^this graph has no train_mask: give it train_mask"):
         Task.of(changed(data, train_mask=None), DataSettings())
 
 
