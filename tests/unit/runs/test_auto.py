@@ -44,21 +44,9 @@ class TestRungs:
         assert [rung.rank for rung in rungs] == list(range(len(rungs)))
         rewires = [models[rung.model].rewires for rung in rungs]
         assert rewires == sorted(rewires)
-        assert rungs[0].model == "mlp"
-        assert {"gcn", "sage"} <= {rung.model for rung in rungs}
-
-    def test_all_are_described_and_read(self):
-        assert all(rung.about for rung in read_rungs())
         spec = AutoSpec.of(small_data())
-        assert list(spec.rungs) == [rung.name for rung in read_rungs()]
-        assert spec.plain == [rung.name for rung in read_rungs() if rung.model in ("mlp", "gcn", "sage", "appnp")]
-
-    def test_do_not_change_with_defaults_that_have_changed_before(self):
-        rungs = read_rungs()
-        assert all("patience" in rung.tables["train"] for rung in rungs)
-        learned = [rung.tables["rewiring"].keys() for rung in rungs if rung.model == "gumbel-mpnn"]
-        assert learned
-        assert all({"scorer", "prior"} <= names for names in learned)
+        assert list(spec.rungs) == [rung.name for rung in rungs if rung.about]
+        assert spec.plain == [rung.name for rung in rungs if rung.model in ("mlp", "gcn", "sage", "appnp")]
 
     def test_are_not_a_family_of_presets(self):
         assert "auto" not in preset_families()
@@ -73,10 +61,9 @@ class TestRun:
         assert [record.val for record in run.records] == [record.val for record in alone.records]
         assert torch.equal(run.predict_proba(), alone.predict_proba())
         assert run.choice.chosen in repr(run.to_dict()["choice"])
-
-    def test_without_a_folder(self):
-        run = quick()
-        assert len(run.predict()) == small_data().num_nodes
+        loaded = load_run(run.folder.path, data=small_data())
+        assert loaded.choice == run.choice
+        assert torch.equal(loaded.predict_proba(), run.predict_proba())
 
     def test_the_learned_graph_is_the_given_one_if_a_plain_rung_is_chosen(self, tmp_path):
         run = quick(runs=tmp_path)
@@ -111,44 +98,6 @@ class TestRun:
             choice for folder in {run.folder.path for run in (both, first, frozen)} for choice in read_choices(folder)
         ]
         assert sorted(found, key=repr) == sorted((both.choice, first.choice, frozen.choice), key=repr)
-
-    def test_a_wary_ladder_is_compared_with_hostile_edges_and_trained_without(self, tmp_path, no_training):
-        run = fit(small_data(), "auto", runs=tmp_path, **WARY)
-        assert run.choice.wary
-        assert run.choice.runs == ("split0-seed0", "split1-seed0")
-        assert {rung.runs for rung in run.choice.rungs} == {1}
-        assert run.choice.sentence().endswith(", with hostile edges at validation nodes")
-        chosen = next(rung for rung in read_rungs() if rung.name == run.choice.chosen)
-        alone = fit(small_data(), chosen.model, preset=None, settings=chosen.tables, **FAST)
-        assert [record.val for record in run.records] == [record.val for record in alone.records]
-        assert run.rungs == {}
-        no_training()
-        assert fit(small_data(), "auto", runs=tmp_path, **WARY).choice == run.choice
-        assert read_choices(run.folder.path) == [run.choice]
-
-    def test_a_wary_ladder_needs_edges(self):
-        data = changed(small_data(), edge_index=torch.empty(2, 0, dtype=torch.long))
-        with pytest.raises(DataError, match="no validation node has an edge"):
-            fit(data, "auto", **WARY)
-
-    def test_a_wary_ladder_keeps_the_transform_of_the_user(self):
-        edges = small_data().edge_index
-        data = changed(small_data(), edge_index=torch.empty(2, 0, dtype=torch.long))
-        run = fit(data, "auto", transform=lambda given: changed(given, edge_index=edges), splits=[1], **WARY)
-        assert run.choice.runs == ("split1-seed0",)
-        assert torch.equal(run.data.edge_index, edges)
-
-    def test_a_wary_run_is_loaded_with_its_choice(self, tmp_path):
-        run = fit(small_data(), "auto", runs=tmp_path, **WARY)
-        assert load_run(run.folder.path, data=small_data()).choice == run.choice
-        assert repr(run).splitlines()[-1].startswith("auto (wary): ")
-
-    def test_the_error_is_that_of_the_attacked_nodes(self, monkeypatch):
-        seen, first = [], auto.choose
-        monkeypatch.setattr(auto, "choose", lambda *given: seen.append(given[-1]) or first(*given))
-        fit(small_data(nodes=60), "auto", **WARY)
-        fit(small_data(nodes=60), "auto", **FAST)
-        assert seen == [7, 20]
 
     def test_a_damaged_choice_is_told(self, tmp_path):
         assert read_choices(tmp_path) == []
@@ -208,6 +157,41 @@ class TestRun:
         assert first.ahead >= two + three
         assert second.ahead >= three
         assert last.ahead == 0
+
+
+class TestWary:
+    """Rungs are compared with hostile edges at validation nodes, and the chosen one is trained without them."""
+
+    def test_it_trains_on_the_graph_itself(self, tmp_path, no_training):
+        run = fit(small_data(), "auto", runs=tmp_path, **WARY)
+        assert run.choice.wary
+        assert run.choice.runs == ("split0-seed0", "split1-seed0")
+        assert {rung.runs for rung in run.choice.rungs} == {1}
+        assert run.choice.sentence().endswith(", with hostile edges at validation nodes")
+        assert repr(run).splitlines()[-1].startswith("auto (wary): ")
+        chosen = next(rung for rung in read_rungs() if rung.name == run.choice.chosen)
+        alone = fit(small_data(), chosen.model, preset=None, settings=chosen.tables, **FAST)
+        assert [record.val for record in run.records] == [record.val for record in alone.records]
+        assert run.rungs == {}
+        no_training()
+        assert fit(small_data(), "auto", runs=tmp_path, **WARY).choice == run.choice
+        assert load_run(run.folder.path, data=small_data()).choice == run.choice
+
+    def test_it_keeps_the_transform_of_the_user(self):
+        edges = small_data().edge_index
+        data = changed(small_data(), edge_index=torch.empty(2, 0, dtype=torch.long))
+        run = fit(data, "auto", transform=lambda given: changed(given, edge_index=edges), splits=[1], **WARY)
+        assert run.choice.runs == ("split1-seed0",)
+        assert torch.equal(run.data.edge_index, edges)
+        with pytest.raises(DataError, match="no validation node has an edge"):
+            fit(data, "auto", **WARY)
+
+    def test_the_error_is_that_of_the_attacked_nodes(self, monkeypatch):
+        seen, first = [], auto.choose
+        monkeypatch.setattr(auto, "choose", lambda *given: seen.append(given[-1]) or first(*given))
+        fit(small_data(nodes=60), "auto", **WARY)
+        fit(small_data(nodes=60), "auto", **FAST)
+        assert seen == [7, 20]
 
 
 def test_no_label_of_nodes_that_every_split_tests_reaches_the_choice():
@@ -291,33 +275,21 @@ def test_the_default_model(dataset, model):
     assert default_model(dataset) == model
     assert default_model(small_data()) == default_model(dataset, None) == "auto"
     assert default_model(small_data(), "paper") == "gcn"
-
-
-def test_a_graph_without_a_name_of_a_model_is_for_auto():
-    assert gm.fit(small_data(), **FAST).choice is not None
+    assert isinstance(describe(small_data()), AutoSpec)
 
 
 class TestSeveralProcesses:
     def test_they_choose_as_one_does(self, tmp_path):
         assert quick(runs=tmp_path, workers=2).choice == quick().choice
 
-    @pytest.fixture
-    def _four_threads(self, monkeypatch):
-        monkeypatch.setattr(torch, "get_num_threads", lambda: 4)
-
-    @pytest.mark.usefixtures("_four_threads")
     def test_one_for_each_thread_by_default(self, monkeypatch):
         spec = AutoSpec.of(small_data())
-        assert default_workers(spec, "cpu") == 4
-        assert default_workers(RunSpec.of(small_data(), "gcn"), "cpu") == 1
-        monkeypatch.setattr(torch, "get_num_threads", lambda: 64)
-        assert default_workers(spec, "cpu") == len(spec.rungs) // 2
-
-    @pytest.mark.usefixtures("_four_threads")
-    def test_one_for_large_graphs(self, monkeypatch):
+        for threads, workers in ((4, 4), (64, len(spec.rungs) // 2)):
+            monkeypatch.setattr(torch, "get_num_threads", lambda threads=threads: threads)
+            assert default_workers(spec, "cpu") == workers
+            assert default_workers(RunSpec.of(small_data(), "gcn"), "cpu") == 1
         monkeypatch.setattr(module, "MOST_EDGES", 10)
-        assert default_workers(AutoSpec.of(small_data()), "cpu") == 1
-        assert default_workers(AutoSpec.of("cora"), "cpu") == 1
+        assert default_workers(spec, "cpu") == default_workers(AutoSpec.of("cora"), "cpu") == 1
 
 
 class TestStructure:
@@ -327,26 +299,16 @@ class TestStructure:
         settings = {"data": {"features": "structure"}}
         return fit(changed(small_data(), x=None), "gumbel-mpnn", preset=None, settings=settings, **FAST, **options)
 
-    def test_a_run_can_be_used(self, tmp_path):
+    def test_a_run_can_be_used_and_is_loaded(self, tmp_path):
         run = self.fitted(runs=tmp_path)
-        assert len(run.predict()) == small_data().num_nodes
         again = gm.load_run(run.folder.path, data=changed(small_data(), x=None))
         assert torch.equal(again.predict_proba(), run.predict_proba())
-
-    def test_the_learned_graph_has_the_features_that_were_given(self):
-        run = self.fitted()
         assert torch.equal(run.rewire().x.to_dense(), run.data.x.to_dense())
-
-    def test_another_graph_is_refused(self):
-        run = self.fitted()
+        state = run.folder.state(run.records[0].replica)  # as many dimensions as classes
+        assert state["backbone.convs.0.linear.weight"].shape[1] == int(small_data().y.max()) + 1
         other = changed(run.data, edge_index=run.data.edge_index[:, :-4])
         with pytest.raises(UserError, match="positions in the graph that they were trained on"):
             run.predict(other)
-
-    def test_as_many_dimensions_as_classes(self):
-        run = self.fitted()
-        state = run.folder.state(run.records[0].replica)
-        assert state["backbone.convs.0.linear.weight"].shape[1] == int(small_data().y.max()) + 1
 
 
 class TestFeaturesWithStructure:

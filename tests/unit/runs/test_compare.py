@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import rankdata, wilcoxon
+from scipy.stats import rankdata
 
 from gumbel_mpnn.runs.compare import Paired, _resampled_means, compare, corrected, holm, mean_interval, signed_rank_p
 from gumbel_mpnn.runs.store import Record
@@ -35,11 +35,6 @@ def test_the_interval_holds_the_mean_and_lies_within_the_values():
     assert 0.0 < paired.low < paired.mean < paired.high < 0.3
 
 
-def test_two_splits_are_too_few_for_a_verdict():
-    paired = compare(records({(0, 0): 0.9, (1, 0): 0.9}), records({(0, 0): 0.1, (1, 0): 0.1}))
-    assert (paired.low, paired.high, paired.verdict) == (None, None, "too few splits")
-
-
 GAINS = (0.03, 0.01, 0.04, -0.005, 0.02, 0.05, 0.015, 0.025, 0.035, 0.045)
 
 
@@ -61,16 +56,11 @@ def test_seeds_of_one_split_are_tested_as_splits_are():
     assert gaining([0.01, -0.01] * 5, splits=1).verdict == "same (one split)"
 
 
-def test_few_seeds_of_one_split_have_no_verdict_and_no_interval():
-    few = gaining(GAINS[:5], splits=1)
-    assert (few.low, few.high, few.over, few.units, few.n) == (None, None, "splits", 1, 5)
+@pytest.mark.parametrize(("gains", "splits"), [(GAINS[:5], 1), (GAINS[:2], None), ((0.1,) * 20, 2)])
+def test_few_splits_and_few_seeds_of_one_have_no_verdict_and_no_interval(gains, splits):
+    few = gaining(gains, splits)
+    assert (few.low, few.high, few.over, few.n) == (None, None, "splits", len(gains))
     assert few.verdict == "too few splits"
-    assert gaining((0.1,) * 6, splits=1).verdict == "better (one split)"
-
-
-def test_seeds_count_only_where_there_is_one_split():
-    two = gaining((0.1,) * 20, splits=2)
-    assert (two.over, two.units, two.n, two.verdict) == ("splits", 2, 20, "too few splits")
 
 
 def test_only_pairs_that_both_have_count_as_seeds():
@@ -81,20 +71,15 @@ def test_only_pairs_that_both_have_count_as_seeds():
 
 
 def test_the_interval_of_a_mean():
-    runs = records({(split, 0): 0.5 + 0.1 * split for split in range(4)})
+    runs = records({(split, 0): 0.5 + 0.1 * split for split in range(6)})
     (low, high), over = mean_interval(runs)
-    assert 0.5 < low < 0.65 < high < 0.8
+    assert 0.5 < low < 0.75 < high < 1.0
     assert over == "splits"
-    assert mean_interval([*runs, replace(BLANK, split=4, test=None)]) == ((low, high), "splits")
+    assert mean_interval([*runs, replace(BLANK, split=6, test=None)]) == ((low, high), "splits")
     assert mean_interval(runs[:2]) == (None, "splits")
-
-
-def test_the_interval_of_a_mean_over_seeds():
-    values = [0.5 + 0.01 * k for k in range(6)]
-    of_seeds = mean_interval(records({(3, seed): value for seed, value in enumerate(values)}))
-    of_splits = mean_interval(records({(split, 0): value for split, value in enumerate(values)}))
-    assert of_seeds == (of_splits[0], "seeds")
-    assert mean_interval(records({(3, seed): 0.5 for seed in range(5)})) == (None, "splits")
+    of_seeds = [replace(run, split=3, seed=run.split) for run in runs]
+    assert mean_interval(of_seeds) == ((low, high), "seeds")
+    assert mean_interval(of_seeds[:5]) == (None, "splits")
 
 
 def test_no_run_in_common_is_an_error():
@@ -102,14 +87,18 @@ def test_no_run_in_common_is_an_error():
         compare(records({(0, 0): 0.5}), records({(1, 0): 0.5}))
 
 
-@pytest.mark.parametrize(("low", "high", "verdict"), [(0.1, 0.2, "better"), (-0.2, -0.1, "worse"), (-0.1, 0.1, "same")])
-def test_a_verdict_is_given_only_where_the_interval_leaves_out_zero(low, high, verdict):
-    assert Paired(0.0, low, high, 10, 10, p=0.01).verdict == verdict
-
-
-@pytest.mark.parametrize(("low", "high"), [(0.1, 0.2), (-0.2, -0.1)])
-def test_a_verdict_needs_the_test_too(low, high):
-    assert Paired(0.0, low, high, 10, 10, p=0.05).verdict == "same"
+@pytest.mark.parametrize(
+    ("low", "high", "p", "verdict"),
+    [
+        (0.1, 0.2, 0.01, "better"),
+        (-0.2, -0.1, 0.01, "worse"),
+        (-0.1, 0.1, 0.01, "same"),
+        (0.1, 0.2, 0.05, "same"),
+        (-0.2, -0.1, 0.05, "same"),
+    ],
+)
+def test_a_verdict_needs_an_interval_without_zero_and_the_test(low, high, p, verdict):
+    assert Paired(0.0, low, high, 10, 10, p=p).verdict == verdict
 
 
 @pytest.mark.parametrize(
@@ -148,15 +137,7 @@ def test_the_p_value_against_its_definition_with_ties_and_zeros(differences):
 
 def test_rounding_does_not_break_ties():
     assert signed_rank_p([0.1, -(0.3 - 0.2), 0.7 - 0.6]) == pytest.approx(signed_rank_p([1, -1, 1]))
-
-
-def test_no_difference_at_all():
     assert signed_rank_p([0.0, 0.0]) == 1.0
-
-
-def test_many_differences():
-    values = np.random.default_rng(0).normal(size=60)
-    assert signed_rank_p(values) == pytest.approx(wilcoxon(values, method="approx").pvalue)
 
 
 @pytest.mark.parametrize(
@@ -189,9 +170,6 @@ def test_the_correction_counts_all_comparisons_whatever_they_are_over():
     assert {key: paired.over for key, paired in found.items()} == {key: each.over for key, each in comparisons.items()}
     assert (found["seeds3"].verdict, found["splits4"].verdict) == ("better (one split)", "better")
     assert found["few"].verdict == "too few splits"
-    more = corrected(comparisons | {f"more{k}": seeds for k in range(16)})
-    assert more["seeds0"].p == pytest.approx(26 * 2 / 1024)
-    assert (more["seeds0"].verdict, more["splits0"].verdict) == ("same (one split)", "same")
 
 
 def test_runs_of_one_split_do_not_count_as_independent():
