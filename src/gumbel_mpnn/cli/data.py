@@ -40,7 +40,7 @@ def data(
 
 def _show(name: str, protocol: str | None, root: Path | None, format: common.OutputFormat) -> None:
     """Load a data set and show what is in it."""
-    from gumbel_mpnn.data import check, get_spec, load, locate
+    from gumbel_mpnn.data import facts_of, get_spec, load, locate
     from gumbel_mpnn.report import Table
     from gumbel_mpnn.settings.presets import list_presets
 
@@ -49,7 +49,7 @@ def _show(name: str, protocol: str | None, root: Path | None, format: common.Out
     if without := not presence.complete and presence.without_features:
         common.note("the file of features is missing: the graph is shown without features")
     data = load(name, root=root, protocol=protocol, features=not without)
-    facts = check(data, require_all_classes=False)
+    facts = facts_of(data)
     sizes = {part: data[f"{part}_mask"].sum(0) for part in ("train", "val", "test")}
     payload = {
         "name": spec.name,

@@ -2,7 +2,7 @@
 
 from gumbel_mpnn.data.check import GraphFacts, check, facts_of, with_identity_features
 from gumbel_mpnn.data.columns import FeatureColumn
-from gumbel_mpnn.data.datasets import DatasetSpec, Presence, choose_split, get_spec, load, locate, specs
+from gumbel_mpnn.data.datasets import DatasetSpec, get_spec, load, locate, specs
 from gumbel_mpnn.data.export import graph_file, save_graph
 from gumbel_mpnn.data.networks import from_graphml, from_networkx
 from gumbel_mpnn.data.noise import HostileEdges, add_noise_edges
@@ -18,13 +18,11 @@ __all__ = [
     "File",
     "GraphFacts",
     "HostileEdges",
-    "Presence",
     "add_noise_edges",
     "add_splits",
     "bottleneck",
     "check",
     "check_masks",
-    "choose_split",
     "demo_graph",
     "facts_of",
     "from_csv",

@@ -160,14 +160,10 @@ def _labels(data: Data, y: Any) -> dict[str, Any]:
     return {"y": torch.from_numpy(numbers), "class_names": class_names}
 
 
-def check(data: Data, require_all_classes: bool = True) -> GraphFacts:
+def check(data: Data) -> GraphFacts:
     """Raise a `DataError` if a graph cannot be trained on, which says why and where; return its counts.
 
     Self-loops, duplicate edges, isolated nodes and unlabelled nodes are allowed. Features and masks are optional.
-
-    Args:
-        data: the graph.
-        require_all_classes: passed on to `check_masks`.
     """
     data = joined(data)
     _check_labels(data)
@@ -176,7 +172,7 @@ def check(data: Data, require_all_classes: bool = True) -> GraphFacts:
     if data.get("edge_weight") is not None:
         check_weights(data.edge_weight, partial(_edge_name, data))
     if any(data.get(name) is not None for name in MASKS):
-        check_masks(data, require_all_classes)
+        check_masks(data)
     return facts_of(data)
 
 

@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-import torch
 from torch_geometric.data import Data
 
 from gumbel_mpnn.data.check import set_edges
@@ -123,13 +122,11 @@ def load(
     directed: bool = False,
     seed: int = 0,
     num_splits: int = 10,
-    as_listed: bool = False,
 ) -> Data:
     """Load a data set by name as a plain `Data`.
 
     Files are searched in `root`, in the folder named by GUMBEL_MPNN_DATA and in the user's cache, in this order, and
-    downloaded if they are in none of them. Generated data sets need no files and always list their edges in the same
-    way: `root` and `as_listed` have no effect on them.
+    downloaded if they are in none of them. Generated data sets need no files.
 
     Args:
         name: name of the data set; `specs` lists all of them.
@@ -141,7 +138,6 @@ def load(
         directed: True keeps the direction of the edges, for data sets that have one.
         seed: seed of a random protocol.
         num_splits: number of splits of a random protocol.
-        as_listed: True keeps every edge as often as the files list it, and in the direction listed.
 
     Returns:
         A graph with `x` float32 [N, F], `edge_index` int64 [2, E], sorted and with every edge once per direction, `y`
@@ -155,26 +151,19 @@ def load(
         data = spec.read(())
     else:
         data = _read(spec, protocol, root, features, directed)
-        if not as_listed:
-            set_edges(data, undirected=not directed)
+        set_edges(data, undirected=not directed)
     if not features:
         data.num_nodes, data.x = len(data.y), None
     if protocol in PROTOCOLS:
         set_masks(data, random_masks(data.y, protocol, seed, num_splits))
     if split is not None:
-        choose_split(data, split)
+        check_whole(split=split)
+        if not 0 <= split < data.train_mask.shape[1]:
+            raise UserError(f"there is no split {split}: this protocol has splits 0 to {data.train_mask.shape[1] - 1}")
+        for mask in MASKS:
+            data[mask] = data[mask][:, split].contiguous()
     data.name, data.metric, data.protocol = spec.name, spec.metric, protocol
     return data
-
-
-def choose_split(data: Data, split: int) -> None:
-    """Replace the masks [N, S] of `data` by the masks [N] of one split."""
-    check_whole(split=split)
-    count = data.train_mask.shape[1]
-    if not 0 <= split < count:
-        raise UserError(f"there is no split {split}: this protocol has splits 0 to {count - 1}")
-    for mask in MASKS:
-        data[mask] = data[mask][:, split].contiguous()
 
 
 def _read(spec: DatasetSpec, protocol: str, root: str | Path | None, features: bool, directed: bool) -> Data:
@@ -211,18 +200,6 @@ def _check_counts(spec: DatasetSpec, data: Data, features: bool) -> None:
         )
 
 
-def _table(name: str) -> Data:
-    """Read a table that comes with scikit-learn: a node for each row, and no edges."""
-    from sklearn import datasets
-
-    table = getattr(datasets, f"load_{name.replace('-', '_')}")()
-    return Data(
-        x=torch.from_numpy(table.data).float(),
-        y=torch.from_numpy(table.target).long(),
-        edge_index=torch.empty(2, 0, dtype=torch.int64),
-    )
-
-
 _READERS: Mapping[str, Callable[[Sequence[Path]], Data]] = {
     "npz": read_graph,
     "planetoid": read_planetoid,
@@ -234,7 +211,6 @@ _GENERATORS: Mapping[str, Callable[..., Data]] = {
     "demo": demo_graph,
     "leaf-count": leaf_count,
     "bottleneck": bottleneck,
-    "table": _table,
 }
 
 

@@ -103,15 +103,11 @@ def add_splits(data: Data, protocol: str = "random-60-20-20", seed: int = 0, num
     return split
 
 
-def check_masks(data: Data, require_all_classes: bool = True) -> None:
+def check_masks(data: Data) -> None:
     """Raise a `DataError` if a split of `data` cannot be used for training, validation and testing.
 
-    Validation and test masks may be empty or missing.
-
-    Args:
-        data: a graph with `y` and with `train_mask`, `val_mask` and `test_mask`, bool [N] or [N, S].
-        require_all_classes: whether each class to be predicted needs a training node. The published splits of texas
-            have classes without one, so benchmarks are loaded without this check.
+    The masks are bool [N] or [N, S]; those of validation and test may be empty or missing. Each class to be predicted
+    needs a training node. The published splits of texas have classes without one: benchmarks are not checked.
     """
     data = with_all_masks(data)
     masks = [data[name] for name in MASKS]
@@ -123,7 +119,7 @@ def check_masks(data: Data, require_all_classes: bool = True) -> None:
             raise DataError(f"{name} has the shape {list(mask.shape)}, but train_mask has {list(masks[0].shape)}")
     columns = [by_split(mask.cpu()).unbind(1) for mask in masks]
     for k, (train, val, test) in enumerate(zip(*columns, strict=True)):
-        _check_split(data, f"split {k}" if masks[0].dim() == 2 else "the split", train, val, test, require_all_classes)
+        _check_split(data, f"split {k}" if masks[0].dim() == 2 else "the split", train, val, test)
 
 
 def by_split(mask: Tensor) -> Tensor:
@@ -139,7 +135,7 @@ def with_all_masks(data: Data) -> Data:
     return copy.copy(data).update({name: torch.zeros_like(data.train_mask) for name in missing}) if missing else data
 
 
-def _check_split(data: Data, split: str, train: Tensor, val: Tensor, test: Tensor, require_all_classes: bool) -> None:
+def _check_split(data: Data, split: str, train: Tensor, val: Tensor, test: Tensor) -> None:
     y = data.y.cpu()
     overlap = int((train.int() + val.int() + test.int() > 1).sum())
     if overlap:
@@ -155,11 +151,11 @@ def _check_split(data: Data, split: str, train: Tensor, val: Tensor, test: Tenso
             " take it out of the mask"
         )
     absent = sorted(set(y[val | test].tolist()) - set(y[train].tolist()))
-    if absent and require_all_classes:
+    if absent:
         name = class_name(data, absent[0])
         raise DataError(f"class {name} is to be predicted in {split} but has no training node there: add one")
     only = int(y[train][0])
-    if (y[train] == only).all() and (y[y >= 0] != only).any() and require_all_classes:
+    if (y[train] == only).all() and (y[y >= 0] != only).any():
         name = class_name(data, only)
         raise DataError(f"all training nodes of {split} are of class {name}: add nodes of another class")
 

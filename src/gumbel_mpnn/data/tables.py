@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
@@ -28,6 +27,7 @@ from gumbel_mpnn.data.columns import (
 from gumbel_mpnn.data.splits import IntArray, Masks, set_masks
 from gumbel_mpnn.settings.registry import normal_name
 from gumbel_mpnn.util.errors import DataError, reason, unopened
+from gumbel_mpnn.util.files import suffix_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,6 +37,8 @@ SPLIT = "split"
 PARTS = ("train", "val", "test")
 EDGE_ATTRIBUTES = {"weight": "edge_weight", "probability": "edge_probability", "given": "edge_origin"}
 """Columns of edges, and the attributes of a graph that they become."""
+PARQUET = (".parquet", ".pq")
+"""Suffixes of Parquet files; all others are CSV files."""
 _OTHER_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 
 
@@ -58,10 +60,7 @@ class TableFile:
 
     def __init__(self, path: str | Path) -> None:
         self.where, self._source = str(path), opened(path)
-        with (
-            self._source.open("rb") if isinstance(self._source, Path) else contextlib.nullcontext(self._source) as file
-        ):
-            self._is_parquet = file.read(4) == b"PAR1"
+        self._is_parquet = suffix_of(path) in PARQUET
         self.header = Table(self._read_parquet() if self._is_parquet else self._read_header(), self.where)
         self.columns: list[str] = list(self.header.frame.columns)
 
@@ -91,40 +90,36 @@ class TableFile:
         return header
 
     def _read_csv(self, **options: Any) -> pd.DataFrame:
+        # NA can be the name of a node, and blank lines count as lines.
+        return self._read("CSV", keep_default_na=False, skipinitialspace=True, skip_blank_lines=False, **options)
+
+    def _read_parquet(self) -> pd.DataFrame:
+        import pandas as pd
+
+        frame = self._read("Parquet", engine="pyarrow")
+        decimals = [name for name in frame if pd.api.types.infer_dtype(frame[name]) == "decimal"]
+        frame = frame.astype(dict.fromkeys(decimals, float))
+        frame = frame if frame.index.name is None else frame.reset_index()
+        return frame.rename(columns=str).set_axis(pd.RangeIndex(1, len(frame) + 1, name="row"))
+
+    def _read(self, kind: str, **options: Any) -> pd.DataFrame:
         import pandas as pd
 
         if isinstance(self._source, io.BytesIO):
             self._source.seek(0)
-        # NA can be the name of a node, and blank lines count as lines.
-        common: dict[str, Any] = {"keep_default_na": False, "skipinitialspace": True, "skip_blank_lines": False}
         try:
-            return pd.read_csv(self._source, **common, **options)
+            frame: pd.DataFrame = getattr(pd, f"read_{kind.lower()}")(self._source, **options)
+            return frame
         except pd.errors.EmptyDataError:
             return pd.DataFrame()
+        except ImportError:
+            raise DataError(f"{self.where} needs the package pyarrow: pip install 'gumbel-mpnn[parquet]'") from None
         except UnicodeError as error:
             raise DataError(f"{self.where} is not encoded in UTF-8: save it as UTF-8") from error
         except MemoryError:
             raise
         except Exception as error:  # pandas and decompressors raise many kinds for files that they do not expect
-            raise DataError(f"{self.where} is not a valid CSV file ({reason(error)})") from error
-
-    def _read_parquet(self) -> pd.DataFrame:
-        import pandas as pd
-
-        try:
-            frame = pd.read_parquet(self._source, engine="pyarrow")
-        except ImportError:
-            raise DataError(
-                f"{self.where} is a Parquet file, which needs pyarrow: pip install 'gumbel-mpnn[parquet]'"
-            ) from None
-        except MemoryError:
-            raise
-        except Exception as error:  # as above
-            raise DataError(f"{self.where} is not a complete Parquet file ({reason(error)}): write it again") from error
-        decimals = [name for name in frame if pd.api.types.infer_dtype(frame[name]) == "decimal"]
-        frame = frame.astype(dict.fromkeys(decimals, float))
-        frame = frame if frame.index.name is None else frame.reset_index()
-        return frame.rename(columns=str).set_axis(pd.RangeIndex(1, len(frame) + 1, name="row"))
+            raise DataError(f"{self.where} is not a valid {kind} file ({reason(error)})") from error
 
 
 def from_csv(
@@ -137,7 +132,7 @@ def from_csv(
     target: str | None = None,
     undirected: bool = True,
 ) -> Data:
-    """Read a graph from two CSV files, each with a header line, or from Parquet files, which need pyarrow.
+    """Read a graph from two CSV files, each with a header line, or from files `.parquet`, which need pyarrow.
 
     Ids and labels can be any text; `data.node_ids` and `data.class_names` map predictions back to them. Nodes with an
     empty label are predicted but never trained on. A column `split` of the nodes (train, val, test or empty) becomes
@@ -322,16 +317,15 @@ def describe_source(
 
     paths = {name: None if file is None else Path(file).absolute() for name, file in files.items()}
     given = [path for path in paths.values() if path is not None]
-    can_be_read_again = all(path.is_file() for path in given)
-    name = given[0].stem if can_be_read_again else "own"
-    data.name = f"own-{name}" if normal_name(name) in specs else name
-    if can_be_read_again:
-        data.source_files = {
-            "reader": reader,
-            **{name: None if path is None else str(path) for name, path in paths.items()},
-            **columns,
-            "features": None
-            if features is None
-            else [each.to_dict() if isinstance(each, FeatureColumn) else each for each in features or ()],
-            "undirected": undirected,
-        }
+    if not all(path.is_file() for path in given):
+        data.name = "own"
+        return
+    data.name = f"own-{given[0].stem}" if normal_name(given[0].stem) in specs else given[0].stem
+    described = [each.to_dict() if isinstance(each, FeatureColumn) else each for each in features or ()]
+    data.source_files = {
+        "reader": reader,
+        **{name: None if path is None else str(path) for name, path in paths.items()},
+        **columns,
+        "features": None if features is None else described,
+        "undirected": undirected,
+    }

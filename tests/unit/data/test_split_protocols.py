@@ -101,7 +101,6 @@ class TestMasks:
             DataError, match=r"class 1 \('yes'\) is to be predicted in split 0 but has no training node"
         ):
             check_masks(data)
-        check_masks(data, require_all_classes=False)
 
     def test_training_nodes_of_one_class(self, data):
         for mask in ("train_mask", "val_mask", "test_mask"):
@@ -110,7 +109,6 @@ class TestMasks:
             DataError, match="all training nodes of the split are of class 1: add nodes of another class"
         ):
             check_masks(data)
-        check_masks(data, require_all_classes=False)
         data.y = torch.ones(6, dtype=torch.int64)
         check_masks(data)
 

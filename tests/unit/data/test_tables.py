@@ -303,9 +303,9 @@ class TestParquet:
     def test_a_truncated_file(self, tmp_path):
         pytest.importorskip("pyarrow")
         self.NODES.to_parquet(tmp_path / "nodes.parquet")
-        (tmp_path / "cut").write_bytes((tmp_path / "nodes.parquet").read_bytes()[:-20])
-        with pytest.raises(DataError, match=r"cut is not a complete Parquet file \(.+\): write it again"):
-            from_csv(tmp_path / "cut")
+        (tmp_path / "cut.parquet").write_bytes((tmp_path / "nodes.parquet").read_bytes()[:-20])
+        with pytest.raises(DataError, match=r"cut.parquet is not a valid Parquet file \(.+\)"):
+            from_csv(tmp_path / "cut.parquet")
 
 
 def zipped(content):
