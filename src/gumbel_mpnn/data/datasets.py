@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+import torch
 from torch_geometric.data import Data
 
 from gumbel_mpnn.data.check import set_edges
@@ -200,6 +201,14 @@ def _check_counts(spec: DatasetSpec, data: Data, features: bool) -> None:
         )
 
 
+def _table(name: str) -> Data:
+    """Read a table that comes with scikit-learn: a node for each row, and no edges."""
+    from sklearn import datasets
+
+    x, y = getattr(datasets, f"load_{name.replace('-', '_')}")(return_X_y=True)
+    return Data(torch.from_numpy(x).float(), torch.empty(2, 0, dtype=torch.int64), y=torch.from_numpy(y).long())
+
+
 _READERS: Mapping[str, Callable[[Sequence[Path]], Data]] = {
     "npz": read_graph,
     "planetoid": read_planetoid,
@@ -211,6 +220,7 @@ _GENERATORS: Mapping[str, Callable[..., Data]] = {
     "demo": demo_graph,
     "leaf-count": leaf_count,
     "bottleneck": bottleneck,
+    "table": _table,
 }
 
 
