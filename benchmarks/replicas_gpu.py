@@ -27,7 +27,7 @@ import peers
 from gumbel_mpnn.runs.spec import RunSpec
 from gumbel_mpnn.settings import Replica
 from gumbel_mpnn.training import Task, roc_auc
-from gumbel_mpnn.training.replay import Replay
+from gumbel_mpnn.training.captured import Replay
 from gumbel_mpnn.training.trainer import Trainer
 
 SPLITS, SEEDS, LAYERS, PER_NODE = 10, 10, 2, 5

@@ -13,7 +13,7 @@ import hypothesis
 import pytest
 import torch
 
-from gumbel_mpnn.training import loop
+from gumbel_mpnn.training import trainer
 from gumbel_mpnn.training.trainer import Trainer
 
 # The graphs of the tests are so small that a second thread only makes the first one wait.
@@ -79,9 +79,9 @@ def no_data_sets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def every_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
     """Training reports and writes a checkpoint after every epoch, however short a time that took."""
-    monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0)
-    monkeypatch.setattr(loop, "CHECKPOINT_SHARE", float("inf"))
-    monkeypatch.setattr(loop, "REPORT_SECONDS", 0)
+    monkeypatch.setattr(trainer, "CHECKPOINT_SECONDS", 0)
+    monkeypatch.setattr(trainer, "CHECKPOINT_SHARE", float("inf"))
+    monkeypatch.setattr(trainer, "REPORT_SECONDS", 0)
 
 
 @pytest.fixture

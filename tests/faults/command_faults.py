@@ -30,7 +30,7 @@ from gumbel_mpnn.cli import main as gumbel_mpnn
 from gumbel_mpnn.data import DatasetSpec, File, specs
 from gumbel_mpnn.data.npz import read_graph
 from gumbel_mpnn.graph import undirected_keys
-from gumbel_mpnn.training import loop
+from gumbel_mpnn.training import trainer
 from helpers import small_data
 
 QUICK = ("--set", "train.epochs=2", "--set", "model.hidden_channels=4", "--device", "cpu")
@@ -303,7 +303,7 @@ def main() -> None:
     options = parser.parse_args()
     rng = random.Random(options.seed)
     add_tiny()
-    loop.CHECKPOINT_SECONDS, loop.CHECKPOINT_SHARE = 0, float("inf")  # a checkpoint after every epoch
+    trainer.CHECKPOINT_SECONDS, trainer.CHECKPOINT_SHARE = 0, float("inf")  # a checkpoint after every epoch
     bench = Bench(options.folder)
     report: dict[str, object] = {"commands": {}, "problems": []}
     for command in COMMANDS:

@@ -21,7 +21,7 @@ from file_faults import KILL, FileFaults
 
 from gumbel_mpnn.cli import main as gumbel_mpnn
 from gumbel_mpnn.runs.store import SettingFolder
-from gumbel_mpnn.training import loop
+from gumbel_mpnn.training import trainer
 
 WRITERS, SETTINGS, RUNS = 4, 6, 4
 OPERATIONS = 160
@@ -92,7 +92,7 @@ class Writers:
 def main() -> None:
     """Rounds until there were enough kills."""
     folder, kills = Path(sys.argv[1]), int(sys.argv[2])
-    loop.CHECKPOINT_SECONDS, loop.CHECKPOINT_SHARE = 0, float("inf")
+    trainer.CHECKPOINT_SECONDS, trainer.CHECKPOINT_SHARE = 0, float("inf")
     bench = Bench(folder)
     writers = Writers(bench, random.Random(int(sys.argv[3]) if len(sys.argv) > 3 else 0))
     whole, rounds = None, 0

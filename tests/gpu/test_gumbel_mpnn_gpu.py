@@ -9,7 +9,7 @@ from gumbel_mpnn.rewiring.regularizers import regularizers
 from gumbel_mpnn.rewiring.scorers import scorers
 from gumbel_mpnn.runs.fit import fit
 from gumbel_mpnn.settings import resolve
-from gumbel_mpnn.training import models, replay, train
+from gumbel_mpnn.training import captured, models, train
 from helpers import assert_close_curves, make_task, numbers, random_edges, replicas, small_data
 
 pytestmark = [
@@ -56,7 +56,7 @@ def test_captured_steps_are_the_plain_ones_and_repeat(rewiring, monkeypatch):
     task, settings = task_on_gpu(), settings_of(rewiring)
     first, again = train(task, settings, GROUP), train(task, settings, GROUP)
     assert numbers(first) == numbers(again)
-    monkeypatch.setattr(replay, "WARM_UP", 10**6)
+    monkeypatch.setattr(captured, "WARM_UP", 10**6)
     assert numbers(train(task, settings, GROUP)) == numbers(first)
 
 

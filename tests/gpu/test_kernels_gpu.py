@@ -12,7 +12,7 @@ from gumbel_mpnn.nn import ReplicaRNG, backbones
 from gumbel_mpnn.nn.layers import Linear, activate, dropout, dropout_features, make_norm
 from gumbel_mpnn.rewiring import GumbelMPNN
 from gumbel_mpnn.settings import DataSettings
-from gumbel_mpnn.training import metrics, replay, train
+from gumbel_mpnn.training import captured, metrics, train
 from helpers import make_settings, make_task, normal, numbers, randomized, replicas, small_data
 
 pytestmark = [
@@ -189,7 +189,7 @@ def test_replayed_epochs_are_the_plain_ones(name, metric, monkeypatch):
     settings = make_settings(name, options, epochs=30, eval_every=2, patience=8)
     group = replicas((0, 0), (1, 0))
     replayed = train(task, settings, group)
-    monkeypatch.setattr(replay, "WARM_UP", 10**9)
+    monkeypatch.setattr(captured, "WARM_UP", 10**9)
     assert numbers(replayed) == numbers(train(task, settings, group))
 
 
@@ -202,7 +202,7 @@ def test_replayed_epochs_of_many_classes_with_own_features_and_weights(metric, m
     settings = replace(plain, data=DataSettings(features="standardized"))
     group = replicas((0, 0), (1, 0))
     replayed = train(task, settings, group)
-    monkeypatch.setattr(replay, "WARM_UP", 10**9)
+    monkeypatch.setattr(captured, "WARM_UP", 10**9)
     assert numbers(replayed) == numbers(train(task, settings, group))
 
 

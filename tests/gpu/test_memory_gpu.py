@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from gumbel_mpnn.training import replay
-from gumbel_mpnn.training.device import plan_groups
+from gumbel_mpnn.training import captured
+from gumbel_mpnn.training.build import plan_groups
 from measured_memory import CASES, bytes_of_one_more, peak_bytes_on_gpu, settings_for, task_for
 
 pytestmark = [
@@ -14,7 +14,7 @@ pytestmark = [
 
 LARGER = 10
 """How many times more nodes and edges than on a CPU: a CUDA device gives out memory in larger pieces."""
-EPOCHS = replay.WARM_UP + 2
+EPOCHS = captured.WARM_UP + 2
 """So many that steps and evaluations are captured and replayed."""
 
 

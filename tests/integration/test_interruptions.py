@@ -35,9 +35,9 @@ import signal, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # even where the shell that started the tests ignores it
 from gumbel_mpnn.cli import main, set_up
 set_up()
-from gumbel_mpnn.training import loop
+from gumbel_mpnn.training import trainer
 from gumbel_mpnn.training.trainer import Trainer
-loop.CHECKPOINT_SECONDS, loop.CHECKPOINT_SHARE = 0.3, float("inf")
+trainer.CHECKPOINT_SECONDS, trainer.CHECKPOINT_SHARE = 0.3, float("inf")
 step = Trainer.step
 Trainer.step = lambda self: (time.sleep(0.03), step(self))
 main()

@@ -27,9 +27,9 @@ from gumbel_mpnn.runs.training_data import DataFacts, DataReader, TrainingData
 from gumbel_mpnn.runs.workers import LostError, Workers, tell
 from gumbel_mpnn.settings import Replica
 from gumbel_mpnn.training import Outcome, Task, pick_device, prepare, train
-from gumbel_mpnn.training.device import available_bytes, plan_groups, too_large
-from gumbel_mpnn.training.loop import Pruner
+from gumbel_mpnn.training.build import available_bytes, plan_groups, too_large
 from gumbel_mpnn.training.metrics import check_metric, metric_of
+from gumbel_mpnn.training.trainer import Pruner
 from gumbel_mpnn.util.errors import DivergedError, StoppedError, UserError, is_out_of_memory
 
 TRIES = 3

@@ -35,7 +35,7 @@ from gumbel_mpnn.runs.training_data import DataReader
 from gumbel_mpnn.runs.workers import LostError, Workers
 from gumbel_mpnn.settings import Replica, Settings
 from gumbel_mpnn.settings.registry import load_plugins
-from gumbel_mpnn.training.device import available_bytes, pick_device
+from gumbel_mpnn.training.build import available_bytes, pick_device
 from gumbel_mpnn.training.metrics import check_metric, metric_of
 from gumbel_mpnn.util.errors import (
     DivergedError,

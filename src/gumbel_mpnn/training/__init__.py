@@ -1,9 +1,7 @@
 """Training: tasks, metrics, the training loop and checkpoints."""
 
 from gumbel_mpnn.nn import models
-from gumbel_mpnn.training.build import build_model, prepare
-from gumbel_mpnn.training.device import pick_device
-from gumbel_mpnn.training.loop import train
+from gumbel_mpnn.training.build import build_model, pick_device, prepare
 from gumbel_mpnn.training.metrics import (
     accuracy,
     average_precision,
@@ -13,7 +11,7 @@ from gumbel_mpnn.training.metrics import (
     roc_auc,
 )
 from gumbel_mpnn.training.task import Task, data_hash
-from gumbel_mpnn.training.trainer import Outcome
+from gumbel_mpnn.training.trainer import Outcome, train
 
 __all__ = [
     "Outcome",

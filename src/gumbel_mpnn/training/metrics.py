@@ -19,7 +19,6 @@ from gumbel_mpnn.settings import DataSettings
 from gumbel_mpnn.util.errors import DataError, DataWarning, unknown_name
 
 Metric = Callable[[Tensor, Tensor, Tensor], Tensor]
-Area = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
 def accuracy(logits: Tensor, y: Tensor, mask: Tensor) -> Tensor:
@@ -102,27 +101,19 @@ def check_metric(name: str, data: Data, splits: Iterable[int]) -> None:
     """
     if name not in NEED_TWO_CLASSES:
         return
+    remedy = "set data.metric to another one, or use other splits"
     for split in splits:
-        if problem := _one_class(name, data, "validation", data.val_mask, split):
-            raise DataError(f"{problem}: set data.metric to another one, or use other splits")
-        if problem := _one_class(name, data, "test", data.test_mask, split):
-            warnings.warn(
-                f"{problem}, so that its runs have no test result: set data.metric to another one, or use other splits",
-                DataWarning,
-                stacklevel=3,
+        for part, masks in (("validation", data.val_mask), ("test", data.test_mask)):
+            found = data.y.cpu()[by_split(masks.cpu())[:, split]].unique().tolist()
+            if len(found) != 1:
+                continue
+            problem = (
+                f"the metric {name} cannot be computed on the {part} nodes of split {split}, which are all of class"
+                f" {class_name(data, found[0])}"
             )
-
-
-def _one_class(name: str, data: Data, part: str, masks: Tensor, split: int) -> str:
-    """Say that the nodes of a mask are all of one class; empty if they are not."""
-    mask = by_split(masks.cpu())[:, split]
-    found = data.y.cpu()[mask].unique().tolist()
-    if len(found) != 1:
-        return ""
-    return (
-        f"the metric {name} cannot be computed on the {part} nodes of split {split}, which are all of class"
-        f" {class_name(data, found[0])}"
-    )
+            if part == "validation":
+                raise DataError(f"{problem}: {remedy}")
+            warnings.warn(f"{problem}, so that its runs have no test result: {remedy}", DataWarning, stacklevel=3)
 
 
 def _confusion(logits: Tensor, y: Tensor, mask: Tensor) -> Tensor:
@@ -133,7 +124,7 @@ def _confusion(logits: Tensor, y: Tensor, mask: Tensor) -> Tensor:
     return counts.scatter_add_(1, cell, mask.double()).view(-1, classes, classes)
 
 
-def _of_classes(area: Area, logits: Tensor, y: Tensor, mask: Tensor) -> Tensor:
+def _of_classes(area: Metric, logits: Tensor, y: Tensor, mask: Tensor) -> Tensor:
     """The value of class 1 if there are two classes, else the mean of those classes for which it is defined."""
     if logits.shape[-1] == 2:
         return area((logits[..., 1] - logits[..., 0]).double(), mask & (y == 1), mask & (y == 0))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,11 +13,14 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn.data.splits import by_split, with_all_masks
 from gumbel_mpnn.graph import PairGraph, partition, subgraphs
+from gumbel_mpnn.graph.partition import Subgraph
 from gumbel_mpnn.nn import SparseFeatures, as_features
 from gumbel_mpnn.settings import DataSettings, Replica, Settings
 from gumbel_mpnn.training.metrics import metric_of
 from gumbel_mpnn.util.errors import DataError
 from gumbel_mpnn.util.tensors import add_tensor, dense_if_small
+
+MASKS = ("train_mask", "val_mask", "test_mask")
 
 
 @dataclass(frozen=True)
@@ -67,23 +71,20 @@ class Task:
                 raise DataError(f"this graph has no {what}: give it data.{name}")
         metric = metric_of(data, settings)
         data = with_all_masks(data)
-        masks = [by_split(data[name].bool()).T.contiguous() for name in ("train_mask", "val_mask", "test_mask")]
         x = data.x.float()
         if settings.features == "row-normalized":
             x = _row_normalized(x)
-        train, val, test = (mask.to(device) for mask in masks)
         graph = PairGraph.of(data, undirected=settings.undirected, candidates=candidates)
+        masks: dict[str, Any] = {name: by_split(data[name].bool()).T.contiguous().to(device) for name in MASKS}
         return cls(
             # Standardized features have hardly a zero.
             features=x.to_dense().to(device) if settings.features == "standardized" else as_features(x, device),
             graph=(graph if symmetric else graph.directed()).to(device),
             y=data.y.long().to(device),
-            train_mask=train,
-            val_mask=val,
-            test_mask=test,
             metric=metric,
             num_features=int(x.shape[1]),
             num_classes=num_classes(data),
+            **masks,
         )
 
     @property
@@ -107,49 +108,28 @@ class Task:
 
     def masks(self, replicas: Sequence[Replica]) -> tuple[Tensor, Tensor, Tensor]:
         """Training, validation and test mask of each replica, [R, N]."""
-        split = self._splits(replicas)
+        split = torch.tensor([replica.split for replica in replicas], device=self.y.device)
         return self.train_mask[split], self.val_mask[split], self.test_mask[split]
-
-    def _splits(self, replicas: Sequence[Replica]) -> Tensor:
-        return torch.tensor([replica.split for replica in replicas], device=self.y.device)
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Some nodes of a task, the nodes that they receive messages from (the halo), and all pairs among them."""
+    """A part of a task, which is trained on by itself."""
 
     task: Task
-    """Task of these nodes; nodes of the halo are in no mask."""
-    nodes: Tensor
-    """int64 [n], the number of each node in the whole task."""
-    own: Tensor
-    """bool [n], false for nodes of the halo."""
-    pairs: Tensor
-    """int64 [P], the number of each pair in the whole task."""
-    own_pairs: Tensor
-    """bool [P], true in one part for each pair of the whole task."""
+    """Task of the nodes of the part and of its halo, which are in no mask."""
+    cut: Subgraph
+    """Which nodes and pairs these are."""
 
 
 def _cut(task: Task, count: int) -> tuple[Part, ...]:
     """Cut a task on the CPU into at most `count` parts, with as few pairs between them as possible."""
-    return tuple(
-        Part(
-            replace(
-                task,
-                features=task.features[found.nodes],
-                graph=found.graph,
-                y=task.y[found.nodes],
-                train_mask=task.train_mask[:, found.nodes] & found.own,
-                val_mask=task.val_mask[:, found.nodes] & found.own,
-                test_mask=task.test_mask[:, found.nodes] & found.own,
-            ),
-            found.nodes,
-            found.own,
-            found.pairs,
-            found.own_pairs,
-        )
-        for found in subgraphs(task.graph, partition(task.graph, count))
-    )
+    parts = []
+    for cut in subgraphs(task.graph, partition(task.graph, count)):
+        of_nodes = {name: getattr(task, name)[:, cut.nodes] & cut.own for name in MASKS}
+        of_part = replace(task, features=task.features[cut.nodes], graph=cut.graph, y=task.y[cut.nodes], **of_nodes)
+        parts.append(Part(of_part, cut))
+    return tuple(parts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,7 +149,7 @@ class Batch:
 
     def of_part(self, part: Part) -> Batch | None:
         """The batch of a part of this whole task; None if no replica has a training node there."""
-        nodes, own = part.nodes, part.own
+        nodes, own = part.cut.nodes, part.cut.own
         mask = self.train_mask[:, nodes] & own
         if not mask.any():
             return None
@@ -190,14 +170,9 @@ class Batch:
 
     def to(self, device: torch.device) -> Batch:
         """The batch on another device."""
-        return replace(
-            self,
-            seen=self.seen.to(device),
-            y=self.y.to(device),
-            train_mask=self.train_mask.to(device),
-            weight=None if self.weight is None else self.weight.to(device),
-            share=None if self.share is None else self.share.to(device),
-        )
+        given = {name: value for name, value in vars(self).items() if value is not None}
+        moved: dict[str, Any] = {name: value.to(device) for name, value in given.items()}
+        return replace(self, **moved)
 
 
 def balanced(y: Tensor, train_mask: Tensor) -> Tensor:
@@ -220,22 +195,10 @@ def data_hash(data: Data) -> str:
     differ in names have runs of their own. Masks of a single split have the same hash as [N] and as [N, 1].
     """
     digest = hashlib.sha256()
-    names = (
-        "x",
-        "edge_index",
-        "edge_weight",
-        "candidate_index",
-        "batch",
-        "y",
-        "train_mask",
-        "val_mask",
-        "test_mask",
-    )
-    of_each_split = ("train_mask", "val_mask", "test_mask")
-    for name in names:
+    for name in ("x", "edge_index", "edge_weight", "candidate_index", "batch", "y", *MASKS):
         value = data.get(name)
         if isinstance(value, Tensor):
-            add_tensor(digest, name, by_split(value) if name in of_each_split else value)
+            add_tensor(digest, name, by_split(value) if name in MASKS else value)
     digest.update(str(data.get("metric") or "accuracy").encode())
     for name in ("node_ids", "class_names", "feature_columns"):
         if (names := data.get(name)) is not None:

@@ -1,38 +1,42 @@
-"""Trains a group of replicas: steps, evaluations, best states and checkpoints."""
+"""Trains a group of replicas together: full batch or part by part, best epoch chosen on validation, checkpoints."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
-from torch.optim.adam import adam
 
 from gumbel_mpnn.nn.layers import cross_entropy
 from gumbel_mpnn.settings import Replica, Settings
-from gumbel_mpnn.training.best_states import MOST_LOSS, BestStates
 from gumbel_mpnn.training.build import (
     activation_precision,
     build_model,
     class_scores,
     fit_features,
+    matmul_precision,
     pair_probability,
     seen_by,
 )
+from gumbel_mpnn.training.captured import MOST_LOSS, Adam, BestStates, Replay
 from gumbel_mpnn.training.checkpoint import load_tensors, save_tensors
 from gumbel_mpnn.training.metrics import metrics
-from gumbel_mpnn.training.replay import Replay
 from gumbel_mpnn.training.task import Batch, Task, balanced
-from gumbel_mpnn.util.errors import DataError, DivergedError
+from gumbel_mpnn.util.errors import DamagedError, DataError, DataWarning, DivergedError
 from gumbel_mpnn.util.files import none_if_nan
 
+REPORT_SECONDS = 0.2
+CHECKPOINT_SECONDS = 30.0
+"""Least time between two checkpoints and before the first one, since checkpoints of many replicas are large."""
+CHECKPOINT_SHARE = 0.02
+"""Largest share of the time that is spent on writing checkpoints."""
 STOP_CHECK_EVERY = 20
 """Evaluations between two checks for stopped replicas; on a GPU, each check waits for the device."""
-MOMENTS = ("step", "exp_avg", "exp_avg_sq")
-"""State of Adam for each parameter."""
 LEAVE_OUT_BELOW = 0.67
 """Stopped replicas are left out when at most this share still runs, not one by one, since on a GPU the step has to be
 captured again."""
@@ -74,24 +78,23 @@ class Trainer:
     def _set_up(self, places: Sequence[int]) -> None:
         """Create model, optimizer and tensors for the replicas at `places`, as before the first step."""
         self.places = list(places)
-        replicas = [self.replicas[place] for place in places]
-        self.model = build_model(self.settings, self.task, replicas)
+        replicas, task = [self.replicas[place] for place in places], self.task
+        self.model = build_model(self.settings, task, replicas)
         self.optimizer = Adam(self.model.parameter_groups(self.settings))
-        self.train_mask, self.val_mask, _ = self.task.masks(replicas)
-        fit_features(self.model, self.task, self.train_mask)
-        self.seen = seen_by(self.model, self.task)
-        weight = balanced(self.task.y, self.train_mask) if self.settings.train.class_weights == "balanced" else None
-        whole = Batch(self.seen, self.task.y, self.train_mask, weight)
-        in_parts = [batch for part in self.task.parts if (batch := whole.of_part(part))]
-        self.batches = in_parts if self.task.parts else [whole]
+        self.train_mask, self.val_mask, _ = task.masks(replicas)
+        fit_features(self.model, task, self.train_mask)
+        self.seen = seen_by(self.model, task)
+        weight = balanced(task.y, self.train_mask) if self.settings.train.class_weights == "balanced" else None
+        whole = Batch(self.seen, task.y, self.train_mask, weight)
+        self.batches = [batch for part in task.parts if (batch := whole.of_part(part))] if task.parts else [whole]
         validated = self.val_mask.any(-1)
         self.validated = None if validated.all() else validated
         """Replicas with validation nodes, [R]; None if all have some."""
         self.train_loss = torch.zeros(len(replicas), device=self.device)
         self.latest = torch.zeros(len(replicas), 3, dtype=torch.float64, device=self.device)
         # Parts come from the memory of the CPU, which cannot be captured.
-        self._replay_step = self._step if self.task.parts else Replay(self._step, self.device)
-        self._replay_evaluate = self._evaluate if self.task.parts else Replay(self._evaluate, self.device)
+        self._replay_step = self._step if task.parts else Replay(self._step, self.device)
+        self._replay_evaluate = self._evaluate if task.parts else Replay(self._evaluate, self.device)
 
     def step(self) -> None:
         """Train for one epoch: one step of every replica, with the gradient of the whole graph or of all its parts."""
@@ -190,16 +193,15 @@ class Trainer:
                 " train.lr, or data.features=standardized if features are large",
                 runs=[str(replica) for replica, good in zip(self.replicas, finite, strict=True) if not good],
             )
-        count = len(self.replicas)
         # Other processes may use the memory of replicas left out, so at most as many are evaluated at once as are in
         # training, or a quarter of all.
+        count = len(self.replicas)
         size = max(len(self.places), -(-count // 4))
-        share = seconds / count
-        return [outcome for first in range(0, count, size) for outcome in self._outcomes(first, first + size, share)]
+        rows = [list(range(first, min(first + size, count))) for first in range(0, count, size)]
+        return [outcome for some in rows for outcome in self._outcomes(some, seconds / count)]
 
-    def _outcomes(self, first: int, end: int, seconds: float) -> list[Outcome]:
-        replicas = self.replicas[first:end]
-        best = self.best.rows(list(range(first, first + len(replicas))))
+    def _outcomes(self, rows: list[int], seconds: float) -> list[Outcome]:
+        replicas, best = [self.replicas[row] for row in rows], self.best.rows(rows)
         model = build_model(self.settings, self.task, replicas)
         model.load_state_dict(best.best_state)
         model.eval()
@@ -216,33 +218,31 @@ class Trainer:
                 best_epoch=int(best.best_epoch[r]),
                 epochs=last[r],
                 seconds=seconds,
-                history=self._history(history[r], last[r]),
+                history=[row for row in self._history(history[r]) if row["epoch"] <= last[r]],
                 state={name: value[r : r + 1].cpu().clone() for name, value in best.best_state.items()},
                 probability=None if learned is None else learned[r].cpu(),
             )
             for r, replica in enumerate(replicas)
         ]
 
-    def _history(self, rows: list[list[float]], last_epoch: int) -> list[dict[str, float | None]]:
-        every, epochs = self.settings.train.eval_every, self.settings.train.epochs
+    def _history(self, rows: list[list[float]]) -> list[dict[str, Any]]:
+        train = self.settings.train
         return [
-            {"epoch": epoch, "train_loss": train_loss, "val": none_if_nan(val), "val_loss": none_if_nan(val_loss)}
-            for k, (train_loss, val, val_loss) in enumerate(rows, start=1)
-            if (epoch := min(k * every, epochs)) <= last_epoch
+            {
+                "epoch": min(number * train.eval_every, train.epochs),
+                "train_loss": train_loss,
+                "val": none_if_nan(val),
+                "val_loss": none_if_nan(val_loss),
+            }
+            for number, (train_loss, val, val_loss) in enumerate(rows, start=1)
         ]
 
     def save(self, path: Path, seconds: float) -> None:
         """Write a checkpoint from which `load` continues with identical results, and the time spent so far."""
         self._gather()
-        best = self.best.tensors()
-        best["history"] = self.best.history[:, : self.evaluations]
-        note = {
-            "epoch": self.epoch,
-            "seconds": seconds,
-            "replicas": [str(replica) for replica in self.replicas],
-            "places": self.places,
-        }
-        save_tensors(path, self._state() | best, note)
+        names = [str(replica) for replica in self.replicas]
+        note = {"epoch": self.epoch, "seconds": seconds, "replicas": names, "places": self.places}
+        save_tensors(path, self._state() | self._all_best(), note)
 
     def load(self, path: Path) -> float:
         """Continue from a checkpoint; returns the seconds spent until then."""
@@ -252,14 +252,16 @@ class Trainer:
         self._set_up(note["places"])
         self._load_state(tensors)
         self.evaluations = tensors["history"].shape[1]
-        best = self.best.tensors()
-        best["history"] = best["history"][:, : self.evaluations]
-        for name, value in best.items():
+        for name, value in self._all_best().items():
             value.copy_(tensors[name])
         self.current = self.best if len(self.places) == len(self.replicas) else self.best.rows(self.places)
         self.epoch, self.stopped = note["epoch"], not self.current.running.any()
         self.epochs_done.fill_(self.epoch)
         return float(note["seconds"])
+
+    def _all_best(self) -> dict[str, Tensor]:
+        """Best states and history of all replicas until now."""
+        return self.best.tensors() | {"history": self.best.history[:, : self.evaluations]}
 
     def _state(self) -> dict[str, Tensor]:
         """State to continue from: tensors with one row per replica in training, and scalars."""
@@ -278,58 +280,73 @@ class Trainer:
         self.model.rng.set_state(parts["rng"])
 
 
-class Adam:
-    """Compute the same as `torch.optim.Adam`, whose class imports torch's compiler: a second before the first step."""
+class Pruner(Protocol):
+    """Decides at some epochs whether training goes on."""
 
-    def __init__(self, groups: Sequence[Mapping[str, Any]]) -> None:
-        self.groups = groups
-        self.params: list[Tensor] = [param for group in groups for param in group["params"]]
-        self.on_gpu = self.params[0].is_cuda
-        device = self.params[0].device  # that of the steps too, since a captured step counts on the GPU
-        self.state = {
-            param: {
-                "step": torch.zeros((), device=device),
-                "exp_avg": torch.zeros_like(param, requires_grad=False),
-                "exp_avg_sq": torch.zeros_like(param, requires_grad=False),
-            }
-            for param in self.params
-        }
+    @property
+    def epochs(self) -> Sequence[int]:
+        """Epochs at which it is called, in ascending order."""
 
-    def zero_grad(self) -> None:
-        """Forget all gradients."""
-        for param in self.params:
-            param.grad = None
+    def __call__(self, epoch: int, values: Mapping[Replica, float]) -> None:
+        """Take the best validation value of each replica up to an epoch; raise an error to stop training."""
 
-    @torch.no_grad()
-    def step(self) -> None:
-        """Change all parameters that have gradients."""
-        for group in self.groups:
-            params = [param for param in group["params"] if param.grad is not None]
-            steps, means, squares = ([self.state[param][name] for param in params] for name in MOMENTS)
-            adam(
-                params,
-                [param.grad for param in params if param.grad is not None],
-                means,
-                squares,
-                [],
-                steps,
-                fused=self.on_gpu,
-                foreach=not self.on_gpu,
-                capturable=self.on_gpu,
-                amsgrad=False,
-                beta1=0.9,
-                beta2=0.999,
-                lr=group["lr"],
-                weight_decay=group["weight_decay"],
-                eps=1e-8,
-                maximize=False,
-            )
 
-    def tensors(self) -> dict[str, Tensor]:
-        """State by the number of the parameter and by name, such as `0/exp_avg`."""
-        return {f"{k}/{name}": self.state[param][name] for k, param in enumerate(self.params) for name in MOMENTS}
+def train(
+    task: Task,
+    settings: Settings,
+    replicas: Sequence[Replica],
+    *,
+    checkpoint: Path | None = None,
+    watch: Callable[[int, float], None] | None = None,
+    resumed: Callable[[int], None] | None = None,
+    pruner: Pruner | None = None,
+) -> list[Outcome]:
+    """Train all `replicas` of a setting together, continuing from `checkpoint` if the file exists.
 
-    def load(self, tensors: Mapping[str, Tensor]) -> None:
-        """Continue from `tensors` of an optimizer with the same parameters."""
-        for key, value in self.tensors().items():
-            value.copy_(tensors[key])
+    `resumed` is then called with the number of epochs that were done before, and `watch`, from time to time, with that
+    of all epochs done and the mean of the best validation values. A damaged checkpoint is renamed, and training begins
+    anew. A `pruner` stops training by an error; after a resumption, it is first called for the epochs that were done
+    before.
+    """
+    with matmul_precision():
+        trainer, spent = _begin(task, settings, replicas, checkpoint)
+        reported = written = time.monotonic()
+        start, pause = written - spent, CHECKPOINT_SECONDS
+        if resumed is not None and trainer.epoch:
+            resumed(trainer.epoch)
+        checks = [] if pruner is None else list(pruner.epochs)
+        while trainer.epoch < settings.train.epochs and not trainer.stopped:
+            while pruner is not None and checks and checks[0] <= trainer.epoch:
+                pruner(checks[0], trainer.best_values(checks.pop(0)))
+            trainer.step()
+            if trainer.epoch % settings.train.eval_every == 0 or trainer.epoch == settings.train.epochs:
+                trainer.evaluate()
+            now = time.monotonic()
+            if watch is not None and now - reported >= REPORT_SECONDS:
+                watch(trainer.epoch, trainer.mean_best())
+                reported = now
+            if checkpoint is not None and now - written >= pause:
+                trainer.save(checkpoint, now - start)
+                written = time.monotonic()
+                pause = max(CHECKPOINT_SECONDS, (written - now) / CHECKPOINT_SHARE)
+        seconds = time.monotonic() - start
+        if checkpoint is not None and checkpoint.exists():
+            # Long training is not lost if the program is killed before the caller has stored the outcome.
+            trainer.save(checkpoint, seconds)
+        return trainer.outcomes(seconds)
+
+
+def _begin(
+    task: Task, settings: Settings, replicas: Sequence[Replica], checkpoint: Path | None
+) -> tuple[Trainer, float]:
+    """A trainer, which continues from the checkpoint if there is one, and the seconds spent until then."""
+    if checkpoint is not None and checkpoint.exists():
+        trainer = Trainer(task, settings, replicas)
+        try:
+            return trainer, trainer.load(checkpoint)
+        except DamagedError as error:
+            del trainer  # two of them may not fit into memory
+            aside = checkpoint.with_name(f"{checkpoint.name}.damaged")
+            checkpoint.replace(aside)
+            warnings.warn(f"{error}; it is now called {aside.name}", DataWarning, stacklevel=4)
+    return Trainer(task, settings, replicas), 0.0

@@ -15,7 +15,7 @@ from gumbel_mpnn.candidates import Local
 from gumbel_mpnn.runs.progress import Monitor
 from gumbel_mpnn.runs.store import SettingFolder, find_records
 from gumbel_mpnn.settings import Replica
-from gumbel_mpnn.training import Task, device
+from gumbel_mpnn.training import Task, build
 from gumbel_mpnn.training.trainer import Trainer
 from gumbel_mpnn.util.errors import DataError, DivergedError, UserError
 from helpers import changed, make_settings, make_task, small_data
@@ -212,8 +212,8 @@ class TestDivergence:
 class TestGroups:
     @pytest.mark.parametrize("at_once", [1, 2, 4])
     def test_the_same_figures_in_groups(self, trained, at_once):
-        each = device.plan_groups(make_settings(options=TABLES["model"]), make_task(), 0)[1]
-        grouped = quick(**SIX, memory=int((at_once + 0.5) * each / device.SHARE_OF_FREE))
+        each = build.plan_groups(make_settings(options=TABLES["model"]), make_task(), 0)[1]
+        grouped = quick(**SIX, memory=int((at_once + 0.5) * each / build.SHARE_OF_FREE))
         assert [len(group) for group in trained] == {1: [1] * 6, 2: [2] * 3, 4: [3] * 2}[at_once]
         whole = quick(**SIX)
         assert len(trained[-1]) == 6
@@ -224,7 +224,7 @@ class TestGroups:
 
     def test_on_a_cpu_no_hidden_layer_of_a_group_is_large(self, trained, monkeypatch):
         layer = 4 * make_task().graph.num_nodes * TABLES["model"]["hidden_channels"]
-        monkeypatch.setattr(device, "LARGE_ARRAY", 2 * layer)
+        monkeypatch.setattr(build, "LARGE_ARRAY", 2 * layer)
         quick(**SIX)
         assert [len(group) for group in trained] == [2, 2, 2]
 
@@ -318,7 +318,7 @@ class TestMonitor:
         quick(splits=[0], runs=tmp_path)
         run = quick(**SIX, runs=tmp_path, memory=1, monitor=notes)
         assert notes.began == [([5], [1])]
-        assert notes.sizes == [device.plan_groups(run.settings, make_task(), 0)[1]] * 5  # of one replica at a time
+        assert notes.sizes == [build.plan_groups(run.settings, make_task(), 0)[1]] * 5  # of one replica at a time
         assert [runs for runs, _ in notes.told] == pytest.approx([k / 6 for k in (1, 2, 3, 4, 5, 6, 6)] * 5)
         assert notes.told[-1][1] == run.records[-1].val
         assert notes.ended == [run]

@@ -10,8 +10,7 @@ from gumbel_mpnn.nn import models
 from gumbel_mpnn.runs.run import load_run
 from gumbel_mpnn.settings import resolve
 from gumbel_mpnn.training import Task, build_model, train, trainer
-from gumbel_mpnn.training.build import pair_probability
-from gumbel_mpnn.training.device import bytes_per_replica, plan_groups
+from gumbel_mpnn.training.build import bytes_per_replica, pair_probability, plan_groups
 from gumbel_mpnn.util.errors import UserError
 from helpers import assert_close_outcomes, changed, make_settings, numbers, replicas, small_data
 from quick_fit import fit, quick
@@ -60,7 +59,7 @@ def rewiring_settings(**tables):
 def test_parts_without_a_halo_have_the_gradient_of_the_whole(name, tables):
     data, settings = apart(), make_settings(name, EXACT, epochs=8, **tables)
     task, parted = in_parts(data, settings, 4)
-    assert [len(part.nodes) for part in task.parts] == [24] * 4
+    assert [len(part.cut.nodes) for part in task.parts] == [24] * 4
     assert_close_outcomes(train(task, parted, GROUP), train(Task.for_model(data, settings), settings, GROUP))
 
 
@@ -79,9 +78,9 @@ def test_a_part_counts_its_own_training_nodes_only():
     task, parted = in_parts(data, settings, 3)
     here = trainer.Trainer(task, parted, GROUP)
     batch = here.batches[0]
-    assert not task.parts[0].own.all()
+    assert not task.parts[0].cut.own.all()
     loss = here._backward(batch, torch.tensor(0.0))
-    halo = task.parts[0].nodes[~task.parts[0].own]
+    halo = task.parts[0].cut.nodes[~task.parts[0].cut.own]
     data.y[halo] = (data.y[halo] + 1) % 3
     again = trainer.Trainer(in_parts(data, settings, 3)[0], parted, GROUP)
     assert torch.equal(again._backward(again.batches[0], torch.tensor(0.0)), loss)

@@ -5,7 +5,7 @@ import os
 import pytest
 import torch
 
-from gumbel_mpnn.training import loop, metrics, train, trainer
+from gumbel_mpnn.training import metrics, train, trainer
 from gumbel_mpnn.training.checkpoint import load_tensors, save_tensors
 from gumbel_mpnn.util.errors import DataError, DataWarning
 from helpers import make_settings, make_task, numbers, replicas
@@ -64,7 +64,7 @@ def test_a_program_that_dies_while_it_looks_at_the_test_nodes_has_lost_nothing(p
     task, settings = make_task(), make_settings("gcn", BUSY, epochs=EPOCHS)
     whole = train(task, settings, GROUP)
     with monkeypatch.context() as patch:
-        patch.setattr(loop, "CHECKPOINT_SHARE", 1e-9)  # only one, after the first epoch
+        patch.setattr(trainer, "CHECKPOINT_SHARE", 1e-9)  # only one, after the first epoch
         patch.setattr(trainer.Trainer, "outcomes", break_off)
         with pytest.raises(KeyboardInterrupt):
             train(task, settings, GROUP, checkpoint=path)

@@ -4,7 +4,8 @@ import torch.nn.functional as F
 
 from gumbel_mpnn.nn import backbones
 from gumbel_mpnn.training import accuracy, build_model, metrics, train, trainer
-from gumbel_mpnn.training.trainer import Adam, Trainer
+from gumbel_mpnn.training.captured import Adam
+from gumbel_mpnn.training.trainer import Trainer
 from gumbel_mpnn.util.errors import DivergedError, StoppedError, UserError
 from helpers import changed, curve, make_settings, make_task, normal, numbers, replicas, small_data
 
