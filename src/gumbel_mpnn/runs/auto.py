@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from torch_geometric.data import Data
@@ -29,7 +28,6 @@ from gumbel_mpnn.runs.progress import Stage
 from gumbel_mpnn.runs.run import Run
 from gumbel_mpnn.runs.session import Session
 from gumbel_mpnn.runs.spec import Job, RunSpec, Tables, of_model, splits_without_validation
-from gumbel_mpnn.runs.training_data import Transform
 from gumbel_mpnn.settings.files import merge, parse_overrides
 from gumbel_mpnn.settings.presets import Rung, read_rungs
 from gumbel_mpnn.settings.registry import checked_like
@@ -61,21 +59,29 @@ class AutoSpec:
         seeds: int | Iterable[int] = 1,
         settings: Tables | None = None,
         overrides: Iterable[str] = (),
-        transform: Transform | None = None,
-        root: str | Path | None = None,
+        **arguments: Any,
     ) -> AutoSpec:
-        """Describe the runs of `fit(dataset, "auto")`; settings of the user are given to every rung that has them."""
+        """Describe the runs of `fit(dataset, "auto")`; settings of the user are given to every rung that has them.
+
+        The arguments are those of `RunSpec.of`, without a model and a preset.
+        """
         check_kind(dataset)
-        given, own = _without_own_options(merge(settings, parse_overrides(overrides)))
+        arguments["splits"] = list(splits) if isinstance(splits, Iterator) else splits
+        arguments["seeds"] = list(seeds) if isinstance(seeds, Iterator) else seeds
+        given = merge(settings, parse_overrides(overrides))
+        given["model"], own = _without_own_options(given.get("model", {}))
         rungs = [replace(rung, model=own["learned"]) if rung.model == LEARNED else rung for rung in read_rungs()]
-        _check_options(given, rungs)
-        same: dict[str, Any] = {"transform": transform, "root": root}
-        same["splits"] = list(splits) if isinstance(splits, Iterator) else splits
-        same["seeds"] = list(seeds) if isinstance(seeds, Iterator) else seeds
-        specs: dict[str, tuple[Rung, RunSpec]] = {}
+        known = {option for rung in rungs for option in models.defaults(rung.model, rung.tables.get("model"))}
+        for option in given["model"]:
+            if option == "backbone":
+                raise UserError("model 'auto' chooses the backbone: leave out model.backbone, or name another model")
+            if option not in known:
+                raise UserError(f"model 'auto' has no option {option!r}: {did_you_mean(option, [*known, *OPTIONS])}")
+        specs = dict[str, tuple[Rung, RunSpec]]()
         for rung in rungs:
-            of_rung = of_model(given, rung.model, rung.tables)
-            specs[rung.name] = rung, RunSpec.of(dataset, rung.model, preset=None, rung=rung, settings=of_rung, **same)
+            tables = of_model(given, rung.model, rung.tables)
+            spec = RunSpec.of(dataset, rung.model, preset=None, rung=rung, settings=tables, **arguments)
+            specs[rung.name] = rung, spec
         return cls(specs, **own)
 
     def suited_to(self, data: Data) -> AutoSpec:
@@ -89,11 +95,8 @@ class AutoSpec:
             return self
         split = self.plainest.read(session.reader).replicas[0].split
         besieged = HostileEdges(split, self.plainest.transform)
-        rungs = {
-            name: (rung, replace(spec, transform=besieged, splits=(split,)))
-            for name, (rung, spec) in self.rungs.items()
-        }
-        return replace(self, rungs=rungs)
+        each = {name: replace(spec, transform=besieged, splits=(split,)) for name, (_, spec) in self.rungs.items()}
+        return replace(self, rungs={name: (rung, each[name]) for name, (rung, _) in self.rungs.items()})
 
     @property
     def plainest(self) -> RunSpec:
@@ -106,26 +109,15 @@ class AutoSpec:
         return [name for name, (rung, _) in self.rungs.items() if not models[rung.model].rewires]
 
 
-def _without_own_options(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Separate the options of `auto` from settings of its rungs."""
-    of_models = dict(given.get("model", {}))
+def _without_own_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Separate the options of `auto` from those of the models of its rungs."""
     own = {
-        name: checked_like(default, of_models.pop(name, default), f"option {name!r} of model 'auto'")
+        name: checked_like(default, options.get(name, default), f"option {name!r} of model 'auto'")
         for name, default in OPTIONS.items()
     }
     if own["learned"] not in models or not models[own["learned"]].rewires:
         raise unknown_name("model that rewires", own["learned"], [name for name in models if models[name].rewires])
-    return {**given, "model": of_models} if of_models else {k: v for k, v in given.items() if k != "model"}, own
-
-
-def _check_options(given: Tables, rungs: Iterable[Rung]) -> None:
-    """Raise a `UserError` for an option of a model that no rung has, or one that every rung sets by itself."""
-    known = {option for rung in rungs for option in models.defaults(rung.model, rung.tables.get("model"))}
-    for option in given.get("model", {}):
-        if option == "backbone":
-            raise UserError("model 'auto' chooses the backbone: leave out model.backbone, or name another model")
-        if option not in known:
-            raise UserError(f"model 'auto' has no option {option!r}: {did_you_mean(option, [*known, *OPTIONS])}")
+    return {name: value for name, value in options.items() if name not in own}, own
 
 
 def fit_auto(spec: AutoSpec, session: Session) -> Run:
@@ -136,20 +128,17 @@ def fit_auto(spec: AutoSpec, session: Session) -> Run:
     rung. The choice is made for the graph, on the validation values of all runs. If it is wary, rungs are compared on
     the first split of a graph with hostile edges, and the chosen rung is then trained on the graph itself.
     """
-    run = _climb(spec.compared(session), session)
-    assert run.choice is not None
+    choice, runs = _climb(spec.compared(session), session)
+    run = runs[choice.chosen]
     if spec.wary:  # the runs so far were trained on another graph
-        trained = session.fit(spec.rungs[run.choice.chosen][1])
-        run = replace(
-            trained, choice=replace(run.choice, runs=tuple(str(record.replica) for record in trained.records))
-        )
-    assert run.choice is not None
-    write_choice(run.folder.path, run.choice)
-    return run
+        run, runs = session.fit(spec.rungs[choice.chosen][1]), {}
+    choice = replace(choice, runs=tuple(str(record.replica) for record in run.records))
+    write_choice(run.folder.path, choice)
+    return replace(run, rungs=runs, choice=choice)
 
 
-def _climb(spec: AutoSpec, session: Session) -> Run:
-    """Compare the rungs round by round; those that diverge are left out. Returns the runs of the chosen rung."""
+def _climb(spec: AutoSpec, session: Session) -> tuple[Choice, dict[str, Run]]:
+    """Compare the rungs round by round; those that diverge are left out. Returns the choice and the runs of all."""
     job = spec.plainest.read(session.reader)
     if splits_without_validation(job):
         raise UserError(
@@ -171,7 +160,7 @@ def _climb(spec: AutoSpec, session: Session) -> Run:
             raise UserError("training of every rung diverged: are the features of very different sizes?")
         if number < len(rounds) - 1:
             running = upper_half(_values(runs), running, spec.plain)
-    return _chosen(spec, runs, running, job)
+    return _chosen(spec, runs, running, job), runs
 
 
 def _rounds(job: Job) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
@@ -203,7 +192,7 @@ def _cost(spec: RunSpec) -> float:
     return float(layers if rewiring is None else 2 * rewiring.samples * layers)
 
 
-def _chosen(spec: AutoSpec, runs: Mapping[str, Run], finalists: list[str], job: Job) -> Run:
+def _chosen(spec: AutoSpec, runs: Mapping[str, Run], finalists: list[str], job: Job) -> Choice:
     splits = sorted({replica.split for replica in job.replicas})
     val_nodes = int(by_split(job.data.val_mask)[:, splits].float().sum(0).mean())
     values = _values(runs)
@@ -214,15 +203,10 @@ def _chosen(spec: AutoSpec, runs: Mapping[str, Run], finalists: list[str], job: 
     ranks = {name: 1 + k for k, name in enumerate(sorted(finalists, key=lambda name: -runs[name].val.mean))}
     rungs = []
     for name, (rung, _) in spec.rungs.items():
-        if name in runs:
-            behind, error = difference(values[best], values[name], val_nodes)
-            val, count = runs[name].val.mean, runs[name].n
-            rungs.append(Candidate(name, rung.about, name in spec.plain, val, behind, error, count, ranks.get(name)))
-        else:
-            rungs.append(Candidate(name, rung.about, name in spec.plain, None, None, None, 0, None))
-    of = tuple(str(record.replica) for record in runs[chosen].records)
-    choice = Choice(chosen, best_plain, gain, gain_error, tuple(rungs), spec.learned, of, spec.wary)
-    return replace(runs[chosen], rungs=runs, choice=choice)
+        val, count = (runs[name].val.mean, runs[name].n) if name in runs else (None, 0)
+        behind, error = difference(values[best], values[name], val_nodes) if name in runs else (None, None)
+        rungs.append(Candidate(name, rung.about, name in spec.plain, val, behind, error, count, ranks.get(name)))
+    return Choice(chosen, best_plain, gain, gain_error, tuple(rungs), spec.learned, (), spec.wary)
 
 
 def _values(runs: Mapping[str, Run]) -> dict[str, Values]:

@@ -78,26 +78,24 @@ class Choice:
 
     def sentence(self) -> str:
         """One sentence for the user: which rung, how sure, and what it gained over the best plain model."""
-        return self._sentence() + ", with hostile edges at validation nodes" * self.wary
-
-    def _sentence(self) -> str:
+        where = ", with hostile edges at validation nodes" * self.wary
         chosen = next(rung for rung in self.rungs if rung.name == self.chosen)
         best = min((rung for rung in self.rungs if rung.rank), key=lambda rung: rung.rank or 0)
         if chosen.plain and chosen is best:
-            return f"no rewiring needed: {self.chosen} has the best validation value"
+            return f"no rewiring needed: {self.chosen} has the best validation value{where}"
         if chosen.plain:
             behind = f"{100 * (chosen.behind or 0):.1f} ± {100 * (chosen.error or 0):.1f} points"
             return (
                 f"no rewiring needed: {self.chosen} is behind the best rung, {best.name}, by {behind} on validation,"
-                " which may be chance"
+                f" which may be chance{where}"
             )
         if self.gain is None or self.gain_error is None:
-            return f"{self.chosen} was chosen; training of all plain models diverged"
+            return f"{self.chosen} was chosen; training of all plain models diverged{where}"
         certain = self.gain > 2 * self.gain_error and chosen.runs >= FEW_SPLITS
         sure = "surely" if certain else "probably" if self.gain > self.gain_error else "perhaps"
         return (
             f"{self.chosen} is {sure} better than the best plain model, {self.best_plain}: {100 * self.gain:+.1f} ±"
-            f" {100 * self.gain_error:.1f} points on validation"
+            f" {100 * self.gain_error:.1f} points on validation{where}"
         )
 
     def to_dict(self) -> dict[str, Any]:
